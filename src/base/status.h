@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors inside the library: absl::Status with a message that says what, where, expected and found.
+//
+// Enters:  a code and a printf-style message.   Leaves: absl::Status / absl::StatusOr<T>.
+// Units:   every number in a message carries its unit.
+// Cost:    none on success.                     Thread class: values, share freely.
+#ifndef HORUS_BASE_STATUS_H_
+#define HORUS_BASE_STATUS_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
+
+namespace horus {
+
+// What each code means here; capi/error.cc maps them one to one to horus_status.
+//   kInvalidArgument     the caller's value is wrong           kNotFound        no such id or name
+//   kAlreadyExists       the id is taken                       kAborted         state moved since the plan saw it
+//   kResourceExhausted   a documented limit was exceeded       kDataLoss        bytes are damaged or not of this format
+//   kFailedPrecondition  not possible in the present state     kUnimplemented   not part of this build or version
+//   kUnavailable         a file cannot be read or written      kCancelled       the progress callback said stop
+//   kOutOfRange          bytes of a newer or unknown version   kInternal        a bug of ours
+
+template <typename... Args>
+[[nodiscard]] absl::Status MakeError(absl::StatusCode code, const absl::FormatSpec<Args...>& format,
+                                     const Args&... args) {
+  return absl::Status(code, absl::StrFormat(format, args...));
+}
+
+template <typename... Args>
+[[nodiscard]] absl::Status InvalidArgument(const absl::FormatSpec<Args...>& format, const Args&... args) {
+  return MakeError(absl::StatusCode::kInvalidArgument, format, args...);
+}
+
+}  // namespace horus
+
+#define HORUS_STATUS_CONCAT_INNER_(a, b) a##b
+#define HORUS_STATUS_CONCAT_(a, b) HORUS_STATUS_CONCAT_INNER_(a, b)
+
+// Returns the status of `expr` from the enclosing function unless it is OK.
+#define HORUS_RETURN_IF_ERROR(expr)                              \
+  do {                                                           \
+    if (absl::Status horus_status_ = (expr); !horus_status_.ok()) return horus_status_; \
+  } while (false)
+
+// Declares or assigns `lhs` from the value of a StatusOr, or returns its status.
+#define HORUS_ASSIGN_OR_RETURN(lhs, expr) \
+  HORUS_ASSIGN_OR_RETURN_IMPL_(HORUS_STATUS_CONCAT_(horus_status_or_, __LINE__), lhs, expr)
+#define HORUS_ASSIGN_OR_RETURN_IMPL_(tmp, lhs, expr) \
+  auto tmp = (expr);                                 \
+  if (!tmp.ok()) return std::move(tmp).status();     \
+  lhs = *std::move(tmp)
+
+#endif  // HORUS_BASE_STATUS_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text for error messages: untrusted names made printable, and "did you mean" suggestions.
+//
+// Enters:  names from files or callers, of any bytes and length.
+// Leaves:  short printable text.
+// Units:   lengths in bytes.
+// Cost:    linear in the text; Nearest is names x length^2.   Thread class: pure functions.
+#ifndef HORUS_BASE_TEXT_H_
+#define HORUS_BASE_TEXT_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace horus {
+
+// `text` in single quotes, control bytes as \xNN, cut with "..." after `max_length` bytes.
+[[nodiscard]] std::string Quoted(std::string_view text, size_t max_length = 80);
+
+// The up to `count` names nearest to `text` by case-insensitive edit distance (at most a third of
+// its length away), nearest first, ties in the order given; joined as "a, b"; empty when none is near.
+[[nodiscard]] std::string Nearest(std::string_view text, std::span<const std::string_view> names, size_t count = 3);
+
+}  // namespace horus
+
+#endif  // HORUS_BASE_TEXT_H_

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// RunSpec: how the graph is run — batch, precision, optimiser, training or inference.
+//
+// Enters:  the user's choice.            Leaves: a plain value; part of a job's profile id.
+// Units:   batch in samples per GPU and step.
+// Cost:    none.                         Thread class: value, share freely.
+#ifndef HORUS_FEATURES_RUN_SPEC_H_
+#define HORUS_FEATURES_RUN_SPEC_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "graph/shaped.h"
+
+namespace horus {
+
+enum class RunMode : uint8_t { kTraining, kInference };
+enum class Precision : uint8_t { kFp32, kTf32, kAmpFp16, kAmpBf16, kFp16, kBf16 };
+enum class Optimizer : uint8_t { kSgd, kMomentum, kAdam, kAdamW, kAdafactor, kAdam8Bit };
+
+struct RunSpec {
+  RunMode mode = RunMode::kTraining;
+  Precision precision = Precision::kFp32;
+  Optimizer optimizer = Optimizer::kSgd;
+  DimBindings dims;                      // dims.batch = samples per GPU and step
+};
+
+// Names as in files and on the command line: "training"/"inference"; "fp32", "tf32", "amp" (= fp16 autocast),
+// "amp-bf16", "fp16", "bf16"; "sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit".
+[[nodiscard]] std::string_view Name(RunMode mode);
+[[nodiscard]] std::string_view Name(Precision precision);
+[[nodiscard]] std::string_view Name(Optimizer optimizer);
+[[nodiscard]] absl::StatusOr<RunMode> ParseRunMode(std::string_view name);
+[[nodiscard]] absl::StatusOr<Precision> ParsePrecision(std::string_view name);
+[[nodiscard]] absl::StatusOr<Optimizer> ParseOptimizer(std::string_view name);
+
+}  // namespace horus
+
+#endif  // HORUS_FEATURES_RUN_SPEC_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// ShapedGraph: the operators that one step runs, flattened, with every tensor's type and shape for a batch size.
+//
+// Enters:  a Graph and the sizes of its named dimensions.
+// Leaves:  operators in execution order over one table of tensors; what stayed unknown is counted, never guessed.
+// Units:   elements and bytes.
+// Cost:    linear in operators; limits in ShapeLimits.       Thread class: immutable, share freely.
+#ifndef HORUS_GRAPH_SHAPED_H_
+#define HORUS_GRAPH_SHAPED_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace horus {
+
+using TensorId = DenseId<struct TensorTag>;      // position in ShapedGraph::tensors
+
+enum class TensorRole : uint8_t {
+  kInput,       // fed at each step
+  kParameter,   // initialiser with floating elements that training would update
+  kBuffer,      // initialiser that training does not update (running statistics, indices, shape constants)
+  kConstant,    // computed from constants alone (plumbing): costs nothing
+  kActivation,  // computed at each step
+};
+
+struct Tensor {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  TensorRole role = TensorRole::kActivation;
+  bool known = false;                            // dtype's size and all dims are known
+  TensorId alias_of;                             // storage shared with this tensor (Identity, Reshape, ...); else invalid
+  std::vector<int64_t> dims;                     // valid when known; kUnknownDim marks single unknown dims when not
+
+  [[nodiscard]] int64_t elements() const;        // 0 when not known
+  [[nodiscard]] int64_t bytes() const;           // 0 when not known
+};
+
+struct Op {
+  const Node* node = nullptr;                    // operator, attributes; owned by ShapedGraph::graph
+  std::vector<TensorId> inputs;                  // invalid id = optional input left out
+  std::vector<TensorId> outputs;
+  int64_t repeat = 1;                            // executions per step (Loop and Scan bodies); >= 1
+  bool plumbing = false;                         // folded away or a view: no kernel, no cost
+  bool supported = true;                         // its shape rule is known
+};
+
+// How much of the graph is understood.
+struct ShapeCoverage {
+  int64_t ops = 0;                               // all operators, plumbing included
+  int64_t ops_with_known_shapes = 0;             // all outputs known
+  std::vector<std::pair<std::string, int64_t>> unsupported;  // operator ("domain::type") and count, by name
+};
+
+struct ShapedGraph {
+  std::shared_ptr<const Graph> graph;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;                           // execution order
+  std::vector<TensorId> inputs;
+  std::vector<TensorId> outputs;
+  int64_t batch = 1;
+  ShapeCoverage coverage;
+};
+
+struct DimBindings {
+  int64_t batch = 0;                             // > 0: size of the batch dimension; 0 = as the file says, else 1
+  std::vector<std::pair<std::string, int64_t>> dims;  // named dimensions ("seq", 512)
+};
+
+struct ShapeLimits {
+  int64_t max_ops = 2'000'000;                   // after functions and branches are expanded
+  int64_t max_nesting = 32;                      // subgraphs and functions inside each other
+  int64_t max_tensor_elements = int64_t{1} << 48;
+};
+
+// Batch rule: `batch` binds the symbol "batch" (or "batch_size", "N", "n", "bs"); without such a symbol the
+// leading dimension of every graph input that shares the first input's leading symbol or fixed size is set
+// to it, and constant Reshape targets that carry the old size are scaled.
+// Errors: unknown or contradictory binding, sizes < 1, overflow, contradictory shapes (node and operator named).
+[[nodiscard]] absl::StatusOr<ShapedGraph> BindShapes(std::shared_ptr<const Graph> graph, const DimBindings& bindings,
+                                                     const ShapeLimits& limits = {});
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_SHAPED_H_

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first of the two seams: an interference model says how much each tenant of one device slows down.
+//
+// Enters:  GPU type, sharing mode and the demands of all tenants of one device (on that type).
+// Leaves:  one slowdown per tenant, in the tenants' order.
+// Units:   slowdown = step time shared / step time alone; 1 = undisturbed; upper >= estimate >= 1.
+// Cost:    at most 20 us a call without cache.   Thread class: immutable, share freely.
+#ifndef HORUS_INTERFERENCE_MODEL_H_
+#define HORUS_INTERFERENCE_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "device/gpu_type.h"
+#include "device/sharing_mode.h"
+#include "predict/demand.h"
+
+namespace horus {
+
+struct DeviceContext {
+  GpuTypeId type;
+  SharingMode mode = SharingMode::kTimeSlice;
+  friend bool operator==(const DeviceContext&, const DeviceContext&) = default;
+};
+
+struct Slowdown {
+  float estimate = 1;
+  float upper = 1;
+  friend bool operator==(const Slowdown&, const Slowdown&) = default;
+};
+
+class InterferenceModel {
+ public:
+  virtual ~InterferenceModel() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  // Changes whenever an answer may have changed; part of every cache key.
+  [[nodiscard]] virtual uint64_t epoch() const = 0;
+
+  // Fills `out`, of the size of `tenants`. A pure function of its arguments; the answer for a tenant
+  // does not depend on the order of the others. Non-OK (nothing written) for an unknown device.
+  [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                             std::span<Slowdown> out) const = 0;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_MODEL_H_

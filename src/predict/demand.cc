@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation of demands, wherever they come from.
+#include "predict/demand.h"
+
+#include <cmath>
+
+#include "base/status.h"
+
+namespace horus {
+namespace {
+
+// Larger than any device or step; keeps sums over thousands of tenants far from 64-bit overflow.
+constexpr int64_t kMaxMemMib = int64_t{1} << 32;             // 4 PiB
+constexpr int64_t kMaxStepUs = int64_t{1} << 45;             // about a year
+constexpr float kMaxUtilPct = 100.0f;
+
+absl::Status CheckPercent(const char* field, const Bounded& value) {
+  const bool ordered = value.estimate >= 0 && value.upper >= value.estimate && value.upper <= kMaxUtilPct;  // false for NaN
+  if (ordered) return absl::OkStatus();
+  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= 100 per cent, found estimate %g, upper %g", field,
+                         value.estimate, value.upper);
+}
+
+absl::Status CheckInteger(const char* field, const char* unit, const BoundedInt& value, int64_t limit) {
+  if (value.estimate >= 0 && value.upper >= value.estimate && value.upper <= limit) return absl::OkStatus();
+  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= %d %s, found estimate %d, upper %d", field, limit,
+                         unit, value.estimate, value.upper);
+}
+
+}  // namespace
+
+std::string_view TraitName(Trait trait) {
+  switch (trait) {
+    case Trait::kLogStepFlops: return "log_step_flops";
+    case Trait::kLogStepBytes: return "log_step_bytes";
+    case Trait::kLogKernels: return "log_kernels";
+    case Trait::kComputeBoundShare: return "compute_bound_share";
+    case Trait::kBandwidthBoundShare: return "bandwidth_bound_share";
+    case Trait::kLaunchBoundShare: return "launch_bound_share";
+    case Trait::kMatrixFlopShare: return "matrix_flop_share";
+    case Trait::kMeanParallelism: return "mean_parallelism";
+  }
+  return "unknown";
+}
+
+absl::Status ValidateDemand(const Demand& demand) {
+  HORUS_RETURN_IF_ERROR(CheckPercent("gpu_util_pct", demand.gpu_util_pct));
+  HORUS_RETURN_IF_ERROR(CheckPercent("mem_bw_util_pct", demand.mem_bw_util_pct));
+  HORUS_RETURN_IF_ERROR(CheckInteger("mem_mib", "MiB", demand.mem_mib, kMaxMemMib));
+  HORUS_RETURN_IF_ERROR(CheckInteger("step_time_us", "us", demand.step_time_us, kMaxStepUs));
+  if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib) {
+    return InvalidArgument("demand.gradient_mib: expected 0 to %d MiB, found %d", kMaxMemMib, demand.gradient_mib);
+  }
+  for (size_t i = 0; i < kTraitCount; ++i) {
+    if (!std::isfinite(demand.traits[i])) {
+      return InvalidArgument("demand.traits[%d] (%s): expected a finite number, found %g", static_cast<int>(i),
+                             std::string(TraitName(static_cast<Trait>(i))), demand.traits[i]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Demand: all that the rooms below know of a job on one GPU type.
+//
+// Enters:  nothing; made by the predictor, measured elsewhere, or stated by the caller.
+// Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
+// Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
+// Cost:    128 bytes, trivially copyable.   Thread class: value, share freely.
+#ifndef HORUS_PREDICT_DEMAND_H_
+#define HORUS_PREDICT_DEMAND_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace horus {
+
+// A prediction and its upper bound at the coverage its maker states; upper >= estimate.
+struct Bounded {
+  float estimate = 0;
+  float upper = 0;
+  friend bool operator==(const Bounded&, const Bounded&) = default;
+};
+struct BoundedInt {
+  int64_t estimate = 0;
+  int64_t upper = 0;
+  friend bool operator==(const BoundedInt&, const BoundedInt&) = default;
+};
+
+// Columns that learned interference models read; all float32, order and meaning fixed, append only.
+enum class Trait : uint8_t {
+  kLogStepFlops,        // log10 of the FLOPs of one step
+  kLogStepBytes,        // log10 of the bytes that one step reads and writes
+  kLogKernels,          // log10 of the kernels that one step launches
+  kComputeBoundShare,   // share of the roofline time in compute-bound operators, 0-1
+  kBandwidthBoundShare, // share of the roofline time in bandwidth-bound operators, 0-1
+  kLaunchBoundShare,    // share of the roofline time in launch-bound operators, 0-1
+  kMatrixFlopShare,     // share of the FLOPs in convolutions and matrix products, 0-1
+  kMeanParallelism,     // mean over kernels of min(1, thread blocks / SMs), weighted by time, 0-1
+};
+inline constexpr size_t kTraitCount = 8;
+
+enum DemandFlag : uint32_t {
+  kDemandGiven = 1u << 0,     // stated by the caller, not predicted here
+  kDemandMeasured = 1u << 1,  // rests on observations of this very profile
+  kDemandOutside = 1u << 2,   // the job lies outside what the predictor was trained on
+};
+
+struct Demand {
+  uint64_t profile_id = 0;    // fingerprint of graph and run specification; 0 = none (never shared in caches)
+  Bounded gpu_util_pct;       // NVML GPU-busy percentage, mean over the steps alone on the GPU
+  Bounded mem_bw_util_pct;    // share of the device's memory bandwidth, mean over the steps
+  BoundedInt mem_mib;         // peak device memory, context included
+  BoundedInt step_time_us;    // one step alone on the GPU; 0 = unknown
+  int64_t gradient_mib = 0;   // all-reduced per step by a data-parallel gang
+  uint32_t flags = 0;         // DemandFlag bits
+  std::array<float, kTraitCount> traits = {};  // indexed by Trait; all zero = unknown
+  friend bool operator==(const Demand&, const Demand&) = default;
+};
+
+[[nodiscard]] std::string_view TraitName(Trait trait);
+
+// Refuses NaN, negative or out-of-range quantities and upper < estimate, naming field, expected and found.
+[[nodiscard]] absl::Status ValidateDemand(const Demand& demand);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_DEMAND_H_
