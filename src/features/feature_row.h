@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feature row: what a learned model reads of a job on a GPU type, as float32 in a fixed, versioned order.
+//
+// Enters:  cost, memory and run of a job; the roofline's terms and the specification of a GPU type.
+// Leaves:  one float32 a column; the schema says name, unit and definition (docs/features.md is made from it).
+// Units:   per column, in the schema.    Cost: linear in operators for the job part, constant for the device part.
+// Thread class: pure functions over values; the schema is constant.
+#ifndef HORUS_FEATURES_FEATURE_ROW_H_
+#define HORUS_FEATURES_FEATURE_ROW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "features/cost.h"
+#include "features/memory.h"
+#include "features/run_spec.h"
+
+namespace horus {
+
+struct GpuType;
+
+inline constexpr uint32_t kFeatureSchemaVersion = 1;
+
+struct FeatureColumn {
+  std::string_view name;
+  std::string_view unit;
+  std::string_view definition;
+};
+
+// The columns of the job come first, then those that depend on the GPU type.
+[[nodiscard]] std::span<const FeatureColumn> JobFeatureColumns();
+[[nodiscard]] std::span<const FeatureColumn> DeviceFeatureColumns();
+[[nodiscard]] size_t FeatureCount();
+
+// Changes when a column's name, unit, definition or place changes; bundles carry it.
+[[nodiscard]] uint64_t FeatureSchemaHash();
+
+// The roofline's answer for one GPU type, filled by predict/roofline.h.
+struct RooflineTerms {
+  double step_time_us = 0;
+  double device_time_us = 0;        // sum of kernel durations
+  double host_time_us = 0;          // sum of dispatch times
+  double gpu_util_pct = 0;
+  double mem_bw_util_pct = 0;
+  double compute_share = 0;         // shares of device time, 0-1
+  double bandwidth_share = 0;
+  double launch_share = 0;
+  double mean_parallelism = 0;      // 0-1
+};
+
+// The columns of JobFeatureColumns().
+[[nodiscard]] std::vector<float> JobFeatures(const ShapedGraph& shaped, const StepCost& cost, const StepMemory& memory,
+                                             const RunSpec& run);
+
+// Writes the columns of DeviceFeatureColumns() to `out` (of exactly that size).
+void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, const RunSpec& run,
+                    std::span<float> out);
+
+// The schema as the Markdown page docs/features.md.
+[[nodiscard]] std::string FeatureSchemaMarkdown();
+
+}  // namespace horus
+
+#endif  // HORUS_FEATURES_FEATURE_ROW_H_

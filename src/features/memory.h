@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepMemory: the device memory that one step needs, part by part, with its peak and an upper bound.
+//
+// Enters:  a ShapedGraph, its StepCost and the RunSpec.   Leaves: bytes of every part; the context is added per GPU type.
+// Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (docs/features.md).
+// Cost:    n log n in operators, about 1 us each.
+// Thread class: pure functions over values.
+#ifndef HORUS_FEATURES_MEMORY_H_
+#define HORUS_FEATURES_MEMORY_H_
+
+#include <cstdint>
+
+#include "features/cost.h"
+#include "features/run_spec.h"
+#include "graph/shaped.h"
+
+namespace horus {
+
+// The peak is the sum of all parts: weights ... context, each as it stands at the moment of the peak.
+struct StepMemory {
+  int64_t weights = 0;              // parameters and buffers as the run stores them
+  int64_t gradients = 0;            // of parameters; kept over the whole step
+  int64_t optimizer = 0;            // its state
+  int64_t master_weights = 0;       // float32 copies (pure fp16/bf16) or half copies (AMP's weight cache)
+  int64_t inputs = 0;               // the batch
+  int64_t activations = 0;          // saved for backward
+  int64_t transient = 0;            // live at the peak besides all others: temporaries and gradients of activations
+  int64_t workspace = 0;            // libraries' scratch: convolution at the peak, matmul handles
+  int64_t allocator_slack = 0;      // rounding to 512 bytes and 2/20 MiB segments, and fragments
+  int64_t context = 0;              // CUDA context and loaded kernels of the GPU type
+
+  int64_t saved_total = 0;          // all that is saved for backward at the end of forward (>= activations at the peak)
+  int64_t horus = 0;                // the Horus formula, a baseline
+
+  [[nodiscard]] int64_t Peak() const;
+  // Holds for what is not measured here; the rule is in docs/features.md. Never falls with the batch size
+  // by more than one allocator segment.
+  [[nodiscard]] int64_t Upper() const;
+};
+
+// `context_bytes` = 0 leaves the context out (add it per GPU type by setting `context`).
+[[nodiscard]] StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run,
+                                      int64_t context_bytes = 0);
+
+// 4 x (activations x batch + parameters + gradients of activations x batch): the published Horus estimate.
+[[nodiscard]] int64_t HorusMemoryBytes(const StepCost& cost);
+
+}  // namespace horus
+
+#endif  // HORUS_FEATURES_MEMORY_H_

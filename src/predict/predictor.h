@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Predictor: what a job will demand of a GPU type, foretold from its graph without running it.
+//
+// Enters:  a graph and how it is run; a GPU type; optionally a bundle of trained boosters.
+// Leaves:  a Demand (estimates and upper bounds), and on the way the JobProfile that explains it.
+// Units:   as in demand.h.
+// Cost:    Analyse: linear in operators (ms); Predict from a profile: about 20 ns an operator.
+// Thread class: immutable, share freely.
+#ifndef HORUS_PREDICT_PREDICTOR_H_
+#define HORUS_PREDICT_PREDICTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "features/cost.h"
+#include "features/memory.h"
+#include "features/run_spec.h"
+#include "graph/shaped.h"
+#include "predict/demand.h"
+
+namespace horus {
+
+struct GpuType;
+
+// All that is known of a job before a GPU type is named. A value; the shaped graph is shared.
+struct JobProfile {
+  uint64_t profile_id = 0;                    // never 0
+  RunSpec run;
+  std::shared_ptr<const ShapedGraph> shaped;
+  StepCost cost;
+  StepMemory memory;                          // without the context of a GPU type
+  std::vector<float> features;                // JobFeatureColumns()
+
+  [[nodiscard]] int64_t bytes_held() const;   // approximate heap bytes, the graph excluded
+};
+
+// Fingerprint of graph and run specification: equal jobs share it on every machine.
+[[nodiscard]] uint64_t ProfileId(const Graph& graph, const RunSpec& run);
+
+// Binds shapes, then costs and memory. Errors are those of BindShapes (node and operator named).
+[[nodiscard]] absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& run);
+
+class Predictor {
+ public:
+  // The roofline prior with its documented, uncalibrated bounds; never null.
+  [[nodiscard]] static std::shared_ptr<const Predictor> Default();
+
+  // The prior refined by the boosters of a bundle. Errors: damaged bytes, another format version or feature schema.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Predictor>> FromBundle(std::span<const uint8_t> bundle);
+
+  [[nodiscard]] absl::StatusOr<Demand> Predict(std::shared_ptr<const Graph> graph, const RunSpec& run,
+                                               const GpuType& gpu) const;
+
+  // For several GPU types: analyse once, predict for each.
+  [[nodiscard]] Demand Predict(const JobProfile& job, const GpuType& gpu) const;
+
+  // False while the bounds are the prior's default factors.
+  [[nodiscard]] bool calibrated() const;
+  [[nodiscard]] int64_t bytes_held() const;
+
+  ~Predictor();
+  Predictor(const Predictor&) = delete;
+  Predictor& operator=(const Predictor&) = delete;
+
+ private:
+  struct Impl;
+  explicit Predictor(std::unique_ptr<const Impl> impl);
+  std::unique_ptr<const Impl> impl_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_PREDICTOR_H_
