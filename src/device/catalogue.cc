@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Look-up in the catalogue and its extension by checked types.
+#include "device/catalogue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "device/catalogue_data.h"
+#include "device/complete.h"
+#include "device/fold_name.h"
+#include "device/gpu_fields.h"
+
+namespace horus {
+
+std::shared_ptr<const Catalogue> Catalogue::Default() {
+  static const std::shared_ptr<const Catalogue> instance = [] {
+    std::vector<GpuType> types;
+    AppendKeplerToPascal(types);
+    AppendVoltaAndTuring(types);
+    AppendAmpere(types);
+    AppendAda(types);
+    AppendHopper(types);
+    AppendBlackwell(types);
+    absl::StatusOr<Catalogue> built = Extend(Catalogue(), std::move(types));
+    assert(built.ok());  // the tests validate every built-in type
+    return std::make_shared<const Catalogue>(built.ok() ? *std::move(built) : Catalogue());
+  }();
+  return instance;
+}
+
+absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<GpuType> types) {
+  if (base.size() + types.size() > kMaxTypes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "GPU catalogue: expected at most %d types, found %d",
+                     kMaxTypes, base.size() + types.size());
+  }
+  Catalogue result = base;
+  for (GpuType& type : types) {
+    // Ranges first: a rule must not multiply unchecked numbers.
+    if (type.sm_count > 0 && type.sm_count <= 4096) CompleteByRule(type);
+    HORUS_RETURN_IF_ERROR(ValidateGpuType(type));
+    const GpuTypeId id(static_cast<uint16_t>(result.types_.size()));
+    result.keys_.push_back({FoldDeviceName(type.name), id});
+    for (const std::string& alias : type.aliases) result.keys_.push_back({FoldDeviceName(alias), id});
+    result.types_.push_back(std::move(type));
+  }
+  std::stable_sort(result.keys_.begin(), result.keys_.end(),
+                   [](const Key& a, const Key& b) { return a.folded < b.folded; });
+  const auto twice = std::adjacent_find(result.keys_.begin(), result.keys_.end(),
+                                        [](const Key& a, const Key& b) { return a.folded == b.folded; });
+  if (twice != result.keys_.end()) {
+    const GpuType& first = result.at(twice->id);
+    const GpuType& second = result.at(std::next(twice)->id);
+    return MakeError(absl::StatusCode::kAlreadyExists,
+                     "GPU type %s: name or alias %s: expected a new one, found it taken by %s", Quoted(second.name),
+                     Quoted(twice->folded), Quoted(first.name));
+  }
+  return result;
+}
+
+absl::StatusOr<GpuTypeId> Catalogue::Find(std::string_view name_or_alias) const {
+  // Longer than any name: not found, and not worth folding or comparing.
+  const bool possible = name_or_alias.size() <= 2 * kMaxGpuNameBytes;
+  const std::string folded = possible ? FoldDeviceName(name_or_alias) : std::string();
+  const auto found = std::lower_bound(keys_.begin(), keys_.end(), folded,
+                                      [](const Key& key, const std::string& text) { return key.folded < text; });
+  if (found != keys_.end() && found->folded == folded) return found->id;
+
+  std::vector<std::string_view> names;
+  for (const GpuType& type : types_) names.push_back(type.name);
+  for (const Key& key : keys_) {
+    if (key.folded != at(key.id).name) names.push_back(key.folded);
+  }
+  const std::string near = possible ? Nearest(folded, names) : std::string();
+  const std::string hint = near.empty() ? "none is near it" : "nearest: " + near;
+  return MakeError(absl::StatusCode::kNotFound, "GPU type: expected one of the %d known names, found %s; %s",
+                   types_.size(), Quoted(name_or_alias), hint);
+}
+
+}  // namespace horus
