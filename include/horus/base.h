@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status, errors and versions: the rules that every other header of the C ABI relies on.
+ *
+ * Conventions of the whole interface
+ * - Every function that can fail returns a horus_status; its last argument is a horus_error* owned by
+ *   the caller, or NULL. On failure nothing happened: outputs are untouched (but for the count that
+ *   comes with HORUS_BUFFER_TOO_SMALL), nothing must be freed, no state changed.
+ * - Structs start with struct_size and have an INIT macro. Zero means "default" unless the field says
+ *   otherwise. Fields of a newer header that this library does not know must be zero; outputs are written
+ *   only up to the struct_size given. Fields named reserved must be zero.
+ * - Tables cross as columns: arrays of one length. A NULL input column means the default for every row,
+ *   a NULL output column is not written.
+ * - Text is UTF-8, ended by NUL. A const char* that a function returns is borrowed from the handle named.
+ * - Handles are opaque. Each says which threads may use it: immutable (share freely), one thread at a
+ *   time, or internally synchronised. _free accepts NULL.
+ * - The library keeps no globals, starts no threads, reads no clock and no environment, prints nothing.
+ */
+#ifndef HORUS_BASE_H_
+#define HORUS_BASE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "horus/version.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+#define HORUS_API __attribute__((visibility("default")))
+#else
+#define HORUS_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t horus_status;
+
+#define HORUS_OK 0
+#define HORUS_INVALID_ARGUMENT 1 /* an argument or field is wrong; the message names it, expected and found */
+#define HORUS_INVALID_STRUCT 2   /* struct_size too small, or a field that this library does not know is set */
+#define HORUS_BUFFER_TOO_SMALL 3 /* the count output holds the number of elements needed */
+#define HORUS_NOT_FOUND 4        /* no such id, name or index */
+#define HORUS_EXISTS 5           /* the id is in use; for apply: the job is placed already */
+#define HORUS_CONFLICT 6         /* a node moved since the plan saw it; plan again */
+#define HORUS_BUSY 7             /* a callback called back into the handle that called it */
+#define HORUS_CALLBACK 8         /* a callback failed or returned a value out of its range */
+#define HORUS_CANCELLED 9        /* the progress callback asked to stop */
+#define HORUS_LIMIT 10           /* a documented limit was exceeded; the message names it */
+#define HORUS_CORRUPT 11         /* bytes are damaged or not of the format expected */
+#define HORUS_VERSION 12         /* bytes or ABI of a version that this library does not read; both are named */
+#define HORUS_STATE 13           /* not possible in the present state */
+#define HORUS_UNSUPPORTED 14     /* not part of this build */
+#define HORUS_IO 15              /* a file cannot be opened, read or written */
+#define HORUS_NO_MEMORY 16       /* an allocation failed */
+#define HORUS_INTERNAL 17        /* a bug of libhorus */
+
+/* What went wrong, filled on failure. Lives where the caller puts it. */
+typedef struct horus_error {
+  uint32_t struct_size;
+  horus_status status;
+  char message[1016]; /* one line, cut to fit, always ended by NUL */
+} horus_error;
+#define HORUS_ERROR_INIT {sizeof(horus_error), HORUS_OK, {0}}
+
+/* The constant's name without its prefix, e.g. "CONFLICT"; "UNKNOWN" for other numbers. Static text.
+ * Any thread. Since 0.1. */
+HORUS_API const char* horus_status_name(horus_status status);
+
+/* Release of the library at run time, e.g. "0.1.0". Static text. Any thread. Since 0.1. */
+HORUS_API const char* horus_version_text(void);
+
+/* HORUS_ABI_NUMBER of the library at run time. Any thread. Since 0.1. */
+HORUS_API uint32_t horus_abi_number(void);
+
+/* OK if a program compiled against `header_abi` (pass HORUS_ABI_NUMBER) may call this library.
+ * Errors: VERSION. Any thread. Since 0.1. */
+HORUS_API horus_status horus_abi_check(uint32_t header_abi, horus_error* error);
+
+/* Called with the share of the work done, 0 to 1, on the calling thread. Non-zero cancels the call. */
+typedef int32_t (*horus_progress)(void* user, double done);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_BASE_H_ */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clusters: nodes, devices and the jobs on them; apply and release, states, snapshots. */
+#ifndef HORUS_CLUSTER_H_
+#define HORUS_CLUSTER_H_
+
+#include "horus/base.h"
+#include "horus/demand.h"
+#include "horus/interference.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A cluster and its residents. horus_cluster_apply, horus_cluster_release and all functions that take a
+ * const horus_cluster* are internally synchronised; the other writers need the caller's lock. */
+typedef struct horus_cluster horus_cluster;
+
+/* State of a node or a device. Drained: residents stay, nothing new comes. Down: residents are reported. */
+#define HORUS_STATE_UP 0
+#define HORUS_STATE_DRAINED 1
+#define HORUS_STATE_DOWN 2
+
+/* One node. Columns have device_count elements; a NULL column takes the default for every device. */
+typedef struct horus_node {
+  uint32_t struct_size;
+  uint32_t device_count;
+  uint64_t id;            /* the caller's; unique in the cluster */
+  const char* name;       /* optional; copied */
+  int64_t cpu_milli;      /* thousandths of a core */
+  int64_t mem_mib;        /* host memory */
+  int64_t storage_mb_s;   /* storage bandwidth; 0 = not tracked */
+  uint64_t rack;          /* topology domain; nodes with the same number are near */
+  const char* const* gpu_types;      /* names or aliases of the catalogue; required when device_count > 0 */
+  const int32_t* sharing_modes;      /* HORUS_SHARING_*; default HORUS_SHARING_TIME_SLICE */
+  const char* const* mig_profiles;   /* "3g.20gb" for a device that is a MIG instance, else NULL */
+  const int32_t* physical_gpus;      /* card that the device is on; default: its own index */
+  const int32_t* nvlink_islands;     /* devices with the same number share NVLink; default: none */
+  const int32_t* pcie_switches;      /* default 0 */
+  const int32_t* sockets;            /* default 0 */
+  const int32_t* max_tenants;        /* 0 = the placer's limit */
+  size_t label_count;                /* length of the two columns below */
+  const char* const* label_keys;
+  const char* const* label_values;
+} horus_node;
+#define HORUS_NODE_INIT \
+  {sizeof(horus_node), 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
+
+/* Kinds of job. */
+#define HORUS_JOB_TRAINING 0
+#define HORUS_JOB_INFERENCE 1
+#define HORUS_JOB_BEST_EFFORT 2
+
+/* One job: `tasks` processes placed together (a gang, all or nothing), each on gpus_per_task GPUs of one node. */
+typedef struct horus_job {
+  uint32_t struct_size;
+  int32_t kind;            /* HORUS_JOB_* */
+  uint64_t id;             /* the caller's; unique among placed jobs */
+  const char* name;        /* optional; copied */
+  int32_t tasks;           /* 0 = 1 */
+  int32_t gpus_per_task;   /* 0 = 1 */
+  int32_t gpu_milli;       /* 0 = shares as its demand allows; else a hard request of 1-1000 thousandths */
+  int32_t exclusive;       /* 1 = alone on its devices */
+  int32_t priority;        /* higher first */
+  float slowdown_bound;    /* no placement may predict more for this job; 0 = the placer's default */
+  int64_t cpu_milli;       /* per task */
+  int64_t mem_mib;         /* host memory per task */
+  int64_t storage_mb_s;    /* per task */
+  int64_t submit_us;       /* the caller's clock */
+  int64_t deadline_us;     /* 0 = none */
+  double request_rate_hz;  /* inference; 0 = not stated */
+  int64_t latency_bound_us;/* inference; 0 = none */
+  size_t demand_count;     /* length of the two columns below, >= 1 */
+  const char* const* gpu_types;          /* the types it may run on; NULL entry = any type, only as the single entry */
+  const horus_demand* const* demands;    /* its demand on each of them */
+  size_t selector_count;                 /* node labels that must be present */
+  const char* const* selector_keys;
+  const char* const* selector_values;
+} horus_job;
+#define HORUS_JOB_INIT \
+  {sizeof(horus_job), 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL}
+
+/* An empty cluster over the types of `catalogue` (kept alive as long as needed).
+ * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */
+HORUS_API horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error);
+HORUS_API void horus_cluster_free(horus_cluster* cluster);
+
+/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), NOT_FOUND (type). Caller's lock. Since 0.1. */
+HORUS_API horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
+
+/* Replaces the specification of node->id. Errors: NOT_FOUND, STATE (a resident would lose its place), as add.
+ * Caller's lock. Since 0.1. */
+HORUS_API horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
+
+/* Errors: NOT_FOUND, STATE (jobs are there: release them first). Caller's lock. Since 0.1. */
+HORUS_API horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error);
+
+/* Sets HORUS_STATE_* of a node, or of one of its devices. The ids of the jobs that are resident there are
+ * written in ascending order to job_ids (`capacity` elements; may be NULL with 0) and counted in *count (may
+ * be NULL); they stay resident until released. BUFFER_TOO_SMALL: nothing changed.
+ * Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. Since 0.1. */
+HORUS_API horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state,
+                                                    size_t capacity, uint64_t* job_ids, size_t* count,
+                                                    horus_error* error);
+HORUS_API horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t node_id, uint32_t device,
+                                                      int32_t state, size_t capacity, uint64_t* job_ids, size_t* count,
+                                                      horus_error* error);
+
+/* Where a job runs: one row per device used. Columns have the caller's `capacity`; NULL columns are skipped. */
+typedef struct horus_slots {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t capacity;
+  uint64_t* node_ids;
+  uint32_t* devices; /* index within the node */
+  uint32_t* tasks;   /* task of the gang, from 0 */
+} horus_slots;
+#define HORUS_SLOTS_INIT {sizeof(horus_slots), 0, 0, NULL, NULL, NULL}
+
+/* Takes in a job that runs already: slot_count rows of nodes, devices and tasks (tasks may be NULL for a
+ * one-task job). What runs is true even where the library would not have placed it; only unknown places, a
+ * wrong number of slots and a known id are refused. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT.
+ * Caller's lock. Since 0.1. */
+HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
+                                           const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
+                                           horus_error* error);
+
+/* Removes a job. Errors: NOT_FOUND (so a second release is harmless). Internally synchronised. Since 0.1. */
+HORUS_API horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error);
+
+typedef struct horus_cluster_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t nodes;
+  uint64_t devices;
+  uint64_t devices_used;    /* with at least one resident */
+  uint64_t jobs;
+  uint64_t slots;           /* job x device pairs */
+  double gpu_util_pct;      /* summed predicted utilisation of the residents, each device capped at 100, mean over devices */
+  int64_t gpu_mem_mib;      /* of all devices */
+  int64_t gpu_mem_reserved_mib; /* by the residents' bounds */
+  uint64_t state_hash;      /* equal for equal states, whatever led there */
+  uint64_t bytes_held;      /* memory of the handle */
+} horus_cluster_info;
+#define HORUS_CLUSTER_INFO_INIT {sizeof(horus_cluster_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+HORUS_API horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info,
+                                              horus_error* error);
+
+/* Ids of all nodes, or of all resident jobs, ascending. Errors: BUFFER_TOO_SMALL. Since 0.1. */
+HORUS_API horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids,
+                                           size_t* count, horus_error* error);
+HORUS_API horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, uint64_t* job_ids,
+                                          size_t* count, horus_error* error);
+
+typedef struct horus_device_info {
+  uint32_t struct_size;
+  int32_t sharing_mode;       /* HORUS_SHARING_* */
+  int32_t node_state;         /* HORUS_STATE_* */
+  int32_t device_state;
+  uint64_t gpu_type;          /* position in the catalogue */
+  uint64_t tenants;
+  int64_t mem_mib;            /* of the device */
+  int64_t mem_reserved_mib;   /* by the tenants' bounds */
+  double gpu_util_pct;        /* sum over the tenants, may exceed 100 */
+} horus_device_info;
+#define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Device `device` of node `node_id`; its tenants' job ids, ascending, go to job_ids (may be NULL with
+ * capacity 0; count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL. Since 0.1. */
+HORUS_API horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t node_id, uint32_t device,
+                                                horus_device_info* info, size_t capacity, uint64_t* job_ids,
+                                                size_t* count, horus_error* error);
+
+/* Slots of a resident job, in task order. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Since 0.1. */
+HORUS_API horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
+                                               size_t* count, horus_error* error);
+
+/* The whole state as versioned, checksummed bytes. Ask with capacity 0 for the count.
+ * Errors: BUFFER_TOO_SMALL. Since 0.1. */
+HORUS_API horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacity, void* bytes, size_t* count,
+                                              horus_error* error);
+
+/* A cluster from a snapshot; later decisions are those of the original. GPU types are matched by name.
+ * Errors: CORRUPT, VERSION (both versions named), NOT_FOUND (type), LIMIT. Since 0.1. */
+HORUS_API horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
+                                             horus_cluster** out, horus_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_CLUSTER_H_ */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs: what a job computes, read from ONNX without its weights, and what one step of it costs. */
+#ifndef HORUS_GRAPH_H_
+#define HORUS_GRAPH_H_
+
+#include "horus/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A computation graph. Immutable: share freely between threads. */
+typedef struct horus_graph horus_graph;
+
+/* Limits on what a file may ask of the reader. Zero fields take the default. */
+typedef struct horus_graph_limits {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t max_nodes;           /* nodes of all subgraphs together; default 1,000,000 */
+  uint64_t max_nesting;         /* subgraphs inside each other; default 32 */
+  uint64_t max_held_bytes;      /* memory of the graph once read; default 1 GiB */
+  uint64_t max_literal_elements; /* larger constants keep their shape only; default 4,096 */
+} horus_graph_limits;
+#define HORUS_GRAPH_LIMITS_INIT {sizeof(horus_graph_limits), 0, 0, 0, 0, 0}
+
+/* Reads an ONNX file: IR 3 to 11, opset 7 and later. Weights and external data are skipped, never loaded.
+ * `limits` may be NULL. *out is to be freed by horus_graph_free.
+ * Errors: IO, CORRUPT, LIMIT, INVALID_ARGUMENT, UNSUPPORTED, NO_MEMORY. Any thread. Since 0.1. */
+HORUS_API horus_status horus_graph_from_file(const char* path, const horus_graph_limits* limits, horus_graph** out,
+                                             horus_error* error);
+
+/* The same from `size` bytes in memory, which are not kept. */
+HORUS_API horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits,
+                                              horus_graph** out, horus_error* error);
+
+HORUS_API void horus_graph_free(horus_graph* graph);
+
+typedef struct horus_graph_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t ir_version;
+  int64_t opset;        /* of the default domain */
+  uint64_t nodes;       /* of all subgraphs together */
+  uint64_t dims;        /* named dimensions, see horus_graph_dim_name */
+  uint64_t fingerprint; /* of structure, types and attributes; names and weights do not count */
+  uint64_t bytes_held;  /* memory of the handle */
+} horus_graph_info;
+#define HORUS_GRAPH_INFO_INIT {sizeof(horus_graph_info), 0, 0, 0, 0, 0, 0, 0}
+
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_graph_get_info(const horus_graph* graph, horus_graph_info* info, horus_error* error);
+
+/* Name of the named dimension `index`, borrowed from the graph; NULL past the end. Any thread. Since 0.1. */
+HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t index);
+
+/* How the graph is run. */
+#define HORUS_MODE_TRAINING 0
+#define HORUS_MODE_INFERENCE 1
+
+#define HORUS_PRECISION_FP32 0
+#define HORUS_PRECISION_TF32 1
+#define HORUS_PRECISION_AMP_FP16 2 /* autocast: float32 weights, half-precision matrix work */
+#define HORUS_PRECISION_AMP_BF16 3
+#define HORUS_PRECISION_FP16 4
+#define HORUS_PRECISION_BF16 5
+
+#define HORUS_OPTIMIZER_SGD 0
+#define HORUS_OPTIMIZER_MOMENTUM 1
+#define HORUS_OPTIMIZER_ADAM 2
+#define HORUS_OPTIMIZER_ADAMW 3
+#define HORUS_OPTIMIZER_ADAFACTOR 4
+#define HORUS_OPTIMIZER_ADAM_8BIT 5
+
+typedef struct horus_run_spec {
+  uint32_t struct_size;
+  int32_t mode;      /* HORUS_MODE_* */
+  int32_t precision; /* HORUS_PRECISION_* */
+  int32_t optimizer; /* HORUS_OPTIMIZER_*; ignored for inference */
+  int64_t batch;     /* samples per GPU and step; 0 = as the file says, else 1 */
+  size_t dim_count;  /* length of the two columns below */
+  const char* const* dim_names; /* named dimensions to bind, e.g. "seq" */
+  const int64_t* dim_sizes;     /* elements, >= 1 */
+} horus_run_spec;
+#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL}
+
+/* What one step costs. FLOPs count a multiply-add as 2. */
+typedef struct horus_step_cost {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t parameters;            /* trainable elements */
+  double forward_flops;          /* convolution, matrix, recurrent and attention products */
+  double forward_flops_other;    /* everything else */
+  double training_flops;         /* forward and backward, products only; = forward_flops for inference */
+  double horus_flops;            /* the Horus author's own count */
+  double step_bytes;             /* read and written by one step */
+  int64_t kernels;               /* launched by one step */
+  int64_t operators;             /* of the flattened graph, plumbing included */
+  int64_t operators_unknown;     /* of them with unknown shape or cost: not in the sums */
+  int64_t weights_bytes;         /* memory of a step on the device, without context */
+  int64_t gradients_bytes;
+  int64_t optimizer_bytes;       /* optimiser state and float32 master weights */
+  int64_t activations_bytes;     /* kept for the backward pass, or peak of the forward pass for inference */
+  int64_t workspace_bytes;       /* transient peak, library workspace and allocator slack */
+  int64_t horus_memory_bytes;    /* the Horus memory formula, as a baseline */
+} horus_step_cost;
+#define HORUS_STEP_COST_INIT {sizeof(horus_step_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Cost of one step. `run` may be NULL (training, float32, SGD, batch of the file).
+ * Errors: INVALID_ARGUMENT (unknown dimension, contradictory shapes: node and operator are named),
+ * INVALID_STRUCT, LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
+HORUS_API horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* run, horus_step_cost* cost,
+                                        horus_error* error);
+
+/* The feature row of a graph and run: horus_feature_count() float32 values in schema order.
+ * `capacity` values fit into `values`; *count becomes the number written or, with BUFFER_TOO_SMALL, needed.
+ * Errors: as horus_graph_cost, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+HORUS_API horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity,
+                                            float* values, size_t* count, horus_error* error);
+
+/* The schema of the feature row. Text is static; NULL past the end. Any thread. Since 0.1. */
+HORUS_API size_t horus_feature_count(void);
+HORUS_API const char* horus_feature_name(size_t index);
+HORUS_API const char* horus_feature_unit(size_t index);
+HORUS_API const char* horus_feature_definition(size_t index);
+HORUS_API uint64_t horus_feature_schema_hash(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_GRAPH_H_ */

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
+ * The whole C ABI, one header a topic, in the order in which a job walks through the library. */
+#ifndef HORUS_HORUS_H_
+#define HORUS_HORUS_H_
+
+#include "horus/base.h"         /* status, errors, versions */
+#include "horus/graph.h"        /* ONNX graph -> cost and features */
+#include "horus/demand.h"       /* GPU catalogue, predicted demand */
+#include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
+#include "horus/cluster.h"      /* nodes, devices, jobs; apply, release, snapshot */
+#include "horus/place.h"        /* plans, decisions, verdicts */
+
+#endif /* HORUS_HORUS_H_ */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interference: how much each tenant of one device slows down. */
+#ifndef HORUS_INTERFERENCE_H_
+#define HORUS_INTERFERENCE_H_
+
+#include "horus/base.h"
+#include "horus/demand.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HORUS_SHARING_EXCLUSIVE 1
+#define HORUS_SHARING_TIME_SLICE 2
+#define HORUS_SHARING_MPS 3
+#define HORUS_SHARING_MIG 4 /* the device is one MIG instance */
+
+/* An interference model. Immutable: share freely (a callback model: as its callback allows). */
+typedef struct horus_interference horus_interference;
+
+/* The model called `name` ("utilisation"). Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
+HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
+
+/* The caller's own model. Fills slowdown[count] and slowdown_upper[count] (1 or more) for the tenants'
+ * demands[count] on one device. Must be a pure function of its arguments. Runs on the thread that
+ * plans; nothing may be thrown or jumped out of it. Returns 0, or non-zero for failure. */
+typedef int32_t (*horus_interference_callback)(void* user, const char* gpu_type, int32_t sharing_mode, size_t count,
+                                               const horus_demand* const* demands, float* slowdown,
+                                               float* slowdown_upper);
+
+/* A model that asks `callback`. `epoch` must differ between models that answer differently; the catalogue
+ * gives the type names and is not kept alive by the caller's handle. Errors: INVALID_ARGUMENT. Since 0.1. */
+HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* catalogue,
+                                                        horus_interference_callback callback, void* user,
+                                                        uint64_t epoch, horus_interference** out, horus_error* error);
+
+HORUS_API void horus_interference_free(horus_interference* model);
+
+/* Slowdown of each of `count` tenants of one device of type `gpu_type` shared by `sharing_mode`
+ * (HORUS_SHARING_*). slowdown and slowdown_upper hold `count` values each; the latter may be NULL.
+ * Errors: NOT_FOUND (type), INVALID_ARGUMENT, CALLBACK. Any thread. Since 0.1. */
+HORUS_API horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
+                                                   const char* gpu_type, int32_t sharing_mode, size_t count,
+                                                   const horus_demand* const* demands, float* slowdown,
+                                                   float* slowdown_upper, horus_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_INTERFERENCE_H_ */

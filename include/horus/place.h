@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Placement: plans, the decisions in them and why, verdicts per node. Planning never changes a cluster. */
+#ifndef HORUS_PLACE_H_
+#define HORUS_PLACE_H_
+
+#include "horus/base.h"
+#include "horus/cluster.h"
+#include "horus/interference.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Places jobs by one policy and one interference model. One thread at a time. */
+typedef struct horus_placer horus_placer;
+
+typedef struct horus_placer_options {
+  uint32_t struct_size;
+  int32_t max_tenants;            /* per device; 0 = 3 */
+  const char* policy;             /* NULL = "horus"; see horus_policy_name */
+  const horus_interference* interference; /* NULL = "utilisation"; kept alive by the placer */
+  uint64_t seed;                  /* of random policies */
+  float slowdown_bound;           /* for jobs without their own; 0 = the policy's default */
+  int32_t reserved;
+  int64_t mem_headroom_mib;       /* device memory to keep free; 0 = 500 */
+} horus_placer_options;
+#define HORUS_PLACER_OPTIONS_INIT {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0}
+
+/* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
+HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out,
+                                           horus_error* error);
+HORUS_API void horus_placer_free(horus_placer* placer);
+
+/* Memory of the handle in bytes, its caches included; 0 for NULL. Since 0.1. */
+HORUS_API uint64_t horus_placer_bytes_held(const horus_placer* placer);
+
+/* Names of the policies, in order; NULL past the end. Static text. Any thread. Since 0.1. */
+HORUS_API const char* horus_policy_name(size_t index);
+
+/* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
+typedef struct horus_plan horus_plan;
+
+/* Plans `job_count` jobs, in the order (priority, submission time, id), each seeing those before it. Only the
+ * node_count nodes of node_ids are considered; NULL with 0 = all. A job that does not fit is not an error:
+ * its decision says DEFER or REJECT. `progress` may be NULL.
+ * Errors: INVALID_ARGUMENT (job and field named), EXISTS (a job id is resident or given twice), NOT_FOUND
+ * (node), CALLBACK, CANCELLED, BUSY. Since 0.1. */
+HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
+                                         const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
+                                         horus_progress progress, void* user, horus_plan** out, horus_error* error);
+HORUS_API void horus_plan_free(horus_plan* plan);
+
+/* Carries out every placement of `plan`, or none. Errors: CONFLICT (a node it uses changed since), EXISTS (a
+ * job of it is resident: applying twice is harmless). Internally synchronised. Since 0.1. */
+HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
+
+#define HORUS_VERDICT_PLACE 0
+#define HORUS_VERDICT_DEFER 1  /* does not fit now; could fit the same cluster empty and up */
+#define HORUS_VERDICT_REJECT 2 /* never fits this cluster */
+
+/* One decision. Text is borrowed from the plan. */
+typedef struct horus_decision {
+  uint32_t struct_size;
+  int32_t verdict;       /* HORUS_VERDICT_* */
+  uint64_t job_id;
+  int32_t reason;        /* HORUS_REASON_*: the constraint that refused most devices; 0 when placed */
+  uint32_t slots;        /* rows of horus_plan_slots */
+  uint32_t effects;      /* rows of horus_plan_effects */
+  float slowdown;        /* predicted for the job itself, estimate and upper bound; 0 when not placed */
+  float slowdown_upper;
+  uint32_t reserved;
+  double cost;           /* of the place chosen, in the policy's unit, lower is better */
+  double runner_up_cost; /* of the next best place; NaN when there is none */
+  int32_t miss_reason;   /* nearest miss of a refusal: HORUS_REASON_*, 0 = none known */
+  uint32_t miss_device;  /* index within the node */
+  uint64_t miss_node;    /* node id */
+  double miss_needed;    /* in the unit of the constraint, see miss_unit */
+  double miss_available;
+  const char* miss_unit; /* static text, e.g. "MiB" */
+  const char* text;      /* one sentence for people */
+} horus_decision;
+#define HORUS_DECISION_INIT {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
+
+/* Number of decisions, one per job in planning order; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API size_t horus_plan_count(const horus_plan* plan);
+
+/* Decision `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision,
+                                      horus_error* error);
+
+/* Where decision `index` puts its job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_slots(const horus_plan* plan, size_t index, const horus_slots* slots, size_t* count,
+                                        horus_error* error);
+
+/* What a decision does to everyone on the devices it uses, the job itself included: one row per tenant and
+ * device. NULL columns are skipped. */
+typedef struct horus_effects {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t capacity;
+  uint64_t* job_ids;
+  uint64_t* node_ids;
+  uint32_t* devices;
+  float* slowdown_before; /* 0 for the job itself */
+  float* slowdown_after;
+  float* slowdown_after_upper;
+} horus_effects;
+#define HORUS_EFFECTS_INIT {sizeof(horus_effects), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL}
+HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, const horus_effects* effects,
+                                          size_t* count, horus_error* error);
+
+/* How many devices (or nodes) each constraint refused: reasons[] and counts[] hold `capacity` elements.
+ * Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
+                                           uint64_t* counts, size_t* count, horus_error* error);
+
+/* One job against node_count nodes, for a scheduler's filter and score steps: per node its verdict
+ * (HORUS_VERDICT_*), its cost (lower is better; NaN unless PLACE) and its reason (HORUS_REASON_*). NULL
+ * columns are skipped. A gang is answered for its first task. Errors: as horus_placer_plan. Since 0.1. */
+HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                             size_t node_count, const uint64_t* node_ids, int32_t* verdicts,
+                                             double* costs, int32_t* reasons, horus_error* error);
+
+/* Why a device or node cannot take a job. Numbers are stable and only added to. */
+#define HORUS_REASON_NONE 0
+#define HORUS_REASON_NODE_DOWN 1
+#define HORUS_REASON_NODE_DRAINED 2
+#define HORUS_REASON_DEVICE_DOWN 3
+#define HORUS_REASON_DEVICE_DRAINED 4
+#define HORUS_REASON_NOT_IN_SUBSET 5
+#define HORUS_REASON_GPU_TYPE 6
+#define HORUS_REASON_LABEL 7
+#define HORUS_REASON_CPU 8
+#define HORUS_REASON_HOST_MEMORY 9
+#define HORUS_REASON_STORAGE_BANDWIDTH 10
+#define HORUS_REASON_GPU_MEMORY 11
+#define HORUS_REASON_GPU_MILLI 12
+#define HORUS_REASON_TENANT_LIMIT 13
+#define HORUS_REASON_EXCLUSIVE 14
+#define HORUS_REASON_SHARING_MODE 15
+#define HORUS_REASON_SLOWDOWN_OWN 16
+#define HORUS_REASON_SLOWDOWN_NEIGHBOUR 17
+#define HORUS_REASON_GANG 18
+#define HORUS_REASON_POLICY 19
+
+/* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. Since 0.1. */
+HORUS_API const char* horus_reason_name(int32_t reason);
+HORUS_API const char* horus_reason_text(int32_t reason);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_PLACE_H_ */
