@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by the other scripts: which Debian packages the project needs, and how to get the missing ones.
+
+packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
+  libxgboost-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev)
+packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools)
+packages_lint=(clang-format-19 python3)
+packages_fuzz=(clang-19 libclang-rt-19-dev)
+packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
+
+say() { printf '\n== %s\n' "$*"; }
+
+# ensure_packages <package>... : installs what is missing; on failure says what to do.
+ensure_packages() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then
+    echo "packages: all $# present"
+    return 0
+  fi
+  echo "packages: installing ${missing[*]}"
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "error: not root and sudo is missing; as root run: apt-get install ${missing[*]}" >&2
+      return 1
+    fi
+    as_root=(sudo)
+  fi
+  if ! command -v apt-get >/dev/null; then
+    echo "error: this script knows apt only (Debian 12, Ubuntu 24.04); install the equivalents of: ${missing[*]}" >&2
+    return 1
+  fi
+  local log
+  log=$(mktemp)
+  if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "error: apt could not install: ${missing[*]} (whole log: $log)" >&2
+    echo "       check the network and the package sources, then run this script again" >&2
+    return 1
+  fi
+  rm -f "$log"
+}
+
+# Parallel jobs: one per core, but no more than one per 1.5 GiB of memory (a heavy file needs about 1 GiB).
+build_jobs() {
+  local cores mem_gib
+  cores=$(nproc)
+  mem_gib=$(awk '/MemAvailable/ {print int($2 / 1572864)}' /proc/meminfo)
+  [ "$mem_gib" -ge 1 ] || mem_gib=1
+  [ "$cores" -le "$mem_gib" ] && echo "$cores" || echo "$mem_gib"
+}
+
+# configure_and_build <preset> [cmake build arguments]
+configure_and_build() {
+  local preset=$1
+  shift
+  local launcher=()
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake --preset "$preset" "${launcher[@]}" >/dev/null
+  cmake --build --preset "$preset" --parallel "$(build_jobs)" "$@"
+}
