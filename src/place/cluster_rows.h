@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of a cluster, for the planners of this room; everybody else uses cluster.h.
+//
+// Enters:  nothing; kept by Cluster.
+// Leaves:  node rows in id order, devices flat in one array, jobs by row.
+// Units:   see node.h; positions are rows, not the caller's ids.
+// Cost:    about 60 bytes a device besides its description.   Thread class: as the cluster that owns it.
+#ifndef HORUS_PLACE_CLUSTER_ROWS_H_
+#define HORUS_PLACE_CLUSTER_ROWS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "place/device_states.h"
+#include "place/job.h"
+#include "place/node.h"
+
+namespace horus {
+
+inline constexpr size_t kMaxNodes = 1u << 20;
+inline constexpr size_t kMaxDevices = 1u << 24;
+inline constexpr size_t kMaxJobs = 1u << 26;
+
+// Host resources that are free; negative where adopted jobs over-commit.
+struct HostFree {
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  int64_t storage_mb_s = 0;
+  friend bool operator==(const HostFree&, const HostFree&) = default;
+};
+
+struct NodeRow {
+  NodeSpec spec;
+  AdminState state = AdminState::kUp;
+  bool live = false;
+  uint64_t version = 0;       // a hash chain over the node's changes: equal only for equal histories
+  uint32_t first_device = 0;  // its devices are first_device .. + spec.devices.size() - 1
+  int32_t idle_devices = 0;   // without residents
+  HostFree free;
+};
+
+struct PlacedSlot {
+  uint32_t node_row = 0;
+  int32_t device = 0;   // index within the node
+  int32_t task = 0;
+  uint32_t tenant = 0;  // class in ClusterRows::states
+};
+
+struct JobRow {
+  std::shared_ptr<const JobSpec> spec;  // null = free row
+  std::vector<PlacedSlot> slots;        // ascending (task, node id, device)
+  bool adopted = false;
+  bool over_committed = false;
+};
+
+struct ResidentRow {
+  uint32_t job_row = 0;
+  int32_t task = 0;
+};
+using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
+
+struct ClusterRows {
+  std::vector<NodeRow> nodes;
+  std::vector<uint32_t> order;                        // rows of live nodes, ascending id
+  std::vector<uint32_t> free_nodes;
+  absl::flat_hash_map<NodeId, uint32_t> node_of;      // never iterated
+
+  std::vector<uint32_t> device_state;                 // id in `states`; kNoState for holes
+  std::vector<Residents> residents;
+  std::vector<std::pair<uint32_t, uint32_t>> holes;   // (size, first device) of removed nodes
+  size_t live_devices = 0;
+  StateTable states;
+
+  std::vector<JobRow> jobs;
+  std::vector<uint32_t> free_jobs;
+  absl::flat_hash_map<JobId, uint32_t> job_of;        // never iterated
+  uint64_t changes = 0;                               // counts writes; feeds new nodes' versions
+};
+
+inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_CLUSTER_ROWS_H_

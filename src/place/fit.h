@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fit: the hard constraints, one Reason each. Fit counts upper bounds; objectives count estimates.
+//
+// Enters:  a job, a node's free host resources or a device's state, limits, predicted slowdowns.
+// Leaves:  kNone, or the first constraint that fails, in the order of docs/place.md, and how far off it was.
+// Units:   see job.h; slowdown = shared / alone.
+// Cost:    O(labels) a node, O(tenants) a device.   Thread class: pure functions.
+#ifndef HORUS_PLACE_FIT_H_
+#define HORUS_PLACE_FIT_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "interference/model.h"
+#include "place/cluster_rows.h"
+#include "place/decision.h"
+#include "place/device_states.h"
+#include "place/job.h"
+
+namespace horus {
+
+struct FitLimits {
+  double slowdown_bound = 0;      // for tenants that state none; infinity = none
+  int32_t max_tenants = 3;        // for devices that state none
+  int64_t mem_headroom_mib = 500; // device memory that stays free beside the tenants' upper bounds
+};
+
+// What a constraint needed and what there was; filled only when it fails.
+struct Shortfall {
+  double needed = 0;
+  double available = 0;
+  std::string_view unit;
+};
+
+// State and labels of the node: what does not depend on how many tasks come.
+[[nodiscard]] Reason FitNode(const JobSpec& job, const NodeSpec& node, AdminState state);
+
+// Host resources for `tasks` tasks of the job.
+[[nodiscard]] Reason FitHost(const JobSpec& job, const HostFree& free, int64_t tasks, Shortfall* shortfall = nullptr);
+
+// How many tasks the host resources carry, at most `limit`.
+[[nodiscard]] int64_t HostTasks(const JobSpec& job, const HostFree& free, int64_t limit);
+
+// Everything about the device but slowdowns. `newcomer` is the job's class on this type; null = type not allowed.
+[[nodiscard]] Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
+                               Shortfall* shortfall = nullptr);
+
+// Slowdown bounds. Columns as in DeviceCandidate; `bounds` are the tenants' own, newcomer last, 0 = default.
+// A resident that is beyond its bound already refuses only what makes it worse.
+[[nodiscard]] Reason FitSlowdowns(std::span<const float> bounds, std::span<const Slowdown> before,
+                                  std::span<const Slowdown> after, const FitLimits& limits,
+                                  Shortfall* shortfall = nullptr);
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_FIT_H_

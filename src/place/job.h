@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// JobSpec: what a scheduler asks the placer to place, and its validation.
+//
+// Enters:  the caller's request and its demand per GPU type (predicted, measured or stated).
+// Leaves:  a plain value; ValidateJob says field, expected and found.
+// Units:   thousandths of a GPU and of a core, MiB, MB/s, microseconds, Hz; host resources are per task.
+// Cost:    about 300 bytes plus 136 per demand.   Thread class: value, share freely.
+#ifndef HORUS_PLACE_JOB_H_
+#define HORUS_PLACE_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "device/gpu_type.h"
+#include "predict/demand.h"
+
+namespace horus {
+
+// The caller's own 64-bit ids; every value is legal, 0 included.
+using JobId = uint64_t;
+using NodeId = uint64_t;
+
+// The values cross the C boundary and lie in snapshots: never renumber.
+enum class JobKind : uint8_t { kTraining = 0, kInference = 1, kBestEffort = 2 };
+
+// Per GPU of the job. An invalid type means "any type" and is then the only entry.
+struct TypeDemand {
+  GpuTypeId type;
+  Demand demand;
+  friend bool operator==(const TypeDemand&, const TypeDemand&) = default;
+};
+
+// One way of running the job; the placer picks one. Reserved: no field reads it yet.
+struct JobAlternative {
+  int32_t tasks = 1;
+  int32_t gpus_per_task = 1;
+  std::vector<TypeDemand> demands;
+  friend bool operator==(const JobAlternative&, const JobAlternative&) = default;
+};
+
+struct JobSpec {
+  JobId id = 0;
+  std::string name;              // optional
+  std::string tenant;            // optional: who owns it
+  JobKind kind = JobKind::kTraining;
+  int32_t tasks = 1;             // a gang: all tasks are placed, or none
+  int32_t gpus_per_task = 1;     // on one node
+  int32_t gpu_milli = 0;         // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
+                                 // 1000 only with gpus_per_task == 1; requests never exceed a device
+  bool exclusive = false;        // alone on its devices
+  int64_t cpu_milli = 0;         // per task
+  int64_t mem_mib = 0;           // host memory per task
+  int64_t storage_mb_s = 0;      // per task
+  float slowdown_bound = 0;      // >= 1; 0 = the placer's default
+  int32_t priority = 0;          // higher first
+  int64_t submit_us = 0;         // the caller's clock
+  int64_t deadline_us = 0;       // 0 = none; no policy of this version reads it
+  double request_rate_hz = 0;    // inference; 0 = not stated; no policy of this version reads it
+  int64_t latency_bound_us = 0;  // inference; 0 = none; no policy of this version reads it
+  std::vector<TypeDemand> demands;  // ascending type, unique; a type that is not listed is not allowed
+  std::vector<std::pair<std::string, std::string>> node_selector;  // labels that a node must carry; ascending
+  std::vector<JobAlternative> alternatives;  // reserved: must be empty
+
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+// Limits of one job; they bound memory and time whatever a caller asks for.
+inline constexpr int32_t kMaxGpusPerJob = 65'536;      // tasks x gpus_per_task
+inline constexpr size_t kMaxNameBytes = 1024;          // any text of a job or node
+inline constexpr size_t kMaxDemandsPerJob = 4096;      // = Catalogue::kMaxTypes
+inline constexpr size_t kMaxSelectorsPerJob = 256;
+inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, MiB or MB/s of one node or task
+
+// OK, or INVALID_ARGUMENT "job <id>: <field>: expected ..., found ...".
+[[nodiscard]] absl::Status ValidateJob(const JobSpec& job);
+
+// Sorts demands and node_selector, as ValidateJob demands; for callers that take them in any order.
+void NormalizeJob(JobSpec& job);
+
+// The job's demand on that type; nullptr when the type is not allowed.
+[[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
+
+[[nodiscard]] inline int32_t GpuCount(const JobSpec& job) { return job.tasks * job.gpus_per_task; }
+
+// "training", "inference", "best-effort"; "unknown" for a value that is no kind.
+[[nodiscard]] std::string_view JobKindName(JobKind kind);
+
+// "17" or "17 (resnet)": how messages call a job or a node.
+[[nodiscard]] std::string IdAndName(uint64_t id, std::string_view name);
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_JOB_H_

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placer: jobs and a cluster in, a plan with one explained decision per job out. Changes nothing.
+//
+// Enters:  a const cluster, jobs in any order, optionally the nodes to consider.
+// Leaves:  a Plan; or per-node verdict, cost and reason for one job.
+// Units:   see job.h, decision.h; costs in the policy's unit.
+// Cost:    O(devices) a job with one memo look-up each; a (job class, device state) pair is scored once.
+// Thread class: one thread at a time (holds scratch and the memo).
+#ifndef HORUS_PLACE_PLACER_H_
+#define HORUS_PLACE_PLACER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/model.h"
+#include "place/cluster.h"
+#include "place/decision.h"
+#include "place/plan.h"
+#include "place/policy.h"
+
+namespace horus {
+
+struct PlacerOptions {
+  double slowdown_bound = 0;      // for jobs without their own; 0 = the policy's default; infinity = none
+  int32_t max_tenants = 3;        // per device that states none (Horus, TPDS 2022: at most 3)
+  int64_t mem_headroom_mib = 500; // device memory that stays free (Horus, TPDS 2022: more than 500 MiB)
+  uint64_t max_jobs = 1u << 20;   // of one plan
+  uint64_t memo_bytes = 64u << 20;  // the memo is emptied when it would exceed this
+  bool exhaustive = false;        // score every device anew, without memo: the reference for tests and benchmarks
+};
+
+// Called now and then with jobs done and jobs in all; false cancels.
+using ProgressFn = std::function<bool(uint64_t done, uint64_t total)>;
+
+// Columns, one row per node asked for.
+struct NodeVerdicts {
+  std::vector<Verdict> verdict;
+  std::vector<double> cost;    // lower is better; NaN unless kPlace
+  std::vector<Reason> reason;  // kNone when kPlace, else what refused most of the node's devices
+};
+
+class Placer {
+ public:
+  // INVALID_ARGUMENT for options out of range or a null model or policy.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Placer>> Create(std::shared_ptr<const InterferenceModel> model,
+                                                                      std::unique_ptr<const Policy> policy,
+                                                                      const PlacerOptions& options = {});
+  ~Placer();
+  Placer(const Placer&) = delete;
+  Placer& operator=(const Placer&) = delete;
+
+  // Decides every job, in the order (priority descending, submit_us, id), each seeing those before it.
+  // `subset`: the only nodes to consider, in any order, duplicates allowed.
+  // INVALID_ARGUMENT (job and field named), ALREADY_EXISTS (an id is resident or given twice), NOT_FOUND
+  // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return.
+  [[nodiscard]] absl::StatusOr<Plan> MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                              std::optional<std::span<const NodeId>> subset = std::nullopt,
+                                              const ProgressFn& progress = nullptr);
+
+  // One job against nodes one by one, as a scheduler's filter and score steps ask; a gang is answered for
+  // one of its tasks. Errors as MakePlan; the job's id may be resident.
+  [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
+                                                      std::span<const NodeId> nodes);
+
+  [[nodiscard]] const InterferenceModel& model() const;
+  [[nodiscard]] const Policy& policy() const;
+  [[nodiscard]] const PlacerOptions& options() const;
+  // The bound that jobs without their own get; infinity = none.
+  [[nodiscard]] double slowdown_bound() const;
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  struct Impl;
+  explicit Placer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_PLACER_H_

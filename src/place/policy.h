@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second of the two seams: a placement policy prices the places that passed every hard constraint.
+//
+// Enters:  one feasible device (residents, demands, predicted slowdowns, memory) or the node around it.
+// Leaves:  a cost, lower is better, or "rather not"; named terms that sum to the cost.
+// Units:   costs in the policy's own unit; see docs/place.md for the built-in ones.
+// Cost:    well under a microsecond a call; called once per distinct device state, not once per device.
+// Thread class: const methods, share freely; a policy that keeps state must say so.
+#ifndef HORUS_PLACE_POLICY_H_
+#define HORUS_PLACE_POLICY_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "interference/model.h"
+#include "place/decision.h"
+#include "place/job.h"
+
+namespace horus {
+
+// A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
+// `after` the newcomer last: `demands` and `after` are one longer than `before`.
+struct DeviceCandidate {
+  const JobSpec* job = nullptr;
+  DeviceContext device;
+  int64_t mem_mib = 0;                          // of the device
+  int64_t mem_used_upper_mib = 0;               // by the residents' bounds
+  int64_t mem_used_mib = 0;                     // by the residents' estimates
+  int32_t milli_used = 0;
+  std::span<const Demand* const> demands;
+  std::span<const Slowdown> before;
+  std::span<const Slowdown> after;
+  double relative_speed = 1;  // the job's speed on this type alone / on the fastest type that it lists; 0-1
+
+  [[nodiscard]] size_t residents() const { return before.size(); }
+  [[nodiscard]] const Demand& newcomer() const { return *demands.back(); }
+};
+
+// Where the device is: the part of a cost that equal devices do not share.
+struct PlaceCandidate {
+  JobId job = 0;
+  NodeId node = 0;
+  int32_t device = 0;
+  int32_t node_devices = 0;
+  int32_t node_idle_devices = 0;
+  int64_t cpu_free_milli = 0;  // before placement
+  int64_t mem_free_mib = 0;
+};
+
+struct DeviceScore {
+  double cost = 0;       // finite
+  bool declined = false; // feasible, but the policy would rather not: Reason::kPolicy
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  // Prices a device. A pure function of the candidate; a non-OK status ends the plan with that status.
+  [[nodiscard]] virtual absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const = 0;
+
+  // What the surroundings add; called for each node (or each device, see below) only when uses_place().
+  [[nodiscard]] virtual bool uses_place() const { return false; }
+  [[nodiscard]] virtual double ScorePlace(const PlaceCandidate& /*place*/) const { return 0; }
+  // Whether ScorePlace differs between the devices of a node.
+  [[nodiscard]] virtual bool place_by_device() const { return false; }
+
+  // Bound on slowdowns for jobs that state none; infinity = none. A bound that a job states is always kept.
+  [[nodiscard]] virtual double default_slowdown_bound() const { return std::numeric_limits<double>::infinity(); }
+
+  // The parts of the price of a place, for explanations; they sum to ScoreDevice + ScorePlace.
+  virtual void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
+                       std::vector<CostTerm>& terms) const;
+
+  // Reserved: whole batches (choose_batch) and changes to running jobs (revise) will be virtual functions
+  // here, with defaults that place one job after another and revise nothing.
+};
+
+struct PolicyOptions {
+  uint64_t seed = 0;  // of policies that draw
+};
+
+// The built-in names, in a fixed order; "horus" first.
+[[nodiscard]] std::span<const std::string_view> PolicyNames();
+
+// The policy of that name; NOT_FOUND lists the names.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyOptions& options = {});
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_POLICY_H_
