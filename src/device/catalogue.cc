@@ -36,8 +36,8 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
   }
   Catalogue result = base;
   for (GpuType& type : types) {
-    // Ranges first: a rule must not multiply unchecked numbers.
-    if (type.sm_count > 0 && type.sm_count <= 4096) CompleteByRule(type);
+    // The rules multiply sm_count; a value out of range is left for the check below to report.
+    if (type.sm_count > 0 && type.sm_count <= kMaxSmCount) CompleteByRule(type);
     HORUS_RETURN_IF_ERROR(ValidateGpuType(type));
     const GpuTypeId id(static_cast<uint16_t>(result.types_.size()));
     result.keys_.push_back({FoldDeviceName(type.name), id});

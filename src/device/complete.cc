@@ -16,10 +16,10 @@ constexpr char kContextRule[] = "estimate: 16 MiB + 1.9 KiB per resident thread 
 }  // namespace
 
 int64_t MaxThreadsPerSm(int64_t compute_capability) {
-  if (compute_capability == 75) return 1024;                                // Turing
-  if (compute_capability > 80 && compute_capability < 90) return 1536;      // Ampere and Ada outside the GA100
-  if (compute_capability >= 110) return 1536;                               // Blackwell outside the GB100
-  return 2048;                                                              // Kepler to Volta, GA100, Hopper, GB100
+  if (compute_capability == 75) return 1024;                            // Turing
+  if (compute_capability > 80 && compute_capability < 90) return 1536;  // Ampere and Ada outside the GA100
+  if (compute_capability >= 110) return 1536;                           // Blackwell outside the GB100
+  return 2048;                                                          // Kepler to Volta, GA100, Hopper, GB100
 }
 
 int64_t EstimateContextMib(int64_t compute_capability, int64_t sm_count) {

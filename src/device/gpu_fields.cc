@@ -6,20 +6,21 @@
 #include <string>
 
 #include "base/text.h"
+#include "device/fold_name.h"
 
 namespace horus {
 namespace {
 
 // Limits stand a factor of 10 or more above the largest product of 2025, so that bytes given for MiB or
 // FLOP/s given for GFLOP/s are noticed.
-constexpr int64_t kMaxGflops = 1'000'000'000;      // 1 EFLOP/s
-constexpr int64_t kMaxMemMib = 16 * 1024 * 1024;   // 16 TiB
-constexpr int64_t kMaxMbPerS = 1'000'000'000;      // 1 PB/s
+constexpr int64_t kMaxGflops = 1'000'000'000;     // 1 EFLOP/s
+constexpr int64_t kMaxMemMib = 16 * 1024 * 1024;  // 16 TiB
+constexpr int64_t kMaxMbPerS = 1'000'000'000;     // 1 PB/s
 constexpr int64_t kMaxSlices = 16;
 
 constexpr std::array<GpuField, 18> kGpuFields = {{
     {"compute_capability", &GpuType::compute_capability, "", 10, 999},
-    {"sm_count", &GpuType::sm_count, "", 1, 4096},
+    {"sm_count", &GpuType::sm_count, "", 1, kMaxSmCount},
     {"boost_clock_mhz", &GpuType::boost_clock_mhz, "MHz", 100, 10'000},
     {"fp64_gflops", &GpuType::fp64_gflops, "GFLOP/s", 0, kMaxGflops},
     {"fp32_gflops", &GpuType::fp32_gflops, "GFLOP/s", 1, kMaxGflops},
@@ -48,11 +49,13 @@ constexpr std::array<MigField, 4> kMigFields = {{
 bool IsNameChar(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.'; }
 
 absl::Status ValidateName(const std::string& name) {
-  bool good = !name.empty() && name.size() <= kMaxGpuNameBytes && name.front() != '-' && name.front() != '.';
+  bool good = !name.empty() && name.size() <= kMaxGpuNameBytes && name.front() != '-' && name.front() != '.' &&
+              !FoldDeviceName(name).empty();
   for (const char c : name) good = good && IsNameChar(c);
   if (good) return absl::OkStatus();
   return InvalidArgument(
-      "GPU type: name: expected 1 to %d of a-z, 0-9, '-' and '.', starting with a letter or digit, found %s",
+      "GPU type: name: expected 1 to %d of a-z, 0-9, '-' and '.', starting with a letter or digit and more "
+      "than a brand, found %s",
       kMaxGpuNameBytes, Quoted(name));
 }
 
@@ -74,9 +77,9 @@ absl::Status ValidateTexts(const GpuType& type) {
                            type.aliases.size());
   }
   for (const std::string& alias : type.aliases) {
-    if (alias.empty() || alias.size() > kMaxGpuNameBytes) {
-      return InvalidArgument("GPU type %s: alias: expected 1 to %d bytes, found %d (%s)", Quoted(type.name),
-                             kMaxGpuNameBytes, alias.size(), Quoted(alias));
+    if (alias.size() > kMaxGpuNameBytes || FoldDeviceName(alias).empty()) {
+      return InvalidArgument("GPU type %s: alias: expected a name of at most %d bytes, found %s of %d bytes",
+                             Quoted(type.name), kMaxGpuNameBytes, Quoted(alias), alias.size());
     }
   }
   return absl::OkStatus();
@@ -85,8 +88,7 @@ absl::Status ValidateTexts(const GpuType& type) {
 absl::Status ValidateMig(const GpuType& type, const MigProfile& profile) {
   const std::string where = "GPU type " + Quoted(type.name) + ": MIG profile " + Quoted(profile.name);
   if (profile.name.empty() || profile.name.size() > kMaxGpuNameBytes) {
-    return InvalidArgument("%s: name: expected 1 to %d bytes, found %d", where, kMaxGpuNameBytes,
-                           profile.name.size());
+    return InvalidArgument("%s: name: expected 1 to %d bytes, found %d", where, kMaxGpuNameBytes, profile.name.size());
   }
   for (const MigField& field : kMigFields) {
     const int64_t value = profile.*field.member;
@@ -129,8 +131,8 @@ absl::Status ValidateGpuType(const GpuType& type) {
   for (const GpuField& field : kGpuFields) {
     const int64_t value = type.*field.member;
     if (value >= field.min && value <= field.max) continue;
-    return InvalidArgument("GPU type %s: %s: expected %d to %d %s, found %d", Quoted(type.name),
-                           std::string(field.key), field.min, field.max, std::string(field.unit), value);
+    return InvalidArgument("GPU type %s: %s: expected %d to %d %s, found %d", Quoted(type.name), std::string(field.key),
+                           field.min, field.max, std::string(field.unit), value);
   }
   if (type.context_mib >= type.mem_mib) {
     return InvalidArgument("GPU type %s: context_mib: expected less than mem_mib (%d MiB), found %d MiB",

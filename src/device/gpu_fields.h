@@ -17,17 +17,18 @@
 
 namespace horus {
 
-inline constexpr size_t kMaxGpuTextBytes = 512;   // any text of a type
-inline constexpr size_t kMaxGpuNameBytes = 64;    // names and aliases
+inline constexpr size_t kMaxGpuTextBytes = 512;  // any text of a type
+inline constexpr size_t kMaxGpuNameBytes = 64;   // names and aliases
 inline constexpr size_t kMaxGpuAliases = 32;
 inline constexpr size_t kMaxMigProfiles = 32;
+inline constexpr int64_t kMaxSmCount = 4096;
 
 struct GpuField {
-  std::string_view key;        // the member's name: the key in files too
+  std::string_view key;  // the member's name: the key in files too
   int64_t GpuType::* member;
-  std::string_view unit;       // "" for a count
-  int64_t min;                 // 1 where a type cannot do without, 0 where 0 means "none"
-  int64_t max;                 // well above any product, to catch wrong units
+  std::string_view unit;  // "" for a count
+  int64_t min;            // 1 where a type cannot do without, 0 where 0 means "none"
+  int64_t max;            // well above any product, to catch wrong units
 };
 
 struct MigField {

@@ -56,7 +56,7 @@ struct GpuType {
   int64_t mem_mib = 0;             // nominal: the data sheet's GB taken as GiB; drivers show 0.1 to 7 % less
   int64_t mem_bandwidth_mb_s = 0;  // device memory
   int64_t l2_kib = 0;
-  int64_t pcie_mb_s = 0;    // link to the host, one direction, after line coding
+  int64_t pcie_mb_s = 0;    // link to the host (PCIe; NVLink-C2C on GB200), one direction, after line coding
   int64_t nvlink_mb_s = 0;  // all links, both directions together; 0 without NVLink
   int64_t tdp_w = 0;        // share of one GPU on boards with several
 
