@@ -55,6 +55,7 @@ struct Attribute {
   // none, INT, FLOAT, STRING, TENSOR, GRAPH, INTS, FLOATS, STRINGS, GRAPHS; other kinds are kept as none.
   std::variant<std::monostate, int64_t, float, std::string, Literal, BodyId, std::vector<int64_t>, std::vector<float>,
                std::vector<std::string>, std::vector<BodyId>> value;
+  std::string ref;                               // function bodies: the calling node's attribute that gives the value
 };
 
 struct Node {
@@ -97,6 +98,7 @@ struct Function {
   std::string name;
   BodyId body;
   std::vector<std::string> attribute_names;
+  std::vector<Attribute> attribute_defaults;     // used where the call does not give the attribute
 };
 
 struct Graph {
@@ -108,7 +110,7 @@ struct Graph {
   std::vector<GraphBody> bodies;                 // [0] = main graph
   std::vector<Function> functions;
   std::vector<std::pair<std::string, std::string>> metadata;
-  uint64_t fingerprint = 0;                      // of structure, types and attributes; names and payloads do not count
+  uint64_t fingerprint = 0;                      // of structure, types, attributes and shape constants; names and weights do not count
   int64_t bytes_held = 0;                        // approximate heap bytes of this value
 
   [[nodiscard]] const GraphBody& main() const { return bodies.front(); }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parser: walks ModelProto and everything below it; the .cc files split it by message.
+//
+// Enters:  a WireReader at the start of a ModelProto.
+// Leaves:  scopes with raw order, functions and the header fields of a Graph.
+// Units:   bytes, counts.
+// Cost:    linear; call depth is bounded by ReadLimits::max_nesting.     Thread class: one thread at a time.
+#ifndef HORUS_GRAPH_PARSER_H_
+#define HORUS_GRAPH_PARSER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "graph/reader.h"
+#include "graph/scope.h"
+#include "graph/wire.h"
+
+namespace horus {
+
+class Parser {
+ public:
+  Parser(WireReader* in, const ReadLimits& limits) : in_(*in), limits_(limits) {}
+
+  [[nodiscard]] absl::Status Model();              // parser_model.cc
+
+  Graph graph;                                     // without bodies
+  Scopes scopes;
+  bool saw_graph = false;
+
+ private:
+  // parser_model.cc
+  [[nodiscard]] absl::Status OpsetImport(const WireField& field);
+  [[nodiscard]] absl::Status Metadata(const WireField& field);
+  [[nodiscard]] absl::Status FunctionBody(const WireField& field);
+  [[nodiscard]] absl::Status CheckVersions() const;
+  [[nodiscard]] absl::Status Hold(int64_t bytes);  // counts heap against the limit
+  [[nodiscard]] absl::Status Name(const WireField& field, std::string* text) {
+    return in_.Text(field, limits_.max_name_bytes, text);
+  }
+
+  // parser_graph.cc
+  [[nodiscard]] absl::Status GraphMessage(const WireField& field, BodyId parent, uint32_t owner_node, BodyId* id);
+  [[nodiscard]] absl::Status GraphFields(BodyId id);
+  [[nodiscard]] absl::Status Initialiser(const WireField& field, Scope* scope, bool sparse);
+  [[nodiscard]] absl::Status ValueInfo(const WireField& field, Scope* scope, ValueId* id);
+  [[nodiscard]] absl::Status Type(const WireField& field, Value* value);
+  [[nodiscard]] absl::Status TensorType(const WireField& field, Value* value);
+  [[nodiscard]] absl::Status Shape(const WireField& field, Value* value);
+  [[nodiscard]] absl::Status Dim(const WireField& field, DeclaredDim* dim);
+  SymbolId InternSymbol(const std::string& name);
+
+  // parser_node.cc
+  [[nodiscard]] absl::Status NodeMessage(const WireField& field, BodyId body);
+  [[nodiscard]] absl::Status NodeFields(BodyId body, Node* node);
+  [[nodiscard]] absl::Status AttributeMessage(const WireField& field, BodyId body, Attribute* attribute);
+  [[nodiscard]] absl::Status AttributeField(const WireField& field, BodyId body, struct AttributeParts* parts);
+
+  // parser_tensor.cc
+  [[nodiscard]] absl::Status Tensor(const WireField& field, Literal* literal, std::string* name);
+  [[nodiscard]] absl::Status SparseTensor(const WireField& field, Literal* literal, std::string* name);
+  [[nodiscard]] absl::Status TensorPayload(const WireField& field, struct TensorParts* parts);
+
+  WireReader& in_;
+  const ReadLimits limits_;
+  int64_t nodes_ = 0;
+  int64_t held_ = 0;
+  int64_t depth_ = 0;
+  std::string scratch_;
+  absl::flat_hash_map<std::string, uint32_t> symbol_ids_;
+};
+
+// The element type of a TensorProto.DataType number; kUndefined for numbers this reader does not know.
+[[nodiscard]] DType DTypeOfNumber(int64_t number);
+
+// `status` with `where` in front of its message.
+[[nodiscard]] absl::Status At(std::string_view where, const absl::Status& status);
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_PARSER_H_

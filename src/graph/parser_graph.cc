@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads GraphProto, its declared types and its initialisers.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/text.h"
+#include "graph/parser.h"
+
+namespace horus {
+namespace {
+
+// Field numbers of onnx.proto (ONNX project), by message.
+enum GraphField : uint32_t {
+  kNode = 1, kName = 2, kInitialiser = 5, kInput = 11, kOutput = 12, kValueInfo = 13, kSparseInitialiser = 15,
+};
+enum ValueInfoField : uint32_t { kValueName = 1, kValueType = 2 };
+enum TypeField : uint32_t { kTensorType = 1, kSparseTensorType = 8 };
+enum TensorTypeField : uint32_t { kElementType = 1, kShape = 2 };
+enum ShapeField : uint32_t { kDim = 1 };
+enum DimField : uint32_t { kDimValue = 1, kDimParam = 2 };
+
+}  // namespace
+
+absl::Status Parser::GraphMessage(const WireField& field, BodyId parent, uint32_t owner_node, BodyId* id) {
+  if (depth_ >= limits_.max_nesting) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "subgraphs are nested deeper than %d at byte %d",
+                     limits_.max_nesting, in_.offset());
+  }
+  *id = BodyId(0);
+  if (parent.valid()) {
+    *id = BodyId(static_cast<uint32_t>(scopes.size()));
+    scopes.emplace_back();
+    HORUS_RETURN_IF_ERROR(Hold(sizeof(Scope)));
+  }
+  Scope& scope = scopes[id->value()];
+  scope.body.parent = parent;
+  scope.owner_node = owner_node;
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  ++depth_;
+  if (absl::Status status = GraphFields(*id); !status.ok()) {
+    return parent.valid() ? At(DescribeBody(scope.body, id->value()), status) : status;
+  }
+  --depth_;
+  in_.Leave(outer);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::GraphFields(BodyId id) {
+  Scope& scope = scopes[id.value()];
+  WireField field;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("GraphProto", &field));
+    switch (field.number) {
+      case 0: return absl::OkStatus();
+      case kNode: HORUS_RETURN_IF_ERROR(NodeMessage(field, id)); break;
+      case kName:
+        HORUS_RETURN_IF_ERROR(Name(field, &scope.body.name));
+        if (id.value() == 0) graph.name = scope.body.name;
+        break;
+      case kInitialiser: HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, false)); break;
+      case kSparseInitialiser: HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, true)); break;
+      case kInput: {
+        ValueId input;
+        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &input));
+        scope.declared_inputs.push_back(input);
+        break;
+      }
+      case kOutput: {
+        ValueId output;
+        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &output));
+        scope.body.outputs.push_back(output);
+        break;
+      }
+      case kValueInfo: {
+        ValueId ignored;
+        HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &ignored));
+        break;
+      }
+      default: HORUS_RETURN_IF_ERROR(in_.Skip(field));
+    }
+  }
+}
+
+absl::Status Parser::Initialiser(const WireField& field, Scope* scope, bool sparse) {
+  Literal literal;
+  std::string name;
+  const size_t position = scope->body.literals.size();
+  const absl::Status read = sparse ? SparseTensor(field, &literal, &name) : Tensor(field, &literal, &name);
+  if (!read.ok()) return At(absl::StrFormat("initialiser %d %s", position, Quoted(name)), read);
+  if (name.empty()) {
+    return MakeError(absl::StatusCode::kDataLoss, "initialiser %d at byte %d has no name", position, in_.offset());
+  }
+  HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + name.size())));
+  const ValueId id = scope->Intern(name);
+  Value& value = scope->body.values[id.value()];
+  if (value.literal >= 0) {
+    return MakeError(absl::StatusCode::kDataLoss, "two initialisers are named %s (%d and %d)", Quoted(name),
+                     value.literal, position);
+  }
+  value.literal = static_cast<int32_t>(position);
+  scope->definition[id.value()] = Scope::Definition::kInitialiser;
+  scope->body.literals.push_back(std::move(literal));
+  return absl::OkStatus();
+}
+
+absl::Status Parser::ValueInfo(const WireField& field, Scope* scope, ValueId* id) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  Value declared;
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("ValueInfoProto", &inner));
+    if (inner.number == 0) break;
+    if (inner.number == kValueName) {
+      HORUS_RETURN_IF_ERROR(Name(inner, &declared.name));
+    } else if (inner.number == kValueType) {
+      if (absl::Status status = Type(inner, &declared); !status.ok()) {
+        return At(absl::StrCat("type of value ", Quoted(declared.name)), status);
+      }
+    } else {
+      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+    }
+  }
+  in_.Leave(outer);
+  if (declared.name.empty()) {
+    return MakeError(absl::StatusCode::kDataLoss, "a graph input, output or value at byte %d has no name", in_.offset());
+  }
+  HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + declared.name.size())));
+  *id = scope->Intern(declared.name);
+  Value& value = scope->body.values[id->value()];
+  if (value.dtype == DType::kUndefined) value.dtype = declared.dtype;
+  if (!value.dims.has_value()) value.dims = std::move(declared.dims);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Type(const WireField& field, Value* value) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("TypeProto", &inner));
+    if (inner.number == 0) break;
+    // Sequences, maps and optionals stay without type and shape.
+    const bool tensor = inner.number == kTensorType || inner.number == kSparseTensorType;
+    HORUS_RETURN_IF_ERROR(tensor ? TensorType(inner, value) : in_.Skip(inner));
+  }
+  in_.Leave(outer);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::TensorType(const WireField& field, Value* value) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("TypeProto.Tensor", &inner));
+    if (inner.number == 0) break;
+    if (inner.number == kElementType) {
+      int64_t number = 0;
+      HORUS_RETURN_IF_ERROR(in_.Int(inner, &number));
+      value->dtype = DTypeOfNumber(number);
+    } else if (inner.number == kShape) {
+      HORUS_RETURN_IF_ERROR(Shape(inner, value));
+    } else {
+      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+    }
+  }
+  in_.Leave(outer);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Shape(const WireField& field, Value* value) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  std::vector<DeclaredDim> dims;
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("TensorShapeProto", &inner));
+    if (inner.number == 0) break;
+    if (inner.number != kDim) {
+      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+      continue;
+    }
+    if (static_cast<int64_t>(dims.size()) >= limits_.max_rank) {
+      return MakeError(absl::StatusCode::kResourceExhausted, "more than %d dimensions", limits_.max_rank);
+    }
+    HORUS_RETURN_IF_ERROR(Dim(inner, &dims.emplace_back()));
+  }
+  in_.Leave(outer);
+  HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(dims.size() * sizeof(DeclaredDim))));
+  value->dims = std::move(dims);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Dim(const WireField& field, DeclaredDim* dim) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("Dimension", &inner));
+    if (inner.number == 0) break;
+    if (inner.number == kDimValue) {
+      HORUS_RETURN_IF_ERROR(in_.Int(inner, &dim->size));
+      if (dim->size < 0) {
+        return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim->size);
+      }
+      dim->symbol = SymbolId();
+    } else if (inner.number == kDimParam) {
+      std::string name;
+      HORUS_RETURN_IF_ERROR(Name(inner, &name));
+      dim->size = kUnknownDim;
+      if (!name.empty()) dim->symbol = InternSymbol(name);
+      HORUS_RETURN_IF_ERROR(Hold(0));
+    } else {
+      HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+    }
+  }
+  in_.Leave(outer);
+  return absl::OkStatus();
+}
+
+SymbolId Parser::InternSymbol(const std::string& name) {
+  const auto [entry, added] = symbol_ids_.emplace(name, static_cast<uint32_t>(graph.symbols.size()));
+  if (added) {
+    held_ += static_cast<int64_t>(sizeof(std::string) + name.size());
+    graph.symbols.push_back(name);
+  }
+  return SymbolId(entry->second);
+}
+
+}  // namespace horus

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scope: one graph body while it is read, with its table of names.
+//
+// Enters:  names as they occur in the file, in any order.
+// Leaves:  dense value ids, who defines each value, who only uses it.
+// Units:   positions.
+// Cost:    one hash per name occurrence.     Thread class: one thread at a time.
+#ifndef HORUS_GRAPH_SCOPE_H_
+#define HORUS_GRAPH_SCOPE_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace horus {
+
+inline constexpr uint32_t kNoNode = ~uint32_t{0};
+
+class Scope {
+ public:
+  Scope() : names_(0, NameHash{&body.values}, NameEqual{&body.values}) {}
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+  enum class Definition : uint8_t { kNone, kInput, kInitialiser, kNode, kCapture };
+
+  // The id of `name`, added when it is new.
+  ValueId Intern(std::string_view name) {
+    const auto found = names_.find(name);
+    if (found != names_.end()) return ValueId(*found);
+    const auto id = static_cast<uint32_t>(body.values.size());
+    body.values.push_back(Value{.name = std::string(name)});
+    definition.push_back(Definition::kNone);
+    producer.push_back(kNoNode);
+    names_.insert(id);
+    return ValueId(id);
+  }
+
+  GraphBody body;
+  std::vector<Definition> definition;              // per value
+  std::vector<uint32_t> producer;                  // per value: the node that writes it, or kNoNode
+  std::vector<ValueId> declared_inputs;            // initialisers among them too (IR 3)
+  uint32_t owner_node = kNoNode;                   // node of the parent that holds this subgraph
+  std::vector<std::pair<uint32_t, ValueId>> subgraph_uses;  // (node, value of this scope its subgraphs read)
+
+ private:
+  struct NameHash {
+    using is_transparent = void;
+    const std::vector<Value>* values;
+    size_t operator()(std::string_view name) const { return absl::HashOf(absl::string_view(name.data(), name.size())); }
+    size_t operator()(uint32_t id) const { return (*this)(std::string_view((*values)[id].name)); }
+  };
+  struct NameEqual {
+    using is_transparent = void;
+    const std::vector<Value>* values;
+    [[nodiscard]] std::string_view Text(uint32_t id) const { return (*values)[id].name; }
+    [[nodiscard]] std::string_view Text(std::string_view name) const { return name; }
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return Text(a) == Text(b);
+    }
+  };
+  absl::flat_hash_set<uint32_t, NameHash, NameEqual> names_;
+};
+
+using Scopes = std::deque<Scope>;                  // position = BodyId; addresses stay put
+
+// Resolves names across scopes, orders nodes topologically and checks that every name is defined.
+[[nodiscard]] absl::Status LinkScopes(Scopes* scopes);
+
+// Text for errors: "node 12 'conv1' (Conv)".
+[[nodiscard]] std::string DescribeNode(const Node& node, size_t position);
+
+// "the main graph", or "graph 'body'".
+[[nodiscard]] std::string DescribeBody(const GraphBody& body, size_t position);
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_SCOPE_H_
