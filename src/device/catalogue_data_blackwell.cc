@@ -106,6 +106,37 @@ void AppendGb202(std::vector<GpuType>& types) {
       .spec_source = kGb202WhitePaper,
       .chip_source = kGb202WhitePaper,
   });
+  types.push_back({
+      .name = "rtx-pro-6000",
+      .display_name = "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
+      .architecture = "Blackwell",
+      .compute_capability = 120,
+      .sm_count = 188,
+      .boost_clock_mhz = 2'617,
+      .fp64_gflops = 1'968,  // 1/64 of fp32
+      .fp32_gflops = 126'000,
+      .tf32_gflops = 251'900,
+      .fp16_gflops = 503'800,
+      .bf16_gflops = 503'800,
+      .fp8_gflops = 1'007'600,
+      .int8_gops = 1'007'600,
+      .mem_mib = 96 * kMibPerGib,
+      .mem_bandwidth_mb_s = 1'792'000,
+      .l2_kib = 131'072,
+      .pcie_mb_s = kPcie5x16,
+      .tdp_w = 600,
+      .mig =
+          {
+              {.name = "1g.24gb", .compute_slices = 1, .memory_slices = 1, .mem_mib = 23'680, .max_instances = 4},
+              {.name = "2g.48gb", .compute_slices = 2, .memory_slices = 2, .mem_mib = 47'360, .max_instances = 2},
+              {.name = "4g.96gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 94'720, .max_instances = 1},
+          },
+      .aliases = {"rtx-pro-6000-blackwell-workstation-edition", "rtx-pro-6000-blackwell"},
+      .spec_source = "NVIDIA RTX PRO 6000 Blackwell data sheet (2025), tensor rates halved to dense",
+      .chip_source = kGb202WhitePaper,
+      .mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB of 1g from a published listing, "
+                    "larger ones estimated as its multiples",
+  });
 }
 
 }  // namespace

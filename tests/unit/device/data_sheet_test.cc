@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
+#include <memory>
+#include <sstream>
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "device/catalogue.h"
 #include "device/complete.h"
 #include "device/gpu_fields.h"
@@ -137,7 +141,8 @@ TEST_F(DataSheet, LinksAreSlowerThanMemoryAndPcieIsAKnownGeneration) {
 
 TEST_F(DataSheet, MigExistsExactlyWhereTheChipHasIt) {
   for (const GpuType& type : catalogue_->types()) {
-    const bool has = type.compute_capability == 80 || type.compute_capability == 90 || type.compute_capability == 100;
+    const bool has = type.compute_capability == 80 || type.compute_capability == 90 || type.compute_capability == 100 ||
+                     type.name.starts_with("rtx-pro-");
     EXPECT_EQ(!type.mig.empty(), has) << type.name;
   }
 }
@@ -170,6 +175,21 @@ TEST_F(DataSheet, MigProfilesAreSortedByComputeThenMemory) {
       EXPECT_LT(std::make_pair(a.compute_slices, a.memory_slices), std::make_pair(b.compute_slices, b.memory_slices))
           << type.name << " " << b.name;
     }
+  }
+}
+
+// The page's table is made by the loop below; after a change copy the rows of the failure message.
+TEST_F(DataSheet, TheDocumentationListsEveryTypeWithItsNumbers) {
+  std::ifstream file(HORUS_SOURCE_DIR "/docs/devices.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const GpuType& type : catalogue_->types()) {
+    const std::string row = absl::StrFormat(
+        "| `%s` | %d | %.1f | %.1f | %.0f | %.0f | %s |", type.name, type.sm_count,
+        static_cast<double>(type.fp32_gflops) / 1000.0, static_cast<double>(type.fp16_gflops) / 1000.0,
+        static_cast<double>(type.mem_bandwidth_mb_s) / 1000.0, static_cast<double>(type.mem_mib) / 1024.0,
+        type.mig.empty() ? "–" : type.mig.front().name + " … " + type.mig.back().name);
+    EXPECT_NE(page.str().find(row), std::string::npos) << row;
   }
 }
 
