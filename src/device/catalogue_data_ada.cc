@@ -28,7 +28,7 @@ void AppendServerAda(std::vector<GpuType>& types) {
       .pcie_mb_s = kPcie4x16,
       .tdp_w = 72,
       .spec_source = "NVIDIA L4 data sheet (2023), halved where it states rates with sparsity",
-      .chip_source = "NVIDIA L4 product brief PB-11316 (2023): AD104; L2 as CUDA device properties report it",
+      .chip_source = "NVIDIA L4 product brief (2023): AD104; L2 as CUDA device properties report it",
   });
   // The data sheet's tensor rates are half of what the chip's clock would give; L40S has the full rate.
   types.push_back({

@@ -104,7 +104,7 @@ void AppendGa100(std::vector<GpuType>& types) {
               {.name = "4g.24gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 24'000, .max_instances = 1},
           },
       .spec_source = "NVIDIA A30 data sheet (2021); rates without sparsity",
-      .chip_source = "NVIDIA A30 product brief PB-10418 (2021): GA100",
+      .chip_source = "NVIDIA A30 product brief (2021): GA100",
       .mig_source = kMigGuide,
   });
 }
@@ -151,7 +151,7 @@ void AppendServerGa10x(std::vector<GpuType>& types) {
       .pcie_mb_s = kPcie4x16,
       .tdp_w = 150,
       .spec_source = "NVIDIA A10 data sheet (2021); rates without sparsity",
-      .chip_source = "NVIDIA A10 product brief PB-10415 (2021): GA102",
+      .chip_source = "NVIDIA A10 product brief (2021): GA102",
   });
   // Amazon's variant: more SMs than A10, tensor cores that sum in fp32 at half rate.
   types.push_back({
@@ -216,7 +216,7 @@ void AppendServerGa10x(std::vector<GpuType>& types) {
       .pcie_mb_s = kPcie4x8,
       .tdp_w = 60,
       .spec_source = "NVIDIA A2 data sheet (2021); rates without sparsity",
-      .chip_source = "NVIDIA A2 product brief PB-10787 (2021): GA107",
+      .chip_source = "NVIDIA A2 product brief (2021): GA107",
   });
 }
 

@@ -6,7 +6,7 @@ namespace horus {
 namespace {
 
 constexpr char kGb202WhitePaper[] = "NVIDIA RTX Blackwell GPU architecture white paper v1.1 (2025)";
-constexpr char kGb100L2[] = "NVIDIA Blackwell tuning guide (2025): 126 MB L2";
+constexpr char kB200Chip[] = "NVIDIA Blackwell tuning guide (2025): 126 MB L2; SMs and clock as CUDA reports them";
 
 void AppendGb100(std::vector<GpuType>& types) {
   types.push_back({
@@ -40,7 +40,7 @@ void AppendGb100(std::vector<GpuType>& types) {
           },
       .aliases = {"b200-180gb"},
       .spec_source = "NVIDIA HGX B200 data sheet (2025), an eighth of the board, tensor rates halved to dense",
-      .chip_source = kGb100L2,
+      .chip_source = kB200Chip,
       .mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB of 1g and 2g from a published listing, "
                     "larger ones estimated as multiples of 1g.45gb",
   });
@@ -132,7 +132,7 @@ void AppendGb202(std::vector<GpuType>& types) {
               {.name = "4g.96gb", .compute_slices = 4, .memory_slices = 4, .mem_mib = 94'720, .max_instances = 1},
           },
       .aliases = {"rtx-pro-6000-blackwell-workstation-edition", "rtx-pro-6000-blackwell"},
-      .spec_source = "NVIDIA RTX PRO 6000 Blackwell data sheet (2025), tensor rates halved to dense",
+      .spec_source = "NVIDIA RTX PRO 6000 Blackwell data sheet (2025); rates = units x boost clock, dense",
       .chip_source = kGb202WhitePaper,
       .mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB of 1g from a published listing, "
                     "larger ones estimated as its multiples",

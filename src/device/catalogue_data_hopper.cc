@@ -104,8 +104,8 @@ void AppendH100(std::vector<GpuType>& types) {
               {.name = "7g.94gb", .compute_slices = 7, .memory_slices = 8, .mem_mib = 95'360, .max_instances = 1},
           },
       .aliases = {"h100-nvl-94gb"},
-      .spec_source = "NVIDIA H100 data sheet (2024), tensor rates halved to dense; H100 NVL product brief PB-11773",
-      .chip_source = "NVIDIA H100 NVL product brief PB-11773 (2024); L2 from the H100 white paper",
+      .spec_source = "NVIDIA H100 data sheet (2024), tensor rates halved to dense; H100 NVL product brief",
+      .chip_source = "NVIDIA H100 NVL product brief (2024); L2 from the H100 white paper",
       .mig_source = kMigAsListed,
   });
 }

@@ -45,8 +45,8 @@ void AppendKeplerToPascal(std::vector<GpuType>& types) {
       .l2_kib = 2'048,
       .pcie_mb_s = kPcie3x16,
       .tdp_w = 150,
-      .spec_source = "NVIDIA Tesla M60 board specification BD-07554 (2016), halved",
-      .chip_source = "NVIDIA GeForce GTX 980 white paper (2014): GM204; clock from BD-07554",
+      .spec_source = "NVIDIA Tesla M60 board specification (2016), halved",
+      .chip_source = "NVIDIA GeForce GTX 980 white paper (2014): GM204; clock from the board specification",
   });
   types.push_back({
       .name = "p4",
@@ -65,7 +65,7 @@ void AppendKeplerToPascal(std::vector<GpuType>& types) {
       .pcie_mb_s = kPcie3x16,
       .tdp_w = 75,
       .spec_source = "NVIDIA Tesla P4 data sheet (2016)",
-      .chip_source = "NVIDIA GeForce GTX 1080 white paper (2016): GP104; clock from board specification PB-08141",
+      .chip_source = "NVIDIA GeForce GTX 1080 white paper (2016): GP104; clock from board specification",
   });
   types.push_back({
       .name = "p40",
@@ -84,7 +84,7 @@ void AppendKeplerToPascal(std::vector<GpuType>& types) {
       .pcie_mb_s = kPcie3x16,
       .tdp_w = 250,
       .spec_source = "NVIDIA Tesla P40 data sheet (2016)",
-      .chip_source = "NVIDIA Tesla P40 board specification PB-08338 (2016): GP102",
+      .chip_source = "NVIDIA Tesla P40 board specification (2016): GP102",
   });
   types.push_back({
       .name = "p100-pcie-16gb",

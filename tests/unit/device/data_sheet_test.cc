@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -154,8 +155,9 @@ TEST_F(DataSheet, MigInstancesFitTheSlicesOfTheChip) {
     EXPECT_EQ(whole.max_instances, 1) << type.name;
     for (const MigProfile& profile : type.mig) {
       const std::string where = type.name + " " + profile.name;
-      EXPECT_LE(profile.compute_slices * profile.max_instances, whole.compute_slices) << where;
-      EXPECT_LE(profile.memory_slices * profile.max_instances, whole.memory_slices) << where;
+      EXPECT_EQ(profile.max_instances,
+                std::min(whole.compute_slices / profile.compute_slices, whole.memory_slices / profile.memory_slices))
+          << where;
       EXPECT_LE(profile.mem_mib * profile.max_instances, whole.mem_mib) << where;
       EXPECT_TRUE(profile.name.starts_with(std::to_string(profile.compute_slices) + "g.")) << where;
       // A memory slice is an equal share less what the instance reserves.
@@ -204,6 +206,12 @@ TEST(ContextRule, IsNearWhatWasMeasured) {
     EXPECT_NEAR(static_cast<double>(EstimateContextMib(m.compute_capability, m.sm_count)), m.mib, 0.1 * m.mib)
         << m.sm_count << " SMs";
   }
+}
+
+TEST(ContextRule, CountsTheThreadsThatTheArchitectureKeepsResident) {
+  for (const int64_t capability : {37, 52, 60, 61, 70, 80, 90, 100}) EXPECT_EQ(MaxThreadsPerSm(capability), 2048);
+  for (const int64_t capability : {86, 89, 120}) EXPECT_EQ(MaxThreadsPerSm(capability), 1536);
+  EXPECT_EQ(MaxThreadsPerSm(75), 1024);
 }
 
 TEST(MpsRule, FollowsTheGuide) {
