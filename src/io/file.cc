@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// POSIX file reading and atomic writing.
+#include "io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kReadChunkBytes = size_t{1} << 16;
+
+absl::Status FileError(std::string_view what, const std::string& path, int error) {
+  return MakeError(absl::StatusCode::kUnavailable, "%s: cannot %s: %s", path, std::string(what),
+                   std::string(std::strerror(error)));
+}
+
+// Closes on every way out.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  // Errors of close matter after writing.
+  [[nodiscard]] int Close() { return ::close(std::exchange(fd_, -1)); }
+
+ private:
+  int fd_;
+};
+
+absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError("write", path, errno);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+// A new file beside `path`; the mode is what the user's mask leaves.
+int OpenBeside(const std::string& path, std::string& name) {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    name = path + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(i);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+// Devices and pipes cannot be replaced, only written to.
+bool IsSpecial(const std::string& path) {
+  struct stat info = {};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+absl::Status WriteAndRename(int fd, const std::string& temporary, const std::string& path, std::string_view bytes) {
+  Descriptor file(fd);
+  HORUS_RETURN_IF_ERROR(WriteAll(file.get(), bytes, path));
+  if (::fsync(file.get()) != 0 && errno != EINVAL) return FileError("write", path, errno);
+  if (file.Close() != 0) return FileError("write", path, errno);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return FileError("replace", path, errno);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return FileError("open", path, errno);
+  std::string bytes;
+  for (;;) {
+    const size_t size = bytes.size();
+    bytes.resize(size + kReadChunkBytes);
+    const ssize_t read = ::read(file.get(), bytes.data() + size, kReadChunkBytes);
+    if (read < 0 && errno != EINTR) return FileError("read", path, errno);
+    bytes.resize(size + static_cast<size_t>(read < 0 ? 0 : read));
+    if (bytes.size() > max_bytes) {
+      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found more", path,
+                       max_bytes);
+    }
+    if (read == 0) return bytes;
+  }
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
+  if (IsSpecial(path)) {
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0) return FileError("open", path, errno);
+    return WriteAll(file.get(), bytes, path);
+  }
+  std::string temporary;
+  const int fd = OpenBeside(path, temporary);
+  if (fd < 0) return FileError("write", path, errno);
+  absl::Status status = WriteAndRename(fd, temporary, path, bytes);
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+std::string PathBeside(const std::string& file, const std::string& relative) {
+  const std::filesystem::path target(relative);
+  if (target.is_absolute()) return relative;
+  return (std::filesystem::path(file).parent_path() / target).lexically_normal().string();
+}
+
+}  // namespace horus

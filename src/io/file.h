@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files in and out, with a limit on what is read and no half-written results.
+//
+// Enters:  a path; bytes.                Leaves: bytes, or an error that names path and cause.
+// Units:   bytes.
+// Cost:    one read or one write.        Thread class: pure functions over the file system.
+#ifndef HORUS_IO_FILE_H_
+#define HORUS_IO_FILE_H_
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace horus {
+
+// UNAVAILABLE when the file cannot be read (a folder included), RESOURCE_EXHAUSTED above `max_bytes`.
+[[nodiscard]] absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes);
+
+// Writes beside `path` and renames, so that a reader sees the old file or the new one, never a part.
+// UNAVAILABLE on failure; the old file is then untouched.
+[[nodiscard]] absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
+
+// `relative` as seen from the folder of `file`; absolute paths stay as they are.
+[[nodiscard]] std::string PathBeside(const std::string& file, const std::string& relative);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_FILE_H_

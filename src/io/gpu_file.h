@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A user's own GPU types, added to those of a catalogue.
+//
+// Enters:  a YAML file and the catalogue to extend.
+// Leaves:  the extended catalogue; or "file:line: key: expected ..., found ...".
+// Units:   the keys are the members of GpuType; docs/files.md has the schema.
+// Cost:    linear in the file.           Thread class: pure functions.
+#ifndef HORUS_IO_GPU_FILE_H_
+#define HORUS_IO_GPU_FILE_H_
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "io/yaml_tree.h"
+
+namespace horus {
+
+[[nodiscard]] absl::StatusOr<std::shared_ptr<const Catalogue>> ParseGpuFile(const std::string& file, std::string text,
+                                                                            const Catalogue& base,
+                                                                            const YamlLimits& limits = {});
+[[nodiscard]] absl::StatusOr<std::shared_ptr<const Catalogue>> ReadGpuFile(const std::string& path,
+                                                                           const Catalogue& base,
+                                                                           const YamlLimits& limits = {});
+
+}  // namespace horus
+
+#endif  // HORUS_IO_GPU_FILE_H_

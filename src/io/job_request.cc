@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one job of a file; the demand tables are read by demand_yaml.cc.
+#include "io/job_request.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "io/demand_yaml.h"
+#include "io/file.h"
+#include "io/yaml_units.h"
+
+namespace horus {
+namespace {
+
+constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxDims = 64;
+constexpr double kMaxBound = 1e6;           // as place/job.cc
+constexpr double kMaxRequestRateHz = 1e12;  // as place/job.cc
+
+constexpr std::array<std::string_view, 26> kJobKeys = {
+    "name",      "id",        "kind",         "tenant",     "model",      "batch",           "dims",
+    "mode",      "precision", "optimizer",    "gpus",       "tasks",      "gpu_milli",       "exclusive",
+    "gpu_types", "cpu_cores", "memory_gib",   "priority",   "submit_s",   "deadline_s",      "slowdown_bound",
+    "demand",    "storage_mb_s", "node_selector", "request_rate_hz", "latency_bound_ms"};
+constexpr std::array<std::string_view, 5> kModelOnlyKeys = {"batch", "dims", "mode", "precision", "optimizer"};
+
+constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
+constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
+constexpr std::array kPrecisions = {Precision::kFp32,    Precision::kTf32, Precision::kAmpFp16,
+                                    Precision::kAmpBf16, Precision::kFp16, Precision::kBf16};
+constexpr std::array kOptimizers = {Optimizer::kSgd,   Optimizer::kMomentum,  Optimizer::kAdam,
+                                    Optimizer::kAdamW, Optimizer::kAdafactor, Optimizer::kAdam8Bit};
+
+// One of `values` by the name that `name_of` gives it.
+template <typename Enum, size_t kCount, typename NameOf>
+absl::Status ReadEnum(const YamlMap& map, std::string_view key, const std::array<Enum, kCount>& values, NameOf name_of,
+                      Enum& out) {
+  const YamlValue* value = map.Find(key);
+  if (value == nullptr) return absl::OkStatus();
+  std::array<std::string_view, kCount> names;
+  for (size_t i = 0; i < kCount; ++i) names[i] = name_of(values[i]);
+  HORUS_ASSIGN_OR_RETURN(const size_t position, value->Choice(names));
+  out = values[position];
+  return absl::OkStatus();
+}
+
+absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 1, kMaxGpusPerJob, spec.gpus_per_task));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, spec.tasks));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
+  if (int64_t{spec.gpus_per_task} * spec.tasks > kMaxGpusPerJob) {
+    return map.value().Error(absl::StrFormat("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
+                                             spec.tasks, spec.gpus_per_task));
+  }
+  if (spec.gpu_milli > 0 && spec.gpu_milli < kMilliPerGpu && spec.gpus_per_task > 1) {
+    return map.Find("gpu_milli")->Expected(absl::StrFormat("%d or no such key with %d GPUs per task", kMilliPerGpu,
+                                                           spec.gpus_per_task));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("cpu_cores", kCoresToMilli, spec.cpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib", kGibToMib, spec.mem_mib));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, spec.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("priority", std::numeric_limits<int32_t>::min(),
+                                        std::numeric_limits<int32_t>::max(), spec.priority));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("submit_s", kSecondsToUs, spec.submit_us));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("deadline_s", kSecondsToUs, spec.deadline_us));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("latency_bound_ms", kMillisecondsToUs, spec.latency_bound_us));
+  double bound = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, kMaxBound, bound));
+  spec.slowdown_bound = static_cast<float>(bound);
+  return absl::OkStatus();
+}
+
+absl::Status ReadSelector(const YamlMap& map, JobSpec& spec) {
+  const YamlValue* selector = map.Find("node_selector");
+  if (selector == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, selector->Pairs(kMaxSelectorsPerJob));
+  for (const auto& [key, value] : pairs) {
+    HORUS_ASSIGN_OR_RETURN(std::string text, value.Text(kMaxNameBytes));
+    spec.node_selector.emplace_back(key, std::move(text));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
+  ModelRun model;
+  HORUS_ASSIGN_OR_RETURN(const std::string written, map.Find("model")->Text(kMaxPathBytes));
+  model.path = PathBeside(map.value().file(), written);
+  RunSpec& run = model.run;
+  run.mode = kind == JobKind::kInference ? RunMode::kInference : RunMode::kTraining;
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, run.dims.batch));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
+  if (const YamlValue* dims = map.Find("dims")) {
+    HORUS_ASSIGN_OR_RETURN(const auto pairs, dims->Pairs(kMaxDims));
+    for (const auto& [name, value] : pairs) {
+      HORUS_ASSIGN_OR_RETURN(const int64_t size, value.Integer(1, kMaxDim));
+      run.dims.dims.emplace_back(name, size);
+    }
+    // So that equal runs are recognised however they are written.
+    std::sort(run.dims.dims.begin(), run.dims.dims.end());
+  }
+  return model;
+}
+
+absl::Status ReadGpuTypes(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  const YamlValue* list = map.Find("gpu_types");
+  if (list == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list->List(Catalogue::kMaxTypes));
+  if (items.empty()) return list->Expected("at least one GPU type");
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, ReadGpuTypeName(item, catalogue));
+    job.gpu_types.push_back(type);
+  }
+  std::sort(job.gpu_types.begin(), job.gpu_types.end());
+  job.gpu_types.erase(std::unique(job.gpu_types.begin(), job.gpu_types.end()), job.gpu_types.end());
+  return absl::OkStatus();
+}
+
+absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  if (map.Has("model") == map.Has("demand")) {
+    return map.value().Error(absl::StrFormat("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",
+                                             map.Has("model") ? "both" : "neither"));
+  }
+  if (map.Has("model")) {
+    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+    return absl::OkStatus();
+  }
+  for (const std::string_view key : kModelOnlyKeys) {
+    if (const YamlValue* value = map.Find(key)) {
+      return value->Error("expected with 'model' only, found beside 'demand'");
+    }
+  }
+  HORUS_ASSIGN_OR_RETURN(job.spec.demands, ReadDemands(*map.Find("demand"), catalogue, job.gpu_types));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const std::string_view> JobKeys() { return kJobKeys; }
+
+absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
+                                          std::optional<uint64_t> default_id) {
+  JobRequest job;
+  job.where = map.value().Where();
+  JobSpec& spec = job.spec;
+  if (!default_id) HORUS_RETURN_IF_ERROR(map.Require("id", "an unsigned number").status());
+  spec.id = default_id.value_or(0);
+  HORUS_RETURN_IF_ERROR(map.ReadId("id", spec.id));
+  HORUS_RETURN_IF_ERROR(map.ReadText("name", kMaxNameBytes, spec.name));
+  HORUS_RETURN_IF_ERROR(map.ReadText("tenant", kMaxNameBytes, spec.tenant));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "kind", kKinds, JobKindName, spec.kind));
+  HORUS_RETURN_IF_ERROR(ReadShape(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadHostAndTimes(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadSelector(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
+  HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));
+  NormalizeJob(spec);
+  return job;
+}
+
+absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {
+  std::vector<const JobRequest*> sorted;
+  for (const JobRequest& job : jobs) sorted.push_back(&job);
+  // Stable, so that the later one of two is reported.
+  const auto by_id = [](const JobRequest* a, const JobRequest* b) { return a->spec.id < b->spec.id; };
+  std::stable_sort(sorted.begin(), sorted.end(), by_id);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i]->spec.id != sorted[i - 1]->spec.id) continue;
+    return InvalidArgument("%s.id: expected an id of its own, found %d as in %s", sorted[i]->where, sorted[i]->spec.id,
+                           sorted[i - 1]->where);
+  }
+  const auto by_name = [](const JobRequest* a, const JobRequest* b) { return a->spec.name < b->spec.name; };
+  std::stable_sort(sorted.begin(), sorted.end(), by_name);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i]->spec.name.empty() || sorted[i]->spec.name != sorted[i - 1]->spec.name) continue;
+    return InvalidArgument("%s.name: expected a name of its own, found %s as in %s", sorted[i]->where,
+                           Quoted(sorted[i]->spec.name), sorted[i - 1]->where);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// JobRequest: one job as a person's file states it, before its demands are predicted.
+//
+// Enters:  one YAML mapping of jobs.yaml, or of `residents` in cluster.yaml.
+// Leaves:  a JobSpec that lacks only predicted demands; or "file:line: key: expected ..., found ...".
+// Units:   as in job.h; the file's own units are in its key names.
+// Cost:    about 500 bytes a job.        Thread class: value, share freely.
+#ifndef HORUS_IO_JOB_REQUEST_H_
+#define HORUS_IO_JOB_REQUEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "features/run_spec.h"
+#include "io/yaml_reader.h"
+#include "place/job.h"
+
+namespace horus {
+
+inline constexpr size_t kMaxFileJobs = 1'000'000;
+inline constexpr size_t kMaxPathBytes = 4096;
+
+struct ModelRun {
+  std::string path;     // of the ONNX file, as seen from the working folder
+  RunSpec run;
+  friend bool operator==(const ModelRun& a, const ModelRun& b) {
+    return a.path == b.path && a.run.mode == b.run.mode && a.run.precision == b.run.precision &&
+           a.run.optimizer == b.run.optimizer && a.run.dims.batch == b.run.dims.batch &&
+           a.run.dims.dims == b.run.dims.dims;
+  }
+};
+
+struct JobRequest {
+  JobSpec spec;                       // demands are filled exactly when `model` is absent
+  std::optional<ModelRun> model;
+  std::vector<GpuTypeId> gpu_types;   // allowed ones, ascending; empty = every type of the cluster
+  std::string where;                  // "file:line: jobs[3]" for later errors
+};
+
+// The keys of a job; residents know `on` besides.
+[[nodiscard]] std::span<const std::string_view> JobKeys();
+
+// `default_id` is taken when the mapping has no `id`; nullopt makes `id` necessary.
+[[nodiscard]] absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
+                                                        std::optional<uint64_t> default_id);
+
+// Refuses the second job with an id or a name that another one has.
+[[nodiscard]] absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_JOB_REQUEST_H_

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns yaml-cpp's parse events into a YamlTree; its exceptions end here.
+#include "io/yaml_tree.h"
+
+#include <exception>
+#include <sstream>
+#include <utility>
+
+#include "base/text.h"
+#include "io/file.h"
+#include "yaml-cpp/eventhandler.h"
+#include "yaml-cpp/exceptions.h"
+#include "yaml-cpp/mark.h"
+#include "yaml-cpp/parser.h"
+
+namespace horus {
+
+// After the first error it ignores every event: memory stays bounded while the parser runs to the end.
+class YamlTreeBuilder final : public YAML::EventHandler {
+ public:
+  YamlTreeBuilder(YamlTree& tree, const YamlLimits& limits) : tree_(tree), limits_(limits) {}
+
+  [[nodiscard]] const absl::Status& status() const { return status_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) Fail(mark, "expected one document, found a second one");
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Add(YamlTree::Kind::kNull, mark, "", anchor); }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (!status_.ok()) return;
+    const uint32_t target = anchor < anchors_.size() ? anchors_[anchor] : YamlTree::kNone;
+    if (target == YamlTree::kNone || IsOpen(target)) {
+      return Fail(mark, "expected an alias of a value that is complete, found one inside itself");
+    }
+    const uint32_t value = Add(YamlTree::Kind::kNull, mark, "", 0);
+    if (value == YamlTree::kNone) return;
+    tree_.values_[value].target = target;
+    Grow(mark, value, tree_.values_[target].expanded - 1);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    const uint32_t value = Add(YamlTree::Kind::kScalar, mark, tag, anchor);
+    if (value == YamlTree::kNone) return;
+    YamlTree::Value& scalar = tree_.values_[value];
+    scalar.plain = tag == "?";
+    scalar.text_begin = static_cast<uint32_t>(tree_.texts_.size());
+    scalar.text_size = static_cast<uint32_t>(text.size());
+    // An alias repeats no text, so the texts are no longer than the file (escapes only shrink).
+    tree_.texts_ += text;
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(YamlTree::Kind::kList, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(YamlTree::Kind::kMap, mark, tag, anchor);
+  }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  struct OpenValue {
+    uint32_t value;
+    uint32_t last_child;
+  };
+
+  void Fail(const YAML::Mark& mark, const std::string& message,
+            absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
+    if (status_.ok()) status_ = MakeError(code, "%s:%d: %s", tree_.file_, mark.line + 1, message);
+  }
+
+  [[nodiscard]] bool IsOpen(uint32_t value) const {
+    for (const OpenValue& open : open_) {
+      if (open.value == value) return true;
+    }
+    return false;
+  }
+
+  // Adds a value below the innermost open one; kNone after an error.
+  uint32_t Add(YamlTree::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (!status_.ok()) return YamlTree::kNone;
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      Fail(mark, "expected no tag, found " + Quoted(tag));
+      return YamlTree::kNone;
+    }
+    const uint32_t value = static_cast<uint32_t>(tree_.values_.size());
+    tree_.values_.push_back({.kind = kind, .line = static_cast<uint32_t>(mark.line + 1)});
+    if (anchor != 0) {
+      if (anchors_.size() <= anchor) anchors_.resize(anchor + 1, YamlTree::kNone);
+      anchors_[anchor] = value;
+    }
+    if (!open_.empty()) {
+      OpenValue& parent = open_.back();
+      (parent.last_child == YamlTree::kNone ? tree_.values_[parent.value].first_child
+                                            : tree_.values_[parent.last_child].next) = value;
+      parent.last_child = value;
+      ++tree_.values_[parent.value].count;
+    }
+    ++total_;
+    CheckTotal(mark);
+    return status_.ok() ? value : YamlTree::kNone;
+  }
+
+  void Open(YamlTree::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    const uint32_t value = Add(kind, mark, tag, anchor);
+    if (value == YamlTree::kNone) return;
+    if (open_.size() >= limits_.max_depth) {
+      return Fail(mark, absl::StrFormat("expected at most %d levels of lists and mappings, found more",
+                                        limits_.max_depth),
+                  absl::StatusCode::kResourceExhausted);
+    }
+    open_.push_back({value, YamlTree::kNone});
+    open_totals_.push_back(total_);
+  }
+
+  void Close() {
+    if (!status_.ok() || open_.empty()) return;
+    // All that was added since this value was opened lies inside it.
+    tree_.values_[open_.back().value].expanded = static_cast<uint32_t>(1 + total_ - open_totals_.back());
+    open_.pop_back();
+    open_totals_.pop_back();
+  }
+
+  void Grow(const YAML::Mark& mark, uint32_t value, uint32_t by) {
+    tree_.values_[value].expanded += by;
+    total_ += by;
+    CheckTotal(mark);
+  }
+
+  void CheckTotal(const YAML::Mark& mark) {
+    if (total_ <= limits_.max_values) return;
+    Fail(mark, absl::StrFormat("expected at most %d values with every alias written out, found more",
+                               limits_.max_values),
+         absl::StatusCode::kResourceExhausted);
+  }
+
+  YamlTree& tree_;
+  const YamlLimits& limits_;
+  absl::Status status_;
+  std::vector<OpenValue> open_;
+  std::vector<uint64_t> open_totals_;   // total_ when each open value began
+  std::vector<uint32_t> anchors_;       // value by yaml-cpp's anchor number
+  uint64_t total_ = 0;                  // values so far with every alias written out
+  int documents_ = 0;
+};
+
+absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file, std::string text,
+                                                                const YamlLimits& limits) {
+  auto tree = std::make_shared<YamlTree>();
+  tree->file_ = std::move(file);
+  if (text.size() > limits.max_bytes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %d", tree->file_,
+                     limits.max_bytes, text.size());
+  }
+  YamlTreeBuilder builder(*tree, limits);
+  try {
+    std::istringstream stream(std::move(text));
+    YAML::Parser parser(stream);
+    while (builder.status().ok() && parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    // An error of ours that came earlier in the file is the better explanation.
+    HORUS_RETURN_IF_ERROR(builder.status());
+    return InvalidArgument("%s:%d: expected YAML, found an error at column %d: %s", tree->file_, error.mark.line + 1,
+                           error.mark.column + 1, error.msg);
+  } catch (const std::exception& error) {
+    return MakeError(absl::StatusCode::kInternal, "%s: reading YAML: %s", tree->file_, std::string(error.what()));
+  }
+  HORUS_RETURN_IF_ERROR(builder.status());
+  if (tree->values_.empty()) tree->values_.push_back({.kind = Kind::kNull, .line = 1});
+  return tree;
+}
+
+absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Load(const std::string& path, const YamlLimits& limits) {
+  HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
+  return Parse(path, std::move(text), limits);
+}
+
+std::string_view YamlTree::text(uint32_t value) const {
+  const Value& scalar = at(value);
+  return std::string_view(texts_).substr(scalar.text_begin, scalar.text_size);
+}
+
+std::vector<uint32_t> YamlTree::children(uint32_t value) const {
+  std::vector<uint32_t> children;
+  children.reserve(at(value).count);
+  for (uint32_t child = at(value).first_child; child != kNone; child = values_[child].next) children.push_back(child);
+  return children;
+}
+
+uint32_t YamlTree::size(uint32_t value) const {
+  const Value& container = at(value);
+  return container.kind == Kind::kMap ? container.count / 2 : container.count;
+}
+
+}  // namespace horus
