@@ -52,14 +52,15 @@ struct OpCost {
   OpClass op_class = OpClass::kOther;
   bool known = true;                // false: a shape or the rule is missing; the amounts are then a lower bound
   bool needs_backward = false;      // some gradient flows through it
+  bool passes_gradient = false;     // the gradient of its output is that of its inputs, in the same storage
 };
 
 // How much of the step the amounts stand for.
 struct CostCoverage {
   int64_t ops = 0;                  // operators that run a kernel (plumbing excluded)
   int64_t ops_known = 0;
-  double flops_share = 1;           // estimated share of forward FLOPs in known operators, 0-1: an unknown operator of
-                                    // a kind is taken to cost the mean of the known ones of its operator type
+  double flops_share = 1;           // estimated share of forward FLOPs in known operators, 0-1: an unknown operator
+                                    // is taken to cost the mean of the known ones of its type, or of all if there are none
   std::vector<std::pair<std::string, int64_t>> unknown;  // "domain::type" (default domain without prefix), by name
 };
 
@@ -88,7 +89,9 @@ struct OptimizerCost {
 struct StepCost {
   std::vector<OpCost> ops;          // parallel to ShapedGraph::ops; plumbing is all zero
   std::vector<uint8_t> needs_grad;  // per tensor: a gradient is computed for it (all 0 for inference)
-  std::vector<TensorId> storage;    // per tensor: the tensor whose storage it uses (itself but for aliases)
+  std::vector<TensorId> storage;    // per tensor: the tensor whose storage it uses (itself but for views)
+  std::vector<double> stored_bytes; // per tensor: its size as the run stores it (float32 of the file may be 2 bytes an
+                                    // element), whoever owns the storage; 0 when unknown or never materialised
   CostTotals totals;                // operators only; add `loss` and `optimizer` for the step
   std::array<CostTotals, kOpClassCount> by_class = {};
   OpCost loss;                      // softmax cross-entropy on the first floating output, where the graph has no loss
@@ -96,6 +99,7 @@ struct StepCost {
   double parameters = 0;            // trained elements, each storage once
   double parameter_tensors = 0;
   double buffers = 0;               // floating elements held but not trained
+  double input_bytes = 0;           // the batch, copied from the host at each step
   double activations = 0;           // elements of operator outputs (plumbing excluded) for the whole batch
   double horus_convs = 0;           // the four counts of Horus
   double horus_linears = 0;
@@ -114,9 +118,6 @@ struct StepCost {
 
 // Never fails: what cannot be known is counted in `coverage`.
 [[nodiscard]] StepCost CostOfStep(const ShapedGraph& shaped, const RunSpec& run);
-
-// Bytes of one element of `tensor` as the run stores it (a float32 tensor of the file takes 2 bytes in fp16).
-[[nodiscard]] double StoredElementBytes(const Tensor& tensor, const RunSpec& run);
 
 // Operators that have a cost rule, "domain::type" sorted by name; for the docs and the tests.
 [[nodiscard]] std::vector<std::string> OperatorsWithCost();

@@ -60,7 +60,7 @@ struct RooflineTerms {
 void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, const GpuType& gpu, const RunSpec& run,
                     std::span<float> out);
 
-// The schema as the Markdown page docs/features.md.
+// The schema as Markdown: the part of docs/features.md after its "schema" mark.
 [[nodiscard]] std::string FeatureSchemaMarkdown();
 
 }  // namespace horus

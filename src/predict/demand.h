@@ -46,6 +46,7 @@ enum DemandFlag : uint32_t {
   kDemandGiven = 1u << 0,     // stated by the caller, not predicted here
   kDemandMeasured = 1u << 1,  // rests on observations of this very profile
   kDemandOutside = 1u << 2,   // the job lies outside what the predictor was trained on
+  kDemandUncalibrated = 1u << 3,  // the bounds are default factors of the prior, at no stated coverage
 };
 
 struct Demand {

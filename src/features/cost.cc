@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks the operators of a step in order, decides widths, storage and gradients, and applies the cost rules.
+#include "features/cost.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "features/cost_rules.h"
+#include "features/cost_totals.h"
+
+namespace horus {
+namespace {
+
+constexpr std::array<std::string_view, kOpClassCount> kClassNames = {
+    "convolution", "matmul",    "recurrent", "attention", "normalisation", "activation",
+    "elementwise", "reduction", "embedding", "pooling",   "data_movement", "other"};
+
+constexpr double kHalfBytes = 2;
+constexpr double kFloatBytes = 4;
+constexpr double kBitsPerByte = 8;
+
+bool IsAmp(Precision p) { return p == Precision::kAmpFp16 || p == Precision::kAmpBf16; }
+bool IsHalf(Precision p) { return p == Precision::kFp16 || p == Precision::kBf16; }
+
+// Everything the walk knows of the tensors so far.
+class Walk {
+ public:
+  Walk(const ShapedGraph& shaped, const RunSpec& run)
+      : shaped_(shaped), run_(run), rules_(SortedCostRules()), width_(shaped.tensors.size(), 0),
+        grad_uses_(shaped.tensors.size(), 0) {}
+
+  StepCost Run() {
+    InitTensors();
+    step_.ops.resize(shaped_.ops.size());
+    for (size_t i = 0; i < shaped_.ops.size(); ++i) Visit(i);
+    AddTotals(shaped_, run_, step_);
+    return std::move(step_);
+  }
+
+ private:
+  void InitTensors() {
+    const size_t count = shaped_.tensors.size();
+    step_.needs_grad.assign(count, 0);
+    step_.storage.resize(count);
+    step_.stored_bytes.assign(count, 0);
+    for (size_t t = 0; t < count; ++t) {
+      step_.storage[t] = RootOf(TensorId(static_cast<uint32_t>(t)));
+      const Tensor& tensor = shaped_.tensors[t];
+      SetWidth(t, IsFloating(tensor.dtype) && IsHalf(run_.precision)
+                      ? std::min(kHalfBytes, BitsOf(tensor.dtype) / kBitsPerByte)
+                      : BitsOf(tensor.dtype) / kBitsPerByte);
+      const bool trained = tensor.role == TensorRole::kParameter && IsFloating(tensor.dtype);
+      step_.needs_grad[t] = trained && run_.mode == RunMode::kTraining;
+    }
+  }
+
+  // Follows alias_of; a chain longer than the table is a cycle and ends where it is.
+  TensorId RootOf(TensorId id) const {
+    for (size_t steps = 0; steps < shaped_.tensors.size(); ++steps) {
+      const TensorId next = shaped_.tensors[id.value()].alias_of;
+      if (!next.valid() || next.value() >= shaped_.tensors.size()) break;
+      id = next;
+    }
+    return id;
+  }
+
+  void SetWidth(size_t t, double width) {
+    width_[t] = width;
+    step_.stored_bytes[t] = static_cast<double>(shaped_.tensors[t].elements()) * width;
+  }
+
+  // Autocast: products in half precision, listed functions in float32, the rest in the widest input's type.
+  double AmpWidth(const Op& op, const CostRule* rule) const {
+    if (rule != nullptr && rule->amp_float32) return kFloatBytes;
+    if (rule != nullptr && (rule->op_class == OpClass::kConvolution || rule->op_class == OpClass::kMatmul ||
+                            rule->op_class == OpClass::kRecurrent || rule->op_class == OpClass::kAttention)) {
+      return kHalfBytes;
+    }
+    // Normalisation's parameters stay float32 and do not widen its output; a scalar never widens.
+    const bool first_only = rule != nullptr && rule->op_class == OpClass::kNormalisation;
+    double widest = 0;
+    for (size_t i = 0; i < op.inputs.size() && !(first_only && i > 0); ++i) {
+      if (!op.inputs[i].valid()) continue;
+      const Tensor& tensor = shaped_.tensors[op.inputs[i].value()];
+      if (IsFloating(tensor.dtype) && tensor.elements() != 1) widest = std::max(widest, width_[op.inputs[i].value()]);
+    }
+    return widest > 0 ? widest : kFloatBytes;
+  }
+
+  void Visit(size_t index) {
+    const Op& op = shaped_.ops[index];
+    const CostRule* rule = op.node == nullptr ? nullptr : FindCostRule(rules_, *op.node);
+    OpCost& cost = step_.ops[index];
+    const bool wants = WantsGradient(op, rule);
+    for (const TensorId out : op.outputs) {
+      if (!out.valid()) continue;
+      const Tensor& tensor = shaped_.tensors[out.value()];
+      if (!IsFloating(tensor.dtype)) continue;
+      if (wants) step_.needs_grad[out.value()] = 1;
+      if (IsAmp(run_.precision) && tensor.dtype == DType::kFloat32) SetWidth(out.value(), AmpWidth(op, rule));
+    }
+    if (op.plumbing) return;
+    cost.op_class = rule == nullptr ? OpClass::kOther : rule->op_class;
+    cost.needs_backward = wants;
+    cost.known = rule != nullptr && AllShapesKnown(op);
+    if (rule == nullptr) return;
+    ShareViews(op, *rule);
+    RuleContext context(shaped_, op, run_, step_, cost);
+    rule->apply(context, *rule);
+    CountForHorus(cost);
+    if (wants) AddAccumulation(op, context);
+    Repeat(op, cost);
+    Keep(op, cost);
+  }
+
+  bool WantsGradient(const Op& op, const CostRule* rule) const {
+    if (run_.mode != RunMode::kTraining || (rule != nullptr && StopsGradient(*rule))) return false;
+    return std::any_of(op.inputs.begin(), op.inputs.end(),
+                       [this](TensorId id) { return id.valid() && step_.needs_grad[id.value()] != 0; });
+  }
+
+  bool AllShapesKnown(const Op& op) const {
+    const auto known = [this](TensorId id) { return !id.valid() || shaped_.tensors[id.value()].known; };
+    return std::all_of(op.inputs.begin(), op.inputs.end(), known) &&
+           std::all_of(op.outputs.begin(), op.outputs.end(), known);
+  }
+
+  void ShareViews(const Op& op, const CostRule& rule) {
+    if (!IsViewOperator(rule) || op.inputs.empty() || !op.inputs[0].valid()) return;
+    for (const TensorId out : op.outputs) {
+      if (out.valid()) step_.storage[out.value()] = step_.storage[op.inputs[0].value()];
+    }
+  }
+
+  // Everything that runs and is no convolution, linear layer or activation is one of the others.
+  static void CountForHorus(OpCost& cost) {
+    const bool counted = cost.horus_convs + cost.horus_linears + cost.horus_activations + cost.horus_others > 0;
+    if (!counted && cost.forward_kernels > 0) cost.horus_others = 1;
+  }
+
+  // A tensor read by k operators gets k gradients, added k - 1 times.
+  void AddAccumulation(const Op& op, RuleContext& context) {
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!context.Wants(i)) continue;
+      uint32_t& uses = grad_uses_[step_.storage[op.inputs[i].value()].value()];
+      if (uses++ == 0) continue;
+      context.cost.backward_flops_other += context.InCount(i);
+      context.Backward(1, 3 * context.InBytes(i), PointwiseBlocks(context.InCount(i)));
+    }
+  }
+
+  static void Repeat(const Op& op, OpCost& cost) {
+    if (op.repeat == 1) return;
+    const auto times = static_cast<double>(std::max<int64_t>(0, op.repeat));
+    for (double* amount : {&cost.forward_flops, &cost.forward_flops_other, &cost.horus_flops, &cost.backward_flops,
+                           &cost.backward_flops_other, &cost.forward_bytes, &cost.backward_bytes,
+                           &cost.forward_kernels, &cost.backward_kernels, &cost.saved_extra_bytes,
+                           &cost.horus_convs, &cost.horus_linears, &cost.horus_activations, &cost.horus_others}) {
+      *amount *= times;
+    }
+  }
+
+  // Charges each kept storage to its first keeper; parameters are held anyway.
+  void Keep(const Op& op, OpCost& cost) {
+    cost.saved_bytes = cost.saved_extra_bytes;
+    const auto keep = [&](const std::vector<TensorId>& ids, uint32_t mask) {
+      for (size_t i = 0; i < ids.size() && i < 32; ++i) {
+        if ((mask >> i & 1u) == 0 || !ids[i].valid()) continue;
+        const TensorId root = step_.storage[ids[i].value()];
+        const TensorRole role = shaped_.tensors[root.value()].role;
+        if (role != TensorRole::kActivation && role != TensorRole::kInput) continue;
+        if (kept_.size() != shaped_.tensors.size()) kept_.assign(shaped_.tensors.size(), 0);
+        if (std::exchange(kept_[root.value()], uint8_t{1}) != 0) continue;
+        cost.saved_bytes += step_.stored_bytes[root.value()] * static_cast<double>(std::max<int64_t>(1, op.repeat));
+      }
+    };
+    keep(op.inputs, cost.saved_inputs);
+    keep(op.outputs, cost.saved_outputs);
+  }
+
+  const ShapedGraph& shaped_;
+  const RunSpec& run_;
+  const std::vector<const CostRule*> rules_;
+  std::vector<double> width_;         // bytes of an element, per tensor
+  std::vector<uint32_t> grad_uses_;   // gradients made so far, per storage
+  std::vector<uint8_t> kept_;         // per storage
+  StepCost step_;
+};
+
+}  // namespace
+
+std::string_view Name(OpClass op_class) {
+  const auto index = static_cast<size_t>(op_class);
+  return index < kOpClassCount ? kClassNames[index] : "invalid";
+}
+
+StepCost CostOfStep(const ShapedGraph& shaped, const RunSpec& run) { return Walk(shaped, run).Run(); }
+
+}  // namespace horus

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost of attention where the graph holds it as one operator; it runs fused, so no score matrix is kept.
+#include <algorithm>
+
+#include "features/cost_rules.h"
+
+namespace horus {
+namespace {
+
+constexpr double kSoftmaxFlops = 2 * kTranscendentalFlops;  // per score: scale, maximum, exp, sum, division
+constexpr double kStatisticBytes = 4;                       // float32 log-sum-exp a row
+// The fused backward computes the scores again: five products for the forward's two.
+constexpr double kBackwardProducts = 2.5;
+
+struct Scores {
+  double batch = 1, queries = 1, keys = 1;
+  double width = 1;  // heads x head size of the queries
+  double heads = 1;
+};
+
+// Q Kt and P V, softmax between them.
+void AddScores(RuleContext& c, const Scores& s, bool backward) {
+  const double scores = s.batch * s.heads * s.queries * s.keys;
+  const double products = 4 * s.batch * s.queries * s.keys * s.width;
+  c.cost.forward_flops += products;
+  c.cost.forward_flops_other += scores * kSoftmaxFlops;
+  c.cost.horus_flops += std::max(0.0, products - scores - s.batch * s.queries * s.width);
+  c.cost.horus_linears += 2;
+  const double blocks = s.batch * s.heads * (s.queries / kMatmulTile + 1);
+  c.Forward(1, c.AllInBytes() + c.AllOutBytes(), blocks);
+  if (!backward) return;
+  c.cost.backward_flops += kBackwardProducts * products;
+  c.cost.backward_flops_other += 2 * scores * kSoftmaxFlops;
+  c.Backward(2, 2 * (c.AllInBytes() + c.AllOutBytes()), blocks);
+  c.SaveOutput(0);
+  c.SaveExtra(s.batch * s.heads * s.queries * kStatisticBytes);
+}
+
+double HeadsOf(const RuleContext& c, const char* name) {
+  return std::max<double>(1, static_cast<double>(c.node().IntOr(name, 1)));
+}
+
+// [batch, sequence, width] or [batch, heads, sequence, head size].
+void SplitAttention(RuleContext& c, const CostRule& rule) {
+  if (!c.Has(0) || !c.Has(1)) return;
+  const Tensor& q = c.In(0);
+  const Tensor& k = c.In(1);
+  const bool onnx = rule.name == "Attention";
+  Scores s;
+  s.batch = RuleContext::Dim(q, 0);
+  const bool four = q.dims.size() == 4;
+  s.queries = RuleContext::Dim(q, four ? 2 : 1);
+  s.keys = RuleContext::Dim(k, k.dims.size() == 4 ? 2 : 1);
+  s.heads = four ? RuleContext::Dim(q, 1) : HeadsOf(c, onnx ? "q_num_heads" : "num_heads");
+  s.width = four ? s.heads * RuleContext::Dim(q, 3) : RuleContext::Dim(q, 2);
+  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  AddScores(c, s, backward);
+  if (!backward) return;
+  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+}
+
+// com.microsoft.Attention: one product makes queries, keys and values of the input.
+void PackedAttention(RuleContext& c, const CostRule&) {
+  if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return;
+  Scores s;
+  s.batch = RuleContext::Dim(c.In(0), 0);
+  s.queries = s.keys = RuleContext::Dim(c.In(0), 1);
+  s.heads = HeadsOf(c, "num_heads");
+  s.width = RuleContext::Dim(c.Out(0), 2);
+  const double rows = s.batch * s.queries;
+  const double in = RuleContext::Dim(c.In(1), 0), out = RuleContext::Dim(c.In(1), 1);
+  const double product = 2 * rows * in * out;
+  const double projected = s.width > 0 ? c.OutBytes(0) * out / s.width : 0;
+  c.cost.forward_flops += product;
+  c.cost.horus_flops += rows * std::max(0.0, 2 * in - 1) * out;
+  c.cost.horus_linears += 1;
+  c.Forward(1, c.InBytes(0) + c.InBytes(1) + projected, MatmulBlocks(1, rows, out, in));
+  const bool backward = c.Wants(0) || c.Wants(1);
+  AddScores(c, s, backward);
+  if (!backward) return;
+  const double gradients = (c.Wants(0) ? 1 : 0) + (c.Wants(1) ? 1 : 0);
+  c.cost.backward_flops += gradients * product;
+  c.Backward(gradients, gradients * (c.InBytes(0) + c.InBytes(1) + projected), MatmulBlocks(1, in, out, rows));
+  c.SaveInput(0);
+  c.SaveExtra(projected);
+}
+
+constexpr CostRule kRules[] = {
+    {.name = "Attention", .op_class = OpClass::kAttention, .apply = SplitAttention},
+    {.name = "com.microsoft::Attention", .op_class = OpClass::kAttention, .apply = PackedAttention},
+    {.name = "com.microsoft::MultiHeadAttention", .op_class = OpClass::kAttention, .apply = SplitAttention},
+    {.name = "com.microsoft::GroupQueryAttention", .op_class = OpClass::kAttention, .apply = SplitAttention},
+};
+
+}  // namespace
+
+std::span<const CostRule> AttentionCostRules() { return kRules; }
+
+}  // namespace horus

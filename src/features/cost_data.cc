@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost of operators that move data without computing: embeddings, gathers, copies, views, resizing.
+#include <algorithm>
+
+#include "features/cost_rules.h"
+
+namespace horus {
+namespace {
+
+// PyTorch's dense embedding gradient: clear, sort the indices (two kernels), add.
+constexpr double kEmbeddingBackwardKernels = 4;
+
+// A copy forward and a copy of the gradient backward.
+void Copy(RuleContext& c, const CostRule&) {
+  const double elements = c.OutCount(0);
+  // Only what is written is read, whatever the input's size.
+  const double moved = c.AllOutBytes();
+  c.Forward(1, 2 * moved, PointwiseBlocks(elements));
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (!c.Wants(i)) continue;
+    c.Backward(1, 2 * moved, PointwiseBlocks(elements));
+    return;
+  }
+}
+
+// The gradient of one input is a slice of the output's: views, no kernel.
+void Concat(RuleContext& c, const CostRule&) {
+  c.Forward(1, 2 * c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
+}
+
+// A view forward: no kernel. The gradient is written into zeros of the input's size.
+void Slice(RuleContext& c, const CostRule&) {
+  if (!c.Wants(0)) return;
+  c.Backward(2, c.InBytes(0) + 2 * c.OutBytes(0), PointwiseBlocks(c.InCount(0)));
+}
+
+// Views forward; backward the pieces are joined.
+void Split(RuleContext& c, const CostRule&) {
+  if (!c.Wants(0)) return;
+  c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
+}
+
+// A view with stride 0 forward; backward a sum.
+void Expand(RuleContext& c, const CostRule&) {
+  if (!c.Wants(0) || c.OutCount(0) <= c.InCount(0)) return;
+  c.cost.backward_flops_other = c.OutCount(0);
+  c.Backward(1, c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(c.OutCount(0)));
+}
+
+// Gather of rows: an embedding when the table is a weight.
+void Gather(RuleContext& c, const CostRule&) {
+  const double elements = c.OutCount(0);
+  c.Forward(1, 2 * c.OutBytes(0) + c.InBytes(1), PointwiseBlocks(elements));
+  if (c.IsWeight(0)) {
+    c.cost.op_class = OpClass::kEmbedding;
+    c.cost.horus_linears = 1;
+  }
+  if (!c.Wants(0)) return;
+  c.SaveInput(1);
+  c.cost.backward_flops_other = elements;
+  c.Backward(kEmbeddingBackwardKernels, c.InBytes(0) + 3 * c.OutBytes(0) + 3 * c.InBytes(1), PointwiseBlocks(elements));
+}
+
+void Scatter(RuleContext& c, const CostRule&) {
+  const double updates = c.InCount(2);
+  c.Forward(2, 2 * c.OutBytes(0) + 2 * c.InBytes(2) + c.InBytes(1), PointwiseBlocks(c.OutCount(0)));
+  if (!c.Wants(0) && !c.Wants(2)) return;
+  c.SaveInput(1);
+  if (c.Wants(0)) c.Backward(2, 2 * c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
+  if (c.Wants(2)) c.Backward(1, 2 * c.InBytes(2) + c.InBytes(1), PointwiseBlocks(updates));
+}
+
+// Interpolation; how many neighbours an output element reads depends on the mode.
+void Resize(RuleContext& c, const CostRule& rule) {
+  const std::string_view mode = c.node().StringOr("mode", rule.name == "GridSample" ? "linear" : "nearest");
+  double neighbours = 1;
+  const double spatial = std::max<double>(1, c.Has(0) ? static_cast<double>(c.In(0).dims.size()) - 2 : 1);
+  for (double d = 0; d < std::min(spatial, 3.0) && mode != "nearest"; ++d) neighbours *= mode == "cubic" ? 4 : 2;
+  const double out = c.OutCount(0);
+  const double flops = neighbours > 1 ? 2 * neighbours * out : 0;
+  c.cost.forward_flops_other = flops;
+  c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
+  if (!c.Wants(0)) return;
+  c.cost.backward_flops_other = flops + out;
+  c.Backward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(out));
+}
+
+// Written from nothing, or small integer work.
+void Fill(RuleContext& c, const CostRule&) { c.Forward(1, c.AllOutBytes(), PointwiseBlocks(c.OutCount(0))); }
+
+// Known to cost nothing on the GPU: names, views, host-side shape values, sequences.
+void Free(RuleContext&, const CostRule&) {}
+
+constexpr OpClass kMove = OpClass::kDataMovement;
+
+constexpr CostRule kRules[] = {
+    {"Identity", kMove, Free},
+    {"Constant", kMove, Free},
+    {"Reshape", kMove, Free},
+    {"Flatten", kMove, Free},
+    {"Squeeze", kMove, Free},
+    {"Unsqueeze", kMove, Free},
+    {"Shape", kMove, Free},
+    {"Size", kMove, Free},
+    {"SequenceConstruct", kMove, Free},
+    {"SequenceAt", kMove, Free},
+    {"SequenceEmpty", kMove, Free},
+    {"SequenceInsert", kMove, Free},
+    {"SequenceErase", kMove, Free},
+    {"SequenceLength", kMove, Free},
+    {"SplitToSequence", kMove, Free},
+    {"Optional", kMove, Free},
+    {"OptionalGetElement", kMove, Free},
+    {"OptionalHasElement", kMove, Free},
+    {"ConcatFromSequence", kMove, Concat},
+    {"Concat", kMove, Concat},
+    {"Slice", kMove, Slice},
+    {"Split", kMove, Split},
+    {"Expand", kMove, Expand},
+    {"Transpose", kMove, Copy},
+    {"Pad", kMove, Copy},
+    {"Tile", kMove, Copy},
+    {"DepthToSpace", kMove, Copy},
+    {"SpaceToDepth", kMove, Copy},
+    {"Trilu", kMove, Copy},
+    {"ReverseSequence", kMove, Copy},
+    {"Compress", kMove, Copy},
+    {"Col2Im", kMove, Copy},
+    {"CenterCropPad", kMove, Copy},
+    {"com.microsoft::RotaryEmbedding", OpClass::kElementwise, Copy},
+    {"RotaryEmbedding", OpClass::kElementwise, Copy},
+    {"Gather", kMove, Gather},
+    {"GatherElements", kMove, Gather},
+    {"GatherND", kMove, Gather},
+    {"Scatter", kMove, Scatter},
+    {"ScatterElements", kMove, Scatter},
+    {"ScatterND", kMove, Scatter},
+    {"Resize", kMove, Resize},
+    {"Upsample", kMove, Resize},
+    {"GridSample", kMove, Resize},
+    {"AffineGrid", kMove, Fill},
+    {"ConstantOfShape", kMove, Fill},
+    {"Range", kMove, Fill},
+    {"EyeLike", kMove, Fill},
+    {"OneHot", kMove, Fill},
+    {"NonZero", kMove, Fill},
+    {"Multinomial", kMove, Fill},
+};
+
+}  // namespace
+
+std::span<const CostRule> DataCostRules() { return kRules; }
+
+// Views that PyTorch does not materialise; their outputs use the first input's storage.
+bool IsViewOperator(const CostRule& rule) {
+  return rule.apply == Slice || rule.apply == Split || rule.apply == Expand || rule.apply == Free;
+}
+
+}  // namespace horus

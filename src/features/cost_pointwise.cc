@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost of operators that compute each output element by itself: activations, arithmetic, comparisons, casts.
+#include <algorithm>
+
+#include "features/cost_rules.h"
+
+namespace horus {
+namespace {
+
+constexpr double kT = kTranscendentalFlops;
+
+double LargestInput(const RuleContext& c) {
+  double elements = 0;
+  for (size_t i = 0; i < c.inputs(); ++i) elements = std::max(elements, c.InCount(i));
+  return elements;
+}
+
+void Forward(RuleContext& c, const CostRule& rule, double elements) {
+  c.cost.forward_flops_other = rule.flops * elements;
+  c.Forward(1, c.AllInBytes() + c.AllOutBytes(), PointwiseBlocks(elements));
+}
+
+// One input carries the data; others are parameters or limits.
+void Unary(RuleContext& c, const CostRule& rule) {
+  const double elements = c.OutCount(0);
+  Forward(c, rule, elements);
+  if (rule.op_class == OpClass::kActivation) {
+    c.cost.horus_activations = 1;
+    c.cost.horus_flops = elements;
+  }
+  bool any = false;
+  for (size_t i = 0; i < c.inputs(); ++i) any = any || c.Wants(i);
+  if (!any) return;
+  double kept = 0;
+  if (rule.saves == Saves::kInputs || rule.saves == Saves::kBoth) {
+    c.SaveInput(0);
+    kept += c.InBytes(0);
+  }
+  if (rule.saves == Saves::kOutput || rule.saves == Saves::kBoth) {
+    c.SaveOutput(0);
+    kept += c.OutBytes(0);
+  }
+  if (rule.saves == Saves::kMask) {
+    c.SaveExtra(elements);  // one byte each
+    kept += elements;
+  }
+  c.cost.backward_flops_other = rule.backward_flops * elements;
+  c.Backward(1, c.OutBytes(0) + kept + c.InBytes(0), PointwiseBlocks(elements));
+  for (size_t i = 1; i < c.inputs(); ++i) {  // PRelu's slope
+    if (c.Wants(i)) c.Backward(1, c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(elements));
+  }
+}
+
+// Sums the gradient over the dimensions along which input i was broadcast.
+void ReduceBroadcast(RuleContext& c, size_t i) {
+  if (!c.Wants(i) || c.InCount(i) >= c.OutCount(0)) return;
+  c.cost.backward_flops_other += c.OutCount(0);
+  c.Backward(1, c.OutBytes(0) + c.InBytes(i), PointwiseBlocks(c.OutCount(0)));
+}
+
+// Addition and its like: the gradient passes unchanged, no kernel and nothing kept.
+void Additive(RuleContext& c, const CostRule& rule) {
+  const double elements = c.OutCount(0);
+  Forward(c, rule, elements * std::max<double>(1, static_cast<double>(c.inputs()) - 1));
+  c.cost.passes_gradient = true;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    ReduceBroadcast(c, i);
+    if (rule.backward_flops > 0 && i > 0 && c.Wants(i)) {  // Sub negates
+      c.cost.backward_flops_other += rule.backward_flops * elements;
+      c.Backward(1, 2 * c.OutBytes(0), PointwiseBlocks(elements));
+    }
+  }
+}
+
+// Mul, Div, Pow, Max, Min: each gradient needs the other operand.
+void Multiplicative(RuleContext& c, const CostRule& rule) {
+  const double elements = c.OutCount(0);
+  Forward(c, rule, elements * std::max<double>(1, static_cast<double>(c.inputs()) - 1));
+  const bool all = rule.saves == Saves::kInputs;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (!c.Wants(i)) continue;
+    double read = 0;
+    for (size_t j = 0; j < c.inputs(); ++j) {
+      const bool own_needed = all || (rule.name == "Div" && i == 1) || rule.name == "Pow";
+      if (j == i && !own_needed) continue;
+      // A scalar literal is no tensor in PyTorch, and a constant is held anyway.
+      if (c.InCount(j) > 1) c.SaveInput(j);
+      read += c.InBytes(j);
+    }
+    c.cost.backward_flops_other += rule.backward_flops * elements;
+    c.Backward(1, 2 * c.OutBytes(0) + read, PointwiseBlocks(elements));
+    ReduceBroadcast(c, i);
+  }
+}
+
+// Comparisons, logic, rounding, random numbers: no gradient.
+void NoGradient(RuleContext& c, const CostRule& rule) { Forward(c, rule, std::max(c.OutCount(0), c.OutCount(1))); }
+
+void Where(RuleContext& c, const CostRule& rule) {
+  Forward(c, rule, c.OutCount(0));
+  if (!c.Wants(1) && !c.Wants(2)) return;
+  c.SaveInput(0);
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (!c.Wants(i)) continue;
+    c.Backward(1, 2 * c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(c.OutCount(0)));
+    ReduceBroadcast(c, i);
+  }
+}
+
+void Dropout(RuleContext& c, const CostRule& rule) {
+  if (!c.training()) return;  // nothing happens at inference
+  Unary(c, rule);
+}
+
+void BiasActivation(RuleContext& c, const CostRule& rule) {
+  Unary(c, rule);
+  ReduceBroadcast(c, 1);
+}
+
+void Sort(RuleContext& c, const CostRule& rule) {
+  const double elements = LargestInput(c);
+  Forward(c, rule, elements);
+  if (c.Wants(0)) {
+    c.SaveOutput(1);
+    c.Backward(2, c.InBytes(0) + 2 * c.OutBytes(0), PointwiseBlocks(elements));
+  }
+}
+
+constexpr OpClass kAct = OpClass::kActivation;
+constexpr OpClass kEl = OpClass::kElementwise;
+constexpr Saves kIn = Saves::kInputs;
+constexpr Saves kOut = Saves::kOutput;
+
+constexpr CostRule kRules[] = {
+    // name, class, rule, FLOPs forward and backward per element, what is kept, float32 under autocast
+    {"Relu", kAct, Unary, 1, 1, kOut},
+    {"LeakyRelu", kAct, Unary, 2, 2, kIn},
+    {"PRelu", kAct, Unary, 2, 3, kIn},
+    {"ThresholdedRelu", kAct, Unary, 1, 1, kIn},
+    {"Elu", kAct, Unary, kT + 2, kT + 2, kIn},
+    {"Celu", kAct, Unary, kT + 3, kT + 3, kIn},
+    {"Selu", kAct, Unary, kT + 3, kT + 3, kIn},
+    {"Sigmoid", kAct, Unary, kT + 2, 3, kOut},
+    {"HardSigmoid", kAct, Unary, 4, 2, kIn},
+    {"HardSwish", kAct, Unary, 5, 5, kIn},
+    {"Swish", kAct, Unary, kT + 3, kT + 6, kIn},
+    {"Mish", kAct, Unary, 3 * kT, 3 * kT + 6, kIn},
+    {"Softplus", kAct, Unary, 2 * kT, kT + 2, kIn, true},
+    {"Softsign", kAct, Unary, 3, 4, kIn},
+    {"Tanh", kAct, Unary, kT, 3, kOut},
+    {"Erf", kAct, Unary, kT, kT + 2, kIn},
+    {"Gelu", kAct, Unary, kT + 4, kT + 8, kIn},
+    {"Shrink", kAct, Unary, 3, 1, kIn},
+    {"Clip", kAct, Unary, 2, 1, kIn},
+    {"com.microsoft::Gelu", kAct, Unary, kT + 4, kT + 8, kIn},
+    {"com.microsoft::FastGelu", kAct, BiasActivation, kT + 8, kT + 12, kIn},
+    {"com.microsoft::QuickGelu", kAct, Unary, kT + 3, kT + 6, kIn},
+    {"com.microsoft::BiasGelu", kAct, BiasActivation, kT + 5, kT + 8, kIn},
+    {"Dropout", kEl, Dropout, 2, 1, Saves::kMask},
+    {"Abs", kEl, Unary, 1, 2, kIn},
+    {"Neg", kEl, Unary, 1, 1},
+    {"Exp", kEl, Unary, kT, 1, kOut, true},
+    {"Log", kEl, Unary, kT, 1, kIn, true},
+    {"Sqrt", kEl, Unary, kT, 2, kOut},
+    {"Reciprocal", kEl, Unary, 1, 2, kOut, true},
+    {"Sin", kEl, Unary, kT, kT + 1, kIn},
+    {"Cos", kEl, Unary, kT, kT + 1, kIn},
+    {"Tan", kEl, Unary, kT, 3, kOut, true},
+    {"Asin", kEl, Unary, kT, kT + 2, kIn, true},
+    {"Acos", kEl, Unary, kT, kT + 2, kIn, true},
+    {"Atan", kEl, Unary, kT, 3, kIn},
+    {"Sinh", kEl, Unary, kT, kT + 1, kIn, true},
+    {"Cosh", kEl, Unary, kT, kT + 1, kIn, true},
+    {"Asinh", kEl, Unary, kT, kT + 2, kIn},
+    {"Acosh", kEl, Unary, kT, kT + 2, kIn},
+    {"Atanh", kEl, Unary, kT, 3, kIn},
+    {"Cast", kEl, Unary, 0, 0},
+    {"CastLike", kEl, Unary, 0, 0},
+    {"QuantizeLinear", kEl, Unary, 3, 1},
+    {"DequantizeLinear", kEl, Unary, 2, 1},
+    {"DynamicQuantizeLinear", kEl, NoGradient, 5},
+    {"Add", kEl, Additive, 1},
+    {"Sum", kEl, Additive, 1},
+    {"Sub", kEl, Additive, 1, 1},
+    {"Mean", kEl, Additive, 1},
+    {"Mul", kEl, Multiplicative, 1, 1},
+    {"Div", kEl, Multiplicative, 1, 2},
+    {"Pow", kEl, Multiplicative, kT, kT + 2, Saves::kNothing, true},
+    {"Mod", kEl, Multiplicative, 1, 1},
+    {"Max", kEl, Multiplicative, 1, 1, kIn},
+    {"Min", kEl, Multiplicative, 1, 1, kIn},
+    {"Where", kEl, Where, 1, 1},
+    {"Equal", kEl, NoGradient, 1},
+    {"Greater", kEl, NoGradient, 1},
+    {"GreaterOrEqual", kEl, NoGradient, 1},
+    {"Less", kEl, NoGradient, 1},
+    {"LessOrEqual", kEl, NoGradient, 1},
+    {"And", kEl, NoGradient, 1},
+    {"Or", kEl, NoGradient, 1},
+    {"Xor", kEl, NoGradient, 1},
+    {"Not", kEl, NoGradient, 1},
+    {"BitwiseAnd", kEl, NoGradient, 1},
+    {"BitwiseOr", kEl, NoGradient, 1},
+    {"BitwiseXor", kEl, NoGradient, 1},
+    {"BitwiseNot", kEl, NoGradient, 1},
+    {"BitShift", kEl, NoGradient, 1},
+    {"IsNaN", kEl, NoGradient, 1},
+    {"IsInf", kEl, NoGradient, 1},
+    {"Floor", kEl, NoGradient, 1},
+    {"Ceil", kEl, NoGradient, 1},
+    {"Round", kEl, NoGradient, 1},
+    {"Sign", kEl, NoGradient, 1},
+    {"Bernoulli", kEl, NoGradient, 2},
+    {"RandomNormal", kEl, NoGradient, 2 * kT},
+    {"RandomNormalLike", kEl, NoGradient, 2 * kT},
+    {"RandomUniform", kEl, NoGradient, 2},
+    {"RandomUniformLike", kEl, NoGradient, 2},
+    {"TopK", OpClass::kReduction, Sort, 8},
+    {"Unique", OpClass::kReduction, Sort, 8},
+};
+
+}  // namespace
+
+std::span<const CostRule> PointwiseCostRules() { return kRules; }
+
+bool StopsGradient(const CostRule& rule) { return rule.apply == NoGradient; }
+
+}  // namespace horus

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of cost rules and the questions a rule may ask of its operator.
+#include "features/cost_rules.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace horus {
+
+double RuleContext::AllInBytes() const {
+  double bytes = 0;
+  for (size_t i = 0; i < inputs(); ++i) {
+    const bool again = std::find(op_.inputs.begin(), op_.inputs.begin() + static_cast<ptrdiff_t>(i), op_.inputs[i]) !=
+                       op_.inputs.begin() + static_cast<ptrdiff_t>(i);
+    if (!again) bytes += InBytes(i);
+  }
+  return bytes;
+}
+
+double RuleContext::AllOutBytes() const {
+  double bytes = 0;
+  for (size_t i = 0; i < outputs(); ++i) bytes += OutBytes(i);
+  return bytes;
+}
+
+double RuleContext::Dim(const Tensor& tensor, int64_t axis) {
+  const auto rank = static_cast<int64_t>(tensor.dims.size());
+  if (axis < 0) axis += rank;
+  if (!tensor.known || axis < 0 || axis >= rank) return 1;
+  return static_cast<double>(tensor.dims[static_cast<size_t>(axis)]);
+}
+
+bool RuleContext::IsWeight(size_t i) const {
+  if (!Has(i)) return false;
+  const TensorRole role = shaped_.tensors[step_.storage[op_.inputs[i].value()].value()].role;
+  return role == TensorRole::kParameter || role == TensorRole::kConstant || role == TensorRole::kBuffer;
+}
+
+void RuleContext::Forward(double kernels, double bytes, double blocks) {
+  const double total = cost.forward_kernels + kernels;
+  if (total > 0) cost.forward_blocks = (cost.forward_blocks * cost.forward_kernels + blocks * kernels) / total;
+  cost.forward_kernels = total;
+  cost.forward_bytes += bytes;
+}
+
+void RuleContext::Backward(double kernels, double bytes, double blocks) {
+  const double total = cost.backward_kernels + kernels;
+  if (total > 0) cost.backward_blocks = (cost.backward_blocks * cost.backward_kernels + blocks * kernels) / total;
+  cost.backward_kernels = total;
+  cost.backward_bytes += bytes;
+}
+
+double MatmulBlocks(double batch, double m, double n, double k) {
+  const double tiles = std::ceil(m / kMatmulTile) * std::ceil(n / kMatmulTile);
+  return batch * tiles * std::max(1.0, std::floor(k / kMatmulSplitDepth));
+}
+
+std::vector<const CostRule*> SortedCostRules() {
+  std::vector<const CostRule*> rules;
+  for (const std::span<const CostRule> table : {MatrixCostRules(), RecurrentCostRules(), AttentionCostRules(),
+                                                PointwiseCostRules(), ReductionCostRules(), DataCostRules()}) {
+    for (const CostRule& rule : table) rules.push_back(&rule);
+  }
+  std::sort(rules.begin(), rules.end(), [](const CostRule* a, const CostRule* b) { return a->name < b->name; });
+  return rules;
+}
+
+const CostRule* FindCostRule(std::span<const CostRule* const> sorted, const Node& node) {
+  std::string qualified;
+  std::string_view name = node.op_type;
+  if (!node.domain.empty()) {
+    qualified.append(node.domain).append("::").append(node.op_type);
+    name = qualified;
+  }
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), name,
+                                   [](const CostRule* rule, std::string_view wanted) { return rule->name < wanted; });
+  return at != sorted.end() && (*at)->name == name ? *at : nullptr;
+}
+
+std::vector<std::string> OperatorsWithCost() {
+  std::vector<std::string> names;
+  for (const CostRule* rule : SortedCostRules()) names.emplace_back(rule->name);
+  return names;
+}
+
+}  // namespace horus

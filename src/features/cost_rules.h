@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cost rules: the table from operator type to the function that fills its OpCost, and what such a function may ask.
+//
+// Enters:  one operator with its tensors' sizes and which gradients are wanted.
+// Leaves:  the amounts of one execution in OpCost; repeats are multiplied outside.
+// Units:   as in cost.h.                 Cost: O(inputs + outputs) an operator, Einsum by its equation.
+// Thread class: pure functions over values; the table is constant.
+#ifndef HORUS_FEATURES_COST_RULES_H_
+#define HORUS_FEATURES_COST_RULES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "features/cost.h"
+
+namespace horus {
+
+// Threads times elements per thread of PyTorch's elementwise kernels: 128 x 4 (ATen/native/cuda/thread_constants.h).
+inline constexpr double kElementsPerBlock = 512;
+// Edge of the output tile of one block, and the depth at which libraries start to split the inner dimension over
+// blocks. Assumptions: common CUTLASS tiles are 64 to 256 wide, and small problems take the small ones.
+inline constexpr double kMatmulTile = 64;
+inline constexpr double kMatmulSplitDepth = 1024;
+// FLOPs that a transcendental function stands for (exp, log, tanh, erf, sqrt): a convention of this project.
+inline constexpr double kTranscendentalFlops = 4;
+
+// What autograd keeps of a pointwise operator.
+enum class Saves : uint8_t { kNothing, kInputs, kOutput, kBoth, kMask };
+
+class RuleContext;
+struct CostRule {
+  std::string_view name;               // "Conv"; "com.microsoft::Gelu" outside the default domain
+  OpClass op_class = OpClass::kOther;
+  void (*apply)(RuleContext&, const CostRule&) = nullptr;
+  double flops = 0;                    // per element, for rules that are pointwise in their output or input
+  double backward_flops = 0;
+  Saves saves = Saves::kNothing;
+  bool amp_float32 = false;            // autocast computes it in float32
+};
+
+class RuleContext {
+ public:
+  RuleContext(const ShapedGraph& shaped, const Op& op, const RunSpec& run, const StepCost& step, OpCost& filled)
+      : cost(filled), shaped_(shaped), op_(op), run_(run), step_(step) {}
+
+  OpCost& cost;
+
+  [[nodiscard]] const Node& node() const { return *op_.node; }
+  [[nodiscard]] bool training() const { return run_.mode == RunMode::kTraining; }
+  [[nodiscard]] bool amp() const { return run_.precision == Precision::kAmpFp16 || run_.precision == Precision::kAmpBf16; }
+  [[nodiscard]] size_t inputs() const { return op_.inputs.size(); }
+  [[nodiscard]] size_t outputs() const { return op_.outputs.size(); }
+  [[nodiscard]] bool Has(size_t i) const { return i < op_.inputs.size() && op_.inputs[i].valid(); }
+  [[nodiscard]] bool HasOut(size_t i) const { return i < op_.outputs.size() && op_.outputs[i].valid(); }
+  // Only for Has(i) / HasOut(i).
+  [[nodiscard]] const Tensor& In(size_t i) const { return shaped_.tensors[op_.inputs[i].value()]; }
+  [[nodiscard]] const Tensor& Out(size_t i) const { return shaped_.tensors[op_.outputs[i].value()]; }
+  // Elements and stored bytes; 0 for a tensor left out or unknown.
+  [[nodiscard]] double InCount(size_t i) const { return Has(i) ? static_cast<double>(In(i).elements()) : 0; }
+  [[nodiscard]] double OutCount(size_t i) const { return HasOut(i) ? static_cast<double>(Out(i).elements()) : 0; }
+  [[nodiscard]] double InBytes(size_t i) const { return Has(i) ? step_.stored_bytes[op_.inputs[i].value()] : 0; }
+  [[nodiscard]] double OutBytes(size_t i) const { return HasOut(i) ? step_.stored_bytes[op_.outputs[i].value()] : 0; }
+  [[nodiscard]] double AllInBytes() const;
+  [[nodiscard]] double AllOutBytes() const;
+  // Size of dimension `axis` (negative counts from the end) of a known tensor; 1 when there is none.
+  [[nodiscard]] static double Dim(const Tensor& tensor, int64_t axis);
+  // A gradient of input i is computed.
+  [[nodiscard]] bool Wants(size_t i) const { return Has(i) && step_.needs_grad[op_.inputs[i].value()] != 0; }
+  // Input i is a trained parameter, or a constant in the place of one.
+  [[nodiscard]] bool IsWeight(size_t i) const;
+
+  void SaveInput(size_t i) {
+    if (i < 32 && Has(i)) cost.saved_inputs |= 1u << i;
+  }
+  void SaveOutput(size_t i) {
+    if (i < 32 && HasOut(i)) cost.saved_outputs |= 1u << i;
+  }
+  void SaveExtra(double bytes) { cost.saved_extra_bytes += bytes; }
+
+  // One forward (backward) launch more: `blocks` thread blocks each; blocks are averaged over kernels.
+  void Forward(double kernels, double bytes, double blocks);
+  void Backward(double kernels, double bytes, double blocks);
+
+ private:
+  const ShapedGraph& shaped_;
+  const Op& op_;
+  const RunSpec& run_;
+  const StepCost& step_;
+};
+
+[[nodiscard]] inline double PointwiseBlocks(double elements) { return elements / kElementsPerBlock + 1; }
+// Thread blocks of `batch` products [m, k] x [k, n].
+[[nodiscard]] double MatmulBlocks(double batch, double m, double n, double k);
+
+// One table a kind, in the order of its file.
+[[nodiscard]] std::span<const CostRule> MatrixCostRules();
+[[nodiscard]] std::span<const CostRule> RecurrentCostRules();
+[[nodiscard]] std::span<const CostRule> AttentionCostRules();
+[[nodiscard]] std::span<const CostRule> PointwiseCostRules();
+[[nodiscard]] std::span<const CostRule> ReductionCostRules();
+[[nodiscard]] std::span<const CostRule> DataCostRules();
+
+// Slice, Split, Expand and their like: PyTorch returns a view on the first input, so nothing is materialised.
+[[nodiscard]] bool IsViewOperator(const CostRule& rule);
+
+// Comparisons, rounding, random numbers: no gradient passes.
+[[nodiscard]] bool StopsGradient(const CostRule& rule);
+
+// All of them, sorted by name.
+[[nodiscard]] std::vector<const CostRule*> SortedCostRules();
+// nullptr when there is none.
+[[nodiscard]] const CostRule* FindCostRule(std::span<const CostRule* const> sorted, const Node& node);
+
+}  // namespace horus
+
+#endif  // HORUS_FEATURES_COST_RULES_H_

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums operator costs into the step's totals and adds what no operator of the graph shows: loss and optimiser.
+#include "features/cost_totals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "features/cost_rules.h"
+
+namespace horus {
+namespace {
+
+constexpr double kFloatBytes = 4;
+
+void Add(const OpCost& cost, CostTotals& totals) {
+  totals.forward_flops += cost.forward_flops;
+  totals.forward_flops_other += cost.forward_flops_other;
+  totals.horus_flops += cost.horus_flops;
+  totals.backward_flops += cost.backward_flops;
+  totals.backward_flops_other += cost.backward_flops_other;
+  totals.forward_bytes += cost.forward_bytes;
+  totals.backward_bytes += cost.backward_bytes;
+  totals.forward_kernels += cost.forward_kernels;
+  totals.backward_kernels += cost.backward_kernels;
+  totals.saved_bytes += cost.saved_bytes;
+  totals.ops += 1;
+}
+
+bool OwnsStorage(const StepCost& step, size_t t) { return step.storage[t].value() == t; }
+
+void CountTensors(const ShapedGraph& shaped, StepCost& step) {
+  for (size_t t = 0; t < shaped.tensors.size(); ++t) {
+    const Tensor& tensor = shaped.tensors[t];
+    if (!OwnsStorage(step, t)) continue;
+    if (tensor.role == TensorRole::kInput) step.input_bytes += step.stored_bytes[t];
+    if (!IsFloating(tensor.dtype)) continue;
+    if (tensor.role == TensorRole::kParameter) {
+      step.parameters += static_cast<double>(tensor.elements());
+      step.parameter_tensors += 1;
+    } else if (tensor.role == TensorRole::kBuffer) {
+      step.buffers += static_cast<double>(tensor.elements());
+    }
+  }
+}
+
+void CountOps(const ShapedGraph& shaped, StepCost& step) {
+  for (size_t i = 0; i < shaped.ops.size(); ++i) {
+    const Op& op = shaped.ops[i];
+    const OpCost& cost = step.ops[i];
+    if (op.plumbing) continue;
+    Add(cost, step.totals);
+    Add(cost, step.by_class[static_cast<size_t>(cost.op_class)]);
+    step.horus_convs += cost.horus_convs;
+    step.horus_linears += cost.horus_linears;
+    step.horus_activations += cost.horus_activations;
+    step.horus_others += cost.horus_others;
+    for (const TensorId out : op.outputs) {
+      if (!out.valid() || !OwnsStorage(step, out.value())) continue;
+      const Tensor& tensor = shaped.tensors[out.value()];
+      if (IsFloating(tensor.dtype)) step.activations += static_cast<double>(tensor.elements()) * static_cast<double>(op.repeat);
+    }
+  }
+}
+
+// Longest chains over the operators that run a kernel, and how many share a depth.
+void MeasureDepth(const ShapedGraph& shaped, StepCost& step) {
+  struct Chain {
+    int64_t ops = 0;
+    double flops = 0;
+  };
+  std::vector<Chain> chain(shaped.tensors.size());
+  std::vector<int64_t> width;
+  for (size_t i = 0; i < shaped.ops.size(); ++i) {
+    const Op& op = shaped.ops[i];
+    const OpCost& cost = step.ops[i];
+    Chain here;
+    for (const TensorId in : op.inputs) {
+      if (!in.valid()) continue;
+      here.ops = std::max(here.ops, chain[in.value()].ops);
+      here.flops = std::max(here.flops, chain[in.value()].flops);
+    }
+    if (!op.plumbing && cost.forward_kernels > 0) {
+      if (width.size() <= static_cast<size_t>(here.ops)) width.resize(static_cast<size_t>(here.ops) + 1, 0);
+      step.max_width = std::max(step.max_width, ++width[static_cast<size_t>(here.ops)]);
+      here.ops += 1;
+      here.flops += cost.forward_flops + cost.forward_flops_other;
+    }
+    for (const TensorId out : op.outputs) {
+      if (out.valid()) chain[out.value()] = here;
+    }
+    step.critical_path_ops = std::max(step.critical_path_ops, here.ops);
+    step.critical_path_flops = std::max(step.critical_path_flops, here.flops);
+  }
+}
+
+std::string QualifiedName(const Op& op) {
+  if (op.node == nullptr) return "?";
+  return op.node->domain.empty() ? op.node->op_type : op.node->domain + "::" + op.node->op_type;
+}
+
+void MeasureCoverage(const ShapedGraph& shaped, StepCost& step) {
+  struct Kind {
+    int64_t known = 0, unknown = 0;
+    double flops = 0;
+  };
+  std::map<std::string, Kind> kinds;
+  Kind all;
+  for (size_t i = 0; i < shaped.ops.size(); ++i) {
+    if (shaped.ops[i].plumbing) continue;
+    const OpCost& cost = step.ops[i];
+    Kind& kind = kinds[QualifiedName(shaped.ops[i])];
+    (cost.known ? kind.known : kind.unknown) += 1;
+    (cost.known ? all.known : all.unknown) += 1;
+    if (!cost.known) continue;
+    kind.flops += cost.forward_flops + cost.forward_flops_other;
+    all.flops += cost.forward_flops + cost.forward_flops_other;
+  }
+  step.coverage.ops = all.known + all.unknown;
+  step.coverage.ops_known = all.known;
+  double missing = 0;
+  for (const auto& [name, kind] : kinds) {
+    if (kind.unknown == 0) continue;
+    step.coverage.unknown.emplace_back(name, kind.unknown);
+    const Kind& like = kind.known > 0 ? kind : all;
+    if (like.known > 0) missing += like.flops / static_cast<double>(like.known) * static_cast<double>(kind.unknown);
+  }
+  if (all.known == 0 && all.unknown > 0) {
+    step.coverage.flops_share = 0;
+  } else if (all.flops + missing > 0) {
+    step.coverage.flops_share = all.flops / (all.flops + missing);
+  }
+}
+
+// Training needs a loss; exported graphs seldom hold one. Softmax cross-entropy on the first floating output that
+// has a gradient stands for it: log-softmax and its gradient, in float32.
+void AddLoss(const ShapedGraph& shaped, StepCost& step) {
+  constexpr double kForwardFlops = kTranscendentalFlops + 5, kBackwardFlops = kTranscendentalFlops + 3;
+  for (const Op& op : shaped.ops) {
+    if (op.node != nullptr && op.node->domain.empty() &&
+        (op.node->op_type == "SoftmaxCrossEntropyLoss" || op.node->op_type == "NegativeLogLikelihoodLoss")) {
+      return;
+    }
+  }
+  for (const TensorId id : shaped.outputs) {
+    if (!id.valid() || step.needs_grad[id.value()] == 0) continue;
+    const auto elements = static_cast<double>(shaped.tensors[id.value()].elements());
+    const double read = step.stored_bytes[id.value()], wide = elements * kFloatBytes;
+    step.loss = OpCost{.forward_flops_other = kForwardFlops * elements, .backward_flops_other = kBackwardFlops * elements,
+                       .forward_bytes = read + 2 * wide, .backward_bytes = 2 * wide + read, .forward_kernels = 2,
+                       .backward_kernels = 2, .forward_blocks = PointwiseBlocks(elements),
+                       .backward_blocks = PointwiseBlocks(elements), .saved_bytes = wide, .saved_extra_bytes = wide,
+                       .needs_backward = true};
+    return;
+  }
+}
+
+// Work per parameter and tensors per launch of PyTorch's multi-tensor ("foreach") kernels; the number of tensor
+// lists d of a kernel bounds the tensors it takes (ATen/native/cuda/MultiTensorApply.cuh: 110, 64, 48, 36, 30).
+struct Work {
+  double flops;
+  double bytes;    // read and written in float32, per parameter
+  double passes;   // kernels a parameter takes part in
+};
+
+Work WorkOf(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kSgd: return {2, 12, 1};
+    case Optimizer::kMomentum: return {4, 20 + 12, 3};
+    case Optimizer::kAdam: return {12, 84, 9};
+    case Optimizer::kAdamW: return {14, 92, 10};
+    case Optimizer::kAdafactor: return {14, 60, 12};
+    case Optimizer::kAdam8Bit: return {16, 16, 1};
+  }
+  return {0, 0, 0};
+}
+
+void AddOptimizer(const RunSpec& run, StepCost& step) {
+  constexpr double kTensorsPerKernel = 48;  // three lists: parameter, gradient, state
+  if (step.parameter_tensors == 0) return;
+  const Work work = WorkOf(run.optimizer);
+  // 8-bit states and Adafactor's factors are updated tensor by tensor.
+  const bool one_by_one = run.optimizer == Optimizer::kAdam8Bit || run.optimizer == Optimizer::kAdafactor;
+  const double launches = one_by_one ? step.parameter_tensors : std::ceil(step.parameter_tensors / kTensorsPerKernel);
+  step.optimizer.flops = work.flops * step.parameters;
+  step.optimizer.bytes = work.bytes * step.parameters;
+  step.optimizer.kernels = work.passes * launches;
+}
+
+// Adafactor keeps a row and a column sum of each matrix in place of its second moment.
+double FactoredBytes(const Tensor& tensor) {
+  if (tensor.dims.size() < 2) return kFloatBytes * static_cast<double>(tensor.elements());
+  const double rows = RuleContext::Dim(tensor, -2), columns = RuleContext::Dim(tensor, -1);
+  const double matrices = rows * columns > 0 ? static_cast<double>(tensor.elements()) / (rows * columns) : 0;
+  return kFloatBytes * matrices * (rows + columns);
+}
+
+// bitsandbytes: two states of one byte, a float32 scale per block of 256 each; small tensors keep float32 states.
+double EightBitBytes(const Tensor& tensor) {
+  constexpr double kBlock = 256, kSmallest = 4096;
+  const auto elements = static_cast<double>(tensor.elements());
+  if (elements < kSmallest) return 2 * kFloatBytes * elements;
+  return 2 * (elements + kFloatBytes * std::ceil(elements / kBlock));
+}
+
+}  // namespace
+
+double OptimizerStateBytes(const ShapedGraph& shaped, const StepCost& step, Optimizer optimizer) {
+  double bytes = 0;
+  for (size_t t = 0; t < shaped.tensors.size(); ++t) {
+    const Tensor& tensor = shaped.tensors[t];
+    if (tensor.role != TensorRole::kParameter || !OwnsStorage(step, t) || !IsFloating(tensor.dtype)) continue;
+    const auto elements = static_cast<double>(tensor.elements());
+    switch (optimizer) {
+      case Optimizer::kSgd: break;
+      case Optimizer::kMomentum: bytes += kFloatBytes * elements; break;
+      case Optimizer::kAdam:
+      case Optimizer::kAdamW: bytes += 2 * kFloatBytes * elements; break;
+      case Optimizer::kAdafactor: bytes += FactoredBytes(tensor); break;
+      case Optimizer::kAdam8Bit: bytes += EightBitBytes(tensor); break;
+    }
+  }
+  return bytes;
+}
+
+void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
+  CountTensors(shaped, step);
+  CountOps(shaped, step);
+  MeasureDepth(shaped, step);
+  MeasureCoverage(shaped, step);
+  if (run.mode != RunMode::kTraining) return;
+  AddLoss(shaped, step);
+  AddOptimizer(run, step);
+}
+
+double StepCost::StepFlops() const {
+  return totals.forward_flops + totals.forward_flops_other + totals.backward_flops + totals.backward_flops_other +
+         loss.forward_flops_other + loss.backward_flops_other + optimizer.flops;
+}
+
+double StepCost::StepBytes() const {
+  return totals.forward_bytes + totals.backward_bytes + loss.forward_bytes + loss.backward_bytes + optimizer.bytes;
+}
+
+double StepCost::StepKernels() const {
+  return totals.forward_kernels + totals.backward_kernels + loss.forward_kernels + loss.backward_kernels +
+         optimizer.kernels;
+}
+
+}  // namespace horus

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Totals of a step over its operators' costs: sums, classes, depth, loss, optimiser and coverage.
+//
+// Enters:  a StepCost whose `ops`, `storage` and `stored_bytes` are filled.   Leaves: its other fields.
+// Units:   as in cost.h.                 Cost: linear in operators and tensors.
+// Thread class: pure functions over values.
+#ifndef HORUS_FEATURES_COST_TOTALS_H_
+#define HORUS_FEATURES_COST_TOTALS_H_
+
+#include "features/cost.h"
+
+namespace horus {
+
+void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step);
+
+// Bytes of the optimiser's state over all parameters.
+[[nodiscard]] double OptimizerStateBytes(const ShapedGraph& shaped, const StepCost& step, Optimizer optimizer);
+
+}  // namespace horus
+
+#endif  // HORUS_FEATURES_COST_TOTALS_H_

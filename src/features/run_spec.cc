@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of run modes, precisions and optimisers, both ways.
+#include "features/run_spec.h"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+constexpr std::array<std::string_view, 2> kRunModes = {"training", "inference"};
+constexpr std::array<std::string_view, 6> kPrecisions = {"fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16"};
+constexpr std::array<std::string_view, 6> kOptimizers = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit"};
+
+template <typename Enum>
+std::string_view NameIn(std::span<const std::string_view> names, Enum value) {
+  const auto index = static_cast<size_t>(value);
+  return index < names.size() ? names[index] : "invalid";
+}
+
+template <typename Enum>
+absl::StatusOr<Enum> ParseIn(std::span<const std::string_view> names, const char* what, std::string_view name) {
+  std::string all;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+    all.append(i == 0 ? "" : ", ").append(names[i]);
+  }
+  return InvalidArgument("%s: expected one of %s, found %s", what, all, Quoted(name));
+}
+
+}  // namespace
+
+std::string_view Name(RunMode mode) { return NameIn(kRunModes, mode); }
+std::string_view Name(Precision precision) { return NameIn(kPrecisions, precision); }
+std::string_view Name(Optimizer optimizer) { return NameIn(kOptimizers, optimizer); }
+
+absl::StatusOr<RunMode> ParseRunMode(std::string_view name) { return ParseIn<RunMode>(kRunModes, "mode", name); }
+absl::StatusOr<Precision> ParsePrecision(std::string_view name) {
+  return ParseIn<Precision>(kPrecisions, "precision", name);
+}
+absl::StatusOr<Optimizer> ParseOptimizer(std::string_view name) {
+  return ParseIn<Optimizer>(kOptimizers, "optimizer", name);
+}
+
+}  // namespace horus
