@@ -20,7 +20,7 @@ class UtilisationModel final : public InterferenceModel {
  public:
   [[nodiscard]] std::string_view name() const override { return "utilisation"; }
   [[nodiscard]] uint64_t epoch() const override { return 1; }  // learns nothing
-  // INVALID_ARGUMENT: sizes differ, an unknown sharing mode, several tenants on an exclusive device.
+  // The formula and its reasons: docs/interference.md. INVALID_ARGUMENT: sizes differ, unknown mode, null tenant.
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 };
