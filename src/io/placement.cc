@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Works out the state after a plan and who is slowed there.
+#include "io/placement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace horus {
+namespace {
+
+constexpr double kBoundTolerance = 1e-6;  // as place/fit.cc
+
+std::string NameOr(const absl::flat_hash_map<uint64_t, std::string>& names, uint64_t id) {
+  const auto found = names.find(id);
+  return found == names.end() || found->second.empty() ? absl::StrCat("#", id) : found->second;
+}
+
+uint64_t DistinctJobs(const std::vector<TenantOutcome>& tenants, bool only_above) {
+  std::vector<JobId> jobs;
+  for (const TenantOutcome& tenant : tenants) {
+    if (tenant.above_bound || !only_above) jobs.push_back(tenant.job);
+  }
+  std::sort(jobs.begin(), jobs.end());
+  return static_cast<uint64_t>(std::unique(jobs.begin(), jobs.end()) - jobs.begin());
+}
+
+absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& model, double default_bound, NodeId node,
+                           int32_t index, std::vector<TenantOutcome>& tenants) {
+  HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, cluster.Device(node, index));
+  if (device.residents.empty()) return absl::OkStatus();
+  std::vector<std::shared_ptr<const JobSpec>> specs;
+  std::vector<const Demand*> demands;
+  for (const Resident& resident : device.residents) {
+    HORUS_ASSIGN_OR_RETURN(JobInfo job, cluster.Job(resident.job));
+    const Demand* demand = FindDemand(*job.spec, device.spec.type);
+    if (demand == nullptr) return absl::OkStatus();  // adopted without figures for this type: nothing to foretell
+    specs.push_back(std::move(job.spec));
+    demands.push_back(demand);
+  }
+  std::vector<Slowdown> slowdowns(demands.size());
+  HORUS_RETURN_IF_ERROR(model.Predict({device.spec.type, device.spec.mode}, demands, slowdowns));
+  for (size_t i = 0; i < specs.size(); ++i) {
+    TenantOutcome tenant = {specs[i]->id, node, index, slowdowns[i], default_bound, false};
+    if (specs[i]->slowdown_bound > 0) tenant.bound = static_cast<double>(specs[i]->slowdown_bound);
+    tenant.above_bound = static_cast<double>(tenant.slowdown.upper) > tenant.bound * (1 + kBoundTolerance);
+    tenants.push_back(tenant);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+PlacementNames::PlacementNames(const Cluster& cluster, std::span<const JobSpec> jobs)
+    : catalogue_(cluster.shared_catalogue()) {
+  for (const NodeId id : cluster.NodeIds()) {
+    absl::StatusOr<NodeInfo> node = cluster.Node(id);
+    if (!node.ok()) continue;
+    nodes_[id] = node->spec.name;
+    devices_[id] = std::move(node->spec.devices);
+  }
+  for (const JobId id : cluster.JobIds()) {
+    if (const absl::StatusOr<JobInfo> job = cluster.Job(id); job.ok()) jobs_[id] = job->spec->name;
+  }
+  for (const JobSpec& job : jobs) jobs_[job.id] = job.name;
+}
+
+std::string PlacementNames::Node(NodeId node) const { return NameOr(nodes_, node); }
+std::string PlacementNames::Job(JobId job) const { return NameOr(jobs_, job); }
+
+std::string PlacementNames::GpuType(NodeId node, int32_t device) const {
+  const auto found = devices_.find(node);
+  if (found == devices_.end() || device < 0 || static_cast<size_t>(device) >= found->second.size()) return "unknown";
+  const DeviceSpec& spec = found->second[static_cast<size_t>(device)];
+  const horus::GpuType& type = catalogue_->at(spec.type);
+  return spec.mode == SharingMode::kMig ? type.name + "/" + type.mig[static_cast<size_t>(spec.mig_profile)].name
+                                        : type.name;
+}
+
+const JobSpec* Placement::FindJob(JobId job) const {
+  const auto found =
+      std::lower_bound(jobs.begin(), jobs.end(), job, [](const JobSpec& spec, JobId id) { return spec.id < id; });
+  return found != jobs.end() && found->id == job ? &*found : nullptr;
+}
+
+const Demand* Placement::DemandOf(const Decision& decision) const {
+  const auto found = first_demand.find(decision.job);
+  return found == first_demand.end() ? nullptr : &found->second;
+}
+
+uint64_t Placement::Count(Verdict verdict) const {
+  return static_cast<uint64_t>(std::count_if(plan.decisions.begin(), plan.decisions.end(),
+                                             [&](const Decision& decision) { return decision.verdict == verdict; }));
+}
+
+uint64_t Placement::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
+uint64_t Placement::TenantJobs() const { return DistinctJobs(tenants, false); }
+
+absl::StatusOr<Placement> MakePlacement(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
+                                        const InterferenceModel& model, PlacementSettings settings) {
+  Cluster after = cluster;
+  HORUS_RETURN_IF_ERROR(after.Apply(plan));
+  Placement placement;
+  placement.settings = std::move(settings);
+  placement.before = cluster.Totals();
+  placement.after = after.Totals();
+  placement.names = PlacementNames(after, jobs);
+  placement.catalogue = cluster.shared_catalogue();
+  std::sort(jobs.begin(), jobs.end(), [](const JobSpec& a, const JobSpec& b) { return a.id < b.id; });
+  placement.jobs = std::move(jobs);
+  for (const NodeId id : after.NodeIds()) {
+    HORUS_ASSIGN_OR_RETURN(const NodeInfo node, after.Node(id));
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      HORUS_RETURN_IF_ERROR(AppendTenants(after, model, placement.settings.slowdown_bound, id,
+                                          static_cast<int32_t>(i), placement.tenants));
+    }
+  }
+  for (const Decision& decision : plan.decisions) {
+    const JobSpec* job = placement.FindJob(decision.job);
+    if (decision.slots.empty() || job == nullptr) continue;
+    const Slot& first = decision.slots.front();
+    HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, after.Device(first.node, first.device));
+    if (const Demand* demand = FindDemand(*job, device.spec.type)) placement.first_demand[decision.job] = *demand;
+  }
+  placement.plan = std::move(plan);
+  return placement;
+}
+
+}  // namespace horus

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement: a plan with the cluster before and after it, ready to be printed or written.
+//
+// Enters:  a cluster, the plan made for it, and the interference model that foretold its effects.
+// Leaves:  the state after the plan, the slowdown of every tenant there, and names for all ids.
+// Units:   slowdown = shared / alone.
+// Cost:    one copy of the cluster and one model call a device in use.   Thread class: value, share freely.
+#ifndef HORUS_IO_PLACEMENT_H_
+#define HORUS_IO_PLACEMENT_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "interference/model.h"
+#include "place/cluster.h"
+#include "place/plan.h"
+
+namespace horus {
+
+// A job on a device, once all is placed.
+struct TenantOutcome {
+  JobId job = 0;
+  NodeId node = 0;
+  int32_t device = 0;
+  Slowdown slowdown;
+  double bound = 0;           // its own, else the default; infinity = none
+  bool above_bound = false;   // by the upper bound of the slowdown, as the placer counts
+};
+
+// How people call nodes, jobs and devices.
+class PlacementNames {
+ public:
+  PlacementNames() = default;
+  PlacementNames(const Cluster& cluster, std::span<const JobSpec> jobs);
+  [[nodiscard]] std::string Node(NodeId node) const;   // its name, else "#17"
+  [[nodiscard]] std::string Job(JobId job) const;
+  [[nodiscard]] std::string GpuType(NodeId node, int32_t device) const;  // "a100-40gb", "a100-40gb/3g.20gb"
+
+ private:
+  absl::flat_hash_map<NodeId, std::string> nodes_;  // never iterated
+  absl::flat_hash_map<JobId, std::string> jobs_;
+  absl::flat_hash_map<NodeId, std::vector<DeviceSpec>> devices_;
+  std::shared_ptr<const Catalogue> catalogue_;
+};
+
+struct PlacementSettings {
+  std::string policy;
+  std::string interference;
+  double slowdown_bound = 0;  // the default for tenants that state none; infinity = none
+  uint64_t seed = 0;
+};
+
+struct Placement {
+  PlacementSettings settings;
+  Plan plan;
+  std::vector<JobSpec> jobs;            // ascending id
+  ClusterTotals before;
+  ClusterTotals after;
+  std::vector<TenantOutcome> tenants;   // ascending (node, device, job)
+  PlacementNames names;
+  std::shared_ptr<const Catalogue> catalogue;
+
+  [[nodiscard]] const JobSpec* FindJob(JobId job) const;
+  // The job's demand on the type of its first device; nullptr unless placed.
+  [[nodiscard]] const Demand* DemandOf(const Decision& decision) const;
+  [[nodiscard]] uint64_t Count(Verdict verdict) const;
+  [[nodiscard]] uint64_t TenantsAboveBound() const;  // distinct jobs
+  [[nodiscard]] uint64_t TenantJobs() const;         // distinct jobs
+
+  absl::flat_hash_map<JobId, Demand> first_demand;   // of placed jobs, for DemandOf
+};
+
+// Applies the plan to a copy of `cluster`. Errors: those of Apply and of the model.
+[[nodiscard]] absl::StatusOr<Placement> MakePlacement(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
+                                                      const InterferenceModel& model, PlacementSettings settings);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_PLACEMENT_H_
