@@ -136,13 +136,20 @@ class Cluster {
   friend class ClusterRestorer;  // snapshot.cc
 
   [[nodiscard]] absl::StatusOr<uint32_t> FindNode(NodeId node) const;
+  [[nodiscard]] absl::StatusOr<uint32_t> FindDevice(NodeId node, int32_t device) const;
+  [[nodiscard]] absl::Status CheckChange(const NodeRow& row, const NodeSpec& next) const;
+  [[nodiscard]] std::vector<JobId> JobsOnDevices(uint32_t first, size_t count) const;
+  [[nodiscard]] uint32_t TakeDevices(size_t count);
+  void GiveDevices(uint32_t first, size_t count);
+  void SetDevice(uint32_t device, uint32_t state);
+  void Touch(uint32_t node_row, uint64_t what);
+
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;
+  [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots) const;
+  [[nodiscard]] absl::Status ApplyAction(const Action& action);
   void InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted, bool over_committed);
   void EraseJob(uint32_t job_row);
-  void SetTenants(uint32_t device, std::vector<uint32_t> tenants);
-  void RefreshDevice(uint32_t node_row, int32_t device);
-  void Touch(uint32_t node_row, uint64_t what);
 
   std::shared_ptr<const Catalogue> catalogue_;
   ClusterRows rows_;

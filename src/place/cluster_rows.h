@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -23,6 +25,7 @@ namespace horus {
 inline constexpr size_t kMaxNodes = 1u << 20;
 inline constexpr size_t kMaxDevices = 1u << 24;
 inline constexpr size_t kMaxJobs = 1u << 26;
+inline constexpr size_t kMaxResidentsPerDevice = 4096;  // adopted ones included; far beyond any sharing mode
 
 // Host resources that are free; negative where adopted jobs over-commit.
 struct HostFree {
@@ -62,6 +65,8 @@ struct ResidentRow {
 };
 using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
 
+inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
+
 struct ClusterRows {
   std::vector<NodeRow> nodes;
   std::vector<uint32_t> order;                        // rows of live nodes, ascending id
@@ -70,7 +75,7 @@ struct ClusterRows {
 
   std::vector<uint32_t> device_state;                 // id in `states`; kNoState for holes
   std::vector<Residents> residents;
-  std::vector<std::pair<uint32_t, uint32_t>> holes;   // (size, first device) of removed nodes
+  std::vector<std::pair<uint32_t, uint32_t>> holes;   // (first device, count) of removed nodes, ascending
   size_t live_devices = 0;
   StateTable states;
 
@@ -80,7 +85,17 @@ struct ClusterRows {
   uint64_t changes = 0;                               // counts writes; feeds new nodes' versions
 };
 
-inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
+// The state of a device without residents.
+[[nodiscard]] DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state);
+
+// Calls `visit(node_row)` once for every task of `slots`, which are sorted by task.
+template <typename Visit>
+void ForEachTask(std::span<const PlacedSlot> slots, const Visit& visit) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (i > 0 && slots[i].task == slots[i - 1].task) continue;  // a task is on one node
+    visit(slots[i].node_row);
+  }
+}
 
 }  // namespace horus
 

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/inlined_vector.h"
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
 #include "place/job.h"
@@ -36,7 +35,7 @@ struct TenantClass {
 [[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand);
 [[nodiscard]] bool SameTenant(const TenantClass& a, const TenantClass& b);
 
-using TenantIds = absl::InlinedVector<uint32_t, 3>;  // 3 = the usual tenant limit
+using TenantIds = std::vector<uint32_t>;
 
 struct DeviceRow {
   GpuTypeId type;

@@ -13,7 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "place/cluster.h"
 #include "place/job.h"
 
@@ -27,9 +26,8 @@ class Ledger {
   // As Reset, but of the cluster without its jobs and with all nodes and devices up.
   void ResetEmptied(const Cluster& cluster);
 
-  // Books `job` on `slots`. Checks places and shape, not whether it fits: that is fit.h's.
-  // NOT_FOUND (node or device), INVALID_ARGUMENT (number or shape of the slots).
-  [[nodiscard]] absl::Status Place(const JobSpec& job, std::span<const Slot> slots);
+  // Books `job` on `slots`, rows of this cluster sorted by task. Whether it fits is fit.h's question.
+  void Place(const JobSpec& job, std::span<const PlacedSlot> slots);
 
   // A point to come back to; UndoTo restores exactly what was then.
   [[nodiscard]] size_t Mark() const { return log_.size(); }
@@ -49,9 +47,6 @@ class Ledger {
   // Of all free resources and device states; equal before Place and after the matching undo.
   [[nodiscard]] uint64_t Hash() const;
   [[nodiscard]] uint64_t bytes_held() const;
-
-  // For planners that know the rows already: `slots` are valid and of this job.
-  void PlaceRows(const JobSpec& job, std::span<const PlacedSlot> slots);
 
  private:
   struct Host {

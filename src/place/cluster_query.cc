@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to a cluster: totals, nodes, devices, jobs, its hash and its size in memory.
+#include <algorithm>
+
+#include "base/hash.h"
+#include "place/cluster.h"
+
+namespace horus {
+namespace {
+
+constexpr double kFullPct = 100.0;
+
+uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cast<uint64_t>(value)); }
+
+uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
+
+uint64_t HashOf(const NodeSpec& node, AdminState state) {
+  uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
+  hash = Add(hash, node.name);
+  hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
+  hash = CombineHash(hash, node.rack);
+  for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
+  for (const DeviceSpec& device : node.devices) {
+    for (const int64_t value : {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
+                                int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch},
+                                int64_t{device.socket}, int64_t{device.max_tenants}, device.mem_mib}) {
+      hash = Add(hash, value);
+    }
+  }
+  return hash;
+}
+
+uint64_t HashOf(const JobSpec& job) {
+  uint64_t hash = CombineHash(job.id, static_cast<uint64_t>(job.kind));
+  hash = Add(Add(hash, job.name), job.tenant);
+  for (const int64_t value : {int64_t{job.tasks}, int64_t{job.gpus_per_task}, job.cpu_milli, job.mem_mib, job.storage_mb_s,
+                              int64_t{job.priority}, job.submit_us, job.deadline_us, job.latency_bound_us}) {
+    hash = Add(hash, value);
+  }
+  hash = CombineHash(hash, Hash64(&job.request_rate_hz, sizeof job.request_rate_hz));
+  for (const TypeDemand& entry : job.demands) {
+    hash = CombineHash(Add(hash, int64_t{entry.type.value()}), MakeTenantClass(job, entry.demand).digest);
+  }
+  for (const auto& [key, value] : job.node_selector) hash = Add(Add(hash, key), value);
+  return hash;
+}
+
+}  // namespace
+
+ClusterTotals Cluster::Totals() const {
+  ClusterTotals totals{.nodes = node_count(), .devices = device_count(), .jobs = job_count()};
+  double util = 0;
+  for (const uint32_t row : rows_.order) {
+    const NodeRow& node = rows_.nodes[row];
+    totals.cpu_milli += node.spec.cpu_milli;
+    totals.cpu_used_milli += node.spec.cpu_milli - node.free.cpu_milli;
+    totals.mem_mib += node.spec.mem_mib;
+    totals.mem_used_mib += node.spec.mem_mib - node.free.mem_mib;
+    totals.devices_used += node.spec.devices.size() - static_cast<size_t>(node.idle_devices);
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      const DeviceRow& device = rows_.states.state(rows_.device_state[node.first_device + i]);
+      totals.slots += device.tenants.size();
+      totals.gpu_mem_mib += device.mem_mib;
+      totals.gpu_mem_used_mib += device.mem_used_upper_mib;
+      util += std::min(device.util_pct, kFullPct);
+    }
+  }
+  if (totals.devices > 0) totals.gpu_util_pct = util / static_cast<double>(totals.devices);
+  return totals;
+}
+
+std::vector<NodeId> Cluster::NodeIds() const {
+  std::vector<NodeId> ids;
+  ids.reserve(rows_.order.size());
+  for (const uint32_t row : rows_.order) ids.push_back(rows_.nodes[row].spec.id);
+  return ids;
+}
+
+std::vector<JobId> Cluster::JobIds() const {
+  std::vector<JobId> ids;
+  ids.reserve(job_count());
+  for (const JobRow& job : rows_.jobs) {
+    if (job.spec != nullptr) ids.push_back(job.spec->id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+absl::StatusOr<NodeInfo> Cluster::Node(NodeId node) const {
+  HORUS_ASSIGN_OR_RETURN(const uint32_t index, FindNode(node));
+  const NodeRow& row = rows_.nodes[index];
+  NodeInfo info{.spec = row.spec,
+                .state = row.state,
+                .version = row.version,
+                .cpu_free_milli = row.free.cpu_milli,
+                .mem_free_mib = row.free.mem_mib,
+                .storage_free_mb_s = row.free.storage_mb_s,
+                .jobs = JobsOnDevices(row.first_device, row.spec.devices.size())};
+  return info;
+}
+
+absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
+  HORUS_ASSIGN_OR_RETURN(const uint32_t index, FindNode(node));
+  HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
+  const NodeRow& row = rows_.nodes[index];
+  const DeviceRow& state = rows_.states.state(rows_.device_state[flat]);
+  DeviceInfo info{.spec = row.spec.devices[static_cast<size_t>(device)],
+                  .node_state = row.state,
+                  .state = state.state,
+                  .mem_used_upper_mib = state.mem_used_upper_mib,
+                  .mem_used_mib = state.mem_used_mib,
+                  .milli_used = state.milli_used,
+                  .util_pct = state.util_pct,
+                  .util_upper_pct = state.util_upper_pct};
+  for (const ResidentRow& resident : rows_.residents[flat]) {
+    info.residents.push_back({rows_.jobs[resident.job_row].spec->id, resident.task});
+  }
+  std::sort(info.residents.begin(), info.residents.end());
+  return info;
+}
+
+absl::StatusOr<JobInfo> Cluster::Job(JobId job) const {
+  const auto at = rows_.job_of.find(job);
+  if (at == rows_.job_of.end()) {
+    return MakeError(absl::StatusCode::kNotFound, "job %d: not in this cluster", job);
+  }
+  const JobRow& row = rows_.jobs[at->second];
+  JobInfo info{.spec = row.spec, .adopted = row.adopted, .over_committed = row.over_committed};
+  for (const PlacedSlot& slot : row.slots) {
+    info.slots.push_back({rows_.nodes[slot.node_row].spec.id, slot.device, slot.task});
+  }
+  return info;
+}
+
+uint64_t Cluster::state_hash() const {
+  uint64_t hash = CombineHash(node_count(), job_count());
+  for (const uint32_t row : rows_.order) {
+    const NodeRow& node = rows_.nodes[row];
+    hash = CombineHash(hash, HashOf(node.spec, node.state));
+    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+      hash = CombineHash(hash, rows_.states.state(rows_.device_state[node.first_device + i]).digest);
+    }
+  }
+  // A sum does not depend on the order of the rows, which is history.
+  uint64_t jobs = 0;
+  for (const JobRow& job : rows_.jobs) {
+    if (job.spec == nullptr) continue;
+    uint64_t one = CombineHash(HashOf(*job.spec), uint64_t{job.adopted} << 1 | uint64_t{job.over_committed});
+    for (const PlacedSlot& slot : job.slots) {
+      one = CombineHash(one, rows_.nodes[slot.node_row].spec.id);
+      one = CombineHash(one, static_cast<uint64_t>(slot.device) << 32 | static_cast<uint64_t>(slot.task));
+    }
+    jobs += Mix64(one);
+  }
+  return CombineHash(hash, jobs);
+}
+
+uint64_t Cluster::bytes_held() const {
+  constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
+  uint64_t bytes = sizeof(*this) + rows_.states.bytes_held();
+  bytes += rows_.nodes.capacity() * sizeof(NodeRow) + rows_.jobs.capacity() * sizeof(JobRow);
+  bytes += (rows_.order.capacity() + rows_.free_nodes.capacity() + rows_.device_state.capacity() + rows_.free_jobs.capacity()) * sizeof(uint32_t);
+  bytes += rows_.residents.capacity() * sizeof(Residents) + rows_.holes.capacity() * sizeof(uint64_t);
+  bytes += (rows_.node_of.capacity() + rows_.job_of.capacity()) * kMapEntry;
+  for (const NodeRow& node : rows_.nodes) {
+    bytes += node.spec.devices.capacity() * sizeof(DeviceSpec) + node.spec.name.capacity();
+    for (const auto& [key, value] : node.spec.labels) bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
+  }
+  for (const JobRow& job : rows_.jobs) {
+    if (job.spec == nullptr) continue;
+    bytes += sizeof(JobSpec) + job.spec->demands.capacity() * sizeof(TypeDemand) + job.spec->name.capacity() + job.spec->tenant.capacity();
+    bytes += job.slots.capacity() * sizeof(PlacedSlot);
+  }
+  return bytes;
+}
+
+}  // namespace horus

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names and sentences of verdicts and reasons.
+#include "place/decision.h"
+
+#include <array>
+
+#include "base/status.h"
+
+namespace horus {
+namespace {
+
+struct ReasonWords {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
+    {"none", "Nothing refused it."},
+    {"node_down", "The node is down."},
+    {"node_drained", "The node is drained: it takes no new jobs."},
+    {"device_down", "The device is down."},
+    {"device_drained", "The device is drained: it takes no new jobs."},
+    {"not_in_subset", "The node is not among those that the caller allows."},
+    {"gpu_type", "The job states no demand on this GPU type."},
+    {"label", "The node lacks a label that the job's selector asks for."},
+    {"cpu", "Too few CPU cores are free on the node."},
+    {"host_memory", "Too little host memory is free on the node."},
+    {"storage_bandwidth", "Too little storage bandwidth is free on the node."},
+    {"gpu_memory", "The tenants' memory bounds and the headroom would exceed the device."},
+    {"gpu_milli", "Too few thousandths of the device are free."},
+    {"tenant_limit", "The device holds as many tenants as it may."},
+    {"exclusive", "The job or a resident wants the device for itself."},
+    {"sharing_mode", "The device's sharing mode does not suit the job."},
+    {"slowdown_own", "The job itself would be slowed beyond its bound."},
+    {"slowdown_neighbour", "A resident would be slowed beyond its bound."},
+    {"gang", "There are too few fitting devices, or too far apart, for the whole job."},
+    {"policy", "The policy holds that sharing does not pay here."},
+}};
+
+std::string Amount(double value) { return absl::StrFormat("%.6g", value); }
+
+std::string DescribeMiss(const NearestMiss& miss) {
+  if (miss.reason == Reason::kNone) return "";
+  std::string where = absl::StrFormat("node %d", miss.node);
+  if (miss.device >= 0) absl::StrAppendFormat(&where, " device %d", miss.device);
+  std::string sentence = absl::StrFormat(" Nearest: %s (%s", where, std::string(ReasonName(miss.reason)));
+  if (!miss.unit.empty()) {
+    const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
+    absl::StrAppendFormat(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed),
+                          slowdown ? "predicted" : "available", Amount(miss.available), std::string(miss.unit));
+  }
+  return sentence + ").";
+}
+
+}  // namespace
+
+std::string_view ReasonName(Reason reason) {
+  const auto index = static_cast<size_t>(reason);
+  return index < kReasonCount ? kReasons[index].name : "unknown";
+}
+
+std::string_view ReasonText(Reason reason) {
+  const auto index = static_cast<size_t>(reason);
+  return index < kReasonCount ? kReasons[index].text : "Unknown reason.";
+}
+
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPlace: return "place";
+    case Verdict::kDefer: return "defer";
+    case Verdict::kReject: return "reject";
+  }
+  return "unknown";
+}
+
+std::string DescribeDecision(const Decision& decision) {
+  if (decision.verdict == Verdict::kPlace) {
+    if (decision.slots.empty()) return "Placed.";
+    const Slot& first = decision.slots.front();
+    const std::string more =
+        decision.slots.size() == 1 ? "" : absl::StrFormat(" and %d more devices", decision.slots.size() - 1);
+    return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).", first.node,
+                           first.device, more, decision.own.estimate, decision.own.upper);
+  }
+  const std::string_view when = decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. "
+                                                                    : "Rejected: never fits this cluster. ";
+  return std::string(when) + std::string(ReasonText(decision.reason)) + DescribeMiss(decision.miss);
+}
+
+}  // namespace horus

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interning of tenant classes and device states.
+#include "place/device_states.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/hash.h"
+#include "base/units.h"
+
+namespace horus {
+namespace {
+
+uint64_t Bits(float value) { return std::bit_cast<uint32_t>(value == 0 ? 0.0f : value); }  // -0 equals 0
+
+uint64_t Add(uint64_t seed, const Bounded& value) {
+  return CombineHash(seed, Bits(value.estimate) << 32 | Bits(value.upper));
+}
+
+uint64_t Add(uint64_t seed, const BoundedInt& value) {
+  return CombineHash(CombineHash(seed, static_cast<uint64_t>(value.estimate)), static_cast<uint64_t>(value.upper));
+}
+
+uint64_t DigestOf(const Demand& demand) {
+  uint64_t digest = CombineHash(demand.profile_id, demand.flags);
+  digest = Add(digest, demand.gpu_util_pct);
+  digest = Add(digest, demand.mem_bw_util_pct);
+  digest = Add(digest, demand.mem_mib);
+  digest = Add(digest, demand.step_time_us);
+  digest = CombineHash(digest, static_cast<uint64_t>(demand.gradient_mib));
+  for (size_t i = 0; i < kTraitCount; i += 2) digest = CombineHash(digest, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
+  return digest;
+}
+static_assert(kTraitCount % 2 == 0);
+
+bool SameState(const DeviceRow& a, const DeviceRow& b) {
+  return a.type == b.type && a.mode == b.mode && a.state == b.state && a.max_tenants == b.max_tenants &&
+         a.mem_mib == b.mem_mib && a.tenants == b.tenants;
+}
+
+// The id of an equal entry under `digest` or, should another entry have the same digest, the next; the
+// digest under which it is, or must be, is left in `digest`.
+template <typename Find, typename Same>
+uint32_t Probe(uint64_t& digest, const Find& find, const Same& same) {
+  for (;; digest = Mix64(digest)) {
+    const uint32_t id = find(digest);
+    if (id == UINT32_MAX || same(id)) return id;
+  }
+}
+
+template <typename Map>
+uint32_t Look(const Map& map, uint64_t digest) {
+  const auto at = map.find(digest);
+  return at == map.end() ? UINT32_MAX : at->second;
+}
+
+template <typename T>
+uint32_t TakeRow(std::vector<T>& rows, std::vector<uint32_t>& refs, std::vector<uint32_t>& free) {
+  if (!free.empty()) {
+    const uint32_t row = free.back();
+    free.pop_back();
+    return row;
+  }
+  rows.emplace_back();
+  refs.push_back(0);
+  return static_cast<uint32_t>(rows.size() - 1);
+}
+
+}  // namespace
+
+TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
+  TenantClass tenant{.demand = demand,
+                     .slowdown_bound = job.slowdown_bound,
+                     .gpu_milli = job.gpu_milli,
+                     .exclusive = job.exclusive,
+                     .gang = GpuCount(job) > 1};
+  tenant.digest = CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 |
+                                                    static_cast<uint64_t>(tenant.gpu_milli) << 2 |
+                                                    uint64_t{tenant.exclusive} << 1 | uint64_t{tenant.gang});
+  return tenant;
+}
+
+bool SameTenant(const TenantClass& a, const TenantClass& b) {
+  return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
+         a.exclusive == b.exclusive && a.gang == b.gang;
+}
+
+void StateTable::Reset(const StateTable* base) {
+  base_ = base;
+  base_tenants_ = base == nullptr ? 0 : static_cast<uint32_t>(base->tenants_.size());
+  base_states_ = base == nullptr ? 0 : static_cast<uint32_t>(base->states_.size());
+  tenants_.clear();
+  tenant_refs_.clear();
+  free_tenants_.clear();
+  tenant_of_.clear();
+  states_.clear();
+  state_refs_.clear();
+  free_states_.clear();
+  state_of_.clear();
+}
+
+uint32_t StateTable::InternTenant(const TenantClass& tenant) {
+  uint64_t digest = tenant.digest;
+  const uint32_t found = Probe(
+      digest,
+      [this](uint64_t wanted) {
+        const uint32_t id = base_ == nullptr ? UINT32_MAX : Look(base_->tenant_of_, wanted);
+        return id != UINT32_MAX ? id : Look(tenant_of_, wanted);
+      },
+      [&](uint32_t id) { return SameTenant(this->tenant(id), tenant); });
+  if (found != UINT32_MAX) return found;
+  const uint32_t row = TakeRow(tenants_, tenant_refs_, free_tenants_);
+  tenants_[row] = tenant;
+  tenants_[row].digest = digest;
+  tenant_refs_[row] = 0;
+  tenant_of_.emplace(digest, base_tenants_ + row);
+  return base_tenants_ + row;
+}
+
+void StateTable::Finish(DeviceRow& row) const {
+  std::sort(row.tenants.begin(), row.tenants.end(),
+            [this](uint32_t a, uint32_t b) { return tenant(a).digest < tenant(b).digest; });
+  row.mem_used_upper_mib = row.mem_used_mib = 0;
+  row.milli_used = 0;
+  row.exclusive_held = false;
+  row.util_pct = row.util_upper_pct = 0;
+  uint64_t digest = CombineHash(row.type.value(), static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
+  digest = CombineHash(digest, static_cast<uint64_t>(row.max_tenants));
+  digest = CombineHash(digest, static_cast<uint64_t>(row.mem_mib));
+  for (const uint32_t id : row.tenants) {
+    const TenantClass& one = tenant(id);
+    row.mem_used_upper_mib += one.demand.mem_mib.upper;
+    row.mem_used_mib += one.demand.mem_mib.estimate;
+    row.milli_used += std::max(one.gpu_milli, 1);
+    row.exclusive_held |= one.exclusive;
+    row.util_pct += static_cast<double>(one.demand.gpu_util_pct.estimate);
+    row.util_upper_pct += static_cast<double>(one.demand.gpu_util_pct.upper);
+    digest = CombineHash(digest, one.digest);
+  }
+  row.digest = digest;
+}
+
+uint32_t StateTable::InternState(DeviceRow row) {
+  Finish(row);
+  const uint32_t found = Probe(
+      row.digest,
+      [this](uint64_t wanted) {
+        const uint32_t id = base_ == nullptr ? UINT32_MAX : Look(base_->state_of_, wanted);
+        return id != UINT32_MAX ? id : Look(state_of_, wanted);
+      },
+      [&](uint32_t id) { return SameState(state(id), row); });
+  if (found != UINT32_MAX) return found;
+  const uint32_t at = TakeRow(states_, state_refs_, free_states_);
+  for (const uint32_t id : row.tenants) {
+    if (id >= base_tenants_) ++tenant_refs_[id - base_tenants_];
+  }
+  state_of_.emplace(row.digest, base_states_ + at);
+  states_[at] = std::move(row);
+  state_refs_[at] = 0;
+  return base_states_ + at;
+}
+
+uint32_t StateTable::WithTenant(uint32_t state_id, uint32_t tenant_id) {
+  DeviceRow row = state(state_id);
+  row.tenants.push_back(tenant_id);
+  return InternState(std::move(row));
+}
+
+uint32_t StateTable::WithoutTenant(uint32_t state_id, uint32_t tenant_id) {
+  DeviceRow row = state(state_id);
+  const auto at = std::find(row.tenants.begin(), row.tenants.end(), tenant_id);
+  if (at != row.tenants.end()) row.tenants.erase(at);
+  return InternState(std::move(row));
+}
+
+uint32_t StateTable::WithState(uint32_t state_id, AdminState admin) {
+  DeviceRow row = state(state_id);
+  row.state = admin;
+  return InternState(std::move(row));
+}
+
+void StateTable::Ref(uint32_t id) {
+  if (id >= base_states_) ++state_refs_[id - base_states_];
+}
+
+void StateTable::Unref(uint32_t id) {
+  if (id < base_states_ || --state_refs_[id - base_states_] > 0) return;
+  DeviceRow& row = states_[id - base_states_];
+  state_of_.erase(row.digest);
+  for (const uint32_t tenant_id : row.tenants) {
+    if (tenant_id < base_tenants_) continue;
+    if (--tenant_refs_[tenant_id - base_tenants_] == 0) Discard(tenant_id);
+  }
+  row = DeviceRow();
+  free_states_.push_back(id - base_states_);
+}
+
+void StateTable::Discard(uint32_t id) {
+  if (id < base_tenants_ || tenant_refs_[id - base_tenants_] != 0) return;
+  tenant_of_.erase(tenants_[id - base_tenants_].digest);
+  tenants_[id - base_tenants_] = TenantClass();
+  free_tenants_.push_back(id - base_tenants_);
+}
+
+uint64_t StateTable::bytes_held() const {
+  constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
+  return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) +
+         (tenant_refs_.capacity() + free_tenants_.capacity() + state_refs_.capacity() + free_states_.capacity()) * sizeof(uint32_t) +
+         (tenant_of_.capacity() + state_of_.capacity()) * kMapEntry;
+}
+
+}  // namespace horus

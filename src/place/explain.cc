@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is slowed by a placement, what made its cost, and how far a refused job is from fitting.
+#include "place/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "place/fit.h"
+
+namespace horus {
+namespace {
+
+uint32_t DeviceOf(const Ledger& ledger, const PlacedSlot& slot) {
+  return ledger.rows().nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
+}
+
+PlaceCandidate PlaceOf(const Ledger& ledger, const JobView& view, const PlacedSlot& slot) {
+  const NodeSpec& node = ledger.rows().nodes[slot.node_row].spec;
+  return {.job = view.job->id,
+          .node = node.id,
+          .device = slot.device,
+          .node_devices = static_cast<int32_t>(node.devices.size()),
+          .node_idle_devices = ledger.idle_devices(slot.node_row),
+          .cpu_free_milli = ledger.host(slot.node_row).cpu_milli,
+          .mem_free_mib = ledger.host(slot.node_row).mem_mib};
+}
+
+// How far a constraint was from holding, as a share of what was needed; 1 where there is no amount.
+double Distance(Reason reason, const Shortfall& shortfall) {
+  if (shortfall.unit.empty() || shortfall.needed <= 0) return 1;
+  const bool slowdown = reason == Reason::kSlowdownOwn || reason == Reason::kSlowdownNeighbour;
+  const double missing = slowdown ? shortfall.available - shortfall.needed : shortfall.needed - shortfall.available;
+  return missing / shortfall.needed;
+}
+
+// Reasons are numbered in the order in which constraints are asked: the later one fails, the nearer it was.
+class NearestSoFar {
+ public:
+  explicit NearestSoFar(NearestMiss& miss) : miss_(miss) {}
+  void Offer(Reason reason, NodeId node, int32_t device, const Shortfall& shortfall) {
+    const double distance = Distance(reason, shortfall);
+    const auto rank = std::tuple(-static_cast<int32_t>(reason), distance);
+    if (miss_.reason != Reason::kNone && rank >= std::tuple(-static_cast<int32_t>(miss_.reason), distance_)) return;
+    distance_ = distance;
+    miss_ = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit};
+  }
+
+ private:
+  NearestMiss& miss_;
+  double distance_ = 0;
+};
+
+Reason MainReason(const SearchResult& result) {
+  if (result.fitting > 0) return Reason::kGang;
+  size_t most = 0;
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    if (i != static_cast<size_t>(Reason::kNotInSubset) && result.refused[i] > result.refused[most]) most = i;
+  }
+  if (most > 0) return static_cast<Reason>(most);
+  return result.refused[static_cast<size_t>(Reason::kNotInSubset)] > 0 ? Reason::kNotInSubset : Reason::kGang;
+}
+
+}  // namespace
+
+void Explainer::Reset() { noted_.clear(); }
+
+void Explainer::Note(const Ledger& ledger, const JobView& view, std::span<const PlacedSlot> slots) {
+  for (const PlacedSlot& slot : slots) {
+    const uint32_t device = DeviceOf(ledger, slot);
+    const Demand* demand = FindDemand(*view.job, ledger.state(device).type);
+    if (demand == nullptr) continue;
+    noted_[device].push_back({view.job->id, MakeTenantClass(*view.job, *demand).digest});
+  }
+}
+
+std::vector<Explainer::Neighbour> Explainer::NeighboursOf(const Ledger& ledger, uint32_t device) const {
+  std::vector<Neighbour> neighbours;
+  for (const ResidentRow& resident : ledger.rows().residents[device]) {
+    const JobRow& job = ledger.rows().jobs[resident.job_row];
+    for (const PlacedSlot& slot : job.slots) {
+      if (DeviceOf(ledger, slot) != device) continue;
+      neighbours.push_back({job.spec->id, ledger.states().tenant(slot.tenant).digest});
+      break;
+    }
+  }
+  if (const auto at = noted_.find(device); at != noted_.end()) {
+    neighbours.insert(neighbours.end(), at->second.begin(), at->second.end());
+  }
+  std::sort(neighbours.begin(), neighbours.end(), [](const Neighbour& a, const Neighbour& b) { return a.job < b.job; });
+  return neighbours;
+}
+
+absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot, Decision& decision) {
+  const uint32_t device = DeviceOf(ledger, slot);
+  const DeviceRow& row = ledger.state(device);
+  Evaluation evaluation;
+  HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), row, evaluation));
+  const DeviceCandidate& candidate = evaluation.candidate;
+  if (candidate.after.empty()) return absl::OkStatus();  // cannot be: the search found it to fit
+  const NodeId node = ledger.rows().nodes[slot.node_row].spec.id;
+  const Slowdown own = candidate.after.back();
+  if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
+  if (own.upper > decision.own.upper) decision.own.upper = own.upper;
+  decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own});
+  for (const Neighbour& neighbour : NeighboursOf(ledger, device)) {
+    for (size_t i = 0; i < row.tenants.size(); ++i) {
+      if (ledger.states().tenant(row.tenants[i]).digest != neighbour.tenant) continue;
+      decision.effects.push_back({neighbour.job, node, slot.device, false, candidate.before[i], candidate.after[i]});
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const Placement& placement, PricedPlace& priced) {
+  priced.node = ledger.rows().nodes[placement.slots.front().node_row].spec.id;
+  priced.device = placement.slots.front().device;
+  priced.cost = placement.cost;
+  std::vector<CostTerm> terms;
+  for (const PlacedSlot& slot : placement.slots) {
+    Evaluation evaluation;
+    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state(DeviceOf(ledger, slot)), evaluation));
+    terms.clear();
+    if (!evaluation.candidate.after.empty()) scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, view, slot), terms);
+    for (const CostTerm& term : terms) {
+      const auto at = std::find_if(priced.terms.begin(), priced.terms.end(), [&](const CostTerm& one) { return one.name == term.name; });
+      if (at == priced.terms.end()) {
+        priced.terms.push_back(term);
+      } else {
+        at->value += term.value;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const SearchResult& result, Decision& decision) {
+  decision.verdict = Verdict::kPlace;
+  decision.reason = Reason::kNone;
+  decision.spans_nodes = result.spans_nodes;
+  for (const PlacedSlot& slot : result.best.slots) {
+    decision.slots.push_back({ledger.rows().nodes[slot.node_row].spec.id, slot.device, slot.task});
+    HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
+  }
+  std::stable_sort(decision.effects.begin(), decision.effects.end(), [](const TenantEffect& a, const TenantEffect& b) {
+    return std::tie(a.node, a.device) < std::tie(b.node, b.device);
+  });
+  HORUS_RETURN_IF_ERROR(Price(ledger, view, result.best, decision.winner));
+  decision.has_runner_up = !result.second.slots.empty();
+  return decision.has_runner_up ? Price(ledger, view, result.second, decision.runner_up) : absl::OkStatus();
+}
+
+absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                const SearchResult& result, Decision& decision) {
+  decision.reason = MainReason(result);
+  if (decision.reason == Reason::kGang) {
+    const uint32_t most = result.most_fitting;
+    if (nodes.empty()) return absl::OkStatus();
+    const uint32_t row = most > 0 ? result.most_node_row : nodes.front();
+    decision.miss = {Reason::kGang, ledger.rows().nodes[row].spec.id, -1, static_cast<double>(GpuCount(*view.job)),
+                     static_cast<double>(most), "GPUs"};
+    return absl::OkStatus();
+  }
+  NearestSoFar nearest(decision.miss);
+  ++round_;
+  visited_.resize(std::max<size_t>(visited_.size(), ledger.states().state_limit()));
+  for (const uint32_t node_row : nodes) {
+    const NodeSpec& node = ledger.rows().nodes[node_row].spec;
+    Shortfall shortfall;
+    Reason reason = FitNode(*view.job, node, ledger.node_state(node_row));
+    if (reason == Reason::kNone) reason = FitHost(*view.job, ledger.host(node_row), 1, &shortfall);
+    if (reason != Reason::kNone) {
+      nearest.Offer(reason, node.id, -1, shortfall);
+      continue;
+    }
+    for (size_t i = 0; i < node.devices.size(); ++i) {
+      const uint32_t state = ledger.state_id(ledger.rows().nodes[node_row].first_device + static_cast<uint32_t>(i));
+      if (visited_[state] == round_) continue;  // an equal device of a lower node stands for it
+      visited_[state] = round_;
+      Evaluation evaluation;
+      HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.states().state(state), evaluation));
+      if (evaluation.verdict.reason == Reason::kNone) continue;
+      nearest.Offer(evaluation.verdict.reason, node.id, static_cast<int32_t>(i), evaluation.shortfall);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Explanations: from a search's result to a decision that says who is slowed, what it costs, what is missing.
+//
+// Enters:  the ledger before the job is booked, the search's result.
+// Leaves:  the explained parts of a Decision.
+// Units:   see decision.h.
+// Cost:    O(slots x tenants) when placed; a refusal judges each distinct device state once more.
+// Thread class: one thread at a time (holds scratch).
+#ifndef HORUS_PLACE_EXPLAIN_H_
+#define HORUS_PLACE_EXPLAIN_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "place/decision.h"
+#include "place/ledger.h"
+#include "place/scorer.h"
+#include "place/search.h"
+
+namespace horus {
+
+class Explainer {
+ public:
+  explicit Explainer(Scorer& scorer) : scorer_(scorer) {}
+
+  // Forgets the jobs noted.
+  void Reset();
+  // A job that the ledger holds and the cluster does not: it may turn up among later jobs' neighbours.
+  void Note(const Ledger& ledger, const JobView& view, std::span<const PlacedSlot> slots);
+
+  // Effects, terms, own slowdown. The scorer's current job is `view`; the ledger does not hold it yet.
+  [[nodiscard]] absl::Status Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
+                                    Decision& decision);
+  // Reason and nearest miss.
+  [[nodiscard]] absl::Status Refused(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                     const SearchResult& result, Decision& decision);
+
+ private:
+  struct Neighbour {
+    JobId job = 0;
+    uint64_t tenant = 0;  // digest of its class on the device
+  };
+  [[nodiscard]] std::vector<Neighbour> NeighboursOf(const Ledger& ledger, uint32_t device) const;
+  [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot, Decision& decision);
+  [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement, PricedPlace& priced);
+
+  Scorer& scorer_;
+  absl::flat_hash_map<uint32_t, std::vector<Neighbour>> noted_;  // by device; never iterated
+  std::vector<uint32_t> visited_;                                // by state id: the round that judged it
+  uint32_t round_ = 0;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_EXPLAIN_H_

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hard constraints, in the order in which they are asked.
+#include "place/fit.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace horus {
+namespace {
+
+// Predictions this close to a bound count as on it: float rounding must not refuse a job.
+constexpr double kSlowdownTolerance = 1e-6;
+
+Reason Fail(Reason reason, Shortfall* shortfall, double needed, double available, std::string_view unit) {
+  if (shortfall != nullptr) *shortfall = {needed, available, unit};
+  return reason;
+}
+
+double BoundOf(float stated, const FitLimits& limits) {
+  return stated > 0 ? static_cast<double>(stated) : limits.slowdown_bound;
+}
+
+int64_t Carries(int64_t free, int64_t per_task, int64_t limit) {
+  if (per_task <= 0) return limit;
+  return free <= 0 ? 0 : std::min(limit, free / per_task);
+}
+
+}  // namespace
+
+Reason FitNode(const JobSpec& job, const NodeSpec& node, AdminState state) {
+  if (state == AdminState::kDown) return Reason::kNodeDown;
+  if (state == AdminState::kDrained) return Reason::kNodeDrained;
+  for (const auto& wanted : job.node_selector) {  // both ascending
+    if (!std::binary_search(node.labels.begin(), node.labels.end(), wanted)) return Reason::kLabel;
+  }
+  return Reason::kNone;
+}
+
+Reason FitHost(const JobSpec& job, const HostFree& free, int64_t tasks, Shortfall* shortfall) {
+  // A job that asks for none of a resource fits even where adopted jobs over-commit it.
+  const auto lacks = [tasks](int64_t per_task, int64_t have) { return per_task > 0 && per_task * tasks > have; };
+  const auto amount = [](int64_t value) { return static_cast<double>(value); };
+  if (lacks(job.cpu_milli, free.cpu_milli)) {
+    return Fail(Reason::kCpu, shortfall, amount(job.cpu_milli * tasks), amount(free.cpu_milli), "milli-cores");
+  }
+  if (lacks(job.mem_mib, free.mem_mib)) {
+    return Fail(Reason::kHostMemory, shortfall, amount(job.mem_mib * tasks), amount(free.mem_mib), "MiB");
+  }
+  if (lacks(job.storage_mb_s, free.storage_mb_s)) {
+    return Fail(Reason::kStorageBandwidth, shortfall, amount(job.storage_mb_s * tasks), amount(free.storage_mb_s), "MB/s");
+  }
+  return Reason::kNone;
+}
+
+int64_t HostTasks(const JobSpec& job, const HostFree& free, int64_t limit) {
+  limit = Carries(free.cpu_milli, job.cpu_milli, limit);
+  limit = Carries(free.mem_mib, job.mem_mib, limit);
+  return Carries(free.storage_mb_s, job.storage_mb_s, limit);
+}
+
+Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
+  if (device.state == AdminState::kDown) return Reason::kDeviceDown;
+  if (device.state == AdminState::kDrained) return Reason::kDeviceDrained;
+  if (newcomer == nullptr) return Reason::kGpuType;
+  // MIG instances have no peer-to-peer path (NVIDIA MIG User Guide), so a gang cannot train across them.
+  if (device.mode == SharingMode::kMig && newcomer->gang) return Reason::kSharingMode;
+  const auto tenants = static_cast<int32_t>(device.tenants.size());
+  if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
+  if (device.exclusive_held || (newcomer->exclusive && tenants > 0)) return Reason::kExclusive;
+  const int32_t most = device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
+  if (tenants + 1 > most) return Fail(Reason::kTenantLimit, shortfall, tenants + 1, most, "tenants");
+  const int32_t milli = std::max(newcomer->gpu_milli, 1);  // a sharer without a request counts one thousandth
+  if (device.milli_used + milli > kMilliPerGpu) {
+    return Fail(Reason::kGpuMilli, shortfall, milli, kMilliPerGpu - device.milli_used, "milli");
+  }
+  const int64_t free = device.mem_mib - limits.mem_headroom_mib - device.mem_used_upper_mib;
+  if (newcomer->demand.mem_mib.upper > free) {
+    return Fail(Reason::kGpuMemory, shortfall, static_cast<double>(newcomer->demand.mem_mib.upper),
+                static_cast<double>(std::max(free, int64_t{0})), "MiB");
+  }
+  return Reason::kNone;
+}
+
+Reason FitSlowdowns(std::span<const float> bounds, std::span<const Slowdown> before, std::span<const Slowdown> after,
+                    const FitLimits& limits, Shortfall* shortfall) {
+  const size_t newcomer = after.size() - 1;
+  const auto beyond = [](double slowdown, double bound) { return slowdown > bound * (1 + kSlowdownTolerance); };
+  const double own = BoundOf(bounds[newcomer], limits);
+  const auto predicted = static_cast<double>(after[newcomer].upper);
+  if (beyond(predicted, own)) return Fail(Reason::kSlowdownOwn, shortfall, own, predicted, "x");
+  for (size_t i = 0; i < newcomer; ++i) {
+    const double bound = BoundOf(bounds[i], limits);
+    const auto now = static_cast<double>(after[i].upper);
+    if (beyond(now, bound) && beyond(now, static_cast<double>(before[i].upper))) {
+      return Fail(Reason::kSlowdownNeighbour, shortfall, bound, now, "x");
+    }
+  }
+  return Reason::kNone;
+}
+
+}  // namespace horus

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation and look-ups of job requests.
+#include "place/job.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace horus {
+namespace {
+
+constexpr int64_t kMaxTimeUs = int64_t{1} << 62;
+constexpr double kMaxRequestRateHz = 1e12;
+constexpr float kMaxSlowdownBound = 1e6f;
+
+std::string Job(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
+
+absl::Status CheckAmount(const JobSpec& job, const char* field, const char* unit, int64_t value) {
+  if (value >= 0 && value <= kMaxHostQuantity) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected 0 to %d %s, found %d", Job(job), field, kMaxHostQuantity, unit, value);
+}
+
+absl::Status CheckTime(const JobSpec& job, const char* field, int64_t value) {
+  if (value >= 0 && value <= kMaxTimeUs) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected 0 to %d us, found %d", Job(job), field, kMaxTimeUs, value);
+}
+
+absl::Status CheckText(const JobSpec& job, const char* field, const std::string& text) {
+  if (text.size() <= kMaxNameBytes) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected at most %d bytes, found %d", Job(job), field, kMaxNameBytes, text.size());
+}
+
+absl::Status CheckShape(const JobSpec& job) {
+  if (job.tasks < 1 || job.tasks > kMaxGpusPerJob) {
+    return InvalidArgument("%s: tasks: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.tasks);
+  }
+  if (job.gpus_per_task < 1 || job.gpus_per_task > kMaxGpusPerJob) {
+    return InvalidArgument("%s: gpus_per_task: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.gpus_per_task);
+  }
+  if (int64_t{job.tasks} * job.gpus_per_task > kMaxGpusPerJob) {
+    return InvalidArgument("%s: tasks x gpus_per_task: expected at most %d GPUs, found %d x %d", Job(job),
+                           kMaxGpusPerJob, job.tasks, job.gpus_per_task);
+  }
+  if (job.gpu_milli < 0 || job.gpu_milli > kMilliPerGpu) {
+    return InvalidArgument("%s: gpu_milli: expected 0 (shares) to %d thousandths of a GPU, found %d", Job(job),
+                           kMilliPerGpu, job.gpu_milli);
+  }
+  if (job.gpu_milli > 0 && job.gpu_milli < kMilliPerGpu && job.gpus_per_task > 1) {
+    return InvalidArgument("%s: gpu_milli: expected 0 or %d with %d GPUs per task, found %d", Job(job), kMilliPerGpu,
+                           job.gpus_per_task, job.gpu_milli);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckHostAndTimes(const JobSpec& job) {
+  HORUS_RETURN_IF_ERROR(CheckAmount(job, "cpu_milli", "thousandths of a core", job.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckAmount(job, "mem_mib", "MiB", job.mem_mib));
+  HORUS_RETURN_IF_ERROR(CheckAmount(job, "storage_mb_s", "MB/s", job.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(CheckTime(job, "submit_us", job.submit_us));
+  HORUS_RETURN_IF_ERROR(CheckTime(job, "deadline_us", job.deadline_us));
+  HORUS_RETURN_IF_ERROR(CheckTime(job, "latency_bound_us", job.latency_bound_us));
+  const bool bound_ok = job.slowdown_bound == 0 || (job.slowdown_bound >= 1 && job.slowdown_bound <= kMaxSlowdownBound);
+  if (!bound_ok) {  // NaN fails too
+    return InvalidArgument("%s: slowdown_bound: expected 0 (default) or 1 to %g, found %g", Job(job), kMaxSlowdownBound,
+                           job.slowdown_bound);
+  }
+  if (!(job.request_rate_hz >= 0 && job.request_rate_hz <= kMaxRequestRateHz)) {
+    return InvalidArgument("%s: request_rate_hz: expected 0 to %g Hz, found %g", Job(job), kMaxRequestRateHz,
+                           job.request_rate_hz);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDemands(const JobSpec& job) {
+  if (job.demands.empty() || job.demands.size() > kMaxDemandsPerJob) {
+    return InvalidArgument("%s: demands: expected 1 to %d, found %d", Job(job), kMaxDemandsPerJob, job.demands.size());
+  }
+  for (size_t i = 0; i < job.demands.size(); ++i) {
+    const TypeDemand& entry = job.demands[i];
+    if (!entry.type.valid() && job.demands.size() > 1) {
+      return InvalidArgument("%s: demands[%d]: expected a GPU type ('any type' only as the single entry)", Job(job), i);
+    }
+    if (i > 0 && !(job.demands[i - 1].type < entry.type)) {
+      return InvalidArgument("%s: demands[%d]: expected ascending GPU types, each once, found type %d after %d",
+                             Job(job), i, entry.type.value(), job.demands[i - 1].type.value());
+    }
+    if (absl::Status status = ValidateDemand(entry.demand); !status.ok()) {
+      return InvalidArgument("%s: demands[%d]: %s", Job(job), i, std::string(status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSelector(const JobSpec& job) {
+  if (job.node_selector.size() > kMaxSelectorsPerJob) {
+    return InvalidArgument("%s: node_selector: expected at most %d labels, found %d", Job(job), kMaxSelectorsPerJob,
+                           job.node_selector.size());
+  }
+  for (size_t i = 0; i < job.node_selector.size(); ++i) {
+    const auto& [key, value] = job.node_selector[i];
+    if (key.empty()) return InvalidArgument("%s: node_selector[%d]: expected a key, found none", Job(job), i);
+    HORUS_RETURN_IF_ERROR(CheckText(job, "node_selector key", key));
+    HORUS_RETURN_IF_ERROR(CheckText(job, "node_selector value", value));
+    if (i > 0 && !(job.node_selector[i - 1].first < key)) {
+      return InvalidArgument("%s: node_selector[%d]: expected ascending keys, each once, found %s after %s", Job(job), i,
+                             Quoted(key), Quoted(job.node_selector[i - 1].first));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string IdAndName(uint64_t id, std::string_view name) {
+  if (name.empty()) return absl::StrFormat("%d", id);
+  return absl::StrFormat("%d (%s)", id, Quoted(name));
+}
+
+std::string_view JobKindName(JobKind kind) {
+  switch (kind) {
+    case JobKind::kTraining: return "training";
+    case JobKind::kInference: return "inference";
+    case JobKind::kBestEffort: return "best-effort";
+  }
+  return "unknown";
+}
+
+absl::Status ValidateJob(const JobSpec& job) {
+  if (job.name.size() > kMaxNameBytes) {
+    return InvalidArgument("job %d: name: expected at most %d bytes, found %d", job.id, kMaxNameBytes, job.name.size());
+  }
+  HORUS_RETURN_IF_ERROR(CheckText(job, "tenant", job.tenant));
+  if (JobKindName(job.kind) == "unknown") {
+    return InvalidArgument("%s: kind: expected 0 to 2, found %d", Job(job), static_cast<int>(job.kind));
+  }
+  HORUS_RETURN_IF_ERROR(CheckShape(job));
+  HORUS_RETURN_IF_ERROR(CheckHostAndTimes(job));
+  HORUS_RETURN_IF_ERROR(CheckDemands(job));
+  HORUS_RETURN_IF_ERROR(CheckSelector(job));
+  if (!job.alternatives.empty()) {
+    return InvalidArgument("%s: alternatives: reserved, expected none, found %d", Job(job), job.alternatives.size());
+  }
+  return absl::OkStatus();
+}
+
+void NormalizeJob(JobSpec& job) {
+  std::stable_sort(job.demands.begin(), job.demands.end(),
+                   [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });
+  std::sort(job.node_selector.begin(), job.node_selector.end());
+}
+
+const Demand* FindDemand(const JobSpec& job, GpuTypeId type) {
+  if (job.demands.size() == 1 && !job.demands[0].type.valid()) return &job.demands[0].demand;
+  const auto at = std::lower_bound(job.demands.begin(), job.demands.end(), type,
+                                   [](const TypeDemand& entry, GpuTypeId wanted) { return entry.type < wanted; });
+  return at != job.demands.end() && at->type == type ? &at->demand : nullptr;
+}
+
+}  // namespace horus

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation of node descriptions against the catalogue.
+#include "place/node.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+constexpr int64_t kMaxDeviceMemMib = int64_t{1} << 32;  // 4 PiB; as demands
+
+std::string Node(const NodeSpec& node) { return "node " + IdAndName(node.id, node.name); }
+
+absl::Status CheckAmount(const NodeSpec& node, const char* field, const char* unit, int64_t value) {
+  if (value >= 0 && value <= kMaxHostQuantity) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected 0 to %d %s, found %d", Node(node), field, kMaxHostQuantity, unit, value);
+}
+
+absl::Status SortLabels(NodeSpec& node) {
+  if (node.labels.size() > kMaxLabelsPerNode) {
+    return InvalidArgument("%s: labels: expected at most %d, found %d", Node(node), kMaxLabelsPerNode, node.labels.size());
+  }
+  std::sort(node.labels.begin(), node.labels.end());
+  for (size_t i = 0; i < node.labels.size(); ++i) {
+    const auto& [key, value] = node.labels[i];
+    if (key.empty()) return InvalidArgument("%s: labels: expected a key, found an empty one", Node(node));
+    if (key.size() > kMaxNameBytes || value.size() > kMaxNameBytes) {
+      return InvalidArgument("%s: label %s: expected at most %d bytes", Node(node), Quoted(key), kMaxNameBytes);
+    }
+    if (i > 0 && node.labels[i - 1].first == key) {
+      return InvalidArgument("%s: labels: expected each key once, found %s twice", Node(node), Quoted(key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type, DeviceSpec& device) {
+  if (device.mode != SharingMode::kMig) {
+    if (device.mig_profile == -1) return absl::OkStatus();
+    return InvalidArgument("%s: devices[%d].mig_profile: expected none with sharing mode %s, found %d", Node(node), index,
+                           std::string(SharingModeName(device.mode)), device.mig_profile);
+  }
+  const auto profiles = static_cast<int>(type.mig.size());
+  if (device.mig_profile < 0 || device.mig_profile >= profiles) {
+    return InvalidArgument("%s: devices[%d].mig_profile: %s has %d MIG profiles, found index %d", Node(node), index,
+                           type.name, profiles, device.mig_profile);
+  }
+  if (device.mem_mib == 0) device.mem_mib = type.mig[static_cast<size_t>(device.mig_profile)].mem_mib;
+  return absl::OkStatus();
+}
+
+absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, size_t index, DeviceSpec& device) {
+  if (!device.type.valid() || !catalogue.Contains(device.type)) {
+    return InvalidArgument("%s: devices[%d].type: expected a type of the catalogue (0 to %d), found %d", Node(node),
+                           index, static_cast<int64_t>(catalogue.size()) - 1, device.type.value());
+  }
+  if (SharingModeName(device.mode) == "unknown") {
+    return InvalidArgument("%s: devices[%d].mode: expected a sharing mode (0 to 3), found %d", Node(node), index,
+                           static_cast<int>(device.mode));
+  }
+  if (device.physical_gpu < -1 || device.island < -1 || device.pcie_switch < 0 || device.socket < 0) {
+    return InvalidArgument(
+        "%s: devices[%d]: expected physical_gpu and island of at least -1, pcie_switch and socket of at least 0, found "
+        "%d, %d, %d, %d",
+        Node(node), index, device.physical_gpu, device.island, device.pcie_switch, device.socket);
+  }
+  if (device.max_tenants < 0 || device.max_tenants > kMaxTenantsPerDevice) {
+    return InvalidArgument("%s: devices[%d].max_tenants: expected 0 (the placer's limit) to %d, found %d", Node(node),
+                           index, kMaxTenantsPerDevice, device.max_tenants);
+  }
+  if (device.mem_mib < 0 || device.mem_mib > kMaxDeviceMemMib) {
+    return InvalidArgument("%s: devices[%d].mem_mib: expected 0 (the catalogue's) to %d MiB, found %d", Node(node),
+                           index, kMaxDeviceMemMib, device.mem_mib);
+  }
+  const GpuType& type = catalogue.at(device.type);
+  HORUS_RETURN_IF_ERROR(ResolveMig(node, index, type, device));
+  if (device.mem_mib == 0) device.mem_mib = type.mem_mib;
+  return absl::OkStatus();
+}
+
+// A card is one device, or it is cut into MIG instances: modes do not mix on it.
+absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
+  absl::flat_hash_map<int16_t, size_t> first_of;  // card -> its first device
+  absl::flat_hash_map<int16_t, int64_t> slices_of;
+  for (size_t i = 0; i < node.devices.size(); ++i) {
+    const DeviceSpec& device = node.devices[i];
+    if (device.physical_gpu < 0) continue;
+    const auto [at, fresh] = first_of.emplace(device.physical_gpu, i);
+    const DeviceSpec& first = node.devices[at->second];
+    if (!fresh && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
+      return InvalidArgument("%s: devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s",
+                             Node(node), i, device.physical_gpu, at->second, std::string(SharingModeName(first.mode)),
+                             std::string(SharingModeName(device.mode)));
+    }
+    if (device.type != first.type) {
+      return InvalidArgument("%s: devices[%d]: expected one GPU type on card %d, found %s and %s", Node(node), i,
+                             device.physical_gpu, catalogue.at(first.type).name, catalogue.at(device.type).name);
+    }
+    if (device.mode != SharingMode::kMig) continue;
+    const GpuType& type = catalogue.at(device.type);
+    int64_t whole = 0;  // slices of the largest profile: all of the card
+    for (const MigProfile& profile : type.mig) whole = std::max(whole, profile.compute_slices);
+    int64_t& used = slices_of[device.physical_gpu];
+    used += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
+    if (used > whole) {
+      return InvalidArgument("%s: devices[%d]: expected at most %d compute slices on card %d (%s), found %d", Node(node),
+                             i, whole, device.physical_gpu, type.name, used);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view AdminStateName(AdminState state) {
+  switch (state) {
+    case AdminState::kUp: return "up";
+    case AdminState::kDrained: return "drained";
+    case AdminState::kDown: return "down";
+  }
+  return "unknown";
+}
+
+absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
+  if (node.name.size() > kMaxNameBytes) {
+    return InvalidArgument("node %d: name: expected at most %d bytes, found %d", node.id, kMaxNameBytes, node.name.size());
+  }
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "cpu_milli", "thousandths of a core", node.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "mem_mib", "MiB", node.mem_mib));
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "storage_mb_s", "MB/s", node.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(SortLabels(node));
+  if (node.devices.size() > kMaxDevicesPerNode) {
+    return InvalidArgument("%s: devices: expected at most %d, found %d", Node(node), kMaxDevicesPerNode,
+                           node.devices.size());
+  }
+  for (size_t i = 0; i < node.devices.size(); ++i) {
+    HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
+  }
+  return CheckCards(catalogue, node);
+}
+
+}  // namespace horus

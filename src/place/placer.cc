@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans: jobs in order, each searched in the ledger that holds the ones before it.
+#include "place/placer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "place/explain.h"
+#include "place/ledger.h"
+#include "place/scorer.h"
+#include "place/search.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kProgressStep = 256;  // jobs between two calls: well under 100 ms
+
+absl::Status CheckTypes(const Cluster& cluster, const JobSpec& job) {
+  for (const TypeDemand& entry : job.demands) {
+    if (!entry.type.valid() || cluster.catalogue().Contains(entry.type)) continue;
+    return InvalidArgument("job %s: demands: GPU type %d is not in the cluster's catalogue of %d types",
+                           IdAndName(job.id, job.name), entry.type.value(), cluster.catalogue().size());
+  }
+  return absl::OkStatus();
+}
+
+// Positions of the jobs in planning order; refuses jobs that are wrong, resident or given twice.
+absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs) {
+  std::vector<uint32_t> order(jobs.size());
+  for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
+  for (size_t i = 0; i < order.size(); ++i) {
+    const JobSpec& job = jobs[order[i]];
+    HORUS_RETURN_IF_ERROR(ValidateJob(job));
+    HORUS_RETURN_IF_ERROR(CheckTypes(cluster, job));
+    if (cluster.HasJob(job.id)) {
+      return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already", IdAndName(job.id, job.name));
+    }
+    if (i > 0 && jobs[order[i - 1]].id == job.id) {
+      return MakeError(absl::StatusCode::kAlreadyExists, "job %s: the id is given twice", IdAndName(job.id, job.name));
+    }
+  }
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::tie(jobs[b].priority, jobs[a].submit_us) < std::tie(jobs[a].priority, jobs[b].submit_us);
+  });
+  return order;
+}
+
+}  // namespace
+
+struct Placer::Impl {
+  Impl(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy, const FitLimits& limits,
+       const PlacerOptions& wanted)
+      : options(wanted),
+        scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes, wanted.exhaustive),
+        search(scorer),
+        explainer(scorer) {}
+
+  absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
+  absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
+  absl::StatusOr<bool> FitsEmptied(const Cluster& cluster, const JobView& view);
+
+  PlacerOptions options;
+  Scorer scorer;
+  Search search;
+  Explainer explainer;
+  Ledger ledger;
+  Ledger emptied;
+  bool emptied_ready = false;             // `emptied` is of the cluster of the plan at hand
+  std::vector<uint32_t> nodes;            // rows to consider, ascending id
+  uint32_t excluded_devices = 0;          // of nodes outside the subset
+  SearchResult result;
+  absl::flat_hash_map<uint64_t, bool> fits_emptied;   // by JobView::request; never iterated
+  absl::flat_hash_map<uint64_t, Decision> refused;    // the same, while the ledger stays as it is
+  uint64_t refused_at = 0;                            // Ledger::changes() then
+};
+
+absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
+  const ClusterRows& rows = cluster.rows();
+  nodes.clear();
+  excluded_devices = 0;
+  if (!subset.has_value()) {
+    nodes = rows.order;
+    return absl::OkStatus();
+  }
+  std::vector<NodeId> ids(subset->begin(), subset->end());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  size_t devices = 0;
+  for (const NodeId id : ids) {
+    const auto at = rows.node_of.find(id);
+    if (at == rows.node_of.end()) {
+      return MakeError(absl::StatusCode::kNotFound, "node %d of the subset: not in this cluster", id);
+    }
+    nodes.push_back(at->second);
+    devices += rows.nodes[at->second].spec.devices.size();
+  }
+  excluded_devices = static_cast<uint32_t>(cluster.device_count() - devices);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Placer::Impl::FitsEmptied(const Cluster& cluster, const JobView& view) {
+  if (const auto at = fits_emptied.find(view.request); at != fits_emptied.end()) return at->second;
+  if (!emptied_ready) emptied.ResetEmptied(cluster);
+  emptied_ready = true;
+  scorer.SetJob(view, emptied.states());
+  SearchResult found;
+  HORUS_RETURN_IF_ERROR(search.Run(emptied, view, nodes, found));
+  const bool fits = !found.best.slots.empty();
+  fits_emptied.emplace(view.request, fits);
+  return fits;
+}
+
+absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobView& view) {
+  if (refused_at != ledger.changes()) refused.clear();
+  refused_at = ledger.changes();
+  Decision decision;
+  if (const auto at = refused.find(view.request); at != refused.end()) {
+    decision = at->second;
+    decision.job = view.job->id;
+    return decision;
+  }
+  decision.job = view.job->id;
+  scorer.SetJob(view, ledger.states());
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, nodes, result));
+  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+  decision.refused_devices = result.refused;
+  if (!result.best.slots.empty()) {
+    HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
+    return decision;
+  }
+  HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, nodes, result, decision));
+  HORUS_ASSIGN_OR_RETURN(const bool fits, FitsEmptied(cluster, view));
+  decision.verdict = fits ? Verdict::kDefer : Verdict::kReject;
+  refused.emplace(view.request, decision);
+  return decision;
+}
+
+Placer::Placer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Placer::~Placer() = default;
+
+absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const InterferenceModel> model,
+                                                       std::unique_ptr<const Policy> policy,
+                                                       const PlacerOptions& options) {
+  if (model == nullptr) return InvalidArgument("placer: expected an interference model, found none");
+  if (policy == nullptr) return InvalidArgument("placer: expected a policy, found none");
+  if (!(options.slowdown_bound == 0 || options.slowdown_bound >= 1)) {
+    return InvalidArgument("placer: slowdown_bound: expected 0 (the policy's) or at least 1, found %g", options.slowdown_bound);
+  }
+  if (options.max_tenants < 1 || options.max_tenants > kMaxTenantsPerDevice) {
+    return InvalidArgument("placer: max_tenants: expected 1 to %d, found %d", kMaxTenantsPerDevice, options.max_tenants);
+  }
+  if (options.mem_headroom_mib < 0 || options.mem_headroom_mib > kMaxHostQuantity) {
+    return InvalidArgument("placer: mem_headroom_mib: expected 0 to %d MiB, found %d", kMaxHostQuantity, options.mem_headroom_mib);
+  }
+  const FitLimits limits{
+      .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
+      .max_tenants = options.max_tenants,
+      .mem_headroom_mib = options.mem_headroom_mib};
+  return std::unique_ptr<Placer>(
+      new Placer(std::make_unique<Impl>(std::move(model), std::move(policy), limits, options)));
+}
+
+absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                      std::optional<std::span<const NodeId>> subset, const ProgressFn& progress) {
+  Impl& my = *impl_;
+  if (jobs.size() > my.options.max_jobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d", my.options.max_jobs,
+                     jobs.size());
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
+  HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
+  my.ledger.Reset(cluster);
+  my.explainer.Reset();
+  my.fits_emptied.clear();
+  my.refused.clear();
+  my.emptied_ready = false;
+  Plan plan;
+  plan.model_epoch = my.scorer.model().epoch();
+  plan.decisions.reserve(jobs.size());
+  std::vector<uint32_t> touched;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
+      return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
+    }
+    const JobSpec& job = jobs[order[i]];
+    const JobView view = ViewJob(job);
+    HORUS_ASSIGN_OR_RETURN(Decision decision, my.Decide(cluster, view));
+    if (decision.verdict == Verdict::kPlace) {
+      my.ledger.Place(job, my.result.best.slots);
+      my.explainer.Note(my.ledger, view, my.result.best.slots);
+      for (const PlacedSlot& slot : my.result.best.slots) touched.push_back(slot.node_row);
+      plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), decision.slots});
+    }
+    plan.decisions.push_back(std::move(decision));
+  }
+  for (const uint32_t row : touched) plan.seen.push_back({cluster.rows().nodes[row].spec.id, cluster.rows().nodes[row].version});
+  std::sort(plan.seen.begin(), plan.seen.end(), [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
+  plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
+  return plan;
+}
+
+absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes) {
+  Impl& my = *impl_;
+  HORUS_RETURN_IF_ERROR(ValidateJob(job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(cluster, job));
+  std::vector<uint32_t> rows;
+  for (const NodeId id : nodes) {
+    const auto at = cluster.rows().node_of.find(id);
+    if (at == cluster.rows().node_of.end()) {
+      return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", id);
+    }
+    rows.push_back(at->second);
+  }
+  JobView view = ViewJob(job);  // of the whole gang: its devices must suit one
+  JobSpec task = job;
+  task.tasks = 1;
+  view.job = &task;
+  my.ledger.Reset(cluster);
+  my.emptied.ResetEmptied(cluster);
+  NodeVerdicts verdicts;
+  for (const uint32_t row : rows) {
+    const std::span<const uint32_t> one(&row, 1);
+    my.scorer.SetJob(view, my.ledger.states());
+    HORUS_RETURN_IF_ERROR(my.search.Run(my.ledger, view, one, my.result));
+    Decision decision;
+    if (!my.result.best.slots.empty()) {
+      decision.verdict = Verdict::kPlace;
+    } else {
+      HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.ledger, view, one, my.result, decision));
+      my.scorer.SetJob(view, my.emptied.states());
+      SearchResult found;
+      HORUS_RETURN_IF_ERROR(my.search.Run(my.emptied, view, one, found));
+      decision.verdict = found.best.slots.empty() ? Verdict::kReject : Verdict::kDefer;
+    }
+    verdicts.verdict.push_back(decision.verdict);
+    verdicts.reason.push_back(decision.reason);
+    verdicts.cost.push_back(decision.verdict == Verdict::kPlace ? my.result.best.cost : std::numeric_limits<double>::quiet_NaN());
+  }
+  return verdicts;
+}
+
+const InterferenceModel& Placer::model() const { return impl_->scorer.model(); }
+const Policy& Placer::policy() const { return impl_->scorer.policy(); }
+const PlacerOptions& Placer::options() const { return impl_->options; }
+double Placer::slowdown_bound() const { return impl_->scorer.limits().slowdown_bound; }
+
+uint64_t Placer::bytes_held() const {
+  return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
+         impl_->emptied.bytes_held() + impl_->nodes.capacity() * sizeof(uint32_t);
+}
+
+}  // namespace horus

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The built-in policies, one file each; policy.cc lists them by name.
+//
+// Enters:  options.                       Leaves: a policy.
+// Units:   see docs/place.md.
+// Cost:    one allocation.                Thread class: pure functions.
+#ifndef HORUS_PLACE_POLICIES_BUILTIN_H_
+#define HORUS_PLACE_POLICIES_BUILTIN_H_
+
+#include <memory>
+
+#include "place/policy.h"
+
+namespace horus {
+
+[[nodiscard]] std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeHorusPaperPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeFirstFitPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeExclusivePolicy(const PolicyOptions& options);
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_POLICIES_BUILTIN_H_

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judging a device for a job, with a memo over (job class, device state).
+#include "place/scorer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/hash.h"
+#include "base/status.h"
+
+namespace horus {
+namespace {
+
+constexpr float kMaxSlowdown = 1e9f;  // beyond it a model is wrong, not slow
+
+const JobView::OnType* OnType(const JobView& view, GpuTypeId type) {
+  if (view.types.size() == 1 && !view.types[0].type.valid()) return &view.types[0];
+  const auto at = std::lower_bound(view.types.begin(), view.types.end(), type,
+                                   [](const JobView::OnType& entry, GpuTypeId wanted) { return entry.type < wanted; });
+  return at != view.types.end() && at->type == type ? &*at : nullptr;
+}
+
+}  // namespace
+
+JobView ViewJob(const JobSpec& job) {
+  JobView view{.job = &job};
+  int64_t fastest = 0;
+  for (const TypeDemand& entry : job.demands) {
+    const int64_t step = entry.demand.step_time_us.estimate;
+    if (step > 0 && (fastest == 0 || step < fastest)) fastest = step;
+  }
+  view.types.reserve(job.demands.size());
+  for (const TypeDemand& entry : job.demands) {
+    const int64_t step = entry.demand.step_time_us.estimate;
+    const double speed = step > 0 ? static_cast<double>(fastest) / static_cast<double>(step) : 1.0;
+    view.types.push_back({entry.type, MakeTenantClass(job, entry.demand), speed});
+    view.digest = CombineHash(CombineHash(view.digest, entry.type.value()), view.types.back().tenant.digest);
+  }
+  // A policy may look at the rest of the job as well.
+  view.digest = CombineHash(view.digest, static_cast<uint64_t>(job.kind) << 32 | static_cast<uint32_t>(job.priority));
+  view.request = view.digest;
+  for (const int64_t part : {job.cpu_milli, job.mem_mib, job.storage_mb_s, int64_t{job.tasks}, int64_t{job.gpus_per_task}}) {
+    view.request = CombineHash(view.request, static_cast<uint64_t>(part));
+  }
+  for (const auto& [key, value] : job.node_selector) {
+    view.request = CombineHash(CombineHash(view.request, Hash64(key)), Hash64(value));
+  }
+  return view;
+}
+
+Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy,
+               const FitLimits& limits, uint64_t memo_bytes, bool exhaustive)
+    : model_(std::move(model)),
+      policy_(std::move(policy)),
+      limits_(limits),
+      memo_limit_(memo_bytes / sizeof(Entry)),
+      exhaustive_(exhaustive) {}
+
+void Scorer::SetJob(const JobView& view, const StateTable& states) {
+  view_ = &view;
+  row_ = nullptr;
+  if (exhaustive_) return;
+  const uint64_t needed = states.state_limit();
+  if (memo_epoch_ != model_->epoch() || memo_entries_ + needed > memo_limit_) {
+    memo_.clear();
+    memo_entries_ = 0;
+    memo_epoch_ = model_->epoch();
+  }
+  if (needed > memo_limit_) return;
+  std::unique_ptr<std::vector<Entry>>& row = memo_[view.digest];
+  if (row == nullptr) row = std::make_unique<std::vector<Entry>>();
+  if (row->size() < needed) {
+    memo_entries_ += needed - row->size();
+    row->resize(needed);
+  }
+  row_ = row.get();
+}
+
+absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
+  const DeviceRow& device = states.state(state);
+  Entry* entry = row_ != nullptr && state < row_->size() ? &(*row_)[state] : nullptr;
+  if (entry != nullptr && entry->valid && entry->digest == device.digest) {
+    verdict = entry->verdict;
+    return absl::OkStatus();
+  }
+  Evaluation evaluation;
+  HORUS_RETURN_IF_ERROR(Evaluate(states, device, evaluation));
+  verdict = evaluation.verdict;
+  if (entry != nullptr) *entry = {device.digest, verdict, true};
+  return absl::OkStatus();
+}
+
+absl::Status Scorer::Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out) {
+  out.assign(count, Slowdown());
+  if (count == 0) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(model_->Predict(device, std::span(demands_).first(count), out));
+  for (const Slowdown& slowdown : out) {
+    if (slowdown.estimate > 0 && slowdown.upper >= slowdown.estimate && slowdown.upper <= kMaxSlowdown) continue;
+    return MakeError(absl::StatusCode::kInternal,
+                     "interference model %s: expected 0 < estimate <= upper <= %g, found estimate %g, upper %g",
+                     std::string(model_->name()), kMaxSlowdown, slowdown.estimate, slowdown.upper);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device, Evaluation& evaluation) {
+  evaluation = Evaluation();
+  const JobView::OnType* on = OnType(*view_, device.type);
+  DeviceVerdict& verdict = evaluation.verdict;
+  verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &evaluation.shortfall);
+  if (verdict.reason != Reason::kNone) return absl::OkStatus();
+  demands_.clear();
+  bounds_.clear();
+  for (const uint32_t id : device.tenants) {
+    const TenantClass& tenant = states.tenant(id);
+    demands_.push_back(&tenant.demand);
+    bounds_.push_back(tenant.slowdown_bound);
+  }
+  demands_.push_back(&on->tenant.demand);
+  bounds_.push_back(on->tenant.slowdown_bound);
+  const DeviceContext context{device.type, device.mode};
+  HORUS_RETURN_IF_ERROR(Predict(context, demands_.size() - 1, before_));
+  HORUS_RETURN_IF_ERROR(Predict(context, demands_.size(), after_));
+  evaluation.candidate = {.job = view_->job,
+                          .device = context,
+                          .mem_mib = device.mem_mib,
+                          .mem_used_upper_mib = device.mem_used_upper_mib,
+                          .mem_used_mib = device.mem_used_mib,
+                          .milli_used = device.milli_used,
+                          .demands = demands_,
+                          .before = before_,
+                          .after = after_,
+                          .relative_speed = on->relative_speed};
+  verdict.reason = FitSlowdowns(bounds_, before_, after_, limits_, &evaluation.shortfall);
+  if (verdict.reason != Reason::kNone) return absl::OkStatus();
+  DeviceScore score;
+  HORUS_RETURN_IF_ERROR(policy_->ScoreDevice(evaluation.candidate, score));
+  if (!std::isfinite(score.cost)) {
+    return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost, found %g",
+                     std::string(policy_->name()), score.cost);
+  }
+  verdict = {score.cost, score.declined ? Reason::kPolicy : Reason::kNone};
+  return absl::OkStatus();
+}
+
+uint64_t Scorer::bytes_held() const { return memo_entries_ * sizeof(Entry) + memo_.capacity() * (sizeof(uint64_t) + sizeof(void*)); }
+
+}  // namespace horus

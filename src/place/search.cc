@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scan over nodes and devices, and the choice inside one node.
+#include "place/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "place/fit.h"
+
+namespace horus {
+namespace {
+
+uint32_t GroupOf(const DeviceRow& device) {
+  return uint32_t{device.type.value()} << 8 | static_cast<uint32_t>(device.mode);
+}
+
+// Nodes come in ascending id, so "strictly cheaper" leaves ties with the lowest.
+bool Beats(double cost, const Placement& placement) { return placement.slots.empty() || cost < placement.cost; }
+
+}  // namespace
+
+absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result) {
+  const NodeRow& node = ledger.rows().nodes[node_row];
+  const Policy& policy = scorer_.policy();
+  PlaceCandidate place{.job = view.job->id,
+                       .node = node.spec.id,
+                       .node_devices = static_cast<int32_t>(node.spec.devices.size()),
+                       .node_idle_devices = ledger.idle_devices(node_row),
+                       .cpu_free_milli = ledger.host(node_row).cpu_milli,
+                       .mem_free_mib = ledger.host(node_row).mem_mib};
+  const bool by_device = policy.uses_place() && policy.place_by_device();
+  double place_cost = policy.uses_place() && !by_device ? policy.ScorePlace(place) : 0;
+  fitting_.clear();
+  for (int32_t i = 0; i < place.node_devices; ++i) {
+    const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
+    DeviceVerdict verdict;
+    HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
+    if (verdict.reason != Reason::kNone) {
+      ++result.refused[static_cast<size_t>(verdict.reason)];
+      continue;
+    }
+    if (by_device) {
+      place.device = i;
+      place_cost = policy.ScorePlace(place);
+    }
+    const double cost = verdict.cost + place_cost;
+    if (!std::isfinite(cost)) {
+      return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost for node %d, found %g",
+                       std::string(policy.name()), place.node, cost);
+    }
+    fitting_.push_back({cost, i, GroupOf(ledger.states().state(state))});
+  }
+  result.fitting += static_cast<uint32_t>(fitting_.size());
+  return absl::OkStatus();
+}
+
+void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
+  for (const Fitting& fit : fitting_) {
+    if (Beats(fit.cost, result.best)) {
+      std::swap(result.second, result.best);
+      result.best.cost = fit.cost;
+      result.best.slots.assign(1, {node_row, fit.device, 0, 0});
+    } else if (Beats(fit.cost, result.second)) {
+      result.second.cost = fit.cost;
+      result.second.slots.assign(1, {node_row, fit.device, 0, 0});
+    }
+  }
+}
+
+// Keeps what the node can give, per group, and books the whole gang on it where that is cheapest so far.
+void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result) {
+  const int32_t per_task = view.job->gpus_per_task;
+  std::sort(fitting_.begin(), fitting_.end(), [](const Fitting& a, const Fitting& b) {
+    return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
+  });
+  for (size_t begin = 0, end = 0; begin < fitting_.size(); begin = end) {
+    while (end < fitting_.size() && fitting_[end].group == fitting_[begin].group) ++end;
+    const auto tasks = static_cast<int32_t>(std::min(host_tasks, static_cast<int64_t>(end - begin) / per_task));
+    if (tasks == 0) continue;
+    NodeOffer offer{.node_row = node_row, .group = fitting_[begin].group, .tasks = tasks, .first = static_cast<uint32_t>(offered_.size())};
+    offered_.insert(offered_.end(), fitting_.begin() + static_cast<ptrdiff_t>(begin),
+                    fitting_.begin() + static_cast<ptrdiff_t>(begin) + ptrdiff_t{tasks} * per_task);
+    offer.cost = OfferCost(offer, view, tasks);
+    offers_.push_back(offer);
+    if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
+    Placement placement{.cost = offer.cost};
+    std::vector<int32_t> devices;
+    for (size_t i = 0; i < static_cast<size_t>(GpuCount(*view.job)); ++i) devices.push_back(offered_[offer.first + i].device);
+    std::sort(devices.begin(), devices.end());
+    for (size_t i = 0; i < devices.size(); ++i) {
+      placement.slots.push_back({node_row, devices[i], static_cast<int32_t>(i) / per_task, 0});
+    }
+    if (Beats(offer.cost, result.best)) std::swap(placement, result.best);
+    if (!placement.slots.empty()) result.second = std::move(placement);
+  }
+}
+
+double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
+  double cost = 0;
+  for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i) cost += offered_[offer.first + static_cast<uint32_t>(i)].cost;
+  return cost;
+}
+
+absl::Status Search::Run(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, SearchResult& result) {
+  result = SearchResult();
+  offers_.clear();
+  offered_.clear();
+  const JobSpec& job = *view.job;
+  const bool single = GpuCount(job) == 1;
+  for (const uint32_t node_row : nodes) {
+    const NodeRow& node = ledger.rows().nodes[node_row];
+    const auto devices = static_cast<uint32_t>(node.spec.devices.size());
+    Reason reason = FitNode(job, node.spec, ledger.node_state(node_row));
+    if (reason == Reason::kNone) reason = FitHost(job, ledger.host(node_row), 1);
+    if (reason != Reason::kNone) {
+      result.refused[static_cast<size_t>(reason)] += devices;
+      continue;
+    }
+    HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
+    if (single) {
+      TakeSingle(node_row, result);
+    } else {
+      TakeGang(node_row, view, HostTasks(job, ledger.host(node_row), job.tasks), result);
+    }
+  }
+  if (!single && result.best.slots.empty() && job.tasks > 1) SpreadGang(ledger, view, result);
+  if (!result.best.slots.empty()) return absl::OkStatus();
+  result.refused[static_cast<size_t>(Reason::kGang)] += result.fitting;
+  return absl::OkStatus();
+}
+
+}  // namespace horus

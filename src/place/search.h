@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Search: the cheapest feasible place for one job in a ledger.
+//
+// Enters:  a job, the nodes to consider, a scorer.
+// Leaves:  the best and the next best place, or how many devices each constraint refused.
+// Units:   costs in the policy's unit; ties go to the lowest node id, then the lowest device.
+// Cost:    O(devices), one memo access each.
+// Thread class: one thread at a time (holds scratch).
+#ifndef HORUS_PLACE_SEARCH_H_
+#define HORUS_PLACE_SEARCH_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "place/decision.h"
+#include "place/ledger.h"
+#include "place/scorer.h"
+
+namespace horus {
+
+struct Placement {
+  double cost = 0;
+  std::vector<PlacedSlot> slots;  // ascending (task, node id, device); empty = none found
+};
+
+struct SearchResult {
+  Placement best;
+  Placement second;       // on another device, or for several GPUs on another node
+  bool spans_nodes = false;
+  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason
+  uint32_t fitting = 0;   // devices that fit by themselves
+  uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
+  uint32_t most_node_row = 0;  // the node with most of them
+};
+
+class Search {
+ public:
+  explicit Search(Scorer& scorer) : scorer_(scorer) {}
+
+  // `nodes`: node rows, ascending id. The scorer's current job is `view`.
+  //
+  // One GPU, or a gang that fits one node: exact. Otherwise the heuristic "fewest nodes, one rack first":
+  // per GPU type and sharing mode, the racks that can hold the whole gang are tried before all racks
+  // together; inside, nodes that take most tasks come first, cheapest first among equals, and the last
+  // tasks go to the tightest node that holds them. Fewest nodes wins, then fewest racks, then cost.
+  [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                 SearchResult& result);
+
+ private:
+  struct Fitting {
+    double cost = 0;
+    int32_t device = 0;
+    uint32_t group = 0;  // GPU type and sharing mode: a gang never mixes them
+  };
+  struct NodeOffer {     // what one node can give a gang of several tasks
+    uint32_t node_row = 0;
+    uint32_t group = 0;
+    int32_t tasks = 0;
+    double cost = 0;     // of `tasks` tasks
+    uint32_t first = 0;  // its devices in offered_, cheapest first
+  };
+  struct Span {          // one way to spread a gang
+    std::vector<std::pair<uint32_t, int32_t>> picks;  // offer, tasks
+    size_t racks = 0;
+    double cost = 0;
+  };
+
+  [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result);
+  void TakeSingle(uint32_t node_row, SearchResult& result);
+  void TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
+  void SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
+  void TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const;
+  [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
+
+  Scorer& scorer_;
+  std::vector<Fitting> fitting_;    // of the node at hand
+  std::vector<NodeOffer> offers_;
+  std::vector<Fitting> offered_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_SEARCH_H_
