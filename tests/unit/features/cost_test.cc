@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// Costs of single operators and small nets against numbers worked out by hand.
+#include "features/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph_builder.h"
+
+namespace horus {
+namespace {
+
+const RunSpec kTraining{};
+const RunSpec kInference{.mode = RunMode::kInference};
+
+StepCost Cost(GraphBuilder& b, const RunSpec& run = kTraining) { return CostOfStep(b.shaped(), run); }
+
+TEST(Cost, ConvolutionCountsTwoFlopsAMultiplyAddAndHorusOne) {
+  GraphBuilder b;
+  const TensorId x = b.Input({2, 3, 8, 8}), w = b.Parameter({4, 3, 3, 3}), bias = b.Parameter({4});
+  b.Output(b.Make("Conv", {x, w, bias}, {2, 4, 8, 8}));
+  const StepCost step = Cost(b);
+  const OpCost& conv = step.ops[0];
+  constexpr double kOutputs = 2 * 4 * 8 * 8, kFilter = 3 * 3 * 3;
+  EXPECT_EQ(conv.forward_flops, 2 * kOutputs * kFilter);
+  EXPECT_EQ(conv.forward_flops_other, kOutputs);
+  EXPECT_EQ(conv.horus_flops, kOutputs * kFilter);
+  EXPECT_EQ(conv.op_class, OpClass::kConvolution);
+  EXPECT_EQ(conv.forward_kernels, 2);  // product and bias
+  EXPECT_EQ(step.horus_convs, 1);
+  EXPECT_EQ(step.parameters, 4 * 27 + 4);
+  EXPECT_EQ(conv.forward_bytes, 4 * (2 * 3 * 64 + 4 * 27 + 3 * kOutputs));
+}
+
+TEST(Cost, FirstLayerComputesNoInputGradient) {
+  GraphBuilder b;
+  const TensorId x = b.Input({2, 3, 8, 8}), w = b.Parameter({4, 3, 3, 3}), w2 = b.Parameter({5, 4, 3, 3});
+  const TensorId y = b.Make("Conv", {x, w}, {2, 4, 8, 8});
+  b.Output(b.Make("Conv", {y, w2}, {2, 5, 8, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].backward_flops, step.ops[0].forward_flops);
+  EXPECT_EQ(step.ops[1].backward_flops, 2 * step.ops[1].forward_flops);
+}
+
+TEST(Cost, DepthwiseConvolutionCostsOneFilterPerChannel) {
+  GraphBuilder b;
+  const TensorId x = b.Input({1, 32, 10, 10}), w = b.Parameter({32, 1, 3, 3});
+  b.Output(b.Make("Conv", {x, w}, {1, 32, 10, 10}, {IntAttribute("group", 32)}));
+  EXPECT_EQ(Cost(b).ops[0].forward_flops, 2.0 * 3200 * 9);
+}
+
+TEST(Cost, TransposedConvolutionSpreadsEachInputOverOneFilter) {
+  GraphBuilder b;
+  const TensorId x = b.Input({1, 8, 4, 4}), w = b.Parameter({8, 6, 2, 2});
+  b.Output(b.Make("ConvTranspose", {x, w}, {1, 6, 8, 8}));
+  EXPECT_EQ(Cost(b).ops[0].forward_flops, 2.0 * 8 * 16 * 6 * 4);
+}
+
+TEST(Cost, GemmReadsTheInnerDimensionFromTheFirstOperand) {
+  GraphBuilder b;
+  const TensorId a = b.Input({5, 7}), w = b.Parameter({11, 7}), c = b.Parameter({11});
+  b.Output(b.Make("Gemm", {a, w, c}, {5, 11}, {IntAttribute("transB", 1)}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 5 * 7 * 11);
+  EXPECT_EQ(step.ops[0].forward_flops_other, 55);
+  EXPECT_EQ(step.ops[0].horus_flops, 5.0 * 13 * 11);
+  EXPECT_EQ(step.horus_linears, 1);
+}
+
+TEST(Cost, BatchNormAndReluCountTheirElementsForHorusAndKeepOneTensorEach) {
+  GraphBuilder b;
+  const TensorId x = b.Input({2, 3, 8, 8}), w = b.Parameter({4, 3, 3, 3});
+  const TensorId y = b.Make("Conv", {x, w}, {2, 4, 8, 8});
+  const TensorId scale = b.Parameter({4}), shift = b.Parameter({4}), mean = b.Buffer({4}), variance = b.Buffer({4});
+  const TensorId n = b.Make("BatchNormalization", {y, scale, shift, mean, variance}, {2, 4, 8, 8});
+  b.Output(b.Make("Relu", {n}, {2, 4, 8, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[1].horus_flops, 512);
+  EXPECT_EQ(step.ops[2].horus_flops, 512);
+  EXPECT_EQ(step.ops[1].saved_bytes, 4 * 512 + 2 * 4 * 4);  // its input, mean and deviation
+  EXPECT_EQ(step.ops[2].saved_bytes, 4 * 512);              // its output
+  EXPECT_EQ(step.parameters, 108 + 8);
+  EXPECT_EQ(step.buffers, 8);
+  EXPECT_EQ(step.horus_activations, 1);
+  EXPECT_EQ(step.horus_others, 1);
+}
+
+TEST(Cost, LstmStepIsTwoLinearsAndFiveActivations) {
+  GraphBuilder b;
+  const TensorId x = b.Input({3, 2, 5}), w = b.Parameter({1, 16, 5}), r = b.Parameter({1, 16, 4}), bias = b.Parameter({1, 32});
+  b.Output(b.Make("LSTM", {x, w, r, bias}, {3, 1, 2, 4}, {IntAttribute("hidden_size", 4)}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 3 * 2 * 16 * (5 + 4));
+  EXPECT_EQ(step.horus_linears, 2 * 3);
+  EXPECT_EQ(step.horus_activations, 5 * 3);
+  // The input needs no gradient: both weight products, and the hidden state's.
+  EXPECT_EQ(step.ops[0].backward_flops, 2.0 * 3 * 2 * 16 * (5 + 4 + 4));
+}
+
+TEST(Cost, ProductOfTwoActivationsIsAttention) {
+  GraphBuilder b;
+  const TensorId q = b.Input({2, 4, 6, 8}), k = b.Input({2, 4, 8, 6});
+  b.Output(b.Make("MatMul", {q, k}, {2, 4, 6, 6}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 2 * 4 * 6 * 6 * 8);
+  EXPECT_EQ(step.ops[0].op_class, OpClass::kAttention);
+  EXPECT_EQ(step.horus_linears, 1);
+}
+
+TEST(Cost, FusedAttentionCostsItsTwoProducts) {
+  GraphBuilder b;
+  const TensorId q = b.Input({2, 6, 32}), k = b.Input({2, 10, 32}), v = b.Input({2, 10, 32});
+  b.Output(b.Make("com.microsoft::MultiHeadAttention", {q, k, v}, {2, 6, 32}, {IntAttribute("num_heads", 4)}));
+  EXPECT_EQ(Cost(b).ops[0].forward_flops, 4.0 * 2 * 6 * 10 * 32);
+}
+
+TEST(Cost, EinsumMultipliesAllLabels) {
+  GraphBuilder b;
+  const TensorId q = b.Input({2, 4, 6, 8}), k = b.Input({2, 4, 10, 8});
+  b.Output(b.Make("Einsum", {q, k}, {2, 4, 6, 10}, {TextAttribute("equation", "bhqd, bhkd -> bhqk")}));
+  EXPECT_EQ(Cost(b).ops[0].forward_flops, 2.0 * 2 * 4 * 6 * 10 * 8);
+}
+
+TEST(Cost, EinsumWithMoreLabelsThanDimensionsIsUnknownNotWrong) {
+  GraphBuilder b;
+  const TensorId q = b.Input({2, 4}), k = b.Input({4, 2});
+  b.Output(b.Make("Einsum", {q, k}, {2, 2}, {TextAttribute("equation", "abcdef,gh->a")}));
+  const StepCost step = Cost(b);
+  EXPECT_FALSE(step.ops[0].known);
+  EXPECT_EQ(step.coverage.ops_known, 0);
+}
+
+TEST(Cost, EmbeddingIsALinearLayerForHorusWithoutFlops) {
+  GraphBuilder b;
+  const TensorId table = b.Parameter({100, 16}), ids = b.Input({2, 5}, DType::kInt64);
+  b.Output(b.Make("Gather", {table, ids}, {2, 5, 16}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].op_class, OpClass::kEmbedding);
+  EXPECT_EQ(step.horus_linears, 1);
+  EXPECT_EQ(step.ops[0].forward_flops, 0);
+  EXPECT_GE(step.ops[0].backward_bytes, 100 * 16 * 4);  // the gradient is dense
+}
+
+TEST(Cost, TrainingAMatmulChainIsThreeTimesForwardLessTheFirstInputGradient) {
+  GraphBuilder b;
+  BuildPerceptron(b, 8, 64, 5);
+  const StepCost step = Cost(b);
+  constexpr double kLayer = 2.0 * 8 * 64 * 64;
+  EXPECT_EQ(step.totals.forward_flops, 5 * kLayer);
+  EXPECT_EQ(step.totals.backward_flops, (2 * 5 - 1) * kLayer);
+}
+
+TEST(Cost, ResidualAdditionIsFreeBackwardAndItsSecondGradientIsAdded) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8}), w = b.Parameter({8, 8}), w2 = b.Parameter({8, 8});
+  const TensorId h = b.Make("MatMul", {x, w}, {4, 8});
+  const TensorId g = b.Make("MatMul", {h, w2}, {4, 8});
+  b.Output(b.Make("Add", {h, g}, {4, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[2].horus_flops, 0);
+  EXPECT_EQ(step.ops[2].saved_bytes, 0);
+  EXPECT_TRUE(step.ops[2].passes_gradient);
+  EXPECT_EQ(step.ops[2].backward_kernels, 1);  // only the accumulation of h's two gradients
+  EXPECT_EQ(step.ops[2].backward_bytes, 3 * 4 * 32);
+}
+
+TEST(Cost, PlumbingCostsNothing) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8});
+  const TensorId y = b.Make("Reshape", {x}, {32});
+  b.last_op().plumbing = true;
+  b.tensor(y).alias_of = x;
+  b.Output(y);
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].forward_kernels, 0);
+  EXPECT_EQ(step.ops[0].forward_bytes, 0);
+  EXPECT_EQ(step.coverage.ops, 0);
+  EXPECT_EQ(step.storage[y.value()], x);
+}
+
+TEST(Cost, UnknownOperatorsAreCountedAndLowerTheCoverage) {
+  GraphBuilder b;
+  BuildPerceptron(b, 8, 64, 2);
+  const TensorId x = b.Input({8, 64});
+  b.Output(b.Make("my.domain::Mystery", {x}, {8, 64}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.coverage.ops, 5);
+  EXPECT_EQ(step.coverage.ops_known, 4);
+  ASSERT_EQ(step.coverage.unknown.size(), 1u);
+  EXPECT_EQ(step.coverage.unknown[0], (std::pair<std::string, int64_t>{"my.domain::Mystery", 1}));
+  EXPECT_DOUBLE_EQ(step.coverage.flops_share, 0.8);  // taken to cost the mean of the four known ones
+}
+
+TEST(Cost, UnknownShapesAreCountedNotSilent) {
+  GraphBuilder b;
+  const TensorId x = b.Unknown(), w = b.Parameter({8, 8});
+  b.Output(b.Make("MatMul", {x, w}, {4, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_FALSE(step.ops[0].known);
+  EXPECT_EQ(step.coverage.flops_share, 0);
+}
+
+TEST(Cost, RepeatedOperatorsAreMultiplied) {
+  GraphBuilder once, many;
+  for (GraphBuilder* b : {&once, &many}) BuildPerceptron(*b, 8, 64, 1);
+  many.shaped().ops[0].repeat = 7;
+  const double single = Cost(once).ops[0].forward_flops;
+  EXPECT_EQ(Cost(many).ops[0].forward_flops, 7 * single);
+  EXPECT_EQ(Cost(many).ops[0].forward_kernels, 7);
+}
+
+TEST(Cost, InferenceHasNoBackwardNoLossNoOptimiserAndKeepsNothing) {
+  GraphBuilder b;
+  BuildPerceptron(b, 8, 64, 3);
+  const StepCost step = Cost(b, kInference);
+  EXPECT_EQ(step.totals.backward_flops, 0);
+  EXPECT_EQ(step.totals.backward_kernels, 0);
+  EXPECT_EQ(step.totals.saved_bytes, 0);
+  EXPECT_EQ(step.optimizer.kernels, 0);
+  EXPECT_EQ(step.loss.forward_kernels, 0);
+  EXPECT_EQ(step.StepFlops(), step.totals.forward_flops + step.totals.forward_flops_other);
+}
+
+TEST(Cost, FrozenWeightsGetNoGradient) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8}), w = b.Buffer({8, 8}), w2 = b.Parameter({8, 8});
+  const TensorId h = b.Make("MatMul", {x, w}, {4, 8});
+  b.Output(b.Make("MatMul", {h, w2}, {4, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.ops[0].backward_flops, 0);
+  EXPECT_EQ(step.ops[1].backward_flops, step.ops[1].forward_flops);  // the weight's alone
+}
+
+TEST(Cost, AutocastHalvesProductsAndKeepsSoftmaxInFloat32) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8}), w = b.Parameter({8, 8});
+  const TensorId y = b.Make("MatMul", {x, w}, {4, 8});
+  const TensorId z = b.Make("Softmax", {y}, {4, 8});
+  b.Output(z);
+  const StepCost step = Cost(b, {.precision = Precision::kAmpFp16});
+  EXPECT_EQ(step.stored_bytes[y.value()], 2 * 32);
+  EXPECT_EQ(step.stored_bytes[z.value()], 4 * 32);
+  EXPECT_EQ(step.stored_bytes[w.value()], 4 * 64);
+}
+
+TEST(Cost, DepthAndWidthFollowTheChains) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8});
+  const TensorId a = b.Make("Relu", {x}, {4, 8}), c = b.Make("Relu", {x}, {4, 8}), d = b.Make("Relu", {c}, {4, 8});
+  b.Output(b.Make("Add", {a, d}, {4, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.critical_path_ops, 3);
+  EXPECT_EQ(step.max_width, 2);
+}
+
+TEST(Cost, HugeShapesNeitherOverflowNorBecomeNegative) {
+  GraphBuilder b;
+  constexpr int64_t kEdge = int64_t{1} << 24;
+  const TensorId x = b.Input({kEdge, kEdge}), w = b.Parameter({kEdge, kEdge});
+  const TensorId y = b.Make("MatMul", {x, w}, {kEdge, kEdge});
+  b.last_op().repeat = int64_t{1} << 40;
+  b.Output(y);
+  const StepCost step = Cost(b);
+  EXPECT_GT(step.StepFlops(), 1e30);
+  EXPECT_TRUE(std::isfinite(step.StepBytes()));
+}
+
+TEST(Cost, AllTablesNameEachOperatorOnce) {
+  const std::vector<std::string> names = OperatorsWithCost();
+  EXPECT_GE(names.size(), 150u);
+  EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(RunSpec, NamesAreParsedBackAndWrongOnesSayWhatIsExpected) {
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam, Optimizer::kAdamW,
+                                    Optimizer::kAdafactor, Optimizer::kAdam8Bit}) {
+    EXPECT_EQ(*ParseOptimizer(Name(optimizer)), optimizer);
+  }
+  for (const Precision precision : {Precision::kFp32, Precision::kTf32, Precision::kAmpFp16, Precision::kAmpBf16,
+                                    Precision::kFp16, Precision::kBf16}) {
+    EXPECT_EQ(*ParsePrecision(Name(precision)), precision);
+  }
+  EXPECT_EQ(*ParseRunMode("inference"), RunMode::kInference);
+  const absl::Status status = ParsePrecision("fp31").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("fp32, tf32, amp"), absl::string_view::npos);
+  EXPECT_NE(status.message().find("'fp31'"), absl::string_view::npos);
+}
+
+}  // namespace
+}  // namespace horus

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// The predictor: bounds, profiles, and what a bundle of boosters may and may not change.
+#include "predict/predictor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "device/catalogue.h"
+#include "features/feature_row.h"
+#include "features/graph_builder.h"
+#include "trees/bundle.h"
+
+namespace horus {
+namespace {
+
+GpuType A100() {
+  const auto catalogue = Catalogue::Default();
+  return catalogue->at(*catalogue->Find("a100-40gb"));
+}
+
+// A profile without the reader and the shape rules.
+JobProfile Profile(int64_t batch, int64_t width = 1024, int layers = 4, const RunSpec& run = {}) {
+  GraphBuilder b;
+  BuildPerceptron(b, batch, width, layers);
+  JobProfile job;
+  job.profile_id = 7;
+  job.run = run;
+  job.cost = CostOfStep(b.shaped(), run);
+  job.memory = MemoryOfStep(b.shaped(), job.cost, run);
+  job.features = JobFeatures(b.shaped(), job.cost, job.memory, run);
+  return job;
+}
+
+// One leaf a target, added to the margin of every row.
+Bundle Constant(const std::string& target, Link link, float leaf, std::vector<NamedSeries> calibration = {}) {
+  Bundle bundle;
+  bundle.schema_hash = FeatureSchemaHash();
+  bundle.library_version = "test";
+  BundleTarget t;
+  t.name = target;
+  t.link = link;
+  t.calibration = std::move(calibration);
+  t.forest.num_features = static_cast<uint32_t>(FeatureCount());
+  t.forest.nodes.push_back({.value = leaf});
+  t.forest.tree_sizes.push_back(1);
+  bundle.targets.push_back(std::move(t));
+  return bundle;
+}
+
+absl::StatusOr<std::shared_ptr<const Predictor>> Load(const Bundle& bundle) {
+  const std::string bytes = *WriteBundle(bundle);
+  return Predictor::FromBundle({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+}
+
+TEST(Predictor, PriorGivesAValidDemandOnEveryCataloguedGpu) {
+  const auto predictor = Predictor::Default();
+  for (const RunMode mode : {RunMode::kTraining, RunMode::kInference}) {
+    const JobProfile job = Profile(64, 1024, 4, {.mode = mode});
+    for (const GpuType& gpu : Catalogue::Default()->types()) {
+      const Demand demand = predictor->Predict(job, gpu);
+      EXPECT_TRUE(ValidateDemand(demand).ok()) << gpu.name << ": " << ValidateDemand(demand);
+      EXPECT_GT(demand.step_time_us.estimate, 0) << gpu.name;
+      EXPECT_GE(demand.mem_mib.estimate, gpu.context_mib) << gpu.name;
+      EXPECT_EQ(demand.flags, kDemandUncalibrated) << gpu.name;
+      EXPECT_EQ(demand.profile_id, 7u);
+    }
+  }
+}
+
+TEST(Predictor, MemoryFallsWithTheBatchByAtMostOneAllocatorSegment) {
+  constexpr int64_t kSegmentMib = 20;
+  const auto predictor = Predictor::Default();
+  int64_t last = 0;
+  for (int64_t batch = 1; batch <= 8192; batch *= 2) {
+    const Demand demand = predictor->Predict(Profile(batch), A100());
+    EXPECT_GE(demand.mem_mib.estimate + kSegmentMib, last);
+    last = demand.mem_mib.estimate;
+  }
+}
+
+TEST(Predictor, GraphsThatAreNotUnderstoodAreFlaggedAndWidened) {
+  GraphBuilder b;
+  const TensorId x = b.Input({64, 64});
+  b.Output(b.Make("my::Mystery", {b.Make("Relu", {x}, {64, 64})}, {64, 64}));
+  JobProfile job;
+  job.cost = CostOfStep(b.shaped(), {});
+  const Demand demand = Predictor::Default()->Predict(job, A100());
+  EXPECT_NE(demand.flags & kDemandOutside, 0u);
+}
+
+TEST(Predictor, GradientsAreWhatAGangExchanges) {
+  EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4), A100()).gradient_mib, 4 * 4);
+  EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4, {.mode = RunMode::kInference}), A100()).gradient_mib, 0);
+}
+
+TEST(Predictor, ProfileIdDependsOnGraphAndRunButNotOnTheOrderOfDims) {
+  Graph graph, other;
+  graph.fingerprint = 1;
+  other.fingerprint = 2;
+  const RunSpec a{.dims = {.batch = 4, .dims = {{"seq", 8}, {"ch", 2}}}};
+  RunSpec b = a;
+  b.dims.dims = {{"ch", 2}, {"seq", 8}};
+  EXPECT_EQ(ProfileId(graph, a), ProfileId(graph, b));
+  EXPECT_NE(ProfileId(graph, a), ProfileId(other, a));
+  b.dims.batch = 5;
+  EXPECT_NE(ProfileId(graph, a), ProfileId(graph, b));
+  RunSpec adam = a;
+  adam.optimizer = Optimizer::kAdam;
+  EXPECT_NE(ProfileId(graph, a), ProfileId(graph, adam));
+  RunSpec inference = a;
+  inference.mode = adam.mode = RunMode::kInference;
+  EXPECT_EQ(ProfileId(graph, inference), ProfileId(graph, adam));  // no optimiser without training
+}
+
+TEST(Predictor, AnalyseRefusesNoGraph) {
+  EXPECT_EQ(Analyse(nullptr, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Predictor::Default()->Predict(nullptr, {}, A100()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Predictor, BoosterScalesThePriorThroughItsLink) {
+  const JobProfile job = Profile(64);
+  const Demand prior = Predictor::Default()->Predict(job, A100());
+  const auto refined = Load(Constant("step_time_us", Link::kExp, std::log(2.0f)));
+  ASSERT_TRUE(refined.ok()) << refined.status();
+  const Demand demand = (*refined)->Predict(job, A100());
+  EXPECT_NEAR(static_cast<double>(demand.step_time_us.estimate), 2.0 * static_cast<double>(prior.step_time_us.estimate), 3);
+  EXPECT_EQ(demand.gpu_util_pct, prior.gpu_util_pct);  // the bundle says nothing of it
+  EXPECT_EQ(demand.mem_mib, prior.mem_mib);
+  EXPECT_NE(demand.flags & kDemandUncalibrated, 0u);
+  EXPECT_GT((*refined)->bytes_held(), Predictor::Default()->bytes_held());
+}
+
+TEST(Predictor, UtilisationIsClippedAndTheCalibratedMarginIsTheBound) {
+  const JobProfile job = Profile(64);
+  const Demand high = (*Load(Constant("gpu_util_pct", Link::kExpm1, 50.0f)))->Predict(job, A100());
+  EXPECT_EQ(high.gpu_util_pct.estimate, 100);
+  EXPECT_EQ(high.gpu_util_pct.upper, 100);
+  const auto low = Load(Constant("gpu_util_pct", Link::kExp, -3.0f, {{"upper_margin", {std::log(3.0)}}}));
+  const Demand demand = (*low)->Predict(job, A100());
+  EXPECT_NEAR(demand.gpu_util_pct.upper, 3 * demand.gpu_util_pct.estimate, 1e-3);
+  EXPECT_TRUE(ValidateDemand(demand).ok());
+}
+
+TEST(Predictor, ABoosterThatLeavesTheNumbersLeavesThePrior) {
+  const JobProfile job = Profile(64);
+  const Demand demand = (*Load(Constant("mem_mib", Link::kExp, 1e30f)))->Predict(job, A100());
+  EXPECT_EQ(demand.mem_mib, Predictor::Default()->Predict(job, A100()).mem_mib);
+}
+
+TEST(Predictor, RefusesBundlesOfAnotherSchemaOfOtherTargetsAndDamagedOnes) {
+  Bundle bundle = Constant("step_time_us", Link::kExp, 0);
+  bundle.schema_hash ^= 1;
+  EXPECT_EQ(Load(bundle).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Load(Constant("colour", Link::kExp, 0)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Load(Constant("step_time_us", Link::kExp, 0, {{"upper_margin", {-1.0}}})).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  const std::vector<uint8_t> garbage(100, 0x5A);
+  EXPECT_FALSE(Predictor::FromBundle(garbage).ok());
+  EXPECT_FALSE(Predictor::FromBundle({}).ok());
+}
+
+}  // namespace
+}  // namespace horus
