@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus gpus: the device catalogue, as a table or with everything known of one type.
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/numbers.h"
+#include "cli/table.h"
+#include "device/catalogue.h"
+#include "device/gpu_fields.h"
+#include "nlohmann/json.hpp"
+
+namespace horus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kFooter[] = R"(
+Examples:
+  horus gpus                     all types, one a line
+  horus gpus a100-40gb           everything about one type, with sources
+  horus gpus "Tesla V100-SXM2-32GB" --json
+  horus gpus --gpus-file my-gpus.yaml
+
+Rates are dense peaks at the boost clock; a multiply-add counts as two operations.
+docs/files.md describes the file that adds types.)";
+
+struct Options {
+  std::string name;
+  std::vector<std::string> gpus_files;
+  bool json = false;
+};
+
+Json TypeJson(const GpuType& type) {
+  Json json = {{"name", type.name}, {"display_name", type.display_name}, {"architecture", type.architecture}};
+  for (const GpuField& field : GpuFields()) json[std::string(field.key)] = type.*field.member;
+  Json profiles = Json::array();
+  for (const MigProfile& profile : type.mig) {
+    Json entry = {{"name", profile.name}};
+    for (const MigField& field : MigFields()) entry[std::string(field.key)] = profile.*field.member;
+    profiles.push_back(entry);
+  }
+  json["mig"] = profiles;
+  json["aliases"] = type.aliases;
+  json["spec_source"] = type.spec_source;
+  json["chip_source"] = type.chip_source;
+  json["context_source"] = type.context_source;
+  json["mig_source"] = type.mig_source;
+  return json;
+}
+
+std::string Rate(int64_t gflops) {
+  constexpr double kGigaPerTera = 1000;
+  return gflops == 0 ? "-" : absl::StrFormat("%.4g", static_cast<double>(gflops) / kGigaPerTera);
+}
+
+std::string AllText(const Catalogue& catalogue) {
+  constexpr double kMbPerGb = 1000;
+  constexpr int64_t kMibPerGib = 1024;
+  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
+  Table table({{"NAME"}, {"ARCHITECTURE"}, right("SM"), right("FP32"), right("TF32"), right("FP16"), right("BF16"),
+               right("GiB"), right("GB/s"), right("TDP W"), {"MIG"}, {"NVLINK"}});
+  for (const GpuType& type : catalogue.types()) {
+    table.AddRow({type.name, type.architecture, std::to_string(type.sm_count), Rate(type.fp32_gflops),
+                  Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
+                  std::to_string(type.mem_mib / kMibPerGib),
+                  absl::StrFormat("%.0f", static_cast<double>(type.mem_bandwidth_mb_s) / kMbPerGb),
+                  std::to_string(type.tdp_w), type.mig.empty() ? "-" : "yes", type.nvlink_mb_s == 0 ? "-" : "yes"});
+  }
+  return table.Render() + absl::StrFormat("%d types; FP32 to BF16 in TFLOP/s. `horus gpus NAME` shows one whole.\n",
+                                          catalogue.size());
+}
+
+std::string OneText(const GpuType& type) {
+  std::string text = absl::StrFormat("%s - %s (%s)\n\n", type.name, type.display_name, type.architecture);
+  Table fields({{"FIELD"}, {"VALUE", Align::kRight, false}, {"UNIT"}});
+  for (const GpuField& field : GpuFields()) {
+    fields.AddRow({std::string(field.key), std::to_string(type.*field.member), std::string(field.unit)});
+  }
+  text += fields.Render("  ");
+  if (!type.mig.empty()) {
+    Table profiles({{"MIG PROFILE"}, {"COMPUTE SLICES", Align::kRight, false}, {"MEMORY SLICES", Align::kRight, false},
+                    {"MiB", Align::kRight, false}, {"AT MOST", Align::kRight, false}});
+    for (const MigProfile& profile : type.mig) {
+      profiles.AddRow({profile.name, std::to_string(profile.compute_slices), std::to_string(profile.memory_slices),
+                       std::to_string(profile.mem_mib), std::to_string(profile.max_instances)});
+    }
+    text += "\n" + profiles.Render("  ");
+  }
+  Table sources({{"SOURCE OF"}, {"", Align::kLeft, true}});
+  sources.AddRow({"rates, memory, links, power", Printable(type.spec_source, kMaxGpuTextBytes)});
+  sources.AddRow({"SMs, clock, L2", Printable(type.chip_source, kMaxGpuTextBytes)});
+  sources.AddRow({"context", Printable(type.context_source, kMaxGpuTextBytes)});
+  if (!type.mig_source.empty()) sources.AddRow({"MIG", Printable(type.mig_source, kMaxGpuTextBytes)});
+  text += "\n" + sources.Render("  ");
+  if (!type.aliases.empty()) text += "\n  Also called: " + absl::StrJoin(type.aliases, ", ") + "\n";
+  return text;
+}
+
+int RunGpus(const Options& options) {
+  const auto catalogue = LoadCatalogue(options.gpus_files);
+  if (!catalogue.ok()) return Fail(catalogue.status());
+  const auto print = [](const Json& json) {
+    std::puts(json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  };
+  if (!options.name.empty()) {
+    const absl::StatusOr<GpuTypeId> id = (*catalogue)->Find(options.name);
+    if (!id.ok()) return Fail(id.status());
+    const GpuType& type = (*catalogue)->at(*id);
+    options.json ? print(TypeJson(type)) : static_cast<void>(std::fputs(OneText(type).c_str(), stdout));
+    return kExitDecided;
+  }
+  if (options.json) {
+    Json types = Json::array();
+    for (const GpuType& type : (*catalogue)->types()) types.push_back(TypeJson(type));
+    print({{"schema", "horus-gpus"}, {"version", 1}, {"gpu_types", types}});
+  } else {
+    std::fputs(AllText(**catalogue).c_str(), stdout);
+  }
+  return kExitDecided;
+}
+
+}  // namespace
+
+Command AddGpus(CLI::App& parser) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = parser.add_subcommand("gpus", "The GPU types that are known, with specifications and sources");
+  app->add_option("NAME", options->name, "Show everything about this type (any usual spelling)");
+  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app->add_flag("--json", options->json, "Print JSON");
+  app->footer(kFooter);
+  return {app, [options] { return RunGpus(*options); }};
+}
+
+}  // namespace horus::cli

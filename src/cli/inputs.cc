@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what several commands share.
+#include "cli/inputs.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "graph/reader.h"
+#include "io/file.h"
+#include "io/gpu_file.h"
+
+namespace horus::cli {
+namespace {
+
+constexpr size_t kMaxBundleBytes = size_t{1} << 30;
+
+// Equal texts for equal runs of one file.
+std::string KeyOf(const ModelRun& model) {
+  const RunSpec& run = model.run;
+  // A null byte cannot be part of a path.
+  std::string key = absl::StrCat(model.path, std::string(1, '\0'), std::string(Name(run.mode)), " ",
+                                 std::string(Name(run.precision)), " ", std::string(Name(run.optimizer)), " ",
+                                 run.dims.batch);
+  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&key, std::string(1, '\0'), name, "=", size);
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Catalogue>> LoadCatalogue(std::span<const std::string> files) {
+  std::shared_ptr<const Catalogue> catalogue = Catalogue::Default();
+  for (const std::string& file : files) {
+    HORUS_ASSIGN_OR_RETURN(catalogue, ReadGpuFile(file, *catalogue));
+  }
+  return catalogue;
+}
+
+absl::StatusOr<std::shared_ptr<const Predictor>> LoadPredictor(const std::string& bundle) {
+  if (bundle.empty()) return Predictor::Default();
+  HORUS_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(bundle, kMaxBundleBytes));
+  absl::StatusOr<std::shared_ptr<const Predictor>> predictor =
+      Predictor::FromBundle({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  if (predictor.ok()) return predictor;
+  return MakeError(predictor.status().code(), "%s: %s", bundle, std::string(predictor.status().message()));
+}
+
+absl::StatusOr<const std::vector<Demand>*> DemandShelf::Demands(const ModelRun& model) {
+  const std::string key = KeyOf(model);
+  if (const auto known = demands_.find(key); known != demands_.end()) return &known->second;
+  std::shared_ptr<const Graph>& graph = graphs_[model.path];
+  if (graph == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(graph, ReadOnnxFile(model.path));
+  }
+  HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, model.run));
+  std::vector<Demand> demands;
+  for (const GpuType& type : catalogue_->types()) demands.push_back(predictor_->Predict(profile, type));
+  return &demands_.emplace(key, std::move(demands)).first->second;
+}
+
+absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::span<const GpuTypeId> present) {
+  JobSpec job = request.spec;
+  if (request.model) {
+    const absl::StatusOr<const std::vector<Demand>*> demands = Demands(*request.model);
+    if (!demands.ok()) {
+      const std::string message(demands.status().message());
+      // Readers of files name the path themselves.
+      const std::string path = message.find(request.model->path) == std::string::npos ? request.model->path + ": " : "";
+      return MakeError(demands.status().code(), "%s.model: %s%s", request.where, path, message);
+    }
+    const std::span<const GpuTypeId> types = request.gpu_types.empty() ? present : request.gpu_types;
+    for (const GpuTypeId type : types) job.demands.push_back({type, (**demands)[type.value()]});
+  }
+  if (job.demands.empty()) {
+    return InvalidArgument("%s: expected at least one GPU in the cluster for a job that allows every type, found none",
+                           request.where);
+  }
+  if (absl::Status status = ValidateJob(job); !status.ok()) {
+    return MakeError(status.code(), "%s: %s", request.where, std::string(status.message()));
+  }
+  return job;
+}
+
+}  // namespace horus::cli

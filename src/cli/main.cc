@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The horus command: parses the command line and runs one subcommand.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "horus/version.h"
+
+namespace {
+
+constexpr char kFooter[] = R"(
+Examples:
+  horus inspect resnet50.onnx --batch 64 --gpu a100-40gb
+      what one training step costs, and what it demands of an A100
+  horus place --cluster cluster.yaml --jobs jobs.yaml --explain
+      on which GPUs the jobs should run, beside whom, and why
+  horus gpus
+      the GPU types that are known
+
+Exit codes: 0 decided (refused jobs included; with --strict 3), 1 internal error, 2 bad input.
+`horus COMMAND --help` explains a command.)";
+
+std::string Version() {
+  return absl::StrFormat("horus %d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
+}
+
+int Run(int argc, char** argv) {
+  CLI::App parser(
+      "Answers for a deep-learning job, described by its computation graph: on which GPUs of a cluster it should\n"
+      "run, beside whom, and at what expected slowdown.",
+      "horus");
+  parser.set_version_flag("--version", Version(), "Print the version");
+  parser.require_subcommand(1);
+  parser.footer(kFooter);
+  const horus::cli::Command commands[] = {horus::cli::AddInspect(parser), horus::cli::AddPlace(parser),
+                                          horus::cli::AddGpus(parser)};
+  try {
+    parser.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // --help and --version arrive as "errors" of code 0.
+    return parser.exit(error) == 0 ? horus::cli::kExitDecided : horus::cli::kExitBadInput;
+  }
+  for (const horus::cli::Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return horus::cli::kExitInternal;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = Run(argc, argv);
+    // A full disk or a closed pipe must not look like success.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      std::fputs("horus: cannot write to stdout\n", stderr);
+      return code == horus::cli::kExitDecided ? horus::cli::kExitInternal : code;
+    }
+    return code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "horus: internal error: %s\n", error.what());
+    return horus::cli::kExitInternal;
+  }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus place: where the jobs of a file should run on the cluster of another.
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/place_text.h"
+#include "cli/progress.h"
+#include "interference/registry.h"
+#include "io/cluster_file.h"
+#include "io/file.h"
+#include "io/jobs_file.h"
+#include "io/placement.h"
+#include "io/placement_json.h"
+#include "place/placer.h"
+#include "place/policy.h"
+
+namespace horus::cli {
+namespace {
+
+constexpr char kFooter[] = R"(
+Examples:
+  horus place --cluster cluster.yaml --jobs jobs.yaml
+  horus place --cluster cluster.yaml --jobs jobs.yaml --policy first-fit --explain
+  horus place --cluster cluster.yaml --jobs jobs.yaml --slowdown-bound 1.2 --out placement.json --strict
+
+Jobs are decided by priority, then submission time, then id, each seeing those before it. A job that finds no
+place is an answer, not an error: the table says which constraint refused it and how far off it was; --strict
+makes it exit code 3. docs/files.md describes both files.)";
+
+struct Options {
+  std::string cluster;
+  std::string jobs;
+  std::string policy = "horus";
+  std::string interference = "utilisation";
+  std::string slowdown_bound;
+  uint64_t seed = 0;
+  int32_t max_tenants = PlacerOptions{}.max_tenants;
+  std::vector<std::string> gpus_files;
+  std::string bundle;
+  std::string out;
+  bool explain = false;
+  bool strict = false;
+  bool json = false;
+};
+
+// 0 = the policy's default.
+absl::StatusOr<double> ParseBound(const std::string& text) {
+  if (text.empty()) return 0;
+  if (text == "none") return std::numeric_limits<double>::infinity();
+  double bound = 0;
+  if (CLI::detail::lexical_cast(text, bound) && bound >= 1) return bound;
+  return InvalidArgument("--slowdown-bound: expected a number of at least 1, or none, found %s", Quoted(text));
+}
+
+absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Options& options,
+                                                   const std::shared_ptr<const InterferenceModel>& model) {
+  PlacerOptions placer;
+  HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
+  placer.max_tenants = options.max_tenants;
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
+  return Placer::Create(model, std::move(policy), placer);
+}
+
+absl::Status AdoptResidents(const ClusterFile& file, const std::vector<GpuTypeId>& present, DemandShelf& shelf,
+                            Cluster& cluster) {
+  for (const FileResident& resident : file.residents) {
+    HORUS_ASSIGN_OR_RETURN(const JobSpec job, shelf.Complete(resident.job, present));
+    if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok()) {
+      return MakeError(status.code(), "%s: %s", resident.job.where, std::string(status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>& requests, const Cluster& cluster,
+                                                  const std::vector<GpuTypeId>& present, DemandShelf& shelf,
+                                                  Progress& progress) {
+  std::vector<JobSpec> jobs;
+  for (const JobRequest& request : requests) {
+    progress.Update("analysing jobs:", jobs.size(), requests.size());
+    if (cluster.HasJob(request.spec.id)) {
+      return InvalidArgument("%s.id: expected an id that no resident of the cluster has, found %d", request.where,
+                             request.spec.id);
+    }
+    HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+absl::StatusOr<Placement> MakePlacementOf(const Options& options) {
+  // Options before files, files before graphs: the cheapest error comes first.
+  HORUS_ASSIGN_OR_RETURN(const auto model, MakeInterferenceModel(options.interference));
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(options, model));
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(options.bundle));
+  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
+  HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
+
+  Progress progress;
+  DemandShelf shelf(file.catalogue, predictor);
+  const std::vector<GpuTypeId> present = TypesPresent(file);
+  HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, shelf, cluster));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> jobs, CompleteJobs(requests, cluster, present, shelf, progress));
+  HORUS_ASSIGN_OR_RETURN(Plan plan, placer->MakePlan(cluster, jobs, std::nullopt, [&](uint64_t done, uint64_t total) {
+    progress.Update("placing jobs:", done, total);
+    return true;
+  }));
+  return MakePlacement(cluster, std::move(jobs), std::move(plan), *model,
+                       {.policy = options.policy,
+                        .interference = options.interference,
+                        .slowdown_bound = placer->slowdown_bound(),
+                        .seed = options.seed});
+}
+
+int RunPlace(const Options& options) {
+  const absl::StatusOr<Placement> placement = MakePlacementOf(options);
+  if (!placement.ok()) return Fail(placement.status());
+  if (!options.out.empty()) {
+    if (absl::Status status = WriteFileAtomically(options.out, PlacementJson(*placement)); !status.ok()) {
+      return Fail(status);
+    }
+  }
+  std::string text;
+  if (options.json) {
+    text = PlacementJson(*placement);
+  } else {
+    text = DecisionsText(*placement) + (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
+    if (!options.out.empty()) text += "  written to            " + options.out + "\n";
+  }
+  std::fputs(text.c_str(), stdout);
+  const bool all = placement->Count(Verdict::kPlace) == placement->plan.decisions.size();
+  return options.strict && !all ? kExitRefused : kExitDecided;
+}
+
+std::string Names(std::span<const std::string_view> names) {
+  return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
+}
+
+}  // namespace
+
+Command AddPlace(CLI::App& parser) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = parser.add_subcommand("place", "On which GPUs jobs should run, beside whom, and how slowed");
+  app->add_option("--cluster", options->cluster, "YAML file with nodes, GPUs and running jobs")
+      ->required()
+      ->type_name("FILE");
+  app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
+  app->add_option("--policy", options->policy, Names(PolicyNames()))->capture_default_str()->type_name("NAME");
+  app->add_option("--interference", options->interference, Names(InterferenceModelNames()))
+      ->capture_default_str()
+      ->type_name("NAME");
+  app->add_option("--slowdown-bound", options->slowdown_bound,
+                  "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
+      ->type_name("FACTOR");
+  app->add_option("--max-tenants", options->max_tenants, "Jobs on a GPU that states no limit itself")
+      ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
+      ->capture_default_str()
+      ->type_name("N");
+  app->add_option("--seed", options->seed, "Of policies that draw")->capture_default_str()->type_name("N");
+  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app->add_option("--bundle", options->bundle, "Trained models that refine the predictions")->type_name("FILE");
+  app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
+  app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
+  app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
+  app->add_flag("--json", options->json, "Print JSON");
+  app->footer(kFooter);
+  return {app, [options] { return RunPlace(*options); }};
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints a placement.
+#include "cli/place_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/numbers.h"
+#include "cli/table.h"
+
+namespace horus::cli {
+namespace {
+
+constexpr size_t kShownNodes = 4;  // of a gang in the table
+constexpr size_t kShownNeighbours = 4;
+
+std::string NodeName(const Placement& placement, NodeId node) { return Printable(placement.names.Node(node)); }
+std::string JobName(const Placement& placement, JobId job) { return Printable(placement.names.Job(job)); }
+
+// "gpu-a gpu 0-3 (a100-40gb)", one line a node.
+std::string WhereText(const Placement& placement, const Decision& decision) {
+  if (decision.verdict == Verdict::kDefer) return "deferred";
+  if (decision.verdict == Verdict::kReject) return "rejected";
+  std::vector<Slot> slots = decision.slots;
+  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
+    return a.node != b.node ? a.node < b.node : a.device < b.device;
+  });
+  std::string text;
+  size_t nodes = 0;
+  for (size_t i = 0; i < slots.size(); ++nodes) {
+    std::vector<int32_t> indices;
+    const Slot& first = slots[i];
+    for (; i < slots.size() && slots[i].node == first.node; ++i) indices.push_back(slots[i].device);
+    if (nodes >= kShownNodes) continue;
+    absl::StrAppend(&text, text.empty() ? "" : "\n", NodeName(placement, first.node), " gpu ", IndexRanges(indices),
+                    "\n  ", placement.names.GpuType(first.node, first.device));
+  }
+  if (nodes > kShownNodes) absl::StrAppend(&text, "\nand ", nodes - kShownNodes, " more nodes");
+  return text;
+}
+
+// The others on the job's devices, each once, with the worst slowdown among its devices there.
+std::vector<TenantEffect> NeighboursOf(const Decision& decision) {
+  std::vector<TenantEffect> neighbours;
+  for (const TenantEffect& effect : decision.effects) {
+    if (effect.is_new) continue;
+    const auto known = std::find_if(neighbours.begin(), neighbours.end(),
+                                    [&](const TenantEffect& other) { return other.job == effect.job; });
+    if (known == neighbours.end()) {
+      neighbours.push_back(effect);
+    } else if (effect.after.estimate > known->after.estimate) {
+      *known = effect;
+    }
+  }
+  return neighbours;
+}
+
+std::string BesideText(const Placement& placement, const Decision& decision) {
+  if (decision.verdict != Verdict::kPlace) return "";
+  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  if (neighbours.empty()) return "alone";
+  std::string text;
+  for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, neighbours[i].job));
+  }
+  if (neighbours.size() > kShownNeighbours) absl::StrAppend(&text, "\nand ", neighbours.size() - kShownNeighbours, " more");
+  return text;
+}
+
+// The job's own slowdown on the first line, then its neighbours' in the order of BesideText.
+std::string SlowdownText(const Decision& decision) {
+  if (decision.verdict != Verdict::kPlace) return "";
+  std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
+  if (decision.own.upper > decision.own.estimate) {
+    absl::StrAppend(&text, " (<= ", Factor(static_cast<double>(decision.own.upper)), ")");
+  }
+  return text;
+}
+
+std::string NeighbourSlowdowns(const Placement& placement, const Decision& decision) {
+  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  std::string text;
+  for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
+    absl::StrAppend(&text, "\n", JobName(placement, neighbours[i].job), " ",
+                    Factor(static_cast<double>(neighbours[i].before.estimate)), " -> ",
+                    Factor(static_cast<double>(neighbours[i].after.estimate)));
+  }
+  return text;
+}
+
+std::string Amount(double value, std::string_view unit) {
+  if (unit == "MiB") return Mib(static_cast<int64_t>(value));
+  if (unit == "x") return Factor(value);
+  return unit.empty() ? Plain(value) : Plain(value) + " " + std::string(unit);
+}
+
+std::string MissText(const Placement& placement, const NearestMiss& miss) {
+  if (miss.reason == Reason::kNone) return "There is no node to try.";
+  std::string where = NodeName(placement, miss.node);
+  if (miss.device >= 0) {
+    absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
+  }
+  const std::string name(ReasonName(miss.reason));
+  if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", name, ".");
+  if (miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour) {
+    return absl::StrFormat("Nearest miss: %s: %s up to %s, bound %s.", where, name, Amount(miss.available, miss.unit),
+                           Amount(miss.needed, miss.unit));
+  }
+  return absl::StrFormat("Nearest miss: %s: %s needs %s, has %s (%s short).", where, name,
+                         Amount(miss.needed, miss.unit), Amount(miss.available, miss.unit),
+                         Amount(miss.needed - miss.available, miss.unit));
+}
+
+std::string ReasonColumn(const Placement& placement, const Decision& decision) {
+  if (decision.verdict != Verdict::kPlace) {
+    return absl::StrCat(std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)), "\n",
+                        MissText(placement, decision.miss));
+  }
+  std::string text = absl::StrFormat("cost %.4g", decision.winner.cost);
+  if (!decision.has_runner_up) return text + ", the only place";
+  const PricedPlace& next = decision.runner_up;
+  absl::StrAppendFormat(&text, ", next %s gpu %d %.4g", NodeName(placement, next.node), next.device, next.cost);
+  return text;
+}
+
+void AppendPlace(const Placement& placement, const char* title, const PricedPlace& place, std::string& text) {
+  absl::StrAppendFormat(&text, "  %-10s %s gpu %d (%s), cost %.6g", title, NodeName(placement, place.node),
+                        place.device, placement.names.GpuType(place.node, place.device), place.cost);
+  std::string terms;
+  for (const CostTerm& term : place.terms) {
+    absl::StrAppendFormat(&terms, "%s%s %.4g", terms.empty() ? " = " : " + ", std::string(term.name), term.value);
+  }
+  text += terms + "\n";
+}
+
+void AppendDemand(const Demand& demand, std::string& text) {
+  absl::StrAppendFormat(
+      &text, "  %-10s utilisation %s (<= %s), bandwidth %s, memory %s (<= %s), step %s%s\n", "demand",
+      Percent(static_cast<double>(demand.gpu_util_pct.estimate)), Percent(static_cast<double>(demand.gpu_util_pct.upper)),
+      Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
+      Mib(demand.mem_mib.upper),
+      demand.step_time_us.estimate == 0 ? "unknown" : Duration(static_cast<double>(demand.step_time_us.estimate)),
+      (demand.flags & kDemandGiven) != 0 ? ", as given" : "");
+}
+
+void AppendEffects(const Placement& placement, const Decision& decision, std::string& text) {
+  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  for (const TenantEffect& effect : neighbours) {
+    absl::StrAppendFormat(&text, "  %-10s %s on %s gpu %d: %s -> %s (<= %s)\n", "touches", JobName(placement, effect.job),
+                          NodeName(placement, effect.node), effect.device,
+                          Factor(static_cast<double>(effect.before.estimate)),
+                          Factor(static_cast<double>(effect.after.estimate)),
+                          Factor(static_cast<double>(effect.after.upper)));
+  }
+}
+
+void AppendRefusals(const Decision& decision, std::string& text) {
+  std::string counts;
+  for (size_t i = 0; i < decision.refused_devices.size(); ++i) {
+    if (decision.refused_devices[i] == 0) continue;
+    absl::StrAppend(&counts, counts.empty() ? "" : ", ", decision.refused_devices[i], " by ",
+                    std::string(ReasonName(static_cast<Reason>(i))));
+  }
+  if (!counts.empty()) absl::StrAppendFormat(&text, "  %-10s %s\n", "refused", "devices: " + counts);
+}
+
+std::string Of(const std::string& part, const std::string& whole, double share) {
+  return absl::StrFormat("%s of %s (%s)", part, whole, Percent(100 * share));
+}
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace
+
+std::string IndexRanges(std::span<const int32_t> indices) {
+  std::string text;
+  for (size_t i = 0; i < indices.size();) {
+    size_t last = i;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    absl::StrAppend(&text, text.empty() ? "" : ",", indices[i]);
+    if (last > i) absl::StrAppend(&text, "-", indices[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string DecisionsText(const Placement& placement) {
+  Table table({{"JOB", Align::kLeft, true},
+               {"WHERE", Align::kLeft, true},
+               {"BESIDE", Align::kLeft, true},
+               {"EXPECTED SLOWDOWN", Align::kLeft, true},
+               {"WHY", Align::kLeft, true}});
+  for (const Decision& decision : placement.plan.decisions) {
+    table.AddRow({JobName(placement, decision.job), WhereText(placement, decision), BesideText(placement, decision),
+                  SlowdownText(decision) + NeighbourSlowdowns(placement, decision), ReasonColumn(placement, decision)});
+  }
+  return table.empty() ? "No jobs to place.\n" : table.Render();
+}
+
+std::string ExplainText(const Placement& placement) {
+  std::string text;
+  for (const Decision& decision : placement.plan.decisions) {
+    absl::StrAppendFormat(&text, "\n%s (job %d): %s\n", JobName(placement, decision.job), decision.job,
+                          std::string(VerdictName(decision.verdict)));
+    if (const Demand* demand = placement.DemandOf(decision)) AppendDemand(*demand, text);
+    if (decision.verdict == Verdict::kPlace) AppendPlace(placement, "chosen", decision.winner, text);
+    if (decision.has_runner_up) AppendPlace(placement, "runner-up", decision.runner_up, text);
+    AppendEffects(placement, decision, text);
+    AppendRefusals(decision, text);
+    if (decision.verdict != Verdict::kPlace) {
+      absl::StrAppendFormat(&text, "  %-10s %s\n", "miss", MissText(placement, decision.miss));
+    }
+  }
+  return text;
+}
+
+std::string TotalsText(const Placement& placement) {
+  const ClusterTotals& before = placement.before;
+  const ClusterTotals& after = placement.after;
+  const auto devices = static_cast<int64_t>(after.devices);
+  Table table({{""}, {""}});
+  table.AddRow({"jobs", absl::StrFormat("%d placed, %d deferred, %d rejected", placement.Count(Verdict::kPlace),
+                                        placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
+  table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
+                                  Ratio(static_cast<int64_t>(after.devices_used), devices)) +
+                                   absl::StrFormat(", before %d", before.devices_used)});
+  table.AddRow({"predicted utilisation", Percent(after.gpu_util_pct) + ", mean over all GPUs, before " +
+                                             Percent(before.gpu_util_pct)});
+  table.AddRow({"GPU memory reserved", Of(Mib(after.gpu_mem_used_mib), Mib(after.gpu_mem_mib),
+                                          Ratio(after.gpu_mem_used_mib, after.gpu_mem_mib))});
+  table.AddRow({"CPU cores", Of(Cores(after.cpu_used_milli), Cores(after.cpu_milli),
+                                Ratio(after.cpu_used_milli, after.cpu_milli))});
+  table.AddRow({"host memory", Of(Mib(after.mem_used_mib), Mib(after.mem_mib), Ratio(after.mem_used_mib, after.mem_mib))});
+  table.AddRow({"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)",
+                                                        placement.TenantsAboveBound(), placement.TenantJobs(),
+                                                        Factor(placement.settings.slowdown_bound))});
+  const std::string lines = table.Render("  ");
+  return absl::StrFormat("\nCluster after the plan (%d nodes, policy %s, interference %s)\n", after.nodes,
+                         placement.settings.policy, placement.settings.interference) +
+         lines.substr(lines.find('\n') + 1);
+}
+
+}  // namespace horus::cli
