@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /* A cluster and its residents. horus_cluster_apply, horus_cluster_release and all functions that take a
- * const horus_cluster* are internally synchronised; the other writers need the caller's lock. */
+ * const horus_cluster* are internally synchronised; the other writers need the caller's lock. While a callback of a
+ * plan over a cluster runs, every call into that cluster from the callback's thread answers BUSY. */
 typedef struct horus_cluster horus_cluster;
 
 /* State of a node or a device. Drained: residents stay, nothing new comes. Down: residents are reported. */
@@ -20,7 +21,8 @@ typedef struct horus_cluster horus_cluster;
 #define HORUS_STATE_DRAINED 1
 #define HORUS_STATE_DOWN 2
 
-/* One node. Columns have device_count elements; a NULL column takes the default for every device. */
+/* One node. The columns about devices have device_count elements; a NULL column takes the default for every
+ * device. At most 1,024 devices and 1,024 labels; names, keys and values at most 1,024 bytes. */
 typedef struct horus_node {
   uint32_t struct_size;
   uint32_t device_count;
@@ -31,26 +33,41 @@ typedef struct horus_node {
   int64_t storage_mb_s;   /* storage bandwidth; 0 = not tracked */
   uint64_t rack;          /* topology domain; nodes with the same number are near */
   const char* const* gpu_types;      /* names or aliases of the catalogue; required when device_count > 0 */
-  const int32_t* sharing_modes;      /* HORUS_SHARING_*; default HORUS_SHARING_TIME_SLICE */
+  const int32_t* sharing_modes;      /* HORUS_SHARING_*; 0 = MIG with a MIG profile, else TIME_SLICE */
   const char* const* mig_profiles;   /* "3g.20gb" for a device that is a MIG instance, else NULL */
-  const int32_t* physical_gpus;      /* card that the device is on; default: its own index */
-  const int32_t* nvlink_islands;     /* devices with the same number share NVLink; default: none */
+  const int32_t* physical_gpus;      /* card that the device is on, 0-32767; default -1: a card of its own. The MIG
+                                        instances of one card share its number, and only they do */
+  const int32_t* nvlink_islands;     /* devices with the same number, 0-32767, share NVLink; default -1: none */
   const int32_t* pcie_switches;      /* default 0 */
   const int32_t* sockets;            /* default 0 */
   const int32_t* max_tenants;        /* 0 = the placer's limit */
+  const int64_t* gpu_mem_mib;        /* as the driver reports it; 0 = the catalogue's */
   size_t label_count;                /* length of the two columns below */
   const char* const* label_keys;
   const char* const* label_values;
 } horus_node;
 #define HORUS_NODE_INIT \
-  {sizeof(horus_node), 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
+  {sizeof(horus_node), 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
 
 /* Kinds of job. */
 #define HORUS_JOB_TRAINING 0
 #define HORUS_JOB_INFERENCE 1
 #define HORUS_JOB_BEST_EFFORT 2
 
-/* One job: `tasks` processes placed together (a gang, all or nothing), each on gpus_per_task GPUs of one node. */
+/* One way of running a job, of which the placer picks one. Reserved: no version reads it yet. */
+typedef struct horus_job_alternative {
+  uint32_t struct_size;
+  int32_t tasks;
+  int32_t gpus_per_task;
+  int32_t reserved;
+  size_t demand_count;
+  const char* const* gpu_types;
+  const horus_demand* const* demands;
+} horus_job_alternative;
+#define HORUS_JOB_ALTERNATIVE_INIT {sizeof(horus_job_alternative), 0, 0, 0, 0, NULL, NULL}
+
+/* One job: `tasks` processes placed together (a gang, all or nothing), each on gpus_per_task GPUs of one node.
+ * Host resources are per task. At most 65,536 GPUs, 4,096 demands and 256 selectors. */
 typedef struct horus_job {
   uint32_t struct_size;
   int32_t kind;            /* HORUS_JOB_* */
@@ -58,30 +75,36 @@ typedef struct horus_job {
   const char* name;        /* optional; copied */
   int32_t tasks;           /* 0 = 1 */
   int32_t gpus_per_task;   /* 0 = 1 */
-  int32_t gpu_milli;       /* 0 = shares as its demand allows; else a hard request of 1-1000 thousandths */
+  int32_t gpu_milli;       /* per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths,
+                              below 1000 only with gpus_per_task 1 */
   int32_t exclusive;       /* 1 = alone on its devices */
   int32_t priority;        /* higher first */
   float slowdown_bound;    /* no placement may predict more for this job; 0 = the placer's default */
-  int64_t cpu_milli;       /* per task */
-  int64_t mem_mib;         /* host memory per task */
-  int64_t storage_mb_s;    /* per task */
+  int64_t cpu_milli;       /* thousandths of a core */
+  int64_t mem_mib;         /* host memory */
+  int64_t storage_mb_s;    /* storage bandwidth */
   int64_t submit_us;       /* the caller's clock */
-  int64_t deadline_us;     /* 0 = none */
-  double request_rate_hz;  /* inference; 0 = not stated */
-  int64_t latency_bound_us;/* inference; 0 = none */
+  int64_t deadline_us;     /* 0 = none; no policy reads it yet */
+  double request_rate_hz;  /* inference; 0 = not stated; no policy reads it yet */
+  int64_t latency_bound_us; /* inference; 0 = none; no policy reads it yet */
   size_t demand_count;     /* length of the two columns below, >= 1 */
-  const char* const* gpu_types;          /* the types it may run on; NULL entry = any type, only as the single entry */
-  const horus_demand* const* demands;    /* its demand on each of them */
+  const char* const* gpu_types;          /* the types it may run on, in any order, each once; NULL column or a NULL
+                                            entry = any type, then the only entry */
+  const horus_demand* const* demands;    /* its demand per GPU on each of them */
   size_t selector_count;                 /* node labels that must be present */
   const char* const* selector_keys;
   const char* const* selector_values;
+  const char* tenant;                    /* optional owner; copied */
+  size_t alternative_count;              /* reserved: anything but 0 is UNSUPPORTED */
+  const horus_job_alternative* const* alternatives;
 } horus_job;
 #define HORUS_JOB_INIT \
-  {sizeof(horus_job), 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL}
+  {sizeof(horus_job), 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL}
 
-/* An empty cluster over the types of `catalogue` (kept alive as long as needed).
+/* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
  * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */
 HORUS_API horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error);
+/* Accepts NULL. Nobody may be using the cluster. Since 0.1. */
 HORUS_API void horus_cluster_free(horus_cluster* cluster);
 
 /* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), NOT_FOUND (type). Caller's lock. Since 0.1. */
@@ -94,9 +117,9 @@ HORUS_API horus_status horus_cluster_change_node(horus_cluster* cluster, const h
 /* Errors: NOT_FOUND, STATE (jobs are there: release them first). Caller's lock. Since 0.1. */
 HORUS_API horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error);
 
-/* Sets HORUS_STATE_* of a node, or of one of its devices. The ids of the jobs that are resident there are
- * written in ascending order to job_ids (`capacity` elements; may be NULL with 0) and counted in *count (may
- * be NULL); they stay resident until released. BUFFER_TOO_SMALL: nothing changed.
+/* Sets HORUS_STATE_* of a node, or of one of its devices. The jobs that are resident there stay so until they are
+ * released; their ids are written in ascending order to job_ids (`capacity` elements; NULL = not wanted) and
+ * counted in *count (may be NULL). BUFFER_TOO_SMALL: nothing but *count changed.
  * Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. Since 0.1. */
 HORUS_API horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state,
                                                     size_t capacity, uint64_t* job_ids, size_t* count,
@@ -105,7 +128,8 @@ HORUS_API horus_status horus_cluster_set_device_state(horus_cluster* cluster, ui
                                                       int32_t state, size_t capacity, uint64_t* job_ids, size_t* count,
                                                       horus_error* error);
 
-/* Where a job runs: one row per device used. Columns have the caller's `capacity`; NULL columns are skipped. */
+/* Where a job runs: one row per device used, in the order (task, node, device). Columns have the caller's
+ * `capacity`; NULL columns are skipped. */
 typedef struct horus_slots {
   uint32_t struct_size;
   uint32_t reserved;
@@ -118,11 +142,12 @@ typedef struct horus_slots {
 
 /* Takes in a job that runs already: slot_count rows of nodes, devices and tasks (tasks may be NULL for a
  * one-task job). What runs is true even where the library would not have placed it; only unknown places, a
- * wrong number of slots and a known id are refused. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT.
+ * wrong number of slots and a known id are refused. *reason (may be NULL) becomes HORUS_REASON_NONE, or the first
+ * constraint that the job breaks where it runs. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT.
  * Caller's lock. Since 0.1. */
 HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                            const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
-                                           horus_error* error);
+                                           int32_t* reason, horus_error* error);
 
 /* Removes a job. Errors: NOT_FOUND (so a second release is harmless). Internally synchronised. Since 0.1. */
 HORUS_API horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error);
@@ -135,22 +160,49 @@ typedef struct horus_cluster_info {
   uint64_t devices_used;    /* with at least one resident */
   uint64_t jobs;
   uint64_t slots;           /* job x device pairs */
-  double gpu_util_pct;      /* summed predicted utilisation of the residents, each device capped at 100, mean over devices */
+  double gpu_util_pct;      /* predicted: residents summed, capped at 100 a device, mean over all devices */
   int64_t gpu_mem_mib;      /* of all devices */
   int64_t gpu_mem_reserved_mib; /* by the residents' bounds */
+  int64_t cpu_milli;
+  int64_t cpu_used_milli;
+  int64_t mem_mib;          /* host memory */
+  int64_t mem_used_mib;
   uint64_t state_hash;      /* equal for equal states, whatever led there */
   uint64_t bytes_held;      /* memory of the handle */
 } horus_cluster_info;
-#define HORUS_CLUSTER_INFO_INIT {sizeof(horus_cluster_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_CLUSTER_INFO_INIT {sizeof(horus_cluster_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Since 0.1. */
 HORUS_API horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info,
                                               horus_error* error);
 
-/* Ids of all nodes, or of all resident jobs, ascending. Errors: BUFFER_TOO_SMALL. Since 0.1. */
+/* Ids of all nodes, or of all resident jobs, ascending. Ask with capacity 0 for the count.
+ * Errors: BUFFER_TOO_SMALL. Since 0.1. */
 HORUS_API horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids,
                                            size_t* count, horus_error* error);
 HORUS_API horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, uint64_t* job_ids,
                                           size_t* count, horus_error* error);
+
+typedef struct horus_node_info {
+  uint32_t struct_size;
+  int32_t state;             /* HORUS_STATE_* */
+  uint64_t version;          /* changes whenever the node or what runs on it changes */
+  uint64_t devices;
+  uint64_t jobs;
+  int64_t cpu_milli;
+  int64_t cpu_free_milli;    /* this and the next two are negative where adopted jobs over-commit */
+  int64_t mem_mib;
+  int64_t mem_free_mib;
+  int64_t storage_mb_s;
+  int64_t storage_free_mb_s;
+  uint64_t rack;
+} horus_node_info;
+#define HORUS_NODE_INFO_INIT {sizeof(horus_node_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Node `node_id`; the ids of the jobs on it, ascending, go to job_ids (NULL = not wanted; count may be NULL).
+ * Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Since 0.1. */
+HORUS_API horus_status horus_cluster_get_node(const horus_cluster* cluster, uint64_t node_id, horus_node_info* info,
+                                              size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error);
 
 typedef struct horus_device_info {
   uint32_t struct_size;
@@ -161,27 +213,48 @@ typedef struct horus_device_info {
   uint64_t tenants;
   int64_t mem_mib;            /* of the device */
   int64_t mem_reserved_mib;   /* by the tenants' bounds */
+  int64_t mem_used_mib;       /* by the tenants' estimates */
   double gpu_util_pct;        /* sum over the tenants, may exceed 100 */
+  int64_t gpu_milli_used;     /* hard requests; a tenant without one counts 1 */
+  const char* mig_profile;    /* NULL unless a MIG instance; borrowed from the cluster */
 } horus_device_info;
-#define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL}
 
-/* Device `device` of node `node_id`; its tenants' job ids, ascending, go to job_ids (may be NULL with
- * capacity 0; count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL. Since 0.1. */
+/* Device `device` of node `node_id`; its tenants' job ids, ascending, go to job_ids (NULL = not wanted;
+ * count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Since 0.1. */
 HORUS_API horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t node_id, uint32_t device,
                                                 horus_device_info* info, size_t capacity, uint64_t* job_ids,
                                                 size_t* count, horus_error* error);
 
-/* Slots of a resident job, in task order. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Since 0.1. */
+typedef struct horus_job_info {
+  uint32_t struct_size;
+  int32_t kind;           /* HORUS_JOB_* */
+  int32_t tasks;
+  int32_t gpus_per_task;
+  int32_t priority;
+  int32_t adopted;        /* 1 = taken in by horus_cluster_adopt */
+  int32_t over_committed; /* 1 = adopted where a constraint would have refused it */
+  int32_t reserved;
+  int64_t submit_us;
+} horus_job_info;
+#define HORUS_JOB_INFO_INIT {sizeof(horus_job_info), 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. Since 0.1. */
+HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
+                                             horus_error* error);
+
+/* Slots of a resident job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Since 0.1. */
 HORUS_API horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
                                                size_t* count, horus_error* error);
 
-/* The whole state as versioned, checksummed bytes. Ask with capacity 0 for the count.
- * Errors: BUFFER_TOO_SMALL. Since 0.1. */
+/* The whole state as versioned, checksummed bytes; equal states give equal bytes. Ask with capacity 0 for the
+ * count; it may grow between two calls when others write. Errors: BUFFER_TOO_SMALL, LIMIT (1 GiB). Since 0.1. */
 HORUS_API horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacity, void* bytes, size_t* count,
                                               horus_error* error);
 
-/* A cluster from a snapshot; later decisions are those of the original. GPU types are matched by name.
- * Errors: CORRUPT, VERSION (both versions named), NOT_FOUND (type), LIMIT. Since 0.1. */
+/* A cluster from a snapshot; later decisions are those of the original. GPU types are matched by name in
+ * `catalogue` (NULL = the built-in one). Errors: CORRUPT, VERSION (both versions named), NOT_FOUND (type),
+ * INVALID_ARGUMENT, LIMIT. Since 0.1. */
 HORUS_API horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                              horus_cluster** out, horus_error* error);
 

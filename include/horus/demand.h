@@ -10,46 +10,85 @@
 extern "C" {
 #endif
 
-/* The known GPU types. Immutable: share freely. */
+/* The known GPU types. Immutable: share freely. Functions that need the types of something else take NULL for the
+ * built-in catalogue. */
 typedef struct horus_catalogue horus_catalogue;
 
-/* One GPU type. Text that the library fills in is borrowed from the catalogue. */
+/* One kind of slice into which a GPU in MIG mode can be cut. */
+typedef struct horus_mig_profile {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* name;       /* as nvidia-smi prints it, e.g. "3g.20gb" */
+  int64_t compute_slices;
+  int64_t memory_slices;
+  int64_t mem_mib;        /* that a process in one instance sees */
+  int64_t max_instances;  /* that fit on one GPU at once */
+} horus_mig_profile;
+#define HORUS_MIG_PROFILE_INIT {sizeof(horus_mig_profile), 0, NULL, 0, 0, 0, 0}
+
+/* One GPU type. Rates are dense peaks at the boost clock with a multiply-add counted as two; 0 = not supported.
+ * Text that the library fills in is borrowed from the catalogue. */
 typedef struct horus_gpu {
   uint32_t struct_size;
-  int32_t sm_count;
-  const char* name;         /* e.g. "a100-40gb" */
-  const char* display_name; /* e.g. "NVIDIA A100 40GB" */
-  double fp32_gflops;       /* dense peak rates; 0 = not supported */
-  double tf32_gflops;
-  double fp16_gflops;       /* tensor cores where the type has them */
-  double bf16_gflops;
+  uint32_t reserved;
+  const char* name;           /* kebab-case, e.g. "a100-40gb" */
+  const char* display_name;   /* e.g. "NVIDIA A100 SXM4 40 GB" */
+  const char* architecture;   /* e.g. "Ampere" */
+  const char* source;         /* where the numbers come from */
+  int64_t compute_capability; /* major * 10 + minor, e.g. 80 */
+  int64_t sm_count;
+  int64_t boost_clock_mhz;
+  int64_t fp64_gflops;
+  int64_t fp32_gflops;        /* >= 1 */
+  int64_t tf32_gflops;
+  int64_t fp16_gflops;        /* tensor cores where the type has them; >= 1 */
+  int64_t bf16_gflops;
+  int64_t fp8_gflops;
+  int64_t int8_gops;
   int64_t mem_mib;
   int64_t mem_bandwidth_mb_s;
   int64_t l2_kib;
-  int64_t pcie_mb_s;        /* one direction */
-  int64_t nvlink_mb_s;      /* both directions together; 0 = none */
-  int64_t context_mib;      /* memory that a CUDA context takes in each process */
+  int64_t pcie_mb_s;          /* one direction */
+  int64_t nvlink_mb_s;        /* both directions together; 0 = none */
+  int64_t tdp_w;
+  int64_t context_mib;        /* memory that a CUDA context takes in each process; 0 = estimated from the SMs */
+  int64_t max_mps_clients;    /* 0 = by compute capability */
+  size_t mig_count;           /* length of mig_profiles */
+  const horus_mig_profile* const* mig_profiles; /* input only; to read them: horus_catalogue_get_mig */
+  size_t alias_count;         /* length of aliases; input only */
+  const char* const* aliases; /* other spellings of the name; input only */
 } horus_gpu;
-#define HORUS_GPU_INIT {sizeof(horus_gpu), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_GPU_INIT \
+  {sizeof(horus_gpu), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, \
+   NULL}
 
 /* The built-in catalogue. Errors: INVALID_ARGUMENT, NO_MEMORY. Any thread. Since 0.1. */
 HORUS_API horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error);
 
-/* A new catalogue: `base` and `count` further types. Errors: INVALID_ARGUMENT (type, field, expected, found),
- * EXISTS. Any thread. Since 0.1. */
+/* A new catalogue: `base` (NULL = the built-in one; may be freed) and after it `count` further types, so positions
+ * in `base` keep their meaning. A name or alias that is taken is refused. Errors: INVALID_ARGUMENT (type, field,
+ * expected, found), EXISTS, LIMIT (4,096 types). Any thread. Since 0.1. */
 HORUS_API horus_status horus_catalogue_extend(const horus_catalogue* base, size_t count, const horus_gpu* const* gpus,
                                               horus_catalogue** out, horus_error* error);
 
+/* Clusters and models made from the catalogue keep what they need of it. Accepts NULL. Since 0.1. */
 HORUS_API void horus_catalogue_free(horus_catalogue* catalogue);
 
 /* Number of types; 0 for NULL. Any thread. Since 0.1. */
 HORUS_API size_t horus_catalogue_count(const horus_catalogue* catalogue);
 
-/* The type at `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+/* The type at `index`; mig_profiles, alias_count and aliases come back as 0. Errors: NOT_FOUND, INVALID_STRUCT.
+ * Any thread. Since 0.1. */
 HORUS_API horus_status horus_catalogue_get(const horus_catalogue* catalogue, size_t index, horus_gpu* gpu,
                                            horus_error* error);
 
-/* Position of the type called `name` (name or alias, case ignored). Errors: NOT_FOUND. Any thread. Since 0.1. */
+/* MIG profile `profile` (from 0, below mig_count) of the type at `index`. Errors: NOT_FOUND, INVALID_STRUCT.
+ * Any thread. Since 0.1. */
+HORUS_API horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue, size_t index, size_t profile,
+                                               horus_mig_profile* mig, horus_error* error);
+
+/* Position of the type called `name` (name or alias; case, '_', ' ' and brand prefixes are ignored).
+ * Errors: NOT_FOUND (near names are suggested). Any thread. Since 0.1. */
 HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, const char* name, size_t* index,
                                             horus_error* error);
 
@@ -59,11 +98,12 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 
 #define HORUS_TRAIT_COUNT 8u
 
-/* What a job asks of one GPU of one type. Each pair is an estimate and an upper bound >= it. */
+/* What a job asks of one GPU of one type. Each pair is an estimate and an upper bound >= it; an upper bound of
+ * 0 beside a positive estimate means "the same". Predicted, measured, or stated by the caller. */
 typedef struct horus_demand {
   uint32_t struct_size;
   uint32_t flags;         /* HORUS_DEMAND_* */
-  uint64_t profile_id;    /* fingerprint of graph and run; 0 = none */
+  uint64_t profile_id;    /* fingerprint of graph and run; 0 = none, then no cache shares it */
   float gpu_util_pct;     /* NVML GPU-busy percentage alone on the GPU, mean over the steps, 0-100 */
   float gpu_util_pct_upper;
   float mem_bw_util_pct;  /* share of the memory bandwidth, 0-100 */
@@ -84,10 +124,11 @@ typedef struct horus_predictor horus_predictor;
 HORUS_API horus_status horus_predictor_default(horus_predictor** out, horus_error* error);
 
 /* A predictor from a trained bundle of `size` bytes, which are not kept.
- * Errors: CORRUPT, VERSION, LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
+ * Errors: INVALID_ARGUMENT, CORRUPT, VERSION, LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
 HORUS_API horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_predictor** out,
                                                   horus_error* error);
 
+/* Accepts NULL. Since 0.1. */
 HORUS_API void horus_predictor_free(horus_predictor* predictor);
 
 /* Memory of the handle in bytes; 0 for NULL. Any thread. Since 0.1. */

@@ -20,8 +20,10 @@ typedef struct horus_graph_limits {
   uint64_t max_nesting;         /* subgraphs inside each other; default 32 */
   uint64_t max_held_bytes;      /* memory of the graph once read; default 1 GiB */
   uint64_t max_literal_elements; /* larger constants keep their shape only; default 4,096 */
+  uint64_t max_name_bytes;      /* of one name, operator type or text; default 16 KiB */
+  uint64_t max_rank;            /* dimensions of one tensor; default 64 */
 } horus_graph_limits;
-#define HORUS_GRAPH_LIMITS_INIT {sizeof(horus_graph_limits), 0, 0, 0, 0, 0}
+#define HORUS_GRAPH_LIMITS_INIT {sizeof(horus_graph_limits), 0, 0, 0, 0, 0, 0, 0}
 
 /* Reads an ONNX file: IR 3 to 11, opset 7 and later. Weights and external data are skipped, never loaded.
  * `limits` may be NULL. *out is to be freed by horus_graph_free.
@@ -29,10 +31,11 @@ typedef struct horus_graph_limits {
 HORUS_API horus_status horus_graph_from_file(const char* path, const horus_graph_limits* limits, horus_graph** out,
                                              horus_error* error);
 
-/* The same from `size` bytes in memory, which are not kept. */
+/* The same from `size` bytes in memory, which are not kept. Errors: as from_file without IO. Any thread. Since 0.1. */
 HORUS_API horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits,
                                               horus_graph** out, horus_error* error);
 
+/* Accepts NULL. Since 0.1. */
 HORUS_API void horus_graph_free(horus_graph* graph);
 
 typedef struct horus_graph_info {
@@ -95,12 +98,12 @@ typedef struct horus_step_cost {
   double step_bytes;             /* read and written by one step */
   int64_t kernels;               /* launched by one step */
   int64_t operators;             /* of the flattened graph, plumbing included */
-  int64_t operators_unknown;     /* of them with unknown shape or cost: not in the sums */
-  int64_t weights_bytes;         /* memory of a step on the device, without context */
+  int64_t operators_unknown;     /* of them, those whose shape or cost rule is missing: the sums are lower bounds */
+  int64_t weights_bytes;         /* this and the next four sum to the memory peak without context */
   int64_t gradients_bytes;
   int64_t optimizer_bytes;       /* optimiser state and float32 master weights */
-  int64_t activations_bytes;     /* kept for the backward pass, or peak of the forward pass for inference */
-  int64_t workspace_bytes;       /* transient peak, library workspace and allocator slack */
+  int64_t activations_bytes;     /* kept for the backward pass */
+  int64_t workspace_bytes;       /* all else at the peak: the batch, temporaries, library scratch, allocator slack */
   int64_t horus_memory_bytes;    /* the Horus memory formula, as a baseline */
 } horus_step_cost;
 #define HORUS_STEP_COST_INIT {sizeof(horus_step_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -111,13 +114,16 @@ typedef struct horus_step_cost {
 HORUS_API horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* run, horus_step_cost* cost,
                                         horus_error* error);
 
-/* The feature row of a graph and run: horus_feature_count() float32 values in schema order.
+/* The feature row of a graph and run: horus_feature_count() float32 values in schema order; the columns that
+ * depend on the GPU type are not part of it.
  * `capacity` values fit into `values`; *count becomes the number written or, with BUFFER_TOO_SMALL, needed.
  * Errors: as horus_graph_cost, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
 HORUS_API horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity,
                                             float* values, size_t* count, horus_error* error);
 
-/* The schema of the feature row. Text is static; NULL past the end. Any thread. Since 0.1. */
+/* The schema of the feature row: columns, and per column name, unit ("" = none) and definition. Text is static;
+ * NULL past the end. The hash changes when any column changes. A build without ONNX has no columns and
+ * hash 0. Any thread. Since 0.1. */
 HORUS_API size_t horus_feature_count(void);
 HORUS_API const char* horus_feature_name(size_t index);
 HORUS_API const char* horus_feature_unit(size_t index);

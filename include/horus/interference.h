@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+/* How tenants share a device. 0 means the default where a field or column says so. */
 #define HORUS_SHARING_EXCLUSIVE 1
 #define HORUS_SHARING_TIME_SLICE 2
 #define HORUS_SHARING_MPS 3
@@ -18,22 +19,26 @@ extern "C" {
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
 
-/* The model called `name` ("utilisation"). Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
+/* The model called `name`; NULL = "utilisation". Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
 
-/* The caller's own model. Fills slowdown[count] and slowdown_upper[count] (1 or more) for the tenants'
- * demands[count] on one device. Must be a pure function of its arguments. Runs on the thread that
- * plans; nothing may be thrown or jumped out of it. Returns 0, or non-zero for failure. */
+/* The caller's own model. Fills slowdown[count] and slowdown_upper[count] for the `count` tenants' demands on one
+ * device: finite, 1 <= slowdown <= slowdown_upper; slowdown comes in as NaN, slowdown_upper as NaN too, and an
+ * upper bound that is left so is taken to be the slowdown. Must be a pure function of its arguments that does not
+ * depend on the order of the tenants. Runs on the thread that plans; nothing may be thrown or jumped out of it,
+ * and the placer and cluster in use answer BUSY to it. Returns 0, or non-zero for failure. */
 typedef int32_t (*horus_interference_callback)(void* user, const char* gpu_type, int32_t sharing_mode, size_t count,
                                                const horus_demand* const* demands, float* slowdown,
                                                float* slowdown_upper);
 
-/* A model that asks `callback`. `epoch` must differ between models that answer differently; the catalogue
- * gives the type names and is not kept alive by the caller's handle. Errors: INVALID_ARGUMENT. Since 0.1. */
+/* A model that asks `callback`. `epoch` must differ between models that answer differently. `catalogue` gives the
+ * type names; it may be freed afterwards, but a cluster must use the same types. `user` must outlive the model and
+ * every placer made with it. Errors: INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* catalogue,
                                                         horus_interference_callback callback, void* user,
                                                         uint64_t epoch, horus_interference** out, horus_error* error);
 
+/* A placer keeps what it needs of the model. Accepts NULL. Since 0.1. */
 HORUS_API void horus_interference_free(horus_interference* model);
 
 /* Slowdown of each of `count` tenants of one device of type `gpu_type` shared by `sharing_mode`

@@ -20,38 +20,43 @@ typedef struct horus_placer_options {
   const char* policy;             /* NULL = "horus"; see horus_policy_name */
   const horus_interference* interference; /* NULL = "utilisation"; kept alive by the placer */
   uint64_t seed;                  /* of random policies */
-  float slowdown_bound;           /* for jobs without their own; 0 = the policy's default */
+  float slowdown_bound;           /* for jobs without their own; 0 = the policy's default, infinity = none */
   int32_t reserved;
-  int64_t mem_headroom_mib;       /* device memory to keep free; 0 = 500 */
+  int64_t mem_headroom_mib;       /* device memory to keep free; 0 = 500, -1 = none */
+  uint64_t max_jobs;              /* of one plan; 0 = 1,048,576 */
+  uint64_t cache_bytes;           /* memory for what was scored before; 0 = 64 MiB */
 } horus_placer_options;
-#define HORUS_PLACER_OPTIONS_INIT {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0}
+#define HORUS_PLACER_OPTIONS_INIT {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out,
                                            horus_error* error);
+/* Accepts NULL. Plans made by it stay valid. Since 0.1. */
 HORUS_API void horus_placer_free(horus_placer* placer);
 
 /* Memory of the handle in bytes, its caches included; 0 for NULL. Since 0.1. */
 HORUS_API uint64_t horus_placer_bytes_held(const horus_placer* placer);
 
-/* Names of the policies, in order; NULL past the end. Static text. Any thread. Since 0.1. */
+/* Names of the policies, "horus" first; NULL past the end. Static text. Any thread. Since 0.1. */
 HORUS_API const char* horus_policy_name(size_t index);
 
 /* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
 typedef struct horus_plan horus_plan;
 
-/* Plans `job_count` jobs, in the order (priority, submission time, id), each seeing those before it. Only the
- * node_count nodes of node_ids are considered; NULL with 0 = all. A job that does not fit is not an error:
- * its decision says DEFER or REJECT. `progress` may be NULL.
- * Errors: INVALID_ARGUMENT (job and field named), EXISTS (a job id is resident or given twice), NOT_FOUND
- * (node), CALLBACK, CANCELLED, BUSY. Since 0.1. */
+/* Plans `job_count` jobs, in the order (priority descending, submission time, id), each seeing those before it.
+ * Only the node_count nodes of node_ids are considered; NULL with 0 = all. A job that does not fit is not an
+ * error: its decision says DEFER or REJECT. `progress` may be NULL; it gets `user`.
+ * Errors: INVALID_ARGUMENT (job and field named), INVALID_STRUCT, EXISTS (a job id is resident or given twice),
+ * NOT_FOUND (node, GPU type), UNSUPPORTED (a reserved field), LIMIT, CALLBACK, CANCELLED, BUSY. Since 0.1. */
 HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                          const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                          horus_progress progress, void* user, horus_plan** out, horus_error* error);
+/* Accepts NULL. Since 0.1. */
 HORUS_API void horus_plan_free(horus_plan* plan);
 
 /* Carries out every placement of `plan`, or none. Errors: CONFLICT (a node it uses changed since), EXISTS (a
- * job of it is resident: applying twice is harmless). Internally synchronised. Since 0.1. */
+ * job of it is resident: applying twice is harmless), INVALID_ARGUMENT (made for other GPU types).
+ * Internally synchronised. Since 0.1. */
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 
 #define HORUS_VERDICT_PLACE 0
@@ -66,15 +71,15 @@ typedef struct horus_decision {
   int32_t reason;        /* HORUS_REASON_*: the constraint that refused most devices; 0 when placed */
   uint32_t slots;        /* rows of horus_plan_slots */
   uint32_t effects;      /* rows of horus_plan_effects */
-  float slowdown;        /* predicted for the job itself, estimate and upper bound; 0 when not placed */
+  float slowdown;        /* predicted for the job itself, worst over its devices; 0 when not placed */
   float slowdown_upper;
-  uint32_t reserved;
+  uint32_t terms;        /* rows of horus_plan_terms */
   double cost;           /* of the place chosen, in the policy's unit, lower is better */
   double runner_up_cost; /* of the next best place; NaN when there is none */
   int32_t miss_reason;   /* nearest miss of a refusal: HORUS_REASON_*, 0 = none known */
-  uint32_t miss_device;  /* index within the node */
+  uint32_t miss_device;  /* index within the node; UINT32_MAX = the node as a whole */
   uint64_t miss_node;    /* node id */
-  double miss_needed;    /* in the unit of the constraint, see miss_unit */
+  double miss_needed;    /* in miss_unit; for slowdowns the bound, and beside it what was predicted */
   double miss_available;
   const char* miss_unit; /* static text, e.g. "MiB" */
   const char* text;      /* one sentence for people */
@@ -101,22 +106,30 @@ typedef struct horus_effects {
   uint64_t* job_ids;
   uint64_t* node_ids;
   uint32_t* devices;
-  float* slowdown_before; /* 0 for the job itself */
+  float* slowdown_before; /* 1 for the job itself */
   float* slowdown_after;
   float* slowdown_after_upper;
 } horus_effects;
 #define HORUS_EFFECTS_INIT {sizeof(horus_effects), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL}
+/* Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, const horus_effects* effects,
                                           size_t* count, horus_error* error);
 
-/* How many devices (or nodes) each constraint refused: reasons[] and counts[] hold `capacity` elements.
+/* The parts of the cost of the place chosen, which sum to it: names[] (static text) and costs[] hold `capacity`
+ * elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capacity, const char** names,
+                                        double* costs, size_t* count, horus_error* error);
+
+/* How many devices each constraint refused, only those that refused any, by reason: reasons[] and counts[] hold
+ * `capacity` elements; either may be NULL.
  * Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
 HORUS_API horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
                                            uint64_t* counts, size_t* count, horus_error* error);
 
 /* One job against node_count nodes, for a scheduler's filter and score steps: per node its verdict
  * (HORUS_VERDICT_*), its cost (lower is better; NaN unless PLACE) and its reason (HORUS_REASON_*). NULL
- * columns are skipped. A gang is answered for its first task. Errors: as horus_placer_plan. Since 0.1. */
+ * columns are skipped. A gang is answered for one of its tasks; the job may be resident. Errors: as
+ * horus_placer_plan. Since 0.1. */
 HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                              size_t node_count, const uint64_t* node_ids, int32_t* verdicts,
                                              double* costs, int32_t* reasons, horus_error* error);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lock of a cluster handle.
+#include "capi/cluster_gate.h"
+
+#include <algorithm>
+
+#include "capi/error.h"
+
+namespace horus::capi {
+
+absl::StatusOr<ClusterGate::ReadLock> ClusterGate::Read() {
+  HORUS_RETURN_IF_ERROR(RefusePlanner());
+  return ReadLock(state_);
+}
+
+absl::StatusOr<ClusterGate::WriteLock> ClusterGate::Write() {
+  HORUS_RETURN_IF_ERROR(RefusePlanner());
+  return WriteLock(state_);
+}
+
+absl::StatusOr<ClusterGate::PlanLock> ClusterGate::Plan() {
+  HORUS_ASSIGN_OR_RETURN(ReadLock lock, Read());
+  const std::lock_guard<std::mutex> hold(planners_mutex_);
+  planners_.push_back(std::this_thread::get_id());
+  planner_count_.store(planners_.size());
+  return PlanLock(this, std::move(lock));
+}
+
+absl::Status ClusterGate::RefusePlanner() {
+  // A thread sees its own earlier store, so a count of 0 means that it is not planning.
+  if (planner_count_.load() == 0) return absl::OkStatus();
+  const std::lock_guard<std::mutex> hold(planners_mutex_);
+  if (std::find(planners_.begin(), planners_.end(), std::this_thread::get_id()) == planners_.end()) {
+    return absl::OkStatus();
+  }
+  return CError(HORUS_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
+}
+
+void ClusterGate::Leave() {
+  const std::lock_guard<std::mutex> hold(planners_mutex_);
+  planners_.erase(std::find(planners_.begin(), planners_.end(), std::this_thread::get_id()));
+  planner_count_.store(planners_.size());
+}
+
+}  // namespace horus::capi

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/graph.h: reading graphs, what one step costs, the feature row and its schema.
+#include "horus/graph.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/args.h"
+#include "capi/graph_handles.h"
+#include "capi/guard.h"
+#include "capi/run_convert.h"
+#include "capi/structs.h"
+#include "features/feature_row.h"
+#include "graph/reader.h"
+#include "predict/predictor.h"
+
+namespace horus::capi {
+namespace {
+
+// A limit that was left 0 keeps its default; one beyond 64 signed bits is as good as none.
+void SetLimit(uint64_t given, int64_t& limit) {
+  if (given != 0) limit = static_cast<int64_t>(std::min<uint64_t>(given, std::numeric_limits<int64_t>::max()));
+}
+
+absl::StatusOr<ReadLimits> LimitsFromC(const horus_graph_limits* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_graph_limits c, ReadOptionalStruct(given));
+  ReadLimits limits;
+  SetLimit(c.max_nodes, limits.max_nodes);
+  SetLimit(c.max_nesting, limits.max_nesting);
+  SetLimit(c.max_held_bytes, limits.max_bytes_held);
+  SetLimit(c.max_literal_elements, limits.max_literal_elements);
+  SetLimit(c.max_name_bytes, limits.max_name_bytes);
+  SetLimit(c.max_rank, limits.max_rank);
+  return limits;
+}
+
+horus_graph_info InfoOf(const Graph& graph) {
+  horus_graph_info info = HORUS_GRAPH_INFO_INIT;
+  info.ir_version = graph.ir_version;
+  info.opset = graph.opset;
+  for (const GraphBody& body : graph.bodies) info.nodes += body.nodes.size();
+  info.dims = graph.symbols.size();
+  info.fingerprint = graph.fingerprint;
+  info.bytes_held = static_cast<uint64_t>(graph.bytes_held);
+  return info;
+}
+
+absl::StatusOr<JobProfile> ProfileOf(const horus_graph* graph, const horus_run_spec* given) {
+  HORUS_RETURN_IF_ERROR(Require({{graph, "graph"}}));
+  HORUS_ASSIGN_OR_RETURN(const RunSpec run, RunFromC(given));
+  return Analyse(graph->value, run);
+}
+
+// Column `index` of the schema; null past the end.
+const FeatureColumn* ColumnAt(size_t index) {
+  const std::span<const FeatureColumn> columns = JobFeatureColumns();
+  return index < columns.size() ? &columns[index] : nullptr;
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_graph_from_file(const char* path, const horus_graph_limits* limits, horus_graph** out,
+                                   horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const horus::ReadLimits checked, LimitsFromC(limits));
+    HORUS_ASSIGN_OR_RETURN(auto graph, horus::ReadOnnxFile(path, checked));
+    *out = new horus_graph{std::move(graph)};
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits,
+                                    horus_graph** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const horus::ReadLimits checked, LimitsFromC(limits));
+    const std::span<const uint8_t> given(static_cast<const uint8_t*>(bytes), size);
+    HORUS_ASSIGN_OR_RETURN(auto graph, horus::ReadOnnx(given, checked));
+    *out = new horus_graph{std::move(graph)};
+    return absl::OkStatus();
+  });
+}
+
+void horus_graph_free(horus_graph* graph) { delete graph; }
+
+horus_status horus_graph_get_info(const horus_graph* graph, horus_graph_info* info, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{graph, "graph"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(info));
+    WriteStruct(InfoOf(*graph->value), info);
+    return absl::OkStatus();
+  });
+}
+
+const char* horus_graph_dim_name(const horus_graph* graph, size_t index) {
+  if (graph == nullptr || index >= graph->value->symbols.size()) return nullptr;
+  return graph->value->symbols[index].c_str();
+}
+
+horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* run, horus_step_cost* cost,
+                              horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(CheckOutput(cost));
+    HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, ProfileOf(graph, run));
+    WriteStruct(CostToC(profile), cost);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity, float* values,
+                                  size_t* count, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(values, "values", capacity));
+    HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, ProfileOf(graph, run));
+    HORUS_RETURN_IF_ERROR(CheckCapacity(profile.features.size(), capacity, count));
+    std::copy(profile.features.begin(), profile.features.end(), values);
+    *count = profile.features.size();
+    return absl::OkStatus();
+  });
+}
+
+size_t horus_feature_count(void) { return horus::JobFeatureColumns().size(); }
+
+// The texts are literals, so data() is ended by NUL.
+const char* horus_feature_name(size_t index) {
+  const horus::FeatureColumn* column = ColumnAt(index);
+  return column == nullptr ? nullptr : column->name.data();
+}
+
+const char* horus_feature_unit(size_t index) {
+  const horus::FeatureColumn* column = ColumnAt(index);
+  return column == nullptr ? nullptr : column->unit.data();
+}
+
+const char* horus_feature_definition(size_t index) {
+  const horus::FeatureColumn* column = ColumnAt(index);
+  return column == nullptr ? nullptr : column->definition.data();
+}
+
+uint64_t horus_feature_schema_hash(void) { return horus::FeatureSchemaHash(); }

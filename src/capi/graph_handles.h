@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind the handles that only a build with ONNX has: graph and predictor.
+//
+// Enters:  values of the rooms.           Leaves: the structs that horus.h only names.
+// Units:   none.
+// Cost:    one allocation a handle.       Thread class: immutable, share freely.
+#ifndef HORUS_CAPI_GRAPH_HANDLES_H_
+#define HORUS_CAPI_GRAPH_HANDLES_H_
+
+#include <memory>
+
+#include "graph/graph.h"
+#include "horus/graph.h"
+#include "predict/predictor.h"
+
+struct horus_graph {
+  std::shared_ptr<const horus::Graph> value;
+};
+
+struct horus_predictor {
+  std::shared_ptr<const horus::Predictor> value;
+};
+
+#endif  // HORUS_CAPI_GRAPH_HANDLES_H_

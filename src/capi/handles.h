@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind the opaque handles of every build (graph and predictor: graph_handles.h).
+//
+// Enters:  values of the rooms.           Leaves: the structs that horus.h only names.
+// Units:   none.
+// Cost:    one allocation a handle.       Thread class: as horus.h says of each.
+#ifndef HORUS_CAPI_HANDLES_H_
+#define HORUS_CAPI_HANDLES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/cluster_gate.h"
+#include "device/catalogue.h"
+#include "horus/horus.h"
+#include "interference/model.h"
+#include "place/cluster.h"
+#include "place/placer.h"
+#include "place/plan.h"
+
+struct horus_catalogue {
+  std::shared_ptr<const horus::Catalogue> value;
+};
+
+struct horus_interference {
+  std::shared_ptr<const horus::InterferenceModel> value;
+  // Whose type ids the model understands; null = any.
+  std::shared_ptr<const horus::Catalogue> catalogue;
+};
+
+struct horus_cluster {
+  explicit horus_cluster(horus::Cluster cluster) : value(std::move(cluster)) {}
+  horus::Cluster value;
+  mutable horus::capi::ClusterGate gate;
+};
+
+struct horus_placer {
+  std::unique_ptr<horus::Placer> value;
+  std::shared_ptr<const horus::Catalogue> catalogue;  // of its model; null = any
+  std::atomic<bool> busy = false;
+};
+
+struct horus_plan {
+  horus::Plan value;
+  std::shared_ptr<const horus::Catalogue> catalogue;  // whose type ids it speaks
+  mutable std::once_flag texts_once;
+  mutable std::vector<std::string> texts;  // one per decision, written when first asked for
+};
+
+namespace horus::capi {
+
+// The catalogue behind a handle; the built-in one for null.
+[[nodiscard]] inline std::shared_ptr<const Catalogue> CatalogueOf(const horus_catalogue* handle) {
+  return handle == nullptr ? Catalogue::Default() : handle->value;
+}
+
+// Whether type ids mean the same in both; null agrees with everything.
+[[nodiscard]] inline bool SameTypes(const std::shared_ptr<const Catalogue>& a,
+                                    const std::shared_ptr<const Catalogue>& b) {
+  return a == nullptr || b == nullptr || a == b || *a == *b;
+}
+
+}  // namespace horus::capi
+
+#endif  // HORUS_CAPI_HANDLES_H_

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs from the C ABI.
+#include "capi/job_convert.h"
+
+#include <string>
+#include <utility>
+
+#include "capi/args.h"
+#include "capi/demand_convert.h"
+#include "capi/labels.h"
+#include "capi/structs.h"
+
+namespace horus::capi {
+namespace {
+
+static_assert(HORUS_JOB_TRAINING == static_cast<int>(JobKind::kTraining) &&
+              HORUS_JOB_INFERENCE == static_cast<int>(JobKind::kInference) &&
+              HORUS_JOB_BEST_EFFORT == static_cast<int>(JobKind::kBestEffort));
+
+int32_t OneIfZero(int32_t value) { return value == 0 ? 1 : value; }
+
+absl::Status CheckEnums(const horus_job& job) {
+  if (job.kind < HORUS_JOB_TRAINING || job.kind > HORUS_JOB_BEST_EFFORT) {
+    return InvalidArgument("kind: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING,
+                           HORUS_JOB_BEST_EFFORT, job.kind);
+  }
+  if (job.exclusive != 0 && job.exclusive != 1) {
+    return InvalidArgument("exclusive: expected 0 or 1, found %d", job.exclusive);
+  }
+  if (job.alternative_count != 0 || job.alternatives != nullptr) {
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     "alternatives: reserved for a later version: expected none, found %d", job.alternative_count);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job) {
+  HORUS_RETURN_IF_ERROR(CheckEnums(job));
+  JobSpec spec;
+  spec.id = job.id;
+  HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(job.name, "name"));
+  HORUS_ASSIGN_OR_RETURN(spec.tenant, ReadOptionalText(job.tenant, "tenant"));
+  spec.kind = static_cast<JobKind>(job.kind);
+  spec.tasks = OneIfZero(job.tasks);
+  spec.gpus_per_task = OneIfZero(job.gpus_per_task);
+  spec.gpu_milli = job.gpu_milli;
+  spec.exclusive = job.exclusive == 1;
+  spec.cpu_milli = job.cpu_milli;
+  spec.mem_mib = job.mem_mib;
+  spec.storage_mb_s = job.storage_mb_s;
+  spec.slowdown_bound = job.slowdown_bound;
+  spec.priority = job.priority;
+  spec.submit_us = job.submit_us;
+  spec.deadline_us = job.deadline_us;
+  spec.request_rate_hz = job.request_rate_hz;
+  spec.latency_bound_us = job.latency_bound_us;
+  HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
+  HORUS_ASSIGN_OR_RETURN(spec.node_selector,
+                         LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values},
+                                     kMaxSelectorsPerJob));
+  NormalizeJob(spec);
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_job job, ReadStruct(given));
+  absl::StatusOr<JobSpec> spec = Convert(catalogue, job);
+  if (!spec.ok()) return At(absl::StrFormat("job %d", job.id), spec.status());
+  return spec;
+}
+
+absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count, const horus_job* const* jobs,
+                                               uint64_t max_jobs) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(jobs, "jobs", count));
+  if (count > max_jobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "job_count: expected at most %d (max_jobs), found %d",
+                     max_jobs, count);
+  }
+  std::vector<JobSpec> specs;
+  specs.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    absl::StatusOr<JobSpec> spec = JobFromC(catalogue, jobs[i]);
+    if (!spec.ok()) return At(Element("jobs", i), spec.status());
+    specs.push_back(*std::move(spec));
+  }
+  return specs;
+}
+
+}  // namespace horus::capi

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/place.h, the placer: options, plans, verdicts.
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/args.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/job_convert.h"
+#include "capi/structs.h"
+#include "horus/place.h"
+#include "interference/registry.h"
+
+namespace horus::capi {
+namespace {
+
+constexpr char kDefaultPolicy[] = "horus";
+constexpr char kDefaultModel[] = "utilisation";
+
+// Marks the placer and locks the cluster for one call; BUSY when a callback of such a call is running.
+class PlacerUse {
+ public:
+  [[nodiscard]] static absl::StatusOr<PlacerUse> Enter(horus_placer& placer, const horus_cluster& cluster) {
+    if (!SameTypes(placer.catalogue, cluster.value.shared_catalogue())) {
+      return InvalidArgument("cluster: expected the GPU types that the placer's callback model was made for");
+    }
+    if (placer.busy.exchange(true)) {
+      return CError(HORUS_BUSY, "placer: in use by the call whose callback runs, or by another thread");
+    }
+    PlacerUse use(placer);
+    HORUS_ASSIGN_OR_RETURN(ClusterGate::PlanLock lock, cluster.gate.Plan());
+    use.lock_.emplace(std::move(lock));
+    return use;
+  }
+  PlacerUse(PlacerUse&& other) noexcept
+      : placer_(std::exchange(other.placer_, nullptr)), lock_(std::move(other.lock_)) {}
+  PlacerUse& operator=(PlacerUse&&) = delete;
+  ~PlacerUse() {
+    lock_.reset();
+    if (placer_ != nullptr) placer_->busy.store(false);
+  }
+
+ private:
+  explicit PlacerUse(horus_placer& placer) : placer_(&placer) {}
+  horus_placer* placer_;
+  std::optional<ClusterGate::PlanLock> lock_;
+};
+
+PlacerOptions OptionsFromC(const horus_placer_options& given) {
+  PlacerOptions options;
+  options.slowdown_bound = given.slowdown_bound;
+  if (given.max_tenants != 0) options.max_tenants = given.max_tenants;
+  if (given.mem_headroom_mib == -1) options.mem_headroom_mib = 0;
+  else if (given.mem_headroom_mib != 0) options.mem_headroom_mib = given.mem_headroom_mib;
+  if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
+  if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_options* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_placer_options options, ReadOptionalStruct(given));
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadOptionalText(options.policy, "policy"));
+  HORUS_ASSIGN_OR_RETURN(auto policy, MakePolicy(name.empty() ? kDefaultPolicy : name, {.seed = options.seed}));
+  auto placer = std::make_unique<horus_placer>();
+  std::shared_ptr<const InterferenceModel> model;
+  if (options.interference == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(model, MakeInterferenceModel(kDefaultModel));
+  } else {
+    model = options.interference->value;
+    placer->catalogue = options.interference->catalogue;
+  }
+  HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), OptionsFromC(options)));
+  return placer;
+}
+
+// No column = all nodes.
+absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count, const uint64_t* node_ids) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", count));
+  if (node_ids == nullptr) return std::optional<std::span<const NodeId>>();
+  return std::optional(std::span<const NodeId>(node_ids, count));
+}
+
+ProgressFn ProgressFromC(horus_progress progress, void* user) {
+  if (progress == nullptr) return nullptr;
+  return [progress, user](uint64_t done, uint64_t total) {
+    return progress(user, total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total)) == 0;
+  };
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<horus_placer> placer, MakePlacer(options));
+    *out = placer.release();
+    return absl::OkStatus();
+  });
+}
+
+void horus_placer_free(horus_placer* placer) { delete placer; }
+
+uint64_t horus_placer_bytes_held(const horus_placer* placer) {
+  return placer == nullptr ? 0 : placer->value->bytes_held();
+}
+
+const char* horus_policy_name(size_t index) {
+  const std::span<const std::string_view> names = horus::PolicyNames();
+  return index < names.size() ? names[index].data() : nullptr;
+}
+
+horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
+                               const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
+                               horus_progress progress, void* user, horus_plan** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
+    HORUS_ASSIGN_OR_RETURN(const PlacerUse use, PlacerUse::Enter(*placer, *cluster));
+    HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(cluster->value.catalogue(), job_count, jobs,
+                                                       placer->value->options().max_jobs));
+    auto plan = std::make_unique<horus_plan>();
+    plan->catalogue = cluster->value.shared_catalogue();
+    HORUS_ASSIGN_OR_RETURN(plan->value, placer->value->MakePlan(cluster->value, specs, subset,
+                                                                ProgressFromC(progress, user)));
+    *out = plan.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                   size_t node_count, const uint64_t* node_ids, int32_t* verdicts, double* costs,
+                                   int32_t* reasons, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
+    HORUS_ASSIGN_OR_RETURN(const PlacerUse use, PlacerUse::Enter(*placer, *cluster));
+    HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
+    HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
+                           placer->value->Verdicts(cluster->value, spec, std::span(node_ids, node_count)));
+    for (size_t i = 0; i < node_count; ++i) {
+      Put(verdicts, i, answer.verdict[i]);
+      Put(costs, i, answer.cost[i]);
+      Put(reasons, i, answer.reason[i]);
+    }
+    return absl::OkStatus();
+  });
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Field by field between horus_run_spec, horus_step_cost and the features room.
+#include "capi/run_convert.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "capi/args.h"
+#include "capi/structs.h"
+
+namespace horus::capi {
+namespace {
+
+static_assert(HORUS_MODE_TRAINING == static_cast<int>(RunMode::kTraining) &&
+              HORUS_MODE_INFERENCE == static_cast<int>(RunMode::kInference));
+static_assert(HORUS_PRECISION_FP32 == static_cast<int>(Precision::kFp32) &&
+              HORUS_PRECISION_TF32 == static_cast<int>(Precision::kTf32) &&
+              HORUS_PRECISION_AMP_FP16 == static_cast<int>(Precision::kAmpFp16) &&
+              HORUS_PRECISION_AMP_BF16 == static_cast<int>(Precision::kAmpBf16) &&
+              HORUS_PRECISION_FP16 == static_cast<int>(Precision::kFp16) &&
+              HORUS_PRECISION_BF16 == static_cast<int>(Precision::kBf16));
+static_assert(HORUS_OPTIMIZER_SGD == static_cast<int>(Optimizer::kSgd) &&
+              HORUS_OPTIMIZER_MOMENTUM == static_cast<int>(Optimizer::kMomentum) &&
+              HORUS_OPTIMIZER_ADAM == static_cast<int>(Optimizer::kAdam) &&
+              HORUS_OPTIMIZER_ADAMW == static_cast<int>(Optimizer::kAdamW) &&
+              HORUS_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::kAdafactor) &&
+              HORUS_OPTIMIZER_ADAM_8BIT == static_cast<int>(Optimizer::kAdam8Bit));
+
+constexpr size_t kMaxDims = 4096;  // far more named dimensions than any graph has
+
+absl::Status CheckRange(const char* name, int32_t value, int32_t last) {
+  if (value >= 0 && value <= last) return absl::OkStatus();
+  return InvalidArgument("horus_run_spec: %s: expected 0 to %d, found %d", name, last, value);
+}
+
+// Whole number nearest to an amount; the largest one for amounts beyond 64 bits.
+int64_t Whole(double amount) {
+  constexpr double kLimit = 9.2e18;  // below 2^63
+  return amount >= kLimit ? std::numeric_limits<int64_t>::max() : std::llround(amount);
+}
+
+}  // namespace
+
+absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_run_spec c, ReadOptionalStruct(given));
+  HORUS_RETURN_IF_ERROR(CheckRange("mode", c.mode, HORUS_MODE_INFERENCE));
+  HORUS_RETURN_IF_ERROR(CheckRange("precision", c.precision, HORUS_PRECISION_BF16));
+  HORUS_RETURN_IF_ERROR(CheckRange("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAM_8BIT));
+  if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);
+  if (c.dim_count > kMaxDims) {
+    return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_names, "dim_names", c.dim_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_sizes, "dim_sizes", c.dim_count));
+  RunSpec run;
+  run.mode = static_cast<RunMode>(c.mode);
+  run.precision = static_cast<Precision>(c.precision);
+  run.optimizer = static_cast<Optimizer>(c.optimizer);
+  run.dims.batch = c.batch;
+  for (size_t i = 0; i < c.dim_count; ++i) {
+    HORUS_ASSIGN_OR_RETURN(std::string name, ReadText(c.dim_names[i], Element("dim_names", i).c_str()));
+    run.dims.dims.emplace_back(std::move(name), c.dim_sizes[i]);
+  }
+  return run;
+}
+
+horus_step_cost CostToC(const JobProfile& profile) {
+  const CostTotals& totals = profile.cost.totals;
+  const StepMemory& memory = profile.memory;
+  horus_step_cost c = HORUS_STEP_COST_INIT;
+  c.parameters = Whole(profile.cost.parameters);
+  c.forward_flops = totals.forward_flops;
+  c.forward_flops_other = totals.forward_flops_other;
+  c.training_flops = totals.forward_flops + totals.backward_flops;
+  c.horus_flops = totals.horus_flops;
+  c.step_bytes = profile.cost.StepBytes();
+  c.kernels = Whole(profile.cost.StepKernels());
+  c.operators = static_cast<int64_t>(profile.shaped->ops.size());
+  c.operators_unknown = profile.cost.coverage.ops - profile.cost.coverage.ops_known;
+  c.weights_bytes = memory.weights;
+  c.gradients_bytes = memory.gradients;
+  c.optimizer_bytes = memory.optimizer + memory.master_weights;
+  c.activations_bytes = memory.activations;
+  c.workspace_bytes = memory.inputs + memory.transient + memory.workspace + memory.allocator_slack;
+  c.horus_memory_bytes = memory.horus;
+  return c;
+}
+
+}  // namespace horus::capi

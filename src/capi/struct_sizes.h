@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The structs of the C ABI as the first release had them: the least that any caller passes.
+//
+// Enters:  nothing.                       Leaves: name and first size of each struct.
+// Units:   bytes; given by the last field of the first release, so that they hold on every platform.
+// Cost:    none.                          Thread class: constants.
+#ifndef HORUS_CAPI_STRUCT_SIZES_H_
+#define HORUS_CAPI_STRUCT_SIZES_H_
+
+#include <cstddef>
+
+#include "horus/horus.h"
+
+namespace horus::capi {
+
+template <typename T>
+struct FirstRelease;
+
+// A row never changes once its release is out; a new field at the end of a struct leaves it alone.
+#define HORUS_FIRST_RELEASE(Type, last_field)                                          \
+  template <>                                                                          \
+  struct FirstRelease<Type> {                                                          \
+    static constexpr const char* kName = #Type;                                        \
+    static constexpr size_t kSize = offsetof(Type, last_field) + sizeof(Type::last_field); \
+  }
+
+HORUS_FIRST_RELEASE(horus_graph_limits, max_rank);
+HORUS_FIRST_RELEASE(horus_graph_info, bytes_held);
+HORUS_FIRST_RELEASE(horus_run_spec, dim_sizes);
+HORUS_FIRST_RELEASE(horus_step_cost, horus_memory_bytes);
+HORUS_FIRST_RELEASE(horus_mig_profile, max_instances);
+HORUS_FIRST_RELEASE(horus_gpu, aliases);
+HORUS_FIRST_RELEASE(horus_demand, traits);
+HORUS_FIRST_RELEASE(horus_node, label_values);
+HORUS_FIRST_RELEASE(horus_job_alternative, demands);
+HORUS_FIRST_RELEASE(horus_job, alternatives);
+HORUS_FIRST_RELEASE(horus_slots, tasks);
+HORUS_FIRST_RELEASE(horus_cluster_info, bytes_held);
+HORUS_FIRST_RELEASE(horus_node_info, rack);
+HORUS_FIRST_RELEASE(horus_device_info, mig_profile);
+HORUS_FIRST_RELEASE(horus_job_info, submit_us);
+HORUS_FIRST_RELEASE(horus_placer_options, cache_bytes);
+HORUS_FIRST_RELEASE(horus_decision, text);
+HORUS_FIRST_RELEASE(horus_effects, slowdown_after_upper);
+
+#undef HORUS_FIRST_RELEASE
+
+}  // namespace horus::capi
+
+#endif  // HORUS_CAPI_STRUCT_SIZES_H_

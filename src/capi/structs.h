@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Size-prefixed structs across versions: how they are read and how far they are written.
+//
+// Enters:  a pointer to a struct of the caller's header, older or newer than ours.
+// Leaves:  a copy of our version, zero where the caller's was shorter; errors name struct, offset and both sizes.
+// Units:   bytes.
+// Cost:    a copy.                        Thread class: pure functions.
+#ifndef HORUS_CAPI_STRUCTS_H_
+#define HORUS_CAPI_STRUCTS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "capi/error.h"
+#include "capi/struct_sizes.h"
+
+namespace horus::capi {
+
+struct StructShape {
+  const char* name;
+  size_t first_size;  // in the first release: no caller can have a smaller one
+  size_t known_size;  // in this release
+};
+template <typename T>
+inline constexpr StructShape kShape = {FirstRelease<T>::kName, FirstRelease<T>::kSize, sizeof(T)};
+
+// Null, too small, implausibly large, or set beyond what this release knows.
+[[nodiscard]] absl::Status CheckInputStruct(const void* given, const StructShape& shape);
+// Null or too small.
+[[nodiscard]] absl::Status CheckOutputStruct(const void* given, const StructShape& shape);
+[[nodiscard]] absl::Status ReservedIsSet(const StructShape& shape, int64_t value);
+
+template <typename T>
+[[nodiscard]] absl::StatusOr<T> ReadStruct(const T* given) {
+  HORUS_RETURN_IF_ERROR(CheckInputStruct(given, kShape<T>));
+  T known = {};
+  std::memcpy(static_cast<void*>(&known), given, std::min<size_t>(given->struct_size, sizeof(T)));
+  known.struct_size = sizeof(T);
+  if constexpr (requires { known.reserved; }) {
+    if (known.reserved != 0) return ReservedIsSet(kShape<T>, known.reserved);
+  }
+  return known;
+}
+
+// The same for a struct that may be left out: null = all defaults.
+template <typename T>
+[[nodiscard]] absl::StatusOr<T> ReadOptionalStruct(const T* given) {
+  if (given != nullptr) return ReadStruct(given);
+  T defaults = {};
+  defaults.struct_size = sizeof(T);
+  return defaults;
+}
+
+template <typename T>
+[[nodiscard]] absl::Status CheckOutput(const T* given) {
+  return CheckOutputStruct(given, kShape<T>);
+}
+
+// Requires CheckOutput(out). Writes at most the caller's size; struct_size itself stays.
+template <typename T>
+void WriteStruct(const T& value, T* out) {
+  constexpr size_t kSkip = sizeof(out->struct_size);
+  const size_t size = std::min<size_t>(out->struct_size, sizeof(T));
+  std::memcpy(reinterpret_cast<char*>(out) + kSkip, reinterpret_cast<const char*>(&value) + kSkip, size - kSkip);
+}
+
+}  // namespace horus::capi
+
+#endif  // HORUS_CAPI_STRUCTS_H_
