@@ -16,8 +16,8 @@ class App;
 namespace horus::cli {
 
 struct Command {
-  CLI::App* app = nullptr;     // owned by the parser
-  std::function<int()> run;    // answers the exit code
+  CLI::App* app = nullptr;   // owned by the parser
+  std::function<int()> run;  // answers the exit code
 };
 
 [[nodiscard]] Command AddInspect(CLI::App& parser);

@@ -63,8 +63,18 @@ std::string AllText(const Catalogue& catalogue) {
   constexpr double kMbPerGb = 1000;
   constexpr int64_t kMibPerGib = 1024;
   const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
-  Table table({{"NAME"}, {"ARCHITECTURE"}, right("SM"), right("FP32"), right("TF32"), right("FP16"), right("BF16"),
-               right("GiB"), right("GB/s"), right("TDP W"), {"MIG"}, {"NVLINK"}});
+  Table table({{"NAME"},
+               {"ARCHITECTURE"},
+               right("SM"),
+               right("FP32"),
+               right("TF32"),
+               right("FP16"),
+               right("BF16"),
+               right("GiB"),
+               right("GB/s"),
+               right("TDP W"),
+               {"MIG"},
+               {"NVLINK"}});
   for (const GpuType& type : catalogue.types()) {
     table.AddRow({type.name, type.architecture, std::to_string(type.sm_count), Rate(type.fp32_gflops),
                   Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
@@ -72,8 +82,8 @@ std::string AllText(const Catalogue& catalogue) {
                   absl::StrFormat("%.0f", static_cast<double>(type.mem_bandwidth_mb_s) / kMbPerGb),
                   std::to_string(type.tdp_w), type.mig.empty() ? "-" : "yes", type.nvlink_mb_s == 0 ? "-" : "yes"});
   }
-  return table.Render() + absl::StrFormat("%d types; FP32 to BF16 in TFLOP/s. `horus gpus NAME` shows one whole.\n",
-                                          catalogue.size());
+  return table.Render() +
+         absl::StrFormat("%d types; FP32 to BF16 in TFLOP/s. `horus gpus NAME` shows one whole.\n", catalogue.size());
 }
 
 std::string OneText(const GpuType& type) {
@@ -84,8 +94,11 @@ std::string OneText(const GpuType& type) {
   }
   text += fields.Render("  ");
   if (!type.mig.empty()) {
-    Table profiles({{"MIG PROFILE"}, {"COMPUTE SLICES", Align::kRight, false}, {"MEMORY SLICES", Align::kRight, false},
-                    {"MiB", Align::kRight, false}, {"AT MOST", Align::kRight, false}});
+    Table profiles({{"MIG PROFILE"},
+                    {"COMPUTE SLICES", Align::kRight, false},
+                    {"MEMORY SLICES", Align::kRight, false},
+                    {"MiB", Align::kRight, false},
+                    {"AT MOST", Align::kRight, false}});
     for (const MigProfile& profile : type.mig) {
       profiles.AddRow({profile.name, std::to_string(profile.compute_slices), std::to_string(profile.memory_slices),
                        std::to_string(profile.mem_mib), std::to_string(profile.max_instances)});

@@ -42,8 +42,8 @@ class DemandShelf {
 
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
-  std::map<std::string, std::shared_ptr<const Graph>> graphs_;      // by path
-  std::map<std::string, std::vector<Demand>> demands_;              // by path and run
+  std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by path
+  std::map<std::string, std::vector<Demand>> demands_;          // by path and run
 };
 
 }  // namespace horus::cli

@@ -17,8 +17,12 @@ std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
 
 Json ModelJson(const InspectReport& report) {
   const Graph& graph = *report.graph;
-  return {{"path", report.path},          {"name", graph.name},   {"producer", graph.producer},
-          {"ir_version", graph.ir_version}, {"opset", graph.opset}, {"nodes", graph.main().nodes.size()},
+  return {{"path", report.path},
+          {"name", graph.name},
+          {"producer", graph.producer},
+          {"ir_version", graph.ir_version},
+          {"opset", graph.opset},
+          {"nodes", graph.main().nodes.size()},
           {"fingerprint", Hex(graph.fingerprint)}};
 }
 

@@ -91,9 +91,12 @@ void RankOperators(const JobProfile& profile, const std::vector<OpTime>& times, 
 
 std::string_view LimitName(Limit limit) {
   switch (limit) {
-    case Limit::kCompute: return "compute";
-    case Limit::kBandwidth: return "bandwidth";
-    case Limit::kLaunch: return "launch";
+    case Limit::kCompute:
+      return "compute";
+    case Limit::kBandwidth:
+      return "bandwidth";
+    case Limit::kLaunch:
+      return "launch";
   }
   return "unknown";
 }

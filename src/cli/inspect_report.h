@@ -23,13 +23,13 @@ namespace horus::cli {
 
 // One operator, or all operators of one type.
 struct OperatorCost {
-  std::string name;            // node name, or operator type ("domain::type" outside the default domain)
+  std::string name;  // node name, or operator type ("domain::type" outside the default domain)
   std::string op_type;
-  std::string output_shape;    // of single operators: "64x256x56x56"
+  std::string output_shape;  // of single operators: "64x256x56x56"
   int64_t count = 1;
-  double forward_flops = 0;    // both kinds
+  double forward_flops = 0;  // both kinds
   double backward_flops = 0;
-  double bytes = 0;            // forward and backward
+  double bytes = 0;               // forward and backward
   std::optional<double> time_us;  // on the GPU type, forward and backward; absent without one
   std::optional<Limit> limit;
 };
@@ -38,8 +38,8 @@ struct GpuReport {
   GpuType type;
   Demand demand;
   RooflineTerms roofline;
-  std::vector<float> features;             // DeviceFeatureColumns()
-  std::vector<OperatorCost> by_type;       // costliest first, at most `top`
+  std::vector<float> features;        // DeviceFeatureColumns()
+  std::vector<OperatorCost> by_type;  // costliest first, at most `top`
   std::vector<OperatorCost> single;
 };
 
@@ -48,7 +48,7 @@ struct InspectReport {
   std::shared_ptr<const Graph> graph;
   JobProfile profile;
   std::vector<GpuReport> gpus;
-  std::vector<OperatorCost> by_type;       // by FLOPs, for a report without GPU types
+  std::vector<OperatorCost> by_type;  // by FLOPs, for a report without GPU types
   std::vector<OperatorCost> single;
   bool calibrated = false;
   bool with_features = false;

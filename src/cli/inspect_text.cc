@@ -32,9 +32,10 @@ std::string SummaryText(const InspectReport& report) {
   const bool training = report.profile.run.mode == RunMode::kTraining;
   Table table({{""}, Right(""), {"", Align::kLeft, true}});
   table.AddRow({"parameters", Count(cost.parameters), absl::StrFormat("%.0f trained", cost.parameters)});
-  table.AddRow({"forward", Flops(cost.totals.forward_flops),
-                absl::StrFormat("convolutions and matrix products of the batch; everything else %s; a multiply-add is 2",
-                                Flops(cost.totals.forward_flops_other))});
+  table.AddRow(
+      {"forward", Flops(cost.totals.forward_flops),
+       absl::StrFormat("convolutions and matrix products of the batch; everything else %s; a multiply-add is 2",
+                       Flops(cost.totals.forward_flops_other))});
   table.AddRow({training ? "training step" : "step", Flops(cost.StepFlops()),
                 training ? "forward, backward and optimiser" : "forward only"});
   table.AddRow({"device memory traffic", Bytes(cost.StepBytes()), "read and written by one step"});
@@ -43,14 +44,16 @@ std::string SummaryText(const InspectReport& report) {
 }
 
 std::string CoverageText(const CostCoverage& coverage) {
-  std::string text = absl::StrFormat("  coverage               %d of %d operators understood, %s of the forward FLOPs\n",
-                                     coverage.ops_known, coverage.ops, Percent(100 * coverage.flops_share));
+  std::string text =
+      absl::StrFormat("  coverage               %d of %d operators understood, %s of the forward FLOPs\n",
+                      coverage.ops_known, coverage.ops, Percent(100 * coverage.flops_share));
   constexpr size_t kShown = 8;
   for (size_t i = 0; i < coverage.unknown.size() && i < kShown; ++i) {
     const auto& [name, count] = coverage.unknown[i];
     absl::StrAppend(&text, i == 0 ? "                         not understood: " : ", ", Printable(name), " x", count);
   }
-  if (coverage.unknown.size() > kShown) absl::StrAppend(&text, ", and ", coverage.unknown.size() - kShown, " more types");
+  if (coverage.unknown.size() > kShown)
+    absl::StrAppend(&text, ", and ", coverage.unknown.size() - kShown, " more types");
   return coverage.unknown.empty() ? text : text + "\n";
 }
 
@@ -89,24 +92,31 @@ std::string MemoryText(const InspectReport& report) {
 
 std::string GpusText(const InspectReport& report) {
   if (report.gpus.empty()) return "";
-  Table table({{"GPU"}, Right("UTILISATION"), Right("BANDWIDTH"), Right("MEMORY"), Right("OF"), Right("STEP"),
-               Right("SAMPLES/S"), {"BOUND BY"}});
+  Table table({{"GPU"},
+               Right("UTILISATION"),
+               Right("BANDWIDTH"),
+               Right("MEMORY"),
+               Right("OF"),
+               Right("STEP"),
+               Right("SAMPLES/S"),
+               {"BOUND BY"}});
   constexpr double kUsPerSecond = 1e6;
   for (const GpuReport& gpu : report.gpus) {
     const Demand& demand = gpu.demand;
     const auto step = static_cast<double>(demand.step_time_us.estimate);
     const bool fits = demand.mem_mib.upper <= gpu.type.mem_mib;
     const RooflineTerms& terms = gpu.roofline;
-    table.AddRow({gpu.type.name, Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
-                  Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
-                  Mib(gpu.type.mem_mib) + (fits ? "" : " !"), Duration(step),
-                  step > 0 ? Plain(std::round(static_cast<double>(report.profile.shaped->batch) * kUsPerSecond / step))
-                           : "-",
-                  absl::StrFormat("%.0f %% compute, %.0f bandwidth, %.0f launch", 100 * terms.compute_share,
-                                  100 * terms.bandwidth_share, 100 * terms.launch_share)});
+    table.AddRow(
+        {gpu.type.name, Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
+         Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
+         Mib(gpu.type.mem_mib) + (fits ? "" : " !"), Duration(step),
+         step > 0 ? Plain(std::round(static_cast<double>(report.profile.shaped->batch) * kUsPerSecond / step)) : "-",
+         absl::StrFormat("%.0f %% compute, %.0f bandwidth, %.0f launch", 100 * terms.compute_share,
+                         100 * terms.bandwidth_share, 100 * terms.launch_share)});
     table.AddRow({"  at most", Percent(static_cast<double>(demand.gpu_util_pct.upper)),
                   Percent(static_cast<double>(demand.mem_bw_util_pct.upper)), Mib(demand.mem_mib.upper), "",
-                  Duration(static_cast<double>(demand.step_time_us.upper)), "", fits ? "" : "! the bound exceeds the GPU"});
+                  Duration(static_cast<double>(demand.step_time_us.upper)), "",
+                  fits ? "" : "! the bound exceeds the GPU"});
   }
   std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
   if (!report.calibrated) {
@@ -122,8 +132,15 @@ std::string GpusText(const InspectReport& report) {
 std::string OperatorsText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool single,
                           bool timed) {
   if (rows.empty()) return "";
-  Table table({{single ? "OPERATOR" : "TYPE"}, {single ? "OUTPUT" : ""}, Right("COUNT"), Right("FORWARD"), Right("BACKWARD"),
-               Right("MEMORY TRAFFIC"), Right(timed ? "TIME" : ""), Right("SHARE"), {timed && single ? "BOUND BY" : ""}});
+  Table table({{single ? "OPERATOR" : "TYPE"},
+               {single ? "OUTPUT" : ""},
+               Right("COUNT"),
+               Right("FORWARD"),
+               Right("BACKWARD"),
+               Right("MEMORY TRAFFIC"),
+               Right(timed ? "TIME" : ""),
+               Right("SHARE"),
+               {timed && single ? "BOUND BY" : ""}});
   for (const OperatorCost& row : rows) {
     const std::string name = Printable(row.name, kShownNameBytes);
     const double part = timed ? row.time_us.value_or(0) : row.forward_flops + row.backward_flops;

@@ -23,9 +23,8 @@ std::string WhereText(const Placement& placement, const Decision& decision) {
   if (decision.verdict == Verdict::kDefer) return "deferred";
   if (decision.verdict == Verdict::kReject) return "rejected";
   std::vector<Slot> slots = decision.slots;
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
-    return a.node != b.node ? a.node < b.node : a.device < b.device;
-  });
+  std::sort(slots.begin(), slots.end(),
+            [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
   std::string text;
   size_t nodes = 0;
   for (size_t i = 0; i < slots.size(); ++nodes) {
@@ -64,7 +63,8 @@ std::string BesideText(const Placement& placement, const Decision& decision) {
   for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
     absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, neighbours[i].job));
   }
-  if (neighbours.size() > kShownNeighbours) absl::StrAppend(&text, "\nand ", neighbours.size() - kShownNeighbours, " more");
+  if (neighbours.size() > kShownNeighbours)
+    absl::StrAppend(&text, "\nand ", neighbours.size() - kShownNeighbours, " more");
   return text;
 }
 
@@ -137,7 +137,8 @@ void AppendPlace(const Placement& placement, const char* title, const PricedPlac
 void AppendDemand(const Demand& demand, std::string& text) {
   absl::StrAppendFormat(
       &text, "  %-10s utilisation %s (<= %s), bandwidth %s, memory %s (<= %s), step %s%s\n", "demand",
-      Percent(static_cast<double>(demand.gpu_util_pct.estimate)), Percent(static_cast<double>(demand.gpu_util_pct.upper)),
+      Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
+      Percent(static_cast<double>(demand.gpu_util_pct.upper)),
       Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
       Mib(demand.mem_mib.upper),
       demand.step_time_us.estimate == 0 ? "unknown" : Duration(static_cast<double>(demand.step_time_us.estimate)),
@@ -147,11 +148,10 @@ void AppendDemand(const Demand& demand, std::string& text) {
 void AppendEffects(const Placement& placement, const Decision& decision, std::string& text) {
   const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
   for (const TenantEffect& effect : neighbours) {
-    absl::StrAppendFormat(&text, "  %-10s %s on %s gpu %d: %s -> %s (<= %s)\n", "touches", JobName(placement, effect.job),
-                          NodeName(placement, effect.node), effect.device,
-                          Factor(static_cast<double>(effect.before.estimate)),
-                          Factor(static_cast<double>(effect.after.estimate)),
-                          Factor(static_cast<double>(effect.after.upper)));
+    absl::StrAppendFormat(
+        &text, "  %-10s %s on %s gpu %d: %s -> %s (<= %s)\n", "touches", JobName(placement, effect.job),
+        NodeName(placement, effect.node), effect.device, Factor(static_cast<double>(effect.before.estimate)),
+        Factor(static_cast<double>(effect.after.estimate)), Factor(static_cast<double>(effect.after.upper)));
   }
 }
 
@@ -227,16 +227,17 @@ std::string TotalsText(const Placement& placement) {
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
                                    absl::StrFormat(", before %d", before.devices_used)});
-  table.AddRow({"predicted utilisation", Percent(after.gpu_util_pct) + ", mean over all GPUs, before " +
-                                             Percent(before.gpu_util_pct)});
+  table.AddRow({"predicted utilisation",
+                Percent(after.gpu_util_pct) + ", mean over all GPUs, before " + Percent(before.gpu_util_pct)});
   table.AddRow({"GPU memory reserved", Of(Mib(after.gpu_mem_used_mib), Mib(after.gpu_mem_mib),
                                           Ratio(after.gpu_mem_used_mib, after.gpu_mem_mib))});
-  table.AddRow({"CPU cores", Of(Cores(after.cpu_used_milli), Cores(after.cpu_milli),
-                                Ratio(after.cpu_used_milli, after.cpu_milli))});
-  table.AddRow({"host memory", Of(Mib(after.mem_used_mib), Mib(after.mem_mib), Ratio(after.mem_used_mib, after.mem_mib))});
-  table.AddRow({"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)",
-                                                        placement.TenantsAboveBound(), placement.TenantJobs(),
-                                                        Factor(placement.settings.slowdown_bound))});
+  table.AddRow({"CPU cores",
+                Of(Cores(after.cpu_used_milli), Cores(after.cpu_milli), Ratio(after.cpu_used_milli, after.cpu_milli))});
+  table.AddRow(
+      {"host memory", Of(Mib(after.mem_used_mib), Mib(after.mem_mib), Ratio(after.mem_used_mib, after.mem_mib))});
+  table.AddRow(
+      {"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)", placement.TenantsAboveBound(),
+                                               placement.TenantJobs(), Factor(placement.settings.slowdown_bound))});
   const std::string lines = table.Render("  ");
   return absl::StrFormat("\nCluster after the plan (%d nodes, policy %s, interference %s)\n", after.nodes,
                          placement.settings.policy, placement.settings.interference) +

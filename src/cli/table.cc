@@ -10,8 +10,8 @@
 namespace horus::cli {
 namespace {
 
-constexpr size_t kGap = 2;          // blanks between columns
-constexpr size_t kMinWidth = 12;    // of a column that wraps
+constexpr size_t kGap = 2;        // blanks between columns
+constexpr size_t kMinWidth = 12;  // of a column that wraps
 
 bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; }
 

@@ -21,7 +21,7 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kLeft;
-  bool wraps = false;   // may become narrower than its longest cell
+  bool wraps = false;  // may become narrower than its longest cell
 };
 
 class Table {

@@ -40,9 +40,9 @@ absl::Status ReadGpuFiles(const YamlMap& root, const YamlLimits& limits, std::sh
 
 // Names and ids so far, with the entry that took them.
 struct Taken {
-  absl::flat_hash_map<std::string, size_t> names;   // -> position in ClusterFile::nodes; never iterated
-  absl::flat_hash_map<uint64_t, size_t> ids;        // -> line
-  std::vector<uint32_t> lines;                      // by position
+  absl::flat_hash_map<std::string, size_t> names;  // -> position in ClusterFile::nodes; never iterated
+  absl::flat_hash_map<uint64_t, size_t> ids;       // -> line
+  std::vector<uint32_t> lines;                     // by position
 };
 
 absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, ClusterFile& file) {
@@ -61,8 +61,8 @@ absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, C
     }
     const auto [id, new_id] = taken.ids.emplace(node.spec.id, item.line());
     if (!new_id) {
-      return item.Error(absl::StrFormat("id: expected an id of its own, found %d as on line %d", node.spec.id,
-                                        id->second));
+      return item.Error(
+          absl::StrFormat("id: expected an id of its own, found %d as on line %d", node.spec.id, id->second));
     }
     taken.lines.push_back(item.line());
     file.nodes.push_back(std::move(node));
@@ -86,8 +86,8 @@ absl::Status ReadNodes(const YamlMap& root, Taken& taken, ClusterFile& file) {
     }
     for (const auto& [key, label] : entry.spec.labels) label_bytes += entry.count * (key.size() + label.size());
     if (label_bytes > kMaxFileLabelBytes) {
-      return item.Error(absl::StrFormat("expected at most %d bytes of labels in all, found %d", kMaxFileLabelBytes,
-                                        label_bytes));
+      return item.Error(
+          absl::StrFormat("expected at most %d bytes of labels in all, found %d", kMaxFileLabelBytes, label_bytes));
     }
     HORUS_RETURN_IF_ERROR(AddReplicas(item, std::move(entry), taken, file));
   }

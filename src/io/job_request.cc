@@ -22,11 +22,32 @@ constexpr size_t kMaxDims = 64;
 constexpr double kMaxBound = 1e6;           // as place/job.cc
 constexpr double kMaxRequestRateHz = 1e12;  // as place/job.cc
 
-constexpr std::array<std::string_view, 26> kJobKeys = {
-    "name",      "id",        "kind",         "tenant",     "model",      "batch",           "dims",
-    "mode",      "precision", "optimizer",    "gpus",       "tasks",      "gpu_milli",       "exclusive",
-    "gpu_types", "cpu_cores", "memory_gib",   "priority",   "submit_s",   "deadline_s",      "slowdown_bound",
-    "demand",    "storage_mb_s", "node_selector", "request_rate_hz", "latency_bound_ms"};
+constexpr std::array<std::string_view, 26> kJobKeys = {"name",
+                                                       "id",
+                                                       "kind",
+                                                       "tenant",
+                                                       "model",
+                                                       "batch",
+                                                       "dims",
+                                                       "mode",
+                                                       "precision",
+                                                       "optimizer",
+                                                       "gpus",
+                                                       "tasks",
+                                                       "gpu_milli",
+                                                       "exclusive",
+                                                       "gpu_types",
+                                                       "cpu_cores",
+                                                       "memory_gib",
+                                                       "priority",
+                                                       "submit_s",
+                                                       "deadline_s",
+                                                       "slowdown_bound",
+                                                       "demand",
+                                                       "storage_mb_s",
+                                                       "node_selector",
+                                                       "request_rate_hz",
+                                                       "latency_bound_ms"};
 constexpr std::array<std::string_view, 5> kModelOnlyKeys = {"batch", "dims", "mode", "precision", "optimizer"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
@@ -59,8 +80,8 @@ absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
                                              spec.tasks, spec.gpus_per_task));
   }
   if (spec.gpu_milli > 0 && spec.gpu_milli < kMilliPerGpu && spec.gpus_per_task > 1) {
-    return map.Find("gpu_milli")->Expected(absl::StrFormat("%d or no such key with %d GPUs per task", kMilliPerGpu,
-                                                           spec.gpus_per_task));
+    return map.Find("gpu_milli")
+        ->Expected(absl::StrFormat("%d or no such key with %d GPUs per task", kMilliPerGpu, spec.gpus_per_task));
   }
   return absl::OkStatus();
 }
@@ -130,8 +151,9 @@ absl::Status ReadGpuTypes(const YamlMap& map, const Catalogue& catalogue, JobReq
 
 absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
   if (map.Has("model") == map.Has("demand")) {
-    return map.value().Error(absl::StrFormat("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",
-                                             map.Has("model") ? "both" : "neither"));
+    return map.value().Error(
+        absl::StrFormat("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",
+                        map.Has("model") ? "both" : "neither"));
   }
   if (map.Has("model")) {
     HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));

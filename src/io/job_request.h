@@ -28,7 +28,7 @@ inline constexpr size_t kMaxFileJobs = 1'000'000;
 inline constexpr size_t kMaxPathBytes = 4096;
 
 struct ModelRun {
-  std::string path;     // of the ONNX file, as seen from the working folder
+  std::string path;  // of the ONNX file, as seen from the working folder
   RunSpec run;
   friend bool operator==(const ModelRun& a, const ModelRun& b) {
     return a.path == b.path && a.run.mode == b.run.mode && a.run.precision == b.run.precision &&
@@ -38,10 +38,10 @@ struct ModelRun {
 };
 
 struct JobRequest {
-  JobSpec spec;                       // demands are filled exactly when `model` is absent
+  JobSpec spec;  // demands are filled exactly when `model` is absent
   std::optional<ModelRun> model;
-  std::vector<GpuTypeId> gpu_types;   // allowed ones, ascending; empty = every type of the cluster
-  std::string where;                  // "file:line: jobs[3]" for later errors
+  std::vector<GpuTypeId> gpu_types;  // allowed ones, ascending; empty = every type of the cluster
+  std::string where;                 // "file:line: jobs[3]" for later errors
 };
 
 // The keys of a job; residents know `on` besides.

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::array<std::string_view, 10> kNodeKeys = {"name", "id",     "count", "cpu_cores", "memory_gib",
                                                         "rack", "labels", "state", "gpus",      "storage_mb_s"};
-constexpr std::array<std::string_view, 8> kGpuKeys = {"type",          "count",       "sharing", "mig", "max_tenants",
-                                                      "nvlink_island", "pcie_switch", "socket"};
+constexpr std::array<std::string_view, 8> kGpuKeys = {"type",        "count",         "sharing",     "mig",
+                                                      "max_tenants", "nvlink_island", "pcie_switch", "socket"};
 constexpr std::array kStates = {AdminState::kUp, AdminState::kDrained, AdminState::kDown};
 constexpr int64_t kMaxTopologyNumber = std::numeric_limits<int16_t>::max();
 constexpr int kReplicaDigits = 3;  // at least; more when there are more than a thousand
@@ -51,7 +51,8 @@ absl::StatusOr<int16_t> FindProfile(const YamlValue& value, const GpuType& type)
     names.push_back(type.mig[i].name);
   }
   return value.Expected("a MIG profile of " + type.name + " (" +
-                        absl::StrJoin(names, ", ", [](std::string* out, std::string_view text) { out->append(text); }) + ")");
+                        absl::StrJoin(names, ", ", [](std::string* out, std::string_view text) { out->append(text); }) +
+                        ")");
 }
 
 // The instances of one card. Whether they fit on it together is checked with the node.

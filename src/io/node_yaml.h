@@ -25,7 +25,7 @@ namespace horus {
 using RackNumbers = absl::flat_hash_map<std::string, uint64_t>;
 
 struct NodeEntry {
-  NodeSpec spec;                        // of the first replica; the id is the next free one unless `has_id`
+  NodeSpec spec;  // of the first replica; the id is the next free one unless `has_id`
   AdminState state = AdminState::kUp;
   bool has_id = false;
   size_t count = 1;

@@ -112,8 +112,8 @@ absl::StatusOr<Placement> MakePlacement(const Cluster& cluster, std::vector<JobS
   for (const NodeId id : after.NodeIds()) {
     HORUS_ASSIGN_OR_RETURN(const NodeInfo node, after.Node(id));
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      HORUS_RETURN_IF_ERROR(AppendTenants(after, model, placement.settings.slowdown_bound, id,
-                                          static_cast<int32_t>(i), placement.tenants));
+      HORUS_RETURN_IF_ERROR(AppendTenants(after, model, placement.settings.slowdown_bound, id, static_cast<int32_t>(i),
+                                          placement.tenants));
     }
   }
   for (const Decision& decision : plan.decisions) {

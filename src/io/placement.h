@@ -28,8 +28,8 @@ struct TenantOutcome {
   NodeId node = 0;
   int32_t device = 0;
   Slowdown slowdown;
-  double bound = 0;           // its own, else the default; infinity = none
-  bool above_bound = false;   // by the upper bound of the slowdown, as the placer counts
+  double bound = 0;          // its own, else the default; infinity = none
+  bool above_bound = false;  // by the upper bound of the slowdown, as the placer counts
 };
 
 // How people call nodes, jobs and devices.
@@ -37,7 +37,7 @@ class PlacementNames {
  public:
   PlacementNames() = default;
   PlacementNames(const Cluster& cluster, std::span<const JobSpec> jobs);
-  [[nodiscard]] std::string Node(NodeId node) const;   // its name, else "#17"
+  [[nodiscard]] std::string Node(NodeId node) const;  // its name, else "#17"
   [[nodiscard]] std::string Job(JobId job) const;
   [[nodiscard]] std::string GpuType(NodeId node, int32_t device) const;  // "a100-40gb", "a100-40gb/3g.20gb"
 
@@ -58,10 +58,10 @@ struct PlacementSettings {
 struct Placement {
   PlacementSettings settings;
   Plan plan;
-  std::vector<JobSpec> jobs;            // ascending id
+  std::vector<JobSpec> jobs;  // ascending id
   ClusterTotals before;
   ClusterTotals after;
-  std::vector<TenantOutcome> tenants;   // ascending (node, device, job)
+  std::vector<TenantOutcome> tenants;  // ascending (node, device, job)
   PlacementNames names;
   std::shared_ptr<const Catalogue> catalogue;
 
@@ -72,7 +72,7 @@ struct Placement {
   [[nodiscard]] uint64_t TenantsAboveBound() const;  // distinct jobs
   [[nodiscard]] uint64_t TenantJobs() const;         // distinct jobs
 
-  absl::flat_hash_map<JobId, Demand> first_demand;   // of placed jobs, for DemandOf
+  absl::flat_hash_map<JobId, Demand> first_demand;  // of placed jobs, for DemandOf
 };
 
 // Applies the plan to a copy of `cluster`. Errors: those of Apply and of the model.

@@ -15,8 +15,8 @@
 namespace horus {
 namespace {
 
-constexpr size_t kShownKeys = 4;      // of a mapping that is in the wrong place
-constexpr double kRounding = 1e-6;    // of one unit: what decimal fractions lose in binary
+constexpr size_t kShownKeys = 4;    // of a mapping that is in the wrong place
+constexpr double kRounding = 1e-6;  // of one unit: what decimal fractions lose in binary
 constexpr int64_t kFileVersion = 1;
 
 template <typename Number>
@@ -36,9 +36,7 @@ std::string Range(std::string_view what, std::string_view min, std::string_view 
 
 }  // namespace
 
-std::string YamlValue::Where() const {
-  return absl::StrCat(file(), ":", line(), path_.empty() ? "" : ": ", path_);
-}
+std::string YamlValue::Where() const { return absl::StrCat(file(), ":", line(), path_.empty() ? "" : ": ", path_); }
 
 std::string YamlValue::Found() const {
   switch (tree_->kind(value_)) {
@@ -108,13 +106,16 @@ absl::StatusOr<YamlMap> YamlValue::Map(std::span<const std::string_view> keys) c
     const std::string_view key = tree_->text(children[i]);
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       const std::string near = Nearest(key, keys, 1);
-      const std::string expected = near.empty() ? absl::StrCat("one of the keys ", absl::StrJoin(keys, ", ", [](std::string* out, std::string_view name) { out->append(name); }))
-                                                : absl::StrCat("a known key (did you mean '", near, "'?)");
+      const std::string expected =
+          near.empty() ? absl::StrCat("one of the keys ",
+                                      absl::StrJoin(keys, ", ",
+                                                    [](std::string* out, std::string_view name) { out->append(name); }))
+                       : absl::StrCat("a known key (did you mean '", near, "'?)");
       return YamlValue(tree_, children[i], path_)
           .Error(absl::StrFormat("expected %s, found %s", expected, Quoted(key)));
     }
-    pairs.emplace_back(key, YamlValue(tree_, children[i + 1],
-                                      path_.empty() ? std::string(key) : path_ + "." + std::string(key)));
+    pairs.emplace_back(
+        key, YamlValue(tree_, children[i + 1], path_.empty() ? std::string(key) : path_ + "." + std::string(key)));
   }
   return YamlMap(*this, std::move(pairs));
 }
@@ -128,7 +129,7 @@ absl::StatusOr<std::vector<std::pair<std::string, YamlValue>>> YamlValue::Pairs(
   std::vector<std::pair<std::string, YamlValue>> pairs;
   for (size_t i = 0; i + 1 < children.size(); i += 2) {
     std::string key(tree_->text(children[i]));
-    YamlValue value(tree_, children[i + 1], path_ + "[" + Quoted(key) + "]");
+    YamlValue value(tree_, children[i + 1], path_.empty() ? key : path_ + "[" + Quoted(key) + "]");
     pairs.emplace_back(std::move(key), std::move(value));
   }
   return pairs;
@@ -208,7 +209,8 @@ absl::StatusOr<size_t> YamlValue::Choice(std::span<const std::string_view> choic
     const auto found = std::find(choices.begin(), choices.end(), tree_->text(value_));
     if (found != choices.end()) return static_cast<size_t>(found - choices.begin());
   }
-  return Expected("one of " + absl::StrJoin(choices, ", ", [](std::string* out, std::string_view name) { out->append(name); }));
+  return Expected("one of " +
+                  absl::StrJoin(choices, ", ", [](std::string* out, std::string_view name) { out->append(name); }));
 }
 
 const YamlValue* YamlMap::Find(std::string_view key) const {

@@ -26,9 +26,9 @@ namespace horus {
 // A number of the file times `per_unit`, as an integer: cores to thousandths, GiB to MiB, s to us.
 struct Scale {
   int64_t per_unit = 1;
-  double min = 0;           // in the file's unit
+  double min = 0;  // in the file's unit
   double max = 0;
-  bool exact = false;       // refuse what is no whole multiple of 1 / per_unit; else round up
+  bool exact = false;  // refuse what is no whole multiple of 1 / per_unit; else round up
 };
 
 class YamlMap;

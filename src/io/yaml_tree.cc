@@ -111,8 +111,8 @@ class YamlTreeBuilder final : public YAML::EventHandler {
     const uint32_t value = Add(kind, mark, tag, anchor);
     if (value == YamlTree::kNone) return;
     if (open_.size() >= limits_.max_depth) {
-      return Fail(mark, absl::StrFormat("expected at most %d levels of lists and mappings, found more",
-                                        limits_.max_depth),
+      return Fail(mark,
+                  absl::StrFormat("expected at most %d levels of lists and mappings, found more", limits_.max_depth),
                   absl::StatusCode::kResourceExhausted);
     }
     open_.push_back({value, YamlTree::kNone});
@@ -135,8 +135,8 @@ class YamlTreeBuilder final : public YAML::EventHandler {
 
   void CheckTotal(const YAML::Mark& mark) {
     if (total_ <= limits_.max_values) return;
-    Fail(mark, absl::StrFormat("expected at most %d values with every alias written out, found more",
-                               limits_.max_values),
+    Fail(mark,
+         absl::StrFormat("expected at most %d values with every alias written out, found more", limits_.max_values),
          absl::StatusCode::kResourceExhausted);
   }
 
@@ -144,9 +144,9 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   const YamlLimits& limits_;
   absl::Status status_;
   std::vector<OpenValue> open_;
-  std::vector<uint64_t> open_totals_;   // total_ when each open value began
-  std::vector<uint32_t> anchors_;       // value by yaml-cpp's anchor number
-  uint64_t total_ = 0;                  // values so far with every alias written out
+  std::vector<uint64_t> open_totals_;  // total_ when each open value began
+  std::vector<uint32_t> anchors_;      // value by yaml-cpp's anchor number
+  uint64_t total_ = 0;                 // values so far with every alias written out
   int documents_ = 0;
 };
 

@@ -20,9 +20,9 @@
 namespace horus {
 
 struct YamlLimits {
-  size_t max_bytes = size_t{64} << 20;   // of the file
-  uint32_t max_values = 4'000'000;       // scalars, lists and mappings, with every alias written out
-  uint32_t max_depth = 64;               // lists and mappings inside each other; our schemas need 8
+  size_t max_bytes = size_t{64} << 20;  // of the file
+  uint32_t max_values = 4'000'000;      // scalars, lists and mappings, with every alias written out
+  uint32_t max_depth = 64;              // lists and mappings inside each other; our schemas need 8
 };
 
 class YamlTree {
@@ -60,9 +60,9 @@ class YamlTree {
     uint32_t text_begin = 0;
     uint32_t text_size = 0;
     uint32_t first_child = kNone;
-    uint32_t next = kNone;    // sibling
-    uint32_t count = 0;       // children
-    uint32_t expanded = 1;    // values with every alias written out
+    uint32_t next = kNone;  // sibling
+    uint32_t count = 0;     // children
+    uint32_t expanded = 1;  // values with every alias written out
   };
 
   [[nodiscard]] const Value& at(uint32_t value) const {

@@ -15,7 +15,7 @@ namespace horus {
 // Upper ends are far above any machine, and keep the products inside 53 bits or the limits of place/job.h.
 inline constexpr Scale kCoresToMilli = {.per_unit = kMilliPerCore, .min = 0, .max = 1e6, .exact = true};
 inline constexpr Scale kGibToMib = {.per_unit = 1024, .min = 0, .max = 1e6};
-inline constexpr Scale kSecondsToUs = {.per_unit = 1'000'000, .min = 0, .max = 4e9};  // 126 years
+inline constexpr Scale kSecondsToUs = {.per_unit = 1'000'000, .min = 0, .max = 4e9};   // 126 years
 inline constexpr Scale kMillisecondsToUs = {.per_unit = 1000, .min = 0, .max = 1e10};  // 115 days
 
 }  // namespace horus

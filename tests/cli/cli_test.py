@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the built horus command and checks exit codes, output and JSON keys.
+
+Usage: cli_test.py HORUS_BINARY REPOSITORY_ROOT [unittest arguments]
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HORUS = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2])
+RESNET = ROOT / "examples/models/graphs/resnet50.onnx"
+CLUSTER = ROOT / "examples/cluster.yaml"
+JOBS = ROOT / "examples/jobs.yaml"
+
+# Objects whose keys are the user's, not ours.
+FREE_KEYS = {"run.dims", "decisions[].refused_devices"}
+
+NODE = "  - {name: n, cpu_cores: 8, memory_gib: 32, gpus: [{type: t4, count: 2}]}\n"
+SMALL_JOB = "  - {name: j, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}\n"
+LARGE_JOB = "  - {name: huge, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 200}}}\n"
+
+
+def run(*args, cwd=None):
+    done = subprocess.run([HORUS, *map(str, args)], capture_output=True, cwd=cwd, timeout=120, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def keys_of(value, path=""):
+    """Every key path below `value`; list positions are written []."""
+    if isinstance(value, list):
+        return set().union(*(keys_of(item, path + "[]") for item in value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    found = set()
+    for key, below in value.items():
+        here = f"{path}.{key}" if path else key
+        found.add(here)
+        if here not in FREE_KEYS:
+            found |= keys_of(below, here)
+    return found
+
+
+class Files(unittest.TestCase):
+    """A folder of small files for each test."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.cluster = self.write("cluster.yaml", "version: 1\nnodes:\n" + NODE)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def jobs(self, text):
+        return self.write("jobs.yaml", "version: 1\njobs:\n" + text)
+
+    def place(self, jobs, *args):
+        return run("place", "--cluster", self.cluster, "--jobs", jobs, *args)
+
+    def check_golden(self, name, document):
+        """The keys are stable: they are only added to, and the list here grows with them."""
+        golden = (ROOT / "tests/cli" / name).read_text().split()
+        self.assertEqual(sorted(keys_of(document)), sorted(golden))
+
+
+class TopLevel(unittest.TestCase):
+    def test_version_and_help_answer_zero(self):
+        code, out, _ = run("--version")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"^horus \d+\.\d+\.\d+\n$")
+        for args in (["--help"], ["inspect", "--help"], ["place", "--help"], ["gpus", "--help"]):
+            code, out, _ = run(*args)
+            self.assertEqual(code, 0, args)
+            self.assertIn("Examples:", out)
+
+    def test_wrong_command_lines_answer_two(self):
+        for args in ([], ["frobnicate"], ["inspect"], ["place", "--cluster", "x"], ["gpus", "--nonsense"],
+                     ["inspect", RESNET, "--batch", "0"], ["inspect", RESNET, "--batch", "many"]):
+            code, out, err = run(*args)
+            self.assertEqual(code, 2, args)
+            self.assertNotEqual(err, "", args)
+            self.assertEqual(out, "", args)
+
+    def test_lost_output_is_no_success(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([HORUS, "gpus"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"cannot write", done.stderr)
+
+
+class Gpus(Files):
+    def test_lists_at_least_25_types(self):
+        code, out, _ = run("gpus", "--json")
+        self.assertEqual(code, 0)
+        document = json.loads(out)
+        self.assertGreaterEqual(len(document["gpu_types"]), 25)
+        self.check_golden("gpus_keys.txt", document)
+
+    def test_table_fits_100_columns(self):
+        for args in (["gpus"], ["gpus", "a100-40gb"]):
+            code, out, _ = run(*args)
+            self.assertEqual(code, 0)
+            self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_one_type_by_any_spelling(self):
+        code, out, _ = run("gpus", "NVIDIA A100_40GB", "--json")
+        self.assertEqual(code, 0)
+        self.assertEqual(json.loads(out)["name"], "a100-40gb")
+
+    def test_unknown_type_suggests_near_ones(self):
+        code, _, err = run("gpus", "a100-41gb")
+        self.assertEqual(code, 2)
+        self.assertIn("a100-40gb", err)
+
+    def test_own_types_extend_the_catalogue(self):
+        own = self.write("own.yaml", "version: 1\ngpu_types:\n  - {name: ours, based_on: t4, sm_count: 41}\n")
+        code, out, _ = run("gpus", "ours", "--gpus-file", own, "--json")
+        self.assertEqual(code, 0)
+        self.assertEqual(json.loads(out)["sm_count"], 41)
+        own.write_text("version: 1\ngpu_types:\n  - {name: ours, based_on: t5}\n")
+        code, _, err = run("gpus", "--gpus-file", own)
+        self.assertEqual(code, 2)
+        self.assertIn("own.yaml:3: gpu_types[0].based_on: ", err)
+
+
+class Inspect(Files):
+    def test_resnet50_has_its_published_parameters(self):
+        code, out, err = run("inspect", RESNET, "--batch", 64, "--gpu", "a100-40gb", "--gpu", "t4", "--features", "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.assertEqual(document["parameters"], 25557032)
+        self.assertEqual(document["run"]["batch"], 64)
+        self.assertEqual([gpu["gpu_type"] for gpu in document["gpus"]], ["a100-40gb", "t4"])
+        self.assertGreater(document["step_flops"], 2 * document["forward_flops"])
+        for gpu in document["gpus"]:
+            self.assertLessEqual(gpu["memory_mib"], gpu["memory_upper_mib"])
+            self.assertLessEqual(gpu["gpu_util_pct"], gpu["gpu_util_upper_pct"])
+        self.check_golden("inspect_keys.txt", document)
+
+    def test_memory_grows_with_batch_and_shrinks_without_training(self):
+        def peak(*args):
+            code, out, err = run("inspect", RESNET, "--json", *args)
+            self.assertEqual(code, 0, err)
+            return json.loads(out)["memory"]["peak_without_context_bytes"]
+
+        self.assertGreater(peak("--batch", 64), peak("--batch", 8))
+        self.assertGreater(peak("--batch", 8), peak("--batch", 8, "--mode", "inference"))
+        self.assertGreater(peak("--batch", 8, "--optimizer", "adam"), peak("--batch", 8))
+
+    def test_text_says_what_people_ask_for(self):
+        code, out, err = run("inspect", RESNET, "--batch", 64, "--gpu", "a100-40gb", "--top", 3)
+        self.assertEqual((code, err), (0, ""))
+        for word in ("parameters", "25557032", "forward", "weights", "gradients", "optimiser state", "activations",
+                     "workspace", "context", "a100-40gb", "Conv"):
+            self.assertIn(word, out)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_model_may_follow_the_gpu(self):
+        self.assertEqual(run("inspect", "--gpu", "t4", RESNET)[0], 0)
+
+    def test_without_gpu_it_still_answers(self):
+        code, out, _ = run("inspect", RESNET)
+        self.assertEqual(code, 0)
+        self.assertIn("name a --gpu", out)
+
+    def test_bad_input_names_the_place(self):
+        garbage = self.write("garbage.onnx", os.urandom(64))
+        cut = self.write("cut.onnx", RESNET.read_bytes()[:1000])
+        for args, words in (
+            ([self.folder / "none.onnx"], "none.onnx"),
+            ([self.folder], str(self.folder)),
+            ([garbage], "garbage.onnx"),
+            ([cut], "cut.onnx"),
+            ([RESNET, "--gpu", "a100-41gb"], "a100-40gb"),
+            ([RESNET, "--dim", "seq"], "expected NAME=SIZE"),
+            ([RESNET, "--dim", "nosuch=4"], "nosuch"),
+            ([RESNET, "--precision", "fp12"], "fp12"),
+            ([RESNET, "--optimizer", "adamm"], "adamm"),
+            ([RESNET, "--mode", "dreaming"], "dreaming"),
+            ([RESNET, "--bundle", garbage], "garbage.onnx"),
+        ):
+            code, out, err = run("inspect", *args)
+            self.assertEqual((code, out), (2, ""), (args, err))
+            self.assertIn(words, err, args)
+
+
+class Place(Files):
+    def test_examples_are_decided(self):
+        code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        decisions = {decision["job"]: decision for decision in document["decisions"]}
+        self.assertEqual(len(decisions), 12)
+        self.assertEqual(len(decisions["bert-base-4gpu"]["slots"]), 4)
+        refused = decisions["vgg16-huge-batch"]
+        self.assertEqual((refused["verdict"], refused["reason"]), ("reject", "gpu_memory"))
+        self.assertGreater(refused["nearest_miss"]["needed"], refused["nearest_miss"]["available"])
+        self.assertEqual(document["totals"]["tenants_above_bound"], 0)
+        self.check_golden("place_keys.txt", document)
+
+    def test_text_explains(self):
+        code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--explain")
+        self.assertEqual((code, err), (0, ""))
+        for word in ("EXPECTED SLOWDOWN", "Nearest miss", "runner-up", "chosen", "GPUs in use",
+                     "predicted utilisation", "above slowdown bound"):
+            self.assertIn(word, out)
+
+    def test_table_fits_100_columns(self):
+        _, out, _ = run("place", "--cluster", CLUSTER, "--jobs", JOBS)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_same_input_gives_same_bytes(self):
+        args = ("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", "random", "--seed", 7, "--json")
+        self.assertEqual(run(*args), run(*args))
+
+    def test_every_policy_of_the_help_runs(self):
+        for policy in ("horus", "first-fit", "best-fit", "random", "exclusive"):
+            code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", policy, "--json")
+            self.assertEqual(code, 0, err)
+            self.assertEqual(json.loads(out)["policy"], policy)
+
+    def test_strict_turns_a_refusal_into_three(self):
+        self.assertEqual(self.place(self.jobs(SMALL_JOB), "--strict")[0], 0)
+        jobs = self.jobs(SMALL_JOB + LARGE_JOB)
+        self.assertEqual(self.place(jobs)[0], 0)
+        self.assertEqual(self.place(jobs, "--strict")[0], 3)
+        self.assertEqual(self.place(jobs, "--strict", "--json")[0], 3)
+
+    def test_no_jobs_is_an_answer(self):
+        code, out, _ = self.place(self.write("jobs.yaml", "version: 1\njobs: []\n"), "--strict")
+        self.assertEqual(code, 0)
+        self.assertIn("No jobs to place", out)
+
+    def test_out_is_what_json_prints_and_replaces_whole(self):
+        jobs, target = self.jobs(SMALL_JOB), self.folder / "placement.json"
+        target.write_text("old")
+        code, out, _ = self.place(jobs, "--json", "--out", target)
+        self.assertEqual(code, 0)
+        self.assertEqual(target.read_text(), out)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["cluster.yaml", "jobs.yaml", "placement.json"])
+
+    def test_failure_leaves_the_old_placement(self):
+        target = self.folder / "placement.json"
+        target.write_text("old")
+        self.assertEqual(self.place(self.jobs("  - {name: j}\n"), "--out", target)[0], 2)
+        self.assertEqual(target.read_text(), "old")
+        code, out, err = self.place(self.jobs(SMALL_JOB), "--out", self.folder / "none/placement.json")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("none/placement.json: cannot write", err)
+
+    def test_slowdown_bound_is_kept(self):
+        half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+        jobs = self.jobs(half % "a" + half % "b")
+
+        def placed(bound):
+            code, out, err = self.place(jobs, "--policy", "first-fit", "--slowdown-bound", bound, "--json")
+            self.assertEqual(code, 0, err)
+            return json.loads(out)["totals"]["placed"]
+
+        self.assertEqual((placed("1.5"), placed("1.7"), placed("none")), (1, 2, 2))
+
+    def test_bad_files_name_line_key_expected_and_found(self):
+        good = self.jobs(SMALL_JOB)
+        for text, words in (
+            ("version: 1\nnodes:\n  - {name: n, cpu_cores: x, memory_gib: 1}\n",
+             "cluster.yaml:3: nodes[0].cpu_cores: expected a number from 0 to 1000000, found 'x'"),
+            ("version: 1\nnodes:\n" + NODE + NODE,
+             "cluster.yaml:4: nodes[1]: name: expected a name of its own, found 'n' as on line 3"),
+            ("version: 1\nnodes:\n  - [\n", "cluster.yaml:4: expected YAML, found an error at column"),
+            ("version: 9\nnodes: []\n", "cluster.yaml:1: version: expected version 1"),
+            ("", "cluster.yaml:1: expected a mapping (key: value), found nothing"),
+        ):
+            self.cluster.write_text(text)
+            code, out, err = self.place(good)
+            self.assertEqual((code, out), (2, ""), text)
+            self.assertIn(words, err)
+        self.cluster.write_bytes(os.urandom(4096))
+        self.assertEqual(self.place(good)[0], 2)
+
+    def test_bad_jobs_name_line_and_model(self):
+        for text, words in (
+            ("  - {name: j, model: none.onnx}\n", "jobs.yaml:3: jobs[0].model: "),
+            ("  - {name: j, modle: none.onnx}\n", "did you mean 'model'"),
+            ("  - {name: j, model: jobs.yaml}\n", "jobs.yaml:3: jobs[0].model: "),
+        ):
+            code, out, err = self.place(self.jobs(text))
+            self.assertEqual((code, out), (2, ""), text)
+            self.assertIn(words, err)
+
+    def test_options_are_checked(self):
+        jobs = self.jobs(SMALL_JOB)
+        for args in (["--policy", "horsu"], ["--interference", "psychic"], ["--slowdown-bound", "0.5"],
+                     ["--slowdown-bound", "nan"], ["--seed", "-1"], ["--max-tenants", "0"], ["--bundle", "/none"]):
+            code, out, err = self.place(jobs, *args)
+            self.assertEqual((code, out), (2, ""), args)
+            self.assertNotEqual(err, "")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
