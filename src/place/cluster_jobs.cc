@@ -139,6 +139,7 @@ void Cluster::EraseJob(uint32_t job_row) {
 
 absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
   HORUS_RETURN_IF_ERROR(ValidateJob(job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   if (HasJob(job.id)) return Taken(job);
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
   for (const PlacedSlot& slot : placed) {
@@ -163,6 +164,7 @@ absl::Status Cluster::ApplyAction(const Action& action) {
   }
   if (HasJob(action.job->id)) return Taken(*action.job);
   HORUS_RETURN_IF_ERROR(ValidateJob(*action.job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(*action.job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(*action.job, action.slots));
   if (job_count() >= kMaxJobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(*action.job), kMaxJobs);

@@ -146,6 +146,15 @@ absl::Status ValidateJob(const JobSpec& job) {
   return absl::OkStatus();
 }
 
+absl::Status CheckTypes(const JobSpec& job, size_t types) {
+  for (const TypeDemand& entry : job.demands) {
+    if (!entry.type.valid() || entry.type.value() < types) continue;
+    return InvalidArgument("%s: demands: expected a type of the catalogue (0 to %d), found %d", Job(job),
+                           static_cast<int64_t>(types) - 1, entry.type.value());
+  }
+  return absl::OkStatus();
+}
+
 void NormalizeJob(JobSpec& job) {
   std::stable_sort(job.demands.begin(), job.demands.end(),
                    [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });

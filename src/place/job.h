@@ -8,6 +8,7 @@
 #ifndef HORUS_PLACE_JOB_H_
 #define HORUS_PLACE_JOB_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -77,6 +78,9 @@ inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, Mi
 
 // OK, or INVALID_ARGUMENT "job <id>: <field>: expected ..., found ...".
 [[nodiscard]] absl::Status ValidateJob(const JobSpec& job);
+
+// OK, or INVALID_ARGUMENT for a demand on a type that a catalogue of `types` types does not have.
+[[nodiscard]] absl::Status CheckTypes(const JobSpec& job, size_t types);
 
 // Sorts demands and node_selector, as ValidateJob demands; for callers that take them in any order.
 void NormalizeJob(JobSpec& job);

@@ -20,15 +20,6 @@ namespace {
 
 constexpr size_t kProgressStep = 256;  // jobs between two calls: well under 100 ms
 
-absl::Status CheckTypes(const Cluster& cluster, const JobSpec& job) {
-  for (const TypeDemand& entry : job.demands) {
-    if (!entry.type.valid() || cluster.catalogue().Contains(entry.type)) continue;
-    return InvalidArgument("job %s: demands: GPU type %d is not in the cluster's catalogue of %d types",
-                           IdAndName(job.id, job.name), entry.type.value(), cluster.catalogue().size());
-  }
-  return absl::OkStatus();
-}
-
 // Positions of the jobs in planning order; refuses jobs that are wrong, resident or given twice.
 absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs) {
   std::vector<uint32_t> order(jobs.size());
@@ -37,7 +28,7 @@ absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std:
   for (size_t i = 0; i < order.size(); ++i) {
     const JobSpec& job = jobs[order[i]];
     HORUS_RETURN_IF_ERROR(ValidateJob(job));
-    HORUS_RETURN_IF_ERROR(CheckTypes(cluster, job));
+    HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
     if (cluster.HasJob(job.id)) {
       return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already", IdAndName(job.id, job.name));
     }
@@ -208,7 +199,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
 absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes) {
   Impl& my = *impl_;
   HORUS_RETURN_IF_ERROR(ValidateJob(job));
-  HORUS_RETURN_IF_ERROR(CheckTypes(cluster, job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
   std::vector<uint32_t> rows;
   for (const NodeId id : nodes) {
     const auto at = cluster.rows().node_of.find(id);
