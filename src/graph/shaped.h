@@ -9,6 +9,7 @@
 #define HORUS_GRAPH_SHAPED_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,7 +35,9 @@ struct Tensor {
   DType dtype = DType::kUndefined;
   TensorRole role = TensorRole::kActivation;
   bool known = false;                            // dtype's size and all dims are known
-  TensorId alias_of;                             // storage shared with this tensor (Identity, Reshape, ...); else invalid
+  TensorId alias_of;                             // the tensor this one is another form of: shared storage (Identity, Reshape, ...),
+                                                 // or, when role is kParameter, the initialiser it is made from (Transpose,
+                                                 // Cast, ...): count parameters where alias_of is invalid
   std::vector<int64_t> dims;                     // valid when known; kUnknownDim marks single unknown dims when not
 
   [[nodiscard]] int64_t elements() const;        // 0 when not known
@@ -42,7 +45,7 @@ struct Tensor {
 };
 
 struct Op {
-  const Node* node = nullptr;                    // operator, attributes; owned by ShapedGraph::graph
+  const Node* node = nullptr;                    // operator, attributes; owned by ShapedGraph::graph or ::bound_nodes
   std::vector<TensorId> inputs;                  // invalid id = optional input left out
   std::vector<TensorId> outputs;
   int64_t repeat = 1;                            // executions per step (Loop and Scan bodies); >= 1
@@ -55,10 +58,13 @@ struct ShapeCoverage {
   int64_t ops = 0;                               // all operators, plumbing included
   int64_t ops_with_known_shapes = 0;             // all outputs known
   std::vector<std::pair<std::string, int64_t>> unsupported;  // operator ("domain::type") and count, by name
+  int64_t loops_of_unknown_length = 0;           // Loop and Scan nodes whose bodies are counted once
+  int64_t branches_unknown = 0;                  // If nodes whose condition is computed: the larger branch is taken
 };
 
 struct ShapedGraph {
   std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const std::deque<Node>> bound_nodes;  // nodes of functions with the call's attributes filled in
   std::vector<Tensor> tensors;
   std::vector<Op> ops;                           // execution order
   std::vector<TensorId> inputs;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Walks bodies and functions, applying shape rules.
+#include "graph/binder.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+#include "graph/scope.h"
+
+namespace horus {
+namespace {
+
+// Values of an expanded body that weigh as much as one operator in the limit on work.
+constexpr int64_t kValuesPerWork = 16;
+
+}  // namespace
+
+Binder::Binder(std::shared_ptr<const Graph> graph, const DimBindings& bindings, const ShapeLimits& limits)
+    : graph_(*graph), bindings_(bindings), limits_(limits) {
+  result.graph = std::move(graph);
+  state.opset = graph_.opset;
+  state.max_tensor_elements = limits.max_tensor_elements;
+  for (const Function& function : graph_.functions) functions_.emplace(std::pair(function.domain, function.name), &function);
+}
+
+absl::Status Binder::Run() {
+  HORUS_RETURN_IF_ERROR(BindSymbols());
+  const GraphBody& main = graph_.main();
+  Frame frame{.body = &main};
+  frame.tensors.assign(main.values.size(), TensorId());
+  state.tensors.reserve(main.values.size());
+  state.facts.reserve(main.values.size());
+  result.ops.reserve(main.nodes.size());
+  HORUS_RETURN_IF_ERROR(MakeInputs(&frame));
+  HORUS_RETURN_IF_ERROR(Walk(&frame));
+  for (const ValueId id : main.outputs) {
+    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(&frame, id));
+    result.outputs.push_back(t);
+  }
+  for (const auto& [name, count] : unsupported_) result.coverage.unsupported.emplace_back(name, count);
+  result.bound_nodes = std::make_shared<const std::deque<Node>>(std::move(bound_nodes_));
+  return absl::OkStatus();
+}
+
+absl::Status Binder::Count(int64_t work) {
+  work_ += work;
+  if (work_ <= limits_.max_ops) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "more than %d operators after functions and subgraphs are expanded", limits_.max_ops);
+}
+
+TensorId Binder::NewTensor(const std::string& name) {
+  const TensorId id(static_cast<uint32_t>(state.tensors.size()));
+  state.tensors.push_back(Tensor{.name = name});
+  state.facts.emplace_back();
+  return id;
+}
+
+absl::StatusOr<TensorId> Binder::Resolve(Frame* frame, ValueId id) {
+  if (!id.valid()) return TensorId();
+  TensorId& known = frame->tensors[id.value()];
+  const Value& value = frame->body->values[id.value()];
+  if (known.valid() || value.literal < 0) return known;
+  const Literal& literal = frame->body->literals[static_cast<size_t>(value.literal)];
+  known = NewTensor(value.name);
+  state.facts[known.value()].source = Source::kInitialiser;
+  HORUS_RETURN_IF_ERROR(SetDims(&state, known, literal.dtype, literal.dims));
+  if (literal.has_data) SetElements(&state, known, Elements{.ints = literal.ints, .floats = literal.floats});
+  return known;
+}
+
+absl::Status Binder::Walk(Frame* frame) {
+  const std::vector<Node>& nodes = frame->body->nodes;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    absl::Status status = Visit(frame, nodes[n]);
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(DescribeNode(nodes[n], n), ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Binder::Visit(Frame* frame, const Node& written) {
+  HORUS_RETURN_IF_ERROR(Count(1));
+  const Node& node = *WithAttributes(*frame, written);
+  if (!functions_.empty()) {
+    const auto function = functions_.find(std::pair(node.domain, node.op_type));
+    if (function != functions_.end()) return CallFunction(frame, node, *function->second);
+  }
+  if (node.domain.empty()) {
+    if (node.op_type == "If") return ExpandIf(frame, node);
+    if (node.op_type == "Loop") return ExpandLoop(frame, node);
+    if (node.op_type == "Scan") return ExpandScan(frame, node);
+  }
+  return Apply(frame, node);
+}
+
+absl::Status Binder::Apply(Frame* frame, const Node& node) {
+  Op op{.node = &node};
+  op.inputs.reserve(node.inputs.size());
+  op.outputs.reserve(node.outputs.size());
+  for (const ValueId id : node.inputs) {
+    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(frame, id));
+    op.inputs.push_back(t);
+  }
+  for (const ValueId id : node.outputs) {
+    op.outputs.push_back(id.valid() ? NewTensor(frame->body->values[id.value()].name) : TensorId());
+    if (id.valid()) frame->tensors[id.value()] = op.outputs.back();
+  }
+  const RuleEntry* entry = rules_.Find(node);
+  op.supported = entry != nullptr;
+  if (entry == nullptr) {
+    ++unsupported_[absl::StrCat(node.domain.empty() ? "ai.onnx" : node.domain, "::", node.op_type)];
+  } else {
+    RuleContext context(&state, &node, op.inputs, op.outputs);
+    HORUS_RETURN_IF_ERROR(entry->rule(context));
+    const bool linked = entry->view && context.has(0) && context.wants(0);
+    const bool same_cast = node.op_type == "Cast" && context.has(0) && context.wants(0) &&
+                           context.dtype(0) == state.tensors[op.outputs[0].value()].dtype;
+    if (linked || same_cast) {
+      const TensorId origin = state.tensors[op.inputs[0].value()].alias_of;
+      state.tensors[op.outputs[0].value()].alias_of = origin.valid() ? origin : op.inputs[0];
+    }
+  }
+  bool known = true;
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    if (!op.outputs[i].valid()) continue;
+    Declare(op.outputs[i], frame->body->values[node.outputs[i].value()]);
+    known = known && state.tensors[op.outputs[i].value()].known;
+  }
+  result.coverage.ops += 1;
+  result.coverage.ops_with_known_shapes += known ? 1 : 0;
+  result.ops.push_back(std::move(op));
+  return absl::OkStatus();
+}
+
+// A declaration never overrides a rule: exporters leave stale sizes behind.
+void Binder::Declare(TensorId t, const Value& value) {
+  Tensor& tensor = state.tensors[t.value()];
+  if (tensor.known || fixed_batch_replaced_) return;
+  const DType dtype = tensor.dtype == DType::kUndefined ? value.dtype : tensor.dtype;
+  if (!value.dims.has_value()) {
+    tensor.dtype = dtype;
+    return;
+  }
+  Dims dims = tensor.dims;
+  if (!state.facts[t.value()].ranked) dims.assign(value.dims->size(), kUnknownDim);
+  if (dims.size() != value.dims->size()) return;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const DeclaredDim& declared = (*value.dims)[i];
+    const int64_t size = declared.symbol.valid() ? symbol_sizes_[declared.symbol.value()] : declared.size;
+    dims[i] = Known(dims[i], size);
+  }
+  // A declaration beyond the limits stays a declaration.
+  if (!SetDims(&state, t, dtype, std::move(dims)).ok()) tensor.dtype = dtype;
+}
+
+const Node* Binder::WithAttributes(const Frame& frame, const Node& node) {
+  bool refers = false;
+  for (const Attribute& attribute : node.attributes) refers = refers || !attribute.ref.empty();
+  if (!refers) return &node;
+  Node& bound = bound_nodes_.emplace_back(node);
+  std::erase_if(bound.attributes, [&frame](Attribute& attribute) {
+    if (attribute.ref.empty()) return false;
+    const Attribute* given = frame.call == nullptr ? nullptr : frame.call->FindAttribute(attribute.ref);
+    if (given == nullptr && frame.function != nullptr) {
+      for (const Attribute& fallback : frame.function->attribute_defaults) {
+        if (fallback.name == attribute.ref) given = &fallback;
+      }
+    }
+    if (given == nullptr) return true;               // an optional attribute that the call leaves out
+    attribute.value = given->value;
+    attribute.ref.clear();
+    return false;
+  });
+  return &bound;
+}
+
+absl::StatusOr<Binder::Frame> Binder::Enter(Frame* outer, BodyId body) {
+  Frame frame{.body = &graph_.bodies[body.value()], .call = outer->call, .function = outer->function,
+              .depth = outer->depth + 1};
+  if (frame.depth > limits_.max_nesting) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "functions and subgraphs are nested deeper than %d",
+                     limits_.max_nesting);
+  }
+  HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(frame.body->values.size()) / kValuesPerWork));
+  frame.tensors.assign(frame.body->values.size(), TensorId());
+  for (const auto& [inner, from] : frame.body->captures) {
+    HORUS_ASSIGN_OR_RETURN(frame.tensors[inner.value()], Resolve(outer, from));
+  }
+  return frame;
+}
+
+absl::Status Binder::CallFunction(Frame* frame, const Node& node, const Function& function) {
+  HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, function.body));
+  inner.call = &node;
+  inner.function = &function;
+  const GraphBody& body = *inner.body;
+  if (node.inputs.size() > body.inputs.size() || node.outputs.size() > body.outputs.size()) {
+    return InvalidArgument("%d inputs and %d outputs, the function has %d and %d", node.inputs.size(),
+                           node.outputs.size(), body.inputs.size(), body.outputs.size());
+  }
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(inner.tensors[body.inputs[i].value()], Resolve(frame, node.inputs[i]));
+  }
+  HORUS_RETURN_IF_ERROR(Walk(&inner));
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i].valid()) continue;
+    HORUS_ASSIGN_OR_RETURN(frame->tensors[node.outputs[i].value()], Resolve(&inner, body.outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus

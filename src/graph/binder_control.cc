@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expands If, Loop and Scan.
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "graph/binder.h"
+
+namespace horus {
+namespace {
+
+// Trip counts beyond this mean "until the condition fails".
+constexpr int64_t kEndless = int64_t{1} << 40;
+
+// Walks of a loop body until the shapes of its carried values settle: as they start, with changed sizes unknown,
+// with changed ranks unknown.
+constexpr int kMaxWalks = 3;
+
+}  // namespace
+
+absl::StatusOr<BodyId> Binder::BodyOf(const Node& node, std::string_view name) const {
+  const Attribute* attribute = node.FindAttribute(name);
+  const BodyId* body = attribute == nullptr ? nullptr : std::get_if<BodyId>(&attribute->value);
+  if (body == nullptr) return InvalidArgument("attribute %s is missing or no graph", std::string(name));
+  return *body;
+}
+
+std::optional<int64_t> Binder::ScalarOf(TensorId t) const {
+  if (!t.valid()) return std::nullopt;
+  const Facts& facts = state.facts[t.value()];
+  if (facts.elements < 0 || IsFloating(state.tensors[t.value()].dtype)) return std::nullopt;
+  const std::vector<int64_t>& ints = state.elements[static_cast<size_t>(facts.elements)].ints;
+  if (ints.size() != 1 || ints[0] == kUnknownElement) return std::nullopt;
+  return ints[0];
+}
+
+int64_t Binder::SizeOf(BodyId id, int64_t depth) const {
+  const GraphBody& body = graph_.bodies[id.value()];
+  auto size = static_cast<int64_t>(body.nodes.size());
+  if (depth > limits_.max_nesting) return size;
+  for (const Node& node : body.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      if (const auto* inner = std::get_if<BodyId>(&attribute.value)) size += SizeOf(*inner, depth + 1);
+    }
+  }
+  return size;
+}
+
+absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
+  HORUS_ASSIGN_OR_RETURN(const BodyId then_body, BodyOf(node, "then_branch"));
+  HORUS_ASSIGN_OR_RETURN(const BodyId else_body, BodyOf(node, "else_branch"));
+  TensorId condition;
+  if (!node.inputs.empty()) {
+    HORUS_ASSIGN_OR_RETURN(condition, Resolve(frame, node.inputs[0]));
+  }
+  const std::optional<int64_t> known = ScalarOf(condition);
+  if (!known.has_value()) ++result.coverage.branches_unknown;
+  const bool take_then = known.has_value() ? *known != 0 : SizeOf(then_body, 0) >= SizeOf(else_body, 0);
+  HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, take_then ? then_body : else_body));
+  HORUS_RETURN_IF_ERROR(Walk(&inner));
+  if (node.outputs.size() > inner.body->outputs.size()) {
+    return InvalidArgument("%d outputs, the branch has %d", node.outputs.size(), inner.body->outputs.size());
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i].valid()) continue;
+    HORUS_ASSIGN_OR_RETURN(frame->tensors[node.outputs[i].value()], Resolve(&inner, inner.body->outputs[i]));
+  }
+  return absl::OkStatus();
+}
+
+Binder::Mark Binder::MarkNow() const {
+  return Mark{.tensors = state.tensors.size(), .ops = result.ops.size(), .nodes = bound_nodes_.size(),
+              .coverage = result.coverage, .unsupported = unsupported_};
+}
+
+void Binder::Forget(const Mark& mark) {
+  state.tensors.resize(mark.tensors);
+  state.facts.resize(mark.tensors);
+  result.ops.resize(mark.ops);
+  bound_nodes_.resize(mark.nodes);
+  result.coverage = mark.coverage;
+  unsupported_ = mark.unsupported;
+}
+
+// A new tensor with the type and dims of `t`, without its elements.
+TensorId Binder::CopyOf(TensorId t, const std::string& name) {
+  const TensorId copy = NewTensor(name);
+  if (!t.valid()) return copy;
+  Tensor& mine = state.tensors[copy.value()];
+  const Tensor& from = state.tensors[t.value()];
+  mine.dtype = from.dtype;
+  mine.dims = from.dims;
+  mine.known = from.known;
+  state.facts[copy.value()].ranked = state.facts[t.value()].ranked;
+  return copy;
+}
+
+// Forgets of `carried` what one step of the loop changes; true when there was such a thing.
+bool Binder::Widen(TensorId carried, TensorId after) {
+  if (!after.valid() || !state.facts[carried.value()].ranked) return false;
+  Tensor& mine = state.tensors[carried.value()];
+  const Tensor& later = state.tensors[after.value()];
+  bool changed = false;
+  if (!state.facts[after.value()].ranked || later.dims.size() != mine.dims.size()) {
+    mine.dims.clear();
+    state.facts[carried.value()].ranked = false;
+    changed = true;
+  } else {
+    for (size_t i = 0; i < mine.dims.size(); ++i) {
+      if (mine.dims[i] == kUnknownDim || mine.dims[i] == later.dims[i]) continue;
+      mine.dims[i] = kUnknownDim;
+      changed = true;
+    }
+  }
+  if (changed) mine.known = false;
+  return changed;
+}
+
+absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Frame*)>& bind_rest, Iteration* it) {
+  std::vector<TensorId> carried;
+  for (const TensorId start : it->start) {
+    carried.push_back(CopyOf(start, start.valid() ? std::string(state.tensors[start.value()].name) : ""));
+  }
+  for (int walk = 1;; ++walk) {
+    HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, it->body));     // resolves captures, so it comes before the mark
+    const GraphBody& body = *inner.body;
+    if (body.inputs.size() < it->first_input + carried.size() || body.outputs.size() < it->first_output + carried.size()) {
+      return InvalidArgument("the body has %d inputs and %d outputs, too few for %d carried values", body.inputs.size(),
+                             body.outputs.size(), carried.size());
+    }
+    const Mark mark = MarkNow();
+    it->first_op = mark.ops;
+    HORUS_RETURN_IF_ERROR(bind_rest(&inner));
+    for (size_t i = 0; i < carried.size(); ++i) inner.tensors[body.inputs[it->first_input + i].value()] = carried[i];
+    HORUS_RETURN_IF_ERROR(Walk(&inner));
+    it->outputs.clear();
+    for (const ValueId id : body.outputs) {
+      HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(&inner, id));
+      it->outputs.push_back(t);
+    }
+    bool changed = false;
+    for (size_t i = 0; i < carried.size(); ++i) {
+      changed = Widen(carried[i], it->outputs[it->first_output + i]) || changed;
+    }
+    if (!changed || walk == kMaxWalks) return absl::OkStatus();
+    Forget(mark);
+  }
+}
+
+// Counts the body's operators `trips` times and makes the node's outputs.
+absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& it, std::optional<int64_t> trips,
+                               const std::vector<int64_t>* stack_axes) {
+  if (!trips.has_value()) ++result.coverage.loops_of_unknown_length;
+  for (size_t o = it.first_op; o < result.ops.size(); ++o) {
+    int64_t& repeat = result.ops[o].repeat;
+    const std::optional<int64_t> all = CheckedMul(repeat, std::max<int64_t>(trips.value_or(1), 1));
+    if (!all.has_value()) return InvalidArgument("the number of executions overflows 64 bits");
+    repeat = *all;
+  }
+  Op op{.node = &node, .plumbing = true};
+  op.inputs = it.start;
+  const size_t carried = it.start.size();
+  if (node.outputs.size() + it.first_output > it.outputs.size()) {
+    return InvalidArgument("%d outputs, the body gives %d", node.outputs.size(), it.outputs.size() - it.first_output);
+  }
+  bool known = true;
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (!node.outputs[i].valid()) {
+      op.outputs.emplace_back();
+      continue;
+    }
+    const TensorId from = it.outputs[it.first_output + i];
+    const TensorId made = CopyOf(from, frame->body->values[node.outputs[i].value()].name);
+    if (i >= carried && state.facts[made.value()].ranked) {
+      Dims dims = state.tensors[made.value()].dims;
+      const auto rank = static_cast<int64_t>(dims.size()) + 1;
+      int64_t axis = stack_axes != nullptr && i - carried < stack_axes->size() ? (*stack_axes)[i - carried] : 0;
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= rank) return InvalidArgument("output axis %d is outside rank %d", axis, rank);
+      dims.insert(dims.begin() + axis, trips.value_or(kUnknownDim));
+      HORUS_RETURN_IF_ERROR(SetDims(&state, made, state.tensors[made.value()].dtype, std::move(dims)));
+    } else if (i < carried) {
+      Widen(made, it.start[i]);                    // a loop may run zero times
+    }
+    frame->tensors[node.outputs[i].value()] = made;
+    op.outputs.push_back(made);
+    Declare(made, frame->body->values[node.outputs[i].value()]);
+    known = known && state.tensors[made.value()].known;
+  }
+  result.coverage.ops += 1;
+  result.coverage.ops_with_known_shapes += known ? 1 : 0;
+  result.ops.push_back(std::move(op));
+  return absl::OkStatus();
+}
+
+absl::Status Binder::ExpandLoop(Frame* frame, const Node& node) {
+  Iteration it{.first_input = 2, .first_output = 1};
+  HORUS_ASSIGN_OR_RETURN(it.body, BodyOf(node, "body"));
+  std::vector<TensorId> inputs;
+  for (const ValueId id : node.inputs) {
+    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(frame, id));
+    inputs.push_back(t);
+  }
+  if (inputs.size() < 2) return InvalidArgument("%d inputs, expected a trip count and a condition", inputs.size());
+  it.start.assign(inputs.begin() + 2, inputs.end());
+  const std::optional<int64_t> limit = ScalarOf(inputs[0]);
+  const std::optional<int64_t> first_condition = inputs[1].valid() ? ScalarOf(inputs[1]) : 1;
+  const auto bind_rest = [&](Frame* inner) -> absl::Status {
+    const GraphBody& body = *inner->body;
+    const TensorId step = NewTensor(body.values[body.inputs[0].value()].name);
+    HORUS_RETURN_IF_ERROR(SetDims(&state, step, DType::kInt64, {}));
+    const TensorId condition = NewTensor(body.values[body.inputs[1].value()].name);
+    HORUS_RETURN_IF_ERROR(SetDims(&state, condition, DType::kBool, {}));
+    if (first_condition == 1) SetElements(&state, condition, Elements{.ints = {1}});
+    inner->tensors[body.inputs[0].value()] = step;
+    inner->tensors[body.inputs[1].value()] = condition;
+    return absl::OkStatus();
+  };
+  if (graph_.bodies[it.body.value()].inputs.size() < 2) return InvalidArgument("the body has fewer than 2 inputs");
+  HORUS_RETURN_IF_ERROR(Iterate(frame, bind_rest, &it));
+  // If the condition stays true given that it was true, only the trip count ends the loop.
+  const bool counted = limit.has_value() && *limit < kEndless && first_condition == 1 && ScalarOf(it.outputs[0]) == 1;
+  return CloseLoop(frame, node, it, counted ? std::optional<int64_t>(std::max<int64_t>(*limit, 0)) : std::nullopt, nullptr);
+}
+
+absl::Status Binder::ExpandScan(Frame* frame, const Node& node) {
+  if (state.opset < 9) return Apply(frame, node);  // the batched form of opset 8: known by name only
+  Iteration it;
+  HORUS_ASSIGN_OR_RETURN(it.body, BodyOf(node, "body"));
+  std::vector<TensorId> inputs;
+  for (const ValueId id : node.inputs) {
+    HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(frame, id));
+    inputs.push_back(t);
+  }
+  const int64_t scanned = node.IntOr("num_scan_inputs", 0);
+  if (scanned < 1 || scanned > static_cast<int64_t>(inputs.size())) {
+    return InvalidArgument("attribute num_scan_inputs is %d, expected 1 to %d", scanned, inputs.size());
+  }
+  const size_t carried = inputs.size() - static_cast<size_t>(scanned);
+  it.start.assign(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(carried));
+  const std::vector<int64_t>* axes = node.Ints("scan_input_axes");
+  std::optional<int64_t> trips;
+  const auto bind_rest = [&](Frame* inner) -> absl::Status {
+    const GraphBody& body = *inner->body;
+    if (body.inputs.size() < inputs.size()) {
+      return InvalidArgument("the body has %d inputs, expected %d", body.inputs.size(), inputs.size());
+    }
+    for (size_t i = carried; i < inputs.size(); ++i) {
+      const ValueId id = body.inputs[i];
+      const TensorId slice = CopyOf(inputs[i], body.values[id.value()].name);
+      inner->tensors[id.value()] = slice;
+      if (!state.facts[slice.value()].ranked) continue;
+      Dims dims = state.tensors[slice.value()].dims;
+      const auto rank = static_cast<int64_t>(dims.size());
+      int64_t axis = axes != nullptr && i - carried < axes->size() ? (*axes)[i - carried] : 0;
+      if (axis < 0) axis += rank;
+      if (axis < 0 || axis >= rank) return InvalidArgument("input axis %d is outside rank %d", axis, rank);
+      const int64_t length = dims[static_cast<size_t>(axis)];
+      if (trips.has_value() && length != kUnknownDim && *trips != length) {
+        return InvalidArgument("scanned inputs have lengths %d and %d", *trips, length);
+      }
+      if (length != kUnknownDim) trips = length;
+      dims.erase(dims.begin() + axis);
+      HORUS_RETURN_IF_ERROR(SetDims(&state, slice, state.tensors[slice.value()].dtype, std::move(dims)));
+    }
+    return absl::OkStatus();
+  };
+  HORUS_RETURN_IF_ERROR(Iterate(frame, bind_rest, &it));
+  return CloseLoop(frame, node, it, trips, node.Ints("scan_output_axes"));
+}
+
+}  // namespace horus

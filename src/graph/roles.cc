@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides what training updates and what costs nothing.
+#include "graph/roles.h"
+
+#include <algorithm>
+
+namespace horus {
+namespace {
+
+struct SlotRule {
+  std::string_view op_type;
+  uint32_t weights;                                // bit i: input i is a weight slot
+  uint32_t settings;                               // bit i: input i is a setting
+};
+
+constexpr uint32_t kAllButFirst = ~uint32_t{1};
+constexpr uint32_t kAll = ~uint32_t{0};
+
+// Sorted by name; operators that are not listed take their constants as operands.
+constexpr SlotRule kSlots[] = {
+    {"Attention", 0b110, 0b1000},
+    {"BatchNormalization", 0b110, 0b11000},
+    {"BiasGelu", 0b10, 0},
+    {"BitShift", 0, kAll},
+    {"Clip", 0, kAllButFirst},
+    {"ConstantOfShape", 0, kAll},
+    {"Conv", 0b110, 0},
+    {"ConvTranspose", 0b110, 0},
+    {"DeformConv", 0b1010, 0},
+    {"DequantizeLinear", 0, kAllButFirst},
+    {"Dropout", 0, kAllButFirst},
+    {"EmbedLayerNormalization", 0b1111100, 0},
+    {"Equal", 0, kAll},
+    {"Expand", 0, 0b10},
+    {"EyeLike", 0, kAll},
+    {"FusedConv", 0b110, 0},
+    {"FusedGemm", 0b110, 0},
+    {"GRU", 0b1110, 0b110000},
+    {"Gather", 0b1, 0b10},
+    {"Gemm", 0b110, 0},
+    {"Greater", 0, kAll},
+    {"GreaterOrEqual", 0, kAll},
+    {"GridSample", 0, 0b10},
+    {"GroupNormalization", 0b110, 0},
+    {"InstanceNormalization", 0b110, 0},
+    {"LSTM", 0b10001110, 0b1110000},
+    {"LayerNormalization", 0b110, 0},
+    {"Less", 0, kAll},
+    {"LessOrEqual", 0, kAll},
+    {"MatMul", 0b11, 0},
+    {"Max", 0, kAll},
+    {"Min", 0, kAll},
+    {"Mod", 0, kAll},
+    {"NegativeLogLikelihoodLoss", 0, 0b100},
+    {"NonMaxSuppression", 0, kAll},
+    {"OneHot", 0, kAll},
+    {"PRelu", 0b10, 0},
+    {"Pad", 0, kAllButFirst},
+    {"Pow", 0, 0b10},
+    {"QuantizeLinear", 0, kAllButFirst},
+    {"RMSNormalization", 0b10, 0},
+    {"RNN", 0b1110, 0b110000},
+    {"Range", 0, kAll},
+    {"Resize", 0, kAllButFirst},
+    {"RoiAlign", 0, kAllButFirst},
+    {"Shape", 0, kAll},
+    {"SimplifiedLayerNormalization", 0b10, 0},
+    {"Size", 0, kAll},
+    {"SkipLayerNormalization", 0b11100, 0},
+    {"SkipSimplifiedLayerNormalization", 0b1100, 0},
+    {"SoftmaxCrossEntropyLoss", 0, 0b100},
+    {"TopK", 0, kAllButFirst},
+    {"Upsample", 0, kAllButFirst},
+    {"Where", 0, kAll},
+};
+
+// Operators whose output 0 is input 0 in another form: a weight stays the same weight behind them.
+constexpr std::string_view kForms[] = {"Cast", "CastLike", "DequantizeLinear", "Flatten", "Identity",
+                                       "Reshape", "Squeeze", "Transpose", "Unsqueeze"};
+
+// Operators that make new values at every step although they read no activation.
+constexpr std::string_view kRandom[] = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+                                        "RandomUniformLike"};
+
+template <size_t N>
+bool Contains(const std::string_view (&sorted)[N], std::string_view name) {
+  return std::binary_search(std::begin(sorted), std::end(sorted), name);
+}
+
+bool IsProduct(std::string_view op) { return op == "MatMul" || op == "Gemm" || op == "Conv" || op == "Einsum"; }
+
+// What was seen of each tensor that is a constant or an initialiser, or another form of one.
+class RoleWalk {
+ public:
+  RoleWalk(const ShapeState& state, ShapedGraph* graph)
+      : state_(state), graph_(*graph), root_(graph->tensors.size()), candidate_(graph->tensors.size(), Candidate::kNone),
+        weight_(graph->tensors.size(), false), operand_(graph->tensors.size(), false),
+        product_(graph->tensors.size(), false) {}
+
+  void Run() {
+    CollectUses();
+    for (size_t t = 0; t < graph_.tensors.size(); ++t) DecideRoot(t);
+    for (Op& op : graph_.ops) DecideOp(&op);
+  }
+
+ private:
+  enum class Candidate : uint8_t { kNone, kInitialiser, kMade };   // kMade: by Constant or ConstantOfShape
+
+  void CollectUses();
+  void CollectOp(const Op& op);
+  void DecideRoot(size_t t);
+  void DecideOp(Op* op);
+
+  const ShapeState& state_;
+  ShapedGraph& graph_;
+  std::vector<TensorId> root_;
+  std::vector<Candidate> candidate_;
+  std::vector<bool> weight_, operand_, product_;
+};
+
+void RoleWalk::CollectUses() {
+  for (size_t t = 0; t < graph_.tensors.size(); ++t) {
+    root_[t] = TensorId(static_cast<uint32_t>(t));
+    const Source source = state_.facts[t].source;
+    if (source == Source::kInitialiser) candidate_[t] = Candidate::kInitialiser;
+    if (source == Source::kWeightInput) weight_[t] = true;
+  }
+  for (const Op& op : graph_.ops) CollectOp(op);
+}
+
+void RoleWalk::CollectOp(const Op& op) {
+  const std::string_view type = op.node->op_type;
+  const bool form = Contains(kForms, type) && !op.inputs.empty() && op.inputs[0].valid() && !op.outputs.empty() &&
+                    op.outputs[0].valid();
+  if (form) {
+    const TensorId root = root_[op.inputs[0].value()];
+    if (candidate_[root.value()] != Candidate::kNone) root_[op.outputs[0].value()] = root;
+  }
+  if ((type == "Constant" || type == "ConstantOfShape") && !op.outputs.empty() && op.outputs[0].valid()) {
+    candidate_[op.outputs[0].value()] = Candidate::kMade;
+  }
+  if (IsProduct(type) && !op.outputs.empty() && op.outputs[0].valid()) product_[op.outputs[0].value()] = true;
+  for (size_t i = form ? 1 : 0; i < op.inputs.size(); ++i) {
+    if (!op.inputs[i].valid()) continue;
+    const TensorId root = root_[op.inputs[i].value()];
+    const Tensor& tensor = graph_.tensors[root.value()];
+    if (candidate_[root.value()] == Candidate::kNone) continue;
+    const Slot slot = SlotOf(*op.node, i);
+    const bool single = tensor.known && tensor.elements() <= 1;
+    if (slot == Slot::kWeight) {
+      weight_[root.value()] = weight_[root.value()] || !(single && tensor.dims.empty());
+    } else if (slot == Slot::kOperand) {
+      const size_t other = i == 0 ? 1 : 0;
+      const bool bias = type == "Add" && tensor.dims.size() == 1 && op.inputs.size() == 2 && op.inputs[other].valid() &&
+                        product_[op.inputs[other].value()];
+      operand_[root.value()] = operand_[root.value()] || !single || bias;
+    }
+  }
+}
+
+void RoleWalk::DecideRoot(size_t t) {
+  Tensor& tensor = graph_.tensors[t];
+  const bool floating = IsFloating(tensor.dtype);
+  switch (state_.facts[t].source) {
+    case Source::kInput: tensor.role = TensorRole::kInput; return;
+    case Source::kWeightInput: tensor.role = TensorRole::kParameter; return;
+    case Source::kInitialiser:
+      tensor.role = floating && (weight_[t] || operand_[t]) ? TensorRole::kParameter : TensorRole::kBuffer;
+      return;
+    case Source::kComputed: break;
+  }
+  if (candidate_[t] == Candidate::kMade) {
+    tensor.role = floating && weight_[t] ? TensorRole::kParameter : TensorRole::kConstant;
+  }
+}
+
+void RoleWalk::DecideOp(Op* op) {
+  const std::string_view type = op->node->op_type;
+  bool constant = !Contains(kRandom, type);
+  for (const TensorId t : op->inputs) {
+    if (!t.valid()) continue;
+    const TensorRole role = graph_.tensors[t.value()].role;
+    constant = constant && (role == TensorRole::kConstant || role == TensorRole::kBuffer);
+  }
+  if (type == "Shape" || type == "Size") constant = true;
+  bool all_constant = true;
+  for (const TensorId t : op->outputs) {
+    if (!t.valid()) continue;
+    Tensor& tensor = graph_.tensors[t.value()];
+    const TensorId root = root_[t.value()];
+    if (root != t && graph_.tensors[root.value()].role == TensorRole::kParameter) {
+      tensor.role = TensorRole::kParameter;
+      tensor.alias_of = root;
+      continue;
+    }
+    if (candidate_[t.value()] == Candidate::kMade) continue;       // decided above
+    const bool folded = state_.facts[t.value()].elements >= 0 && !IsFloating(tensor.dtype);
+    if (constant || folded) {
+      tensor.role = TensorRole::kConstant;
+    } else {
+      all_constant = false;
+    }
+  }
+  const bool view = !op->outputs.empty() && op->outputs[0].valid() &&
+                    graph_.tensors[op->outputs[0].value()].alias_of.valid();
+  op->plumbing = op->plumbing || all_constant || view;
+}
+
+}  // namespace
+
+Slot SlotOf(const Node& node, size_t input) {
+  const auto* rule = std::lower_bound(std::begin(kSlots), std::end(kSlots), std::string_view(node.op_type),
+                                      [](const SlotRule& entry, std::string_view name) { return entry.op_type < name; });
+  if (rule == std::end(kSlots) || rule->op_type != node.op_type) return Slot::kOperand;
+  const uint32_t bit = input < 32 ? uint32_t{1} << input : 0;
+  if ((rule->weights & bit) != 0) return Slot::kWeight;
+  return (rule->settings & bit) != 0 ? Slot::kSetting : Slot::kOperand;
+}
+
+void AssignRoles(const ShapeState& state, ShapedGraph* graph) { RoleWalk(state, graph).Run(); }
+
+}  // namespace horus

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Roles: which tensors training updates, which are constant, which operators cost nothing.
+//
+// Enters:  a flattened graph with shapes; what is known of each tensor.
+// Leaves:  Tensor::role, Tensor::alias_of of weights in another form, Op::plumbing.
+// Units:   none.
+// Cost:    linear in operators.          Thread class: pure functions.
+#ifndef HORUS_GRAPH_ROLES_H_
+#define HORUS_GRAPH_ROLES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "graph/shape_rule.h"
+#include "graph/shaped.h"
+
+namespace horus {
+
+// What an operator does with a floating constant at one of its inputs.
+enum class Slot : uint8_t {
+  kWeight,   // a trained weight, whatever its size and origin
+  kOperand,  // a weight if it is an initialiser of more than one element (bias, scale, table)
+  kSetting,  // never trained: running statistics, bounds, scales of a resize, masks
+};
+[[nodiscard]] Slot SlotOf(const Node& node, size_t input);
+
+void AssignRoles(const ShapeState& state, ShapedGraph* graph);
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_ROLES_H_

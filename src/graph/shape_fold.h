@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folding of small constant tensors: the arithmetic that exporters leave in a graph to compute shapes.
+//
+// Enters:  a RuleContext whose output 0 already has its dims.
+// Leaves:  elements of output 0 where those of the inputs are known; unknown elements stay unknown.
+// Units:   elements; integer overflow gives an unknown element.
+// Cost:    linear in elements, at most kMaxFoldedElements.     Thread class: one thread at a time.
+#ifndef HORUS_GRAPH_SHAPE_FOLD_H_
+#define HORUS_GRAPH_SHAPE_FOLD_H_
+
+#include "graph/shape_rule.h"
+
+namespace horus {
+
+void FoldBinary(RuleContext& c);                       // by op_type: arithmetic, comparison, logic
+void FoldWhere(RuleContext& c);
+void FoldCast(RuleContext& c, DType to);
+
+// For each element of `out`, in order, the position in a tensor of dims `in` that broadcasts to it.
+[[nodiscard]] std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out);
+
+// Row-major steps of `dims`.
+[[nodiscard]] std::vector<int64_t> StepsOf(const Dims& dims);
+
+// Copies elements of input `i` to output 0 by position; nothing happens when they are not known.
+void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions);
+
+// As above with every element in its place (Reshape and its like).
+void FoldAll(RuleContext& c, size_t i);
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_SHAPE_FOLD_H_

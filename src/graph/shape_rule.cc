@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// What shape rules share: access to inputs, checked setting of outputs, broadcasting.
+#include "graph/shape_rule.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/text.h"
+#include "base/units.h"
+
+namespace horus {
+namespace {
+
+const Dims kNoDims;
+
+constexpr std::string_view kMicrosoftDomain = "com.microsoft";
+
+absl::string_view Key(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+std::string DimsText(const Dims& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (i > 0) text += ',';
+    if (dims[i] == kUnknownDim) {
+      text += '?';
+    } else {
+      absl::StrAppend(&text, dims[i]);
+    }
+  }
+  return text + "]";
+}
+
+int64_t ElementsOf(const Dims& dims) {
+  int64_t product = 1;
+  bool unknown = false;
+  for (const int64_t dim : dims) {
+    if (dim == 0) return 0;
+    if (dim == kUnknownDim) {
+      unknown = true;
+      continue;
+    }
+    if (__builtin_mul_overflow(product, dim, &product)) return kUnknownDim;
+  }
+  return unknown ? kUnknownDim : product;
+}
+
+bool Agree(int64_t a, int64_t b) { return a == kUnknownDim || b == kUnknownDim || a == b; }
+
+absl::StatusOr<Dims> Broadcast(const Dims& a, const Dims& b) {
+  const Dims& longer = a.size() >= b.size() ? a : b;
+  const Dims& shorter = a.size() >= b.size() ? b : a;
+  Dims result = longer;
+  const size_t shift = longer.size() - shorter.size();
+  for (size_t i = 0; i < shorter.size(); ++i) {
+    int64_t& mine = result[shift + i];
+    const int64_t other = shorter[i];
+    if (mine == other || other == 1) continue;
+    if (mine == 1) {
+      mine = other;
+    } else if (mine == kUnknownDim) {
+      mine = other;
+    } else if (other != kUnknownDim) {
+      return InvalidArgument("shapes %s and %s do not broadcast", DimsText(a), DimsText(b));
+    }
+  }
+  return result;
+}
+
+absl::Status SetDims(ShapeState* state, TensorId t, DType dtype, Dims dims) {
+  Tensor& tensor = state->tensors[t.value()];
+  int64_t product = 1;
+  bool known = BitsOf(dtype) != 0;
+  for (const int64_t dim : dims) {
+    if (dim == kUnknownDim) {
+      known = false;
+      continue;
+    }
+    if (dim < 0) {
+      return InvalidArgument("value %s would have shape %s", Quoted(tensor.name), DimsText(dims));
+    }
+    if (dim > state->max_tensor_elements || (dim > 0 && __builtin_mul_overflow(product, dim, &product)) ||
+        product > state->max_tensor_elements) {
+      return MakeError(absl::StatusCode::kResourceExhausted, "value %s would have shape %s, limit %d elements",
+                       Quoted(tensor.name), DimsText(dims), state->max_tensor_elements);
+    }
+  }
+  if (static_cast<int64_t>(dims.size()) > kMaxRank) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "value %s would have %d dimensions, limit %d",
+                     Quoted(tensor.name), dims.size(), kMaxRank);
+  }
+  tensor.dtype = dtype;
+  tensor.dims = std::move(dims);
+  tensor.known = known;
+  state->facts[t.value()].ranked = true;
+  return absl::OkStatus();
+}
+
+const Dims& RuleContext::dims(size_t i) const { return ranked(i) ? In(i).dims : kNoDims; }
+
+int64_t RuleContext::dim(size_t i, int64_t axis) const {
+  const Dims& all = dims(i);
+  const auto rank = static_cast<int64_t>(all.size());
+  if (axis < 0) axis += rank;
+  return axis >= 0 && axis < rank ? all[static_cast<size_t>(axis)] : kUnknownDim;
+}
+
+const std::vector<int64_t>* RuleContext::ints(size_t i) const {
+  if (!has(i)) return nullptr;
+  const int32_t position = state_.facts[inputs_[i].value()].elements;
+  if (position < 0 || IsFloating(In(i).dtype) || state_.folded > kMaxFoldedTotal) return nullptr;
+  return &state_.elements[static_cast<size_t>(position)].ints;
+}
+
+const std::vector<int64_t>* RuleContext::known_ints(size_t i) const {
+  const std::vector<int64_t>* values = ints(i);
+  if (values == nullptr || std::find(values->begin(), values->end(), kUnknownElement) != values->end()) return nullptr;
+  return values;
+}
+
+const std::vector<float>* RuleContext::floats(size_t i) const {
+  if (!has(i)) return nullptr;
+  const int32_t position = state_.facts[inputs_[i].value()].elements;
+  if (position < 0 || !IsFloating(In(i).dtype) || state_.folded > kMaxFoldedTotal) return nullptr;
+  return &state_.elements[static_cast<size_t>(position)].floats;
+}
+
+bool RuleContext::IntsOf(std::string_view name, size_t i, std::vector<int64_t>* values, bool* given) const {
+  *given = true;
+  if (const std::vector<int64_t>* attribute = node_.Ints(name)) {
+    *values = *attribute;
+    return true;
+  }
+  if (!has(i)) {
+    *given = false;
+    return false;
+  }
+  const std::vector<int64_t>* constant = known_ints(i);
+  if (constant == nullptr) return false;
+  *values = *constant;
+  return true;
+}
+
+absl::Status RuleContext::Set(size_t output, DType dtype, Dims dims) {
+  if (!wants(output)) return absl::OkStatus();
+  return SetDims(&state_, outputs_[output], dtype, std::move(dims));
+}
+
+void RuleContext::SetType(size_t output, DType dtype) {
+  if (wants(output)) state_.tensors[outputs_[output].value()].dtype = dtype;
+}
+
+void SetElements(ShapeState* state, TensorId t, Elements elements) {
+  const Tensor& tensor = state->tensors[t.value()];
+  const size_t count = IsFloating(tensor.dtype) ? elements.floats.size() : elements.ints.size();
+  const auto size = static_cast<int64_t>(count);
+  if (size > kMaxFoldedElements || !tensor.known || ElementsOf(tensor.dims) != size) return;
+  state->folded += size + 1;
+  if (state->folded > kMaxFoldedTotal) return;
+  state->facts[t.value()].elements = static_cast<int32_t>(state->elements.size());
+  state->elements.push_back(std::move(elements));
+}
+
+void RuleContext::SetInts(size_t output, std::vector<int64_t> values) {
+  if (wants(output) && !IsFloating(state_.tensors[outputs_[output].value()].dtype)) {
+    SetElements(&state_, outputs_[output], Elements{.ints = std::move(values)});
+  }
+}
+
+void RuleContext::SetFloats(size_t output, std::vector<float> values) {
+  if (wants(output) && IsFloating(state_.tensors[outputs_[output].value()].dtype)) {
+    SetElements(&state_, outputs_[output], Elements{.floats = std::move(values)});
+  }
+}
+
+absl::Status RuleContext::Same(size_t i, DType dtype) {
+  if (!ranked(i)) {
+    SetType(0, dtype);
+    return absl::OkStatus();
+  }
+  return Set(0, dtype, dims(i));
+}
+
+absl::Status RuleContext::Axis(int64_t rank, int64_t* axis) const {
+  if (*axis < -rank || *axis >= rank) {
+    return InvalidArgument("axis %d is outside a tensor of rank %d", *axis, rank);
+  }
+  if (*axis < 0) *axis += rank;
+  return absl::OkStatus();
+}
+
+absl::Status RuleContext::Axes(int64_t rank, std::vector<int64_t>* axes) const {
+  std::vector<bool> seen(static_cast<size_t>(rank), false);
+  for (int64_t& axis : *axes) {
+    HORUS_RETURN_IF_ERROR(Axis(rank, &axis));
+    if (seen[static_cast<size_t>(axis)]) return InvalidArgument("axis %d is given twice", axis);
+    seen[static_cast<size_t>(axis)] = true;
+  }
+  return absl::OkStatus();
+}
+
+RuleTable::RuleTable() {
+  for (const std::span<const RuleEntry> list :
+       {PointwiseRules(), ConvolutionRules(), MatrixRules(), ReductionRules(), NormalisationRules(), LayoutRules(),
+        IndexRules(), GeneratorRules(), ResampleRules(), RecurrentRules(), SequenceRules(), FusedRules()}) {
+    for (const RuleEntry& entry : list) {
+      (entry.domain.empty() ? rules_ : microsoft_rules_).emplace(Key(entry.op_type), &entry);
+    }
+  }
+}
+
+const RuleEntry* RuleTable::Find(const Node& node) const {
+  const bool standard = node.domain.empty();
+  if (!standard && node.domain != kMicrosoftDomain) return nullptr;
+  const auto& table = standard ? rules_ : microsoft_rules_;
+  const auto found = table.find(Key(node.op_type));
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace horus

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// RuleContext: what the shape rule of one operator sees and sets; and the table of all rules.
+//
+// Enters:  the node, types, dims and (where known) elements of its inputs.
+// Leaves:  types, dims and elements of its outputs, or an error that says which shapes contradict each other.
+// Units:   elements; kUnknownDim and kUnknownElement mark what is not known.
+// Cost:    constant per operator, plus folded elements (at most kMaxFoldedElements).   Thread class: one thread.
+#ifndef HORUS_GRAPH_SHAPE_RULE_H_
+#define HORUS_GRAPH_SHAPE_RULE_H_
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "graph/graph.h"
+#include "graph/shaped.h"
+
+namespace horus {
+
+using Dims = std::vector<int64_t>;
+__extension__ typedef __int128 Wide;                   // products of two 64-bit sizes
+
+inline constexpr int64_t kUnknownElement = std::numeric_limits<int64_t>::min();
+inline constexpr int64_t kMaxFoldedElements = 4096;    // larger tensors are never computed
+inline constexpr int64_t kMaxFoldedTotal = 1 << 23;    // elements of one binding; then nothing more is folded
+inline constexpr int64_t kMaxRank = 64;                // as ReadLimits::max_rank
+inline constexpr int64_t kMaxAttribute = 1 << 30;      // strides, pads, kernel sizes: more is damage
+
+// Elements of a tensor that is computed from constants; one of the two lists, by element type.
+struct Elements {
+  std::vector<int64_t> ints;                           // integer and bool; kUnknownElement where not known
+  std::vector<float> floats;                           // NaN where not known
+};
+
+// Where a tensor that no operator of the step computes comes from.
+enum class Source : uint8_t { kComputed, kInput, kWeightInput, kInitialiser };
+
+// What is known of one tensor besides Tensor::dims.
+struct Facts {
+  bool ranked = false;                                 // the number of dims is known
+  Source source = Source::kComputed;
+  int32_t elements = -1;                               // position in ShapeState::elements
+};
+
+// The growing table of tensors.
+struct ShapeState {
+  std::vector<Tensor> tensors;
+  std::vector<Facts> facts;
+  std::vector<Elements> elements;
+  int64_t folded = 0;                                  // elements held in `elements`
+  int64_t opset = 0;
+  int64_t max_tensor_elements = 0;
+  int64_t old_batch = 0;                               // fixed batch size in the file that was replaced; 0 = none
+  int64_t new_batch = 0;
+};
+
+class RuleContext {
+ public:
+  RuleContext(ShapeState* state, const Node* node, std::span<const TensorId> inputs, std::span<const TensorId> outputs)
+      : state_(*state), node_(*node), inputs_(inputs), outputs_(outputs) {}
+
+  [[nodiscard]] const Node& node() const { return node_; }
+  [[nodiscard]] const ShapeState& state() const { return state_; }
+  [[nodiscard]] int64_t opset() const { return state_.opset; }
+  [[nodiscard]] size_t inputs() const { return inputs_.size(); }
+  [[nodiscard]] size_t outputs() const { return outputs_.size(); }
+  [[nodiscard]] bool has(size_t i) const { return i < inputs_.size() && inputs_[i].valid(); }
+  [[nodiscard]] bool wants(size_t i) const { return i < outputs_.size() && outputs_[i].valid(); }
+  [[nodiscard]] DType dtype(size_t i) const { return has(i) ? In(i).dtype : DType::kUndefined; }
+  [[nodiscard]] bool ranked(size_t i) const { return has(i) && state_.facts[inputs_[i].value()].ranked; }
+  [[nodiscard]] const Dims& dims(size_t i) const;      // empty when the rank is unknown
+  [[nodiscard]] int64_t dim(size_t i, int64_t axis) const;  // negative axes from the end; kUnknownDim when out of range
+  [[nodiscard]] int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
+  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const;    // nullptr = not constant; may hold unknowns
+  [[nodiscard]] const std::vector<float>* floats(size_t i) const;
+  [[nodiscard]] const std::vector<int64_t>* known_ints(size_t i) const;  // nullptr unless every element is known
+
+  // Attribute `name`, or input `i` from opset `since` on, as integers; false when neither is known.
+  // *given says whether it is there at all.
+  [[nodiscard]] bool IntsOf(std::string_view name, size_t i, std::vector<int64_t>* values, bool* given) const;
+
+  // Sets an output; ignored when the node leaves it out. Refuses negative sizes and too many elements.
+  [[nodiscard]] absl::Status Set(size_t output, DType dtype, Dims dims);
+  void SetType(size_t output, DType dtype);            // rank unknown
+  void SetInts(size_t output, std::vector<int64_t> values);
+  void SetFloats(size_t output, std::vector<float> values);
+
+  // Output 0 like input `i`; the usual rule of elementwise operators.
+  [[nodiscard]] absl::Status Same(size_t i, DType dtype);
+  [[nodiscard]] absl::Status Same(size_t i) { return Same(i, dtype(i)); }
+
+  // Checks `axis` against `rank` and makes it non-negative.
+  [[nodiscard]] absl::Status Axis(int64_t rank, int64_t* axis) const;
+  [[nodiscard]] absl::Status Axes(int64_t rank, std::vector<int64_t>* axes) const;   // the same for a list without repeats
+
+ private:
+  [[nodiscard]] const Tensor& In(size_t i) const { return state_.tensors[inputs_[i].value()]; }
+
+  ShapeState& state_;
+  const Node& node_;
+  std::span<const TensorId> inputs_;
+  std::span<const TensorId> outputs_;
+};
+
+using ShapeRule = absl::Status (*)(RuleContext& c);
+
+struct RuleEntry {
+  std::string_view domain;
+  std::string_view op_type;
+  ShapeRule rule;
+  bool view = false;                                   // output 0 shares the storage of input 0
+};
+
+// One list per file of rules.
+[[nodiscard]] std::span<const RuleEntry> PointwiseRules();
+[[nodiscard]] std::span<const RuleEntry> ConvolutionRules();
+[[nodiscard]] std::span<const RuleEntry> MatrixRules();
+[[nodiscard]] std::span<const RuleEntry> ReductionRules();
+[[nodiscard]] std::span<const RuleEntry> NormalisationRules();
+[[nodiscard]] std::span<const RuleEntry> LayoutRules();
+[[nodiscard]] std::span<const RuleEntry> IndexRules();
+[[nodiscard]] std::span<const RuleEntry> GeneratorRules();
+[[nodiscard]] std::span<const RuleEntry> ResampleRules();
+[[nodiscard]] std::span<const RuleEntry> RecurrentRules();
+[[nodiscard]] std::span<const RuleEntry> SequenceRules();
+[[nodiscard]] std::span<const RuleEntry> FusedRules();
+
+// All rules by operator; built once per binding.
+class RuleTable {
+ public:
+  RuleTable();
+  [[nodiscard]] const RuleEntry* Find(const Node& node) const;   // nullptr = unknown operator
+  [[nodiscard]] size_t size() const { return rules_.size(); }
+
+ private:
+  absl::flat_hash_map<absl::string_view, const RuleEntry*> rules_;
+  absl::flat_hash_map<absl::string_view, const RuleEntry*> microsoft_rules_;
+};
+
+// "[1,3,?,224]".
+[[nodiscard]] std::string DimsText(const Dims& dims);
+
+// Keeps the elements of tensor `t` if they are few and as many as its dims say.
+void SetElements(ShapeState* state, TensorId t, Elements elements);
+
+// Sets dims of tensor `t` after checking them against the limits; the message names the tensor.
+[[nodiscard]] absl::Status SetDims(ShapeState* state, TensorId t, DType dtype, Dims dims);
+
+// Numpy broadcasting. Unknown sizes give way to known ones above 1.
+[[nodiscard]] absl::StatusOr<Dims> Broadcast(const Dims& a, const Dims& b);
+
+// Product of dims; kUnknownDim when one is unknown (and none is 0) or 64 bits overflow.
+[[nodiscard]] int64_t ElementsOf(const Dims& dims);
+
+// a and b agree, or one is unknown; the known one.
+[[nodiscard]] bool Agree(int64_t a, int64_t b);
+[[nodiscard]] inline int64_t Known(int64_t a, int64_t b) { return a == kUnknownDim ? b : a; }
+
+}  // namespace horus
+
+#endif  // HORUS_GRAPH_SHAPE_RULE_H_

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules of operators that pick elements: slices, gathers, scatters, top-k.
+#include <algorithm>
+
+#include "graph/shape_fold.h"
+#include "graph/shape_rule.h"
+
+namespace horus {
+namespace {
+
+// Start, end and step of a slice along one axis, brought into range as numpy does.
+struct Range {
+  int64_t start = 0, step = 1, count = 0;
+};
+
+int64_t IntoRange(int64_t position, int64_t size, int64_t low, int64_t high) {
+  if (position < 0) position = position < -size ? low : position + size;
+  return std::clamp(position, low, high);
+}
+
+absl::StatusOr<Range> RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
+  if (step == 0) return InvalidArgument("a slice has step 0");
+  if (step == std::numeric_limits<int64_t>::min()) ++step;
+  const bool forward = step > 0;
+  start = IntoRange(start, size, 0, forward ? size : std::max<int64_t>(size - 1, 0));
+  end = IntoRange(end, size, forward ? 0 : -1, size);
+  const int64_t span = forward ? end - start : start - end;
+  Range range{.start = start, .step = step};
+  if (span > 0 && size > 0) range.count = (span - 1) / (forward ? step : -step) + 1;
+  return range;
+}
+
+// The slice's parameters: attributes before opset 10, then inputs.
+struct SliceSpec {
+  std::vector<int64_t> starts, ends, axes, steps;
+  bool axes_known = true;
+};
+
+absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
+  SliceSpec spec;
+  const std::vector<int64_t>* starts = c.ints(1) != nullptr ? c.ints(1) : c.node().Ints("starts");
+  const std::vector<int64_t>* ends = c.ints(2) != nullptr ? c.ints(2) : c.node().Ints("ends");
+  bool given = false;
+  const bool axes_known = c.IntsOf("axes", 3, &spec.axes, &given);
+  spec.axes_known = axes_known || !given;
+  size_t count = 0;
+  if (starts != nullptr) count = starts->size();
+  else if (ends != nullptr) count = ends->size();
+  else if (axes_known) count = spec.axes.size();
+  else if (c.rank(1) == 1 && c.dim(1, 0) >= 0 && c.dim(1, 0) <= kMaxRank) count = static_cast<size_t>(c.dim(1, 0));
+  else spec.axes_known = false;
+  if (count > static_cast<size_t>(kMaxRank)) return InvalidArgument("%d axes are sliced, limit %d", count, kMaxRank);
+  spec.starts = starts != nullptr ? *starts : std::vector<int64_t>(count, kUnknownElement);
+  spec.ends = ends != nullptr ? *ends : std::vector<int64_t>(count, kUnknownElement);
+  if (c.has(4)) {
+    spec.steps = c.ints(4) != nullptr ? *c.ints(4) : std::vector<int64_t>(count, kUnknownElement);
+  } else {
+    spec.steps.assign(count, 1);
+  }
+  if (!given) {
+    for (size_t i = 0; i < count; ++i) spec.axes.push_back(static_cast<int64_t>(i));
+  }
+  if (spec.axes_known &&
+      (spec.starts.size() != count || spec.ends.size() != count || spec.axes.size() != count || spec.steps.size() != count)) {
+    return InvalidArgument("starts, ends, axes and steps have %d, %d, %d and %d entries", spec.starts.size(),
+                           spec.ends.size(), spec.axes.size(), spec.steps.size());
+  }
+  return spec;
+}
+
+void FoldSlice(RuleContext& c, const Range& range) {
+  std::vector<size_t> positions;
+  for (int64_t i = 0; i < range.count; ++i) positions.push_back(static_cast<size_t>(range.start + i * range.step));
+  FoldCopy(c, 0, positions);
+}
+
+absl::Status Slice(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(SliceSpec spec, SliceSpecOf(c));
+  if (!spec.axes_known) return c.Set(0, c.dtype(0), Dims(c.dims(0).size(), kUnknownDim));
+  HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &spec.axes));
+  Dims out = c.dims(0);
+  Range last;
+  bool all_known = true;
+  for (size_t i = 0; i < spec.axes.size(); ++i) {
+    int64_t& size = out[static_cast<size_t>(spec.axes[i])];
+    const bool whole_step = spec.steps[i] != kUnknownElement;
+    if (size == kUnknownDim || spec.starts[i] == kUnknownElement || spec.ends[i] == kUnknownElement || !whole_step) {
+      // From the start to the very end keeps an unknown size; here it only stays unknown.
+      size = kUnknownDim;
+      all_known = false;
+      continue;
+    }
+    HORUS_ASSIGN_OR_RETURN(last, RangeOf(spec.starts[i], spec.ends[i], spec.steps[i], size));
+    size = last.count;
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  if (all_known && c.rank(0) == 1 && spec.axes.size() == 1) FoldSlice(c, last);
+  return absl::OkStatus();
+}
+
+absl::Status Gather(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 0);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  const int64_t size = c.dim(0, axis);
+  Dims out(c.dims(0).begin(), c.dims(0).begin() + axis);
+  out.insert(out.end(), c.dims(1).begin(), c.dims(1).end());
+  out.insert(out.end(), c.dims(0).begin() + axis + 1, c.dims(0).end());
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  const std::vector<int64_t>* indices = c.known_ints(1);
+  if (indices == nullptr || size == kUnknownDim) return absl::OkStatus();
+  std::vector<size_t> positions;
+  for (int64_t index : *indices) {
+    if (index < -size || index >= size) {
+      return InvalidArgument("index %d is outside axis %d of %s", index, axis, DimsText(c.dims(0)));
+    }
+    if (c.rank(0) == 1) positions.push_back(static_cast<size_t>(index < 0 ? index + size : index));
+  }
+  if (c.rank(0) == 1) FoldCopy(c, 0, positions);
+  return absl::OkStatus();
+}
+
+absl::Status GatherElements(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  return c.ranked(1) ? c.Set(0, c.dtype(0), c.dims(1)) : absl::OkStatus();
+}
+
+absl::Status GatherNd(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
+  const int64_t batch_dims = c.node().IntOr("batch_dims", 0);
+  const int64_t depth = c.dim(1, -1);
+  if (c.rank(1) < 1 || batch_dims < 0 || batch_dims >= c.rank(1) || batch_dims > c.rank(0)) {
+    return InvalidArgument("shapes %s and %s with %d batch dimensions", DimsText(c.dims(0)), DimsText(c.dims(1)),
+                           batch_dims);
+  }
+  if (depth == kUnknownDim) return absl::OkStatus();
+  if (depth < 1 || depth > c.rank(0) - batch_dims) {
+    return InvalidArgument("indices %s reach deeper than %s", DimsText(c.dims(1)), DimsText(c.dims(0)));
+  }
+  Dims out(c.dims(1).begin(), c.dims(1).end() - 1);
+  out.insert(out.end(), c.dims(0).begin() + batch_dims + depth, c.dims(0).end());
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status Scatter(RuleContext& c) { return c.Same(0); }
+
+absl::Status OneHot(RuleContext& c) {
+  c.SetType(0, c.dtype(2));
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", -1);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0) + 1, &axis));
+  const std::vector<int64_t>* depth = c.known_ints(1);
+  const std::vector<float>* real_depth = c.floats(1);
+  int64_t size = kUnknownDim;
+  if (depth != nullptr && depth->size() == 1) size = (*depth)[0];
+  if (real_depth != nullptr && real_depth->size() == 1 && (*real_depth)[0] >= 0 &&
+      (*real_depth)[0] < static_cast<float>(kMaxAttribute)) {
+    size = static_cast<int64_t>((*real_depth)[0]);
+  }
+  if (size < kUnknownDim) return InvalidArgument("depth is %d", size);
+  Dims out = c.dims(0);
+  out.insert(out.begin() + axis, size);
+  return c.Set(0, c.dtype(2), std::move(out));
+}
+
+absl::Status NonZero(RuleContext& c) {
+  c.SetType(0, DType::kInt64);
+  if (!c.ranked(0)) return absl::OkStatus();
+  const int64_t rank = std::max<int64_t>(c.rank(0), 1);
+  const std::vector<int64_t>* in = c.known_ints(0);
+  if (in == nullptr) return c.Set(0, DType::kInt64, {rank, kUnknownDim});
+  std::vector<int64_t> where;
+  for (size_t i = 0; i < in->size(); ++i) {
+    if ((*in)[i] != 0) where.push_back(static_cast<int64_t>(i));
+  }
+  const auto count = static_cast<int64_t>(where.size());
+  const std::vector<int64_t> steps = StepsOf(c.dims(0));
+  std::vector<int64_t> out;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    for (const int64_t position : where) {
+      out.push_back(steps.empty() ? 0
+                                  : position / steps[static_cast<size_t>(axis)] % c.dims(0)[static_cast<size_t>(axis)]);
+    }
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, DType::kInt64, {rank, count}));
+  c.SetInts(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status TopK(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  c.SetType(1, DType::kInt64);
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", -1);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  int64_t count = c.node().IntOr("k", kUnknownDim);
+  if (const std::vector<int64_t>* k = c.known_ints(1); k != nullptr && k->size() == 1) count = (*k)[0];
+  const int64_t size = c.dim(0, axis);
+  if (count < kUnknownDim || (size != kUnknownDim && count > size)) {
+    return InvalidArgument("k is %d, axis %d of %s has %d", count, axis, DimsText(c.dims(0)), size);
+  }
+  Dims out = c.dims(0);
+  out[static_cast<size_t>(axis)] = count;
+  HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt64, out));
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status Unique(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  for (size_t i = 1; i < 4; ++i) HORUS_RETURN_IF_ERROR(c.Set(i, DType::kInt64, {kUnknownDim}));
+  if (c.node().FindAttribute("axis") == nullptr) return c.Set(0, c.dtype(0), {kUnknownDim});
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 0);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  Dims out = c.dims(0);
+  out[static_cast<size_t>(axis)] = kUnknownDim;
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status Compress(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  const std::vector<int64_t>* condition = c.known_ints(1);
+  int64_t count = kUnknownDim;
+  if (condition != nullptr) {
+    count = static_cast<int64_t>(condition->size()) - std::count(condition->begin(), condition->end(), 0);
+  }
+  if (c.node().FindAttribute("axis") == nullptr) return c.Set(0, c.dtype(0), {count});
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 0);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  Dims out = c.dims(0);
+  out[static_cast<size_t>(axis)] = count;
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status NonMaxSuppression(RuleContext& c) { return c.Set(0, DType::kInt64, {kUnknownDim, 3}); }
+
+constexpr RuleEntry kRules[] = {
+    {"", "Compress", Compress},
+    {"", "Gather", Gather},
+    {"", "GatherElements", GatherElements},
+    {"", "GatherND", GatherNd},
+    {"", "NonMaxSuppression", NonMaxSuppression},
+    {"", "NonZero", NonZero},
+    {"", "OneHot", OneHot},
+    {"", "ReverseSequence", Scatter},
+    {"", "Scatter", Scatter},
+    {"", "ScatterElements", Scatter},
+    {"", "ScatterND", Scatter},
+    {"", "Slice", Slice},
+    {"", "TensorScatter", Scatter},
+    {"", "TopK", TopK},
+    {"", "Unique", Unique},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> IndexRules() { return kRules; }
+
+}  // namespace horus

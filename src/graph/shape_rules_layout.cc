@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules of operators that move elements but compute nothing: views, concatenation, slices.
+#include <algorithm>
+
+#include "base/text.h"
+#include "graph/shape_fold.h"
+#include "graph/shape_rule.h"
+
+namespace horus {
+namespace {
+
+absl::Status Identity(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  FoldAll(c, 0);
+  return absl::OkStatus();
+}
+
+// A target written for another batch size: scales the first entry that differs from the input's dims, if that makes
+// the element counts agree (or if that entry is the old batch size where the input has the new one).
+void RescaleTarget(const RuleContext& c, Dims* target) {
+  const int64_t old_batch = c.state().old_batch;
+  const int64_t new_batch = c.state().new_batch;
+  if (old_batch < 1 || old_batch == new_batch || !c.ranked(0)) return;
+  const int64_t elements = ElementsOf(c.dims(0));
+  const int64_t wished = ElementsOf(*target);
+  if (elements == kUnknownDim || (wished != kUnknownDim && wished == elements)) return;
+  const Dims& in = c.dims(0);
+  size_t at = 0;
+  while (at < in.size() && at < target->size() && in[at] == (*target)[at]) ++at;
+  if (at >= target->size()) return;
+  int64_t& entry = (*target)[at];
+  if (entry < 1 || entry % old_batch != 0) return;
+  int64_t scaled = 0;
+  if (__builtin_mul_overflow(entry / old_batch, new_batch, &scaled)) return;
+  const bool open = wished == kUnknownDim;             // a -1 takes what is left
+  if (open ? entry == old_batch && at < in.size() && in[at] == new_batch
+           : static_cast<Wide>(wished) / entry * scaled == elements) {
+    entry = scaled;
+  }
+}
+
+absl::Status ReshapeTo(RuleContext& c, Dims target, bool allow_zero) {
+  int64_t wildcard = -1;
+  int64_t unknown = 0;
+  for (size_t i = 0; i < target.size(); ++i) {
+    int64_t& entry = target[i];
+    if (entry == kUnknownElement) {
+      ++unknown;
+      entry = kUnknownDim;
+    } else if (entry == 0 && !allow_zero) {
+      entry = c.ranked(0) ? c.dim(0, static_cast<int64_t>(i)) : kUnknownDim;
+      if (c.ranked(0) && i >= c.dims(0).size()) {
+        return InvalidArgument("entry %d of the new shape copies a dimension that input %s lacks", i,
+                               DimsText(c.dims(0)));
+      }
+      if (entry == kUnknownDim) ++unknown;
+    } else if (entry == -1) {
+      if (wildcard >= 0) return InvalidArgument("the new shape %s has two entries of -1", DimsText(target));
+      wildcard = static_cast<int64_t>(i);
+    } else if (entry < 0) {
+      return InvalidArgument("entry %d of the new shape is %d", i, entry);
+    }
+  }
+  if (unknown == 0) RescaleTarget(c, &target);
+  const int64_t elements = c.ranked(0) ? ElementsOf(c.dims(0)) : kUnknownDim;
+  if (elements != kUnknownDim) {
+    int64_t rest = 1;
+    for (const int64_t entry : target) {
+      if (entry != kUnknownDim && __builtin_mul_overflow(rest, entry, &rest)) {
+        return InvalidArgument("the new shape %s overflows 64 bits", DimsText(target));
+      }
+    }
+    const bool open = wildcard >= 0 || unknown > 0;
+    const bool fits = rest == 0 ? elements == 0 : open ? elements % rest == 0 : elements == rest;
+    if (!fits) {
+      return InvalidArgument("input %s has %d elements, which do not fit the new shape %s", DimsText(c.dims(0)), elements,
+                             DimsText(target));
+    }
+    if (rest != 0 && (wildcard >= 0 ? unknown == 0 : unknown == 1)) {
+      *std::find(target.begin(), target.end(), kUnknownDim) = elements / rest;
+    }
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(target)));
+  FoldAll(c, 0);
+  return absl::OkStatus();
+}
+
+absl::Status Reshape(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  const bool allow_zero = c.node().IntOr("allowzero", 0) != 0;
+  if (const std::vector<int64_t>* target = c.ints(1)) return ReshapeTo(c, *target, allow_zero);
+  if (const std::vector<int64_t>* target = c.node().Ints("shape")) return ReshapeTo(c, *target, allow_zero);
+  const int64_t rank = c.dim(1, 0);                    // the rank is known where the target's length is
+  if (c.rank(1) == 1 && rank != kUnknownDim && rank <= kMaxRank) {
+    return c.Set(0, c.dtype(0), Dims(static_cast<size_t>(rank), kUnknownDim));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Flatten(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 1);
+  if (axis < 0) axis += c.rank(0);
+  if (axis < 0 || axis > c.rank(0)) {
+    return InvalidArgument("axis %d is outside a tensor of rank %d", c.node().IntOr("axis", 1), c.rank(0));
+  }
+  const Dims& in = c.dims(0);
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0),
+                              {ElementsOf(Dims(in.begin(), in.begin() + axis)), ElementsOf(Dims(in.begin() + axis, in.end()))}));
+  FoldAll(c, 0);
+  return absl::OkStatus();
+}
+
+absl::Status Squeeze(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  std::vector<int64_t> axes;
+  bool given = false;
+  const bool known = c.IntsOf("axes", 1, &axes, &given);
+  if (!c.ranked(0) || (given && !known)) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
+  Dims out;
+  for (int64_t axis = 0; axis < c.rank(0); ++axis) {
+    const int64_t size = c.dim(0, axis);
+    const bool named = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    if (!given && size == kUnknownDim) return absl::OkStatus();
+    if (named && !Agree(size, 1)) {
+      return InvalidArgument("axis %d of %s has size %d, expected 1", axis, DimsText(c.dims(0)), size);
+    }
+    if (given ? !named : size != 1) out.push_back(size);
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  FoldAll(c, 0);
+  return absl::OkStatus();
+}
+
+absl::Status Unsqueeze(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  std::vector<int64_t> axes;
+  bool given = false;
+  if (!c.IntsOf("axes", 1, &axes, &given)) {
+    return given ? absl::OkStatus() : InvalidArgument("axes are missing");
+  }
+  if (!c.ranked(0)) return absl::OkStatus();
+  const int64_t rank = c.rank(0) + static_cast<int64_t>(axes.size());
+  if (rank > kMaxRank) return InvalidArgument("the result would have %d dimensions, limit %d", rank, kMaxRank);
+  HORUS_RETURN_IF_ERROR(c.Axes(rank, &axes));
+  Dims out(static_cast<size_t>(rank), kUnknownDim);
+  for (const int64_t axis : axes) out[static_cast<size_t>(axis)] = 1;
+  std::vector<bool> added(out.size(), false);
+  for (const int64_t axis : axes) added[static_cast<size_t>(axis)] = true;
+  size_t next = 0;
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!added[i]) out[i] = c.dims(0)[next++];
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  FoldAll(c, 0);
+  return absl::OkStatus();
+}
+
+absl::Status Transpose(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  const size_t rank = c.dims(0).size();
+  std::vector<int64_t> order;
+  if (const std::vector<int64_t>* given = c.node().Ints("perm"); given != nullptr && !given->empty()) {
+    order = *given;
+  } else {
+    for (size_t i = rank; i-- > 0;) order.push_back(static_cast<int64_t>(i));
+  }
+  if (order.size() != rank) {
+    return InvalidArgument("attribute perm has %d entries, input %s has rank %d", order.size(), DimsText(c.dims(0)), rank);
+  }
+  HORUS_RETURN_IF_ERROR(c.Axes(static_cast<int64_t>(rank), &order));
+  Dims out;
+  for (const int64_t axis : order) out.push_back(c.dim(0, axis));
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  if ((c.ints(0) == nullptr && c.floats(0) == nullptr) || ElementsOf(out) == kUnknownDim) return absl::OkStatus();
+  const std::vector<int64_t> in_steps = StepsOf(c.dims(0));
+  const std::vector<int64_t> out_steps = StepsOf(out);
+  std::vector<size_t> positions(static_cast<size_t>(ElementsOf(out)), 0);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    for (size_t axis = 0; axis < rank; ++axis) {
+      const int64_t index = static_cast<int64_t>(i) / out_steps[axis] % out[axis];
+      positions[i] += static_cast<size_t>(index * in_steps[static_cast<size_t>(order[axis])]);
+    }
+  }
+  FoldCopy(c, 0, positions);
+  return absl::OkStatus();
+}
+
+// Concatenation of vectors (shape arithmetic), with unknown elements kept as such.
+void FoldConcat(RuleContext& c) {
+  std::vector<int64_t> out;
+  bool any = false;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (c.rank(i) != 1) return;
+    if (const std::vector<int64_t>* part = c.ints(i)) {
+      out.insert(out.end(), part->begin(), part->end());
+      any = true;
+    } else {
+      if (IsFloating(c.dtype(i)) || c.dim(i, 0) == kUnknownDim || c.dim(i, 0) > kMaxRank) return;
+      out.insert(out.end(), static_cast<size_t>(c.dim(i, 0)), kUnknownElement);
+    }
+    if (static_cast<int64_t>(out.size()) > kMaxFoldedElements) return;
+  }
+  if (any) c.SetInts(0, std::move(out));
+}
+
+absl::Status Concat(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (c.inputs() == 0 || !c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 1);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  Dims out = c.dims(0);
+  for (size_t i = 1; i < c.inputs(); ++i) {
+    if (!c.ranked(i)) {
+      for (int64_t& size : out) size = kUnknownDim;
+      return c.Set(0, c.dtype(0), std::move(out));
+    }
+    if (c.rank(i) != c.rank(0)) {
+      return InvalidArgument("inputs have shapes %s and %s, expected the same rank", DimsText(c.dims(0)),
+                             DimsText(c.dims(i)));
+    }
+    for (size_t k = 0; k < out.size(); ++k) {
+      const int64_t size = c.dims(i)[k];
+      if (static_cast<int64_t>(k) == axis) {
+        if (out[k] == kUnknownDim || size == kUnknownDim) {
+          out[k] = kUnknownDim;
+        } else if (__builtin_add_overflow(out[k], size, &out[k])) {
+          return InvalidArgument("axis %d overflows 64 bits", axis);
+        }
+        continue;
+      }
+      const ShapeState& s = c.state();
+      const bool rescaled = k == 0 && s.old_batch > 0 && std::min(size, out[k]) == s.old_batch &&
+                            std::max(size, out[k]) == s.new_batch;
+      if (!Agree(out[k], size) && !rescaled) {
+        return InvalidArgument("inputs have shapes %s and %s, which differ in axis %d", DimsText(c.dims(0)),
+                               DimsText(c.dims(i)), k);
+      }
+      out[k] = rescaled ? s.new_batch : Known(out[k], size);
+    }
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
+  if (c.rank(0) == 1) FoldConcat(c);
+  return absl::OkStatus();
+}
+
+absl::Status Split(RuleContext& c) {
+  for (size_t i = 0; i < c.outputs(); ++i) c.SetType(i, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 0);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  const int64_t whole = c.dim(0, axis);
+  std::vector<int64_t> parts;
+  bool given = false;
+  const bool known = c.IntsOf("split", 1, &parts, &given);
+  const auto outputs = static_cast<int64_t>(c.outputs());
+  if (!given) {
+    // Equal parts; from opset 18 the last one may be smaller.
+    const int64_t size = whole == kUnknownDim ? kUnknownDim : (whole + outputs - 1) / outputs;
+    parts.assign(c.outputs(), size);
+    if (whole != kUnknownDim) {
+      parts.back() = whole - size * (outputs - 1);
+      if (parts.back() < 0 || (c.opset() < 18 && parts.back() != size)) {
+        return InvalidArgument("axis %d of %s does not split into %d parts", axis, DimsText(c.dims(0)), outputs);
+      }
+    }
+  } else if (!known) {
+    parts.assign(c.outputs(), kUnknownDim);
+  }
+  if (parts.size() != c.outputs()) {
+    return InvalidArgument("split names %d parts for %d outputs", parts.size(), c.outputs());
+  }
+  int64_t sum = 0;
+  for (const int64_t part : parts) {
+    if (part < 0 && !(part == kUnknownDim && (!given || !known))) return InvalidArgument("split holds %d", part);
+    if (__builtin_add_overflow(sum, part, &sum)) return InvalidArgument("split overflows 64 bits");
+  }
+  if (known && whole != kUnknownDim && sum != whole) {
+    return InvalidArgument("split adds up to %d, axis %d of %s has %d", sum, axis, DimsText(c.dims(0)), whole);
+  }
+  int64_t begin = 0;
+  const std::vector<int64_t> elements = c.ints(0) != nullptr && c.rank(0) == 1 ? *c.ints(0) : std::vector<int64_t>();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Dims out = c.dims(0);
+    out[static_cast<size_t>(axis)] = parts[i];
+    HORUS_RETURN_IF_ERROR(c.Set(i, c.dtype(0), std::move(out)));
+    if (!elements.empty() && parts[i] != kUnknownDim) {
+      c.SetInts(i, std::vector<int64_t>(elements.begin() + begin, elements.begin() + begin + parts[i]));
+    }
+    begin += parts[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Expand(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  const std::vector<int64_t>* shape = c.ints(1);
+  if (shape == nullptr || !c.ranked(0)) return absl::OkStatus();
+  Dims target = *shape;
+  for (int64_t& entry : target) {
+    if (entry == kUnknownElement) {
+      entry = kUnknownDim;
+    } else if (entry == -1) {
+      entry = 1;                                       // exporters write -1 for "as it is"
+    } else if (entry < 0) {
+      return InvalidArgument("the new shape holds %d", entry);
+    }
+  }
+  const ShapeState& s = c.state();
+  if (s.old_batch > 0 && target.size() >= 2 && target[0] == s.old_batch) target[0] = s.new_batch;
+  HORUS_ASSIGN_OR_RETURN(Dims out, Broadcast(c.dims(0), target));
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  const int64_t elements = ElementsOf(out);
+  const bool constant = c.ints(0) != nullptr || c.floats(0) != nullptr;
+  if (constant && elements != kUnknownDim && elements <= kMaxFoldedElements) {
+    FoldCopy(c, 0, BroadcastPositions(c.dims(0), out));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tile(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  const std::vector<int64_t>* repeats = c.ints(1);
+  Dims out(c.dims(0).size(), kUnknownDim);
+  if (repeats != nullptr) {
+    if (repeats->size() != out.size()) {
+      return InvalidArgument("repeats has %d entries, input %s has rank %d", repeats->size(), DimsText(c.dims(0)),
+                             out.size());
+    }
+    for (size_t i = 0; i < out.size(); ++i) {
+      const int64_t times = (*repeats)[i];
+      if (times == kUnknownElement || c.dims(0)[i] == kUnknownDim) continue;
+      if (times < 0 || __builtin_mul_overflow(c.dims(0)[i], times, &out[i])) {
+        return InvalidArgument("repeats holds %d for axis %d of %s", times, i, DimsText(c.dims(0)));
+      }
+    }
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  const std::vector<int64_t>* elements = c.ints(0);
+  if (elements != nullptr && out.size() == 1 && out[0] != kUnknownDim && out[0] <= kMaxFoldedElements) {
+    std::vector<size_t> positions(static_cast<size_t>(out[0]));
+    for (size_t i = 0; i < positions.size(); ++i) positions[i] = i % elements->size();
+    FoldCopy(c, 0, positions);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Pad(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  const size_t rank = c.dims(0).size();
+  std::vector<int64_t> pads;
+  bool given = false;
+  const bool known = c.IntsOf("pads", 1, &pads, &given);
+  std::vector<int64_t> axes;
+  bool has_axes = false;
+  const bool axes_known = c.has(3) ? c.IntsOf("axes", 3, &axes, &has_axes) : false;
+  Dims out = c.dims(0);
+  if (!given) return InvalidArgument("pads are missing");
+  if (!known || (has_axes && !axes_known)) return c.Set(0, c.dtype(0), Dims(rank, kUnknownDim));
+  if (!has_axes) {
+    for (size_t i = 0; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  }
+  HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
+  if (pads.size() != 2 * axes.size()) {
+    return InvalidArgument("pads has %d entries for %d axes of %s", pads.size(), axes.size(), DimsText(c.dims(0)));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t& size = out[static_cast<size_t>(axes[i])];
+    if (size == kUnknownDim) continue;
+    if (__builtin_add_overflow(size, pads[i], &size) || __builtin_add_overflow(size, pads[axes.size() + i], &size) ||
+        size < 0) {
+      return InvalidArgument("pads of %d and %d do not fit axis %d of %s", pads[i], pads[axes.size() + i], axes[i],
+                             DimsText(c.dims(0)));
+    }
+  }
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status DepthToSpace(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  const int64_t block = c.node().IntOr("blocksize", 0);
+  if (c.rank(0) != 4 || block < 1 || block > kMaxAttribute) {
+    return InvalidArgument("input %s with block size %d: expected rank 4 and a size of at least 1", DimsText(c.dims(0)),
+                           block);
+  }
+  const bool to_space = c.node().op_type == "DepthToSpace";
+  Dims out = c.dims(0);
+  const auto divide = [](int64_t* size, int64_t by) {
+    if (*size == kUnknownDim) return true;
+    const bool even = *size % by == 0;
+    *size /= by;
+    return even;
+  };
+  const auto multiply = [](int64_t* size, int64_t by) {
+    return *size == kUnknownDim || !__builtin_mul_overflow(*size, by, size);
+  };
+  const bool ok = to_space ? divide(&out[1], block * block) && multiply(&out[2], block) && multiply(&out[3], block)
+                           : multiply(&out[1], block * block) && divide(&out[2], block) && divide(&out[3], block);
+  if (!ok) return InvalidArgument("input %s does not divide by block size %d", DimsText(c.dims(0)), block);
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status Trilu(RuleContext& c) { return c.Same(0); }
+
+absl::Status CenterCropPad(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  std::vector<int64_t> axes;
+  if (const std::vector<int64_t>* given = c.node().Ints("axes")) {
+    axes = *given;
+  } else {
+    for (int64_t i = 0; i < c.rank(0); ++i) axes.push_back(i);
+  }
+  HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
+  const std::vector<int64_t>* sizes = c.known_ints(1);
+  if (sizes != nullptr && sizes->size() != axes.size()) {
+    return InvalidArgument("shape has %d entries for %d axes", sizes->size(), axes.size());
+  }
+  Dims out = c.dims(0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    out[static_cast<size_t>(axes[i])] = sizes == nullptr ? kUnknownDim : std::max<int64_t>((*sizes)[i], -2);
+  }
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+constexpr RuleEntry kRules[] = {
+    {"", "CenterCropPad", CenterCropPad},
+    {"", "Concat", Concat},
+    {"", "DepthToSpace", DepthToSpace},
+    {"", "Expand", Expand},
+    {"", "Flatten", Flatten, true},
+    {"", "Identity", Identity, true},
+    {"", "Pad", Pad},
+    {"", "Reshape", Reshape, true},
+    {"", "SpaceToDepth", DepthToSpace},
+    {"", "Split", Split},
+    {"", "Squeeze", Squeeze, true},
+    {"", "Tile", Tile},
+    {"", "Transpose", Transpose},
+    {"", "Trilu", Trilu},
+    {"", "Unsqueeze", Unsqueeze, true},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> LayoutRules() { return kRules; }
+
+}  // namespace horus

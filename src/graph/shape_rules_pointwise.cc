@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape rules of elementwise operators, with folding of shape arithmetic.
+#include <algorithm>
+#include <cmath>
+
+#include "graph/shape_fold.h"
+#include "graph/shape_rule.h"
+
+namespace horus {
+namespace {
+
+absl::Status Unary(RuleContext& c) { return c.Same(0); }
+
+absl::Status UnaryToBool(RuleContext& c) { return c.Same(0, DType::kBool); }
+
+// Applies one function to every known element.
+template <auto OnInt, auto OnFloat>
+absl::Status FoldedUnary(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (const std::vector<int64_t>* in = c.ints(0)) {
+    std::vector<int64_t> out = *in;
+    for (int64_t& element : out) {
+      if (element != kUnknownElement) element = OnInt(element);
+    }
+    c.SetInts(0, std::move(out));
+  } else if (const std::vector<float>* reals = c.floats(0)) {
+    std::vector<float> out = *reals;
+    for (float& element : out) element = OnFloat(element);
+    c.SetFloats(0, std::move(out));
+  }
+  return absl::OkStatus();
+}
+
+int64_t NegInt(int64_t x) { return -x; }
+int64_t AbsInt(int64_t x) { return x < 0 ? -x : x; }
+int64_t SameInt(int64_t x) { return x; }
+int64_t NotInt(int64_t x) { return x == 0 ? 1 : 0; }
+int64_t SignInt(int64_t x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+int64_t UnknownInt(int64_t /*x*/) { return kUnknownElement; }
+float NegFloat(float x) { return -x; }
+float AbsFloat(float x) { return std::fabs(x); }
+float FloorFloat(float x) { return std::floor(x); }
+float CeilFloat(float x) { return std::ceil(x); }
+float RoundFloat(float x) { return std::nearbyint(x); }
+float SqrtFloat(float x) { return std::sqrt(x); }
+float ExpFloat(float x) { return std::exp(x); }
+float LogFloat(float x) { return std::log(x); }
+float ReciprocalFloat(float x) { return 1.0f / x; }
+float SignFloat(float x) { return std::isnan(x) ? x : x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
+float UnknownFloat(float /*x*/) { return std::nanf(""); }
+
+absl::Status BinaryShape(RuleContext& c, DType dtype) {
+  if (!c.ranked(0) || !c.ranked(1)) {
+    c.SetType(0, dtype);
+    return absl::OkStatus();
+  }
+  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
+  return c.Set(0, dtype, std::move(dims));
+}
+
+absl::Status Binary(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(BinaryShape(c, c.dtype(0)));
+  FoldBinary(c);
+  return absl::OkStatus();
+}
+
+absl::Status Comparison(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(BinaryShape(c, DType::kBool));
+  FoldBinary(c);
+  return absl::OkStatus();
+}
+
+absl::Status Variadic(RuleContext& c) {
+  Dims dims;
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (!c.ranked(i)) {
+      c.SetType(0, c.dtype(0));
+      return absl::OkStatus();
+    }
+    HORUS_ASSIGN_OR_RETURN(dims, Broadcast(dims, c.dims(i)));
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(dims)));
+  if (c.inputs() == 2) FoldBinary(c);
+  return absl::OkStatus();
+}
+
+absl::Status PRelu(RuleContext& c) {
+  if (c.ranked(0) && c.ranked(1)) {
+    HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
+    if (dims.size() != c.dims(0).size()) {
+      return InvalidArgument("slope %s does not broadcast to %s", DimsText(c.dims(1)), DimsText(c.dims(0)));
+    }
+  }
+  return c.Same(0);
+}
+
+absl::Status Where(RuleContext& c) {
+  const DType dtype = c.dtype(1) == DType::kUndefined ? c.dtype(2) : c.dtype(1);
+  if (!c.ranked(0) || !c.ranked(1) || !c.ranked(2)) {
+    c.SetType(0, dtype);
+    return absl::OkStatus();
+  }
+  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
+  HORUS_ASSIGN_OR_RETURN(dims, Broadcast(dims, c.dims(2)));
+  HORUS_RETURN_IF_ERROR(c.Set(0, dtype, std::move(dims)));
+  FoldWhere(c);
+  return absl::OkStatus();
+}
+
+absl::Status Cast(RuleContext& c) {
+  const DType to = static_cast<DType>(std::clamp<int64_t>(c.node().IntOr("to", 0), 0, static_cast<int64_t>(DType::kInt4)));
+  HORUS_RETURN_IF_ERROR(c.Same(0, to));
+  FoldCast(c, to);
+  return absl::OkStatus();
+}
+
+absl::Status CastLike(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0, c.dtype(1)));
+  FoldCast(c, c.dtype(1));
+  return absl::OkStatus();
+}
+
+absl::Status Clip(RuleContext& c) { return c.Same(0); }
+
+absl::Status Dropout(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (!c.ranked(0)) {
+    c.SetType(1, DType::kBool);
+    return absl::OkStatus();
+  }
+  return c.Set(1, c.opset() >= 10 ? DType::kBool : c.dtype(0), c.dims(0));
+}
+
+absl::Status QuantizeLinear(RuleContext& c) {
+  return c.Same(0, c.has(2) ? c.dtype(2) : static_cast<DType>(c.node().IntOr("output_dtype", int64_t{2})));
+}
+
+absl::Status DequantizeLinear(RuleContext& c) { return c.Same(0, c.dtype(1)); }
+
+absl::Status DynamicQuantizeLinear(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0, DType::kUint8));
+  HORUS_RETURN_IF_ERROR(c.Set(1, DType::kFloat32, {}));
+  return c.Set(2, DType::kUint8, {});
+}
+
+constexpr RuleEntry kRules[] = {
+    {"", "Abs", FoldedUnary<AbsInt, AbsFloat>},
+    {"", "Acos", Unary},
+    {"", "Acosh", Unary},
+    {"", "Add", Binary},
+    {"", "And", Comparison},
+    {"", "Asin", Unary},
+    {"", "Asinh", Unary},
+    {"", "Atan", Unary},
+    {"", "Atanh", Unary},
+    {"", "BitShift", Binary},
+    {"", "BitwiseAnd", Binary},
+    {"", "BitwiseNot", Unary},
+    {"", "BitwiseOr", Binary},
+    {"", "BitwiseXor", Binary},
+    {"", "Cast", Cast},
+    {"", "CastLike", CastLike},
+    {"", "Ceil", FoldedUnary<SameInt, CeilFloat>},
+    {"", "Celu", Unary},
+    {"", "Clip", Clip},
+    {"", "Cos", Unary},
+    {"", "Cosh", Unary},
+    {"", "CumSum", Unary},
+    {"", "DequantizeLinear", DequantizeLinear},
+    {"", "Div", Binary},
+    {"", "Dropout", Dropout},
+    {"", "DynamicQuantizeLinear", DynamicQuantizeLinear},
+    {"", "Elu", Unary},
+    {"", "Equal", Comparison},
+    {"", "Erf", Unary},
+    {"", "Exp", FoldedUnary<UnknownInt, ExpFloat>},
+    {"", "Floor", FoldedUnary<SameInt, FloorFloat>},
+    {"", "Gelu", Unary},
+    {"", "Greater", Comparison},
+    {"", "GreaterOrEqual", Comparison},
+    {"", "HardSigmoid", Unary},
+    {"", "HardSwish", Unary},
+    {"", "IsInf", UnaryToBool},
+    {"", "IsNaN", UnaryToBool},
+    {"", "LeakyRelu", Unary},
+    {"", "Less", Comparison},
+    {"", "LessOrEqual", Comparison},
+    {"", "Log", FoldedUnary<UnknownInt, LogFloat>},
+    {"", "Max", Variadic},
+    {"", "Mean", Variadic},
+    {"", "Min", Variadic},
+    {"", "Mish", Unary},
+    {"", "Mod", Binary},
+    {"", "Mul", Binary},
+    {"", "Neg", FoldedUnary<NegInt, NegFloat>},
+    {"", "Not", FoldedUnary<NotInt, UnknownFloat>},
+    {"", "Or", Comparison},
+    {"", "PRelu", PRelu},
+    {"", "Pow", Binary},
+    {"", "QuantizeLinear", QuantizeLinear},
+    {"", "Reciprocal", FoldedUnary<UnknownInt, ReciprocalFloat>},
+    {"", "Relu", Unary},
+    {"", "Round", FoldedUnary<SameInt, RoundFloat>},
+    {"", "Selu", Unary},
+    {"", "Shrink", Unary},
+    {"", "Sigmoid", Unary},
+    {"", "Sign", FoldedUnary<SignInt, SignFloat>},
+    {"", "Sin", Unary},
+    {"", "Sinh", Unary},
+    {"", "Softplus", Unary},
+    {"", "Softsign", Unary},
+    {"", "Sqrt", FoldedUnary<UnknownInt, SqrtFloat>},
+    {"", "Sub", Binary},
+    {"", "Sum", Variadic},
+    {"", "Swish", Unary},
+    {"", "Tan", Unary},
+    {"", "Tanh", Unary},
+    {"", "ThresholdedRelu", Unary},
+    {"", "Where", Where},
+    {"", "Xor", Comparison},
+};
+
+}  // namespace
+
+std::span<const RuleEntry> PointwiseRules() { return kRules; }
+
+}  // namespace horus
