@@ -34,7 +34,7 @@ DOORS = {
     "Eigen/": ("src/interference/",),
     "google/protobuf/": ("src/graph/", "src/place/", "src/trees/"),
     "yaml-cpp/": ("src/io/",),
-    "nlohmann/": ("src/io/", "src/cli/", "src/trees/train/", "bench/"),
+    "nlohmann/": ("src/io/", "src/cli/", "src/trees/train/", "tests/unit/io/", "bench/"),
     "CLI/": ("src/cli/",),
     "xxhash.h": ("src/base/",),
     "onnx/": ("tests/",),
