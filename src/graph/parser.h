@@ -77,6 +77,10 @@ class Parser {
 // The element type of a TensorProto.DataType number; kUndefined for numbers this reader does not know.
 [[nodiscard]] DType DTypeOfNumber(int64_t number);
 
+// Raises the least 64-bit integer by one: shape rules use it as the mark of an unknown element, and where a file
+// holds it (the open end of a slice) its neighbour says the same.
+void AvoidReserved(std::vector<int64_t>* elements);
+
 // `status` with `where` in front of its message.
 [[nodiscard]] absl::Status At(std::string_view where, const absl::Status& status);
 

@@ -66,7 +66,10 @@ void Assemble(AttributeParts parts, Attribute* attribute) {
       if (!parts.graphs.empty()) attribute->value = parts.graphs.front();
       break;
     case kTypeFloats: attribute->value = std::move(parts.floats); break;
-    case kTypeInts: attribute->value = std::move(parts.ints); break;
+    case kTypeInts:
+      AvoidReserved(&parts.ints);
+      attribute->value = std::move(parts.ints);
+      break;
     case kTypeTexts: attribute->value = std::move(parts.texts); break;
     case kTypeGraphs: attribute->value = std::move(parts.graphs); break;
     default: break;

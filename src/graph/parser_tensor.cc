@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads TensorProto: type and dims always, elements only of small integer, bool and float tensors.
+#include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/units.h"
 #include "graph/parser.h"
@@ -109,6 +111,7 @@ absl::Status Settle(TensorParts* parts, int64_t max_elements) {
     return MakeError(absl::StatusCode::kDataLoss, "found %d elements, expected %d", found, *elements);
   }
   (floating ? literal.floats.shrink_to_fit() : literal.ints.shrink_to_fit());
+  AvoidReserved(&literal.ints);
   literal.has_data = true;
   return absl::OkStatus();
 }
@@ -117,6 +120,10 @@ absl::Status Settle(TensorParts* parts, int64_t max_elements) {
 
 DType DTypeOfNumber(int64_t number) {
   return number >= 0 && number <= static_cast<int64_t>(DType::kInt4) ? static_cast<DType>(number) : DType::kUndefined;
+}
+
+void AvoidReserved(std::vector<int64_t>* elements) {
+  for (int64_t& element : *elements) element = std::max(element, std::numeric_limits<int64_t>::min() + 1);
 }
 
 absl::Status Parser::Tensor(const WireField& field, Literal* literal, std::string* name) {

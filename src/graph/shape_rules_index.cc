@@ -68,9 +68,20 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
   return spec;
 }
 
-void FoldSlice(RuleContext& c, const Range& range) {
-  std::vector<size_t> positions;
-  for (int64_t i = 0; i < range.count; ++i) positions.push_back(static_cast<size_t>(range.start + i * range.step));
+// Copies the elements that a slice keeps; `ranges` has one entry for each axis of the input.
+void FoldSlice(RuleContext& c, const std::vector<Range>& ranges) {
+  if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
+  const std::vector<int64_t> steps = StepsOf(c.dims(0));
+  std::vector<size_t> positions = {0};
+  for (size_t axis = 0; axis < ranges.size(); ++axis) {
+    std::vector<size_t> next;
+    for (const size_t base : positions) {
+      for (int64_t i = 0; i < ranges[axis].count; ++i) {
+        next.push_back(base + static_cast<size_t>((ranges[axis].start + i * ranges[axis].step) * steps[axis]));
+      }
+    }
+    positions = std::move(next);
+  }
   FoldCopy(c, 0, positions);
 }
 
@@ -81,7 +92,8 @@ absl::Status Slice(RuleContext& c) {
   if (!spec.axes_known) return c.Set(0, c.dtype(0), Dims(c.dims(0).size(), kUnknownDim));
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &spec.axes));
   Dims out = c.dims(0);
-  Range last;
+  std::vector<Range> ranges;
+  for (const int64_t size : c.dims(0)) ranges.push_back(Range{.count = size});
   bool all_known = true;
   for (size_t i = 0; i < spec.axes.size(); ++i) {
     int64_t& size = out[static_cast<size_t>(spec.axes[i])];
@@ -92,12 +104,30 @@ absl::Status Slice(RuleContext& c) {
       all_known = false;
       continue;
     }
-    HORUS_ASSIGN_OR_RETURN(last, RangeOf(spec.starts[i], spec.ends[i], spec.steps[i], size));
-    size = last.count;
+    Range& range = ranges[static_cast<size_t>(spec.axes[i])];
+    HORUS_ASSIGN_OR_RETURN(range, RangeOf(spec.starts[i], spec.ends[i], spec.steps[i], size));
+    size = range.count;
   }
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
-  if (all_known && c.rank(0) == 1 && spec.axes.size() == 1) FoldSlice(c, last);
+  if (all_known) FoldSlice(c, ranges);
   return absl::OkStatus();
+}
+
+// Copies the picked elements: for each outer position, each index, each inner position.
+void FoldGather(RuleContext& c, const std::vector<int64_t>& indices, size_t axis) {
+  const Dims& dims = c.dims(0);
+  const int64_t outer = ElementsOf(Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis)));
+  const int64_t inner = ElementsOf(Dims(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end()));
+  const auto picked = static_cast<Wide>(indices.size());
+  if (outer * inner * picked > kMaxFoldedElements) return;
+  std::vector<size_t> positions;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (const int64_t index : indices) {
+      const int64_t row = o * dims[axis] + (index < 0 ? index + dims[axis] : index);
+      for (int64_t i = 0; i < inner; ++i) positions.push_back(static_cast<size_t>(row * inner + i));
+    }
+  }
+  FoldCopy(c, 0, positions);
 }
 
 absl::Status Gather(RuleContext& c) {
@@ -112,14 +142,12 @@ absl::Status Gather(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
   const std::vector<int64_t>* indices = c.known_ints(1);
   if (indices == nullptr || size == kUnknownDim) return absl::OkStatus();
-  std::vector<size_t> positions;
-  for (int64_t index : *indices) {
+  for (const int64_t index : *indices) {
     if (index < -size || index >= size) {
       return InvalidArgument("index %d is outside axis %d of %s", index, axis, DimsText(c.dims(0)));
     }
-    if (c.rank(0) == 1) positions.push_back(static_cast<size_t>(index < 0 ? index + size : index));
   }
-  if (c.rank(0) == 1) FoldCopy(c, 0, positions);
+  if (c.ints(0) != nullptr || c.floats(0) != nullptr) FoldGather(c, *indices, static_cast<size_t>(axis));
   return absl::OkStatus();
 }
 
