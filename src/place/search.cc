@@ -78,6 +78,10 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
   });
   for (size_t begin = 0, end = 0; begin < fitting_.size(); begin = end) {
     while (end < fitting_.size() && fitting_[end].group == fitting_[begin].group) ++end;
+    if (const auto gpus = static_cast<uint32_t>(end - begin); view.job->tasks == 1 && gpus > result.most_fitting) {
+      result.most_fitting = gpus;
+      result.most_node_row = node_row;
+    }
     const auto tasks = static_cast<int32_t>(std::min(host_tasks, static_cast<int64_t>(end - begin) / per_task));
     if (tasks == 0) continue;
     NodeOffer offer{.node_row = node_row, .group = fitting_[begin].group, .tasks = tasks, .first = static_cast<uint32_t>(offered_.size())};

@@ -140,10 +140,15 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, De
   out.set_deadline_us(job.deadline_us);
   out.set_request_rate_hz(job.request_rate_hz);
   out.set_latency_bound_us(job.latency_bound_us);
+  std::vector<std::pair<uint32_t, const Demand*>> by_name;  // type ids, and so their order, may differ elsewhere
   for (const TypeDemand& entry : job.demands) {
+    by_name.emplace_back(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0, &entry.demand);
+  }
+  std::sort(by_name.begin(), by_name.end());
+  for (const auto& [type, demand] : by_name) {
     pb::TypeDemand& one = *out.add_demands();
-    one.set_gpu_type_plus_1(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0);
-    one.set_demand(demands.Add(entry.demand, cluster));
+    one.set_gpu_type_plus_1(type);
+    one.set_demand(demands.Add(*demand, cluster));
   }
   WriteLabels(job.node_selector, *out.mutable_node_selector());
   for (const PlacedSlot& slot : row.slots) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random nodes and jobs from a seed, equal on every machine.
+//
+// Enters:  a seed.                        Leaves: values that pass validation.
+// Units:   as node.h and job.h.
+// Cost:    none.                          Thread class: one thread at a time.
+#ifndef HORUS_TESTS_PROPERTY_RANDOM_CLUSTER_H_
+#define HORUS_TESTS_PROPERTY_RANDOM_CLUSTER_H_
+
+#include <array>
+#include <cstdint>
+
+#include "base/hash.h"
+#include "device/catalogue.h"
+#include "place/job.h"
+#include "place/node.h"
+
+namespace horus::testing_property {
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(Mix64(seed)) {}
+  uint64_t Next() { return state_ = Mix64(state_); }
+  // From 0 to below `limit`.
+  uint64_t Below(uint64_t limit) { return Next() % limit; }
+  bool OneIn(uint64_t n) { return Below(n) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+inline constexpr std::array<std::string_view, 3> kTypes = {"k80", "v100-sxm2-16gb", "a100-40gb"};
+
+inline GpuTypeId TypeAt(size_t index) { return *Catalogue::Default()->Find(kTypes[index]); }
+
+inline NodeSpec RandomNode(Random& random, NodeId id) {
+  NodeSpec node;
+  node.id = id;
+  node.cpu_milli = 8000 + static_cast<int64_t>(random.Below(5)) * 4000;
+  node.mem_mib = 65'536;
+  node.storage_mb_s = 500;
+  node.rack = random.Below(3);
+  if (random.OneIn(2)) node.labels = {{"zone", random.OneIn(2) ? "a" : "b"}};
+  const size_t type = random.Below(kTypes.size());
+  const auto mode = static_cast<SharingMode>(random.Below(4));
+  const size_t count = 1 + random.Below(4);
+  for (size_t i = 0; i < count; ++i) {
+    DeviceSpec device{.type = TypeAt(type), .mode = mode == SharingMode::kMig ? SharingMode::kTimeSlice : mode};
+    if (mode == SharingMode::kMig && kTypes[type] == "a100-40gb") {
+      device.mode = SharingMode::kMig;
+      device.mig_profile = 0;
+      device.physical_gpu = 0;
+    }
+    if (random.OneIn(5)) device.max_tenants = 1 + static_cast<int32_t>(random.Below(4));
+    node.devices.push_back(device);
+  }
+  return node;
+}
+
+// One of `profiles` demands per type, so that device states repeat.
+inline Demand RandomDemand(Random& random, uint64_t profiles, size_t type) {
+  Random profile(1000 + random.Below(profiles) * 10 + type);
+  Demand demand;
+  const auto util = static_cast<float>(5 + profile.Below(90));
+  demand.gpu_util_pct = {util, util + static_cast<float>(profile.Below(6))};
+  const auto mem = static_cast<int64_t>(200 + profile.Below(9000));
+  demand.mem_mib = {mem, mem + static_cast<int64_t>(profile.Below(500))};
+  const auto step = static_cast<int64_t>(10'000 + profile.Below(200'000));
+  demand.step_time_us = {step, step};
+  return demand;
+}
+
+inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
+  JobSpec job;
+  job.id = id;
+  job.priority = static_cast<int32_t>(random.Below(3));
+  job.submit_us = static_cast<int64_t>(random.Below(5));
+  if (random.OneIn(4)) job.tasks = 1 + static_cast<int32_t>(random.Below(6));
+  if (random.OneIn(6)) job.gpus_per_task = 1 + static_cast<int32_t>(random.Below(3));
+  if (job.gpus_per_task == 1 && random.OneIn(4)) job.gpu_milli = 100 * (1 + static_cast<int32_t>(random.Below(10)));
+  job.exclusive = random.OneIn(8);
+  job.cpu_milli = 500 * static_cast<int64_t>(random.Below(6));
+  job.mem_mib = 1024 * static_cast<int64_t>(random.Below(8));
+  job.storage_mb_s = 20 * static_cast<int64_t>(random.Below(4));
+  if (random.OneIn(3)) job.slowdown_bound = 1.0f + 0.25f * static_cast<float>(random.Below(6));
+  if (random.OneIn(6)) job.node_selector = {{"zone", "a"}};
+  if (random.OneIn(3)) {
+    job.demands = {{GpuTypeId::Invalid(), RandomDemand(random, profiles, 0)}};
+  } else {
+    for (size_t type = 0; type < kTypes.size(); ++type) {
+      if (!random.OneIn(3) || (type + 1 == kTypes.size() && job.demands.empty())) {
+        job.demands.push_back({TypeAt(type), RandomDemand(random, profiles, type)});
+      }
+    }
+  }
+  NormalizeJob(job);
+  return job;
+}
+
+}  // namespace horus::testing_property
+
+#endif  // HORUS_TESTS_PROPERTY_RANDOM_CLUSTER_H_

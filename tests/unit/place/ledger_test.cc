@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of the what-if overlay.
+#include "place/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "fixtures.h"
+
+namespace horus {
+namespace {
+
+using testing_place::Gang;
+using testing_place::Nodes;
+using testing_place::OneGpu;
+
+TEST(Ledger, UndoRestoresExactlyWhatWas) {
+  Cluster cluster = Nodes(2);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
+  Ledger ledger(cluster);
+  const uint64_t before = ledger.Hash();
+  const size_t mark = ledger.Mark();
+  JobSpec job = Gang(2, 2, 1);
+  job.cpu_milli = 1000;
+  const std::vector<PlacedSlot> slots = {{0, 0, 0, 0}, {1, 1, 1, 0}};
+  ledger.Place(job, slots);
+  const uint64_t placed = ledger.Hash();
+  EXPECT_NE(placed, before);
+  EXPECT_EQ(ledger.host(0).cpu_milli, 31'000);
+  EXPECT_EQ(ledger.idle_devices(1), 1);
+  ledger.UndoTo(mark);
+  EXPECT_EQ(ledger.Hash(), before);
+  ledger.Place(job, slots);
+  EXPECT_EQ(ledger.Hash(), placed);
+}
+
+TEST(Ledger, LeavesTheClusterAlone) {
+  Cluster cluster = Nodes(1);
+  const uint64_t before = cluster.state_hash();
+  Ledger ledger(cluster);
+  ledger.Place(OneGpu(2), std::vector<PlacedSlot>{{0, 0, 0, 0}});
+  EXPECT_EQ(cluster.state_hash(), before);
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
+}
+
+TEST(Ledger, EmptiedHasNoJobsAndEverythingUp) {
+  Cluster cluster = Nodes(1);
+  const uint64_t empty = Ledger(cluster).Hash();
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.SetDeviceState(1, 1, AdminState::kDown).ok());
+  ASSERT_TRUE(cluster.SetNodeState(1, AdminState::kDown).ok());
+  Ledger ledger;
+  ledger.ResetEmptied(cluster);
+  EXPECT_EQ(ledger.Hash(), empty);
+  EXPECT_EQ(ledger.node_state(0), AdminState::kUp);
+}
+
+}  // namespace
+}  // namespace horus

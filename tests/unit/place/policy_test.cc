@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of the built-in policies.
+#include "place/policy.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fixtures.h"
+
+namespace horus {
+namespace {
+
+using testing_place::MakePlacer;
+using testing_place::Needs;
+using testing_place::Nodes;
+using testing_place::OneGpu;
+using testing_place::Type;
+using testing_place::V100Node;
+
+Slot Choose(const Cluster& cluster, const JobSpec& job, std::string_view policy, uint64_t seed = 0) {
+  const auto plan = MakePlacer(policy, {}, seed)->MakePlan(cluster, {&job, 1});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan->decisions.at(0).slots.empty() ? Slot{0, -1, 0} : plan->decisions[0].slots[0];
+}
+
+// Node 1: devices with 90 % and 30 % busy; node 2: both idle.
+Cluster Mixed() {
+  Cluster cluster = Nodes(2);
+  EXPECT_TRUE(cluster.Adopt(OneGpu(100, 90), std::vector<Slot>{{1, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(OneGpu(101, 30, 6000), std::vector<Slot>{{1, 1, 0}}).ok());
+  return cluster;
+}
+
+TEST(Policy, ListsTheNamesWhenOneIsUnknown) {
+  const auto policy = MakePolicy("horos");
+  EXPECT_EQ(policy.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(policy.status().message()), testing::HasSubstr("horus, horus-paper, first-fit"));
+  for (const std::string_view name : PolicyNames()) EXPECT_EQ((*MakePolicy(name))->name(), name);
+}
+
+TEST(HorusPolicy, SharesWhereSharingCostsNothing) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 60), "horus"), (Slot{1, 1, 0})); }
+
+TEST(HorusPolicy, TakesAnIdleDeviceWhereSharingLosesWork) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 80), "horus"), (Slot{2, 0, 0})); }
+
+TEST(HorusPolicy, DeclinesASharingThatGainsNothing) {
+  Cluster cluster = Nodes(1, 1);
+  JobSpec resident = OneGpu(100, 100);
+  resident.slowdown_bound = 10;
+  ASSERT_TRUE(cluster.Adopt(resident, std::vector<Slot>{{1, 0, 0}}).ok());
+  JobSpec job = OneGpu(1, 100);
+  job.slowdown_bound = 10;
+  const auto plan = MakePlacer()->MakePlan(cluster, {&job, 1});
+  EXPECT_EQ(plan->decisions[0].verdict, Verdict::kDefer);
+  EXPECT_EQ(plan->decisions[0].reason, Reason::kPolicy);
+}
+
+TEST(HorusPolicy, PrefersTheTypeOnWhichTheJobIsFaster) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec slow = V100Node(1);
+  for (DeviceSpec& device : slow.devices) device.type = Type("k80");
+  ASSERT_TRUE(cluster.AddNode(slow).ok());
+  ASSERT_TRUE(cluster.AddNode(V100Node(2)).ok());
+  JobSpec job = OneGpu(1);
+  job.demands = {{Type("k80"), Needs(90, 4000, 400'000)}, {Type("v100-sxm2-16gb"), Needs(50, 4000, 100'000)}};
+  NormalizeJob(job);
+  EXPECT_EQ(Choose(cluster, job, "horus").node, 2u);
+}
+
+TEST(HorusPolicy, KeepsIdleNodesForGangs) {
+  Cluster cluster = Nodes(3);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(100, 100), std::vector<Slot>{{2, 0, 0}}).ok());
+  EXPECT_EQ(Choose(cluster, OneGpu(1, 90), "horus"), (Slot{2, 1, 0}));
+}
+
+TEST(HorusPaperPolicy, PaysMoreForAResidentThanForAnEmptyDevice) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 70), "horus-paper").node, 2u); }
+
+TEST(HorusPaperPolicy, PricesAsPublished) {
+  Cluster cluster = Nodes(1, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(100, 80), std::vector<Slot>{{1, 0, 0}}).ok());
+  const JobSpec job = OneGpu(1, 50);
+  const auto plan = MakePlacer("horus-paper")->MakePlan(cluster, {&job, 1});
+  // memory (4000 + 4000) / 16384, over-commit 80 + 50 - 100 = 30, one resident
+  EXPECT_NEAR(plan->decisions[0].winner.cost, 1.3 * 8000 / 16384 + 1.6 * 30 / 100 + 1, 1e-12);
+}
+
+TEST(FirstFitPolicy, TakesTheLowestNodeAndDevice) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 100), "first-fit"), (Slot{1, 0, 0})); }
+
+TEST(BestFitPolicy, TakesTheDeviceThatKeepsLeastMemoryFree) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 100), "best-fit"), (Slot{1, 1, 0})); }
+
+TEST(ExclusivePolicy, SharesWithNobody) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 1), "exclusive"), (Slot{2, 0, 0})); }
+
+TEST(RandomPolicy, DependsOnSeedAndJobAlone) {
+  const Cluster cluster = Nodes(16);
+  std::set<Slot> by_seed;
+  std::set<Slot> by_job;
+  for (uint64_t i = 0; i < 32; ++i) {
+    by_seed.insert(Choose(cluster, OneGpu(1), "random", i));
+    by_job.insert(Choose(cluster, OneGpu(i), "random"));
+    EXPECT_EQ(Choose(cluster, OneGpu(i), "random", 5), Choose(cluster, OneGpu(i), "random", 5));
+  }
+  EXPECT_GT(by_seed.size(), 10u);
+  EXPECT_GT(by_job.size(), 10u);
+}
+
+TEST(Policy, BaselinesIgnoreTheDefaultBoundButKeepAStatedOne) {
+  Cluster cluster = Nodes(1, 1);
+  JobSpec resident = OneGpu(100, 100);
+  ASSERT_TRUE(cluster.Adopt(resident, std::vector<Slot>{{1, 0, 0}}).ok());
+  JobSpec job = OneGpu(1, 100);
+  EXPECT_EQ(Choose(cluster, job, "first-fit"), (Slot{1, 0, 0}));
+  EXPECT_EQ(Choose(cluster, job, "horus").device, -1);
+  job.slowdown_bound = 1.5f;
+  EXPECT_EQ(Choose(cluster, job, "first-fit").device, -1);
+}
+
+}  // namespace
+}  // namespace horus

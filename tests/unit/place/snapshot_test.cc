@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of snapshots: what is saved comes back, and nothing else is believed.
+#include "place/snapshot.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+#include <vector>
+
+#include "fixtures.h"
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+using testing_place::Gang;
+using testing_place::MakePlacer;
+using testing_place::OneGpu;
+using testing_place::PlaceOne;
+using testing_place::Type;
+using testing_place::V100Node;
+
+std::span<const uint8_t> View(const std::string& bytes) {
+  return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
+}
+
+absl::StatusOr<Cluster> Restore(const std::string& bytes) { return RestoreSnapshot(View(bytes), Catalogue::Default()); }
+
+Cluster Rich() {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec mig = V100Node(5, 0);
+  mig.name = "mig-node";
+  mig.labels = {{"zone", "a"}};
+  mig.devices.assign(2, {.type = Type("a100-40gb"), .mode = SharingMode::kMig, .mig_profile = 1, .physical_gpu = 0, .island = 2});
+  EXPECT_TRUE(cluster.AddNode(V100Node(9, 4, 3)).ok());
+  EXPECT_TRUE(cluster.AddNode(mig).ok());
+  EXPECT_TRUE(cluster.AddNode(V100Node(7)).ok());
+  JobSpec typed = OneGpu(2, 50);
+  typed.demands = {{Type("k80"), testing_place::Needs(80, 3000)}, {Type("v100-sxm2-16gb"), testing_place::Needs(50, 3000)}};
+  typed.demands[0].demand.traits[3] = 0.5f;
+  NormalizeJob(typed);
+  typed.name = "typed";
+  typed.tenant = "team";
+  typed.priority = -3;
+  typed.slowdown_bound = 1.25f;
+  EXPECT_TRUE(cluster.Adopt(typed, std::vector<Slot>{{9, 3, 0}}).ok());
+  PlaceOne(cluster, *MakePlacer(), Gang(1, 3, 1));
+  EXPECT_TRUE(cluster.SetNodeState(7, AdminState::kDrained).ok());
+  EXPECT_TRUE(cluster.SetDeviceState(9, 1, AdminState::kDown).ok());
+  return cluster;
+}
+
+TEST(Snapshot, RestoresStateVersionsAndFlags) {
+  const Cluster cluster = Rich();
+  const std::string bytes = *SaveSnapshot(cluster);
+  const auto restored = Restore(bytes);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->state_hash(), cluster.state_hash());
+  EXPECT_EQ(restored->Node(9)->version, cluster.Node(9)->version);
+  EXPECT_EQ(*restored->Job(2)->spec, *cluster.Job(2)->spec);
+  EXPECT_TRUE(restored->Job(2)->adopted);
+  EXPECT_FALSE(restored->Job(1)->adopted);
+  EXPECT_EQ(*SaveSnapshot(*restored), bytes);
+  EXPECT_TRUE(restored->CheckInvariants().ok());
+}
+
+TEST(Snapshot, RefusesEveryTruncationAndEveryAlteredByte) {
+  const std::string bytes = *SaveSnapshot(Rich());
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    ASSERT_EQ(Restore(bytes.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
+  }
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string altered = bytes;
+    altered[at] = static_cast<char>(altered[at] ^ 0x41);
+    ASSERT_FALSE(Restore(altered).ok()) << at;
+  }
+}
+
+TEST(Snapshot, NamesBothVersionsOfANewerOne) {
+  std::string bytes = *SaveSnapshot(Rich());
+  bytes[8] = 7;
+  const absl::Status status = Restore(bytes).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 7 is newer than 1"));
+}
+
+TEST(Snapshot, MatchesTypesByNameAcrossCatalogues) {
+  const Cluster cluster = Rich();
+  const std::string bytes = *SaveSnapshot(cluster);
+  const auto missing = RestoreSnapshot(View(bytes), std::make_shared<const Catalogue>());
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  std::vector<GpuType> reversed(cluster.catalogue().types().rbegin(), cluster.catalogue().types().rend());
+  auto other = Catalogue::Extend(Catalogue(), reversed);
+  ASSERT_TRUE(other.ok()) << other.status();
+  const auto restored = RestoreSnapshot(View(bytes), std::make_shared<const Catalogue>(*other));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_NE(restored->Device(5, 0)->spec.type, cluster.Device(5, 0)->spec.type);
+  EXPECT_EQ(*SaveSnapshot(*restored), bytes);
+}
+
+}  // namespace
+}  // namespace horus
