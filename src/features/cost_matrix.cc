@@ -56,6 +56,13 @@ void ApplyProduct(RuleContext& c, const Product& p) {
   AddWeightCast(c, p.b);
 }
 
+// cuDNN's algorithms for filters larger than one element (Winograd, FFT, precomputed indices, other layouts) work on
+// transformed copies. Assumption: one of the input and one of the output; a pointwise filter is a plain product.
+void AddWorkspace(RuleContext& c, size_t x, double filter, double channels_per_group) {
+  if (filter <= channels_per_group) return;
+  c.cost.workspace_bytes = c.InBytes(x) + c.OutBytes(0);
+}
+
 // Operand positions of the convolution family.
 struct ConvSlots {
   size_t x, w, bias;
@@ -86,6 +93,7 @@ void Convolution(RuleContext& c, const CostRule& rule) {
   p.bias = slots.bias;
   p.bias_kernel = true;
   ApplyProduct(c, p);
+  AddWorkspace(c, slots.x, filter, RuleContext::Dim(w, 1));
   c.cost.horus_flops = outputs * filter;
   c.cost.horus_convs = 1;
   if (rule.name == "com.microsoft::FusedConv") c.cost.forward_flops_other += outputs;
@@ -105,6 +113,7 @@ void ConvTranspose(RuleContext& c, const CostRule&) {
   p.bias = 2;
   p.bias_kernel = true;
   ApplyProduct(c, p);
+  AddWorkspace(c, 0, filter, RuleContext::Dim(c.In(1), 1));
   c.cost.horus_flops = c.InCount(0) * filter;
   c.cost.horus_convs = 1;
 }

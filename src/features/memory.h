@@ -25,9 +25,9 @@ struct StepMemory {
   int64_t inputs = 0;               // the batch
   int64_t activations = 0;          // saved for backward
   int64_t transient = 0;            // live at the peak besides all others: temporaries and gradients of activations
-  int64_t workspace = 0;            // libraries' scratch: convolution at the peak, matmul handles
+  int64_t workspace = 0;            // libraries: loaded kernels, matrix handles, convolution scratch at the peak
   int64_t allocator_slack = 0;      // rounding to 512 bytes and 2/20 MiB segments, and fragments
-  int64_t context = 0;              // CUDA context and loaded kernels of the GPU type
+  int64_t context = 0;              // bare CUDA context of the GPU type
 
   int64_t saved_total = 0;          // all that is saved for backward at the end of forward (>= activations at the peak)
   int64_t horus = 0;                // the Horus formula, a baseline
