@@ -78,7 +78,8 @@ TEST(PlaceOptimum, GreedyNeverBeatsTheOptimumAndItsGapIsReported) {
     double greedy = 0;
     for (int32_t device = 0; device < static_cast<int32_t>(kDevices); ++device) {
       std::vector<double> on;
-      for (const Resident& resident : cluster.Device(1, device)->residents) on.push_back(utils[resident.job]);
+      const DeviceInfo info = *cluster.Device(1, device);
+      for (const Resident& resident : info.residents) on.push_back(utils[resident.job]);
       ASSERT_GE(Work(on), 0) << "a bound is broken";
       greedy += Work(on);
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "interference/utilisation_model.h"
 #include "place/cluster.h"
 #include "place/placer.h"
@@ -20,7 +21,7 @@ using testing_property::Random;
 using testing_property::RandomJob;
 using testing_property::RandomNode;
 
-constexpr NodeId kNodeIds = 10;   // few, so that adding and removing meet
+constexpr NodeId kNodeIds = 12;   // few, so that adding and removing meet
 constexpr JobId kJobIds = 200;
 constexpr uint64_t kSnapshotEvery = 500;
 
@@ -101,7 +102,9 @@ class Churn {
     const uint64_t before = cluster_.state_hash();
     const bool empty = cluster_.Node(id)->jobs.empty();
     ASSERT_EQ(cluster_.RemoveNode(id).ok(), empty);
-    if (!empty) ASSERT_EQ(cluster_.state_hash(), before);
+    if (!empty) {
+      ASSERT_EQ(cluster_.state_hash(), before);
+    }
   }
 
   void SetStates() {
@@ -122,7 +125,9 @@ class Churn {
     if (random_.OneIn(2)) node.cpu_milli += 1000;
     if (random_.OneIn(4) && node.devices.front().mode != SharingMode::kMig) node.devices.push_back(node.devices.front());
     const uint64_t before = cluster_.state_hash();
-    if (!cluster_.ChangeNode(node).ok()) ASSERT_EQ(cluster_.state_hash(), before);
+    if (!cluster_.ChangeNode(node).ok()) {
+      ASSERT_EQ(cluster_.state_hash(), before);
+    }
   }
 
   void Adopt() {
@@ -142,8 +147,10 @@ class Churn {
   }
 
   void Release() {
-    const JobId id = random_.Below(kJobIds);
-    ASSERT_EQ(cluster_.Release(id).ok(), jobs_.erase(id) == 1);
+    for (uint64_t i = random_.Below(40); i > 0; --i) {  // now and then many, so that gangs find room
+      const JobId id = random_.Below(kJobIds);
+      ASSERT_EQ(cluster_.Release(id).ok(), jobs_.erase(id) == 1);
+    }
   }
 
   void ConflictingPlan() {
@@ -156,7 +163,9 @@ class Churn {
     ASSERT_TRUE(cluster_.SetNodeState(touched, AdminState::kDrained).ok());
     ASSERT_TRUE(cluster_.SetNodeState(touched, was).ok());
     const uint64_t before = cluster_.state_hash();
-    if (was == AdminState::kUp) ASSERT_EQ(cluster_.Apply(*plan).code(), absl::StatusCode::kAborted);
+    if (was == AdminState::kUp) {
+      ASSERT_EQ(cluster_.Apply(*plan).code(), absl::StatusCode::kAborted);
+    }
     ASSERT_EQ(cluster_.state_hash(), before);
   }
 
@@ -235,7 +244,9 @@ TEST(PlaceProperty, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
       const auto plan = placer->MakePlan(cluster, {&job, 1}, std::span(&nodes[i], 1));
       ASSERT_EQ(verdicts->verdict[i], plan->decisions[0].verdict) << round;
       ASSERT_EQ(verdicts->reason[i], plan->decisions[0].reason) << round;
-      if (verdicts->verdict[i] == Verdict::kPlace) ASSERT_EQ(verdicts->cost[i], plan->decisions[0].winner.cost) << round;
+      if (verdicts->verdict[i] == Verdict::kPlace) {
+        ASSERT_EQ(verdicts->cost[i], plan->decisions[0].winner.cost) << round;
+      }
     }
   }
 }
