@@ -4,6 +4,7 @@
 
   export.py                 every net (needs torch and torchvision)
   export.py NET...          these nets only; the other rows of zoo.csv stay
+  export.py --refresh       sources and published figures only, into zoo.csv, README.md and the graphs' metadata
   export.py --check         graphs and zoo.csv agree (needs onnx only)
 """
 import argparse
@@ -12,7 +13,6 @@ import csv
 import io
 import multiprocessing
 import pathlib
-import re
 import resource
 import sys
 import time
@@ -30,6 +30,7 @@ MARKS = ("<!-- zoo table -->", "<!-- end of zoo table -->")
 COLUMNS = ("file", "net", "family", "inputs", "opset", "published_parameters", "published_rounding",
            "published_forward_gflops", "multiply_add_counts", "source", "parameters_exact", "own_forward_macs",
            "nodes", "note")
+MEASURED = ("parameters_exact", "own_forward_macs", "nodes")
 
 
 def describe(inputs):
@@ -45,11 +46,11 @@ def sample(inputs):
 
 
 def build(net):
-    """The net with distinct weights (the exporter merges equal tensors), or with weights that take no memory."""
+    """The net in inference mode, with distinct random weights, or unfilled ones when they become inputs."""
     import torch
     from nets import storage
     torch.manual_seed(zlib.crc32(net.name.encode()))
-    model = storage.build_without_storage(net.build) if net.symbolic else storage.build_random(net.build)
+    model = storage.build_unfilled(net.build) if net.symbolic else storage.build_random(net.build)
     model.eval()
     for module in model.modules():  # its fused inference path has no ONNX form; with dropout 0 both are equal
         if isinstance(module, torch.nn.MultiheadAttention):
@@ -59,42 +60,79 @@ def build(net):
     return model
 
 
-def export_one(net):
-    """Writes the graph of one net and returns its row of zoo.csv and what it cost."""
+def trace(net, model, inputs):
+    """The exporter's graph, still with its weights (or with the weights as further inputs)."""
     import torch
+    from nets import storage
+    names = [one.name for one in net.inputs]
+    axes = {one.name: one.symbols() for one in net.inputs if one.symbols()}
+    axes.update(net.output_axes if net.output_axes is not None else {name: {0: "batch"} for name in net.outputs})
+    if net.symbolic:
+        model = storage.WeightsAsInputs(model)
+        names, inputs = names + model.names, inputs + model.weights
+    buffer = io.BytesIO()
+    torch.onnx.export(model, inputs, buffer, opset_version=net.opset, training=torch.onnx.TrainingMode.PRESERVE,
+                      do_constant_folding=True, input_names=names, output_names=list(net.outputs), dynamic_axes=axes)
+    return onnx.load_from_string(buffer.getvalue())
+
+
+def finish(net, model):
+    """Drops weights, shortens names and writes the metadata; doing it twice changes nothing."""
+    weightless.strip_model(model)
+    weightless.shorten(model.graph)
+    del model.metadata_props[:]
+    for key, value in (("horus.net", net.name), ("horus.family", net.family),
+                       ("horus.source", net.source or "none published"), ("horus.weights", "stripped")):
+        model.metadata_props.add(key=key, value=value)
+
+
+def save(net, model):
+    (GRAPHS / f"{net.name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
+
+
+def row_of(net, measured):
+    """A row of zoo.csv: what the net's definition says, and what was measured (from an export or an older row)."""
+    known = net.published_parameters is not None
+    return dict(file=f"graphs/{net.name}.onnx", net=net.name, family=net.family, inputs=describe(net.inputs),
+                opset=net.opset, published_parameters=net.published_parameters,
+                published_rounding=net.rounding if known else None, published_forward_gflops=net.published_gflops,
+                multiply_add_counts=net.multiply_add, source=net.source, note=net.note,
+                **{column: measured[column] for column in MEASURED})
+
+
+def refresh(known):
+    """Rewrites everything that needs no export."""
+    rows = read_table()
+    for name in rows:
+        model = onnx.load(str(GRAPHS / f"{name}.onnx"), load_external_data=False)
+        finish(known[name], model)
+        save(known[name], model)
+    write_tables(known, rows)
+    return 0
+
+
+def export_one(net):
+    """Writes the graph of one net and returns what was counted and what it cost."""
     import macs
     started = time.monotonic()
     model, inputs = build(net), sample(net.inputs)
     exact = sum(p.numel() for p in model.parameters())
+    named = {name for name, _ in model.named_parameters()}
     counted = macs.forward_macs(model, inputs)
-    axes = {one.name: one.symbols() for one in net.inputs if one.symbols()}
-    axes.update(net.output_axes if net.output_axes is not None else {name: {0: "batch"} for name in net.outputs})
-    buffer = io.BytesIO()
-    torch.onnx.export(model, inputs, buffer, export_params=not net.symbolic, opset_version=net.opset,
-                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=not net.symbolic,
-                      input_names=[one.name for one in net.inputs], output_names=list(net.outputs), dynamic_axes=axes)
-    graph_model = onnx.load_from_string(buffer.getvalue())
+    graph_model = trace(net, model, inputs)
     inputs_to_initialisers(graph_model.graph, {one.name for one in net.inputs})
-    weightless.strip_model(graph_model)
-    for key, value in (("horus.net", net.name), ("horus.family", net.family),
-                       ("horus.source", net.source or "none published"), ("horus.weights", "stripped")):
-        graph_model.metadata_props.add(key=key, value=value)
+    finish(net, graph_model)
     found = weightless.parameters(graph_model.graph)
     wrong = weightless.problems(graph_model.graph)
     if sum(found.values()) != exact:
-        extra = {n: c for n, c in found.items() if n not in dict(model.named_parameters())}
-        wrong.append(f"the graph has {sum(found.values())} parameters, torch {exact}; unnamed: {list(extra.items())[:12]}")
+        extra = {n: c for n, c in found.items() if n not in named}
+        wrong.append(f"the graph has {sum(found.values())} parameters, torch {exact}; unnamed: {list(extra)[:12]}")
     if wrong:
         raise RuntimeError(f"{net.name}: " + "; ".join(wrong[:8]))
-    (GRAPHS / f"{net.name}.onnx").write_bytes(graph_model.SerializeToString(deterministic=True))
-    row = dict(file=f"graphs/{net.name}.onnx", net=net.name, family=net.family, inputs=describe(net.inputs),
-               opset=net.opset, published_parameters=net.published_parameters,
-               published_rounding=net.rounding if net.published_parameters else None,
-               published_forward_gflops=net.published_gflops, multiply_add_counts=net.multiply_add,
-               source=net.source, parameters_exact=exact, own_forward_macs=counted,
-               nodes=len(graph_model.graph.node), note=net.note)
+    save(net, graph_model)
+    measured = dict(parameters_exact=exact, own_forward_macs=counted, nodes=len(graph_model.graph.node))
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return row, f"{time.monotonic() - started:.1f} s, peak {peak_mib} MiB"
+    return measured, f"{time.monotonic() - started:.1f} s, peak {peak_mib} MiB"
 
 
 def inputs_to_initialisers(graph, real):
@@ -105,7 +143,9 @@ def inputs_to_initialisers(graph, real):
         graph.input.remove(value)
 
 
-def write_tables(rows):
+def write_tables(known, measured):
+    """zoo.csv and the table in README.md, in the order of the definitions."""
+    rows = [row_of(net, measured[name]) for name, net in known.items() if name in measured]
     with TABLE.open("w", newline="") as out:
         writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -113,7 +153,7 @@ def write_tables(rows):
     shown = ("net", "family", "inputs", "parameters_exact", "published_parameters", "own_forward_macs",
              "published_forward_gflops")
     lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
-    lines += ["| " + " | ".join(str(row[c] if row[c] is not None else "") for c in shown) + " |" for row in rows]
+    lines += ["| " + " | ".join(str(row[c] or "") for c in shown) + " |" for row in rows]
     text = README.read_text()
     before, rest = text.split(MARKS[0])
     README.write_text(before + MARKS[0] + "\n" + "\n".join(lines) + "\n" + MARKS[1] + rest.split(MARKS[1])[1])
@@ -180,6 +220,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("net", nargs="*")
     parser.add_argument("--check", action="store_true", help="check the committed graphs against zoo.csv")
+    parser.add_argument("--refresh", action="store_true", help="rewrite sources and published figures, export nothing")
     parser.add_argument("--operators", action="store_true", help="list operator types: name, nodes, nets")
     options = parser.parse_args()
     if options.check or options.operators:
@@ -189,24 +230,26 @@ def main():
     unknown = [name for name in options.net if name not in known]
     if unknown:
         parser.error(f"unknown nets {unknown}; known: {', '.join(known)}")
-    rows, failed = read_table(), []
+    if options.refresh:
+        return refresh(known)
+    measured, failed = read_table(), []
     GRAPHS.mkdir(exist_ok=True)
     for name in options.net or known:
         with multiprocessing.get_context("spawn").Pool(1) as pool:  # its own process: memory is given back
-            row, text = pool.apply(export_by_name, (name,))
-        if row:
-            rows[name] = row
-            text = f"{row['nodes']} nodes, {row['parameters_exact']} parameters, {row['own_forward_macs']} macs, {text}"
+            found, text = pool.apply(export_by_name, (name,))
+        if found:
+            measured[name] = found
+            write_tables(known, measured)
+            text = ", ".join(f"{column} {found[column]}" for column in MEASURED) + ", " + text
         else:
             failed.append(name)
         print(f"{name}: {text}", flush=True)
-    write_tables([rows[name] for name in known if name in rows])
     print(f"{len(failed)} failed: {failed}" if failed else "all exported")
     return 1 if failed else 0
 
 
 def export_by_name(name):
-    """The row and the cost of one net; no row and the reason when it fails, so that the others go on."""
+    """The counts and the cost of one net; none and the reason when it fails, so that the others go on."""
     import nets
     try:
         return export_one(nets.all_nets()[name])

@@ -38,6 +38,22 @@ def strip_model(model):
     return count
 
 
+def shorten(graph):
+    """Numbers the values between nodes, as older exporters did, and unnames constants: half the file's size."""
+    if any(attribute.HasField("g") for node in graph.node for attribute in node.attribute):
+        raise ValueError("a graph with subgraphs keeps its names")
+    fixed = {t.name for t in graph.initializer} | {v.name for v in graph.input} | {v.name for v in graph.output}
+    numbers = {"": ""}
+    for node in graph.node:
+        for name in node.output:
+            if name and name not in fixed:
+                numbers[name] = str(len(numbers))
+        node.name = "" if node.op_type == "Constant" else node.name.lstrip("/")
+        node.input[:] = [numbers.get(name, name) for name in node.input]
+        node.output[:] = [numbers.get(name, name) for name in node.output]
+    del graph.value_info[:]
+
+
 def aliases(graph):
     """Output of an Identity node -> the initialiser behind it, however long the chain."""
     known = {tensor.name: tensor.name for tensor in graph.initializer}

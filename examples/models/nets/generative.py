@@ -168,16 +168,20 @@ class UNet(nn.Module):
 
 
 def nets():
-    printed = "parameter count printed by the authors' training script, as quoted in junyanz/pytorch-CycleGAN-and-pix2pix"
+    printed = "training log of junyanz/pytorch-CycleGAN-and-pix2pix (11.378 M and 2.765 M)"
+    tutorial = "summary of the nets of PyTorch's DCGAN tutorial, as public write-ups print it"
+    cifar = "google/ddpm-cifar10-32 as loaded by diffusers; Ho et al. 2020, appendix B says 35.7M"
+    paper = "summaries of the 2015 U-Net in public write-ups (base 64, unpadded, 2 classes)"
     noisy = (*image(32), Input("step", (("batch", 1),), "int", 1000))
     return [
-        Net("dcgan_generator", "gan", dcgan_generator, (Input("noise", (("batch", 1), 100, 1, 1)),), opset=13),
-        Net("dcgan_discriminator", "gan", dcgan_discriminator, image(64), opset=13),
+        Net("dcgan_generator", "gan", dcgan_generator, (Input("noise", (("batch", 1), 100, 1, 1)),),
+            source=tutorial, published_parameters=3576704, opset=13),
+        Net("dcgan_discriminator", "gan", dcgan_discriminator, image(64), source=tutorial,
+            published_parameters=2765568, opset=13),
         Net("cyclegan_generator", "gan", cyclegan_generator, image(256), ("output",), printed, 11378000, 1000,
             opset=13),
         Net("cyclegan_discriminator", "gan", cyclegan_discriminator, image(256), ("output",), printed, 2765000, 1000,
             opset=13),
-        Net("ddpm_cifar10", "diffusion", Denoiser, noisy, ("noise",), "Ho et al. 2020, appendix B (35.7M)", 35700000,
-            100000),
-        Net("unet", "segmentation", UNet, image(572, 1), opset=11),
+        Net("ddpm_cifar10", "diffusion", Denoiser, noisy, ("noise",), cifar, 35746307),
+        Net("unet", "segmentation", UNet, image(572, 1), source=paper, published_parameters=31030658, opset=11),
     ]

@@ -81,19 +81,19 @@ def bert_inputs(length):
     return (Input("tokens", axes, "int", BERT_WORDS), Input("types", axes, "int"), Input("mask", axes, "int"))
 
 
-def bert(name, layers, width, heads, published, rounding, source, opset):
+def bert(name, layers, width, heads, published, source, opset):
     return Net(name, "transformer encoder", lambda: Bert(layers, width, heads), bert_inputs(128),
-               ("hidden", "pooled"), source, published, rounding, opset=opset,
+               ("hidden", "pooled"), source, published, opset=opset,
                output_axes={"hidden": {0: "batch", 1: "seq"}, "pooled": {0: "batch"}})
 
 
 def nets():
-    paper = "Devlin et al. 2018, section 3 (110M)"
-    small = "Turc et al. 2019, table of compact BERT models"
+    paper = "transformers' BertModel of bert-base-uncased (public write-ups); Devlin et al. 2018 says 110M"
+    small = "model table of the adapter-distillation repository that lists BERT-Tiny and BERT-Small"
     return [
-        bert("bert_base", 12, 768, 12, 110000000, 1000000, paper, 17),
-        bert("bert_tiny", 2, 128, 2, 4400000, 100000, small, 13),
-        bert("bert_small", 4, 512, 8, 29100000, 100000, small, 13),
+        bert("bert_base", 12, 768, 12, 109482240, paper, 17),
+        bert("bert_tiny", 2, 128, 2, 4385920, small, 13),
+        bert("bert_small", 4, 512, 8, 28763648, small, 13),
         Net("gpt2", "transformer decoder", Gpt2,
             (Input("tokens", (("batch", 1), ("seq", 128)), "int", GPT2_WORDS),), ("logits",),
             "onnx/models turnkey statistics of transformers' gpt2", 124439808, symbolic=True,

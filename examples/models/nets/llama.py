@@ -162,8 +162,7 @@ def nets():
 
     return [
         decoder("tinyllama_1b1", "llama", tiny_llama, 128, 32000,
-                source="TinyLlama-1.1B model configuration; Zhang et al. 2024 (1.1B)", published=1100000000,
-                rounding=100000000),
+                source="model card of TinyLlama-1.1B; Zhang et al. 2024", published=1100048384),
         decoder("moe_expert_choice", "mixture of experts", choice, 128, 32000, dynamic=False,
                 note="8 experts, each takes 32 of 128 tokens: two experts a token on average"),
         decoder("moe_top2_dense", "mixture of experts", mixture, 128, 32000,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a net weights: distinct random ones, or ones that take no memory at all."""
+"""Gives a net weights: distinct random ones, or weights that are inputs of the graph and never filled."""
 import torch
 
 
@@ -12,8 +12,8 @@ def build_random(build):
     return model
 
 
-def build_without_storage(build):
-    """Parameters become views of one zero: their shapes are real, their storage is four bytes each."""
+def build_unfilled(build):
+    """The net with parameters that are allocated but never written: untouched pages take no memory."""
     register = torch.nn.Module.register_parameter
 
     def register_on_meta(module, name, parameter):
@@ -26,12 +26,33 @@ def build_without_storage(build):
         model = build()
     finally:
         torch.nn.Module.register_parameter = register
-    views = {}
+    made = {}
     for module in model.modules():
         for name, parameter in module._parameters.items():
             if parameter is not None:  # a tied parameter stays one object
-                view = views.setdefault(id(parameter), torch.nn.Parameter(
-                    torch.zeros(1).expand(parameter.shape), requires_grad=False))
-                module._parameters[name] = view
-                views[id(view)] = view
+                if id(parameter) not in made:
+                    made[id(parameter)] = parameter, torch.nn.Parameter(torch.empty(parameter.shape), False)
+                module._parameters[name] = made[id(parameter)][1]
     return model
+
+
+class WeightsAsInputs(torch.nn.Module):
+    """Calls a net with its parameters passed after its inputs: the exporter then cannot fold or merge them."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.names = [name for name, _ in net.named_parameters()]
+        self.weights = tuple(weight.detach() for weight in net.parameters())
+        order = {id(weight): index for index, weight in enumerate(net.parameters())}
+        self.places = []  # module, attribute, index of the weight
+        for module in net.modules():
+            self.places += [(module, name, order[id(p)]) for name, p in module._parameters.items() if p is not None]
+        for module, name, _ in self.places:
+            del module._parameters[name]
+        self.net = net
+
+    def forward(self, *values):
+        inputs, weights = values[:-len(self.names)], values[-len(self.names):]
+        for module, name, index in self.places:
+            object.__setattr__(module, name, weights[index])
+        return self.net(*inputs)

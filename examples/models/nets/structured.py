@@ -132,6 +132,7 @@ class DeepSpeech2(nn.Module):
 
     def __init__(self, width=800, layers=5, letters=29):
         super().__init__()
+        self.width = width
         self.conv1, self.norm1 = nn.Conv2d(1, 32, (41, 11), (2, 2), (20, 5)), nn.BatchNorm2d(32)
         self.conv2, self.norm2 = nn.Conv2d(32, 32, (21, 11), (2, 1), (10, 5)), nn.BatchNorm2d(32)
         sizes = [32 * 41] + [width] * (layers - 1)
@@ -145,7 +146,7 @@ class DeepSpeech2(nn.Module):
         x = x.flatten(1, 2).transpose(1, 2)  # [batch, time, features]
         for cell, norm in zip(self.cells, self.norms):
             both, _ = cell(x)
-            x = both.unflatten(-1, (2, -1)).sum(2)  # forward plus backward
+            x = both.view(both.shape[0], both.shape[1], 2, self.width).sum(2)  # forward plus backward
             x = norm(x.transpose(1, 2)).transpose(1, 2)
         return self.output(x).log_softmax(-1)
 
@@ -219,7 +220,7 @@ class PointNet(nn.Module):
 
 def nets():
     nodes, edges, state = ("nodes", 2708), ("edges", 114688), (("batch", 1), 512)
-    ogb = "Open Graph Benchmark, ogbn-arxiv leaderboard, GraphSAGE"
+    ogb = "Open Graph Benchmark, ogbn-arxiv leaderboard (FLAG with GraphSAGE)"
     items = (("batch", 1), ML20M_ITEMS)
     return [
         Net("gcn_cora", "graph network", Gcn, (Input("features", (nodes, 1433)), Input("adjacency", (nodes, nodes))),
@@ -237,7 +238,8 @@ def nets():
         Net("a3c_pong", "reinforcement learning", ActorCritic,
             (*image(80, 1, "frame"), Input("state", state), Input("cell", state)),
             ("value", "policy", "next_state", "next_cell")),
-        Net("dqn_atari", "reinforcement learning", dqn, image(84, 4, "frames")),
+        Net("dqn_atari", "reinforcement learning", dqn, image(84, 4, "frames"),
+            source="public write-ups of the 2015 network with six actions", published_parameters=1687206),
         Net("deepspeech2", "speech", DeepSpeech2, (Input("spectrogram", (("batch", 1), 1, 161, ("seq", 400))),),
             ("letters",), opset=14, output_axes={"letters": {0: "batch", 1: "frames"}}),
         Net("wav2vec2_base", "speech", Wav2Vec2, (Input("sound", (("batch", 1), ("seq", 16000))),), ("hidden",),
