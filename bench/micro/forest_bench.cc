@@ -48,7 +48,8 @@ BoosterHandle TrainBooster(int trees) {
   std::vector<float> targets(kTrainingRows);
   for (float& target : targets) target = std::normal_distribution<float>()(random);  // noise: trees grow to the limit
   DMatrixHandle matrix = nullptr;
-  MustXgb(XGDMatrixCreateFromMat(rows.data(), kTrainingRows, kFeatures, std::numeric_limits<float>::quiet_NaN(), &matrix));
+  MustXgb(
+      XGDMatrixCreateFromMat(rows.data(), kTrainingRows, kFeatures, std::numeric_limits<float>::quiet_NaN(), &matrix));
   MustXgb(XGDMatrixSetFloatInfo(matrix, "label", targets.data(), kTrainingRows));
   BoosterHandle booster = nullptr;
   MustXgb(XGBoosterCreate(&matrix, 1, &booster));
@@ -83,9 +84,9 @@ Forest ForestOf(BoosterHandle booster) {
 
 // XGBoost's in-place prediction: no matrix is built for it.
 void PredictXgb(BoosterHandle booster, std::span<const float> rows, size_t count, std::span<float> out) {
-  const std::string values = absl::StrFormat(
-      R"({"data": [%d, true], "shape": [%d, %d], "typestr": "<f4", "version": 3})",
-      reinterpret_cast<uintptr_t>(rows.data()), count, kFeatures);
+  const std::string values =
+      absl::StrFormat(R"({"data": [%d, true], "shape": [%d, %d], "typestr": "<f4", "version": 3})",
+                      reinterpret_cast<uintptr_t>(rows.data()), count, kFeatures);
   const bst_ulong* shape = nullptr;
   bst_ulong dims = 0;
   const float* result = nullptr;
@@ -129,7 +130,8 @@ void Measure(const Options& options, std::vector<Row>* rows) {
       std::exit(1);
     }
     ours_single_s.push_back(SecondsPerRow(singles, [&] {
-      for (size_t r = 0; r < singles; ++r) ours[r] = forest.PredictMargin(std::span(x).subspan(r * kFeatures, kFeatures));
+      for (size_t r = 0; r < singles; ++r)
+        ours[r] = forest.PredictMargin(std::span(x).subspan(r * kFeatures, kFeatures));
     }));
     theirs_single_s.push_back(SecondsPerRow(singles, [&] {
       for (size_t r = 0; r < singles; ++r) {
@@ -140,10 +142,12 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   MustXgb(XGBoosterFree(booster));
   const auto row = [&](const char* metric, double aim, std::vector<double>& own, std::vector<double>& other,
                        const char* batch) {
-    rows->push_back({metric, 1 / Quantile(own, 0.5), "rows/s", aim, false,
-                     absl::StrFormat("XGBoost %.0f rows/s", 1 / Quantile(other, 0.5)),
-                     absl::StrFormat("%d trees, depth %d, %d features, %s, one thread's own time, median of %d in turns; equal bit for bit",
-                                     trees, kDepth, kFeatures, batch, repeats)});
+    rows->push_back(
+        {metric, 1 / Quantile(own, 0.5), "rows/s", aim, false,
+         absl::StrFormat("XGBoost %.0f rows/s", 1 / Quantile(other, 0.5)),
+         absl::StrFormat(
+             "%d trees, depth %d, %d features, %s, one thread's own time, median of %d in turns; equal bit for bit",
+             trees, kDepth, kFeatures, batch, repeats)});
   };
   row("rows_per_s_500x6", 200'000, ours_s, theirs_s, "batches of 1,000");
   row("rows_per_s_500x6_single", 0, ours_single_s, theirs_single_s, "row by row");

@@ -19,8 +19,8 @@ absl::Status CheckName(std::string_view what, std::string_view name, const Bundl
   bool printable = !name.empty();
   for (const char c : name) printable = printable && c > ' ' && c <= '~';
   if (printable) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: expected a name of printable ASCII without spaces, found %s",
-                   what, Quoted(name));
+  return MakeError(absl::StatusCode::kDataLoss,
+                   "bundle: %s: expected a name of printable ASCII without spaces, found %s", what, Quoted(name));
 }
 
 absl::Status CheckSeries(std::string_view owner, std::span<const NamedSeries> all, const BundleLimits& limits) {

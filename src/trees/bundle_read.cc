@@ -63,8 +63,8 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
                      limits.max_bytes);
   }
   if (count == 0) return Damaged("sections", 1, count);
-  HORUS_RETURN_IF_ERROR(CheckCount("sections", count, uint64_t{limits.max_targets} + 1, kTableEntryBytes,
-                                   header.left()));
+  HORUS_RETURN_IF_ERROR(
+      CheckCount("sections", count, uint64_t{limits.max_targets} + 1, kTableEntryBytes, header.left()));
   const Bytes table_bytes = file.subspan(kHeaderBytes, count * kTableEntryBytes);
   std::string covered(reinterpret_cast<const char*>(file.data()), kChecksumAt);
   covered.append(reinterpret_cast<const char*>(table_bytes.data()), table_bytes.size());
@@ -79,8 +79,8 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
     if (size > rest.size()) return Damaged(absl::StrFormat("bytes of section %d", i), size, rest.size());
     sections.push_back(rest.first(size));
     rest = rest.subspan(size);
-    HORUS_RETURN_IF_ERROR(CheckChecksum(absl::StrFormat("section %d", i), expected,
-                                        Hash64(sections.back().data(), size)));
+    HORUS_RETURN_IF_ERROR(
+        CheckChecksum(absl::StrFormat("section %d", i), expected, Hash64(sections.back().data(), size)));
   }
   if (!rest.empty()) return Damaged("bytes after the last section", 0, rest.size());
   return sections;
@@ -104,8 +104,8 @@ absl::Status ReadSeries(ByteReader& in, const BundleLimits& limits, std::vector<
     NamedSeries& series = out.emplace_back();
     HORUS_RETURN_IF_ERROR(ReadText(in, "name of a series", limits.max_name_bytes, series.name));
     const uint32_t values = in.U32();
-    HORUS_RETURN_IF_ERROR(CheckCount("values of a series", values, limits.max_series_values, sizeof(double),
-                                     in.left()));
+    HORUS_RETURN_IF_ERROR(
+        CheckCount("values of a series", values, limits.max_series_values, sizeof(double), in.left()));
     series.values.reserve(values);
     for (uint32_t v = 0; v < values; ++v) series.values.push_back(in.F64());
   }
@@ -153,8 +153,8 @@ absl::Status ReadForest(Bytes section, const BundleLimits& limits, ForestData& f
   const uint32_t nodes = in.U32();
   if (!in.ok()) return Damaged("bytes of a forest's header", kForestHeaderBytes, section.size());
   HORUS_RETURN_IF_ERROR(CheckCount("trees", trees, limits.forest.max_trees, kTreeBytes, in.left()));
-  HORUS_RETURN_IF_ERROR(CheckCount("nodes", nodes, limits.forest.max_nodes, kNodeBytes,
-                                   in.left() - trees * kTreeBytes));
+  HORUS_RETURN_IF_ERROR(
+      CheckCount("nodes", nodes, limits.forest.max_nodes, kNodeBytes, in.left() - trees * kTreeBytes));
   const uint64_t expected = trees * uint64_t{kTreeBytes} + nodes * uint64_t{kNodeBytes};
   if (in.left() != expected) return Damaged("bytes of trees and nodes", expected, in.left());
   forest.tree_sizes.resize(trees);

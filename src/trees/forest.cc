@@ -62,9 +62,9 @@ void Forest::BuildGroups() {
     }
     const std::span<const TreeNode> own = nodes.subspan(node_at, count);
     const std::span<const uint32_t> own_sizes = sizes.subspan(first, group.tree_count);
-    group.padded = group.depth <= kAlwaysPaddedDepth ||
-                   (group.depth <= kMaxPaddedDepth &&
-                    (kTreesPerGroup << (group.depth + 1)) <= kMaxPaddingFactor * count);
+    group.padded =
+        group.depth <= kAlwaysPaddedDepth ||
+        (group.depth <= kMaxPaddedDepth && (kTreesPerGroup << (group.depth + 1)) <= kMaxPaddingFactor * count);
     if (group.padded) {
       AppendPadded(group, own, own_sizes);
     } else {
@@ -117,9 +117,8 @@ void Forest::AppendLoose(Group& group, std::span<const TreeNode> nodes, std::spa
     loose_roots_.push_back(base);
     for (uint32_t i = 0; i < size; ++i) {
       const TreeNode& node = tree[i];
-      loose_.push_back(node.is_leaf()
-                           ? LooseNode{std::bit_cast<uint32_t>(node.value), 0, base + i, base + i}
-                           : LooseNode{OrderKey(node.value), SlotOf(node), base + i + 1, base + node.right});
+      loose_.push_back(node.is_leaf() ? LooseNode{std::bit_cast<uint32_t>(node.value), 0, base + i, base + i}
+                                      : LooseNode{OrderKey(node.value), SlotOf(node), base + i + 1, base + node.right});
     }
     first += size;
   }
@@ -164,9 +163,8 @@ double Forest::Contributions(std::span<const float> row, std::span<double> out) 
 
 size_t Forest::bytes_held() const {
   return sizeof(*this) + data_.nodes.capacity() * sizeof(TreeNode) + data_.tree_sizes.capacity() * sizeof(uint32_t) +
-         groups_.capacity() * sizeof(Group) + splits_.capacity() * sizeof(Split) +
-         leaves_.capacity() * sizeof(float) + loose_.capacity() * sizeof(LooseNode) +
-         loose_roots_.capacity() * sizeof(uint32_t);
+         groups_.capacity() * sizeof(Group) + splits_.capacity() * sizeof(Split) + leaves_.capacity() * sizeof(float) +
+         loose_.capacity() * sizeof(LooseNode) + loose_roots_.capacity() * sizeof(uint32_t);
 }
 
 }  // namespace horus

@@ -14,7 +14,7 @@
 
 namespace horus {
 
-inline constexpr uint32_t kMissingLeftKey = 0;  // below the key of -infinity
+inline constexpr uint32_t kMissingLeftKey = 0;                                      // below the key of -infinity
 inline constexpr uint32_t kMissingRightKey = std::numeric_limits<uint32_t>::max();  // above that of +infinity
 
 [[nodiscard]] constexpr uint32_t OrderKey(float value) {

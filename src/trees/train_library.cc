@@ -5,7 +5,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <string_view>
+#include <array>
+#include <string>
 
 namespace horus {
 namespace {
@@ -17,9 +18,25 @@ constexpr char kEntry[] = "horus_train_entry_v1";
 std::string OwnFolder() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&LoadTrainLibrary), &info) == 0 || info.dli_fname == nullptr) return {};
-  const std::string_view file(info.dli_fname);
+  std::string file(info.dli_fname);
+  if (file.find('/') == std::string::npos) {  // a program found through PATH: its name is what was typed
+    std::array<char, 4096> path;
+    const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+    if (size > 0) file.assign(path.data(), static_cast<size_t>(size));
+  }
   const size_t slash = file.rfind('/');
-  return slash == std::string_view::npos ? std::string() : std::string(file.substr(0, slash));
+  return slash == std::string_view::npos ? std::string() : file.substr(0, slash);
+}
+
+// Beside this code, or in the library folder next to the folder of a program that holds it; else the bare
+// name, which the loader looks up.
+std::string FindFile(const std::string& folder) {
+  if (folder.empty()) return kSoname;
+  for (const char* place : {"/", "/../" HORUS_INSTALL_LIBDIR "/"}) {
+    const std::string file = folder + place + kSoname;
+    if (access(file.c_str(), F_OK) == 0) return file;
+  }
+  return kSoname;
 }
 
 std::string LoaderError() {
@@ -30,18 +47,16 @@ std::string LoaderError() {
 }  // namespace
 
 absl::StatusOr<horus_train_entry_fn> LoadTrainLibrary(const std::string& path) {
-  std::string file = path;
   const std::string folder = OwnFolder();
-  if (file.empty()) {
-    const std::string beside = folder + "/" + kSoname;
-    file = !folder.empty() && access(beside.c_str(), F_OK) == 0 ? beside : kSoname;
-  }
+  const std::string file = path.empty() ? FindFile(folder) : path;
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
-    return MakeError(absl::StatusCode::kUnavailable,
-                     "training needs %s, which cannot be loaded (looked beside libhorus in '%s', then asked the "
-                     "loader): %s. It is built with HORUS_WITH_TRAIN=ON and needs XGBoost (Debian: libxgboost-dev)",
-                     file, folder, LoaderError());
+    return MakeError(
+        absl::StatusCode::kUnavailable,
+        "training needs %s, which cannot be loaded (looked in '%s' and its neighbour '" HORUS_INSTALL_LIBDIR
+        "', then asked the loader): %s. It is built with HORUS_WITH_TRAIN=ON and needs XGBoost (Debian: "
+        "libxgboost-dev)",
+        file, folder, LoaderError());
   }
   void* const entry = dlsym(library, kEntry);
   const std::string why = entry == nullptr ? LoaderError() : std::string();

@@ -16,7 +16,8 @@
 
 namespace horus {
 
-// With an empty path: beside the file that holds this code, then where the loader looks.
+// With an empty path: beside the file that holds this code, in the library folder next to it (for programs
+// in bin), then where the loader looks.
 [[nodiscard]] absl::StatusOr<horus_train_entry_fn> LoadTrainLibrary(const std::string& path);
 
 }  // namespace horus

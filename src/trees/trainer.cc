@@ -57,10 +57,10 @@ horus_train_rows View(const TrainingData& data) {
 struct Run {
   const TrainingCallback* progress = nullptr;
   TrainingProgress at;
-  double valid_weight = 0;           // 0 = no held-out rows
-  int32_t patience = 0;              // 0 = never stop early
-  std::vector<double> valid_error;   // sum of weighted squares, by round
-  size_t best = 0;                   // round of the least error
+  double valid_weight = 0;          // 0 = no held-out rows
+  int32_t patience = 0;             // 0 = never stop early
+  std::vector<double> valid_error;  // sum of weighted squares, by round
+  size_t best = 0;                  // round of the least error
   bool stopped_early = false;
   ForestData forest;
 };
@@ -255,7 +255,11 @@ absl::StatusOr<Forest> Fit(const TrainingData& data, const TrainingParams& param
   HORUS_ASSIGN_OR_RETURN(ForestData forest, Fitter(data, params, progress, entry).FitAll(own));
   forest.num_features = static_cast<uint32_t>(data.feature_count);
   own.rounds = static_cast<int32_t>(forest.tree_sizes.size());
-  HORUS_ASSIGN_OR_RETURN(Forest made, Forest::Create(std::move(forest)));
+  absl::StatusOr<Forest> made = Forest::Create(std::move(forest));
+  if (!made.ok()) {  // extreme weights or targets overflow float32 inside XGBoost; huge fits exceed the limits
+    return InvalidArgument("training: the forest grown from these rows cannot be used: %s",
+                           std::string(made.status().message()));
+  }
   if (report != nullptr) *report = std::move(own);
   return made;
 }

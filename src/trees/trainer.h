@@ -53,9 +53,9 @@ struct TrainingParams {
   std::vector<int32_t> monotone;    // [feature_count] of -1, 0, 1: the prediction falls, is free, rises; or empty
   std::optional<float> base_score;  // default: mean target; 0 with base margins
   // Choosing the number of trees by rows that the trees have not seen; at most one of the two.
-  int32_t folds = 0;                      // >= 2: over that many folds of whole groups, then a fit on all rows
+  int32_t folds = 0;                       // >= 2: over that many folds of whole groups, then a fit on all rows
   std::optional<uint32_t> held_out_group;  // this group validates, the others train
-  int32_t patience = 0;                   // with held_out_group: stop after so many rounds without gain; 0 = never
+  int32_t patience = 0;                    // with held_out_group: stop after so many rounds without gain; 0 = never
   std::string library_path;  // of libhorus_train.so; empty: beside this library, then where the loader looks
 };
 
@@ -63,17 +63,17 @@ struct TrainingParams {
 [[nodiscard]] TrainingParams DefaultTrainingParams(size_t rows);
 
 struct TrainingProgress {
-  int32_t fold = 0;      // from 0; == folds during the last fit, on all rows
-  int32_t folds = 0;     // 0 without cross-validation
-  int32_t round = 0;     // done in this fold
-  int32_t rounds = 0;    // of this fold
+  int32_t fold = 0;       // from 0; == folds during the last fit, on all rows
+  int32_t folds = 0;      // 0 without cross-validation
+  int32_t round = 0;      // done in this fold
+  int32_t rounds = 0;     // of this fold
   double valid_rmse = 0;  // of the held-out rows; NaN without any
 };
 // Called after every round on the calling thread; false cancels. Must not throw.
 using TrainingCallback = std::function<bool(const TrainingProgress&)>;
 
 struct TrainingReport {
-  int32_t rounds = 0;             // trees of the forest
+  int32_t rounds = 0;              // trees of the forest
   std::vector<double> valid_rmse;  // held-out error after each round tried; empty without validation
 };
 

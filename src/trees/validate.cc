@@ -26,9 +26,8 @@ absl::Status CheckNode(const ForestData& data, size_t tree, size_t at, const Tre
                      node.feature(), data.num_features);
   }
   if (node.right <= at + 1 || node.right >= tree_size) {
-    return MakeError(absl::StatusCode::kDataLoss,
-                     "tree %d node %d: expected a right child between %d and %d, found %d", tree, at, at + 2,
-                     tree_size - 1, node.right);
+    return MakeError(absl::StatusCode::kDataLoss, "tree %d node %d: expected a right child between %d and %d, found %d",
+                     tree, at, at + 2, tree_size - 1, node.right);
   }
   return absl::OkStatus();
 }
@@ -75,8 +74,8 @@ absl::Status CheckLimits(const ForestData& data, const ForestLimits& limits) {
                      limits.max_features);
   }
   if (data.tree_sizes.size() > limits.max_trees) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "forest: %d trees, the limit is %d",
-                     data.tree_sizes.size(), limits.max_trees);
+    return MakeError(absl::StatusCode::kResourceExhausted, "forest: %d trees, the limit is %d", data.tree_sizes.size(),
+                     limits.max_trees);
   }
   if (data.nodes.size() > limits.max_nodes) {
     return MakeError(absl::StatusCode::kResourceExhausted, "forest: %d nodes, the limit is %d", data.nodes.size(),

@@ -86,9 +86,9 @@ void Forest::WalkLoose(const Group& group, const uint32_t* slots, size_t rows, f
 
 void Forest::WalkBlock(const uint32_t* slots, size_t rows, float* margins) const {
   using Walk = void (*)(const Split*, const float*, uint32_t, size_t, const uint32_t*, size_t, size_t, float*);
-  static constexpr std::array<Walk, 9> kWalks = {
-      WalkPadded<Split, 0>, WalkPadded<Split, 1>, WalkPadded<Split, 2>, WalkPadded<Split, 3>, WalkPadded<Split, 4>,
-      WalkPadded<Split, 5>, WalkPadded<Split, 6>, WalkPadded<Split, 7>, WalkPadded<Split, 8>};
+  static constexpr std::array<Walk, 9> kWalks = {WalkPadded<Split, 0>, WalkPadded<Split, 1>, WalkPadded<Split, 2>,
+                                                 WalkPadded<Split, 3>, WalkPadded<Split, 4>, WalkPadded<Split, 5>,
+                                                 WalkPadded<Split, 6>, WalkPadded<Split, 7>, WalkPadded<Split, 8>};
   for (const Group& group : groups_) {
     if (group.padded) {
       const Walk walk = group.depth < kWalks.size() ? kWalks[group.depth] : WalkPadded<Split, -1>;

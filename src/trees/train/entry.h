@@ -55,12 +55,12 @@ typedef struct horus_train_request {
   uint32_t struct_size; /* sizeof(horus_train_request) of the caller: any other size is refused */
   uint32_t num_features;
   horus_train_rows train;
-  horus_train_rows valid;       /* count 0 = none: no error is reported */
-  const int32_t* monotone;      /* [num_features] of -1, 0, 1; or NULL */
-  int32_t rounds;               /* trees to grow */
+  horus_train_rows valid;  /* count 0 = none: no error is reported */
+  const int32_t* monotone; /* [num_features] of -1, 0, 1; or NULL */
+  int32_t rounds;          /* trees to grow */
   int32_t max_depth;
-  int32_t method;               /* HORUS_TRAIN_METHOD_* */
-  int32_t max_bin;              /* of METHOD_HIST */
+  int32_t method;  /* HORUS_TRAIN_METHOD_* */
+  int32_t max_bin; /* of METHOD_HIST */
   float learning_rate;
   float lambda;
   float min_child_weight;

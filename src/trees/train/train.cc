@@ -137,8 +137,7 @@ Outcome SquaredError(const Booster& booster, const Matrix& matrix, const horus_t
   const float* predicted = nullptr;
   constexpr char kMargins[] =
       R"({"type": 1, "training": false, "iteration_begin": 0, "iteration_end": 0, "strict_shape": false})";
-  HORUS_TRAIN_TRY(
-      Check(XGBoosterPredictFromDMatrix(booster.get(), matrix.get(), kMargins, &shape, &dims, &predicted)));
+  HORUS_TRAIN_TRY(Check(XGBoosterPredictFromDMatrix(booster.get(), matrix.get(), kMargins, &shape, &dims, &predicted)));
   error = 0;
   for (uint64_t i = 0; i < rows.count; ++i) {
     const double difference = double{predicted[i]} - double{rows.targets[i]};

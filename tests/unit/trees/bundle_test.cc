@@ -160,8 +160,8 @@ TEST(Bundle, RefusesAForgedForest) {
     uint32_t value;
     const char* message;
   };
-  for (const Forgery& forgery : {Forgery{0, 12, "splits on feature 6 of 6"}, Forgery{4, 0x7FC00000u, "finite threshold"},
-                                 Forgery{0, 0xFFFFFFFFu, "tree 0"}}) {
+  for (const Forgery& forgery : {Forgery{0, 12, "splits on feature 6 of 6"},
+                                 Forgery{4, 0x7FC00000u, "finite threshold"}, Forgery{0, 0xFFFFFFFFu, "tree 0"}}) {
     std::string bytes = sound;
     Put(bytes, nodes + forgery.offset, forgery.value, 4);
     Reseal(bytes);
@@ -179,7 +179,8 @@ TEST(Bundle, HoldsItsLimits) {
        {BundleLimits{.max_bytes = 100}, BundleLimits{.max_targets = 2}, BundleLimits{.max_series = 1},
         BundleLimits{.max_series_values = 2}, BundleLimits{.max_name_bytes = 11}, BundleLimits{.max_text_bytes = 5},
         BundleLimits{.forest = {.max_trees = 19}}, BundleLimits{.forest = {.max_depth = 4}}}) {
-    EXPECT_EQ(Read(bytes, limits).status().code(), absl::StatusCode::kResourceExhausted) << Read(bytes, limits).status();
+    EXPECT_EQ(Read(bytes, limits).status().code(), absl::StatusCode::kResourceExhausted)
+        << Read(bytes, limits).status();
     EXPECT_EQ(WriteBundle(bundle, limits).status().code(), absl::StatusCode::kResourceExhausted);
   }
 }

@@ -86,8 +86,8 @@ TEST_P(ForestShapes, WalksEveryLayoutAsTheDefinitionSays) {
                              std::span(margins).subspan(first, count), std::span(out).subspan(first));
     }
     for (size_t r = 0; r < kRows; ++r) {
-      ASSERT_EQ(std::bit_cast<uint32_t>(out[r]), std::bit_cast<uint32_t>(expected[r])) << "row " << r << " of batches of "
-                                                                                       << batch;
+      ASSERT_EQ(std::bit_cast<uint32_t>(out[r]), std::bit_cast<uint32_t>(expected[r]))
+          << "row " << r << " of batches of " << batch;
     }
   }
 }
@@ -164,8 +164,18 @@ TEST(ValidateForest, RefusesWhatIsNotAForest) {
       {"out of tree", [](ForestData& f) { f.nodes[0].right = 5; }, kDamaged, "right child between 2 and 4, found 5"},
       {"shared child", [](ForestData& f) { f.nodes[0].right = 3; }, kDamaged, "expected node 4 to be a right child"},
       {"leaf with a child", [](ForestData& f) { f.nodes[4].right = 2; }, kDamaged, "a leaf has a right child"},
-      {"orphan", [](ForestData& f) { f.nodes.push_back({}); f.tree_sizes[0] = 6; }, kDamaged, "ends at node 4"},
-      {"unfinished", [](ForestData& f) { f.nodes[4].split = 0; f.nodes[4].right = 0; }, kDamaged, "node 4"},
+      {"orphan",
+       [](ForestData& f) {
+         f.nodes.push_back({});
+         f.tree_sizes[0] = 6;
+       },
+       kDamaged, "ends at node 4"},
+      {"unfinished",
+       [](ForestData& f) {
+         f.nodes[4].split = 0;
+         f.nodes[4].right = 0;
+       },
+       kDamaged, "node 4"},
       {"empty tree", [](ForestData& f) { f.tree_sizes.push_back(0); }, kDamaged, "tree 1"},
       {"too few nodes", [](ForestData& f) { f.tree_sizes[0] = 6; }, kDamaged, "only 5 are left"},
       {"nodes over", [](ForestData& f) { f.nodes.push_back({}); }, kDamaged, "1 nodes belong to no tree"},

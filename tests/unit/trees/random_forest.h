@@ -21,9 +21,7 @@ namespace horus::testing {
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Values on a coarse grid, so that rows often equal a threshold exactly.
-inline float GridValue(std::mt19937& random) {
-  return static_cast<float>(static_cast<int>(random() % 17) - 8) * 0.25f;
-}
+inline float GridValue(std::mt19937& random) { return static_cast<float>(static_cast<int>(random() % 17) - 8) * 0.25f; }
 
 inline std::vector<float> RandomRows(uint32_t seed, size_t count, size_t columns) {
   std::mt19937 random(seed);

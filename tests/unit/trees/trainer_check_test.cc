@@ -62,9 +62,17 @@ TEST(TrainingInput, NamesRowAndColumnOfBadData) {
       {[](Columns& c) { c.params.monotone = {1, 2}; }, "monotone[1]: expected -1, 0 or 1, found 2"},
       {[](Columns& c) { c.params.folds = 1; }, "folds"},
       {[](Columns& c) { c.params.patience = 5; }, "patience needs held_out_group"},
-      {[](Columns& c) { c.params.folds = 2; c.groups = {1, 1, 1, 1}; }, "rows of at least 2 groups"},
+      {[](Columns& c) {
+         c.params.folds = 2;
+         c.groups = {1, 1, 1, 1};
+       },
+       "rows of at least 2 groups"},
       {[](Columns& c) { c.params.held_out_group = 4; }, "held_out_group 4: expected some of the 4 rows, found 0"},
-      {[](Columns& c) { c.params.held_out_group = 5; c.params.folds = 2; }, "exclude each other"},
+      {[](Columns& c) {
+         c.params.held_out_group = 5;
+         c.params.folds = 2;
+       },
+       "exclude each other"},
   };
   EXPECT_TRUE(Columns().Check().ok()) << Columns().Check();
   for (const Case& one : cases) {
