@@ -97,8 +97,8 @@ std::string ParseModel(std::span<const char> ubjson, ParsedForest& out) {
   for (const Json& tree : *trees) {
     Columns columns;
     if (!columns.Read(tree) || !AppendPreOrder(columns, out)) {
-      return "tree " + std::to_string(out.tree_sizes.size()) + " of XGBoost's model has a layout that this library " +
-             "does not know";
+      return std::string("tree ") + std::to_string(out.tree_sizes.size()) +
+             " of XGBoost's model has a layout that this library " + "does not know";
     }
   }
   return {};

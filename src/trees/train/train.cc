@@ -28,7 +28,7 @@ Outcome Check(int xgboost_result) {
   if (xgboost_result == 0) return {};
   // Only the first line: what follows is a stack trace.
   const std::string all = XGBGetLastError();
-  return {HORUS_TRAIN_FAILED, "XGBoost: " + all.substr(0, all.find('\n'))};
+  return {HORUS_TRAIN_FAILED, std::string("XGBoost: ").append(all, 0, all.find('\n'))};
 }
 
 #define HORUS_TRAIN_TRY(expr) \
@@ -176,8 +176,9 @@ Outcome HandOut(const horus_train_request& request, const Booster& booster) {
 
 Outcome Train(const horus_train_request& request) {
   if (request.struct_size != sizeof(request)) {
-    return {HORUS_TRAIN_REFUSED, "a request of " + std::to_string(request.struct_size) + " bytes, expected " +
-                                     std::to_string(sizeof(request)) + ": libhorus_train.so is of another release"};
+    return {HORUS_TRAIN_REFUSED, std::string("a request of ") + std::to_string(request.struct_size) +
+                                     " bytes, expected " + std::to_string(sizeof(request)) +
+                                     ": libhorus_train.so is of another release"};
   }
   if (request.train.features == nullptr || request.train.targets == nullptr || request.train.count == 0 ||
       request.num_features == 0 || (request.valid.count != 0 && request.valid.targets == nullptr)) {
