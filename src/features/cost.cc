@@ -8,6 +8,7 @@
 
 #include "features/cost_rules.h"
 #include "features/cost_totals.h"
+#include "features/fusions.h"
 
 namespace horus {
 namespace {
@@ -27,8 +28,8 @@ bool IsHalf(Precision p) { return p == Precision::kFp16 || p == Precision::kBf16
 class Walk {
  public:
   Walk(const ShapedGraph& shaped, const RunSpec& run)
-      : shaped_(shaped), run_(run), rules_(SortedCostRules()), width_(shaped.tensors.size(), 0),
-        grad_uses_(shaped.tensors.size(), 0) {}
+      : shaped_(shaped), run_(run), rules_(SortedCostRules()), fusions_(FindFusions(shaped)),
+        width_(shaped.tensors.size(), 0), grad_uses_(shaped.tensors.size(), 0) {}
 
   StepCost Run() {
     InitTensors();
@@ -90,7 +91,7 @@ class Walk {
 
   void Visit(size_t index) {
     const Op& op = shaped_.ops[index];
-    const CostRule* rule = op.node == nullptr ? nullptr : FindCostRule(rules_, *op.node);
+    const CostRule* rule = RuleOf(index);
     OpCost& cost = step_.ops[index];
     const bool wants = WantsGradient(op, rule);
     for (const TensorId out : op.outputs) {
@@ -101,6 +102,15 @@ class Walk {
       if (IsAmp(run_.precision) && tensor.dtype == DType::kFloat32) SetWidth(out.value(), AmpWidth(op, rule));
     }
     if (op.plumbing) return;
+    if (fusions_[index].absorbed) {
+      cost.absorbed = true;
+      for (const TensorId out : op.outputs) step_.storage[out.value()] = step_.storage[fusions_[index].source.value()];
+      return;
+    }
+    if (!fusions_[index].stands_for.empty()) {
+      VisitFused(op, fusions_[index].source, *rule, cost);
+      return;
+    }
     cost.op_class = rule == nullptr ? OpClass::kOther : rule->op_class;
     cost.needs_backward = wants;
     cost.known = rule != nullptr && AllShapesKnown(op);
@@ -112,6 +122,35 @@ class Walk {
     if (wants) AddAccumulation(op, context);
     Repeat(op, cost);
     Keep(op, cost);
+  }
+
+  const CostRule* RuleOf(size_t index) const {
+    const Op& op = shaped_.ops[index];
+    if (!fusions_[index].stands_for.empty()) return FindCostRule(rules_, fusions_[index].stands_for);
+    return op.plumbing || op.node == nullptr ? nullptr : FindCostRule(rules_, *op.node);
+  }
+
+  // The last operator of a fused group costs what the one kernel does that reads `source`.
+  void VisitFused(const Op& op, TensorId source, const CostRule& rule, OpCost& cost) {
+    Op fused = op;
+    fused.inputs = {source};
+    cost.op_class = rule.op_class;
+    cost.needs_backward = WantsGradient(op, &rule);
+    cost.known = AllShapesKnown(fused);
+    RuleContext context(shaped_, fused, run_, step_, cost);
+    rule.apply(context, rule);
+    CountForHorus(cost);
+    if (cost.needs_backward) AddAccumulation(fused, context);
+    Repeat(op, cost);
+    Keep(fused, cost);
+    if (cost.saved_inputs == 0) return;
+    // What lies between uses the source's storage: keep it through an operand of the operator that is in the graph.
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i].valid() && step_.storage[op.inputs[i].value()] == step_.storage[source.value()]) {
+        cost.saved_inputs = 1u << i;
+        return;
+      }
+    }
   }
 
   bool WantsGradient(const Op& op, const CostRule* rule) const {
@@ -161,15 +200,14 @@ class Walk {
     }
   }
 
-  // Charges each kept storage to its first keeper; parameters are held anyway.
+  // Charges each kept storage to its first keeper; parameters and the batch are held anyway.
   void Keep(const Op& op, OpCost& cost) {
     cost.saved_bytes = cost.saved_extra_bytes;
     const auto keep = [&](const std::vector<TensorId>& ids, uint32_t mask) {
       for (size_t i = 0; i < ids.size() && i < 32; ++i) {
         if ((mask >> i & 1u) == 0 || !ids[i].valid()) continue;
         const TensorId root = step_.storage[ids[i].value()];
-        const TensorRole role = shaped_.tensors[root.value()].role;
-        if (role != TensorRole::kActivation && role != TensorRole::kInput) continue;
+        if (shaped_.tensors[root.value()].role != TensorRole::kActivation) continue;
         if (kept_.size() != shaped_.tensors.size()) kept_.assign(shaped_.tensors.size(), 0);
         if (std::exchange(kept_[root.value()], uint8_t{1}) != 0) continue;
         cost.saved_bytes += step_.stored_bytes[root.value()] * static_cast<double>(std::max<int64_t>(1, op.repeat));
@@ -182,6 +220,7 @@ class Walk {
   const ShapedGraph& shaped_;
   const RunSpec& run_;
   const std::vector<const CostRule*> rules_;
+  const std::vector<Fusion> fusions_;
   std::vector<double> width_;         // bytes of an element, per tensor
   std::vector<uint32_t> grad_uses_;   // gradients made so far, per storage
   std::vector<uint8_t> kept_;         // per storage

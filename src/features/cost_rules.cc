@@ -67,12 +67,11 @@ std::vector<const CostRule*> SortedCostRules() {
 }
 
 const CostRule* FindCostRule(std::span<const CostRule* const> sorted, const Node& node) {
-  std::string qualified;
-  std::string_view name = node.op_type;
-  if (!node.domain.empty()) {
-    qualified.append(node.domain).append("::").append(node.op_type);
-    name = qualified;
-  }
+  if (node.domain.empty()) return FindCostRule(sorted, std::string_view(node.op_type));
+  return FindCostRule(sorted, std::string_view(node.domain + "::" + node.op_type));
+}
+
+const CostRule* FindCostRule(std::span<const CostRule* const> sorted, std::string_view name) {
   const auto at = std::lower_bound(sorted.begin(), sorted.end(), name,
                                    [](const CostRule* rule, std::string_view wanted) { return rule->name < wanted; });
   return at != sorted.end() && (*at)->name == name ? *at : nullptr;

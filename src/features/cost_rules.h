@@ -113,6 +113,7 @@ class RuleContext {
 [[nodiscard]] std::vector<const CostRule*> SortedCostRules();
 // nullptr when there is none.
 [[nodiscard]] const CostRule* FindCostRule(std::span<const CostRule* const> sorted, const Node& node);
+[[nodiscard]] const CostRule* FindCostRule(std::span<const CostRule* const> sorted, std::string_view name);
 
 }  // namespace horus
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "features/cost_rules.h"
 
@@ -49,7 +51,7 @@ void CountOps(const ShapedGraph& shaped, StepCost& step) {
   for (size_t i = 0; i < shaped.ops.size(); ++i) {
     const Op& op = shaped.ops[i];
     const OpCost& cost = step.ops[i];
-    if (op.plumbing) continue;
+    if (op.plumbing || cost.absorbed) continue;
     Add(cost, step.totals);
     Add(cost, step.by_class[static_cast<size_t>(cost.op_class)]);
     step.horus_convs += cost.horus_convs;
@@ -95,22 +97,18 @@ void MeasureDepth(const ShapedGraph& shaped, StepCost& step) {
   }
 }
 
-std::string QualifiedName(const Op& op) {
-  if (op.node == nullptr) return "?";
-  return op.node->domain.empty() ? op.node->op_type : op.node->domain + "::" + op.node->op_type;
-}
-
 void MeasureCoverage(const ShapedGraph& shaped, StepCost& step) {
   struct Kind {
     int64_t known = 0, unknown = 0;
     double flops = 0;
   };
-  std::map<std::string, Kind> kinds;
+  std::map<std::pair<std::string_view, std::string_view>, Kind> kinds;  // by domain and operator
   Kind all;
   for (size_t i = 0; i < shaped.ops.size(); ++i) {
-    if (shaped.ops[i].plumbing) continue;
     const OpCost& cost = step.ops[i];
-    Kind& kind = kinds[QualifiedName(shaped.ops[i])];
+    if (shaped.ops[i].plumbing || cost.absorbed) continue;
+    const Node* node = shaped.ops[i].node;
+    Kind& kind = node == nullptr ? kinds[{"", "?"}] : kinds[{node->domain, node->op_type}];
     (cost.known ? kind.known : kind.unknown) += 1;
     (cost.known ? all.known : all.unknown) += 1;
     if (!cost.known) continue;
@@ -122,7 +120,9 @@ void MeasureCoverage(const ShapedGraph& shaped, StepCost& step) {
   double missing = 0;
   for (const auto& [name, kind] : kinds) {
     if (kind.unknown == 0) continue;
-    step.coverage.unknown.emplace_back(name, kind.unknown);
+    std::string qualified(name.first);
+    qualified.append(name.first.empty() ? "" : "::").append(name.second);
+    step.coverage.unknown.emplace_back(std::move(qualified), kind.unknown);
     const Kind& like = kind.known > 0 ? kind : all;
     if (like.known > 0) missing += like.flops / static_cast<double>(like.known) * static_cast<double>(kind.unknown);
   }

@@ -245,6 +245,48 @@ TEST(Cost, AutocastHalvesProductsAndKeepsSoftmaxInFloat32) {
   EXPECT_EQ(step.stored_bytes[w.value()], 4 * 64);
 }
 
+// x * 0.5 * (1 + erf(x / 1.41)), as exporters write it.
+TensorId Gelu(GraphBuilder& b, TensorId x, const GraphBuilder::Dims& dims) {
+  const TensorId root = b.Buffer({}), one = b.Buffer({}), half = b.Buffer({});
+  const TensorId erf = b.Make("Erf", {b.Make("Div", {x, root}, dims)}, dims);
+  const TensorId sum = b.Make("Add", {erf, one}, dims);
+  return b.Make("Mul", {b.Make("Mul", {x, sum}, dims), half}, dims);
+}
+
+TEST(Cost, DecomposedGeluIsOneActivationThatKeepsItsInput) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8}), w = b.Parameter({8, 8}), w2 = b.Parameter({8, 8});
+  const TensorId h = b.Make("MatMul", {x, w}, {4, 8});
+  const TensorId g = Gelu(b, h, {4, 8});
+  b.Output(b.Make("MatMul", {g, w2}, {4, 8}));
+  const StepCost step = Cost(b);
+  EXPECT_EQ(step.coverage.ops, 3);
+  EXPECT_EQ(step.horus_activations, 1);
+  EXPECT_EQ(step.horus_others, 0);
+  EXPECT_EQ(step.by_class[static_cast<size_t>(OpClass::kActivation)].forward_kernels, 1);
+  EXPECT_EQ(step.totals.saved_bytes, 2 * 4 * 32);  // h for the activation, g for the second product's weight
+}
+
+TEST(Cost, GeluThatIsReadInTheMiddleIsNotFused) {
+  GraphBuilder b;
+  const TensorId x = b.Input({4, 8}), scale = b.Buffer({});
+  const TensorId scaled = b.Make("Div", {x, scale}, {4, 8});
+  const TensorId sum = b.Make("Add", {b.Make("Erf", {scaled}, {4, 8}), scale}, {4, 8});
+  b.Output(b.Make("Mul", {x, sum}, {4, 8}));
+  b.Output(sum);
+  EXPECT_EQ(Cost(b).coverage.ops, 4);
+}
+
+TEST(Cost, SwishIsOneKernelAndAGateFromElsewhereIsTwo) {
+  GraphBuilder fused, gate;
+  const TensorId x = fused.Input({4, 8});
+  fused.Output(fused.Make("Mul", {fused.Make("Sigmoid", {x}, {4, 8}), x}, {4, 8}));
+  EXPECT_EQ(Cost(fused).totals.forward_kernels, 1);
+  const TensorId y = gate.Input({4, 8}), z = gate.Input({4, 8});
+  gate.Output(gate.Make("Mul", {gate.Make("Sigmoid", {y}, {4, 8}), z}, {4, 8}));
+  EXPECT_EQ(Cost(gate).totals.forward_kernels, 2);
+}
+
 TEST(Cost, DepthAndWidthFollowTheChains) {
   GraphBuilder b;
   const TensorId x = b.Input({4, 8});

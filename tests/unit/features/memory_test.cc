@@ -143,9 +143,18 @@ TEST(Memory, TensorKeptByTwoOperatorsIsCountedOnce) {
   GraphBuilder b;
   const TensorId x = b.Input({1024, 64}), w = b.Parameter({64, 64});
   const TensorId h = b.Make("MatMul", {x, w}, {1024, 64});
-  const TensorId s = b.Make("Sigmoid", {h}, {1024, 64});
+  const TensorId s = b.Make("Tanh", {h}, {1024, 64});
   b.Output(b.Make("Mul", {s, h}, {1024, 64}));
   EXPECT_EQ(Memory(b, {}).saved_total, 2 * 1024 * 64 * 4);  // h and s
+}
+
+TEST(Memory, FusedActivationKeepsItsInputAlone) {
+  GraphBuilder b;
+  const TensorId x = b.Input({1024, 64}), w = b.Parameter({64, 64});
+  const TensorId h = b.Make("MatMul", {x, w}, {1024, 64});
+  const TensorId s = b.Make("Sigmoid", {h}, {1024, 64});
+  b.Output(b.Make("Mul", {s, h}, {1024, 64}));
+  EXPECT_EQ(Memory(b, {}).saved_total, 1024 * 64 * 4);
 }
 
 TEST(Memory, ViewsTakeNoMemory) {
