@@ -94,6 +94,7 @@ void StateTable::Reset(const StateTable* base) {
   free_tenants_.clear();
   tenant_of_.clear();
   states_.clear();
+  digests_.clear();
   state_refs_.clear();
   free_states_.clear();
   state_of_.clear();
@@ -155,6 +156,8 @@ uint32_t StateTable::InternState(DeviceRow row) {
     if (id >= base_tenants_) ++tenant_refs_[id - base_tenants_];
   }
   state_of_.emplace(row.digest, base_states_ + at);
+  digests_.resize(states_.size());
+  digests_[at] = row.digest;
   states_[at] = std::move(row);
   state_refs_[at] = 0;
   return base_states_ + at;
@@ -204,7 +207,7 @@ void StateTable::Discard(uint32_t id) {
 
 uint64_t StateTable::bytes_held() const {
   constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
-  return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) +
+  return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) + digests_.capacity() * sizeof(uint64_t) +
          (tenant_refs_.capacity() + free_tenants_.capacity() + state_refs_.capacity() + free_states_.capacity()) * sizeof(uint32_t) +
          (tenant_of_.capacity() + state_of_.capacity()) * kMapEntry;
 }

@@ -67,6 +67,10 @@ class StateTable {
   [[nodiscard]] const DeviceRow& state(uint32_t id) const {
     return id < base_states_ ? base_->states_[id] : states_[id - base_states_];
   }
+  // state(id).digest, from a column of its own: planners look at it for every device.
+  [[nodiscard]] uint64_t digest(uint32_t id) const {
+    return id < base_states_ ? base_->digests_[id] : digests_[id - base_states_];
+  }
   // Above every id in use.
   [[nodiscard]] uint32_t state_limit() const { return base_states_ + static_cast<uint32_t>(states_.size()); }
 
@@ -99,6 +103,7 @@ class StateTable {
   std::vector<uint32_t> free_tenants_;
   absl::flat_hash_map<uint64_t, uint32_t> tenant_of_;  // digest -> id; never iterated
   std::vector<DeviceRow> states_;
+  std::vector<uint64_t> digests_;
   std::vector<uint32_t> state_refs_;
   std::vector<uint32_t> free_states_;
   absl::flat_hash_map<uint64_t, uint32_t> state_of_;

@@ -21,12 +21,18 @@ void Ledger::Reset(const Cluster& cluster) {
 void Ledger::ResetEmptied(const Cluster& cluster) {
   Reset(cluster);
   emptied_ = true;
+  DeviceSpec last;  // most devices are as the one before them
+  uint32_t state = kNoState;
   for (const uint32_t row : rows_->order) {
     const NodeRow& node = rows_->nodes[row];
     hosts_[row] = {{node.spec.cpu_milli, node.spec.mem_mib, node.spec.storage_mb_s},
                    static_cast<int32_t>(node.spec.devices.size())};
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      device_state_[node.first_device + i] = states_.InternState(EmptyDevice(node.spec.devices[i], AdminState::kUp));
+      if (state == kNoState || node.spec.devices[i] != last) {
+        last = node.spec.devices[i];
+        state = states_.InternState(EmptyDevice(last, AdminState::kUp));
+      }
+      device_state_[node.first_device + i] = state;
     }
   }
 }

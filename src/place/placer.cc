@@ -213,7 +213,7 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   task.tasks = 1;
   view.job = &task;
   my.ledger.Reset(cluster);
-  my.emptied.ResetEmptied(cluster);
+  bool emptied_ready = false;
   NodeVerdicts verdicts;
   for (const uint32_t row : rows) {
     const std::span<const uint32_t> one(&row, 1);
@@ -224,6 +224,8 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
       decision.verdict = Verdict::kPlace;
     } else {
       HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.ledger, view, one, my.result, decision));
+      if (!emptied_ready) my.emptied.ResetEmptied(cluster);
+      emptied_ready = true;
       my.scorer.SetJob(view, my.emptied.states());
       SearchResult found;
       HORUS_RETURN_IF_ERROR(my.search.Run(my.emptied, view, one, found));

@@ -70,23 +70,24 @@ void Scorer::SetJob(const JobView& view, const StateTable& states) {
   std::unique_ptr<std::vector<Entry>>& row = memo_[view.digest];
   if (row == nullptr) row = std::make_unique<std::vector<Entry>>();
   if (row->size() < needed) {
-    memo_entries_ += needed - row->size();
+    const size_t before = row->capacity();
     row->resize(needed);
+    memo_entries_ += row->capacity() - before;
   }
   row_ = row.get();
 }
 
 absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
-  const DeviceRow& device = states.state(state);
   Entry* entry = row_ != nullptr && state < row_->size() ? &(*row_)[state] : nullptr;
-  if (entry != nullptr && entry->valid && entry->digest == device.digest) {
-    verdict = entry->verdict;
+  const uint64_t digest = states.digest(state) & ~Entry::kReasonMask;
+  if (entry != nullptr && (entry->tag & ~Entry::kReasonMask) == digest && (entry->tag & Entry::kReasonMask) != Entry::kUnset) {
+    verdict = {entry->cost, static_cast<Reason>(entry->tag & Entry::kReasonMask)};
     return absl::OkStatus();
   }
   Evaluation evaluation;
-  HORUS_RETURN_IF_ERROR(Evaluate(states, device, evaluation));
+  HORUS_RETURN_IF_ERROR(Evaluate(states, states.state(state), evaluation));
   verdict = evaluation.verdict;
-  if (entry != nullptr) *entry = {device.digest, verdict, true};
+  if (entry != nullptr) *entry = {digest | static_cast<uint64_t>(verdict.reason), verdict.cost};
   return absl::OkStatus();
 }
 

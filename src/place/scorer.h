@@ -67,10 +67,12 @@ class Scorer {
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
+  // 16 bytes, because there is one for every job class and state.
   struct Entry {
-    uint64_t digest = 0;  // of the state it is about; ids are used again
-    DeviceVerdict verdict;
-    bool valid = false;
+    static constexpr uint64_t kReasonMask = 0xFF;
+    static constexpr uint64_t kUnset = 0xFF;
+    uint64_t tag = kUnset;  // upper 56 bits of the state's digest (ids are used again), and the reason
+    double cost = 0;
   };
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out);
 

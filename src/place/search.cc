@@ -33,6 +33,7 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
                        .mem_free_mib = ledger.host(node_row).mem_mib};
   const bool by_device = policy.uses_place() && policy.place_by_device();
   double place_cost = policy.uses_place() && !by_device ? policy.ScorePlace(place) : 0;
+  const bool single = GpuCount(*view.job) == 1;
   fitting_.clear();
   for (int32_t i = 0; i < place.node_devices; ++i) {
     const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
@@ -51,7 +52,7 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
       return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost for node %d, found %g",
                        std::string(policy.name()), place.node, cost);
     }
-    fitting_.push_back({cost, i, GroupOf(ledger.states().state(state))});
+    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.states().state(state))});
   }
   result.fitting += static_cast<uint32_t>(fitting_.size());
   return absl::OkStatus();
