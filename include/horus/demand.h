@@ -95,6 +95,7 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 #define HORUS_DEMAND_GIVEN 1u    /* stated by the caller */
 #define HORUS_DEMAND_MEASURED 2u /* rests on observations of this very profile */
 #define HORUS_DEMAND_OUTSIDE 4u  /* the job lies outside what the predictor was trained on */
+#define HORUS_DEMAND_UNCALIBRATED 8u /* the upper bounds hold at no stated coverage */
 
 #define HORUS_TRAIT_COUNT 8u
 

@@ -13,8 +13,9 @@ namespace {
 
 static_assert(HORUS_TRAIT_COUNT == kTraitCount);
 static_assert(HORUS_DEMAND_GIVEN == kDemandGiven && HORUS_DEMAND_MEASURED == kDemandMeasured &&
-              HORUS_DEMAND_OUTSIDE == kDemandOutside);
-constexpr uint32_t kKnownFlags = HORUS_DEMAND_GIVEN | HORUS_DEMAND_MEASURED | HORUS_DEMAND_OUTSIDE;
+              HORUS_DEMAND_OUTSIDE == kDemandOutside && HORUS_DEMAND_UNCALIBRATED == kDemandUncalibrated);
+constexpr uint32_t kKnownFlags =
+    HORUS_DEMAND_GIVEN | HORUS_DEMAND_MEASURED | HORUS_DEMAND_OUTSIDE | HORUS_DEMAND_UNCALIBRATED;
 
 // An upper bound that was left 0 is the estimate.
 template <typename Pair, typename Number>

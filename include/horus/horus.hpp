@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++20 face of libhorus: header-only RAII over horus.h. Standard types only; link with libhorus.so alone.
+//
+// Handles are move-only classes; functions that fail throw horus::Error, which carries the status. Values
+// (Node, Job, Decision, ...) own their text and arrays. Units are in the names, as in horus.h, which says what
+// every call means and which thread may make it.
+#ifndef HORUS_HORUS_HPP_
+#define HORUS_HORUS_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "horus/horus.h"
+#include "horus/values.hpp"
+
+namespace horus {
+inline namespace face_v0 {  // why: values.hpp
+
+class Graph {
+ public:
+  [[nodiscard]] static Graph FromFile(const std::string& path) {
+    horus_graph* out = nullptr;
+    detail::Call(horus_graph_from_file, path.c_str(), nullptr, &out);
+    return Graph(out);
+  }
+  [[nodiscard]] static Graph FromBytes(std::span<const std::byte> bytes) {
+    horus_graph* out = nullptr;
+    detail::Call(horus_graph_from_bytes, bytes.data(), bytes.size(), nullptr, &out);
+    return Graph(out);
+  }
+  [[nodiscard]] horus_graph_info info() const {
+    horus_graph_info info = HORUS_GRAPH_INFO_INIT;
+    detail::Call(horus_graph_get_info, get(), &info);
+    return info;
+  }
+  [[nodiscard]] horus_step_cost Cost(const RunSpec& run = {}) const {
+    horus_step_cost cost = HORUS_STEP_COST_INIT;
+    detail::Call(horus_graph_cost, get(), detail::CRunSpec(run).get(), &cost);
+    return cost;
+  }
+  [[nodiscard]] std::vector<float> Features(const RunSpec& run = {}) const {
+    const detail::CRunSpec c(run);
+    return detail::Collect<float>([&](size_t capacity, float* values, size_t* count, horus_error* error) {
+      return horus_graph_features(get(), c.get(), capacity, values, count, error);
+    });
+  }
+  [[nodiscard]] const horus_graph* get() const noexcept { return handle_.get(); }
+
+ private:
+  explicit Graph(horus_graph* handle) : handle_(handle) {}
+  detail::Owned<horus_graph, horus_graph_free> handle_;
+};
+
+// The GPU types; where a catalogue is optional, none means the built-in one.
+class Catalogue {
+ public:
+  Catalogue() {
+    horus_catalogue* out = nullptr;
+    detail::Call(horus_catalogue_default, &out);
+    handle_.reset(out);
+  }
+  [[nodiscard]] size_t size() const noexcept { return horus_catalogue_count(get()); }
+  [[nodiscard]] horus_gpu at(size_t index) const {
+    horus_gpu gpu = HORUS_GPU_INIT;
+    detail::Call(horus_catalogue_get, get(), index, &gpu);
+    return gpu;
+  }
+  [[nodiscard]] size_t Find(const std::string& name) const {
+    size_t index = 0;
+    detail::Call(horus_catalogue_find, get(), name.c_str(), &index);
+    return index;
+  }
+  [[nodiscard]] const horus_catalogue* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::Owned<horus_catalogue, horus_catalogue_free> handle_;
+};
+
+class Predictor {
+ public:
+  Predictor() {
+    horus_predictor* out = nullptr;
+    detail::Call(horus_predictor_default, &out);
+    handle_.reset(out);
+  }
+  explicit Predictor(std::span<const std::byte> bundle) {
+    horus_predictor* out = nullptr;
+    detail::Call(horus_predictor_from_bytes, bundle.data(), bundle.size(), &out);
+    handle_.reset(out);
+  }
+  // The demand on each of the GPU types, in their order.
+  [[nodiscard]] std::vector<Demand> Demands(const Graph& graph, const RunSpec& run,
+                                            const std::vector<std::string>& gpu_types,
+                                            const Catalogue* catalogue = nullptr) const {
+    const std::vector<const char*> names = detail::Texts(gpu_types);
+    std::vector<Demand> demands(gpu_types.size());
+    std::vector<horus_demand*> out;
+    for (Demand& demand : demands) out.push_back(&demand);
+    detail::Call(horus_predictor_demand, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(), graph.get(),
+                 detail::CRunSpec(run).get(), names.size(), names.data(), out.data());
+    return demands;
+  }
+
+ private:
+  detail::Owned<horus_predictor, horus_predictor_free> handle_;
+};
+
+struct Slot {
+  uint64_t node = 0;
+  uint32_t device = 0;
+  uint32_t task = 0;
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+struct Effect {
+  uint64_t job = 0;
+  uint64_t node = 0;
+  uint32_t device = 0;
+  float slowdown_before = 0;
+  float slowdown_after = 0;
+  float slowdown_after_upper = 0;
+};
+
+// One decision; unlike horus_decision it owns its text and what belongs to it.
+struct Decision {
+  uint64_t job = 0;
+  int32_t verdict = HORUS_VERDICT_REJECT;
+  int32_t reason = HORUS_REASON_NONE;
+  float slowdown = 0;
+  double cost = 0;
+  std::string text;
+  std::vector<Slot> slots;
+  std::vector<Effect> effects;
+  [[nodiscard]] bool placed() const { return verdict == HORUS_VERDICT_PLACE; }
+};
+
+class Plan {
+ public:
+  [[nodiscard]] size_t size() const noexcept { return horus_plan_count(get()); }
+  [[nodiscard]] Decision at(size_t index) const {
+    horus_decision c = HORUS_DECISION_INIT;
+    detail::Call(horus_plan_get, get(), index, &c);
+    return {c.job_id, c.verdict, c.reason,                c.slowdown,
+            c.cost,   c.text,    SlotsOf(index, c.slots), EffectsOf(index, c.effects)};
+  }
+  [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
+
+ private:
+  friend class Placer;
+  explicit Plan(horus_plan* handle) : handle_(handle) {}
+  [[nodiscard]] std::vector<Slot> SlotsOf(size_t index, size_t count) const {
+    std::vector<uint64_t> nodes(count);
+    std::vector<uint32_t> devices(count), tasks(count);
+    const horus_slots columns = {sizeof(horus_slots), 0, count, nodes.data(), devices.data(), tasks.data()};
+    detail::Call(horus_plan_slots, get(), index, &columns, &count);
+    std::vector<Slot> slots;
+    for (size_t i = 0; i < count; ++i) slots.push_back({nodes[i], devices[i], tasks[i]});
+    return slots;
+  }
+  [[nodiscard]] std::vector<Effect> EffectsOf(size_t index, size_t count) const {
+    std::vector<uint64_t> jobs(count), nodes(count);
+    std::vector<uint32_t> devices(count);
+    std::vector<float> before(count), after(count), upper(count);
+    const horus_effects columns = {sizeof(horus_effects), 0,             count,        jobs.data(), nodes.data(),
+                                   devices.data(),        before.data(), after.data(), upper.data()};
+    detail::Call(horus_plan_effects, get(), index, &columns, &count);
+    std::vector<Effect> effects;
+    for (size_t i = 0; i < count; ++i) {
+      effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i]});
+    }
+    return effects;
+  }
+  detail::Owned<horus_plan, horus_plan_free> handle_;
+};
+
+class Cluster {
+ public:
+  explicit Cluster(const Catalogue* catalogue = nullptr) {
+    horus_cluster* out = nullptr;
+    detail::Call(horus_cluster_create, catalogue == nullptr ? nullptr : catalogue->get(), &out);
+    handle_.reset(out);
+  }
+  [[nodiscard]] static Cluster Restore(std::span<const std::byte> snapshot, const Catalogue* catalogue = nullptr) {
+    horus_cluster* out = nullptr;
+    detail::Call(horus_cluster_restore, catalogue == nullptr ? nullptr : catalogue->get(), snapshot.data(),
+                 snapshot.size(), &out);
+    return Cluster(out);
+  }
+  [[nodiscard]] std::vector<std::byte> Snapshot() const {
+    return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {
+      return horus_cluster_snapshot(get(), capacity, bytes, count, error);
+    });
+  }
+  void AddNode(const Node& node) { detail::Call(horus_cluster_add_node, get(), detail::CNode(node).get()); }
+  void ChangeNode(const Node& node) { detail::Call(horus_cluster_change_node, get(), detail::CNode(node).get()); }
+  void RemoveNode(uint64_t node) { detail::Call(horus_cluster_remove_node, get(), node); }
+  // The jobs that are resident there; they stay until released.
+  std::vector<uint64_t> SetNodeState(uint64_t node, int32_t state) {
+    return detail::Collect<uint64_t>([&](size_t capacity, uint64_t* jobs, size_t* count, horus_error* error) {
+      uint64_t none = 0;
+      return horus_cluster_set_node_state(get(), node, state, capacity, jobs == nullptr ? &none : jobs, count, error);
+    });
+  }
+  // The first constraint that the job breaks where it runs, or HORUS_REASON_NONE.
+  int32_t Adopt(const Job& job, const std::vector<Slot>& slots) {
+    std::vector<uint64_t> nodes;
+    std::vector<uint32_t> devices, tasks;
+    for (const Slot& slot : slots) {
+      nodes.push_back(slot.node);
+      devices.push_back(slot.device);
+      tasks.push_back(slot.task);
+    }
+    int32_t reason = HORUS_REASON_NONE;
+    detail::Call(horus_cluster_adopt, get(), detail::CJob(job).get(), slots.size(), nodes.data(), devices.data(),
+                 tasks.data(), &reason);
+    return reason;
+  }
+  void Apply(const Plan& plan) { detail::Call(horus_cluster_apply, get(), plan.get()); }
+  void Release(uint64_t job) { detail::Call(horus_cluster_release, get(), job); }
+  [[nodiscard]] horus_cluster_info info() const {
+    horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+    detail::Call(horus_cluster_get_info, get(), &info);
+    return info;
+  }
+  [[nodiscard]] std::vector<uint64_t> Jobs() const {
+    return detail::Collect<uint64_t>([&](size_t capacity, uint64_t* ids, size_t* count, horus_error* error) {
+      return horus_cluster_jobs(get(), capacity, ids, count, error);
+    });
+  }
+  [[nodiscard]] horus_cluster* get() const noexcept { return handle_.get(); }
+
+ private:
+  explicit Cluster(horus_cluster* handle) : handle_(handle) {}
+  detail::Owned<horus_cluster, horus_cluster_free> handle_;
+};
+
+struct PlacerOptions {
+  std::string policy = "horus";
+  float slowdown_bound = 0;
+  int32_t max_tenants = 0;
+  uint64_t seed = 0;
+};
+
+class Placer {
+ public:
+  explicit Placer(const PlacerOptions& options = {}) {
+    horus_placer_options c = HORUS_PLACER_OPTIONS_INIT;
+    c.policy = options.policy.c_str();
+    c.slowdown_bound = options.slowdown_bound;
+    c.max_tenants = options.max_tenants;
+    c.seed = options.seed;
+    horus_placer* out = nullptr;
+    detail::Call(horus_placer_create, &c, &out);
+    handle_.reset(out);
+  }
+  // `nodes`: the only ones to consider.
+  [[nodiscard]] Plan MakePlan(const Cluster& cluster, std::span<const Job> jobs,
+                              std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
+    std::vector<std::unique_ptr<detail::CJob>> owned;
+    std::vector<const horus_job*> pointers;
+    for (const Job& job : jobs) {
+      owned.push_back(std::make_unique<detail::CJob>(job));
+      pointers.push_back(owned.back()->get());
+    }
+    static constexpr uint64_t kNone = 0;  // an empty subset is not "all": its pointer must not be null
+    const uint64_t* ids = !nodes ? nullptr : nodes->empty() ? &kNone : nodes->data();
+    horus_plan* out = nullptr;
+    detail::Call(horus_placer_plan, handle_.get(), cluster.get(), pointers.size(), pointers.data(),
+                 nodes ? nodes->size() : size_t{0}, ids, nullptr, nullptr, &out);
+    return Plan(out);
+  }
+  [[nodiscard]] Plan MakePlan(const Cluster& cluster, const Job& job) { return MakePlan(cluster, std::span(&job, 1)); }
+
+ private:
+  detail::Owned<horus_placer, horus_placer_free> handle_;
+};
+
+}  // namespace face_v0
+}  // namespace horus
+
+#endif  // HORUS_HORUS_HPP_

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors and owning values of the C++ face, and how they become the structs of horus.h. Included by horus.hpp.
+#ifndef HORUS_VALUES_HPP_
+#define HORUS_VALUES_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "horus/horus.h"
+
+// The inline namespace gives these classes symbols of their own: the library has classes of the same names
+// inside, and a program that links it statically would otherwise hold two definitions of one symbol.
+namespace horus {
+inline namespace face_v0 {
+
+class Error : public std::runtime_error {
+ public:
+  Error(horus_status status, const std::string& message)
+      : std::runtime_error(std::string(horus_status_name(status)) + ": " + message), status_(status) {}
+  [[nodiscard]] horus_status status() const noexcept { return status_; }
+
+ private:
+  horus_status status_;
+};
+
+namespace detail {
+
+// Calls `function` with the arguments and an error struct; throws what it reports.
+template <typename Function, typename... Args>
+void Call(Function function, Args... args) {
+  horus_error error = HORUS_ERROR_INIT;
+  const horus_status status = function(args..., &error);
+  if (status != HORUS_OK) throw Error(status, error.message);
+}
+
+template <typename T, void (*Free)(T*)>
+struct Deleter {
+  void operator()(T* handle) const noexcept { Free(handle); }
+};
+template <typename T, void (*Free)(T*)>
+using Owned = std::unique_ptr<T, Deleter<T, Free>>;
+
+// A column of a C struct: null when the vector is empty, so that it means "the default for every row".
+template <typename T>
+const T* Column(const std::vector<T>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+// Pointers to the texts of a vector; null where a text is empty.
+inline std::vector<const char*> Texts(const std::vector<std::string>& texts) {
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.empty() ? nullptr : text.c_str());
+  return pointers;
+}
+
+// Fills a vector by a function that says the count needed when the capacity is too small.
+template <typename T, typename Fill>
+std::vector<T> Collect(const Fill& fill) {
+  std::vector<T> values;
+  for (;;) {
+    size_t count = 0;
+    horus_error error = HORUS_ERROR_INIT;
+    const horus_status status = fill(values.size(), values.data(), &count, &error);
+    if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) throw Error(status, error.message);
+    values.resize(count);
+    if (status == HORUS_OK) return values;
+  }
+}
+
+}  // namespace detail
+
+// Throws unless the library at run time fits the header that the program was compiled with.
+inline void CheckAbi() { detail::Call(horus_abi_check, HORUS_ABI_NUMBER); }
+
+// The plain structs of the C ABI whose zero is a good default.
+struct Demand : horus_demand {
+  Demand() : horus_demand(HORUS_DEMAND_INIT) {}
+};
+struct RunSpec {
+  int32_t mode = HORUS_MODE_TRAINING;
+  int32_t precision = HORUS_PRECISION_FP32;
+  int32_t optimizer = HORUS_OPTIMIZER_SGD;
+  int64_t batch = 0;
+  std::vector<std::pair<std::string, int64_t>> dims = {};  // named dimensions to bind
+};
+
+namespace detail {
+
+// A RunSpec as the C ABI takes it; borrows the RunSpec.
+class CRunSpec {
+ public:
+  explicit CRunSpec(const RunSpec& run) {
+    for (const auto& [name, size] : run.dims) {
+      names_.push_back(name.c_str());
+      sizes_.push_back(size);
+    }
+    c_.mode = run.mode;
+    c_.precision = run.precision;
+    c_.optimizer = run.optimizer;
+    c_.batch = run.batch;
+    c_.dim_count = names_.size();
+    c_.dim_names = Column(names_);
+    c_.dim_sizes = Column(sizes_);
+  }
+  CRunSpec(const CRunSpec&) = delete;
+  CRunSpec& operator=(const CRunSpec&) = delete;
+  [[nodiscard]] const horus_run_spec* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> names_;
+  std::vector<int64_t> sizes_;
+  horus_run_spec c_ = HORUS_RUN_SPEC_INIT;
+};
+
+}  // namespace detail
+
+struct Device {
+  std::string gpu_type = {};
+  int32_t sharing_mode = 0;  // HORUS_SHARING_*; 0 = the default
+  std::string mig_profile = {};   // empty unless a MIG instance
+  int32_t physical_gpu = -1;
+  int32_t nvlink_island = -1;
+  int32_t max_tenants = 0;
+};
+
+struct Node {
+  uint64_t id = 0;
+  std::string name = {};
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  int64_t storage_mb_s = 0;
+  uint64_t rack = 0;
+  std::vector<Device> devices = {};
+  std::vector<std::pair<std::string, std::string>> labels = {};
+};
+
+struct Job {
+  uint64_t id = 0;
+  std::string name = {};
+  std::string tenant = {};
+  int32_t kind = HORUS_JOB_TRAINING;
+  int32_t tasks = 1, gpus_per_task = 1, gpu_milli = 0;
+  bool exclusive = false;
+  int32_t priority = 0;
+  float slowdown_bound = 0;
+  int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;
+  int64_t submit_us = 0;
+  std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
+  std::vector<std::pair<std::string, std::string>> selectors = {};
+};
+
+namespace detail {
+
+// Two columns from pairs; borrow them.
+struct CPairs {
+  explicit CPairs(const std::vector<std::pair<std::string, std::string>>& pairs) {
+    for (const auto& [key, value] : pairs) {
+      keys.push_back(key.c_str());
+      values.push_back(value.c_str());
+    }
+  }
+  std::vector<const char*> keys, values;
+};
+
+// A Node as the C ABI takes it; borrows the Node.
+class CNode {
+ public:
+  explicit CNode(const Node& node) : labels_(node.labels) {
+    for (const Device& device : node.devices) {
+      types_.push_back(device.gpu_type.c_str());
+      modes_.push_back(device.sharing_mode);
+      profiles_.push_back(device.mig_profile.empty() ? nullptr : device.mig_profile.c_str());
+      cards_.push_back(device.physical_gpu);
+      islands_.push_back(device.nvlink_island);
+      tenants_.push_back(device.max_tenants);
+    }
+    c_.device_count = static_cast<uint32_t>(node.devices.size());
+    c_.id = node.id;
+    c_.name = node.name.c_str();
+    c_.cpu_milli = node.cpu_milli;
+    c_.mem_mib = node.mem_mib;
+    c_.storage_mb_s = node.storage_mb_s;
+    c_.rack = node.rack;
+    c_.gpu_types = Column(types_);
+    c_.sharing_modes = Column(modes_);
+    c_.mig_profiles = Column(profiles_);
+    c_.physical_gpus = Column(cards_);
+    c_.nvlink_islands = Column(islands_);
+    c_.max_tenants = Column(tenants_);
+    c_.label_count = node.labels.size();
+    c_.label_keys = Column(labels_.keys);
+    c_.label_values = Column(labels_.values);
+  }
+  CNode(const CNode&) = delete;
+  CNode& operator=(const CNode&) = delete;
+  [[nodiscard]] const horus_node* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> types_, profiles_;
+  std::vector<int32_t> modes_, cards_, islands_, tenants_;
+  CPairs labels_;
+  horus_node c_ = HORUS_NODE_INIT;
+};
+
+// A Job as the C ABI takes it; borrows the Job.
+class CJob {
+ public:
+  explicit CJob(const Job& job) : selectors_(job.selectors) {
+    for (const auto& [type, demand] : job.demands) {
+      types_.push_back(type.empty() ? nullptr : type.c_str());
+      demands_.push_back(&demand);
+    }
+    c_.kind = job.kind;
+    c_.id = job.id;
+    c_.name = job.name.c_str();
+    c_.tenant = job.tenant.c_str();
+    c_.tasks = job.tasks;
+    c_.gpus_per_task = job.gpus_per_task;
+    c_.gpu_milli = job.gpu_milli;
+    c_.exclusive = job.exclusive ? 1 : 0;
+    c_.priority = job.priority;
+    c_.slowdown_bound = job.slowdown_bound;
+    c_.cpu_milli = job.cpu_milli;
+    c_.mem_mib = job.mem_mib;
+    c_.storage_mb_s = job.storage_mb_s;
+    c_.submit_us = job.submit_us;
+    c_.demand_count = job.demands.size();
+    c_.gpu_types = Column(types_);
+    c_.demands = Column(demands_);
+    c_.selector_count = job.selectors.size();
+    c_.selector_keys = Column(selectors_.keys);
+    c_.selector_values = Column(selectors_.values);
+  }
+  CJob(const CJob&) = delete;
+  CJob& operator=(const CJob&) = delete;
+  [[nodiscard]] const horus_job* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> types_;
+  std::vector<const horus_demand*> demands_;
+  CPairs selectors_;
+  horus_job c_ = HORUS_JOB_INIT;
+};
+
+}  // namespace detail
+
+}  // namespace face_v0
+}  // namespace horus
+
+#endif  // HORUS_VALUES_HPP_

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what libhorus.so exports and needs with the committed lists, and looks for untested functions.
+
+Usage: check_abi.py symbols LIBRARY LIST | needed LIBRARY LIST | tested LIST TEST_FOLDER
+Exit status 1 and a line per difference when they disagree; the message says how to accept a wanted change.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def exported(library):
+    # "0000000000012345 T horus_plan_get@@HORUS_0"; the version node itself is listed as "A HORUS_0".
+    lines = run("nm", "-D", "--defined-only", library).splitlines()
+    return sorted(line.split()[-1].replace("@@", " ") for line in lines)
+
+
+def needed(library):
+    # Without version numbers, which differ from system to system. Which pieces of abseil are needed depends on what
+    # the optimiser inlines: they count as one. The dynamic linker itself is named after the machine, and
+    # sanitizers add a runtime of their own: both are left out.
+    names = re.findall(r"\(NEEDED\).*\[(.+?)\]", run("readelf", "-d", library))
+    names = [name for name in names if not re.match(r"ld-linux|lib[a-z]+san\.", name)]
+    return sorted({re.sub(r"libabsl_\w+", "libabsl_*", re.sub(r"(\.so).*", r"\1", name)) for name in names})
+
+
+def listed(path):
+    return [line for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+
+
+def compare(found, path):
+    expected = listed(path)
+    differences = [f"missing: {name}" for name in expected if name not in found]
+    differences += [f"not in the list: {name}" for name in found if name not in expected]
+    if differences:
+        differences.append(f"If the change is wanted, edit {path} in the same commit and say so in docs/abi.md's terms.")
+    return differences
+
+
+def untested(path, folder):
+    text = "".join(p.read_text(encoding="utf-8") for p in sorted(pathlib.Path(folder).glob("*.[ch]")))
+    called = set(re.findall(r"\b(horus_\w+)\s*\(", text))
+    names = [line.split()[0] for line in listed(path) if line.startswith("horus_")]
+    return [f"no contract test calls {name}" for name in names if name not in called]
+
+
+def main():
+    kind, first, second = sys.argv[1:4]
+    if kind == "symbols":
+        problems = compare(exported(first), second)
+    elif kind == "needed":
+        problems = compare(needed(first), second)
+    else:
+        problems = untested(first, second)
+    for problem in problems:
+        print(problem)
+    print(f"{kind}: {'as committed' if not problems else 'differs'}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What most contract tests start from: nodes of two V100s, and jobs with stated demands. */
+#ifndef HORUS_TESTS_CONTRACT_FIXTURE_H_
+#define HORUS_TESTS_CONTRACT_FIXTURE_H_
+
+#include "check.h"
+
+#define FIXTURE_GPU "v100-pcie-16gb"
+
+static const char* const kTwoGpus[2] = {FIXTURE_GPU, FIXTURE_GPU};
+
+static inline horus_node two_gpu_node(uint64_t id) {
+  horus_node node = HORUS_NODE_INIT;
+  node.id = id;
+  node.device_count = 2;
+  node.cpu_milli = 64000;
+  node.mem_mib = 256 * 1024;
+  node.gpu_types = kTwoGpus;
+  return node;
+}
+
+static inline horus_cluster* cluster_of(uint64_t nodes) {
+  horus_cluster* cluster = NULL;
+  CHECK_OK(horus_cluster_create(NULL, &cluster, &error));
+  for (uint64_t id = 1; id <= nodes; ++id) {
+    const horus_node node = two_gpu_node(id);
+    CHECK_OK(horus_cluster_add_node(cluster, &node, &error));
+  }
+  return cluster;
+}
+
+/* A demand and the job that points to it; keep both where they are while the job is in use. */
+typedef struct given_job {
+  horus_demand demand;
+  const horus_demand* demands[1];
+  horus_job job;
+} given_job;
+
+static inline void give_job(given_job* given, uint64_t id, float gpu_util_pct, int64_t mem_mib) {
+  const horus_demand demand = HORUS_DEMAND_INIT;
+  const horus_job job = HORUS_JOB_INIT;
+  given->demand = demand;
+  given->demand.flags = HORUS_DEMAND_GIVEN;
+  given->demand.gpu_util_pct = gpu_util_pct;
+  given->demand.mem_mib = mem_mib;
+  given->demand.step_time_us = 100000;
+  given->demands[0] = &given->demand;
+  given->job = job;
+  given->job.id = id;
+  given->job.cpu_milli = 1000;
+  given->job.mem_mib = 1024;
+  given->job.demand_count = 1;
+  given->job.demands = given->demands;
+}
+
+static inline horus_placer* placer_of(const char* policy) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  options.policy = policy;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  return placer;
+}
+
+/* Plans one job over all nodes. */
+static inline horus_plan* plan_one(horus_placer* placer, const horus_cluster* cluster, const given_job* given) {
+  const horus_job* jobs[1];
+  horus_plan* plan = NULL;
+  jobs[0] = &given->job;
+  CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  return plan;
+}
+
+static inline uint64_t state_hash(const horus_cluster* cluster) {
+  horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+  CHECK_OK(horus_cluster_get_info(cluster, &info, &error));
+  return info.state_hash;
+}
+
+#endif /* HORUS_TESTS_CONTRACT_FIXTURE_H_ */

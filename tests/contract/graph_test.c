@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* horus/graph.h and the predictor: the main job from an ONNX file to a placement, and bad files and arguments. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "fixture.h"
+
+#define RESNET HORUS_GRAPHS_DIR "/resnet50.onnx"
+
+static void* read_file(const char* path, size_t* size) {
+  FILE* file = fopen(path, "rb");
+  void* bytes = malloc(1 << 20);
+  *size = 0;
+  CHECK(file != NULL);
+  if (file == NULL) return bytes;
+  *size = fread(bytes, 1, 1 << 20, file);
+  fclose(file);
+  return bytes;
+}
+
+static void FilesAndBytesGiveTheSameGraph(void) {
+  horus_graph *from_file = NULL, *from_bytes = NULL;
+  horus_graph_info a = HORUS_GRAPH_INFO_INIT, b = HORUS_GRAPH_INFO_INIT;
+  size_t size, i;
+  void* bytes = read_file(RESNET, &size);
+  CHECK_OK(horus_graph_from_file(RESNET, NULL, &from_file, &error));
+  CHECK_OK(horus_graph_from_bytes(bytes, size, NULL, &from_bytes, &error));
+  free(bytes); /* not kept */
+  CHECK_OK(horus_graph_get_info(from_file, &a, &error));
+  CHECK_OK(horus_graph_get_info(from_bytes, &b, &error));
+  CHECK(a.fingerprint == b.fingerprint && a.nodes == b.nodes && a.nodes > 100 && a.opset >= 7 && a.bytes_held > 0);
+  for (i = 0; i < a.dims; ++i) CHECK(strlen(horus_graph_dim_name(from_file, i)) > 0);
+  CHECK(horus_graph_dim_name(from_file, (size_t)a.dims) == NULL && horus_graph_dim_name(NULL, 0) == NULL);
+  horus_graph_free(from_file);
+  horus_graph_free(from_bytes);
+  horus_graph_free(NULL);
+}
+
+static void BadFilesAreRefused(void) {
+  horus_graph_limits limits = HORUS_GRAPH_LIMITS_INIT;
+  horus_graph* graph = NULL;
+  size_t size, i;
+  char* bytes = read_file(RESNET, &size);
+  CHECK_MESSAGE(HORUS_IO, "no/such/file", horus_graph_from_file("no/such/file", NULL, &graph, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_file(NULL, NULL, &graph, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_file(RESNET, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_bytes(NULL, 0, NULL, &graph, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_bytes(bytes, size, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_CORRUPT, horus_graph_from_bytes("not an ONNX file", 16, NULL, &graph, &error));
+  CHECK_STATUS(HORUS_CORRUPT, horus_graph_from_bytes(bytes, size - 5, NULL, &graph, &error));
+  for (i = 0; i < size; i += 1 + size / 97) { /* whatever a cut file is, it is refused and freed */
+    horus_graph* cut = NULL;
+    if (horus_graph_from_bytes(bytes, i, NULL, &cut, NULL) == HORUS_OK) horus_graph_free(cut);
+  }
+  limits.max_nodes = 10;
+  CHECK_MESSAGE(HORUS_LIMIT, "10", horus_graph_from_bytes(bytes, size, &limits, &graph, &error));
+  limits.struct_size = 3;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_from_bytes(bytes, size, &limits, &graph, &error));
+  limits.struct_size = sizeof limits;
+  limits.reserved = 1;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_from_file(RESNET, &limits, &graph, &error));
+  CHECK(graph == NULL);
+  free(bytes);
+}
+
+static void CostsGrowWithTheBatch(const horus_graph* graph) {
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_step_cost one = HORUS_STEP_COST_INIT, eight = HORUS_STEP_COST_INIT;
+  run.batch = 1;
+  CHECK_OK(horus_graph_cost(graph, &run, &one, &error));
+  run.batch = 8;
+  run.optimizer = HORUS_OPTIMIZER_ADAM;
+  CHECK_OK(horus_graph_cost(graph, &run, &eight, &error));
+  CHECK(one.parameters == 25557032 && eight.parameters == one.parameters); /* torchvision's count */
+  CHECK(fabs(eight.forward_flops / one.forward_flops - 8) < 0.01);
+  CHECK(eight.training_flops > 2 * eight.forward_flops && eight.kernels > 0 && eight.operators > 100);
+  CHECK(eight.optimizer_bytes > one.optimizer_bytes && eight.activations_bytes > one.activations_bytes);
+  CHECK(eight.weights_bytes >= 4 * eight.parameters && eight.gradients_bytes >= 4 * eight.parameters);
+}
+
+static void RunSpecsAreChecked(const horus_graph* graph) {
+  const char* const names[1] = {"no such dimension"};
+  const int64_t sizes[1] = {3};
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_step_cost cost = HORUS_STEP_COST_INIT;
+  const horus_step_cost before = HORUS_STEP_COST_INIT;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(NULL, &run, &cost, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(graph, &run, NULL, &error));
+  run.mode = 2;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mode", horus_graph_cost(graph, &run, &cost, &error));
+  run.mode = HORUS_MODE_TRAINING;
+  run.precision = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "precision", horus_graph_cost(graph, &run, &cost, &error));
+  run.precision = HORUS_PRECISION_FP32;
+  run.batch = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "batch", horus_graph_cost(graph, &run, &cost, &error));
+  run.batch = 0;
+  run.dim_count = 1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_names", horus_graph_cost(graph, &run, &cost, &error));
+  run.dim_names = names;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_sizes", horus_graph_cost(graph, &run, &cost, &error));
+  run.dim_sizes = sizes;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(graph, &run, &cost, &error));
+  run.struct_size -= 1;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_cost(graph, &run, &cost, &error));
+  CHECK(memcmp(&cost, &before, sizeof cost) == 0);
+  cost.struct_size -= 1;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_cost(graph, NULL, &cost, &error));
+  {
+    horus_graph_info info = HORUS_GRAPH_INFO_INIT;
+    info.struct_size = 8;
+    CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_get_info(graph, &info, &error));
+    CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_get_info(graph, NULL, &error));
+    CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_get_info(NULL, &info, &error));
+  }
+}
+
+static void FeatureRowsFollowTheSchema(const horus_graph* graph) {
+  const size_t columns = horus_feature_count();
+  float* row = malloc((columns + 1) * sizeof *row);
+  size_t count = 0, i;
+  CHECK(columns > 6 && horus_feature_schema_hash() != 0);
+  for (i = 0; i < columns; ++i) {
+    CHECK(strlen(horus_feature_name(i)) > 0 && strlen(horus_feature_definition(i)) > 0);
+    CHECK(strlen(horus_feature_unit(i)) < 32);
+  }
+  CHECK(horus_feature_name(columns) == NULL && horus_feature_unit(columns) == NULL);
+  CHECK(horus_feature_definition(columns) == NULL);
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_graph_features(graph, NULL, 0, NULL, &count, &error));
+  CHECK(count == columns);
+  row[columns] = -7;
+  CHECK_OK(horus_graph_features(graph, NULL, columns, row, &count, &error));
+  CHECK(count == columns && row[columns] == -7);
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_features(NULL, NULL, columns, row, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_features(graph, NULL, columns, NULL, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_features(graph, NULL, columns, row, NULL, &error));
+  free(row);
+}
+
+static void FromAGraphToAPlacement(const horus_graph* graph) {
+  const char* const types[2] = {FIXTURE_GPU, "a100-40gb"};
+  const char* const unknown[2] = {FIXTURE_GPU, "abacus"};
+  horus_predictor *predictor = NULL, *none = NULL;
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_demand first = HORUS_DEMAND_INIT, second = HORUS_DEMAND_INIT;
+  const horus_demand untouched = HORUS_DEMAND_INIT;
+  horus_demand* out[2];
+  const horus_demand* demands[2];
+  out[0] = &first;
+  out[1] = &second;
+  demands[0] = &first;
+  demands[1] = &second;
+  run.batch = 32;
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_default(NULL, &error));
+  CHECK_STATUS(HORUS_CORRUPT, horus_predictor_from_bytes("not a bundle", 12, &none, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_from_bytes(NULL, 0, &none, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_from_bytes("x", 1, NULL, &error));
+  CHECK(none == NULL && horus_predictor_bytes_held(predictor) > 0 && horus_predictor_bytes_held(NULL) == 0);
+
+#define DEMAND(...) horus_predictor_demand(__VA_ARGS__, &error)
+  CHECK_MESSAGE(HORUS_NOT_FOUND, "gpu_types[1]", DEMAND(predictor, NULL, graph, &run, 2, unknown, out));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(NULL, NULL, graph, &run, 2, types, out));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(predictor, NULL, NULL, &run, 2, types, out));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(predictor, NULL, graph, &run, 2, NULL, out));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(predictor, NULL, graph, &run, 2, types, NULL));
+  second.struct_size = 4;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "demands[1]", DEMAND(predictor, NULL, graph, &run, 2, types, out));
+  second.struct_size = sizeof second;
+  CHECK(memcmp(&first, &untouched, sizeof first) == 0 && memcmp(&second, &untouched, sizeof second) == 0);
+  CHECK_OK(DEMAND(predictor, NULL, graph, &run, 2, types, out));
+#undef DEMAND
+  CHECK(first.gpu_util_pct > 0 && first.gpu_util_pct <= 100 && first.gpu_util_pct_upper >= first.gpu_util_pct);
+  CHECK(first.mem_mib > 1000 && first.mem_mib_upper >= first.mem_mib);
+  CHECK(first.step_time_us > second.step_time_us && second.step_time_us > 0); /* the A100 is faster */
+  CHECK(first.profile_id != 0 && first.profile_id == second.profile_id);
+  {
+    horus_cluster* cluster = cluster_of(2);
+    horus_placer* placer = placer_of(NULL);
+    horus_decision decision = HORUS_DECISION_INIT;
+    horus_plan* plan = NULL;
+    horus_job job = HORUS_JOB_INIT;
+    const horus_job* jobs[1];
+    job.id = 4;
+    job.demand_count = 2;
+    job.gpu_types = types;
+    job.demands = demands;
+    jobs[0] = &job;
+    CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+    CHECK_OK(horus_plan_get(plan, 0, &decision, &error));
+    CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.slots == 1);
+    CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+    CHECK_OK(horus_cluster_release(cluster, 4, &error));
+    horus_plan_free(plan);
+    horus_placer_free(placer);
+    horus_cluster_free(cluster);
+  }
+  horus_predictor_free(predictor);
+  horus_predictor_free(NULL);
+}
+
+int main(void) {
+  horus_graph* graph = NULL;
+  FilesAndBytesGiveTheSameGraph();
+  BadFilesAreRefused();
+  CHECK_OK(horus_graph_from_file(RESNET, NULL, &graph, &error));
+  CostsGrowWithTheBatch(graph);
+  RunSpecsAreChecked(graph);
+  FeatureRowsFollowTheSchema(graph);
+  FromAGraphToAPlacement(graph);
+  horus_graph_free(graph);
+  return report();
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* horus/place.h: plans and their decisions, apply and its conflicts, subsets, verdicts, callbacks. */
+#include <math.h>
+
+#include "fixture.h"
+
+static horus_decision decision_of(const horus_plan* plan, size_t index) {
+  horus_decision decision = HORUS_DECISION_INIT;
+  CHECK_OK(horus_plan_get(plan, index, &decision, &error));
+  return decision;
+}
+
+static void PlanningChangesNothingAndApplyDoes(void) {
+  horus_cluster* cluster = cluster_of(2);
+  horus_placer* placer = placer_of(NULL);
+  const uint64_t hash = state_hash(cluster);
+  horus_decision decision;
+  horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+  horus_plan* plan;
+  given_job given;
+  give_job(&given, 7, 40, 4000);
+  plan = plan_one(placer, cluster, &given);
+  CHECK(state_hash(cluster) == hash);
+  CHECK(horus_plan_count(plan) == 1 && horus_plan_count(NULL) == 0);
+  decision = decision_of(plan, 0);
+  CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.job_id == 7 && decision.reason == HORUS_REASON_NONE);
+  CHECK(decision.slots == 1 && decision.effects == 1 && decision.slowdown == 1 && decision.slowdown_upper >= 1);
+  CHECK(isfinite(decision.cost) && decision.text != NULL && decision.text[0] != '\0');
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  CHECK_STATUS(HORUS_EXISTS, horus_cluster_apply(cluster, plan, &error)); /* twice: harmless */
+  CHECK_OK(horus_cluster_get_info(cluster, &info, &error));
+  CHECK(info.jobs == 1 && info.state_hash != hash);
+  CHECK_OK(horus_cluster_release(cluster, 7, &error));
+  CHECK(state_hash(cluster) == hash);
+  CHECK(horus_placer_bytes_held(placer) > 0 && horus_placer_bytes_held(NULL) == 0);
+  horus_placer_free(placer);
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE); /* plans outlive their placer */
+  horus_plan_free(plan);
+  horus_cluster_free(cluster);
+}
+
+static void DecisionsExplainThemselves(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("horus");
+  horus_slots slots = HORUS_SLOTS_INIT;
+  horus_effects effects = HORUS_EFFECTS_INIT;
+  uint64_t nodes[2] = {0, 0}, jobs[4] = {0, 0, 0, 0}, effect_nodes[4];
+  uint32_t devices[2] = {9, 9}, tasks[2] = {9, 9}, effect_devices[4];
+  float before[4], after[4], upper[4];
+  const char* names[16];
+  double costs[16], sum = 0;
+  horus_decision decision;
+  size_t count = 0, i;
+  horus_plan* plan;
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  given.job.gpus_per_task = 2;
+  plan = plan_one(placer, cluster, &given);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  give_job(&given, 2, 30, 3000);
+  plan = plan_one(placer, cluster, &given);
+  decision = decision_of(plan, 0);
+  CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.effects == 2);
+
+  slots.node_ids = nodes;
+  slots.devices = devices;
+  slots.tasks = tasks;
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK(count == 1 && nodes[0] == 0);
+  slots.capacity = 2;
+  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK(count == 1 && nodes[0] == 1 && devices[0] == 0 && tasks[0] == 0); /* a tie: the lowest device */
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_slots(plan, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_slots(plan, 0, &slots, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_slots(NULL, 0, &slots, &count, &error));
+
+  effects.job_ids = jobs;
+  effects.node_ids = effect_nodes;
+  effects.devices = effect_devices;
+  effects.slowdown_before = before;
+  effects.slowdown_after = after;
+  effects.slowdown_after_upper = upper;
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_effects(plan, 0, &effects, &count, &error));
+  CHECK(count == 2 && jobs[0] == 0);
+  effects.capacity = 4;
+  CHECK_OK(horus_plan_effects(plan, 0, &effects, &count, &error));
+  CHECK(count == 2 && jobs[0] == 2 && jobs[1] == 1); /* the newcomer first */
+  for (i = 0; i < count; ++i) {
+    CHECK(effect_nodes[i] == 1 && effect_devices[i] == 0);
+    CHECK(before[i] == 1 && after[i] >= 1 && upper[i] >= after[i]);
+  }
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_effects(plan, 1, &effects, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_effects(NULL, 0, &effects, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_effects(plan, 0, &effects, NULL, &error));
+
+  if (decision.terms > 0) {
+    CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_terms(plan, 0, 0, NULL, NULL, &count, &error));
+    CHECK(count == decision.terms);
+  }
+  CHECK_OK(horus_plan_terms(plan, 0, 16, names, costs, &count, &error));
+  CHECK(count == decision.terms);
+  for (i = 0; i < count; ++i) {
+    CHECK(strlen(names[i]) > 0 && strlen(names[i]) < 64);
+    sum += costs[i];
+  }
+  CHECK(fabs(sum - decision.cost) <= 1e-9 * (1 + fabs(decision.cost)));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_terms(plan, 1, 16, names, costs, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_terms(NULL, 0, 16, names, costs, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_terms(plan, 0, 16, names, costs, NULL, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_get(plan, 1, &decision, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_get(NULL, 0, &decision, &error));
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void RefusalsAreAnswersWithReasons(void) {
+  horus_cluster* cluster = cluster_of(2);
+  horus_placer* placer = placer_of("horus");
+  horus_decision decision;
+  int32_t reasons[HORUS_REASON_POLICY + 1];
+  uint64_t counts[HORUS_REASON_POLICY + 1];
+  size_t count = 99;
+  horus_plan* plan;
+  given_job given;
+  give_job(&given, 1, 50, 20000); /* larger than any device: never */
+  plan = plan_one(placer, cluster, &given);
+  decision = decision_of(plan, 0);
+  CHECK(decision.verdict == HORUS_VERDICT_REJECT && decision.reason == HORUS_REASON_GPU_MEMORY);
+  CHECK(decision.slots == 0 && decision.slowdown == 0 && isnan(decision.cost) && isnan(decision.runner_up_cost));
+  CHECK(decision.miss_reason == HORUS_REASON_GPU_MEMORY && strcmp(decision.miss_unit, "MiB") == 0);
+  CHECK(decision.miss_needed > decision.miss_available && decision.miss_available > 0);
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_refusals(plan, 0, 0, NULL, NULL, &count, &error));
+  CHECK(count == 1);
+  CHECK_OK(horus_plan_refusals(plan, 0, HORUS_REASON_POLICY + 1, reasons, counts, &count, &error));
+  CHECK(count == 1 && reasons[0] == HORUS_REASON_GPU_MEMORY && counts[0] == 4);
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_refusals(plan, 1, 4, reasons, counts, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_refusals(NULL, 0, 4, reasons, counts, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_refusals(plan, 0, 4, reasons, counts, NULL, &error));
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error)); /* nothing to do is done */
+  horus_plan_free(plan);
+
+  give_job(&given, 1, 50, 4000);
+  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_node_state(cluster, 2, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_DEFER); /* not now */
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void ReasonsAndPoliciesHaveNames(void) {
+  int32_t reason;
+  size_t index = 0;
+  for (reason = HORUS_REASON_NONE; reason <= HORUS_REASON_POLICY; ++reason) {
+    CHECK(strcmp(horus_reason_name(reason), "unknown") != 0 && strlen(horus_reason_name(reason)) < 32);
+    CHECK(strlen(horus_reason_text(reason)) > strlen(horus_reason_name(reason)) || reason == HORUS_REASON_NONE);
+  }
+  CHECK(strcmp(horus_reason_name(HORUS_REASON_GPU_MEMORY), "gpu_memory") == 0);
+  CHECK(strcmp(horus_reason_name(-1), "unknown") == 0 && strcmp(horus_reason_name(1000), "unknown") == 0);
+  CHECK(strlen(horus_reason_text(1000)) > 0);
+  CHECK(strcmp(horus_policy_name(0), "horus") == 0);
+  for (; horus_policy_name(index) != NULL; ++index) {
+    horus_placer* placer = placer_of(horus_policy_name(index));
+    horus_placer_free(placer);
+  }
+  CHECK(index >= 5);
+}
+
+static void PlansThatSawAnOlderStateConflict(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("first-fit");
+  horus_plan *first, *second;
+  uint64_t hash;
+  given_job one, two;
+  give_job(&one, 1, 50, 4000);
+  give_job(&two, 2, 50, 4000);
+  first = plan_one(placer, cluster, &one);
+  second = plan_one(placer, cluster, &two);
+  CHECK_OK(horus_cluster_apply(cluster, first, &error));
+  hash = state_hash(cluster);
+  CHECK_MESSAGE(HORUS_CONFLICT, "1", horus_cluster_apply(cluster, second, &error));
+  CHECK(state_hash(cluster) == hash);
+  horus_plan_free(second);
+  second = plan_one(placer, cluster, &two); /* plan again, as the message says */
+  CHECK_OK(horus_cluster_apply(cluster, second, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_apply(NULL, second, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_apply(cluster, NULL, &error));
+  horus_plan_free(first);
+  horus_plan_free(second);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void OnlyTheSubsetIsConsidered(void) {
+  horus_cluster* cluster = cluster_of(4);
+  horus_placer* placer = placer_of("first-fit");
+  const uint64_t subset[2] = {3, 4}, unknown[1] = {12};
+  uint64_t node = 0;
+  horus_slots slots = HORUS_SLOTS_INIT;
+  const horus_job* jobs[1];
+  horus_plan* plan = NULL;
+  size_t count = 0;
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  jobs[0] = &given.job;
+  CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 2, subset, NULL, NULL, &plan, &error));
+  slots.capacity = 1;
+  slots.node_ids = &node;
+  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK(node == 3);
+  horus_plan_free(plan);
+  plan = NULL;
+  CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, subset, NULL, NULL, &plan, &error)); /* no node at all */
+  CHECK(decision_of(plan, 0).verdict != HORUS_VERDICT_PLACE);
+  horus_plan_free(plan);
+  plan = NULL;
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_plan(placer, cluster, 1, jobs, 1, unknown, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, cluster, 1, jobs, 1, NULL, NULL, NULL, &plan, &error));
+  CHECK(plan == NULL);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void VerdictsComeAsColumns(void) {
+  horus_cluster* cluster = cluster_of(3);
+  horus_placer* placer = placer_of("horus");
+  const uint64_t nodes[4] = {3, 1, 2, 3}, unknown[1] = {9};
+  int32_t verdicts[4] = {9, 9, 9, 9}, reasons[4] = {9, 9, 9, 9};
+  double costs[4] = {-1, -1, -1, -1};
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_verdicts(placer, cluster, &given.job, 1, unknown, verdicts, costs,
+                                                      reasons, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_placer_verdicts(placer, cluster, &given.job, 4, NULL, verdicts, costs, reasons, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_placer_verdicts(placer, cluster, NULL, 4, nodes, verdicts, costs, reasons, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_placer_verdicts(NULL, cluster, &given.job, 4, nodes, verdicts, costs, reasons, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_placer_verdicts(placer, NULL, &given.job, 4, nodes, verdicts, costs, reasons, &error));
+  CHECK(verdicts[0] == 9 && costs[0] == -1 && reasons[0] == 9);
+  CHECK_OK(horus_placer_verdicts(placer, cluster, &given.job, 4, nodes, verdicts, costs, reasons, &error));
+  CHECK(verdicts[0] == HORUS_VERDICT_PLACE && isfinite(costs[0]) && reasons[0] == HORUS_REASON_NONE);
+  CHECK(verdicts[1] == HORUS_VERDICT_DEFER && isnan(costs[1]) && reasons[1] == HORUS_REASON_NODE_DOWN);
+  CHECK(verdicts[2] == HORUS_VERDICT_PLACE && verdicts[3] == verdicts[0] && costs[3] == costs[0]);
+  CHECK_OK(horus_placer_verdicts(placer, cluster, &given.job, 4, nodes, NULL, NULL, NULL, &error));
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void BadJobsAreRefusedByField(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("horus");
+  const char* const abacus[1] = {"abacus"};
+  const horus_job_alternative alternative = HORUS_JOB_ALTERNATIVE_INIT;
+  const horus_job_alternative* alternatives[1];
+  const horus_job* jobs[2];
+  horus_plan* plan = NULL;
+  given_job good, bad;
+  alternatives[0] = &alternative;
+  give_job(&good, 1, 50, 4000);
+  jobs[0] = &good.job;
+  jobs[1] = &bad.job;
+#define REFUSED(status, text) \
+  CHECK_MESSAGE(status, text, horus_placer_plan(placer, cluster, 2, jobs, 0, NULL, NULL, NULL, &plan, &error))
+  give_job(&bad, 1, 50, 4000);
+  REFUSED(HORUS_EXISTS, "1");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.kind = 3;
+  REFUSED(HORUS_INVALID_ARGUMENT, "jobs[1]: job 2: kind");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.exclusive = 2;
+  REFUSED(HORUS_INVALID_ARGUMENT, "exclusive");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.demand_count = 0;
+  REFUSED(HORUS_INVALID_ARGUMENT, "demand_count");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.demands = NULL;
+  REFUSED(HORUS_INVALID_ARGUMENT, "demands");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.gpu_types = abacus;
+  REFUSED(HORUS_NOT_FOUND, "abacus");
+  give_job(&bad, 2, 50, 4000);
+  bad.demand.gpu_util_pct = 101;
+  REFUSED(HORUS_INVALID_ARGUMENT, "gpu_util_pct");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.tasks = -1;
+  REFUSED(HORUS_INVALID_ARGUMENT, "tasks");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.slowdown_bound = 0.5f;
+  REFUSED(HORUS_INVALID_ARGUMENT, "slowdown_bound");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.selector_count = 1;
+  REFUSED(HORUS_INVALID_ARGUMENT, "selector_keys");
+  give_job(&bad, 2, 50, 4000);
+  bad.job.alternative_count = 1;
+  bad.job.alternatives = alternatives;
+  REFUSED(HORUS_UNSUPPORTED, "alternatives");
+  jobs[1] = NULL;
+  REFUSED(HORUS_INVALID_ARGUMENT, "jobs[1]");
+#undef REFUSED
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, cluster, 1, NULL, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(NULL, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, NULL, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_LIMIT, horus_placer_plan(placer, cluster, (size_t)-1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK(plan == NULL);
+  CHECK_OK(horus_placer_plan(placer, cluster, 0, NULL, 0, NULL, NULL, NULL, &plan, &error)); /* no jobs, no decisions */
+  CHECK(horus_plan_count(plan) == 0);
+  horus_plan_free(plan);
+  horus_plan_free(NULL);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void OptionsAreChecked(void) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  options.policy = "oracle";
+  CHECK_MESSAGE(HORUS_NOT_FOUND, "first-fit", horus_placer_create(&options, &placer, &error));
+  options.policy = NULL;
+  options.slowdown_bound = NAN;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  options.slowdown_bound = 0;
+  options.mem_headroom_mib = -2;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  options.mem_headroom_mib = 0;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, NULL, &error));
+  CHECK(placer == NULL);
+  options.mem_headroom_mib = -1; /* none: the whole device may be used */
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  {
+    horus_cluster* cluster = cluster_of(1);
+    horus_plan* plan;
+    given_job given;
+    give_job(&given, 1, 50, 16384);
+    plan = plan_one(placer, cluster, &given);
+    CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE);
+    horus_plan_free(plan);
+    horus_cluster_free(cluster);
+  }
+  horus_placer_free(placer);
+  horus_placer_free(NULL);
+}
+
+/* Callbacks: what they may answer and whom they may call. */
+
+typedef struct caller {
+  horus_cluster* cluster;
+  horus_placer* placer;
+  const horus_plan* plan;
+  const horus_job* jobs[1];
+  int32_t progress_answer;
+  double last_done;
+  float slowdown;
+  int calls;
+} caller;
+
+static int32_t reenter(caller* self) {
+  horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+  horus_node node = two_gpu_node(50);
+  horus_plan* out = NULL;
+  ++self->calls;
+  CHECK_STATUS(HORUS_BUSY, horus_cluster_get_info(self->cluster, &info, &error));
+  CHECK_STATUS(HORUS_BUSY, horus_cluster_release(self->cluster, 1, &error));
+  CHECK_STATUS(HORUS_BUSY, horus_cluster_apply(self->cluster, self->plan, &error));
+  CHECK_STATUS(HORUS_BUSY, horus_cluster_add_node(self->cluster, &node, &error));
+  CHECK_STATUS(HORUS_BUSY, horus_placer_plan(self->placer, self->cluster, 1, self->jobs, 0, NULL, NULL, NULL, &out,
+                                             &error));
+  CHECK(out == NULL);
+  return 0;
+}
+
+static int32_t on_progress(void* user, double done) {
+  caller* self = user;
+  CHECK(done >= 0 && done <= 1 && done >= self->last_done);
+  self->last_done = done;
+  reenter(self);
+  return self->progress_answer;
+}
+
+static int32_t on_interference(void* user, const char* gpu_type, int32_t sharing_mode, size_t count,
+                               const horus_demand* const* demands, float* slowdown, float* slowdown_upper) {
+  caller* self = user;
+  size_t i;
+  (void)gpu_type, (void)sharing_mode, (void)demands, (void)slowdown_upper;
+  for (i = 0; i < count; ++i) slowdown[i] = self->slowdown;
+  return reenter(self);
+}
+
+static void CallbacksMeetBusyHandles(void) {
+  caller self = {NULL, NULL, NULL, {NULL}, 0, 0, 1, 0};
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_interference* model = NULL;
+  horus_plan* plan = NULL;
+  uint64_t hash;
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  self.cluster = cluster_of(1);
+  self.jobs[0] = &given.job;
+  hash = state_hash(self.cluster);
+  {
+    horus_placer* plain = placer_of("first-fit");
+    plan = plan_one(plain, self.cluster, &given);
+    self.plan = plan;
+    horus_placer_free(plain);
+  }
+  CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, 1, &model, &error));
+  options.interference = model;
+  CHECK_OK(horus_placer_create(&options, &self.placer, &error));
+  horus_interference_free(model); /* the placer keeps what it needs */
+  {
+    horus_plan* made = NULL;
+    CHECK_OK(horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, on_progress, &self, &made, &error));
+    CHECK(horus_plan_count(made) == 1 && self.calls > 0);
+    horus_plan_free(made);
+    made = NULL;
+    self.last_done = 0;
+    self.progress_answer = 1;
+    CHECK_STATUS(HORUS_CANCELLED, horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, on_progress,
+                                                    &self, &made, &error));
+    CHECK(made == NULL);
+  }
+  CHECK(state_hash(self.cluster) == hash); /* and nobody is BUSY any more */
+  horus_placer_free(self.placer);
+  horus_plan_free(plan);
+  horus_cluster_free(self.cluster);
+}
+
+static void BadSlowdownsEndThePlan(void) {
+  const float bad[3] = {NAN, 0.25f, -1};
+  caller self = {NULL, NULL, NULL, {NULL}, 0, 0, 1, 0};
+  horus_plan* other;
+  size_t i;
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  self.cluster = cluster_of(1);
+  self.jobs[0] = &given.job;
+  {
+    horus_placer* plain = placer_of("first-fit");
+    other = plan_one(plain, self.cluster, &given);
+    self.plan = other;
+    horus_placer_free(plain);
+  }
+  for (i = 0; i < 3; ++i) {
+    horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+    horus_interference* model = NULL;
+    horus_plan* plan = NULL;
+    self.slowdown = bad[i];
+    CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, i, &model, &error));
+    options.interference = model;
+    CHECK_OK(horus_placer_create(&options, &self.placer, &error));
+    CHECK_MESSAGE(HORUS_CALLBACK, "slowdown",
+                  horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, NULL, NULL, &plan, &error));
+    CHECK(plan == NULL);
+    horus_placer_free(self.placer);
+    horus_interference_free(model);
+  }
+  horus_plan_free(other);
+  horus_cluster_free(self.cluster);
+}
+
+int main(void) {
+  PlanningChangesNothingAndApplyDoes();
+  DecisionsExplainThemselves();
+  RefusalsAreAnswersWithReasons();
+  ReasonsAndPoliciesHaveNames();
+  PlansThatSawAnOlderStateConflict();
+  OnlyTheSubsetIsConsidered();
+  VerdictsComeAsColumns();
+  BadJobsAreRefusedByField();
+  OptionsAreChecked();
+  CallbacksMeetBusyHandles();
+  BadSlowdownsEndThePlan();
+  return report();
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is internally synchronised may be used by many threads: plan, apply, release and look, all at once. */
+#include <pthread.h>
+
+#include "fixture.h"
+
+#define WORKERS 4
+#define ROUNDS 50
+
+static horus_cluster* shared;
+
+static void* work(void* argument) {
+  const uint64_t worker = *(const uint64_t*)argument;
+  horus_placer* placer = NULL; /* one per thread */
+  uint64_t round;
+  int wrong = horus_placer_create(NULL, &placer, NULL) != HORUS_OK;
+  for (round = 0; round < ROUNDS && !wrong; ++round) {
+    horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+    horus_plan* plan = NULL;
+    const horus_job* jobs[1];
+    horus_status applied = HORUS_CONFLICT;
+    given_job given;
+    give_job(&given, worker * 1000 + round, 20, 1000);
+    jobs[0] = &given.job;
+    while (applied == HORUS_CONFLICT && !wrong) { /* optimistic: plan again until nobody came between */
+      wrong |= horus_placer_plan(placer, shared, 1, jobs, 0, NULL, NULL, NULL, &plan, NULL) != HORUS_OK;
+      applied = horus_cluster_apply(shared, plan, NULL);
+      horus_plan_free(plan);
+      plan = NULL;
+    }
+    wrong |= applied != HORUS_OK;
+    wrong |= horus_cluster_get_info(shared, &info, NULL) != HORUS_OK || info.jobs == 0;
+    wrong |= horus_cluster_release(shared, given.job.id, NULL) != HORUS_OK;
+  }
+  horus_placer_free(placer);
+  return wrong ? argument : NULL;
+}
+
+int main(void) {
+  pthread_t threads[WORKERS];
+  uint64_t workers[WORKERS], i, hash;
+  shared = cluster_of(8);
+  hash = state_hash(shared);
+  for (i = 0; i < WORKERS; ++i) {
+    workers[i] = i + 1;
+    CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+  }
+  for (i = 0; i < WORKERS; ++i) {
+    void* wrong = NULL;
+    CHECK(pthread_join(threads[i], &wrong) == 0);
+    CHECK(wrong == NULL);
+  }
+  CHECK(state_hash(shared) == hash);
+  horus_cluster_free(shared);
+  return report();
+}

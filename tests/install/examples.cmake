@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -P script of install.examples; see CMakeLists.txt for the variables. Any failing step ends it.
+set(MODEL "${SOURCE}/examples/models/graphs/resnet50.onnx")
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+# Runs a built example; a build without ONNX can only be compiled and linked against.
+function(run_example program)
+  if(NOT WITH_ONNX)
+    return()
+  endif()
+  run("${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${PREFIX}/${LIBDIR}" "${program}" "${MODEL}")
+  if(NOT output MATCHES "job 1: " OR NOT output MATCHES "restored from [0-9]+ bytes; after job 1 left: [1-4] jobs")
+    message(FATAL_ERROR "${program} printed:\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK}")
+run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed" --config "${CONFIG}")
+file(RENAME "${WORK}/installed" "${WORK}/moved") # a prefix may be moved
+set(PREFIX "${WORK}/moved")
+foreach(file include/horus/horus.h include/horus/horus.hpp include/horus/values.hpp ${LIBDIR}/libhorus.so)
+  if(NOT EXISTS "${PREFIX}/${file}")
+    message(FATAL_ERROR "not installed: ${file}")
+  endif()
+endforeach()
+
+# find_package, in C and C++.
+foreach(language c cpp)
+  run("${CMAKE_COMMAND}" -S "${SOURCE}/examples/${language}" -B "${WORK}/${language}" -G "${GENERATOR}"
+    -D "CMAKE_PREFIX_PATH=${PREFIX}" -D CMAKE_BUILD_TYPE=Release
+    -D "CMAKE_C_COMPILER=${C_COMPILER}" -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}")
+  run("${CMAKE_COMMAND}" --build "${WORK}/${language}")
+  run_example("${WORK}/${language}/place")
+endforeach()
+
+# pkg-config and a plain C compiler.
+find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+if(NOT PKG_CONFIG)
+  message("SKIPPED: the part with pkg-config, which is not installed (apt: pkg-config)")
+  return()
+endif()
+set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig")
+run("${PKG_CONFIG}" --cflags --libs horus)
+separate_arguments(flags UNIX_COMMAND "${output}")
+run("${C_COMPILER}" -std=c99 -pedantic -Wall -Wextra -Werror "${SOURCE}/examples/c/place.c" -o "${WORK}/place_plain" ${flags})
+run_example("${WORK}/place_plain")
