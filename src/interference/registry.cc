@@ -25,7 +25,8 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> MakeInterferenceModel(s
     if (!names.empty()) names += ", ";
     names += known;
   }
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names, Quoted(name));
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names,
+                   Quoted(name));
 }
 
 }  // namespace horus

@@ -126,7 +126,8 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   rows_.node_of.emplace(node.id, row);
   const uint32_t first = TakeDevices(node.devices.size());
   for (size_t i = 0; i < node.devices.size(); ++i) {
-    SetDevice(first + static_cast<uint32_t>(i), rows_.states.InternState(EmptyDevice(node.devices[i], AdminState::kUp)));
+    SetDevice(first + static_cast<uint32_t>(i),
+              rows_.states.InternState(EmptyDevice(node.devices[i], AdminState::kUp)));
   }
   rows_.live_devices += node.devices.size();
   NodeRow& added = rows_.nodes[row];
@@ -149,7 +150,8 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: %s: its jobs use %d %s, found %d", where, field,
                      was - free, unit, is);
   };
-  HORUS_RETURN_IF_ERROR(host("cpu_milli", "thousandths of a core", row.spec.cpu_milli, next.cpu_milli, row.free.cpu_milli));
+  HORUS_RETURN_IF_ERROR(
+      host("cpu_milli", "thousandths of a core", row.spec.cpu_milli, next.cpu_milli, row.free.cpu_milli));
   HORUS_RETURN_IF_ERROR(host("mem_mib", "MiB", row.spec.mem_mib, next.mem_mib, row.free.mem_mib));
   HORUS_RETURN_IF_ERROR(host("storage_mb_s", "MB/s", row.spec.storage_mb_s, next.storage_mb_s, row.free.storage_mb_s));
   for (size_t i = 0; i < row.spec.devices.size(); ++i) {
@@ -220,8 +222,9 @@ absl::Status Cluster::RemoveNode(NodeId node) {
   NodeRow& row = rows_.nodes[row_index];
   const size_t count = row.spec.devices.size();
   if (const std::vector<JobId> jobs = JobsOnDevices(row.first_device, count); !jobs.empty()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "node %s: %d jobs are there, the first is %d; release them first",
-                     IdAndName(node, row.spec.name), jobs.size(), jobs.front());
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "node %s: %d jobs are there, the first is %d; release them first", IdAndName(node, row.spec.name),
+                     jobs.size(), jobs.front());
   }
   rows_.order.erase(OrderOf(rows_, node));
   rows_.node_of.erase(node);
@@ -260,7 +263,8 @@ absl::StatusOr<std::vector<JobId>> Cluster::SetDeviceState(NodeId node, int32_t 
   HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
   if (rows_.states.state(rows_.device_state[flat]).state != state) {
     SetDevice(flat, rows_.states.WithState(rows_.device_state[flat], state));
-    Touch(row_index, CombineHash(CombineHash(kDeviceStateSet, static_cast<uint64_t>(device)), static_cast<uint64_t>(state)));
+    Touch(row_index,
+          CombineHash(CombineHash(kDeviceStateSet, static_cast<uint64_t>(device)), static_cast<uint64_t>(state)));
   }
   return JobsOnDevices(flat, 1);
 }

@@ -26,27 +26,27 @@ namespace horus {
 struct ClusterTotals {
   uint64_t nodes = 0;
   uint64_t devices = 0;
-  uint64_t devices_used = 0;      // with at least one resident
+  uint64_t devices_used = 0;  // with at least one resident
   uint64_t jobs = 0;
-  uint64_t slots = 0;             // job x device pairs
-  double gpu_util_pct = 0;        // summed estimates per device, capped at 100, mean over all devices
+  uint64_t slots = 0;       // job x device pairs
+  double gpu_util_pct = 0;  // summed estimates per device, capped at 100, mean over all devices
   int64_t gpu_mem_mib = 0;
-  int64_t gpu_mem_used_mib = 0;   // by the residents' upper bounds
+  int64_t gpu_mem_used_mib = 0;  // by the residents' upper bounds
   int64_t cpu_milli = 0;
   int64_t cpu_used_milli = 0;
-  int64_t mem_mib = 0;            // host memory
+  int64_t mem_mib = 0;  // host memory
   int64_t mem_used_mib = 0;
   friend bool operator==(const ClusterTotals&, const ClusterTotals&) = default;
 };
 
 struct NodeInfo {
-  NodeSpec spec;                  // as resolved
+  NodeSpec spec;  // as resolved
   AdminState state = AdminState::kUp;
-  uint64_t version = 0;           // changes with every change of the node
-  int64_t cpu_free_milli = 0;     // negative where adopted jobs over-commit
+  uint64_t version = 0;        // changes with every change of the node
+  int64_t cpu_free_milli = 0;  // negative where adopted jobs over-commit
   int64_t mem_free_mib = 0;
   int64_t storage_free_mb_s = 0;
-  std::vector<JobId> jobs;        // ascending
+  std::vector<JobId> jobs;  // ascending
 };
 
 struct Resident {
@@ -56,22 +56,22 @@ struct Resident {
 };
 
 struct DeviceInfo {
-  DeviceSpec spec;                // as resolved
+  DeviceSpec spec;  // as resolved
   AdminState node_state = AdminState::kUp;
   AdminState state = AdminState::kUp;
-  int64_t mem_used_upper_mib = 0; // by bounds: what fit counts
-  int64_t mem_used_mib = 0;       // by estimates
-  int32_t milli_used = 0;         // hard requests; a sharer without one counts 1
-  double util_pct = 0;            // sum of the estimates, may exceed 100
+  int64_t mem_used_upper_mib = 0;  // by bounds: what fit counts
+  int64_t mem_used_mib = 0;        // by estimates
+  int32_t milli_used = 0;          // hard requests; a sharer without one counts 1
+  double util_pct = 0;             // sum of the estimates, may exceed 100
   double util_upper_pct = 0;
   std::vector<Resident> residents;  // ascending job id
 };
 
 struct JobInfo {
   std::shared_ptr<const JobSpec> spec;
-  std::vector<Slot> slots;        // ascending (task, node, device)
+  std::vector<Slot> slots;  // ascending (task, node, device)
   bool adopted = false;
-  bool over_committed = false;    // adopted where the library's own rules would have refused it
+  bool over_committed = false;  // adopted where the library's own rules would have refused it
 };
 
 struct AdoptResult {

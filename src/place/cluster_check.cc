@@ -13,8 +13,8 @@ absl::Status Broken(NodeId node, const char* what, int64_t expected, int64_t fou
 }
 
 struct Expected {
-  std::vector<HostFree> free;                   // by node row
-  std::vector<std::vector<uint32_t>> tenants;   // by device: class ids
+  std::vector<HostFree> free;                  // by node row
+  std::vector<std::vector<uint32_t>> tenants;  // by device: class ids
 };
 
 Expected FromJobs(const ClusterRows& rows) {
@@ -54,9 +54,11 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected
     std::vector<uint32_t> found(rows.states.state(state).tenants.begin(), rows.states.state(state).tenants.end());
     std::sort(wanted.begin(), wanted.end());
     std::sort(found.begin(), found.end());
-    if (wanted != found) return Broken(id, "tenant classes", static_cast<int64_t>(wanted.size()), static_cast<int64_t>(found.size()));
+    if (wanted != found)
+      return Broken(id, "tenant classes", static_cast<int64_t>(wanted.size()), static_cast<int64_t>(found.size()));
     if (rows.residents[device].size() != found.size()) {
-      return Broken(id, "residents", static_cast<int64_t>(found.size()), static_cast<int64_t>(rows.residents[device].size()));
+      return Broken(id, "residents", static_cast<int64_t>(found.size()),
+                    static_cast<int64_t>(rows.residents[device].size()));
     }
     idle += found.empty() ? 1 : 0;
   }
@@ -74,21 +76,27 @@ absl::Status Cluster::CheckInvariants() const {
     const uint32_t row = rows_.order[i];
     HORUS_RETURN_IF_ERROR(CheckNode(rows_, row, expected, refs));
     const NodeId id = rows_.nodes[row].spec.id;
-    if (i > 0 && rows_.nodes[rows_.order[i - 1]].spec.id >= id) return Broken(id, "position in id order", 0, static_cast<int64_t>(i));
+    if (i > 0 && rows_.nodes[rows_.order[i - 1]].spec.id >= id)
+      return Broken(id, "position in id order", 0, static_cast<int64_t>(i));
     if (!HasNode(id) || rows_.node_of.at(id) != row) return Broken(id, "row by id", row, -1);
     devices += rows_.nodes[row].spec.devices.size();
   }
-  if (rows_.node_of.size() != rows_.order.size()) return Broken(0, "nodes by id", node_count(), static_cast<int64_t>(rows_.node_of.size()));
-  if (devices != rows_.live_devices) return Broken(0, "devices", static_cast<int64_t>(devices), static_cast<int64_t>(rows_.live_devices));
+  if (rows_.node_of.size() != rows_.order.size())
+    return Broken(0, "nodes by id", node_count(), static_cast<int64_t>(rows_.node_of.size()));
+  if (devices != rows_.live_devices)
+    return Broken(0, "devices", static_cast<int64_t>(devices), static_cast<int64_t>(rows_.live_devices));
   size_t states = 0;
   for (uint32_t state = 0; state < refs.size(); ++state) {
-    if (rows_.states.refs(state) != refs[state]) return Broken(0, "devices per state", refs[state], rows_.states.refs(state));
+    if (rows_.states.refs(state) != refs[state])
+      return Broken(0, "devices per state", refs[state], rows_.states.refs(state));
     states += refs[state] > 0 ? 1 : 0;
   }
-  if (states != rows_.states.live_states()) return Broken(0, "live states", static_cast<int64_t>(states), static_cast<int64_t>(rows_.states.live_states()));
+  if (states != rows_.states.live_states())
+    return Broken(0, "live states", static_cast<int64_t>(states), static_cast<int64_t>(rows_.states.live_states()));
   size_t jobs = 0;
   for (const JobRow& job : rows_.jobs) jobs += job.spec != nullptr ? 1 : 0;
-  if (jobs != rows_.job_of.size()) return Broken(0, "jobs by id", static_cast<int64_t>(jobs), static_cast<int64_t>(rows_.job_of.size()));
+  if (jobs != rows_.job_of.size())
+    return Broken(0, "jobs by id", static_cast<int64_t>(jobs), static_cast<int64_t>(rows_.job_of.size()));
   return absl::OkStatus();
 }
 

@@ -42,8 +42,9 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
                            slots.size());
   }
   std::vector<Slot> sorted(slots.begin(), slots.end());
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Slot& a, const Slot& b) { return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device); });
+  std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
+    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
+  });
   std::vector<PlacedSlot> placed;
   std::vector<uint32_t> devices;
   for (size_t i = 0; i < sorted.size(); ++i) {
@@ -76,7 +77,8 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
   for (const PlacedSlot& slot : slots) {
     const NodeRow& node = rows_.nodes[slot.node_row];
     if (const Reason reason = FitHost(job, node.free, tasks_on[slot.node_row]); reason != Reason::kNone) return reason;
-    const DeviceRow& device = rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
+    const DeviceRow& device =
+        rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
     const Demand* demand = FindDemand(job, device.type);
     if (demand == nullptr) return Reason::kGpuType;
     const TenantClass tenant = MakeTenantClass(job, *demand);
@@ -144,12 +146,15 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
   for (const PlacedSlot& slot : placed) {
     const NodeRow& node = rows_.nodes[slot.node_row];
-    if (rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)].size() < kMaxResidentsPerDevice) continue;
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: node %d device %d: holds %d jobs, the most there can be",
-                     JobText(job), node.spec.id, slot.device, kMaxResidentsPerDevice);
+    if (rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)].size() < kMaxResidentsPerDevice)
+      continue;
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     "%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec.id,
+                     slot.device, kMaxResidentsPerDevice);
   }
   if (job_count() >= kMaxJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job), kMaxJobs);
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
+                     kMaxJobs);
   }
   const Reason reason = FirstBrokenRule(job, placed);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
@@ -167,7 +172,8 @@ absl::Status Cluster::ApplyAction(const Action& action) {
   HORUS_RETURN_IF_ERROR(CheckTypes(*action.job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(*action.job, action.slots));
   if (job_count() >= kMaxJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(*action.job), kMaxJobs);
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(*action.job),
+                     kMaxJobs);
   }
   if (const Reason reason = FirstBrokenRule(*action.job, placed); reason != Reason::kNone) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s",
@@ -201,7 +207,8 @@ absl::Status Cluster::Apply(const Plan& plan) {
   for (const Action& action : plan.actions) {
     for (const Slot& slot : action.slots) {
       if (seen.contains(slot.node)) continue;
-      status = InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(*action.job), slot.node);
+      status = InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(*action.job),
+                               slot.node);
     }
     if (status.ok()) status = ApplyAction(action);
     if (!status.ok()) break;

@@ -21,9 +21,10 @@ uint64_t HashOf(const NodeSpec& node, AdminState state) {
   hash = CombineHash(hash, node.rack);
   for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
   for (const DeviceSpec& device : node.devices) {
-    for (const int64_t value : {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
-                                int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch},
-                                int64_t{device.socket}, int64_t{device.max_tenants}, device.mem_mib}) {
+    for (const int64_t value :
+         {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
+          int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch}, int64_t{device.socket},
+          int64_t{device.max_tenants}, device.mem_mib}) {
       hash = Add(hash, value);
     }
   }
@@ -33,8 +34,9 @@ uint64_t HashOf(const NodeSpec& node, AdminState state) {
 uint64_t HashOf(const JobSpec& job) {
   uint64_t hash = CombineHash(job.id, static_cast<uint64_t>(job.kind));
   hash = Add(Add(hash, job.name), job.tenant);
-  for (const int64_t value : {int64_t{job.tasks}, int64_t{job.gpus_per_task}, job.cpu_milli, job.mem_mib, job.storage_mb_s,
-                              int64_t{job.priority}, job.submit_us, job.deadline_us, job.latency_bound_us}) {
+  for (const int64_t value :
+       {int64_t{job.tasks}, int64_t{job.gpus_per_task}, job.cpu_milli, job.mem_mib, job.storage_mb_s,
+        int64_t{job.priority}, job.submit_us, job.deadline_us, job.latency_bound_us}) {
     hash = Add(hash, value);
   }
   hash = CombineHash(hash, Hash64(&job.request_rate_hz, sizeof job.request_rate_hz));
@@ -159,16 +161,20 @@ uint64_t Cluster::bytes_held() const {
   constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
   uint64_t bytes = sizeof(*this) + rows_.states.bytes_held();
   bytes += rows_.nodes.capacity() * sizeof(NodeRow) + rows_.jobs.capacity() * sizeof(JobRow);
-  bytes += (rows_.order.capacity() + rows_.free_nodes.capacity() + rows_.device_state.capacity() + rows_.free_jobs.capacity()) * sizeof(uint32_t);
+  bytes += (rows_.order.capacity() + rows_.free_nodes.capacity() + rows_.device_state.capacity() +
+            rows_.free_jobs.capacity()) *
+           sizeof(uint32_t);
   bytes += rows_.residents.capacity() * sizeof(Residents) + rows_.holes.capacity() * sizeof(uint64_t);
   bytes += (rows_.node_of.capacity() + rows_.job_of.capacity()) * kMapEntry;
   for (const NodeRow& node : rows_.nodes) {
     bytes += node.spec.devices.capacity() * sizeof(DeviceSpec) + node.spec.name.capacity();
-    for (const auto& [key, value] : node.spec.labels) bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
+    for (const auto& [key, value] : node.spec.labels)
+      bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
   }
   for (const JobRow& job : rows_.jobs) {
     if (job.spec == nullptr) continue;
-    bytes += sizeof(JobSpec) + job.spec->demands.capacity() * sizeof(TypeDemand) + job.spec->name.capacity() + job.spec->tenant.capacity();
+    bytes += sizeof(JobSpec) + job.spec->demands.capacity() * sizeof(TypeDemand) + job.spec->name.capacity() +
+             job.spec->tenant.capacity();
     bytes += job.slots.capacity() * sizeof(PlacedSlot);
   }
   return bytes;

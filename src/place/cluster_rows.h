@@ -47,7 +47,7 @@ struct NodeRow {
 
 struct PlacedSlot {
   uint32_t node_row = 0;
-  int32_t device = 0;   // index within the node
+  int32_t device = 0;  // index within the node
   int32_t task = 0;
   uint32_t tenant = 0;  // class in ClusterRows::states
 };
@@ -69,20 +69,20 @@ inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
 
 struct ClusterRows {
   std::vector<NodeRow> nodes;
-  std::vector<uint32_t> order;                        // rows of live nodes, ascending id
+  std::vector<uint32_t> order;  // rows of live nodes, ascending id
   std::vector<uint32_t> free_nodes;
-  absl::flat_hash_map<NodeId, uint32_t> node_of;      // never iterated
+  absl::flat_hash_map<NodeId, uint32_t> node_of;  // never iterated
 
-  std::vector<uint32_t> device_state;                 // id in `states`; kNoState for holes
+  std::vector<uint32_t> device_state;  // id in `states`; kNoState for holes
   std::vector<Residents> residents;
-  std::vector<std::pair<uint32_t, uint32_t>> holes;   // (first device, count) of removed nodes, ascending
+  std::vector<std::pair<uint32_t, uint32_t>> holes;  // (first device, count) of removed nodes, ascending
   size_t live_devices = 0;
   StateTable states;
 
   std::vector<JobRow> jobs;
   std::vector<uint32_t> free_jobs;
-  absl::flat_hash_map<JobId, uint32_t> job_of;        // never iterated
-  uint64_t changes = 0;                               // counts writes; feeds new nodes' versions
+  absl::flat_hash_map<JobId, uint32_t> job_of;  // never iterated
+  uint64_t changes = 0;                         // counts writes; feeds new nodes' versions
 };
 
 // The state of a device without residents.

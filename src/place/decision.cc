@@ -66,9 +66,12 @@ std::string_view ReasonText(Reason reason) {
 
 std::string_view VerdictName(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kPlace: return "place";
-    case Verdict::kDefer: return "defer";
-    case Verdict::kReject: return "reject";
+    case Verdict::kPlace:
+      return "place";
+    case Verdict::kDefer:
+      return "defer";
+    case Verdict::kReject:
+      return "reject";
   }
   return "unknown";
 }
@@ -82,8 +85,8 @@ std::string DescribeDecision(const Decision& decision) {
     return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).", first.node,
                            first.device, more, decision.own.estimate, decision.own.upper);
   }
-  const std::string_view when = decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. "
-                                                                    : "Rejected: never fits this cluster. ";
+  const std::string_view when =
+      decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. " : "Rejected: never fits this cluster. ";
   return std::string(when) + std::string(ReasonText(decision.reason)) + DescribeMiss(decision.miss);
 }
 

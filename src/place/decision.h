@@ -97,26 +97,26 @@ struct PricedPlace {
 struct NearestMiss {
   Reason reason = Reason::kNone;  // kNone = there is no node at all
   NodeId node = 0;
-  int32_t device = -1;            // -1 = the node as a whole
+  int32_t device = -1;  // -1 = the node as a whole
   double needed = 0;
   double available = 0;
-  std::string_view unit;          // static text: "MiB", "milli", "tenants", "x", ...
+  std::string_view unit;  // static text: "MiB", "milli", "tenants", "x", ...
   friend bool operator==(const NearestMiss&, const NearestMiss&) = default;
 };
 
 struct Decision {
   JobId job = 0;
   Verdict verdict = Verdict::kReject;
-  Reason reason = Reason::kNone;  // kNone when placed, else the constraint that refused most devices
-  std::vector<Slot> slots;        // ascending (task, node, device); empty unless placed
+  Reason reason = Reason::kNone;      // kNone when placed, else the constraint that refused most devices
+  std::vector<Slot> slots;            // ascending (task, node, device); empty unless placed
   std::vector<TenantEffect> effects;  // ascending (node, device), the newcomer first, then job id
-  Slowdown own{0, 0};             // the job's own slowdown: the worst over its devices; 0 unless placed
-  PricedPlace winner;             // valid when placed
-  PricedPlace runner_up;          // the next best place; valid when has_runner_up
+  Slowdown own{0, 0};                 // the job's own slowdown: the worst over its devices; 0 unless placed
+  PricedPlace winner;                 // valid when placed
+  PricedPlace runner_up;              // the next best place; valid when has_runner_up
   bool has_runner_up = false;
-  bool spans_nodes = false;       // found by the heuristic for gangs that fit no single node
+  bool spans_nodes = false;                                 // found by the heuristic for gangs that fit no single node
   std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason
-  NearestMiss miss;               // valid for refusals
+  NearestMiss miss;                                         // valid for refusals
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 

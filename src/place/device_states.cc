@@ -28,7 +28,8 @@ uint64_t DigestOf(const Demand& demand) {
   digest = Add(digest, demand.mem_mib);
   digest = Add(digest, demand.step_time_us);
   digest = CombineHash(digest, static_cast<uint64_t>(demand.gradient_mib));
-  for (size_t i = 0; i < kTraitCount; i += 2) digest = CombineHash(digest, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
+  for (size_t i = 0; i < kTraitCount; i += 2)
+    digest = CombineHash(digest, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
   return digest;
 }
 static_assert(kTraitCount % 2 == 0);
@@ -74,9 +75,9 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
                      .gpu_milli = job.gpu_milli,
                      .exclusive = job.exclusive,
                      .gang = GpuCount(job) > 1};
-  tenant.digest = CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 |
-                                                    static_cast<uint64_t>(tenant.gpu_milli) << 2 |
-                                                    uint64_t{tenant.exclusive} << 1 | uint64_t{tenant.gang});
+  tenant.digest =
+      CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 2 |
+                                        uint64_t{tenant.exclusive} << 1 | uint64_t{tenant.gang});
   return tenant;
 }
 
@@ -125,7 +126,8 @@ void StateTable::Finish(DeviceRow& row) const {
   row.milli_used = 0;
   row.exclusive_held = false;
   row.util_pct = row.util_upper_pct = 0;
-  uint64_t digest = CombineHash(row.type.value(), static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
+  uint64_t digest =
+      CombineHash(row.type.value(), static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
   digest = CombineHash(digest, static_cast<uint64_t>(row.max_tenants));
   digest = CombineHash(digest, static_cast<uint64_t>(row.mem_mib));
   for (const uint32_t id : row.tenants) {
@@ -207,8 +209,10 @@ void StateTable::Discard(uint32_t id) {
 
 uint64_t StateTable::bytes_held() const {
   constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
-  return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) + digests_.capacity() * sizeof(uint64_t) +
-         (tenant_refs_.capacity() + free_tenants_.capacity() + state_refs_.capacity() + free_states_.capacity()) * sizeof(uint32_t) +
+  return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) +
+         digests_.capacity() * sizeof(uint64_t) +
+         (tenant_refs_.capacity() + free_tenants_.capacity() + state_refs_.capacity() + free_states_.capacity()) *
+             sizeof(uint32_t) +
          (tenant_of_.capacity() + state_of_.capacity()) * kMapEntry;
 }
 

@@ -27,8 +27,8 @@ struct TenantClass {
   float slowdown_bound = 0;  // as stated; 0 = the placer's default
   int32_t gpu_milli = 0;     // as stated; 0 = shares
   bool exclusive = false;
-  bool gang = false;         // the job has several GPUs
-  uint64_t digest = 0;       // of the fields above, set by MakeTenantClass
+  bool gang = false;    // the job has several GPUs
+  uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
 };
 
 // The job as a device of a type with that demand sees it.
@@ -43,7 +43,7 @@ struct DeviceRow {
   AdminState state = AdminState::kUp;
   int32_t max_tenants = 0;  // as stated; 0 = the placer's limit
   int64_t mem_mib = 0;
-  TenantIds tenants;        // ascending class digest
+  TenantIds tenants;  // ascending class digest
   // Derived from the above by Finish.
   int64_t mem_used_upper_mib = 0;
   int64_t mem_used_mib = 0;

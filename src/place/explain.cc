@@ -91,7 +91,8 @@ std::vector<Explainer::Neighbour> Explainer::NeighboursOf(const Ledger& ledger, 
   return neighbours;
 }
 
-absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot, Decision& decision) {
+absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
+                                   Decision& decision) {
   const uint32_t device = DeviceOf(ledger, slot);
   const DeviceRow& row = ledger.state(device);
   Evaluation evaluation;
@@ -113,7 +114,8 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   return absl::OkStatus();
 }
 
-absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const Placement& placement, PricedPlace& priced) {
+absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const Placement& placement,
+                              PricedPlace& priced) {
   priced.node = ledger.rows().nodes[placement.slots.front().node_row].spec.id;
   priced.device = placement.slots.front().device;
   priced.cost = placement.cost;
@@ -122,9 +124,11 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
     Evaluation evaluation;
     HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state(DeviceOf(ledger, slot)), evaluation));
     terms.clear();
-    if (!evaluation.candidate.after.empty()) scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, view, slot), terms);
+    if (!evaluation.candidate.after.empty())
+      scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, view, slot), terms);
     for (const CostTerm& term : terms) {
-      const auto at = std::find_if(priced.terms.begin(), priced.terms.end(), [&](const CostTerm& one) { return one.name == term.name; });
+      const auto at = std::find_if(priced.terms.begin(), priced.terms.end(),
+                                   [&](const CostTerm& one) { return one.name == term.name; });
       if (at == priced.terms.end()) {
         priced.terms.push_back(term);
       } else {
@@ -135,7 +139,8 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
   return absl::OkStatus();
 }
 
-absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const SearchResult& result, Decision& decision) {
+absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
+                               Decision& decision) {
   decision.verdict = Verdict::kPlace;
   decision.reason = Reason::kNone;
   decision.spans_nodes = result.spans_nodes;
@@ -158,8 +163,12 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     const uint32_t most = result.most_fitting;
     if (nodes.empty()) return absl::OkStatus();
     const uint32_t row = most > 0 ? result.most_node_row : nodes.front();
-    decision.miss = {Reason::kGang, ledger.rows().nodes[row].spec.id, -1, static_cast<double>(GpuCount(*view.job)),
-                     static_cast<double>(most), "GPUs"};
+    decision.miss = {Reason::kGang,
+                     ledger.rows().nodes[row].spec.id,
+                     -1,
+                     static_cast<double>(GpuCount(*view.job)),
+                     static_cast<double>(most),
+                     "GPUs"};
     return absl::OkStatus();
   }
   NearestSoFar nearest(decision.miss);

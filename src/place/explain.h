@@ -44,8 +44,10 @@ class Explainer {
     uint64_t tenant = 0;  // digest of its class on the device
   };
   [[nodiscard]] std::vector<Neighbour> NeighboursOf(const Ledger& ledger, uint32_t device) const;
-  [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot, Decision& decision);
-  [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement, PricedPlace& priced);
+  [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
+                                        Decision& decision);
+  [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                   PricedPlace& priced);
 
   Scorer& scorer_;
   absl::flat_hash_map<uint32_t, std::vector<Neighbour>> noted_;  // by device; never iterated

@@ -48,7 +48,8 @@ Reason FitHost(const JobSpec& job, const HostFree& free, int64_t tasks, Shortfal
     return Fail(Reason::kHostMemory, shortfall, amount(job.mem_mib * tasks), amount(free.mem_mib), "MiB");
   }
   if (lacks(job.storage_mb_s, free.storage_mb_s)) {
-    return Fail(Reason::kStorageBandwidth, shortfall, amount(job.storage_mb_s * tasks), amount(free.storage_mb_s), "MB/s");
+    return Fail(Reason::kStorageBandwidth, shortfall, amount(job.storage_mb_s * tasks), amount(free.storage_mb_s),
+                "MB/s");
   }
   return Reason::kNone;
 }

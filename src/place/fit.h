@@ -21,9 +21,9 @@
 namespace horus {
 
 struct FitLimits {
-  double slowdown_bound = 0;      // for tenants that state none; infinity = none
-  int32_t max_tenants = 3;        // for devices that state none
-  int64_t mem_headroom_mib = 500; // device memory that stays free beside the tenants' upper bounds
+  double slowdown_bound = 0;       // for tenants that state none; infinity = none
+  int32_t max_tenants = 3;         // for devices that state none
+  int64_t mem_headroom_mib = 500;  // device memory that stays free beside the tenants' upper bounds
 };
 
 // What a constraint needed and what there was; filled only when it fails.

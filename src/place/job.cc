@@ -38,7 +38,8 @@ absl::Status CheckShape(const JobSpec& job) {
     return InvalidArgument("%s: tasks: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.tasks);
   }
   if (job.gpus_per_task < 1 || job.gpus_per_task > kMaxGpusPerJob) {
-    return InvalidArgument("%s: gpus_per_task: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.gpus_per_task);
+    return InvalidArgument("%s: gpus_per_task: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob,
+                           job.gpus_per_task);
   }
   if (int64_t{job.tasks} * job.gpus_per_task > kMaxGpusPerJob) {
     return InvalidArgument("%s: tasks x gpus_per_task: expected at most %d GPUs, found %d x %d", Job(job),
@@ -105,8 +106,8 @@ absl::Status CheckSelector(const JobSpec& job) {
     HORUS_RETURN_IF_ERROR(CheckText(job, "node_selector key", key));
     HORUS_RETURN_IF_ERROR(CheckText(job, "node_selector value", value));
     if (i > 0 && !(job.node_selector[i - 1].first < key)) {
-      return InvalidArgument("%s: node_selector[%d]: expected ascending keys, each once, found %s after %s", Job(job), i,
-                             Quoted(key), Quoted(job.node_selector[i - 1].first));
+      return InvalidArgument("%s: node_selector[%d]: expected ascending keys, each once, found %s after %s", Job(job),
+                             i, Quoted(key), Quoted(job.node_selector[i - 1].first));
     }
   }
   return absl::OkStatus();
@@ -121,9 +122,12 @@ std::string IdAndName(uint64_t id, std::string_view name) {
 
 std::string_view JobKindName(JobKind kind) {
   switch (kind) {
-    case JobKind::kTraining: return "training";
-    case JobKind::kInference: return "inference";
-    case JobKind::kBestEffort: return "best-effort";
+    case JobKind::kTraining:
+      return "training";
+    case JobKind::kInference:
+      return "inference";
+    case JobKind::kBestEffort:
+      return "best-effort";
   }
   return "unknown";
 }

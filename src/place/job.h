@@ -45,34 +45,34 @@ struct JobAlternative {
 
 struct JobSpec {
   JobId id = 0;
-  std::string name;              // optional
-  std::string tenant;            // optional: who owns it
+  std::string name;    // optional
+  std::string tenant;  // optional: who owns it
   JobKind kind = JobKind::kTraining;
-  int32_t tasks = 1;             // a gang: all tasks are placed, or none
-  int32_t gpus_per_task = 1;     // on one node
-  int32_t gpu_milli = 0;         // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
-                                 // 1000 only with gpus_per_task == 1; requests never exceed a device
-  bool exclusive = false;        // alone on its devices
-  int64_t cpu_milli = 0;         // per task
-  int64_t mem_mib = 0;           // host memory per task
-  int64_t storage_mb_s = 0;      // per task
-  float slowdown_bound = 0;      // >= 1; 0 = the placer's default
-  int32_t priority = 0;          // higher first
-  int64_t submit_us = 0;         // the caller's clock
-  int64_t deadline_us = 0;       // 0 = none; no policy of this version reads it
-  double request_rate_hz = 0;    // inference; 0 = not stated; no policy of this version reads it
-  int64_t latency_bound_us = 0;  // inference; 0 = none; no policy of this version reads it
+  int32_t tasks = 1;                // a gang: all tasks are placed, or none
+  int32_t gpus_per_task = 1;        // on one node
+  int32_t gpu_milli = 0;            // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
+                                    // 1000 only with gpus_per_task == 1; requests never exceed a device
+  bool exclusive = false;           // alone on its devices
+  int64_t cpu_milli = 0;            // per task
+  int64_t mem_mib = 0;              // host memory per task
+  int64_t storage_mb_s = 0;         // per task
+  float slowdown_bound = 0;         // >= 1; 0 = the placer's default
+  int32_t priority = 0;             // higher first
+  int64_t submit_us = 0;            // the caller's clock
+  int64_t deadline_us = 0;          // 0 = none; no policy of this version reads it
+  double request_rate_hz = 0;       // inference; 0 = not stated; no policy of this version reads it
+  int64_t latency_bound_us = 0;     // inference; 0 = none; no policy of this version reads it
   std::vector<TypeDemand> demands;  // ascending type, unique; a type that is not listed is not allowed
   std::vector<std::pair<std::string, std::string>> node_selector;  // labels that a node must carry; ascending
-  std::vector<JobAlternative> alternatives;  // reserved: must be empty
+  std::vector<JobAlternative> alternatives;                        // reserved: must be empty
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
 // Limits of one job; they bound memory and time whatever a caller asks for.
-inline constexpr int32_t kMaxGpusPerJob = 65'536;      // tasks x gpus_per_task
-inline constexpr size_t kMaxNameBytes = 1024;          // any text of a job or node
-inline constexpr size_t kMaxDemandsPerJob = 4096;      // = Catalogue::kMaxTypes
+inline constexpr int32_t kMaxGpusPerJob = 65'536;  // tasks x gpus_per_task
+inline constexpr size_t kMaxNameBytes = 1024;      // any text of a job or node
+inline constexpr size_t kMaxDemandsPerJob = 4096;  // = Catalogue::kMaxTypes
 inline constexpr size_t kMaxSelectorsPerJob = 256;
 inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, MiB or MB/s of one node or task
 

@@ -83,7 +83,8 @@ uint64_t Ledger::Hash() const {
   uint64_t hash = 0;
   for (const uint32_t row : rows_->order) {
     const Host& host = hosts_[row];
-    for (const int64_t value : {host.free.cpu_milli, host.free.mem_mib, host.free.storage_mb_s, int64_t{host.idle_devices}}) {
+    for (const int64_t value :
+         {host.free.cpu_milli, host.free.mem_mib, host.free.storage_mb_s, int64_t{host.idle_devices}}) {
       hash = CombineHash(hash, static_cast<uint64_t>(value));
     }
     const NodeRow& node = rows_->nodes[row];

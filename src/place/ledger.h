@@ -53,11 +53,11 @@ class Ledger {
     HostFree free;
     int32_t idle_devices = 0;
   };
-  struct Entry {          // what one step overwrote
+  struct Entry {  // what one step overwrote
     bool is_node = false;
-    uint32_t row = 0;     // node row or device
-    uint32_t state = 0;   // of a device
-    Host host;            // of a node
+    uint32_t row = 0;    // node row or device
+    uint32_t state = 0;  // of a device
+    Host host;           // of a node
   };
   void TakeHost(uint32_t node_row, const JobSpec& job);
   void TakeDevice(uint32_t node_row, uint32_t device, const JobSpec& job);

@@ -22,7 +22,8 @@ absl::Status CheckAmount(const NodeSpec& node, const char* field, const char* un
 
 absl::Status SortLabels(NodeSpec& node) {
   if (node.labels.size() > kMaxLabelsPerNode) {
-    return InvalidArgument("%s: labels: expected at most %d, found %d", Node(node), kMaxLabelsPerNode, node.labels.size());
+    return InvalidArgument("%s: labels: expected at most %d, found %d", Node(node), kMaxLabelsPerNode,
+                           node.labels.size());
   }
   std::sort(node.labels.begin(), node.labels.end());
   for (size_t i = 0; i < node.labels.size(); ++i) {
@@ -41,8 +42,8 @@ absl::Status SortLabels(NodeSpec& node) {
 absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type, DeviceSpec& device) {
   if (device.mode != SharingMode::kMig) {
     if (device.mig_profile == -1) return absl::OkStatus();
-    return InvalidArgument("%s: devices[%d].mig_profile: expected none with sharing mode %s, found %d", Node(node), index,
-                           std::string(SharingModeName(device.mode)), device.mig_profile);
+    return InvalidArgument("%s: devices[%d].mig_profile: expected none with sharing mode %s, found %d", Node(node),
+                           index, std::string(SharingModeName(device.mode)), device.mig_profile);
   }
   const auto profiles = static_cast<int>(type.mig.size());
   if (device.mig_profile < 0 || device.mig_profile >= profiles) {
@@ -92,9 +93,10 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
     const auto [at, fresh] = first_of.emplace(device.physical_gpu, i);
     const DeviceSpec& first = node.devices[at->second];
     if (!fresh && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
-      return InvalidArgument("%s: devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s",
-                             Node(node), i, device.physical_gpu, at->second, std::string(SharingModeName(first.mode)),
-                             std::string(SharingModeName(device.mode)));
+      return InvalidArgument(
+          "%s: devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s",
+          Node(node), i, device.physical_gpu, at->second, std::string(SharingModeName(first.mode)),
+          std::string(SharingModeName(device.mode)));
     }
     if (device.type != first.type) {
       return InvalidArgument("%s: devices[%d]: expected one GPU type on card %d, found %s and %s", Node(node), i,
@@ -107,8 +109,8 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
     int64_t& used = slices_of[device.physical_gpu];
     used += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
     if (used > whole) {
-      return InvalidArgument("%s: devices[%d]: expected at most %d compute slices on card %d (%s), found %d", Node(node),
-                             i, whole, device.physical_gpu, type.name, used);
+      return InvalidArgument("%s: devices[%d]: expected at most %d compute slices on card %d (%s), found %d",
+                             Node(node), i, whole, device.physical_gpu, type.name, used);
     }
   }
   return absl::OkStatus();
@@ -118,16 +120,20 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
 
 std::string_view AdminStateName(AdminState state) {
   switch (state) {
-    case AdminState::kUp: return "up";
-    case AdminState::kDrained: return "drained";
-    case AdminState::kDown: return "down";
+    case AdminState::kUp:
+      return "up";
+    case AdminState::kDrained:
+      return "drained";
+    case AdminState::kDown:
+      return "down";
   }
   return "unknown";
 }
 
 absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   if (node.name.size() > kMaxNameBytes) {
-    return InvalidArgument("node %d: name: expected at most %d bytes, found %d", node.id, kMaxNameBytes, node.name.size());
+    return InvalidArgument("node %d: name: expected at most %d bytes, found %d", node.id, kMaxNameBytes,
+                           node.name.size());
   }
   HORUS_RETURN_IF_ERROR(CheckAmount(node, "cpu_milli", "thousandths of a core", node.cpu_milli));
   HORUS_RETURN_IF_ERROR(CheckAmount(node, "mem_mib", "MiB", node.mem_mib));

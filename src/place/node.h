@@ -30,26 +30,26 @@ enum class AdminState : uint8_t { kUp = 0, kDrained = 1, kDown = 2 };
 struct DeviceSpec {
   GpuTypeId type;
   SharingMode mode = SharingMode::kTimeSlice;
-  int16_t mig_profile = -1;    // index in GpuType::mig for SharingMode::kMig, else -1
-  int16_t physical_gpu = -1;   // card that the device is on; -1 = a card of its own. MIG instances of one card
-                               // share it, and only they do
-  int16_t island = -1;         // devices with the same number share NVLink; -1 = none
+  int16_t mig_profile = -1;   // index in GpuType::mig for SharingMode::kMig, else -1
+  int16_t physical_gpu = -1;  // card that the device is on; -1 = a card of its own. MIG instances of one card
+                              // share it, and only they do
+  int16_t island = -1;        // devices with the same number share NVLink; -1 = none
   int16_t pcie_switch = 0;
   int16_t socket = 0;
-  int32_t max_tenants = 0;     // 0 = the placer's limit
-  int64_t mem_mib = 0;         // 0 = the catalogue's (of the type or the MIG profile); kept as resolved
+  int32_t max_tenants = 0;  // 0 = the placer's limit
+  int64_t mem_mib = 0;      // 0 = the catalogue's (of the type or the MIG profile); kept as resolved
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
 struct NodeSpec {
   NodeId id = 0;
-  std::string name;            // optional
+  std::string name;  // optional
   int64_t cpu_milli = 0;
-  int64_t mem_mib = 0;         // host memory
+  int64_t mem_mib = 0;  // host memory
   int64_t storage_mb_s = 0;
-  uint64_t rack = 0;           // nodes with the same number are near each other
+  uint64_t rack = 0;                                        // nodes with the same number are near each other
   std::vector<std::pair<std::string, std::string>> labels;  // unique keys; kept ascending
-  std::vector<DeviceSpec> devices;  // may be empty
+  std::vector<DeviceSpec> devices;                          // may be empty
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 

@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std:
     HORUS_RETURN_IF_ERROR(ValidateJob(job));
     HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
     if (cluster.HasJob(job.id)) {
-      return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already", IdAndName(job.id, job.name));
+      return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already",
+                       IdAndName(job.id, job.name));
     }
     if (i > 0 && jobs[order[i - 1]].id == job.id) {
       return MakeError(absl::StatusCode::kAlreadyExists, "job %s: the id is given twice", IdAndName(job.id, job.name));
@@ -62,13 +63,13 @@ struct Placer::Impl {
   Explainer explainer;
   Ledger ledger;
   Ledger emptied;
-  bool emptied_ready = false;             // `emptied` is of the cluster of the plan at hand
-  std::vector<uint32_t> nodes;            // rows to consider, ascending id
-  uint32_t excluded_devices = 0;          // of nodes outside the subset
+  bool emptied_ready = false;     // `emptied` is of the cluster of the plan at hand
+  std::vector<uint32_t> nodes;    // rows to consider, ascending id
+  uint32_t excluded_devices = 0;  // of nodes outside the subset
   SearchResult result;
-  absl::flat_hash_map<uint64_t, bool> fits_emptied;   // by JobView::request; never iterated
-  absl::flat_hash_map<uint64_t, Decision> refused;    // the same, while the ledger stays as it is
-  uint64_t refused_at = 0;                            // Ledger::changes() then
+  absl::flat_hash_map<uint64_t, bool> fits_emptied;  // by JobView::request; never iterated
+  absl::flat_hash_map<uint64_t, Decision> refused;   // the same, while the ledger stays as it is
+  uint64_t refused_at = 0;                           // Ledger::changes() then
 };
 
 absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
@@ -141,13 +142,16 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
   if (model == nullptr) return InvalidArgument("placer: expected an interference model, found none");
   if (policy == nullptr) return InvalidArgument("placer: expected a policy, found none");
   if (!(options.slowdown_bound == 0 || options.slowdown_bound >= 1)) {
-    return InvalidArgument("placer: slowdown_bound: expected 0 (the policy's) or at least 1, found %g", options.slowdown_bound);
+    return InvalidArgument("placer: slowdown_bound: expected 0 (the policy's) or at least 1, found %g",
+                           options.slowdown_bound);
   }
   if (options.max_tenants < 1 || options.max_tenants > kMaxTenantsPerDevice) {
-    return InvalidArgument("placer: max_tenants: expected 1 to %d, found %d", kMaxTenantsPerDevice, options.max_tenants);
+    return InvalidArgument("placer: max_tenants: expected 1 to %d, found %d", kMaxTenantsPerDevice,
+                           options.max_tenants);
   }
   if (options.mem_headroom_mib < 0 || options.mem_headroom_mib > kMaxHostQuantity) {
-    return InvalidArgument("placer: mem_headroom_mib: expected 0 to %d MiB, found %d", kMaxHostQuantity, options.mem_headroom_mib);
+    return InvalidArgument("placer: mem_headroom_mib: expected 0 to %d MiB, found %d", kMaxHostQuantity,
+                           options.mem_headroom_mib);
   }
   const FitLimits limits{
       .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
@@ -161,8 +165,8 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
                                       std::optional<std::span<const NodeId>> subset, const ProgressFn& progress) {
   Impl& my = *impl_;
   if (jobs.size() > my.options.max_jobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d", my.options.max_jobs,
-                     jobs.size());
+    return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
+                     my.options.max_jobs, jobs.size());
   }
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
@@ -190,13 +194,15 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
     }
     plan.decisions.push_back(std::move(decision));
   }
-  for (const uint32_t row : touched) plan.seen.push_back({cluster.rows().nodes[row].spec.id, cluster.rows().nodes[row].version});
+  for (const uint32_t row : touched)
+    plan.seen.push_back({cluster.rows().nodes[row].spec.id, cluster.rows().nodes[row].version});
   std::sort(plan.seen.begin(), plan.seen.end(), [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
   plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
   return plan;
 }
 
-absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes) {
+absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job,
+                                              std::span<const NodeId> nodes) {
   Impl& my = *impl_;
   HORUS_RETURN_IF_ERROR(ValidateJob(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
@@ -233,7 +239,8 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
     }
     verdicts.verdict.push_back(decision.verdict);
     verdicts.reason.push_back(decision.reason);
-    verdicts.cost.push_back(decision.verdict == Verdict::kPlace ? my.result.best.cost : std::numeric_limits<double>::quiet_NaN());
+    verdicts.cost.push_back(decision.verdict == Verdict::kPlace ? my.result.best.cost
+                                                                : std::numeric_limits<double>::quiet_NaN());
   }
   return verdicts;
 }

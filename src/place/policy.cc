@@ -34,7 +34,8 @@ constexpr auto kNames = [] {
 
 }  // namespace
 
-void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, std::vector<CostTerm>& terms) const {
+void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
+                     std::vector<CostTerm>& terms) const {
   DeviceScore score;
   if (!ScoreDevice(candidate, score).ok()) return;
   terms.push_back({"device", score.cost});

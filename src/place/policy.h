@@ -27,11 +27,11 @@ namespace horus {
 // A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
 // `after` the newcomer last: `demands` and `after` are one longer than `before`.
 struct DeviceCandidate {
-  const JobSpec* job = nullptr;
+  const JobSpec* job = nullptr;  // a cost may depend on its kind, priority and demand only: such jobs share a memo
   DeviceContext device;
-  int64_t mem_mib = 0;                          // of the device
-  int64_t mem_used_upper_mib = 0;               // by the residents' bounds
-  int64_t mem_used_mib = 0;                     // by the residents' estimates
+  int64_t mem_mib = 0;             // of the device
+  int64_t mem_used_upper_mib = 0;  // by the residents' bounds
+  int64_t mem_used_mib = 0;        // by the residents' estimates
   int32_t milli_used = 0;
   std::span<const Demand* const> demands;
   std::span<const Slowdown> before;
@@ -54,8 +54,8 @@ struct PlaceCandidate {
 };
 
 struct DeviceScore {
-  double cost = 0;       // finite
-  bool declined = false; // feasible, but the policy would rather not: Reason::kPolicy
+  double cost = 0;        // finite
+  bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
 };
 
 class Policy {
@@ -92,7 +92,8 @@ struct PolicyOptions {
 [[nodiscard]] std::span<const std::string_view> PolicyNames();
 
 // The policy of that name; NOT_FOUND lists the names.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyOptions& options = {});
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name,
+                                                                 const PolicyOptions& options = {});
 
 }  // namespace horus
 

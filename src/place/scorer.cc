@@ -39,7 +39,8 @@ JobView ViewJob(const JobSpec& job) {
   // A policy may look at the rest of the job as well.
   view.digest = CombineHash(view.digest, static_cast<uint64_t>(job.kind) << 32 | static_cast<uint32_t>(job.priority));
   view.request = view.digest;
-  for (const int64_t part : {job.cpu_milli, job.mem_mib, job.storage_mb_s, int64_t{job.tasks}, int64_t{job.gpus_per_task}}) {
+  for (const int64_t part :
+       {job.cpu_milli, job.mem_mib, job.storage_mb_s, int64_t{job.tasks}, int64_t{job.gpus_per_task}}) {
     view.request = CombineHash(view.request, static_cast<uint64_t>(part));
   }
   for (const auto& [key, value] : job.node_selector) {
@@ -80,7 +81,8 @@ void Scorer::SetJob(const JobView& view, const StateTable& states) {
 absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
   Entry* entry = row_ != nullptr && state < row_->size() ? &(*row_)[state] : nullptr;
   const uint64_t digest = states.digest(state) & ~Entry::kReasonMask;
-  if (entry != nullptr && (entry->tag & ~Entry::kReasonMask) == digest && (entry->tag & Entry::kReasonMask) != Entry::kUnset) {
+  if (entry != nullptr && (entry->tag & ~Entry::kReasonMask) == digest &&
+      (entry->tag & Entry::kReasonMask) != Entry::kUnset) {
     verdict = {entry->cost, static_cast<Reason>(entry->tag & Entry::kReasonMask)};
     return absl::OkStatus();
   }
@@ -144,6 +146,8 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
   return absl::OkStatus();
 }
 
-uint64_t Scorer::bytes_held() const { return memo_entries_ * sizeof(Entry) + memo_.capacity() * (sizeof(uint64_t) + sizeof(void*)); }
+uint64_t Scorer::bytes_held() const {
+  return memo_entries_ * sizeof(Entry) + memo_.capacity() * (sizeof(uint64_t) + sizeof(void*));
+}
 
 }  // namespace horus

@@ -37,7 +37,7 @@ struct JobView {
 [[nodiscard]] JobView ViewJob(const JobSpec& job);
 
 struct DeviceVerdict {
-  double cost = 0;              // of Policy::ScoreDevice
+  double cost = 0;  // of Policy::ScoreDevice
   Reason reason = Reason::kNone;
 };
 
@@ -45,7 +45,7 @@ struct DeviceVerdict {
 struct Evaluation {
   DeviceVerdict verdict;
   Shortfall shortfall;
-  DeviceCandidate candidate;    // empty where the job states no demand on the type
+  DeviceCandidate candidate;  // empty where the job states no demand on the type
 };
 
 class Scorer {

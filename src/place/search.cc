@@ -85,7 +85,10 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
     }
     const auto tasks = static_cast<int32_t>(std::min(host_tasks, static_cast<int64_t>(end - begin) / per_task));
     if (tasks == 0) continue;
-    NodeOffer offer{.node_row = node_row, .group = fitting_[begin].group, .tasks = tasks, .first = static_cast<uint32_t>(offered_.size())};
+    NodeOffer offer{.node_row = node_row,
+                    .group = fitting_[begin].group,
+                    .tasks = tasks,
+                    .first = static_cast<uint32_t>(offered_.size())};
     offered_.insert(offered_.end(), fitting_.begin() + static_cast<ptrdiff_t>(begin),
                     fitting_.begin() + static_cast<ptrdiff_t>(begin) + ptrdiff_t{tasks} * per_task);
     offer.cost = OfferCost(offer, view, tasks);
@@ -93,7 +96,8 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
     if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
     Placement placement{.cost = offer.cost};
     std::vector<int32_t> devices;
-    for (size_t i = 0; i < static_cast<size_t>(GpuCount(*view.job)); ++i) devices.push_back(offered_[offer.first + i].device);
+    for (size_t i = 0; i < static_cast<size_t>(GpuCount(*view.job)); ++i)
+      devices.push_back(offered_[offer.first + i].device);
     std::sort(devices.begin(), devices.end());
     for (size_t i = 0; i < devices.size(); ++i) {
       placement.slots.push_back({node_row, devices[i], static_cast<int32_t>(i) / per_task, 0});
@@ -105,11 +109,13 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
 
 double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
   double cost = 0;
-  for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i) cost += offered_[offer.first + static_cast<uint32_t>(i)].cost;
+  for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i)
+    cost += offered_[offer.first + static_cast<uint32_t>(i)].cost;
   return cost;
 }
 
-absl::Status Search::Run(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, SearchResult& result) {
+absl::Status Search::Run(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                         SearchResult& result) {
   result = SearchResult();
   offers_.clear();
   offered_.clear();

@@ -28,10 +28,10 @@ struct Placement {
 
 struct SearchResult {
   Placement best;
-  Placement second;       // on another device, or for several GPUs on another node
+  Placement second;  // on another device, or for several GPUs on another node
   bool spans_nodes = false;
   std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason
-  uint32_t fitting = 0;   // devices that fit by themselves
+  uint32_t fitting = 0;                             // devices that fit by themselves
   uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
   uint32_t most_node_row = 0;  // the node with most of them
 };
@@ -55,20 +55,21 @@ class Search {
     int32_t device = 0;
     uint32_t group = 0;  // GPU type and sharing mode: a gang never mixes them
   };
-  struct NodeOffer {     // what one node can give a gang of several tasks
+  struct NodeOffer {  // what one node can give a gang of several tasks
     uint32_t node_row = 0;
     uint32_t group = 0;
     int32_t tasks = 0;
     double cost = 0;     // of `tasks` tasks
     uint32_t first = 0;  // its devices in offered_, cheapest first
   };
-  struct Span {          // one way to spread a gang
+  struct Span {                                       // one way to spread a gang
     std::vector<std::pair<uint32_t, int32_t>> picks;  // offer, tasks
     size_t racks = 0;
     double cost = 0;
   };
 
-  [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result);
+  [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view,
+                                        SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
   void TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
   void SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
@@ -76,7 +77,7 @@ class Search {
   [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
 
   Scorer& scorer_;
-  std::vector<Fitting> fitting_;    // of the node at hand
+  std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
   std::vector<Fitting> offered_;
 };

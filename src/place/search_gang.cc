@@ -36,12 +36,16 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
       while (last < end && rack(order[last]) == rack(order[first])) in_rack += offers_[order[last++]].tasks;
       if (in_rack < view.job->tasks) continue;
       one_rack = true;
-      TrySpan(ledger, view, {order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(last)}, best);
+      TrySpan(ledger, view,
+              {order.begin() + static_cast<ptrdiff_t>(first), order.begin() + static_cast<ptrdiff_t>(last)}, best);
     }
-    if (!one_rack) TrySpan(ledger, view, {order.begin() + static_cast<ptrdiff_t>(begin), order.begin() + static_cast<ptrdiff_t>(end)}, best);
+    if (!one_rack)
+      TrySpan(ledger, view,
+              {order.begin() + static_cast<ptrdiff_t>(begin), order.begin() + static_cast<ptrdiff_t>(end)}, best);
   }
   if (best.picks.empty()) return;
-  std::sort(best.picks.begin(), best.picks.end(), [&](const auto& a, const auto& b) { return node_id(a.first) < node_id(b.first); });
+  std::sort(best.picks.begin(), best.picks.end(),
+            [&](const auto& a, const auto& b) { return node_id(a.first) < node_id(b.first); });
   result.best.cost = best.cost;
   int32_t task = 0;
   for (const auto& [pick, tasks] : best.picks) {
@@ -51,7 +55,8 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
     }
     std::sort(devices.begin(), devices.end());
     for (size_t i = 0; i < devices.size(); ++i) {
-      result.best.slots.push_back({offers_[pick].node_row, devices[i], task + static_cast<int32_t>(i) / view.job->gpus_per_task, 0});
+      result.best.slots.push_back(
+          {offers_[pick].node_row, devices[i], task + static_cast<int32_t>(i) / view.job->gpus_per_task, 0});
     }
     task += tasks;
   }
@@ -59,7 +64,9 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
 }
 
 void Search::TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const {
-  const auto node = [&](uint32_t offer) -> const NodeSpec& { return ledger.rows().nodes[offers_[offer].node_row].spec; };
+  const auto node = [&](uint32_t offer) -> const NodeSpec& {
+    return ledger.rows().nodes[offers_[offer].node_row].spec;
+  };
   // Racks that hold most of the gang first, so that few racks are touched; then large and cheap nodes.
   std::vector<std::pair<uint64_t, int64_t>> racks;  // offers come rack by rack
   for (const uint32_t offer : offers) {

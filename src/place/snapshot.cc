@@ -179,8 +179,8 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster) {
   message.set_changes(rows.changes);
   const uint64_t size = message.ByteSizeLong();
   if (size > kMaxSnapshotBytes - kEnvelopeBytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "snapshot: expected at most %d bytes, found %d", kMaxSnapshotBytes,
-                     size + kEnvelopeBytes);
+    return MakeError(absl::StatusCode::kResourceExhausted, "snapshot: expected at most %d bytes, found %d",
+                     kMaxSnapshotBytes, size + kEnvelopeBytes);
   }
   return WrapSnapshot(message.SerializeAsString());
 }

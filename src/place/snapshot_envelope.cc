@@ -54,12 +54,13 @@ absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes) 
   }
   const uint64_t version = Read(bytes, kVersionAt, 4);
   if (version > kSnapshotVersion) {
-    return MakeError(absl::StatusCode::kOutOfRange, "snapshot: format version %d is newer than %d, the newest that this library reads",
-                     version, kSnapshotVersion);
+    return MakeError(absl::StatusCode::kOutOfRange,
+                     "snapshot: format version %d is newer than %d, the newest that this library reads", version,
+                     kSnapshotVersion);
   }
   if (version == 0 || Read(bytes, kReservedAt, 4) != 0) {
-    return Damaged("snapshot: expected version 1 to %d and 0 behind it, found version %d and %d", kSnapshotVersion, version,
-                   Read(bytes, kReservedAt, 4));
+    return Damaged("snapshot: expected version 1 to %d and 0 behind it, found version %d and %d", kSnapshotVersion,
+                   version, Read(bytes, kReservedAt, 4));
   }
   const std::string_view message = all.substr(kEnvelopeBytes);
   if (const uint64_t length = Read(bytes, kLengthAt, 8); length != message.size()) {

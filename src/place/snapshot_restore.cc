@@ -56,8 +56,8 @@ absl::StatusOr<int16_t> ReadMigProfile(const pb::Device& in, const GpuType& type
                    Quoted(in.mig_profile()));
 }
 
-absl::StatusOr<DeviceSpec> ReadDevice(const pb::Device& in, const std::vector<GpuTypeId>& types, const Catalogue& catalogue,
-                                      const std::string& where) {
+absl::StatusOr<DeviceSpec> ReadDevice(const pb::Device& in, const std::vector<GpuTypeId>& types,
+                                      const Catalogue& catalogue, const std::string& where) {
   DeviceSpec device;
   HORUS_ASSIGN_OR_RETURN(device.type, TypeAt(types, in.gpu_type(), where));
   HORUS_ASSIGN_OR_RETURN(const uint8_t mode, Narrow<uint8_t>(where, "mode", in.mode()));
@@ -86,7 +86,8 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
                 .gradient_mib = in.gradient_mib(),
                 .flags = in.flags()};
   if (in.traits_size() > static_cast<int>(kTraitCount)) {
-    return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount, in.traits_size());
+    return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount,
+                           in.traits_size());
   }
   std::copy(in.traits().begin(), in.traits().end(), demand.traits.begin());
   if (const absl::Status status = ValidateDemand(demand); !status.ok()) {
@@ -95,7 +96,8 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
   return demand;
 }
 
-absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const std::vector<Demand>& demands) {
+absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types,
+                                const std::vector<Demand>& demands) {
   const std::string where = absl::StrFormat("job %d", in.id());
   JobSpec job;
   job.id = in.id();
@@ -116,13 +118,18 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.deadline_us = in.deadline_us();
   job.request_rate_hz = in.request_rate_hz();
   job.latency_bound_us = in.latency_bound_us();
+  if (static_cast<size_t>(in.demands_size()) > std::max(types.size(), size_t{1})) {  // before they are copied
+    return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where,
+                           types.size(), in.demands_size());
+  }
   for (const pb::TypeDemand& entry : in.demands()) {
     GpuTypeId type;
     if (entry.gpu_type_plus_1() > 0) {
       HORUS_ASSIGN_OR_RETURN(type, TypeAt(types, entry.gpu_type_plus_1() - 1, where));
     }
     if (entry.demand() >= demands.size()) {
-      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where, demands.size(), entry.demand());
+      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where, demands.size(),
+                             entry.demand());
     }
     job.demands.push_back({type, demands[entry.demand()]});
   }
@@ -149,7 +156,8 @@ class ClusterRestorer {
                   .rack = in.rack(),
                   .labels = ReadLabels(in.labels())};
     if (static_cast<size_t>(in.devices_size()) > kMaxDevicesPerNode) {
-      return InvalidArgument("snapshot: %s: expected at most %d devices, found %d", where, kMaxDevicesPerNode, in.devices_size());
+      return InvalidArgument("snapshot: %s: expected at most %d devices, found %d", where, kMaxDevicesPerNode,
+                             in.devices_size());
     }
     for (const pb::Device& device : in.devices()) {
       HORUS_ASSIGN_OR_RETURN(const DeviceSpec spec, ReadDevice(device, types_, cluster_.catalogue(), where));

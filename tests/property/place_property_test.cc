@@ -21,17 +21,19 @@ using testing_property::Random;
 using testing_property::RandomJob;
 using testing_property::RandomNode;
 
-constexpr NodeId kNodeIds = 12;   // few, so that adding and removing meet
+constexpr NodeId kNodeIds = 12;  // few, so that adding and removing meet
 constexpr JobId kJobIds = 200;
 constexpr uint64_t kSnapshotEvery = 500;
 
 std::unique_ptr<Placer> MakePlacer(std::string_view policy, bool exhaustive = false) {
-  return *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy(policy, {.seed = 7}), {.exhaustive = exhaustive});
+  return *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy(policy, {.seed = 7}),
+                         {.exhaustive = exhaustive});
 }
 
 Cluster Restored(const Cluster& cluster) {
   const std::string bytes = *SaveSnapshot(cluster);
-  auto restored = RestoreSnapshot({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, cluster.shared_catalogue());
+  auto restored =
+      RestoreSnapshot({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, cluster.shared_catalogue());
   EXPECT_TRUE(restored.ok()) << restored.status();
   return *std::move(restored);
 }
@@ -62,13 +64,29 @@ class Churn {
 
   void Step() {
     switch (random_.Below(12)) {
-      case 0: AddOrRemoveNode(); break;
-      case 1: SetStates(); break;
-      case 2: ChangeNode(); break;
-      case 3: Adopt(); break;
-      case 4: ConflictingPlan(); break;
-      case 5: case 6: case 7: Release(); break;
-      default: PlaceSome(); break;
+      case 0:
+        AddOrRemoveNode();
+        break;
+      case 1:
+        SetStates();
+        break;
+      case 2:
+        ChangeNode();
+        break;
+      case 3:
+        Adopt();
+        break;
+      case 4:
+        ConflictingPlan();
+        break;
+      case 5:
+      case 6:
+      case 7:
+        Release();
+        break;
+      default:
+        PlaceSome();
+        break;
     }
     const absl::Status status = cluster_.CheckInvariants();
     ASSERT_TRUE(status.ok()) << status;
@@ -123,7 +141,8 @@ class Churn {
     if (!cluster_.HasNode(id)) return;
     NodeSpec node = random_.OneIn(3) ? RandomNode(random_, id) : cluster_.Node(id)->spec;
     if (random_.OneIn(2)) node.cpu_milli += 1000;
-    if (random_.OneIn(4) && node.devices.front().mode != SharingMode::kMig) node.devices.push_back(node.devices.front());
+    if (random_.OneIn(4) && node.devices.front().mode != SharingMode::kMig)
+      node.devices.push_back(node.devices.front());
     const uint64_t before = cluster_.state_hash();
     if (!cluster_.ChangeNode(node).ok()) {
       ASSERT_EQ(cluster_.state_hash(), before);

@@ -20,6 +20,8 @@ class BestFitPolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& /*options*/) { return std::make_unique<BestFitPolicy>(); }
+std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& /*options*/) {
+  return std::make_unique<BestFitPolicy>();
+}
 
 }  // namespace horus

@@ -17,6 +17,8 @@ class FirstFitPolicy final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeFirstFitPolicy(const PolicyOptions& /*options*/) { return std::make_unique<FirstFitPolicy>(); }
+std::unique_ptr<Policy> MakeFirstFitPolicy(const PolicyOptions& /*options*/) {
+  return std::make_unique<FirstFitPolicy>();
+}
 
 }  // namespace horus

@@ -28,7 +28,8 @@ struct Gain {
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
   for (size_t i = 0; i < candidate.residents(); ++i) {
-    gain.neighbours += 1.0 / static_cast<double>(candidate.after[i].estimate) - 1.0 / static_cast<double>(candidate.before[i].estimate);
+    gain.neighbours += 1.0 / static_cast<double>(candidate.after[i].estimate) -
+                       1.0 / static_cast<double>(candidate.before[i].estimate);
   }
   gain.newcomer = candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   return gain;
@@ -53,13 +54,15 @@ class HorusPolicy final : public Policy {
     const Gain gain = GainOf(candidate);
     const double total = gain.newcomer + gain.neighbours;
     score.declined = total <= kMinGain;
-    score.cost = -total + kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
+    score.cost =
+        -total + kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
     return absl::OkStatus();
   }
 
   double ScorePlace(const PlaceCandidate& place) const override { return kIdleNodeWeight * IdleShare(place); }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place, std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
+               std::vector<CostTerm>& terms) const override {
     const Gain gain = GainOf(candidate);
     terms.push_back({"newcomer_work", -gain.newcomer});
     terms.push_back({"neighbours_loss", -gain.neighbours});

@@ -23,9 +23,11 @@ struct Parts {
 Parts PartsOf(const DeviceCandidate& candidate) {
   Parts parts;
   const int64_t memory = candidate.mem_used_mib + candidate.newcomer().mem_mib.estimate;
-  parts.memory = candidate.mem_mib > 0 ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib) : 0;
+  parts.memory =
+      candidate.mem_mib > 0 ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib) : 0;
   double now = 0;
-  for (size_t i = 0; i < candidate.residents(); ++i) now += static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate);
+  for (size_t i = 0; i < candidate.residents(); ++i)
+    now += static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate);
   const double excess = now + static_cast<double>(candidate.newcomer().gpu_util_pct.upper) - kFullPct;
   parts.utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct;
   parts.residents = static_cast<double>(candidate.residents());
@@ -44,7 +46,8 @@ class HorusPaperPolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/, std::vector<CostTerm>& terms) const override {
+  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/,
+               std::vector<CostTerm>& terms) const override {
     const Parts parts = PartsOf(candidate);
     terms.push_back({"memory", parts.memory});
     terms.push_back({"utilisation", parts.utilisation});

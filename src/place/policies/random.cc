@@ -21,7 +21,8 @@ class RandomPolicy final : public Policy {
   }
 
   double ScorePlace(const PlaceCandidate& place) const override {
-    const uint64_t draw = CombineHash(CombineHash(CombineHash(seed_, place.job), place.node), static_cast<uint64_t>(place.device));
+    const uint64_t draw =
+        CombineHash(CombineHash(CombineHash(seed_, place.job), place.node), static_cast<uint64_t>(place.device));
     return static_cast<double>(draw >> (64 - kDoubleBits)) / static_cast<double>(uint64_t{1} << kDoubleBits);
   }
 

@@ -49,7 +49,8 @@ TEST(UtilisationModel, UpperBoundFollowsTheUpperBoundsOfTheDemands) {
 TEST(UtilisationModel, DoesNotDependOnTheOrderOfTheTenants) {
   std::vector<Demand> demands = {Util(33.3f, 41.7f), Util(66.61f, 70.1f), Util(0.07f, 12.9f)};
   const Slowdown first = Predict(demands)[0];
-  std::sort(demands.begin(), demands.end(), [](const Demand& a, const Demand& b) { return a.gpu_util_pct.upper < b.gpu_util_pct.upper; });
+  std::sort(demands.begin(), demands.end(),
+            [](const Demand& a, const Demand& b) { return a.gpu_util_pct.upper < b.gpu_util_pct.upper; });
   EXPECT_EQ(Predict(demands)[0], first);
 }
 
@@ -61,7 +62,8 @@ TEST(UtilisationModel, RefusesWrongArgumentsAndWritesNothing) {
   std::vector<Slowdown> out(2, Slowdown{7, 7});
   EXPECT_EQ(model.Predict({GpuTypeId(0), SharingMode::kMps}, one, out).code(), absl::StatusCode::kInvalidArgument);
   out.resize(1);
-  EXPECT_EQ(model.Predict({GpuTypeId(0), static_cast<SharingMode>(9)}, one, out).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model.Predict({GpuTypeId(0), static_cast<SharingMode>(9)}, one, out).code(),
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(model.Predict({GpuTypeId(0), SharingMode::kMps}, null, out).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(out[0], (Slowdown{7, 7}));
 }

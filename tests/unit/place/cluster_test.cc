@@ -151,16 +151,18 @@ TEST(Cluster, AdoptRefusesUnknownPlacesWrongShapesAndKnownIds) {
   Cluster cluster = Nodes(2);
   ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
   const Unchanged unchanged(cluster);
-  const auto code = [&](const JobSpec& job, std::vector<Slot> slots) { return cluster.Adopt(job, slots).status().code(); };
+  const auto code = [&](const JobSpec& job, std::vector<Slot> slots) {
+    return cluster.Adopt(job, slots).status().code();
+  };
   EXPECT_EQ(code(OneGpu(1), {{1, 1, 0}}), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(code(OneGpu(2), {{9, 0, 0}}), absl::StatusCode::kNotFound);
   EXPECT_EQ(code(OneGpu(2), {{1, 2, 0}}), absl::StatusCode::kNotFound);
   EXPECT_EQ(code(OneGpu(2), {{1, -1, 0}}), absl::StatusCode::kNotFound);
   EXPECT_EQ(code(OneGpu(2), {}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code(OneGpu(2), {{1, 0, 5}}), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(code(Gang(2, 2, 1), {{1, 0, 0}, {1, 0, 1}}), absl::StatusCode::kInvalidArgument);   // one device twice
-  EXPECT_EQ(code(Gang(2, 1, 2), {{1, 0, 0}, {2, 0, 0}}), absl::StatusCode::kInvalidArgument);   // one task, two nodes
-  EXPECT_EQ(code(Gang(2, 2, 1), {{1, 0, 0}, {1, 1, 0}}), absl::StatusCode::kInvalidArgument);   // a task without GPU
+  EXPECT_EQ(code(Gang(2, 2, 1), {{1, 0, 0}, {1, 0, 1}}), absl::StatusCode::kInvalidArgument);  // one device twice
+  EXPECT_EQ(code(Gang(2, 1, 2), {{1, 0, 0}, {2, 0, 0}}), absl::StatusCode::kInvalidArgument);  // one task, two nodes
+  EXPECT_EQ(code(Gang(2, 2, 1), {{1, 0, 0}, {1, 1, 0}}), absl::StatusCode::kInvalidArgument);  // a task without GPU
   JobSpec unknown = OneGpu(2);
   unknown.demands[0].type = GpuTypeId(4000);
   EXPECT_EQ(code(unknown, {{1, 0, 0}}), absl::StatusCode::kInvalidArgument);

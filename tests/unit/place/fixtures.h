@@ -7,13 +7,13 @@
 #ifndef HORUS_TESTS_UNIT_PLACE_FIXTURES_H_
 #define HORUS_TESTS_UNIT_PLACE_FIXTURES_H_
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "device/catalogue.h"
 #include "interference/utilisation_model.h"
@@ -66,7 +66,8 @@ inline Cluster Nodes(size_t count, size_t gpus = 2) {
   return cluster;
 }
 
-inline std::unique_ptr<Placer> MakePlacer(std::string_view policy = "horus", PlacerOptions options = {}, uint64_t seed = 0) {
+inline std::unique_ptr<Placer> MakePlacer(std::string_view policy = "horus", PlacerOptions options = {},
+                                          uint64_t seed = 0) {
   auto made = MakePolicy(policy, {.seed = seed});
   EXPECT_TRUE(made.ok()) << made.status();
   auto placer = Placer::Create(std::make_shared<UtilisationModel>(), *std::move(made), options);

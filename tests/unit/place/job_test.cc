@@ -35,7 +35,11 @@ TEST(Job, NamesJobFieldExpectedAndFoundOfABadRequest) {
       {"tasks x gpus_per_task", [](JobSpec& job) { job.tasks = job.gpus_per_task = kMaxGpusPerJob; }},
       {"gpu_milli", [](JobSpec& job) { job.gpu_milli = 1001; }},
       {"gpu_milli", [](JobSpec& job) { job.gpu_milli = -1; }},
-      {"gpu_milli", [](JobSpec& job) { job.gpu_milli = 500; job.gpus_per_task = 2; }},
+      {"gpu_milli",
+       [](JobSpec& job) {
+         job.gpu_milli = 500;
+         job.gpus_per_task = 2;
+       }},
       {"cpu_milli", [](JobSpec& job) { job.cpu_milli = -1; }},
       {"mem_mib", [](JobSpec& job) { job.mem_mib = INT64_MAX; }},
       {"storage_mb_s", [](JobSpec& job) { job.storage_mb_s = -5; }},

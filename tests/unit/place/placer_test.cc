@@ -25,7 +25,8 @@ using testing_place::PlaceOne;
 using testing_place::Type;
 using testing_place::V100Node;
 
-Decision Decide(const Cluster& cluster, const JobSpec& job, std::string_view policy = "horus", PlacerOptions options = {}) {
+Decision Decide(const Cluster& cluster, const JobSpec& job, std::string_view policy = "horus",
+                PlacerOptions options = {}) {
   auto plan = MakePlacer(policy, options)->MakePlan(cluster, {&job, 1});
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan->decisions.at(0);
@@ -40,40 +41,52 @@ struct RefusalCase {
 TEST(Placer, NamesTheConstraintThatRefused) {
   const std::vector<Slot> both = {{1, 0, 0}};
   const std::vector<RefusalCase> cases = {
-      {Reason::kNodeDown, Verdict::kDefer, [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetNodeState(1, AdminState::kDown).ok()); }},
-      {Reason::kNodeDrained, Verdict::kDefer, [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetNodeState(1, AdminState::kDrained).ok()); }},
-      {Reason::kDeviceDown, Verdict::kDefer, [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetDeviceState(1, 0, AdminState::kDown).ok()); }},
-      {Reason::kDeviceDrained, Verdict::kDefer, [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetDeviceState(1, 0, AdminState::kDrained).ok()); }},
+      {Reason::kNodeDown, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetNodeState(1, AdminState::kDown).ok()); }},
+      {Reason::kNodeDrained, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetNodeState(1, AdminState::kDrained).ok()); }},
+      {Reason::kDeviceDown, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetDeviceState(1, 0, AdminState::kDown).ok()); }},
+      {Reason::kDeviceDrained, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetDeviceState(1, 0, AdminState::kDrained).ok()); }},
       {Reason::kGpuType, Verdict::kReject, [](Cluster&, JobSpec& j) { j.demands[0].type = Type("k80"); }},
       {Reason::kLabel, Verdict::kReject, [](Cluster&, JobSpec& j) { j.node_selector = {{"zone", "b"}}; }},
       {Reason::kCpu, Verdict::kReject, [](Cluster&, JobSpec& j) { j.cpu_milli = 33'000; }},
       {Reason::kHostMemory, Verdict::kReject, [](Cluster&, JobSpec& j) { j.mem_mib = 262'145; }},
       {Reason::kStorageBandwidth, Verdict::kReject, [](Cluster&, JobSpec& j) { j.storage_mb_s = 1001; }},
-      {Reason::kGpuMemory, Verdict::kReject, [](Cluster&, JobSpec& j) { j.demands[0].demand.mem_mib = {15'885, 15'885}; }},
-      {Reason::kGpuMemory, Verdict::kDefer, [&](Cluster& c, JobSpec&) { ASSERT_TRUE(c.Adopt(OneGpu(1, 10, 14'000), both).ok()); }},
-      {Reason::kGpuMilli, Verdict::kDefer, [&](Cluster& c, JobSpec& j) {
+      {Reason::kGpuMemory, Verdict::kReject,
+       [](Cluster&, JobSpec& j) { j.demands[0].demand.mem_mib = {15'885, 15'885}; }},
+      {Reason::kGpuMemory, Verdict::kDefer,
+       [&](Cluster& c, JobSpec&) { ASSERT_TRUE(c.Adopt(OneGpu(1, 10, 14'000), both).ok()); }},
+      {Reason::kGpuMilli, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
          JobSpec half = OneGpu(1, 10);
          half.gpu_milli = 600;
          ASSERT_TRUE(c.Adopt(half, both).ok());
          j.gpu_milli = 500;
        }},
-      {Reason::kTenantLimit, Verdict::kDefer, [&](Cluster& c, JobSpec&) {
+      {Reason::kTenantLimit, Verdict::kDefer,
+       [&](Cluster& c, JobSpec&) {
          for (JobId id = 1; id <= 3; ++id) ASSERT_TRUE(c.Adopt(OneGpu(id, 1, 10), both).ok());
        }},
-      {Reason::kExclusive, Verdict::kDefer, [&](Cluster& c, JobSpec&) {
+      {Reason::kExclusive, Verdict::kDefer,
+       [&](Cluster& c, JobSpec&) {
          JobSpec alone = OneGpu(1, 1, 10);
          alone.exclusive = true;
          ASSERT_TRUE(c.Adopt(alone, both).ok());
        }},
-      {Reason::kExclusive, Verdict::kDefer, [&](Cluster& c, JobSpec& j) {
+      {Reason::kExclusive, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
          j.exclusive = true;
          ASSERT_TRUE(c.Adopt(OneGpu(1, 1, 10), both).ok());
        }},
-      {Reason::kSlowdownOwn, Verdict::kDefer, [&](Cluster& c, JobSpec& j) {
+      {Reason::kSlowdownOwn, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
          j.slowdown_bound = 1.1f;
          ASSERT_TRUE(c.Adopt(OneGpu(1, 90), both).ok());
        }},
-      {Reason::kSlowdownNeighbour, Verdict::kDefer, [&](Cluster& c, JobSpec& j) {
+      {Reason::kSlowdownNeighbour, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
          j.slowdown_bound = 3;
          JobSpec strict = OneGpu(1, 90);
          strict.slowdown_bound = 1.1f;
@@ -209,7 +222,8 @@ TEST(Placer, AGangCountsHostResourcesPerTask) {
   job.cpu_milli = 16'000;  // two tasks a node
   const Decision decision = Decide(cluster, job);
   ASSERT_EQ(decision.slots.size(), 4u);
-  EXPECT_EQ(std::count_if(decision.slots.begin(), decision.slots.end(), [](const Slot& slot) { return slot.node == 1; }), 2);
+  EXPECT_EQ(
+      std::count_if(decision.slots.begin(), decision.slots.end(), [](const Slot& slot) { return slot.node == 1; }), 2);
 }
 
 TEST(Placer, ConsidersOnlyTheSubset) {
@@ -295,7 +309,8 @@ TEST(Placer, VerdictsAnswerPerNodeAndForOneTaskOfAGang) {
   EXPECT_THAT(verdicts->reason, testing::ElementsAre(Reason::kNone, Reason::kGpuMemory, Reason::kNone));
   EXPECT_TRUE(std::isnan(verdicts->cost[1]));
   EXPECT_EQ(verdicts->cost[0], verdicts->cost[2]);
-  EXPECT_EQ(MakePlacer()->Verdicts(cluster, OneGpu(9), std::vector<NodeId>{8}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MakePlacer()->Verdicts(cluster, OneGpu(9), std::vector<NodeId>{8}).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -41,9 +41,13 @@ TEST(Policy, ListsTheNamesWhenOneIsUnknown) {
   for (const std::string_view name : PolicyNames()) EXPECT_EQ((*MakePolicy(name))->name(), name);
 }
 
-TEST(HorusPolicy, SharesWhereSharingCostsNothing) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 60), "horus"), (Slot{1, 1, 0})); }
+TEST(HorusPolicy, SharesWhereSharingCostsNothing) {
+  EXPECT_EQ(Choose(Mixed(), OneGpu(1, 60), "horus"), (Slot{1, 1, 0}));
+}
 
-TEST(HorusPolicy, TakesAnIdleDeviceWhereSharingLosesWork) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 80), "horus"), (Slot{2, 0, 0})); }
+TEST(HorusPolicy, TakesAnIdleDeviceWhereSharingLosesWork) {
+  EXPECT_EQ(Choose(Mixed(), OneGpu(1, 80), "horus"), (Slot{2, 0, 0}));
+}
 
 TEST(HorusPolicy, DeclinesASharingThatGainsNothing) {
   Cluster cluster = Nodes(1, 1);
@@ -75,7 +79,9 @@ TEST(HorusPolicy, KeepsIdleNodesForGangs) {
   EXPECT_EQ(Choose(cluster, OneGpu(1, 90), "horus"), (Slot{2, 1, 0}));
 }
 
-TEST(HorusPaperPolicy, PaysMoreForAResidentThanForAnEmptyDevice) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 70), "horus-paper").node, 2u); }
+TEST(HorusPaperPolicy, PaysMoreForAResidentThanForAnEmptyDevice) {
+  EXPECT_EQ(Choose(Mixed(), OneGpu(1, 70), "horus-paper").node, 2u);
+}
 
 TEST(HorusPaperPolicy, PricesAsPublished) {
   Cluster cluster = Nodes(1, 1);
@@ -86,9 +92,13 @@ TEST(HorusPaperPolicy, PricesAsPublished) {
   EXPECT_NEAR(plan->decisions[0].winner.cost, 1.3 * 8000 / 16384 + 1.6 * 30 / 100 + 1, 1e-12);
 }
 
-TEST(FirstFitPolicy, TakesTheLowestNodeAndDevice) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 100), "first-fit"), (Slot{1, 0, 0})); }
+TEST(FirstFitPolicy, TakesTheLowestNodeAndDevice) {
+  EXPECT_EQ(Choose(Mixed(), OneGpu(1, 100), "first-fit"), (Slot{1, 0, 0}));
+}
 
-TEST(BestFitPolicy, TakesTheDeviceThatKeepsLeastMemoryFree) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 100), "best-fit"), (Slot{1, 1, 0})); }
+TEST(BestFitPolicy, TakesTheDeviceThatKeepsLeastMemoryFree) {
+  EXPECT_EQ(Choose(Mixed(), OneGpu(1, 100), "best-fit"), (Slot{1, 1, 0}));
+}
 
 TEST(ExclusivePolicy, SharesWithNobody) { EXPECT_EQ(Choose(Mixed(), OneGpu(1, 1), "exclusive"), (Slot{2, 0, 0})); }
 

@@ -31,12 +31,14 @@ Cluster Rich() {
   NodeSpec mig = V100Node(5, 0);
   mig.name = "mig-node";
   mig.labels = {{"zone", "a"}};
-  mig.devices.assign(2, {.type = Type("a100-40gb"), .mode = SharingMode::kMig, .mig_profile = 1, .physical_gpu = 0, .island = 2});
+  mig.devices.assign(
+      2, {.type = Type("a100-40gb"), .mode = SharingMode::kMig, .mig_profile = 1, .physical_gpu = 0, .island = 2});
   EXPECT_TRUE(cluster.AddNode(V100Node(9, 4, 3)).ok());
   EXPECT_TRUE(cluster.AddNode(mig).ok());
   EXPECT_TRUE(cluster.AddNode(V100Node(7)).ok());
   JobSpec typed = OneGpu(2, 50);
-  typed.demands = {{Type("k80"), testing_place::Needs(80, 3000)}, {Type("v100-sxm2-16gb"), testing_place::Needs(50, 3000)}};
+  typed.demands = {{Type("k80"), testing_place::Needs(80, 3000)},
+                   {Type("v100-sxm2-16gb"), testing_place::Needs(50, 3000)}};
   typed.demands[0].demand.traits[3] = 0.5f;
   NormalizeJob(typed);
   typed.name = "typed";
