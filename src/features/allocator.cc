@@ -11,10 +11,10 @@ namespace {
 constexpr int64_t kKib = 1024;
 constexpr int64_t kMib = kKib * kKib;
 constexpr int64_t kMinBlock = 512;
-constexpr int64_t kSmallLimit = 1 * kMib;      // requests up to here use small segments
+constexpr int64_t kSmallLimit = 1 * kMib;  // requests up to here use small segments
 constexpr int64_t kSmallSegment = 2 * kMib;
 constexpr int64_t kLargeSegment = 20 * kMib;
-constexpr int64_t kOwnSegment = 10 * kMib;     // requests from here on get their own segment
+constexpr int64_t kOwnSegment = 10 * kMib;  // requests from here on get their own segment
 constexpr int64_t kSegmentRound = 2 * kMib;
 constexpr double kLargestRequest = 288230376151711744.0;  // 2^58: far above any device, sums stay below 2^63
 
@@ -25,7 +25,8 @@ int64_t RoundUp(int64_t size, int64_t unit) { return (size + unit - 1) / unit * 
 CachingAllocator::Block CachingAllocator::Take(double bytes) {
   if (!(bytes > 0)) return kNone;
   const int64_t size = RoundUp(static_cast<int64_t>(std::min(std::ceil(bytes), kLargestRequest)), kMinBlock);
-  if (in_use_ > static_cast<int64_t>(kLargestRequest) || reserved_ > static_cast<int64_t>(kLargestRequest)) return kNone;
+  if (in_use_ > static_cast<int64_t>(kLargestRequest) || reserved_ > static_cast<int64_t>(kLargestRequest))
+    return kNone;
   const bool small = size <= kSmallLimit;
   Pool& pool = small ? small_ : large_;
   const auto best = pool.lower_bound({size, 0});

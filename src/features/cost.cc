@@ -28,8 +28,12 @@ bool IsHalf(Precision p) { return p == Precision::kFp16 || p == Precision::kBf16
 class Walk {
  public:
   Walk(const ShapedGraph& shaped, const RunSpec& run)
-      : shaped_(shaped), run_(run), rules_(SortedCostRules()), fusions_(FindFusions(shaped)),
-        width_(shaped.tensors.size(), 0), grad_uses_(shaped.tensors.size(), 0) {}
+      : shaped_(shaped),
+        run_(run),
+        rules_(SortedCostRules()),
+        fusions_(FindFusions(shaped)),
+        width_(shaped.tensors.size(), 0),
+        grad_uses_(shaped.tensors.size(), 0) {}
 
   StepCost Run() {
     InitTensors();
@@ -193,9 +197,9 @@ class Walk {
     if (op.repeat == 1) return;
     const auto times = static_cast<double>(std::max<int64_t>(0, op.repeat));
     for (double* amount : {&cost.forward_flops, &cost.forward_flops_other, &cost.horus_flops, &cost.backward_flops,
-                           &cost.backward_flops_other, &cost.forward_bytes, &cost.backward_bytes,
-                           &cost.forward_kernels, &cost.backward_kernels, &cost.saved_extra_bytes,
-                           &cost.horus_convs, &cost.horus_linears, &cost.horus_activations, &cost.horus_others}) {
+                           &cost.backward_flops_other, &cost.forward_bytes, &cost.backward_bytes, &cost.forward_kernels,
+                           &cost.backward_kernels, &cost.saved_extra_bytes, &cost.horus_convs, &cost.horus_linears,
+                           &cost.horus_activations, &cost.horus_others}) {
       *amount *= times;
     }
   }
@@ -221,9 +225,9 @@ class Walk {
   const RunSpec& run_;
   const std::vector<const CostRule*> rules_;
   const std::vector<Fusion> fusions_;
-  std::vector<double> width_;         // bytes of an element, per tensor
-  std::vector<uint32_t> grad_uses_;   // gradients made so far, per storage
-  std::vector<uint8_t> kept_;         // per storage
+  std::vector<double> width_;        // bytes of an element, per tensor
+  std::vector<uint32_t> grad_uses_;  // gradients made so far, per storage
+  std::vector<uint8_t> kept_;        // per storage
   StepCost step_;
 };
 

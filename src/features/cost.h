@@ -22,46 +22,56 @@
 namespace horus {
 
 enum class OpClass : uint8_t {
-  kConvolution, kMatmul, kRecurrent, kAttention, kNormalisation, kActivation,
-  kElementwise, kReduction, kEmbedding, kPooling, kDataMovement, kOther,
+  kConvolution,
+  kMatmul,
+  kRecurrent,
+  kAttention,
+  kNormalisation,
+  kActivation,
+  kElementwise,
+  kReduction,
+  kEmbedding,
+  kPooling,
+  kDataMovement,
+  kOther,
 };
 inline constexpr size_t kOpClassCount = 12;
 [[nodiscard]] std::string_view Name(OpClass op_class);
 
 struct OpCost {
-  double forward_flops = 0;         // convolution, matmul, recurrent and attention products
-  double forward_flops_other = 0;   // everything else
-  double horus_flops = 0;           // forward, as the author of Horus counts (docs/features.md)
+  double forward_flops = 0;        // convolution, matmul, recurrent and attention products
+  double forward_flops_other = 0;  // everything else
+  double horus_flops = 0;          // forward, as the author of Horus counts (docs/features.md)
   double backward_flops = 0;
   double backward_flops_other = 0;
-  double forward_bytes = 0;         // read and written in device memory
+  double forward_bytes = 0;  // read and written in device memory
   double backward_bytes = 0;
   double forward_kernels = 0;
   double backward_kernels = 0;
-  double forward_blocks = 0;        // thread blocks of one forward kernel, on average (occupancy)
+  double forward_blocks = 0;  // thread blocks of one forward kernel, on average (occupancy)
   double backward_blocks = 0;
-  double saved_bytes = 0;           // kept for backward by this operator and by none before it
-  double saved_extra_bytes = 0;     // part of saved_bytes that is no tensor of the graph (masks, statistics)
-  double workspace_bytes = 0;       // scratch while it runs
-  double horus_convs = 0;           // how it enters the four Horus counts
+  double saved_bytes = 0;        // kept for backward by this operator and by none before it
+  double saved_extra_bytes = 0;  // part of saved_bytes that is no tensor of the graph (masks, statistics)
+  double workspace_bytes = 0;    // scratch while it runs
+  double horus_convs = 0;        // how it enters the four Horus counts
   double horus_linears = 0;
   double horus_activations = 0;
   double horus_others = 0;
-  uint32_t saved_inputs = 0;        // bit i: autograd keeps input i (i < 32)
+  uint32_t saved_inputs = 0;  // bit i: autograd keeps input i (i < 32)
   uint32_t saved_outputs = 0;
   OpClass op_class = OpClass::kOther;
-  bool known = true;                // false: a shape or the rule is missing; the amounts are then a lower bound
-  bool absorbed = false;            // part of a fused kernel that its last operator stands for (fusions.h); all zero
-  bool needs_backward = false;      // some gradient flows through it
-  bool passes_gradient = false;     // the gradient of its output is that of its inputs, in the same storage
+  bool known = true;             // false: a shape or the rule is missing; the amounts are then a lower bound
+  bool absorbed = false;         // part of a fused kernel that its last operator stands for (fusions.h); all zero
+  bool needs_backward = false;   // some gradient flows through it
+  bool passes_gradient = false;  // the gradient of its output is that of its inputs, in the same storage
 };
 
 // How much of the step the amounts stand for.
 struct CostCoverage {
-  int64_t ops = 0;                  // operators that run a kernel (plumbing excluded)
+  int64_t ops = 0;  // operators that run a kernel (plumbing excluded)
   int64_t ops_known = 0;
-  double flops_share = 1;           // estimated share of forward FLOPs in known operators, 0-1: an unknown operator
-                                    // is taken to cost the mean of the known ones of its type, or of all if there are none
+  double flops_share = 1;  // estimated share of forward FLOPs in known operators, 0-1: an unknown operator
+                           // is taken to cost the mean of the known ones of its type, or of all if there are none
   std::vector<std::pair<std::string, int64_t>> unknown;  // "domain::type" (default domain without prefix), by name
 };
 
@@ -88,27 +98,27 @@ struct OptimizerCost {
 };
 
 struct StepCost {
-  std::vector<OpCost> ops;          // parallel to ShapedGraph::ops; plumbing is all zero
-  std::vector<uint8_t> needs_grad;  // per tensor: a gradient is computed for it (all 0 for inference)
-  std::vector<TensorId> storage;    // per tensor: the tensor whose storage it uses (itself but for views)
-  std::vector<double> stored_bytes; // per tensor: its size as the run stores it (float32 of the file may be 2 bytes an
-                                    // element), whoever owns the storage; 0 when unknown or never materialised
-  CostTotals totals;                // operators only; add `loss` and `optimizer` for the step
+  std::vector<OpCost> ops;           // parallel to ShapedGraph::ops; plumbing is all zero
+  std::vector<uint8_t> needs_grad;   // per tensor: a gradient is computed for it (all 0 for inference)
+  std::vector<TensorId> storage;     // per tensor: the tensor whose storage it uses (itself but for views)
+  std::vector<double> stored_bytes;  // per tensor: its size as the run stores it (float32 of the file may be 2 bytes an
+                                     // element), whoever owns the storage; 0 when unknown or never materialised
+  CostTotals totals;                 // operators only; add `loss` and `optimizer` for the step
   std::array<CostTotals, kOpClassCount> by_class = {};
-  OpCost loss;                      // softmax cross-entropy on the first floating output, where the graph has no loss
+  OpCost loss;  // softmax cross-entropy on the first floating output, where the graph has no loss
   OptimizerCost optimizer;
-  double parameters = 0;            // trained elements, each storage once
+  double parameters = 0;  // trained elements, each storage once
   double parameter_tensors = 0;
-  double buffers = 0;               // floating elements held but not trained
-  double input_bytes = 0;           // the batch, copied from the host at each step
-  double activations = 0;           // elements of operator outputs (plumbing excluded) for the whole batch
-  double horus_convs = 0;           // the four counts of Horus
+  double buffers = 0;      // floating elements held but not trained
+  double input_bytes = 0;  // the batch, copied from the host at each step
+  double activations = 0;  // elements of operator outputs (plumbing excluded) for the whole batch
+  double horus_convs = 0;  // the four counts of Horus
   double horus_linears = 0;
   double horus_activations = 0;
   double horus_others = 0;
-  int64_t critical_path_ops = 0;    // longest chain of operators that run a kernel
-  double critical_path_flops = 0;   // most forward FLOPs (both kinds) along one chain
-  int64_t max_width = 0;            // most operators at one depth
+  int64_t critical_path_ops = 0;   // longest chain of operators that run a kernel
+  double critical_path_flops = 0;  // most forward FLOPs (both kinds) along one chain
+  int64_t max_width = 0;           // most operators at one depth
   CostCoverage coverage;
 
   // Forward, or forward + backward + loss + optimiser when training.

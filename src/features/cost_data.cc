@@ -24,9 +24,7 @@ void Copy(RuleContext& c, const CostRule&) {
 }
 
 // The gradient of one input is a slice of the output's: views, no kernel.
-void Concat(RuleContext& c, const CostRule&) {
-  c.Forward(1, 2 * c.OutBytes(0), PointwiseBlocks(c.OutCount(0)));
-}
+void Concat(RuleContext& c, const CostRule&) { c.Forward(1, 2 * c.OutBytes(0), PointwiseBlocks(c.OutCount(0))); }
 
 // A view forward: no kernel. The gradient is written into zeros of the input's size.
 void Slice(RuleContext& c, const CostRule&) {

@@ -26,7 +26,7 @@ void Recurrent(RuleContext& c, const Cell& cell) {
   const double in = RuleContext::Dim(c.In(0), 2);
   const double directions = RuleContext::Dim(c.In(1), 0);
   const double hidden = RuleContext::Dim(c.In(2), 2);
-  const double rows = cell.gates * hidden;             // of the weight matrices
+  const double rows = cell.gates * hidden;  // of the weight matrices
   const double units = steps * batch * directions * hidden;
 
   const double product = 2 * steps * batch * directions * rows * (in + hidden);
@@ -55,7 +55,8 @@ void Recurrent(RuleContext& c, const Cell& cell) {
   c.cost.backward_flops = hidden_product + (c.Wants(0) ? in_product : 0) + (weights ? product : 0);
   c.cost.backward_flops_other = 2 * units * cell.pointwise_flops;
   c.Backward(2 * steps * directions, step_bytes + gate_bytes, step_blocks);
-  if (c.Wants(0)) c.Backward(directions, gate_bytes + c.InBytes(1) + c.InBytes(0), MatmulBlocks(1, steps * batch, in, rows));
+  if (c.Wants(0))
+    c.Backward(directions, gate_bytes + c.InBytes(1) + c.InBytes(0), MatmulBlocks(1, steps * batch, in, rows));
   if (weights) {
     const double bytes = 2 * gate_bytes + c.InBytes(0) + state_bytes + c.InBytes(1) + c.InBytes(2);
     c.Backward(3 * directions, bytes, MatmulBlocks(1, rows, in, steps * batch));

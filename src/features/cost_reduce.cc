@@ -14,11 +14,11 @@ constexpr double kIndexBytes = 8;  // PyTorch's indices are int64
 // Passes over the data: statistics, then normalisation; the backward reads both gradient and input twice.
 constexpr double kNormForwardPasses = 3;
 constexpr double kNormBackwardPasses = 5;
-constexpr double kNormTrainingFlops = 7;    // per element: mean 1, variance 3, normalise 2, scale 1
-constexpr double kNormInferenceFlops = 2;   // batch statistics known: one scale, one shift
+constexpr double kNormTrainingFlops = 7;   // per element: mean 1, variance 3, normalise 2, scale 1
+constexpr double kNormInferenceFlops = 2;  // batch statistics known: one scale, one shift
 constexpr double kNormBackwardFlops = 10;
 
-// rule.flops > 0: statistics are computed at inference too. Statistics: `groups` means and deviations.
+// Statistics of `groups` groups of elements, then scale and shift.
 void Normalise(RuleContext& c, double groups, size_t first_parameter, size_t parameters) {
   const double n = c.InCount(0);
   const double bytes = c.InBytes(0);
@@ -131,7 +131,7 @@ double Window(const RuleContext& c) {
   const std::vector<int64_t>* kernel = c.node().Ints("kernel_shape");
   if (kernel == nullptr) return c.OutCount(0) > 0 ? c.InCount(0) / c.OutCount(0) : 1;
   double window = 1;
-  for (const int64_t edge : *kernel) window *= static_cast<double>(edge);
+  for (const int64_t edge : *kernel) window *= static_cast<double>(std::max<int64_t>(0, edge));
   return window;
 }
 

@@ -32,13 +32,13 @@ enum class Saves : uint8_t { kNothing, kInputs, kOutput, kBoth, kMask };
 
 class RuleContext;
 struct CostRule {
-  std::string_view name;               // "Conv"; "com.microsoft::Gelu" outside the default domain
+  std::string_view name;  // "Conv"; "com.microsoft::Gelu" outside the default domain
   OpClass op_class = OpClass::kOther;
   void (*apply)(RuleContext&, const CostRule&) = nullptr;
-  double flops = 0;                    // per element, for rules that are pointwise in their output or input
+  double flops = 0;  // per element, for rules that are pointwise in their output or input
   double backward_flops = 0;
   Saves saves = Saves::kNothing;
-  bool amp_float32 = false;            // autocast computes it in float32
+  bool amp_float32 = false;  // autocast computes it in float32
 };
 
 class RuleContext {
@@ -50,7 +50,9 @@ class RuleContext {
 
   [[nodiscard]] const Node& node() const { return *op_.node; }
   [[nodiscard]] bool training() const { return run_.mode == RunMode::kTraining; }
-  [[nodiscard]] bool amp() const { return run_.precision == Precision::kAmpFp16 || run_.precision == Precision::kAmpBf16; }
+  [[nodiscard]] bool amp() const {
+    return run_.precision == Precision::kAmpFp16 || run_.precision == Precision::kAmpBf16;
+  }
   [[nodiscard]] size_t inputs() const { return op_.inputs.size(); }
   [[nodiscard]] size_t outputs() const { return op_.outputs.size(); }
   [[nodiscard]] bool Has(size_t i) const { return i < op_.inputs.size() && op_.inputs[i].valid(); }

@@ -61,7 +61,8 @@ void CountOps(const ShapedGraph& shaped, StepCost& step) {
     for (const TensorId out : op.outputs) {
       if (!out.valid() || !OwnsStorage(step, out.value())) continue;
       const Tensor& tensor = shaped.tensors[out.value()];
-      if (IsFloating(tensor.dtype)) step.activations += static_cast<double>(tensor.elements()) * static_cast<double>(op.repeat);
+      if (IsFloating(tensor.dtype))
+        step.activations += static_cast<double>(tensor.elements()) * static_cast<double>(op.repeat);
     }
   }
 }
@@ -147,10 +148,16 @@ void AddLoss(const ShapedGraph& shaped, StepCost& step) {
     if (!id.valid() || step.needs_grad[id.value()] == 0) continue;
     const auto elements = static_cast<double>(shaped.tensors[id.value()].elements());
     const double read = step.stored_bytes[id.value()], wide = elements * kFloatBytes;
-    step.loss = OpCost{.forward_flops_other = kForwardFlops * elements, .backward_flops_other = kBackwardFlops * elements,
-                       .forward_bytes = read + 2 * wide, .backward_bytes = 2 * wide + read, .forward_kernels = 2,
-                       .backward_kernels = 2, .forward_blocks = PointwiseBlocks(elements),
-                       .backward_blocks = PointwiseBlocks(elements), .saved_bytes = wide, .saved_extra_bytes = wide,
+    step.loss = OpCost{.forward_flops_other = kForwardFlops * elements,
+                       .backward_flops_other = kBackwardFlops * elements,
+                       .forward_bytes = read + 2 * wide,
+                       .backward_bytes = 2 * wide + read,
+                       .forward_kernels = 2,
+                       .backward_kernels = 2,
+                       .forward_blocks = PointwiseBlocks(elements),
+                       .backward_blocks = PointwiseBlocks(elements),
+                       .saved_bytes = wide,
+                       .saved_extra_bytes = wide,
                        .needs_backward = true};
     return;
   }
@@ -160,18 +167,24 @@ void AddLoss(const ShapedGraph& shaped, StepCost& step) {
 // lists d of a kernel bounds the tensors it takes (ATen/native/cuda/MultiTensorApply.cuh: 110, 64, 48, 36, 30).
 struct Work {
   double flops;
-  double bytes;    // read and written in float32, per parameter
-  double passes;   // kernels a parameter takes part in
+  double bytes;   // read and written in float32, per parameter
+  double passes;  // kernels a parameter takes part in
 };
 
 Work WorkOf(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::kSgd: return {2, 12, 1};
-    case Optimizer::kMomentum: return {4, 20 + 12, 3};
-    case Optimizer::kAdam: return {12, 84, 9};
-    case Optimizer::kAdamW: return {14, 92, 10};
-    case Optimizer::kAdafactor: return {14, 60, 12};
-    case Optimizer::kAdam8Bit: return {16, 16, 1};
+    case Optimizer::kSgd:
+      return {2, 12, 1};
+    case Optimizer::kMomentum:
+      return {4, 20 + 12, 3};
+    case Optimizer::kAdam:
+      return {12, 84, 9};
+    case Optimizer::kAdamW:
+      return {14, 92, 10};
+    case Optimizer::kAdafactor:
+      return {14, 60, 12};
+    case Optimizer::kAdam8Bit:
+      return {16, 16, 1};
   }
   return {0, 0, 0};
 }
@@ -213,12 +226,21 @@ double OptimizerStateBytes(const ShapedGraph& shaped, const StepCost& step, Opti
     if (tensor.role != TensorRole::kParameter || !OwnsStorage(step, t) || !IsFloating(tensor.dtype)) continue;
     const auto elements = static_cast<double>(tensor.elements());
     switch (optimizer) {
-      case Optimizer::kSgd: break;
-      case Optimizer::kMomentum: bytes += kFloatBytes * elements; break;
+      case Optimizer::kSgd:
+        break;
+      case Optimizer::kMomentum:
+        bytes += kFloatBytes * elements;
+        break;
       case Optimizer::kAdam:
-      case Optimizer::kAdamW: bytes += 2 * kFloatBytes * elements; break;
-      case Optimizer::kAdafactor: bytes += FactoredBytes(tensor); break;
-      case Optimizer::kAdam8Bit: bytes += EightBitBytes(tensor); break;
+      case Optimizer::kAdamW:
+        bytes += 2 * kFloatBytes * elements;
+        break;
+      case Optimizer::kAdafactor:
+        bytes += FactoredBytes(tensor);
+        break;
+      case Optimizer::kAdam8Bit:
+        bytes += EightBitBytes(tensor);
+        break;
     }
   }
   return bytes;

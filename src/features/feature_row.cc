@@ -76,7 +76,8 @@ std::vector<float> JobFeatures(const ShapedGraph& shaped, const StepCost& cost, 
     bytes.push_back(op.forward_bytes);
     if (op.forward_bytes > 0) intensity.push_back(flops.back() / op.forward_bytes);
   }
-  const JobFeatureSource source{shaped, cost, memory, run, QuantilesOf(flops), QuantilesOf(bytes), QuantilesOf(intensity)};
+  const JobFeatureSource source{
+      shaped, cost, memory, run, QuantilesOf(flops), QuantilesOf(bytes), QuantilesOf(intensity)};
   std::vector<float> row;
   row.reserve(kJobColumns.size());
   for (const JobFeatureEntry& entry : kJobFeatureTable) row.push_back(static_cast<float>(entry.value(source)));

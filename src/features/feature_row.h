@@ -42,14 +42,14 @@ struct FeatureColumn {
 // The roofline's answer for one GPU type, filled by predict/roofline.h.
 struct RooflineTerms {
   double step_time_us = 0;
-  double device_time_us = 0;        // sum of kernel durations
-  double host_time_us = 0;          // sum of dispatch times
+  double device_time_us = 0;  // sum of kernel durations
+  double host_time_us = 0;    // sum of dispatch times
   double gpu_util_pct = 0;
   double mem_bw_util_pct = 0;
-  double compute_share = 0;         // shares of device time, 0-1
+  double compute_share = 0;  // shares of device time, 0-1
   double bandwidth_share = 0;
   double launch_share = 0;
-  double mean_parallelism = 0;      // 0-1
+  double mean_parallelism = 0;  // 0-1
 };
 
 // The columns of JobFeatureColumns().

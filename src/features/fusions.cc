@@ -14,8 +14,11 @@ constexpr size_t kNone = SIZE_MAX;
 class Finder {
  public:
   explicit Finder(const ShapedGraph& shaped)
-      : shaped_(shaped), uses_(shaped.tensors.size(), 0), reader_(shaped.tensors.size(), kNone),
-        maker_(shaped.tensors.size(), kNone), found_(shaped.ops.size()) {
+      : shaped_(shaped),
+        uses_(shaped.tensors.size(), 0),
+        reader_(shaped.tensors.size(), kNone),
+        maker_(shaped.tensors.size(), kNone),
+        found_(shaped.ops.size()) {
     for (size_t i = 0; i < shaped.ops.size(); ++i) {
       for (const TensorId id : shaped.ops[i].inputs) {
         if (!id.valid()) continue;
@@ -119,9 +122,9 @@ class Finder {
   }
 
   const ShapedGraph& shaped_;
-  std::vector<uint32_t> uses_;   // per tensor, by operators and as graph outputs
-  std::vector<size_t> reader_;   // per tensor, the last operator that reads it
-  std::vector<size_t> maker_;    // per tensor
+  std::vector<uint32_t> uses_;  // per tensor, by operators and as graph outputs
+  std::vector<size_t> reader_;  // per tensor, the last operator that reads it
+  std::vector<size_t> maker_;   // per tensor
   std::vector<Fusion> found_;
 };
 

@@ -77,9 +77,9 @@ class Replay {
 
  private:
   struct State {
-    size_t last_use = kNever;        // last forward operator that reads the storage; kNever: none
-    size_t released_at = kNever;     // first operator that keeps it for backward; kNever: not kept
-    bool output = false;             // of the graph: lives to the end of forward
+    size_t last_use = kNever;     // last forward operator that reads the storage; kNever: none
+    size_t released_at = kNever;  // first operator that keeps it for backward; kNever: not kept
+    bool output = false;          // of the graph: lives to the end of forward
     bool live = false;
     CachingAllocator::Block block = UINT32_MAX;
     uint32_t gradient = UINT32_MAX;  // position in buffers_
@@ -339,7 +339,7 @@ class Replay {
 
 // The upper bound adds this share of everything that moves with the batch, for fused or unfused variants of
 // operators and fragments, and a fixed amount for libraries that load lazily. Assumptions, not yet calibrated.
-constexpr int64_t kVariantShareDivisor = 4;           // a quarter
+constexpr int64_t kVariantShareDivisor = 4;  // a quarter
 constexpr int64_t kLibraryReserveMib = 512;
 
 }  // namespace

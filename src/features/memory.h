@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // StepMemory: the device memory that one step needs, part by part, with its peak and an upper bound.
 //
-// Enters:  a ShapedGraph, its StepCost and the RunSpec.   Leaves: bytes of every part; the context is added per GPU type.
-// Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (docs/features.md).
-// Cost:    n log n in operators, about 1 us each.
-// Thread class: pure functions over values.
+// Enters:  a ShapedGraph, its StepCost and the RunSpec.   Leaves: bytes of every part; the context is added per GPU
+// type. Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (docs/features.md). Cost:    n
+// log n in operators, about 1 us each. Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_MEMORY_H_
 #define HORUS_FEATURES_MEMORY_H_
 
@@ -18,19 +17,19 @@ namespace horus {
 
 // The peak is the sum of all parts: weights ... context, each as it stands at the moment of the peak.
 struct StepMemory {
-  int64_t weights = 0;              // parameters and buffers as the run stores them
-  int64_t gradients = 0;            // of parameters; kept over the whole step
-  int64_t optimizer = 0;            // its state
-  int64_t master_weights = 0;       // float32 copies (pure fp16/bf16) or half copies (AMP's weight cache)
-  int64_t inputs = 0;               // the batch
-  int64_t activations = 0;          // saved for backward
-  int64_t transient = 0;            // live at the peak besides all others: temporaries and gradients of activations
-  int64_t workspace = 0;            // libraries: loaded kernels, matrix handles, convolution scratch at the peak
-  int64_t allocator_slack = 0;      // rounding to 512 bytes and 2/20 MiB segments, and fragments
-  int64_t context = 0;              // bare CUDA context of the GPU type
+  int64_t weights = 0;          // parameters and buffers as the run stores them
+  int64_t gradients = 0;        // of parameters; kept over the whole step
+  int64_t optimizer = 0;        // its state
+  int64_t master_weights = 0;   // float32 copies (pure fp16/bf16) or half copies (AMP's weight cache)
+  int64_t inputs = 0;           // the batch
+  int64_t activations = 0;      // saved for backward
+  int64_t transient = 0;        // live at the peak besides all others: temporaries and gradients of activations
+  int64_t workspace = 0;        // libraries: loaded kernels, matrix handles, convolution scratch at the peak
+  int64_t allocator_slack = 0;  // rounding to 512 bytes and 2/20 MiB segments, and fragments
+  int64_t context = 0;          // bare CUDA context of the GPU type
 
-  int64_t saved_total = 0;          // all that is saved for backward at the end of forward (>= activations at the peak)
-  int64_t horus = 0;                // the Horus formula, a baseline
+  int64_t saved_total = 0;  // all that is saved for backward at the end of forward (>= activations at the peak)
+  int64_t horus = 0;        // the Horus formula, a baseline
 
   [[nodiscard]] int64_t Peak() const;
   // Holds for what is not measured here; the rule is in docs/features.md. Never falls with the batch size

@@ -23,7 +23,7 @@ struct RunSpec {
   RunMode mode = RunMode::kTraining;
   Precision precision = Precision::kFp32;
   Optimizer optimizer = Optimizer::kSgd;
-  DimBindings dims;                      // dims.batch = samples per GPU and step
+  DimBindings dims;  // dims.batch = samples per GPU and step
 };
 
 // Names as in files and on the command line: "training"/"inference"; "fp32", "tf32", "amp" (= fp16 autocast),

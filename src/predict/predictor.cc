@@ -23,8 +23,8 @@ namespace {
 constexpr double kUtilFactor = 2.0;
 constexpr double kBandwidthFactor = 2.0;
 constexpr double kStepTimeFactor = 2.5;
-constexpr double kOutsideFactor = 1.5;        // on top, where the graph is not understood well enough
-constexpr double kLeastKnownShare = 0.9;      // of forward FLOPs, below which the job counts as outside
+constexpr double kOutsideFactor = 1.5;            // on top, where the graph is not understood well enough
+constexpr double kLeastKnownShare = 0.9;          // of forward FLOPs, below which the job counts as outside
 constexpr double kMostStepUs = 35184372088832.0;  // 2^45, the limit of ValidateDemand
 constexpr double kMostMemMib = 4294967296.0;      // 2^32, likewise
 constexpr double kFullPct = 100.0;
@@ -50,9 +50,12 @@ struct Estimate {
 double ToMargin(Link link, double value) {
   constexpr double kLeast = 1e-6;  // a target of zero has no logarithm
   switch (link) {
-    case Link::kExp: return std::log(std::max(value, kLeast));
-    case Link::kExpm1: return std::log1p(std::max(value, 0.0));
-    case Link::kIdentity: break;
+    case Link::kExp:
+      return std::log(std::max(value, kLeast));
+    case Link::kExpm1:
+      return std::log1p(std::max(value, 0.0));
+    case Link::kIdentity:
+      break;
   }
   return value;
 }
@@ -84,7 +87,9 @@ BoundedInt Whole(const Estimate& estimate, double most) {
 
 std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerms& roofline) {
   std::array<float, kTraitCount> traits = {};
-  const auto set = [&traits](Trait trait, double value) { traits[static_cast<size_t>(trait)] = static_cast<float>(value); };
+  const auto set = [&traits](Trait trait, double value) {
+    traits[static_cast<size_t>(trait)] = static_cast<float>(value);
+  };
   const auto log = [](double value) { return std::log10(std::max(value, 1.0)); };
   set(Trait::kLogStepFlops, log(cost.StepFlops()));
   set(Trait::kLogStepBytes, log(cost.StepBytes()));
@@ -143,8 +148,9 @@ absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(std::span
     ++used;
   }
   if (used == 0) {
-    return InvalidArgument("bundle: expected a target named gpu_util_pct, mem_bw_util_pct, mem_mib or step_time_us, "
-                           "found none of them");
+    return InvalidArgument(
+        "bundle: expected a target named gpu_util_pct, mem_bw_util_pct, mem_mib or step_time_us, "
+        "found none of them");
   }
   return std::shared_ptr<const Predictor>(new Predictor(std::move(impl)));
 }
@@ -169,7 +175,8 @@ Demand Predictor::Predict(const JobProfile& job, const GpuType& gpu) const {
   estimates[kMemory] = {mib(memory.Peak()), mib(memory.Upper()) * widen};
   estimates[kStepTime] = {roofline.step_time_us, roofline.step_time_us * kStepTimeFactor * widen};
 
-  const bool refined = std::any_of(impl_->refiners.begin(), impl_->refiners.end(), [](const auto& r) { return r != nullptr; });
+  const bool refined =
+      std::any_of(impl_->refiners.begin(), impl_->refiners.end(), [](const auto& r) { return r != nullptr; });
   if (refined) {
     std::vector<float> row(FeatureCount());
     const size_t job_columns = std::min(job.features.size(), JobFeatureColumns().size());

@@ -28,14 +28,14 @@ struct GpuType;
 
 // All that is known of a job before a GPU type is named. A value; the shaped graph is shared.
 struct JobProfile {
-  uint64_t profile_id = 0;                    // never 0
+  uint64_t profile_id = 0;  // never 0
   RunSpec run;
   std::shared_ptr<const ShapedGraph> shaped;
   StepCost cost;
-  StepMemory memory;                          // without the context of a GPU type
-  std::vector<float> features;                // JobFeatureColumns()
+  StepMemory memory;            // without the context of a GPU type
+  std::vector<float> features;  // JobFeatureColumns()
 
-  [[nodiscard]] int64_t bytes_held() const;   // approximate heap bytes, the graph excluded
+  [[nodiscard]] int64_t bytes_held() const;  // approximate heap bytes, the graph excluded
 };
 
 // Fingerprint of graph and run specification: equal jobs share it on every machine.

@@ -10,13 +10,13 @@ namespace horus {
 namespace {
 
 // Assumptions from the literature, none fitted here (docs/predict.md gives the sources in full).
-constexpr double kTensorCoreFraction = 0.5;   // of peak: 52 % on A100 in Megatron-LM (Narayanan et al., SC 2021)
-constexpr double kPlainFraction = 0.7;        // of peak without matrix units: large SGEMM and cuDNN convolutions
-constexpr double kBandwidthFraction = 0.8;    // of peak: 83 % on V100 (Jia et al., "Dissecting the Volta", 2018)
-constexpr double kHostFraction = 0.5;         // of PCIe: copies from pageable memory pass a staging buffer
-constexpr double kBlocksPerSm = 2;            // thread blocks an SM needs to hide its latencies
-constexpr double kShortestKernelUs = 2;       // start and drain of a kernel with nothing to do
-constexpr double kDispatchUs = 6;             // host time an eager operator takes: dispatcher, autograd, 2-3 us launch
+constexpr double kTensorCoreFraction = 0.5;  // of peak: 52 % on A100 in Megatron-LM (Narayanan et al., SC 2021)
+constexpr double kPlainFraction = 0.7;       // of peak without matrix units: large SGEMM and cuDNN convolutions
+constexpr double kBandwidthFraction = 0.8;   // of peak: 83 % on V100 (Jia et al., "Dissecting the Volta", 2018)
+constexpr double kHostFraction = 0.5;        // of PCIe: copies from pageable memory pass a staging buffer
+constexpr double kBlocksPerSm = 2;           // thread blocks an SM needs to hide its latencies
+constexpr double kShortestKernelUs = 2;      // start and drain of a kernel with nothing to do
+constexpr double kDispatchUs = 6;            // host time an eager operator takes: dispatcher, autograd, 2-3 us launch
 
 struct Rates {
   double matrix_flops_per_us;
@@ -58,12 +58,14 @@ Part TimeOf(double products, double others, double bytes, double kernels, double
   return part;
 }
 
+// An operator of unknown shape is not taken to be a small one: its few known bytes move at the full rate.
 Part ForwardOf(const OpCost& op, const Rates& rates) {
-  return TimeOf(op.forward_flops, op.forward_flops_other, op.forward_bytes, op.forward_kernels, op.forward_blocks, rates);
+  return TimeOf(op.forward_flops, op.forward_flops_other, op.forward_bytes, op.forward_kernels,
+                op.known ? op.forward_blocks : rates.full_blocks, rates);
 }
 Part BackwardOf(const OpCost& op, const Rates& rates) {
-  return TimeOf(op.backward_flops, op.backward_flops_other, op.backward_bytes, op.backward_kernels, op.backward_blocks,
-                rates);
+  return TimeOf(op.backward_flops, op.backward_flops_other, op.backward_bytes, op.backward_kernels,
+                op.known ? op.backward_blocks : rates.full_blocks, rates);
 }
 
 struct Sum {
@@ -84,12 +86,19 @@ double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
   const auto fp32 = static_cast<double>(gpu.fp32_gflops);
   int64_t peak = 0;
   switch (precision) {
-    case Precision::kFp32: break;
-    case Precision::kTf32: peak = gpu.tf32_gflops; break;
+    case Precision::kFp32:
+      break;
+    case Precision::kTf32:
+      peak = gpu.tf32_gflops;
+      break;
     case Precision::kAmpFp16:
-    case Precision::kFp16: peak = gpu.fp16_gflops; break;
+    case Precision::kFp16:
+      peak = gpu.fp16_gflops;
+      break;
     case Precision::kAmpBf16:
-    case Precision::kBf16: peak = gpu.bf16_gflops; break;
+    case Precision::kBf16:
+      peak = gpu.bf16_gflops;
+      break;
   }
   return peak > 0 ? static_cast<double>(peak) : fp32;
 }
@@ -132,7 +141,9 @@ std::vector<OpTime> RooflineOps(const StepCost& cost, const RunSpec& run, const 
   for (const OpCost& op : cost.ops) {
     const Part forward = ForwardOf(op, rates), backward = BackwardOf(op, rates);
     const Part& larger = forward.us >= backward.us ? forward : backward;
-    times.push_back({.forward_us = forward.us, .backward_us = backward.us, .limit = larger.limit,
+    times.push_back({.forward_us = forward.us,
+                     .backward_us = backward.us,
+                     .limit = larger.limit,
                      .parallelism = larger.us > 0 ? larger.parallelism : 0});
   }
   return times;

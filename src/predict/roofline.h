@@ -23,10 +23,10 @@ struct GpuType;
 enum class Limit : uint8_t { kCompute, kBandwidth, kLaunch };
 
 struct OpTime {
-  double forward_us = 0;            // sum of its kernels' durations
+  double forward_us = 0;  // sum of its kernels' durations
   double backward_us = 0;
-  Limit limit = Limit::kLaunch;     // of the larger part
-  double parallelism = 0;           // min(1, thread blocks / blocks that fill the GPU), of the larger part
+  Limit limit = Limit::kLaunch;  // of the larger part
+  double parallelism = 0;        // min(1, thread blocks / blocks that fill the GPU), of the larger part
 };
 
 // The step as a whole.

@@ -89,7 +89,8 @@ TEST(Cost, BatchNormAndReluCountTheirElementsForHorusAndKeepOneTensorEach) {
 
 TEST(Cost, LstmStepIsTwoLinearsAndFiveActivations) {
   GraphBuilder b;
-  const TensorId x = b.Input({3, 2, 5}), w = b.Parameter({1, 16, 5}), r = b.Parameter({1, 16, 4}), bias = b.Parameter({1, 32});
+  const TensorId x = b.Input({3, 2, 5}), w = b.Parameter({1, 16, 5}), r = b.Parameter({1, 16, 4}),
+                 bias = b.Parameter({1, 32});
   b.Output(b.Make("LSTM", {x, w, r, bias}, {3, 1, 2, 4}, {IntAttribute("hidden_size", 4)}));
   const StepCost step = Cost(b);
   EXPECT_EQ(step.ops[0].forward_flops, 2.0 * 3 * 2 * 16 * (5 + 4));
@@ -307,6 +308,23 @@ TEST(Cost, HugeShapesNeitherOverflowNorBecomeNegative) {
   const StepCost step = Cost(b);
   EXPECT_GT(step.StepFlops(), 1e30);
   EXPECT_TRUE(std::isfinite(step.StepBytes()));
+}
+
+TEST(Cost, EveryRuleSurvivesMissingAndUnknownTensors) {
+  for (const std::string& name : OperatorsWithCost()) {
+    GraphBuilder b;
+    b.Op(name, {}, {});
+    b.Op(name, {TensorId(), TensorId()}, {TensorId()});
+    const TensorId scalar = b.Input({}), empty = b.Parameter({0, 3}), unknown = b.Unknown();
+    b.Op(name, {scalar}, {b.Activation({})}, {IntAttribute("group", -5), IntAttribute("num_heads", 0)});
+    b.Op(name, {empty, empty, empty, scalar}, {b.Activation({0, 3})}, {IntAttribute("size", -1)});
+    b.Op(name, {unknown, unknown, unknown, unknown}, {b.Unknown()}, {TextAttribute("equation", "...,,->\xFF")});
+    const StepCost step = Cost(b);
+    EXPECT_TRUE(std::isfinite(step.StepFlops())) << name;
+    EXPECT_GE(step.StepFlops(), 0) << name;
+    EXPECT_GE(step.StepBytes(), 0) << name;
+    EXPECT_FALSE(step.ops[4].known) << name;
+  }
 }
 
 TEST(Cost, AllTablesNameEachOperatorOnce) {

@@ -25,7 +25,9 @@ class GraphBuilder {
     shaped_.inputs.push_back(id);
     return id;
   }
-  TensorId Parameter(Dims dims, DType dtype = DType::kFloat32) { return Add(TensorRole::kParameter, std::move(dims), dtype); }
+  TensorId Parameter(Dims dims, DType dtype = DType::kFloat32) {
+    return Add(TensorRole::kParameter, std::move(dims), dtype);
+  }
   TensorId Buffer(Dims dims, DType dtype = DType::kFloat32) { return Add(TensorRole::kBuffer, std::move(dims), dtype); }
   TensorId Unknown() {
     const TensorId id = Add(TensorRole::kActivation, {kUnknownDim}, DType::kFloat32);

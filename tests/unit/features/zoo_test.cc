@@ -59,7 +59,8 @@ DimBindings DefaultDims(const std::string& inputs) {
   std::map<std::string, int64_t> seen;
   for (size_t at = inputs.find('='); at != std::string::npos; at = inputs.find('=', at + 1)) {
     size_t begin = at;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(inputs[begin - 1])) != 0 || inputs[begin - 1] == '_')) --begin;
+    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(inputs[begin - 1])) != 0 || inputs[begin - 1] == '_'))
+      --begin;
     seen[inputs.substr(begin, at - begin)] = std::stoll(inputs.substr(at + 1));
   }
   for (const auto& [name, size] : seen) {
@@ -92,9 +93,7 @@ class ZooTest : public testing::TestWithParam<Row> {
   StepMemory memory_;
 };
 
-TEST_P(ZooTest, ParametersAreExact) {
-  EXPECT_EQ(Cost({}).parameters, std::stod(GetParam().at("parameters_exact")));
-}
+TEST_P(ZooTest, ParametersAreExact) { EXPECT_EQ(Cost({}).parameters, std::stod(GetParam().at("parameters_exact"))); }
 
 TEST_P(ZooTest, ForwardFlopsAgreeWithTheIndependentCountAndThePublishedFigure) {
   const Row& row = GetParam();
@@ -104,7 +103,8 @@ TEST_P(ZooTest, ForwardFlopsAgreeWithTheIndependentCountAndThePublishedFigure) {
     EXPECT_NEAR(flops / own, 1, kTolerance) << "independent count";
   }
   if (!row.at("published_forward_gflops").empty()) {
-    const double published = std::stod(row.at("published_forward_gflops")) * 2 / std::stod(row.at("multiply_add_counts"));
+    const double published =
+        std::stod(row.at("published_forward_gflops")) * 2 / std::stod(row.at("multiply_add_counts"));
     EXPECT_NEAR(flops / 1e9 / published, 1, kTolerance) << "published figure";
   }
 }

@@ -90,6 +90,18 @@ TEST(Predictor, GraphsThatAreNotUnderstoodAreFlaggedAndWidened) {
   EXPECT_NE(demand.flags & kDemandOutside, 0u);
 }
 
+TEST(Predictor, UnboundDimensionsDoNotLookLikeASlowJob) {
+  GraphBuilder b;
+  const TensorId x = b.Unknown(), w = b.Parameter({4096, 4096});
+  const TensorId y = b.Unknown();
+  b.Op("MatMul", {x, w}, {y});
+  JobProfile job;
+  job.cost = CostOfStep(b.shaped(), {});
+  const Demand demand = Predictor::Default()->Predict(job, A100());
+  EXPECT_NE(demand.flags & kDemandOutside, 0u);
+  EXPECT_LT(demand.step_time_us.estimate, 5000);  // its weights are read and updated, no more is known
+}
+
 TEST(Predictor, GradientsAreWhatAGangExchanges) {
   EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4), A100()).gradient_mib, 4 * 4);
   EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4, {.mode = RunMode::kInference}), A100()).gradient_mib, 0);
@@ -125,7 +137,8 @@ TEST(Predictor, BoosterScalesThePriorThroughItsLink) {
   const auto refined = Load(Constant("step_time_us", Link::kExp, std::log(2.0f)));
   ASSERT_TRUE(refined.ok()) << refined.status();
   const Demand demand = (*refined)->Predict(job, A100());
-  EXPECT_NEAR(static_cast<double>(demand.step_time_us.estimate), 2.0 * static_cast<double>(prior.step_time_us.estimate), 3);
+  EXPECT_NEAR(static_cast<double>(demand.step_time_us.estimate), 2.0 * static_cast<double>(prior.step_time_us.estimate),
+              3);
   EXPECT_EQ(demand.gpu_util_pct, prior.gpu_util_pct);  // the bundle says nothing of it
   EXPECT_EQ(demand.mem_mib, prior.mem_mib);
   EXPECT_NE(demand.flags & kDemandUncalibrated, 0u);
