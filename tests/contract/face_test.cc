@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus.hpp: the C++ face over the same library.
+#include "horus/horus.hpp"
+
+#include <array>
+#include <type_traits>
+
+#include "check.h"
+
+namespace {
+
+horus::Node NodeOfTwo(uint64_t id) {
+  return {.id = id, .name = "n", .cpu_milli = 16'000, .mem_mib = 65'536,
+          .devices = {{.gpu_type = "t4"}, {.gpu_type = "t4"}}, .labels = {{"zone", "a"}}};
+}
+
+horus::Job JobOf(uint64_t id, int64_t mem_mib) {
+  horus::Demand demand;
+  demand.gpu_util_pct = 40;
+  demand.mem_mib = mem_mib;
+  return {.id = id, .cpu_milli = 1'000, .demands = {{"", demand}}};
+}
+
+template <typename Body>
+horus_status StatusOf(const Body& body) {
+  try {
+    body();
+    return HORUS_OK;
+  } catch (const horus::Error& error) {
+    CHECK(std::string(error.what()).find(horus_status_name(error.status())) == 0);
+    return error.status();
+  }
+}
+
+void HandlesMoveAndDoNotCopy() {
+  static_assert(!std::is_copy_constructible_v<horus::Cluster> && std::is_nothrow_move_constructible_v<horus::Cluster>);
+  static_assert(!std::is_copy_constructible_v<horus::Graph> && !std::is_copy_constructible_v<horus::Placer>);
+  static_assert(std::is_copy_constructible_v<horus::Decision> && std::is_copy_constructible_v<horus::Job>);
+  horus::Cluster first;
+  first.AddNode(NodeOfTwo(1));
+  const horus::Cluster second = std::move(first);
+  CHECK(second.info().devices == 2);
+}
+
+void FailuresThrowTheirStatus() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  CHECK(StatusOf([&] { cluster.AddNode(NodeOfTwo(1)); }) == HORUS_EXISTS);
+  CHECK(StatusOf([&] { cluster.Release(7); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([] { horus::Placer placer({.policy = "oracle"}); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([] { (void)horus::Cluster::Restore({}); }) != HORUS_OK);
+  CHECK(StatusOf([] { (void)horus::Catalogue().Find("abacus"); }) == HORUS_NOT_FOUND);
+}
+
+void JobsGoTheWholeWay() {
+  horus::CheckAbi();
+  horus::Cluster cluster;
+  for (uint64_t id = 1; id <= 3; ++id) cluster.AddNode(NodeOfTwo(id));
+  horus::Placer placer({.policy = "first-fit"});
+  std::vector<horus::Job> jobs = {JobOf(1, 4'000), JobOf(2, 4'000), JobOf(3, 400'000)};
+  jobs[1].selectors = {{"zone", "b"}};
+  const horus::Plan plan = placer.MakePlan(cluster, jobs);
+  CHECK(plan.size() == 3 && plan.at(0).placed() && !plan.at(1).placed() && !plan.at(2).placed());
+  CHECK(plan.at(1).reason == HORUS_REASON_LABEL && plan.at(2).reason == HORUS_REASON_GPU_MEMORY);
+  CHECK(plan.at(0).slots == std::vector<horus::Slot>{(horus::Slot{1, 0, 0})} && plan.at(0).effects.size() == 1);
+  cluster.Apply(plan);
+  CHECK(cluster.Jobs() == std::vector<uint64_t>{1});
+
+  const std::array<uint64_t, 1> subset = {3};
+  CHECK(placer.MakePlan(cluster, std::span(jobs).subspan(1, 0), subset).size() == 0);
+  const horus::Job next = JobOf(4, 4'000);
+  CHECK(placer.MakePlan(cluster, std::span(&next, 1), subset).at(0).slots.at(0).node == 3);
+  const std::span<const uint64_t> nobody;
+  CHECK(!placer.MakePlan(cluster, std::span(&next, 1), nobody).at(0).placed());  // an empty subset is not "all"
+
+  CHECK(cluster.Adopt(JobOf(5, 4'000), {{2, 1, 0}}) == HORUS_REASON_NONE);
+  CHECK(cluster.SetNodeState(2, HORUS_STATE_DOWN) == std::vector<uint64_t>{5});
+  CHECK(cluster.SetNodeState(3, HORUS_STATE_DRAINED).empty());
+  horus::Cluster restored = horus::Cluster::Restore(cluster.Snapshot());
+  CHECK(restored.info().state_hash == cluster.info().state_hash);
+  restored.Release(5);
+  restored.RemoveNode(2);
+  CHECK(restored.info().nodes == 2 && cluster.info().nodes == 3);
+}
+
+void CataloguesCanBeRead() {
+  const horus::Catalogue catalogue;
+  CHECK(catalogue.size() >= 25 && std::string(catalogue.at(catalogue.Find("T4")).name) == "t4");
+}
+
+}  // namespace
+
+int main() {
+  HandlesMoveAndDoNotCopy();
+  FailuresThrowTheirStatus();
+  JobsGoTheWholeWay();
+  CataloguesCanBeRead();
+  return report();
+}
