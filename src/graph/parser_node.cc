@@ -96,6 +96,7 @@ absl::Status Parser::NodeMessage(const WireField& field, BodyId body) {
   }
   if (!status.ok()) return At(DescribeNode(node, position), status);
   in_.Leave(outer);
+  HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(node.name.size() + node.op_type.size() + node.domain.size())));
   scope.body.nodes[position] = std::move(node);
   return absl::OkStatus();
 }

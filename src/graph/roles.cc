@@ -87,6 +87,12 @@ bool Contains(const std::string_view (&sorted)[N], std::string_view name) {
   return std::binary_search(std::begin(sorted), std::end(sorted), name);
 }
 
+// Weight slots that a Constant or ConstantOfShape can fill: files without weights stand them in there. Exporters also
+// write plain constants where a normalisation has no affine part, and fixed tables for Gather: those are not trained.
+bool TakesMadeWeights(std::string_view op) {
+  return op != "InstanceNormalization" && op != "LayerNormalization" && op != "GroupNormalization" && op != "Gather";
+}
+
 bool IsProduct(std::string_view op) { return op == "MatMul" || op == "Gemm" || op == "Conv" || op == "Einsum"; }
 
 // What was seen of each tensor that is a constant or an initialiser, or another form of one.
@@ -148,6 +154,7 @@ void RoleWalk::CollectOp(const Op& op) {
     const Slot slot = SlotOf(*op.node, i);
     const bool single = tensor.known && tensor.elements() <= 1;
     if (slot == Slot::kWeight) {
+      if (candidate_[root.value()] == Candidate::kMade && !TakesMadeWeights(type)) continue;
       weight_[root.value()] = weight_[root.value()] || !(single && tensor.dims.empty());
     } else if (slot == Slot::kOperand) {
       const size_t other = i == 0 ? 1 : 0;

@@ -155,6 +155,16 @@ TEST(Shaped, TakesWeightsMadeByConstantOfShape) {
   EXPECT_TRUE(graph->ops[0].plumbing);
 }
 
+TEST(Shaped, TakesConstantsOfANormalisationForItsAbsentAffinePart) {
+  const w::GraphParts parts = {
+      .nodes = {w::Node("Constant", {}, {"one"}, {w::TensorAttribute("value", w::FloatTensor("", {3}, {1, 1, 1}))}),
+                w::Node("InstanceNormalization", {"x", "one", "one"}, {"y"})},
+      .inputs = {w::Value("x", w::kFloat, {"batch", 3, 8, 8})}, .outputs = {w::UntypedValue("y")}};
+  const auto graph = Bind(w::Model(parts));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Parameters(*graph), 0);
+}
+
 TEST(Shaped, TakesWeightsThatAreGraphInputs) {
   w::GraphParts parts = ConvNet({2, 3, 8, 8});
   parts.initialisers.erase(parts.initialisers.begin());
