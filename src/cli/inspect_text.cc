@@ -27,67 +27,67 @@ std::string RunText(const JobProfile& profile) {
   return text;
 }
 
+std::string UnknownText(const CostCoverage& coverage) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < coverage.unknown.size() && i < kShown; ++i) {
+    const auto& [name, count] = coverage.unknown[i];
+    absl::StrAppend(&text, i == 0 ? "; not understood: " : ", ", Printable(name), " x", count);
+  }
+  if (coverage.unknown.size() > kShown) absl::StrAppend(&text, ", and ", coverage.unknown.size() - kShown, " more");
+  return text;
+}
+
 std::string SummaryText(const InspectReport& report) {
   const StepCost& cost = report.profile.cost;
+  const Graph& graph = *report.graph;
   const bool training = report.profile.run.mode == RunMode::kTraining;
   Table table({{""}, Right(""), {"", Align::kLeft, true}});
   table.AddRow({"parameters", Count(cost.parameters), absl::StrFormat("%.0f trained", cost.parameters)});
-  table.AddRow(
-      {"forward", Flops(cost.totals.forward_flops),
-       absl::StrFormat("convolutions and matrix products of the batch; everything else %s; a multiply-add is 2",
-                       Flops(cost.totals.forward_flops_other))});
+  table.AddRow({"forward", Flops(cost.totals.forward_flops),
+                "convolutions and matrix products of the batch, a multiply-add counts 2"});
+  table.AddRow({"", Flops(cost.totals.forward_flops_other), "everything else"});
   table.AddRow({training ? "training step" : "step", Flops(cost.StepFlops()),
                 training ? "forward, backward and optimiser" : "forward only"});
-  table.AddRow({"device memory traffic", Bytes(cost.StepBytes()), "read and written by one step"});
+  table.AddRow({"memory traffic", Bytes(cost.StepBytes()), "device memory read and written by one step"});
   table.AddRow({"kernels", Count(cost.StepKernels()), "launched by one step"});
+  table.AddRow({"coverage", Percent(100 * cost.coverage.flops_share),
+                absl::StrFormat("of the forward FLOPs; %d of %d operators understood%s", cost.coverage.ops_known,
+                                cost.coverage.ops, UnknownText(cost.coverage))});
+  table.AddRow({"graph", Count(static_cast<double>(graph.main().nodes.size())),
+                absl::StrFormat("nodes, IR %d, opset %d%s%s", graph.ir_version, graph.opset,
+                                graph.producer.empty() ? "" : ", by ", Printable(graph.producer))});
   return table.Render("  ");
 }
 
-std::string CoverageText(const CostCoverage& coverage) {
-  std::string text =
-      absl::StrFormat("  coverage               %d of %d operators understood, %s of the forward FLOPs\n",
-                      coverage.ops_known, coverage.ops, Percent(100 * coverage.flops_share));
-  constexpr size_t kShown = 8;
-  for (size_t i = 0; i < coverage.unknown.size() && i < kShown; ++i) {
-    const auto& [name, count] = coverage.unknown[i];
-    absl::StrAppend(&text, i == 0 ? "                         not understood: " : ", ", Printable(name), " x", count);
-  }
-  if (coverage.unknown.size() > kShown)
-    absl::StrAppend(&text, ", and ", coverage.unknown.size() - kShown, " more types");
-  return coverage.unknown.empty() ? text : text + "\n";
-}
-
+// The parts, then per GPU type its context, the sum and the bound.
 std::string MemoryText(const InspectReport& report) {
   const StepMemory& memory = report.profile.memory;
   Table table({{""}, Right(""), {"", Align::kLeft, true}});
-  const auto add = [&table](const char* part, int64_t bytes, const char* meaning) {
+  const auto add = [&table](const std::string& part, int64_t bytes, const char* meaning) {
     table.AddRow({part, Bytes(static_cast<double>(bytes)), meaning});
+  };
+  const auto add_peak = [&](const std::string& part, const StepMemory& of, const char* more) {
+    table.AddRow(
+        {part, Bytes(static_cast<double>(of.Peak())), "at most " + Bytes(static_cast<double>(of.Upper())) + more});
   };
   add("weights", memory.weights, "parameters and buffers");
   add("gradients", memory.gradients, "of the parameters");
   add("optimiser state", memory.optimizer, "");
   if (memory.master_weights > 0) add("master weights", memory.master_weights, "copies in the other precision");
   add("inputs", memory.inputs, "the batch");
-  add("activations", memory.activations, "kept for backward, at the peak");
-  add("transient", memory.transient, "temporaries and gradients of activations, at the peak");
-  add("workspace", memory.workspace, "scratch of the libraries, at the peak");
+  add("activations", memory.activations, "kept for backward");
+  add("transient", memory.transient, "temporaries and gradients of activations");
+  add("workspace", memory.workspace, "scratch of the libraries");
   add("allocator slack", memory.allocator_slack, "rounding and fragments");
-  std::string text = "Memory of a step at its peak\n" + table.Render("  ");
-  Table totals({{""}, Right(""), {"", Align::kLeft, true}});
-  if (report.gpus.empty()) {
-    totals.AddRow({"peak", Bytes(static_cast<double>(memory.Peak())),
-                   "at most " + Bytes(static_cast<double>(memory.Upper())) + "; name a --gpu to add its CUDA context"});
-  }
+  if (report.gpus.empty()) add_peak("peak", memory, "; name a --gpu to add its CUDA context");
   for (const GpuReport& gpu : report.gpus) {
     StepMemory whole = memory;
     whole.context = gpu.type.context_mib * kBytesPerMib;
-    totals.AddRow({"context + peak on " + gpu.type.name,
-                   Mib(gpu.type.context_mib) + " + " + Bytes(static_cast<double>(memory.Peak())) + " = " +
-                       Bytes(static_cast<double>(whole.Peak())),
-                   "at most " + Bytes(static_cast<double>(whole.Upper()))});
+    add("context, " + gpu.type.name, whole.context, "CUDA context and kernels");
+    add_peak("peak, " + gpu.type.name, whole, "");
   }
-  const std::string lines = totals.Render("  ");
-  return text + lines.substr(lines.find('\n') + 1);  // without the empty title line
+  return "\nMemory of a step at its peak\n" + table.Render("  ");
 }
 
 std::string GpusText(const InspectReport& report) {
@@ -129,39 +129,53 @@ std::string GpusText(const InspectReport& report) {
   return text;
 }
 
-std::string OperatorsText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool single,
-                          bool timed) {
+// `timed`: rows carry times on a GPU type, and `total` is one; else FLOPs.
+std::string TypesText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
   if (rows.empty()) return "";
-  Table table({{single ? "OPERATOR" : "TYPE"},
-               {single ? "OUTPUT" : ""},
+  Table table({{"TYPE", Align::kLeft, true},
                Right("COUNT"),
                Right("FORWARD"),
                Right("BACKWARD"),
-               Right("MEMORY TRAFFIC"),
+               Right("TRAFFIC"),
+               Right(timed ? "TIME" : ""),
+               Right("SHARE")});
+  for (const OperatorCost& row : rows) {
+    const double part = timed ? row.time_us.value_or(0) : row.forward_flops + row.backward_flops;
+    table.AddRow({Printable(row.name, kShownNameBytes), std::to_string(row.count), Flops(row.forward_flops),
+                  Flops(row.backward_flops), Bytes(row.bytes), timed ? Duration(part) : "", Share(part, total)});
+  }
+  return "\n" + title + ", by type\n" + table.Render("  ");
+}
+
+std::string SingleText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
+  if (rows.empty()) return "";
+  Table table({{"OPERATOR", Align::kLeft, true},
+               {"OUTPUT"},
+               Right("FORWARD"),
+               Right("BACKWARD"),
+               Right("TRAFFIC"),
                Right(timed ? "TIME" : ""),
                Right("SHARE"),
-               {timed && single ? "BOUND BY" : ""}});
+               {timed ? "BOUND BY" : ""}});
   for (const OperatorCost& row : rows) {
-    const std::string name = Printable(row.name, kShownNameBytes);
     const double part = timed ? row.time_us.value_or(0) : row.forward_flops + row.backward_flops;
-    table.AddRow({single ? (name.empty() ? row.op_type : row.op_type + " " + name) : name, row.output_shape,
-                  single ? "" : std::to_string(row.count), Flops(row.forward_flops), Flops(row.backward_flops),
-                  Bytes(row.bytes), timed ? Duration(part) : "", Share(part, total),
-                  single && row.limit ? std::string(LimitName(*row.limit)) : ""});
+    table.AddRow({row.op_type + (row.name.empty() ? "" : " " + Printable(row.name, kShownNameBytes)), row.output_shape,
+                  Flops(row.forward_flops), Flops(row.backward_flops), Bytes(row.bytes), timed ? Duration(part) : "",
+                  Share(part, total), row.limit ? std::string(LimitName(*row.limit)) : ""});
   }
-  return "\n" + title + "\n" + table.Render("  ");
+  return "\n" + title + ", one by one\n" + table.Render("  ");
 }
 
 std::string CostliestText(const InspectReport& report) {
   if (report.gpus.empty()) {
+    const std::string title = "Operators that cost most";
     const double total = report.profile.cost.StepFlops();
-    return OperatorsText("Operators that cost most, by type", report.by_type, total, false, false) +
-           OperatorsText("Operators that cost most, one by one", report.single, total, true, false);
+    return TypesText(title, report.by_type, total, false) + SingleText(title, report.single, total, false);
   }
   const GpuReport& gpu = report.gpus.front();
+  const std::string title = "Operators that cost most on " + gpu.type.name;
   const double total = gpu.roofline.device_time_us;
-  return OperatorsText("Operators that cost most on " + gpu.type.name + ", by type", gpu.by_type, total, false, true) +
-         OperatorsText("Operators that cost most on " + gpu.type.name + ", one by one", gpu.single, total, true, true);
+  return TypesText(title, gpu.by_type, total, true) + SingleText(title, gpu.single, total, true);
 }
 
 std::string FeaturesText(const InspectReport& report) {
@@ -181,15 +195,8 @@ std::string FeaturesText(const InspectReport& report) {
 }  // namespace
 
 std::string InspectText(const InspectReport& report) {
-  const Graph& graph = *report.graph;
   std::string text = absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile));
-  const std::string summary = SummaryText(report);
-  text += summary.substr(summary.find('\n') + 1) + CoverageText(report.profile.cost.coverage);
-  absl::StrAppendFormat(&text, "  graph                  %d nodes, IR %d, opset %d%s%s\n\n", graph.main().nodes.size(),
-                        graph.ir_version, graph.opset, graph.producer.empty() ? "" : ", by ",
-                        Printable(graph.producer));
-  const std::string memory = MemoryText(report);
-  text += memory + GpusText(report) + CostliestText(report);
+  text += SummaryText(report) + MemoryText(report) + GpusText(report) + CostliestText(report);
   if (report.with_features) text += FeaturesText(report);
   return text;
 }

@@ -107,6 +107,10 @@ std::string MissText(const Placement& placement, const NearestMiss& miss) {
     return absl::StrFormat("Nearest miss: %s: %s up to %s, bound %s.", where, name, Amount(miss.available, miss.unit),
                            Amount(miss.needed, miss.unit));
   }
+  if (miss.reason == Reason::kTenantLimit) {
+    return absl::StrFormat("Nearest miss: %s: %s, would hold %s jobs, may hold %s.", where, name, Plain(miss.needed),
+                           Plain(miss.available));
+  }
   return absl::StrFormat("Nearest miss: %s: %s needs %s, has %s (%s short).", where, name,
                          Amount(miss.needed, miss.unit), Amount(miss.available, miss.unit),
                          Amount(miss.needed - miss.available, miss.unit));
@@ -124,34 +128,45 @@ std::string ReasonColumn(const Placement& placement, const Decision& decision) {
   return text;
 }
 
-void AppendPlace(const Placement& placement, const char* title, const PricedPlace& place, std::string& text) {
-  absl::StrAppendFormat(&text, "  %-10s %s gpu %d (%s), cost %.6g", title, NodeName(placement, place.node),
-                        place.device, placement.names.GpuType(place.node, place.device), place.cost);
-  std::string terms;
-  for (const CostTerm& term : place.terms) {
-    absl::StrAppendFormat(&terms, "%s%s %.4g", terms.empty() ? " = " : " + ", std::string(term.name), term.value);
+// "  label      content", continued below the content where it is long.
+void AppendLine(std::string_view label, const std::string& content, std::string& text) {
+  constexpr size_t kIndent = 13;
+  for (const std::string& line : Wrap(content, kPageWidth - kIndent)) {
+    absl::StrAppendFormat(&text, "  %-10s %s\n", std::string(label), line);
+    label = "";
   }
-  text += terms + "\n";
+}
+
+void AppendPlace(const Placement& placement, std::string_view label, const PricedPlace& place, std::string& text) {
+  std::string line = absl::StrFormat("%s gpu %d (%s), cost %.6g", NodeName(placement, place.node), place.device,
+                                     placement.names.GpuType(place.node, place.device), place.cost);
+  for (size_t i = 0; i < place.terms.size(); ++i) {
+    const double value = place.terms[i].value == 0 ? 0 : place.terms[i].value;  // never "-0"
+    absl::StrAppendFormat(&line, "%s%s %.4g", i == 0 ? " = " : " + ", std::string(place.terms[i].name), value);
+  }
+  AppendLine(label, line, text);
 }
 
 void AppendDemand(const Demand& demand, std::string& text) {
-  absl::StrAppendFormat(
-      &text, "  %-10s utilisation %s (<= %s), bandwidth %s, memory %s (<= %s), step %s%s\n", "demand",
-      Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
-      Percent(static_cast<double>(demand.gpu_util_pct.upper)),
-      Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
-      Mib(demand.mem_mib.upper),
-      demand.step_time_us.estimate == 0 ? "unknown" : Duration(static_cast<double>(demand.step_time_us.estimate)),
-      (demand.flags & kDemandGiven) != 0 ? ", as given" : "");
+  const auto percent = [](float pct) { return Percent(static_cast<double>(pct)); };
+  const auto step = static_cast<double>(demand.step_time_us.estimate);
+  AppendLine(
+      "demand",
+      absl::StrFormat("utilisation %s (<= %s), bandwidth %s, memory %s (<= %s), step %s%s",
+                      percent(demand.gpu_util_pct.estimate), percent(demand.gpu_util_pct.upper),
+                      percent(demand.mem_bw_util_pct.estimate), Mib(demand.mem_mib.estimate), Mib(demand.mem_mib.upper),
+                      step == 0 ? "unknown" : Duration(step), (demand.flags & kDemandGiven) != 0 ? ", as given" : ""),
+      text);
 }
 
 void AppendEffects(const Placement& placement, const Decision& decision, std::string& text) {
-  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
-  for (const TenantEffect& effect : neighbours) {
-    absl::StrAppendFormat(
-        &text, "  %-10s %s on %s gpu %d: %s -> %s (<= %s)\n", "touches", JobName(placement, effect.job),
-        NodeName(placement, effect.node), effect.device, Factor(static_cast<double>(effect.before.estimate)),
-        Factor(static_cast<double>(effect.after.estimate)), Factor(static_cast<double>(effect.after.upper)));
+  for (const TenantEffect& effect : NeighboursOf(decision)) {
+    AppendLine("touches",
+               absl::StrFormat(
+                   "%s on %s gpu %d: %s -> %s (<= %s)", JobName(placement, effect.job),
+                   NodeName(placement, effect.node), effect.device, Factor(static_cast<double>(effect.before.estimate)),
+                   Factor(static_cast<double>(effect.after.estimate)), Factor(static_cast<double>(effect.after.upper))),
+               text);
   }
 }
 
@@ -162,7 +177,7 @@ void AppendRefusals(const Decision& decision, std::string& text) {
     absl::StrAppend(&counts, counts.empty() ? "" : ", ", decision.refused_devices[i], " by ",
                     std::string(ReasonName(static_cast<Reason>(i))));
   }
-  if (!counts.empty()) absl::StrAppendFormat(&text, "  %-10s %s\n", "refused", "devices: " + counts);
+  if (!counts.empty()) AppendLine("refused", "devices: " + counts, text);
 }
 
 std::string Of(const std::string& part, const std::string& whole, double share) {
@@ -211,7 +226,7 @@ std::string ExplainText(const Placement& placement) {
     AppendEffects(placement, decision, text);
     AppendRefusals(decision, text);
     if (decision.verdict != Verdict::kPlace) {
-      absl::StrAppendFormat(&text, "  %-10s %s\n", "miss", MissText(placement, decision.miss));
+      AppendLine("miss", MissText(placement, decision.miss), text);
     }
   }
   return text;
@@ -238,10 +253,9 @@ std::string TotalsText(const Placement& placement) {
   table.AddRow(
       {"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)", placement.TenantsAboveBound(),
                                                placement.TenantJobs(), Factor(placement.settings.slowdown_bound))});
-  const std::string lines = table.Render("  ");
   return absl::StrFormat("\nCluster after the plan (%d nodes, policy %s, interference %s)\n", after.nodes,
                          placement.settings.policy, placement.settings.interference) +
-         lines.substr(lines.find('\n') + 1);
+         table.Render("  ");
 }
 
 }  // namespace horus::cli

@@ -127,7 +127,10 @@ std::string Table::Render(std::string_view indent, size_t width) const {
   };
   std::vector<std::string> titles;
   for (const Column& column : columns_) titles.push_back(column.title);
-  append(titles);
+  // A table without titles has no title line.
+  const bool titled =
+      std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); });
+  if (titled) append(titles);
   for (const auto& row : rows_) append(row);
   return text;
 }
