@@ -90,6 +90,19 @@ std::string MemoryText(const InspectReport& report) {
   return "\nMemory of a step at its peak\n" + table.Render("  ");
 }
 
+// "77 % compute, 23 % bandwidth": shares of the kernels' time, the small ones left out.
+std::string BoundBy(const RooflineTerms& terms) {
+  constexpr double kShownShare = 0.005;
+  std::string text;
+  const auto add = [&text](double share, const char* name) {
+    if (share >= kShownShare) absl::StrAppendFormat(&text, "%s%.0f %% %s", text.empty() ? "" : ", ", 100 * share, name);
+  };
+  add(terms.compute_share, "compute");
+  add(terms.bandwidth_share, "bandwidth");
+  add(terms.launch_share, "launch");
+  return text;
+}
+
 std::string GpusText(const InspectReport& report) {
   if (report.gpus.empty()) return "";
   Table table({{"GPU"},
@@ -99,20 +112,18 @@ std::string GpusText(const InspectReport& report) {
                Right("OF"),
                Right("STEP"),
                Right("SAMPLES/S"),
-               {"BOUND BY"}});
+               {"BOUND BY", Align::kLeft, true}});
   constexpr double kUsPerSecond = 1e6;
   for (const GpuReport& gpu : report.gpus) {
     const Demand& demand = gpu.demand;
     const auto step = static_cast<double>(demand.step_time_us.estimate);
     const bool fits = demand.mem_mib.upper <= gpu.type.mem_mib;
-    const RooflineTerms& terms = gpu.roofline;
     table.AddRow(
         {gpu.type.name, Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
          Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
          Mib(gpu.type.mem_mib) + (fits ? "" : " !"), Duration(step),
          step > 0 ? Plain(std::round(static_cast<double>(report.profile.shaped->batch) * kUsPerSecond / step)) : "-",
-         absl::StrFormat("%.0f %% compute, %.0f bandwidth, %.0f launch", 100 * terms.compute_share,
-                         100 * terms.bandwidth_share, 100 * terms.launch_share)});
+         BoundBy(gpu.roofline)});
     table.AddRow({"  at most", Percent(static_cast<double>(demand.gpu_util_pct.upper)),
                   Percent(static_cast<double>(demand.mem_bw_util_pct.upper)), Mib(demand.mem_mib.upper), "",
                   Duration(static_cast<double>(demand.step_time_us.upper)), "",

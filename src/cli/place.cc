@@ -168,7 +168,10 @@ Command AddPlace(CLI::App& parser) {
       ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
       ->capture_default_str()
       ->type_name("N");
-  app->add_option("--seed", options->seed, "Of policies that draw")->capture_default_str()->type_name("N");
+  app->add_option("--seed", options->seed, "Of policies that draw")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
   app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE");

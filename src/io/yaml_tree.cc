@@ -168,7 +168,7 @@ absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file
     // An error of ours that came earlier in the file is the better explanation.
     HORUS_RETURN_IF_ERROR(builder.status());
     return InvalidArgument("%s:%d: expected YAML, found an error at column %d: %s", tree->file_, error.mark.line + 1,
-                           error.mark.column + 1, error.msg);
+                           error.mark.column + 1, Quoted(error.msg));
   } catch (const std::exception& error) {
     return MakeError(absl::StatusCode::kInternal, "%s: reading YAML: %s", tree->file_, std::string(error.what()));
   }

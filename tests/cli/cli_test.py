@@ -28,7 +28,7 @@ LARGE_JOB = "  - {name: huge, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2
 
 def run(*args, cwd=None):
     done = subprocess.run([HORUS, *map(str, args)], capture_output=True, cwd=cwd, timeout=120, check=False)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
 
 
 def keys_of(value, path=""):
@@ -290,7 +290,7 @@ class Place(Files):
     def test_bad_jobs_name_line_and_model(self):
         for text, words in (
             ("  - {name: j, model: none.onnx}\n", "jobs.yaml:3: jobs[0].model: "),
-            ("  - {name: j, modle: none.onnx}\n", "did you mean 'model'"),
+            ("  - {name: j, modell: none.onnx}\n", "did you mean 'model'"),
             ("  - {name: j, model: jobs.yaml}\n", "jobs.yaml:3: jobs[0].model: "),
         ):
             code, out, err = self.place(self.jobs(text))
