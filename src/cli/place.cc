@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>&
   return jobs;
 }
 
-absl::StatusOr<Placement> MakePlacementOf(const Options& options) {
+absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   // Options before files, files before graphs: the cheapest error comes first.
   HORUS_ASSIGN_OR_RETURN(const auto model, MakeInterferenceModel(options.interference));
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(options, model));
@@ -117,15 +117,15 @@ absl::StatusOr<Placement> MakePlacementOf(const Options& options) {
     progress.Update("placing jobs:", done, total);
     return true;
   }));
-  return MakePlacement(cluster, std::move(jobs), std::move(plan), *model,
-                       {.policy = options.policy,
-                        .interference = options.interference,
-                        .slowdown_bound = placer->slowdown_bound(),
-                        .seed = options.seed});
+  return MakePlacementReport(cluster, std::move(jobs), std::move(plan), *model,
+                             {.policy = options.policy,
+                              .interference = options.interference,
+                              .slowdown_bound = placer->slowdown_bound(),
+                              .seed = options.seed});
 }
 
 int RunPlace(const Options& options) {
-  const absl::StatusOr<Placement> placement = MakePlacementOf(options);
+  const absl::StatusOr<PlacementReport> placement = MakePlacementOf(options);
   if (!placement.ok()) return Fail(placement.status());
   if (!options.out.empty()) {
     if (absl::Status status = WriteFileAtomically(options.out, PlacementJson(*placement)); !status.ok()) {

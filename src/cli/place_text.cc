@@ -15,11 +15,11 @@ namespace {
 constexpr size_t kShownNodes = 4;  // of a gang in the table
 constexpr size_t kShownNeighbours = 4;
 
-std::string NodeName(const Placement& placement, NodeId node) { return Printable(placement.names.Node(node)); }
-std::string JobName(const Placement& placement, JobId job) { return Printable(placement.names.Job(job)); }
+std::string NodeName(const PlacementReport& placement, NodeId node) { return Printable(placement.names.Node(node)); }
+std::string JobName(const PlacementReport& placement, JobId job) { return Printable(placement.names.Job(job)); }
 
 // "gpu-a gpu 0-3 (a100-40gb)", one line a node.
-std::string WhereText(const Placement& placement, const Decision& decision) {
+std::string WhereText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict == Verdict::kDefer) return "deferred";
   if (decision.verdict == Verdict::kReject) return "rejected";
   std::vector<Slot> slots = decision.slots;
@@ -55,7 +55,7 @@ std::vector<TenantEffect> NeighboursOf(const Decision& decision) {
   return neighbours;
 }
 
-std::string BesideText(const Placement& placement, const Decision& decision) {
+std::string BesideText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace) return "";
   const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
   if (neighbours.empty()) return "alone";
@@ -78,7 +78,7 @@ std::string SlowdownText(const Decision& decision) {
   return text;
 }
 
-std::string NeighbourSlowdowns(const Placement& placement, const Decision& decision) {
+std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision& decision) {
   const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
   std::string text;
   for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
@@ -95,7 +95,7 @@ std::string Amount(double value, std::string_view unit) {
   return unit.empty() ? Plain(value) : Plain(value) + " " + std::string(unit);
 }
 
-std::string MissText(const Placement& placement, const NearestMiss& miss) {
+std::string MissText(const PlacementReport& placement, const NearestMiss& miss) {
   if (miss.reason == Reason::kNone) return "There is no node to try.";
   std::string where = NodeName(placement, miss.node);
   if (miss.device >= 0) {
@@ -116,7 +116,7 @@ std::string MissText(const Placement& placement, const NearestMiss& miss) {
                          Amount(miss.needed - miss.available, miss.unit));
 }
 
-std::string ReasonColumn(const Placement& placement, const Decision& decision) {
+std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace) {
     return absl::StrCat(std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)), "\n",
                         MissText(placement, decision.miss));
@@ -137,7 +137,8 @@ void AppendLine(std::string_view label, const std::string& content, std::string&
   }
 }
 
-void AppendPlace(const Placement& placement, std::string_view label, const PricedPlace& place, std::string& text) {
+void AppendPlace(const PlacementReport& placement, std::string_view label, const PricedPlace& place,
+                 std::string& text) {
   std::string line = absl::StrFormat("%s gpu %d (%s), cost %.6g", NodeName(placement, place.node), place.device,
                                      placement.names.GpuType(place.node, place.device), place.cost);
   for (size_t i = 0; i < place.terms.size(); ++i) {
@@ -159,7 +160,7 @@ void AppendDemand(const Demand& demand, std::string& text) {
       text);
 }
 
-void AppendEffects(const Placement& placement, const Decision& decision, std::string& text) {
+void AppendEffects(const PlacementReport& placement, const Decision& decision, std::string& text) {
   for (const TenantEffect& effect : NeighboursOf(decision)) {
     AppendLine("touches",
                absl::StrFormat(
@@ -202,7 +203,7 @@ std::string IndexRanges(std::span<const int32_t> indices) {
   return text;
 }
 
-std::string DecisionsText(const Placement& placement) {
+std::string DecisionsText(const PlacementReport& placement) {
   Table table({{"JOB", Align::kLeft, true},
                {"WHERE", Align::kLeft, true},
                {"BESIDE", Align::kLeft, true},
@@ -215,7 +216,7 @@ std::string DecisionsText(const Placement& placement) {
   return table.empty() ? "No jobs to place.\n" : table.Render();
 }
 
-std::string ExplainText(const Placement& placement) {
+std::string ExplainText(const PlacementReport& placement) {
   std::string text;
   for (const Decision& decision : placement.plan.decisions) {
     absl::StrAppendFormat(&text, "\n%s (job %d): %s\n", JobName(placement, decision.job), decision.job,
@@ -232,7 +233,7 @@ std::string ExplainText(const Placement& placement) {
   return text;
 }
 
-std::string TotalsText(const Placement& placement) {
+std::string TotalsText(const PlacementReport& placement) {
   const ClusterTotals& before = placement.before;
   const ClusterTotals& after = placement.after;
   const auto devices = static_cast<int64_t>(after.devices);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A placement for people: the table of decisions, the reasons behind each, and the cluster's totals.
 //
-// Enters:  a Placement.                  Leaves: text of at most 100 columns where names allow.
+// Enters:  a PlacementReport.                  Leaves: text of at most 100 columns where names allow.
 // Units:   with every number.
 // Cost:    linear.                       Thread class: pure functions.
 #ifndef HORUS_CLI_PLACE_TEXT_H_
@@ -14,10 +14,10 @@
 
 namespace horus::cli {
 
-[[nodiscard]] std::string DecisionsText(const Placement& placement);
+[[nodiscard]] std::string DecisionsText(const PlacementReport& placement);
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
-[[nodiscard]] std::string ExplainText(const Placement& placement);
-[[nodiscard]] std::string TotalsText(const Placement& placement);
+[[nodiscard]] std::string ExplainText(const PlacementReport& placement);
+[[nodiscard]] std::string TotalsText(const PlacementReport& placement);
 
 // "0-3,6": indices in ascending order.
 [[nodiscard]] std::string IndexRanges(std::span<const int32_t> indices);

@@ -78,30 +78,30 @@ std::string PlacementNames::GpuType(NodeId node, int32_t device) const {
                                         : type.name;
 }
 
-const JobSpec* Placement::FindJob(JobId job) const {
+const JobSpec* PlacementReport::FindJob(JobId job) const {
   const auto found =
       std::lower_bound(jobs.begin(), jobs.end(), job, [](const JobSpec& spec, JobId id) { return spec.id < id; });
   return found != jobs.end() && found->id == job ? &*found : nullptr;
 }
 
-const Demand* Placement::DemandOf(const Decision& decision) const {
+const Demand* PlacementReport::DemandOf(const Decision& decision) const {
   const auto found = first_demand.find(decision.job);
   return found == first_demand.end() ? nullptr : &found->second;
 }
 
-uint64_t Placement::Count(Verdict verdict) const {
+uint64_t PlacementReport::Count(Verdict verdict) const {
   return static_cast<uint64_t>(std::count_if(plan.decisions.begin(), plan.decisions.end(),
                                              [&](const Decision& decision) { return decision.verdict == verdict; }));
 }
 
-uint64_t Placement::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
-uint64_t Placement::TenantJobs() const { return DistinctJobs(tenants, false); }
+uint64_t PlacementReport::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
+uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, false); }
 
-absl::StatusOr<Placement> MakePlacement(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
-                                        const InterferenceModel& model, PlacementSettings settings) {
+absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
+                                                    const InterferenceModel& model, PlacementSettings settings) {
   Cluster after = cluster;
   HORUS_RETURN_IF_ERROR(after.Apply(plan));
-  Placement placement;
+  PlacementReport placement;
   placement.settings = std::move(settings);
   placement.before = cluster.Totals();
   placement.after = after.Totals();

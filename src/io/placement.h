@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement: a plan with the cluster before and after it, ready to be printed or written.
+// PlacementReport: a plan with the cluster before and after it, ready to be printed or written.
 //
 // Enters:  a cluster, the plan made for it, and the interference model that foretold its effects.
 // Leaves:  the state after the plan, the slowdown of every tenant there, and names for all ids.
@@ -55,7 +55,7 @@ struct PlacementSettings {
   uint64_t seed = 0;
 };
 
-struct Placement {
+struct PlacementReport {
   PlacementSettings settings;
   Plan plan;
   std::vector<JobSpec> jobs;  // ascending id
@@ -76,8 +76,9 @@ struct Placement {
 };
 
 // Applies the plan to a copy of `cluster`. Errors: those of Apply and of the model.
-[[nodiscard]] absl::StatusOr<Placement> MakePlacement(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
-                                                      const InterferenceModel& model, PlacementSettings settings);
+[[nodiscard]] absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std::vector<JobSpec> jobs,
+                                                                  Plan plan, const InterferenceModel& model,
+                                                                  PlacementSettings settings);
 
 }  // namespace horus
 

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json SlotJson(const Placement& placement, const Slot& slot) {
+Json SlotJson(const PlacementReport& placement, const Slot& slot) {
   return {{"node_id", slot.node},
           {"node", placement.names.Node(slot.node)},
           {"gpu", slot.device},
@@ -21,7 +21,7 @@ Json SlotJson(const Placement& placement, const Slot& slot) {
           {"task", slot.task}};
 }
 
-Json EffectJson(const Placement& placement, const TenantEffect& effect) {
+Json EffectJson(const PlacementReport& placement, const TenantEffect& effect) {
   return {{"job_id", effect.job},
           {"job", placement.names.Job(effect.job)},
           {"node_id", effect.node},
@@ -33,7 +33,7 @@ Json EffectJson(const Placement& placement, const TenantEffect& effect) {
           {"slowdown_after_upper", ShortDouble(effect.after.upper)}};
 }
 
-Json PlaceJson(const Placement& placement, const PricedPlace& place) {
+Json PlaceJson(const PlacementReport& placement, const PricedPlace& place) {
   Json terms = Json::array();
   for (const CostTerm& term : place.terms) terms.push_back({{"name", std::string(term.name)}, {"value", term.value}});
   return {{"node_id", place.node},
@@ -43,7 +43,7 @@ Json PlaceJson(const Placement& placement, const PricedPlace& place) {
           {"terms", terms}};
 }
 
-Json MissJson(const Placement& placement, const NearestMiss& miss) {
+Json MissJson(const PlacementReport& placement, const NearestMiss& miss) {
   if (miss.reason == Reason::kNone) return nullptr;
   return {{"reason", std::string(ReasonName(miss.reason))},
           {"node_id", miss.node},
@@ -67,7 +67,7 @@ Json DemandJson(const Demand* demand) {
           {"given", (demand->flags & kDemandGiven) != 0}};
 }
 
-Json DecisionJson(const Placement& placement, const Decision& decision) {
+Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
   const bool placed = decision.verdict == Verdict::kPlace;
   Json slots = Json::array();
   for (const Slot& slot : decision.slots) slots.push_back(SlotJson(placement, slot));
@@ -95,7 +95,7 @@ Json DecisionJson(const Placement& placement, const Decision& decision) {
           {"demand", DemandJson(placement.DemandOf(decision))}};
 }
 
-Json TenantJson(const Placement& placement, const TenantOutcome& tenant) {
+Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {
   return {{"job_id", tenant.job},
           {"job", placement.names.Job(tenant.job)},
           {"node_id", tenant.node},
@@ -107,7 +107,7 @@ Json TenantJson(const Placement& placement, const TenantOutcome& tenant) {
           {"above_bound", tenant.above_bound}};
 }
 
-Json TotalsJson(const Placement& placement) {
+Json TotalsJson(const PlacementReport& placement) {
   const ClusterTotals& after = placement.after;
   return {{"jobs", placement.plan.decisions.size()},
           {"placed", placement.Count(Verdict::kPlace)},
@@ -139,7 +139,7 @@ double ShortDouble(float value) {
   return parsed;
 }
 
-std::string PlacementJson(const Placement& placement) {
+std::string PlacementJson(const PlacementReport& placement) {
   Json decisions = Json::array();
   for (const Decision& decision : placement.plan.decisions) decisions.push_back(DecisionJson(placement, decision));
   Json tenants = Json::array();

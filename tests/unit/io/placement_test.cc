@@ -42,24 +42,24 @@ Cluster OneT4() {
   return cluster;
 }
 
-Placement Place(const Cluster& cluster, std::vector<JobSpec> jobs, double bound) {
+PlacementReport Place(const Cluster& cluster, std::vector<JobSpec> jobs, double bound) {
   const auto model = *MakeInterferenceModel("utilisation");
   auto placer = Placer::Create(model, *MakePolicy("first-fit"), {.slowdown_bound = bound});
   EXPECT_TRUE(placer.ok()) << placer.status();
   auto plan = (*placer)->MakePlan(cluster, jobs);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  auto placement = MakePlacement(cluster, std::move(jobs), *std::move(plan), *model,
-                                 {"first-fit", "utilisation", (*placer)->slowdown_bound(), 3});
+  auto placement = MakePlacementReport(cluster, std::move(jobs), *std::move(plan), *model,
+                                       {"first-fit", "utilisation", (*placer)->slowdown_bound(), 3});
   EXPECT_TRUE(placement.ok()) << placement.status();
   return *std::move(placement);
 }
 
-TEST(Placement, CountsVerdictsAndTenantsAboveTheirBound) {
+TEST(PlacementReport, CountsVerdictsAndTenantsAboveTheirBound) {
   Cluster cluster = OneT4();
   // Both run already and exceed what the default allows.
   ASSERT_TRUE(cluster.Adopt(Job(1, 90, 1000), std::vector<Slot>{{5, 0, 0}}).ok());
   ASSERT_TRUE(cluster.Adopt(Job(2, 90, 1000), std::vector<Slot>{{5, 0, 0}}).ok());
-  const Placement placement = Place(cluster, {Job(3, 5, 99'999)}, 1.5);
+  const PlacementReport placement = Place(cluster, {Job(3, 5, 99'999)}, 1.5);
   EXPECT_EQ(placement.Count(Verdict::kPlace), 0u);
   EXPECT_EQ(placement.Count(Verdict::kReject), 1u);
   EXPECT_EQ(placement.TenantJobs(), 2u);
@@ -68,7 +68,7 @@ TEST(Placement, CountsVerdictsAndTenantsAboveTheirBound) {
   EXPECT_NEAR(placement.tenants[0].slowdown.estimate, 1.8, 1e-5);
 }
 
-TEST(Placement, AJobsOwnBoundReplacesTheDefault) {
+TEST(PlacementReport, AJobsOwnBoundReplacesTheDefault) {
   Cluster cluster = OneT4();
   JobSpec patient = Job(1, 90, 1000);
   patient.slowdown_bound = 2;
@@ -78,7 +78,7 @@ TEST(Placement, AJobsOwnBoundReplacesTheDefault) {
 }
 
 TEST(PlacementJson, SaysWhereBesideWhomAndWhyNot) {
-  const Placement placement = Place(OneT4(), {Job(1, 30, 1000), Job(2, 40, 1000), Job(3, 10, 99'999)}, 1.5);
+  const PlacementReport placement = Place(OneT4(), {Job(1, 30, 1000), Job(2, 40, 1000), Job(3, 10, 99'999)}, 1.5);
   const Json json = Json::parse(PlacementJson(placement));
   EXPECT_EQ(json["schema"], "horus-placement");
   EXPECT_EQ(json["version"], 1);
@@ -103,7 +103,7 @@ TEST(PlacementJson, SaysWhereBesideWhomAndWhyNot) {
 TEST(PlacementJson, HasNoInfinityAndReplacesBytesThatAreNoText) {
   JobSpec job = Job(1, 30, 1000);
   job.name = "bad\xff";
-  const Placement placement = Place(OneT4(), {job}, std::numeric_limits<double>::infinity());
+  const PlacementReport placement = Place(OneT4(), {job}, std::numeric_limits<double>::infinity());
   const Json json = Json::parse(PlacementJson(placement));
   EXPECT_TRUE(json["slowdown_bound"].is_null());
   EXPECT_EQ(json["decisions"][0]["job"], "bad\xEF\xBF\xBD");
