@@ -32,8 +32,8 @@ std::string Message(const absl::StatusOr<T>& result) {
 }
 
 TEST(YamlReader, UnknownKeyIsRefusedWithTheNearest) {
-  EXPECT_EQ(Message(Root("name: a\ncuont: 3\n").Map(kKeys)),
-            "f.yaml:2: expected a known key (did you mean 'count'?), found 'cuont'");
+  EXPECT_EQ(Message(Root("name: a\ncounts: 3\n").Map(kKeys)),
+            "f.yaml:2: expected a known key (did you mean 'count'?), found 'counts'");
   EXPECT_EQ(Message(Root("zzzzzzz: 3\n").Map(kKeys)),
             "f.yaml:1: expected one of the keys version, name, count, cpu_cores, found 'zzzzzzz'");
 }
