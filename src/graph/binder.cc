@@ -19,7 +19,8 @@ Binder::Binder(std::shared_ptr<const Graph> graph, const DimBindings& bindings, 
   result.graph = std::move(graph);
   state.opset = graph_.opset;
   state.max_tensor_elements = limits.max_tensor_elements;
-  for (const Function& function : graph_.functions) functions_.emplace(std::pair(function.domain, function.name), &function);
+  for (const Function& function : graph_.functions)
+    functions_.emplace(std::pair(function.domain, function.name), &function);
 }
 
 absl::Status Binder::Run() {
@@ -167,7 +168,7 @@ const Node* Binder::WithAttributes(const Frame& frame, const Node& node) {
         if (fallback.name == attribute.ref) given = &fallback;
       }
     }
-    if (given == nullptr) return true;               // an optional attribute that the call leaves out
+    if (given == nullptr) return true;  // an optional attribute that the call leaves out
     attribute.value = given->value;
     attribute.ref.clear();
     return false;
@@ -176,7 +177,9 @@ const Node* Binder::WithAttributes(const Frame& frame, const Node& node) {
 }
 
 absl::StatusOr<Binder::Frame> Binder::Enter(Frame* outer, BodyId body) {
-  Frame frame{.body = &graph_.bodies[body.value()], .call = outer->call, .function = outer->function,
+  Frame frame{.body = &graph_.bodies[body.value()],
+              .call = outer->call,
+              .function = outer->function,
               .depth = outer->depth + 1};
   if (frame.depth > limits_.max_nesting) {
     return MakeError(absl::StatusCode::kResourceExhausted, "functions and subgraphs are nested deeper than %d",

@@ -28,30 +28,30 @@ class Binder {
 
   [[nodiscard]] absl::Status Run();
 
-  ShapedGraph result;                              // tensors are still in `state`
+  ShapedGraph result;  // tensors are still in `state`
   ShapeState state;
 
  private:
   // One instance of a body: which tensor each of its values is.
   struct Frame {
     const GraphBody* body = nullptr;
-    const Node* call = nullptr;                    // node that gives referred attributes their values
+    const Node* call = nullptr;  // node that gives referred attributes their values
     const Function* function = nullptr;
     int64_t depth = 0;
     std::vector<TensorId> tensors;
   };
-  struct Mark {                                    // to forget a body that was walked on trial
+  struct Mark {  // to forget a body that was walked on trial
     size_t tensors, ops, nodes;
     ShapeCoverage coverage;
     std::map<std::string, int64_t> unsupported;
   };
-  struct Iteration {                               // the body of a Loop or Scan
+  struct Iteration {  // the body of a Loop or Scan
     BodyId body;
-    size_t first_input = 0;                        // position of the first carried value among the body's inputs
-    size_t first_output = 0;                       // and among its outputs
-    std::vector<TensorId> start;                   // carried values before the first step
-    std::vector<TensorId> outputs;                 // of the body, after the walk
-    size_t first_op = 0;                           // operators of the body begin here
+    size_t first_input = 0;         // position of the first carried value among the body's inputs
+    size_t first_output = 0;        // and among its outputs
+    std::vector<TensorId> start;    // carried values before the first step
+    std::vector<TensorId> outputs;  // of the body, after the walk
+    size_t first_op = 0;            // operators of the body begin here
   };
 
   // binder_inputs.cc
@@ -71,15 +71,15 @@ class Binder {
   [[nodiscard]] absl::Status CallFunction(Frame* frame, const Node& node, const Function& function);
   const Node* WithAttributes(const Frame& frame, const Node& node);
   TensorId NewTensor(const std::string& name);
-  void Declare(TensorId t, const Value& value);    // fills in what the file says and no rule found
+  void Declare(TensorId t, const Value& value);  // fills in what the file says and no rule found
 
   // binder_control.cc
   [[nodiscard]] absl::Status ExpandIf(Frame* frame, const Node& node);
   [[nodiscard]] absl::Status ExpandLoop(Frame* frame, const Node& node);
   [[nodiscard]] absl::Status ExpandScan(Frame* frame, const Node& node);
   [[nodiscard]] absl::Status Iterate(Frame* frame, const std::function<absl::Status(Frame*)>& bind_rest, Iteration* it);
-  [[nodiscard]] absl::Status CloseLoop(Frame* frame, const Node& node, const Iteration& it, std::optional<int64_t> trips,
-                                       const std::vector<int64_t>* stack_axes);
+  [[nodiscard]] absl::Status CloseLoop(Frame* frame, const Node& node, const Iteration& it,
+                                       std::optional<int64_t> trips, const std::vector<int64_t>* stack_axes);
   [[nodiscard]] absl::StatusOr<BodyId> BodyOf(const Node& node, std::string_view attribute) const;
   TensorId CopyOf(TensorId t, const std::string& name);
   bool Widen(TensorId carried, TensorId after);
@@ -94,8 +94,8 @@ class Binder {
   RuleTable rules_;
   std::map<std::pair<std::string, std::string>, const Function*> functions_;
   std::map<std::string, int64_t> unsupported_;
-  std::vector<int64_t> symbol_sizes_;              // kUnknownDim = not bound
-  std::vector<bool> weight_inputs_;                // per main input
+  std::vector<int64_t> symbol_sizes_;  // kUnknownDim = not bound
+  std::vector<bool> weight_inputs_;    // per main input
   std::deque<Node> bound_nodes_;
   int64_t work_ = 0;
   bool fixed_batch_replaced_ = false;

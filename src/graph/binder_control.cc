@@ -69,8 +69,11 @@ absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
 }
 
 Binder::Mark Binder::MarkNow() const {
-  return Mark{.tensors = state.tensors.size(), .ops = result.ops.size(), .nodes = bound_nodes_.size(),
-              .coverage = result.coverage, .unsupported = unsupported_};
+  return Mark{.tensors = state.tensors.size(),
+              .ops = result.ops.size(),
+              .nodes = bound_nodes_.size(),
+              .coverage = result.coverage,
+              .unsupported = unsupported_};
 }
 
 void Binder::Forget(const Mark& mark) {
@@ -122,9 +125,10 @@ absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Fram
     carried.push_back(CopyOf(start, start.valid() ? std::string(state.tensors[start.value()].name) : ""));
   }
   for (int walk = 1;; ++walk) {
-    HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, it->body));     // resolves captures, so it comes before the mark
+    HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, it->body));  // resolves captures, so it comes before the mark
     const GraphBody& body = *inner.body;
-    if (body.inputs.size() < it->first_input + carried.size() || body.outputs.size() < it->first_output + carried.size()) {
+    if (body.inputs.size() < it->first_input + carried.size() ||
+        body.outputs.size() < it->first_output + carried.size()) {
       return InvalidArgument("the body has %d inputs and %d outputs, too few for %d carried values", body.inputs.size(),
                              body.outputs.size(), carried.size());
     }
@@ -180,7 +184,7 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
       dims.insert(dims.begin() + axis, trips.value_or(kUnknownDim));
       HORUS_RETURN_IF_ERROR(SetDims(&state, made, state.tensors[made.value()].dtype, std::move(dims)));
     } else if (i < carried) {
-      Widen(made, it.start[i]);                    // a loop may run zero times
+      Widen(made, it.start[i]);  // a loop may run zero times
     }
     frame->tensors[node.outputs[i].value()] = made;
     op.outputs.push_back(made);
@@ -220,7 +224,8 @@ absl::Status Binder::ExpandLoop(Frame* frame, const Node& node) {
   HORUS_RETURN_IF_ERROR(Iterate(frame, bind_rest, &it));
   // If the condition stays true given that it was true, only the trip count ends the loop.
   const bool counted = limit.has_value() && *limit < kEndless && first_condition == 1 && ScalarOf(it.outputs[0]) == 1;
-  return CloseLoop(frame, node, it, counted ? std::optional<int64_t>(std::max<int64_t>(*limit, 0)) : std::nullopt, nullptr);
+  return CloseLoop(frame, node, it, counted ? std::optional<int64_t>(std::max<int64_t>(*limit, 0)) : std::nullopt,
+                   nullptr);
 }
 
 absl::Status Binder::ExpandScan(Frame* frame, const Node& node) {

@@ -29,8 +29,8 @@ absl::Status Binder::BindNamed() {
     if (found == graph_.symbols.end()) {
       const std::vector<std::string_view> names(graph_.symbols.begin(), graph_.symbols.end());
       const std::string near = Nearest(name, names);
-      return InvalidArgument("the graph has no dimension %s%s%s", Quoted(name), near.empty() ? "" : ", did you mean: ",
-                             near);
+      return InvalidArgument("the graph has no dimension %s%s%s", Quoted(name),
+                             near.empty() ? "" : ", did you mean: ", near);
     }
     int64_t& bound = symbol_sizes_[static_cast<size_t>(found - graph_.symbols.begin())];
     if (bound != kUnknownDim && bound != size) {
@@ -79,7 +79,8 @@ absl::Status Binder::BindBatch() {
       symbol = &symbol_sizes_[dim.symbol.value()];
     }
   }
-  if (symbol == nullptr && leading != nullptr && leading->symbol.valid()) symbol = &symbol_sizes_[leading->symbol.value()];
+  if (symbol == nullptr && leading != nullptr && leading->symbol.valid())
+    symbol = &symbol_sizes_[leading->symbol.value()];
   const int64_t wished = bindings_.batch;
   if (symbol != nullptr) {
     if (*symbol != kUnknownDim && wished > 0 && *symbol != wished) {

@@ -10,7 +10,7 @@
 namespace horus {
 namespace {
 
-constexpr uint64_t kSeed = 0x686f7275735f6731;     // "horus_g1": the version of this fingerprint
+constexpr uint64_t kSeed = 0x686f7275735f6731;  // "horus_g1": the version of this fingerprint
 constexpr uint64_t kAbsent = ~uint64_t{0};
 
 class Fingerprint {

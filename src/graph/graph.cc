@@ -6,29 +6,52 @@ namespace horus {
 
 std::string_view DTypeName(DType dtype) {
   switch (dtype) {
-    case DType::kUndefined: return "undefined";
-    case DType::kFloat32: return "float32";
-    case DType::kUint8: return "uint8";
-    case DType::kInt8: return "int8";
-    case DType::kUint16: return "uint16";
-    case DType::kInt16: return "int16";
-    case DType::kInt32: return "int32";
-    case DType::kInt64: return "int64";
-    case DType::kString: return "string";
-    case DType::kBool: return "bool";
-    case DType::kFloat16: return "float16";
-    case DType::kFloat64: return "float64";
-    case DType::kUint32: return "uint32";
-    case DType::kUint64: return "uint64";
-    case DType::kComplex64: return "complex64";
-    case DType::kComplex128: return "complex128";
-    case DType::kBfloat16: return "bfloat16";
-    case DType::kFloat8E4M3Fn: return "float8e4m3fn";
-    case DType::kFloat8E4M3Fnuz: return "float8e4m3fnuz";
-    case DType::kFloat8E5M2: return "float8e5m2";
-    case DType::kFloat8E5M2Fnuz: return "float8e5m2fnuz";
-    case DType::kUint4: return "uint4";
-    case DType::kInt4: return "int4";
+    case DType::kUndefined:
+      return "undefined";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUint16:
+      return "uint16";
+    case DType::kInt16:
+      return "int16";
+    case DType::kInt32:
+      return "int32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kString:
+      return "string";
+    case DType::kBool:
+      return "bool";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kFloat64:
+      return "float64";
+    case DType::kUint32:
+      return "uint32";
+    case DType::kUint64:
+      return "uint64";
+    case DType::kComplex64:
+      return "complex64";
+    case DType::kComplex128:
+      return "complex128";
+    case DType::kBfloat16:
+      return "bfloat16";
+    case DType::kFloat8E4M3Fn:
+      return "float8e4m3fn";
+    case DType::kFloat8E4M3Fnuz:
+      return "float8e4m3fnuz";
+    case DType::kFloat8E5M2:
+      return "float8e5m2";
+    case DType::kFloat8E5M2Fnuz:
+      return "float8e5m2fnuz";
+    case DType::kUint4:
+      return "uint4";
+    case DType::kInt4:
+      return "int4";
   }
   return "undefined";
 }
@@ -36,28 +59,35 @@ std::string_view DTypeName(DType dtype) {
 int BitsOf(DType dtype) {
   switch (dtype) {
     case DType::kUndefined:
-    case DType::kString: return 0;
+    case DType::kString:
+      return 0;
     case DType::kUint4:
-    case DType::kInt4: return 4;
+    case DType::kInt4:
+      return 4;
     case DType::kUint8:
     case DType::kInt8:
     case DType::kBool:
     case DType::kFloat8E4M3Fn:
     case DType::kFloat8E4M3Fnuz:
     case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2Fnuz: return 8;
+    case DType::kFloat8E5M2Fnuz:
+      return 8;
     case DType::kUint16:
     case DType::kInt16:
     case DType::kFloat16:
-    case DType::kBfloat16: return 16;
+    case DType::kBfloat16:
+      return 16;
     case DType::kFloat32:
     case DType::kInt32:
-    case DType::kUint32: return 32;
+    case DType::kUint32:
+      return 32;
     case DType::kInt64:
     case DType::kFloat64:
     case DType::kUint64:
-    case DType::kComplex64: return 64;
-    case DType::kComplex128: return 128;
+    case DType::kComplex64:
+      return 64;
+    case DType::kComplex128:
+      return 128;
   }
   return 0;
 }
@@ -71,8 +101,10 @@ bool IsFloating(DType dtype) {
     case DType::kFloat8E4M3Fn:
     case DType::kFloat8E4M3Fnuz:
     case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2Fnuz: return true;
-    default: return false;
+    case DType::kFloat8E5M2Fnuz:
+      return true;
+    default:
+      return false;
   }
 }
 

@@ -92,10 +92,10 @@ absl::Status ResolveNames(Scopes* scopes, Scope* scope) {
 
 // Edges producer -> reader between the nodes of one scope, as (reader) lists by producer.
 struct Edges {
-  std::vector<uint32_t> begin;                     // per node, and one past the end
+  std::vector<uint32_t> begin;  // per node, and one past the end
   std::vector<uint32_t> reader;
-  std::vector<uint32_t> waiting;                   // per node: edges that come in
-  bool in_order = true;                            // every edge goes forward in file order
+  std::vector<uint32_t> waiting;  // per node: edges that come in
+  bool in_order = true;           // every edge goes forward in file order
 };
 
 template <typename Visit>

@@ -26,9 +26,9 @@ class Parser {
  public:
   Parser(WireReader* in, const ReadLimits& limits) : in_(*in), limits_(limits) {}
 
-  [[nodiscard]] absl::Status Model();              // parser_model.cc
+  [[nodiscard]] absl::Status Model();  // parser_model.cc
 
-  Graph graph;                                     // without bodies
+  Graph graph;  // without bodies
   Scopes scopes;
   bool saw_graph = false;
 

@@ -10,7 +10,13 @@ namespace {
 
 // Field numbers of onnx.proto (ONNX project), by message.
 enum GraphField : uint32_t {
-  kNode = 1, kName = 2, kInitialiser = 5, kInput = 11, kOutput = 12, kValueInfo = 13, kSparseInitialiser = 15,
+  kNode = 1,
+  kName = 2,
+  kInitialiser = 5,
+  kInput = 11,
+  kOutput = 12,
+  kValueInfo = 13,
+  kSparseInitialiser = 15,
 };
 enum ValueInfoField : uint32_t { kValueName = 1, kValueType = 2 };
 enum TypeField : uint32_t { kTensorType = 1, kSparseTensorType = 8 };
@@ -51,14 +57,21 @@ absl::Status Parser::GraphFields(BodyId id) {
   while (true) {
     HORUS_RETURN_IF_ERROR(in_.Next("GraphProto", &field));
     switch (field.number) {
-      case 0: return absl::OkStatus();
-      case kNode: HORUS_RETURN_IF_ERROR(NodeMessage(field, id)); break;
+      case 0:
+        return absl::OkStatus();
+      case kNode:
+        HORUS_RETURN_IF_ERROR(NodeMessage(field, id));
+        break;
       case kName:
         HORUS_RETURN_IF_ERROR(Name(field, &scope.body.name));
         if (id.value() == 0) graph.name = scope.body.name;
         break;
-      case kInitialiser: HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, false)); break;
-      case kSparseInitialiser: HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, true)); break;
+      case kInitialiser:
+        HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, false));
+        break;
+      case kSparseInitialiser:
+        HORUS_RETURN_IF_ERROR(Initialiser(field, &scope, true));
+        break;
       case kInput: {
         ValueId input;
         HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &input));
@@ -76,7 +89,8 @@ absl::Status Parser::GraphFields(BodyId id) {
         HORUS_RETURN_IF_ERROR(ValueInfo(field, &scope, &ignored));
         break;
       }
-      default: HORUS_RETURN_IF_ERROR(in_.Skip(field));
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(field));
     }
   }
 }
@@ -123,7 +137,8 @@ absl::Status Parser::ValueInfo(const WireField& field, Scope* scope, ValueId* id
   }
   in_.Leave(outer);
   if (declared.name.empty()) {
-    return MakeError(absl::StatusCode::kDataLoss, "a graph input, output or value at byte %d has no name", in_.offset());
+    return MakeError(absl::StatusCode::kDataLoss, "a graph input, output or value at byte %d has no name",
+                     in_.offset());
   }
   HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(Value) + declared.name.size())));
   *id = scope->Intern(declared.name);

@@ -12,8 +12,14 @@ enum ModelField : uint32_t { kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset =
 enum OpsetField : uint32_t { kOpsetDomain = 1, kOpsetVersion = 2 };
 enum EntryField : uint32_t { kKey = 1, kText = 2 };
 enum FunctionField : uint32_t {
-  kFunctionName = 1, kFunctionInput = 4, kFunctionOutput = 5, kFunctionAttribute = 6, kFunctionNode = 7,
-  kFunctionDomain = 10, kFunctionDefaults = 11, kFunctionOverload = 13,
+  kFunctionName = 1,
+  kFunctionInput = 4,
+  kFunctionOutput = 5,
+  kFunctionAttribute = 6,
+  kFunctionNode = 7,
+  kFunctionDomain = 10,
+  kFunctionDefaults = 11,
+  kFunctionOverload = 13,
 };
 
 // Versions beyond this are damage, not the future (ONNX is at IR 13 and opset 25 after nine years).
@@ -23,8 +29,8 @@ constexpr int64_t kAbsurdVersion = 1000;
 
 absl::Status At(std::string_view where, const absl::Status& status) {
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(absl::string_view(where.data(), where.size()), ": ",
-                                                  status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat(absl::string_view(where.data(), where.size()), ": ", status.message()));
 }
 
 absl::Status Parser::Hold(int64_t bytes) {
@@ -43,8 +49,12 @@ absl::Status Parser::Model() {
     HORUS_RETURN_IF_ERROR(in_.Next("ModelProto", &field));
     if (field.number == 0) break;
     switch (field.number) {
-      case kIrVersion: HORUS_RETURN_IF_ERROR(in_.Int(field, &graph.ir_version)); break;
-      case kProducer: HORUS_RETURN_IF_ERROR(Name(field, &graph.producer)); break;
+      case kIrVersion:
+        HORUS_RETURN_IF_ERROR(in_.Int(field, &graph.ir_version));
+        break;
+      case kProducer:
+        HORUS_RETURN_IF_ERROR(Name(field, &graph.producer));
+        break;
       case kGraph: {
         if (saw_graph) return MakeError(absl::StatusCode::kDataLoss, "ModelProto has two graphs");
         saw_graph = true;
@@ -54,10 +64,17 @@ absl::Status Parser::Model() {
         HORUS_RETURN_IF_ERROR(GraphMessage(field, BodyId(), kNoNode, &id));
         break;
       }
-      case kOpset: HORUS_RETURN_IF_ERROR(OpsetImport(field)); break;
-      case kMetadata: HORUS_RETURN_IF_ERROR(Metadata(field)); break;
-      case kFunctions: HORUS_RETURN_IF_ERROR(FunctionBody(field)); break;
-      default: HORUS_RETURN_IF_ERROR(in_.Skip(field));
+      case kOpset:
+        HORUS_RETURN_IF_ERROR(OpsetImport(field));
+        break;
+      case kMetadata:
+        HORUS_RETURN_IF_ERROR(Metadata(field));
+        break;
+      case kFunctions:
+        HORUS_RETURN_IF_ERROR(FunctionBody(field));
+        break;
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(field));
     }
   }
   return CheckVersions();
@@ -89,9 +106,14 @@ absl::Status Parser::OpsetImport(const WireField& field) {
     HORUS_RETURN_IF_ERROR(in_.Next("OperatorSetIdProto", &inner));
     if (inner.number == 0) break;
     switch (inner.number) {
-      case kOpsetDomain: HORUS_RETURN_IF_ERROR(Name(inner, &domain)); break;
-      case kOpsetVersion: HORUS_RETURN_IF_ERROR(in_.Int(inner, &version)); break;
-      default: HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+      case kOpsetDomain:
+        HORUS_RETURN_IF_ERROR(Name(inner, &domain));
+        break;
+      case kOpsetVersion:
+        HORUS_RETURN_IF_ERROR(in_.Int(inner, &version));
+        break;
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
     }
   }
   in_.Leave(outer);
@@ -119,7 +141,7 @@ absl::Status Parser::Metadata(const WireField& field) {
     } else if (inner.number == kText) {
       int bytes = 0;
       HORUS_RETURN_IF_ERROR(in_.Length(inner, &bytes));
-      whole = bytes <= limits_.max_name_bytes;     // long notes (whole vocabularies) are no metadata of ours
+      whole = bytes <= limits_.max_name_bytes;  // long notes (whole vocabularies) are no metadata of ours
       HORUS_RETURN_IF_ERROR(whole ? in_.Raw(bytes, &entry.second) : in_.SkipBytes(bytes));
     } else {
       HORUS_RETURN_IF_ERROR(in_.Skip(inner));
@@ -147,9 +169,15 @@ absl::Status Parser::FunctionBody(const WireField& field) {
     HORUS_RETURN_IF_ERROR(in_.Next("FunctionProto", &inner));
     if (inner.number == 0) break;
     switch (inner.number) {
-      case kFunctionName: HORUS_RETURN_IF_ERROR(Name(inner, &function.name)); break;
-      case kFunctionDomain: HORUS_RETURN_IF_ERROR(Name(inner, &function.domain)); break;
-      case kFunctionOverload: HORUS_RETURN_IF_ERROR(Name(inner, &overload)); break;
+      case kFunctionName:
+        HORUS_RETURN_IF_ERROR(Name(inner, &function.name));
+        break;
+      case kFunctionDomain:
+        HORUS_RETURN_IF_ERROR(Name(inner, &function.domain));
+        break;
+      case kFunctionOverload:
+        HORUS_RETURN_IF_ERROR(Name(inner, &overload));
+        break;
       case kFunctionInput:
       case kFunctionOutput: {
         HORUS_RETURN_IF_ERROR(Name(inner, &scratch_));
@@ -171,7 +199,8 @@ absl::Status Parser::FunctionBody(const WireField& field) {
           return At(absl::StrCat("function ", Quoted(function.name)), status);
         }
         break;
-      default: HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
     }
   }
   in_.Leave(outer);

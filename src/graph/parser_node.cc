@@ -17,22 +17,47 @@ struct AttributeParts {
   std::vector<int64_t> ints;
   std::vector<float> floats;
   std::vector<std::string> texts;
-  uint32_t last_field = 0;                         // the value field seen last, for files that leave the type out
-  bool dropped = false;                            // too long to keep
+  uint32_t last_field = 0;  // the value field seen last, for files that leave the type out
+  bool dropped = false;     // too long to keep
 };
 
 namespace {
 
 // Field numbers of onnx.proto (ONNX project), by message.
-enum NodeField : uint32_t { kInput = 1, kOutput = 2, kName = 3, kOpType = 4, kAttribute = 5, kDomain = 7, kOverload = 8 };
+enum NodeField : uint32_t {
+  kInput = 1,
+  kOutput = 2,
+  kName = 3,
+  kOpType = 4,
+  kAttribute = 5,
+  kDomain = 7,
+  kOverload = 8
+};
 enum AttributeField : uint32_t {
-  kAttributeName = 1, kFloat = 2, kInt = 3, kText = 4, kTensor = 5, kGraph = 6, kFloats = 7, kInts = 8, kTexts = 9,
-  kGraphs = 11, kType = 20, kRef = 21,
+  kAttributeName = 1,
+  kFloat = 2,
+  kInt = 3,
+  kText = 4,
+  kTensor = 5,
+  kGraph = 6,
+  kFloats = 7,
+  kInts = 8,
+  kTexts = 9,
+  kGraphs = 11,
+  kType = 20,
+  kRef = 21,
 };
 // AttributeProto.AttributeType.
 enum AttributeType : int64_t {
-  kTypeFloat = 1, kTypeInt = 2, kTypeText = 3, kTypeTensor = 4, kTypeGraph = 5, kTypeFloats = 6, kTypeInts = 7,
-  kTypeTexts = 8, kTypeGraphs = 10,
+  kTypeFloat = 1,
+  kTypeInt = 2,
+  kTypeText = 3,
+  kTypeTensor = 4,
+  kTypeGraph = 5,
+  kTypeFloats = 6,
+  kTypeInts = 7,
+  kTypeTexts = 8,
+  kTypeGraphs = 10,
 };
 
 // Numbers or texts of one attribute that are kept; longer lists (vocabularies, trees) shape nothing.
@@ -40,16 +65,26 @@ constexpr int64_t kMaxAttributeElements = 1 << 16;
 
 int64_t TypeOfField(uint32_t field) {
   switch (field) {
-    case kFloat: return kTypeFloat;
-    case kInt: return kTypeInt;
-    case kText: return kTypeText;
-    case kTensor: return kTypeTensor;
-    case kGraph: return kTypeGraph;
-    case kFloats: return kTypeFloats;
-    case kInts: return kTypeInts;
-    case kTexts: return kTypeTexts;
-    case kGraphs: return kTypeGraphs;
-    default: return 0;
+    case kFloat:
+      return kTypeFloat;
+    case kInt:
+      return kTypeInt;
+    case kText:
+      return kTypeText;
+    case kTensor:
+      return kTypeTensor;
+    case kGraph:
+      return kTypeGraph;
+    case kFloats:
+      return kTypeFloats;
+    case kInts:
+      return kTypeInts;
+    case kTexts:
+      return kTypeTexts;
+    case kGraphs:
+      return kTypeGraphs;
+    default:
+      return 0;
   }
 }
 
@@ -58,21 +93,36 @@ void Assemble(AttributeParts parts, Attribute* attribute) {
   attribute->ref = std::move(parts.ref);
   if (parts.dropped || !attribute->ref.empty()) return;
   switch (parts.type != 0 ? parts.type : TypeOfField(parts.last_field)) {
-    case kTypeFloat: attribute->value = parts.float_value; break;
-    case kTypeInt: attribute->value = parts.int_value; break;
-    case kTypeText: attribute->value = std::move(parts.text); break;
-    case kTypeTensor: attribute->value = std::move(parts.tensor); break;
+    case kTypeFloat:
+      attribute->value = parts.float_value;
+      break;
+    case kTypeInt:
+      attribute->value = parts.int_value;
+      break;
+    case kTypeText:
+      attribute->value = std::move(parts.text);
+      break;
+    case kTypeTensor:
+      attribute->value = std::move(parts.tensor);
+      break;
     case kTypeGraph:
       if (!parts.graphs.empty()) attribute->value = parts.graphs.front();
       break;
-    case kTypeFloats: attribute->value = std::move(parts.floats); break;
+    case kTypeFloats:
+      attribute->value = std::move(parts.floats);
+      break;
     case kTypeInts:
       AvoidReserved(&parts.ints);
       attribute->value = std::move(parts.ints);
       break;
-    case kTypeTexts: attribute->value = std::move(parts.texts); break;
-    case kTypeGraphs: attribute->value = std::move(parts.graphs); break;
-    default: break;
+    case kTypeTexts:
+      attribute->value = std::move(parts.texts);
+      break;
+    case kTypeGraphs:
+      attribute->value = std::move(parts.graphs);
+      break;
+    default:
+      break;
   }
 }
 
@@ -119,15 +169,27 @@ absl::Status Parser::NodeFields(BodyId body, Node* node) {
         const size_t values_before = scope.body.values.size();
         list.push_back(scratch_.empty() ? ValueId() : scope.Intern(scratch_));
         const bool added = scope.body.values.size() > values_before;
-        HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(ValueId) + (added ? sizeof(Value) + scratch_.size() : 0))));
+        HORUS_RETURN_IF_ERROR(
+            Hold(static_cast<int64_t>(sizeof(ValueId) + (added ? sizeof(Value) + scratch_.size() : 0))));
         break;
       }
-      case kName: HORUS_RETURN_IF_ERROR(Name(field, &node->name)); break;
-      case kOpType: HORUS_RETURN_IF_ERROR(Name(field, &node->op_type)); break;
-      case kDomain: HORUS_RETURN_IF_ERROR(Name(field, &node->domain)); break;
-      case kOverload: HORUS_RETURN_IF_ERROR(Name(field, &overload)); break;
-      case kAttribute: HORUS_RETURN_IF_ERROR(AttributeMessage(field, body, &node->attributes.emplace_back())); break;
-      default: HORUS_RETURN_IF_ERROR(in_.Skip(field));
+      case kName:
+        HORUS_RETURN_IF_ERROR(Name(field, &node->name));
+        break;
+      case kOpType:
+        HORUS_RETURN_IF_ERROR(Name(field, &node->op_type));
+        break;
+      case kDomain:
+        HORUS_RETURN_IF_ERROR(Name(field, &node->domain));
+        break;
+      case kOverload:
+        HORUS_RETURN_IF_ERROR(Name(field, &overload));
+        break;
+      case kAttribute:
+        HORUS_RETURN_IF_ERROR(AttributeMessage(field, body, &node->attributes.emplace_back()));
+        break;
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(field));
     }
   }
 }
@@ -154,9 +216,12 @@ absl::Status Parser::AttributeMessage(const WireField& field, BodyId body, Attri
 absl::Status Parser::AttributeField(const WireField& field, BodyId body, AttributeParts* parts) {
   if (TypeOfField(field.number) != 0) parts->last_field = field.number;
   switch (field.number) {
-    case kAttributeName: return Name(field, &parts->name);
-    case kFloat: return in_.Float(field, &parts->float_value);
-    case kInt: return in_.Int(field, &parts->int_value);
+    case kAttributeName:
+      return Name(field, &parts->name);
+    case kFloat:
+      return in_.Float(field, &parts->float_value);
+    case kInt:
+      return in_.Int(field, &parts->int_value);
     case kTensor: {
       std::string name;
       return Tensor(field, &parts->tensor, &name);
@@ -169,8 +234,10 @@ absl::Status Parser::AttributeField(const WireField& field, BodyId body, Attribu
       parts->graphs.push_back(id);
       return absl::OkStatus();
     }
-    case kFloats: return in_.Floats(field, kMaxAttributeElements, &parts->floats, &parts->dropped);
-    case kInts: return in_.Ints(field, kMaxAttributeElements, &parts->ints, &parts->dropped);
+    case kFloats:
+      return in_.Floats(field, kMaxAttributeElements, &parts->floats, &parts->dropped);
+    case kInts:
+      return in_.Ints(field, kMaxAttributeElements, &parts->ints, &parts->dropped);
     case kText:
     case kTexts: {
       int bytes = 0;
@@ -184,9 +251,12 @@ absl::Status Parser::AttributeField(const WireField& field, BodyId body, Attribu
       HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(sizeof(std::string)) + bytes));
       return in_.Raw(bytes, &parts->texts.emplace_back());
     }
-    case kType: return in_.Int(field, &parts->type);
-    case kRef: return Name(field, &parts->ref);
-    default: return in_.Skip(field);
+    case kType:
+      return in_.Int(field, &parts->type);
+    case kRef:
+      return Name(field, &parts->ref);
+    default:
+      return in_.Skip(field);
   }
 }
 

@@ -14,10 +14,10 @@ struct TensorParts {
   Literal literal;
   std::string name;
   std::string raw;
-  std::vector<int64_t> ints;                       // int32_data, int64_data or uint64_data
-  std::vector<float> floats;                       // float_data
-  int64_t raw_bytes = -1;                          // length of raw_data, kept or not; -1 = absent
-  bool dropped = false;                            // there are elements that were not kept
+  std::vector<int64_t> ints;  // int32_data, int64_data or uint64_data
+  std::vector<float> floats;  // float_data
+  int64_t raw_bytes = -1;     // length of raw_data, kept or not; -1 = absent
+  bool dropped = false;       // there are elements that were not kept
   bool external = false;
 };
 
@@ -25,11 +25,19 @@ namespace {
 
 // Field numbers of onnx.proto (ONNX project), by message.
 enum TensorField : uint32_t {
-  kDims = 1, kDataType = 2, kFloatData = 4, kInt32Data = 5, kInt64Data = 7, kName = 8, kRawData = 9, kDoubleData = 10,
-  kUint64Data = 11, kDataLocation = 14,
+  kDims = 1,
+  kDataType = 2,
+  kFloatData = 4,
+  kInt32Data = 5,
+  kInt64Data = 7,
+  kName = 8,
+  kRawData = 9,
+  kDoubleData = 10,
+  kUint64Data = 11,
+  kDataLocation = 14,
 };
 enum SparseField : uint32_t { kSparseValues = 1, kSparseDims = 3 };
-constexpr int64_t kLocationExternal = 1;           // TensorProto.DataLocation
+constexpr int64_t kLocationExternal = 1;  // TensorProto.DataLocation
 
 int64_t WireBytes(DType dtype) { return BitsOf(dtype) / 8; }
 
@@ -45,8 +53,10 @@ bool KeepsElements(DType dtype) {
     case DType::kUint32:
     case DType::kInt32:
     case DType::kInt64:
-    case DType::kUint64: return true;
-    default: return false;
+    case DType::kUint64:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -66,12 +76,20 @@ void DecodeRaw(const std::string& raw, Literal* literal) {
   for (size_t at = 0; at + width <= raw.size(); at += width) {
     const uint64_t bits = LittleEndian(raw, at, width);
     switch (literal->dtype) {
-      case DType::kFloat32: literal->floats.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits))); break;
-      case DType::kFloat64: literal->floats.push_back(static_cast<float>(std::bit_cast<double>(bits))); break;
+      case DType::kFloat32:
+        literal->floats.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+        break;
+      case DType::kFloat64:
+        literal->floats.push_back(static_cast<float>(std::bit_cast<double>(bits)));
+        break;
       case DType::kInt8:
       case DType::kInt16:
-      case DType::kInt32: literal->ints.push_back(SignExtend(bits, width)); break;
-      default: literal->ints.push_back(static_cast<int64_t>(bits)); break;
+      case DType::kInt32:
+        literal->ints.push_back(SignExtend(bits, width));
+        break;
+      default:
+        literal->ints.push_back(static_cast<int64_t>(bits));
+        break;
     }
   }
 }
@@ -105,7 +123,7 @@ absl::Status Settle(TensorParts* parts, int64_t max_elements) {
   const bool floating = IsFloating(literal.dtype);
   const auto found = static_cast<int64_t>(floating ? literal.floats.size() : literal.ints.size());
   if (found != *elements) {
-    if (found == 0) return absl::OkStatus();       // a graph without weights, or double_data
+    if (found == 0) return absl::OkStatus();  // a graph without weights, or double_data
     literal.ints.clear();
     literal.floats.clear();
     return MakeError(absl::StatusCode::kDataLoss, "found %d elements, expected %d", found, *elements);
@@ -166,11 +184,14 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
       parts->literal.dtype = DTypeOfNumber(number);
       return absl::OkStatus();
     }
-    case kName: return Name(field, &parts->name);
-    case kFloatData: return in_.Floats(field, max_elements, &parts->floats, &parts->dropped);
+    case kName:
+      return Name(field, &parts->name);
+    case kFloatData:
+      return in_.Floats(field, max_elements, &parts->floats, &parts->dropped);
     case kInt32Data:
     case kInt64Data:
-    case kUint64Data: return in_.Ints(field, max_elements, &parts->ints, &parts->dropped);
+    case kUint64Data:
+      return in_.Ints(field, max_elements, &parts->ints, &parts->dropped);
     case kRawData: {
       int bytes = 0;
       HORUS_RETURN_IF_ERROR(in_.Length(field, &bytes));
@@ -185,7 +206,8 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
       parts->external = location == kLocationExternal;
       return absl::OkStatus();
     }
-    default: return in_.Skip(field);               // texts, doubles, segments, file names of external data
+    default:
+      return in_.Skip(field);  // texts, doubles, segments, file names of external data
   }
 }
 
@@ -200,9 +222,14 @@ absl::Status Parser::SparseTensor(const WireField& field, Literal* literal, std:
     HORUS_RETURN_IF_ERROR(in_.Next("SparseTensorProto", &inner));
     if (inner.number == 0) break;
     switch (inner.number) {
-      case kSparseValues: HORUS_RETURN_IF_ERROR(Tensor(inner, &values, name)); break;
-      case kSparseDims: HORUS_RETURN_IF_ERROR(in_.Ints(inner, limits_.max_rank, &dims, &too_many)); break;
-      default: HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+      case kSparseValues:
+        HORUS_RETURN_IF_ERROR(Tensor(inner, &values, name));
+        break;
+      case kSparseDims:
+        HORUS_RETURN_IF_ERROR(in_.Ints(inner, limits_.max_rank, &dims, &too_many));
+        break;
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
     }
   }
   in_.Leave(outer);

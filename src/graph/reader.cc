@@ -18,7 +18,7 @@
 namespace horus {
 namespace {
 
-constexpr int kFileBlockBytes = 64 * 1024;         // read size; payloads larger than this are seeked over
+constexpr int kFileBlockBytes = 64 * 1024;  // read size; payloads larger than this are seeked over
 
 class FileDescriptor {
  public:
@@ -70,7 +70,7 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnx(std::span<const uint8_t> b
 absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnxFile(const std::string& path, const ReadLimits& limits) {
   const std::string place = "ONNX file " + Quoted(path, std::numeric_limits<int16_t>::max());
   const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat info {};
+  struct stat info{};
   if (file.get() < 0 || fstat(file.get(), &info) != 0) {
     return MakeError(absl::StatusCode::kUnavailable, "%s: cannot open: %s", place, strerror(errno));
   }

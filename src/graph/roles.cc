@@ -9,8 +9,8 @@ namespace {
 
 struct SlotRule {
   std::string_view op_type;
-  uint32_t weights;                                // bit i: input i is a weight slot
-  uint32_t settings;                               // bit i: input i is a setting
+  uint32_t weights;   // bit i: input i is a weight slot
+  uint32_t settings;  // bit i: input i is a setting
 };
 
 constexpr uint32_t kAllButFirst = ~uint32_t{1};
@@ -75,12 +75,12 @@ constexpr SlotRule kSlots[] = {
 };
 
 // Operators whose output 0 is input 0 in another form: a weight stays the same weight behind them.
-constexpr std::string_view kForms[] = {"Cast", "CastLike", "DequantizeLinear", "Flatten", "Identity",
-                                       "Reshape", "Squeeze", "Transpose", "Unsqueeze"};
+constexpr std::string_view kForms[] = {"Cast",    "CastLike", "DequantizeLinear", "Flatten",  "Identity",
+                                       "Reshape", "Squeeze",  "Transpose",        "Unsqueeze"};
 
 // Operators that make new values at every step although they read no activation.
-constexpr std::string_view kRandom[] = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-                                        "RandomUniformLike"};
+constexpr std::string_view kRandom[] = {"Bernoulli",        "Multinomial",   "RandomNormal",
+                                        "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
 template <size_t N>
 bool Contains(const std::string_view (&sorted)[N], std::string_view name) {
@@ -99,8 +99,12 @@ bool IsProduct(std::string_view op) { return op == "MatMul" || op == "Gemm" || o
 class RoleWalk {
  public:
   RoleWalk(const ShapeState& state, ShapedGraph* graph)
-      : state_(state), graph_(*graph), root_(graph->tensors.size()), candidate_(graph->tensors.size(), Candidate::kNone),
-        weight_(graph->tensors.size(), false), operand_(graph->tensors.size(), false),
+      : state_(state),
+        graph_(*graph),
+        root_(graph->tensors.size()),
+        candidate_(graph->tensors.size(), Candidate::kNone),
+        weight_(graph->tensors.size(), false),
+        operand_(graph->tensors.size(), false),
         product_(graph->tensors.size(), false) {}
 
   void Run() {
@@ -110,7 +114,7 @@ class RoleWalk {
   }
 
  private:
-  enum class Candidate : uint8_t { kNone, kInitialiser, kMade };   // kMade: by Constant or ConstantOfShape
+  enum class Candidate : uint8_t { kNone, kInitialiser, kMade };  // kMade: by Constant or ConstantOfShape
 
   void CollectUses();
   void CollectOp(const Op& op);
@@ -169,12 +173,17 @@ void RoleWalk::DecideRoot(size_t t) {
   Tensor& tensor = graph_.tensors[t];
   const bool floating = IsFloating(tensor.dtype);
   switch (state_.facts[t].source) {
-    case Source::kInput: tensor.role = TensorRole::kInput; return;
-    case Source::kWeightInput: tensor.role = TensorRole::kParameter; return;
+    case Source::kInput:
+      tensor.role = TensorRole::kInput;
+      return;
+    case Source::kWeightInput:
+      tensor.role = TensorRole::kParameter;
+      return;
     case Source::kInitialiser:
       tensor.role = floating && (weight_[t] || operand_[t]) ? TensorRole::kParameter : TensorRole::kBuffer;
       return;
-    case Source::kComputed: break;
+    case Source::kComputed:
+      break;
   }
   if (candidate_[t] == Candidate::kMade) {
     tensor.role = floating && weight_[t] ? TensorRole::kParameter : TensorRole::kConstant;
@@ -200,7 +209,7 @@ void RoleWalk::DecideOp(Op* op) {
       tensor.alias_of = root;
       continue;
     }
-    if (candidate_[t.value()] == Candidate::kMade) continue;       // decided above
+    if (candidate_[t.value()] == Candidate::kMade) continue;  // decided above
     const bool folded = state_.facts[t.value()].elements >= 0 && !IsFloating(tensor.dtype);
     if (constant || folded) {
       tensor.role = TensorRole::kConstant;
@@ -208,16 +217,17 @@ void RoleWalk::DecideOp(Op* op) {
       all_constant = false;
     }
   }
-  const bool view = !op->outputs.empty() && op->outputs[0].valid() &&
-                    graph_.tensors[op->outputs[0].value()].alias_of.valid();
+  const bool view =
+      !op->outputs.empty() && op->outputs[0].valid() && graph_.tensors[op->outputs[0].value()].alias_of.valid();
   op->plumbing = op->plumbing || all_constant || view;
 }
 
 }  // namespace
 
 Slot SlotOf(const Node& node, size_t input) {
-  const auto* rule = std::lower_bound(std::begin(kSlots), std::end(kSlots), std::string_view(node.op_type),
-                                      [](const SlotRule& entry, std::string_view name) { return entry.op_type < name; });
+  const auto* rule =
+      std::lower_bound(std::begin(kSlots), std::end(kSlots), std::string_view(node.op_type),
+                       [](const SlotRule& entry, std::string_view name) { return entry.op_type < name; });
   if (rule == std::end(kSlots) || rule->op_type != node.op_type) return Slot::kOperand;
   const uint32_t bit = input < 32 ? uint32_t{1} << input : 0;
   if ((rule->weights & bit) != 0) return Slot::kWeight;

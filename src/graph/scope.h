@@ -44,10 +44,10 @@ class Scope {
   }
 
   GraphBody body;
-  std::vector<Definition> definition;              // per value
-  std::vector<uint32_t> producer;                  // per value: the node that writes it, or kNoNode
-  std::vector<ValueId> declared_inputs;            // initialisers among them too (IR 3)
-  uint32_t owner_node = kNoNode;                   // node of the parent that holds this subgraph
+  std::vector<Definition> definition;                       // per value
+  std::vector<uint32_t> producer;                           // per value: the node that writes it, or kNoNode
+  std::vector<ValueId> declared_inputs;                     // initialisers among them too (IR 3)
+  uint32_t owner_node = kNoNode;                            // node of the parent that holds this subgraph
   std::vector<std::pair<uint32_t, ValueId>> subgraph_uses;  // (node, value of this scope its subgraphs read)
 
  private:
@@ -70,7 +70,7 @@ class Scope {
   absl::flat_hash_set<uint32_t, NameHash, NameEqual> names_;
 };
 
-using Scopes = std::deque<Scope>;                  // position = BodyId; addresses stay put
+using Scopes = std::deque<Scope>;  // position = BodyId; addresses stay put
 
 // Resolves names across scopes, orders nodes topologically and checks that every name is defined.
 [[nodiscard]] absl::Status LinkScopes(Scopes* scopes);

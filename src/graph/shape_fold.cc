@@ -12,7 +12,23 @@ namespace horus {
 namespace {
 
 enum class Operator : uint8_t {
-  kNone, kAdd, kSub, kMul, kDiv, kMod, kMin, kMax, kPow, kAnd, kOr, kXor, kEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual,
+  kNone,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kMin,
+  kMax,
+  kPow,
+  kAnd,
+  kOr,
+  kXor,
+  kEqual,
+  kLess,
+  kLessOrEqual,
+  kGreater,
+  kGreaterOrEqual,
 };
 
 struct NamedOperator {
@@ -21,11 +37,15 @@ struct NamedOperator {
 };
 
 constexpr NamedOperator kOperators[] = {
-    {"Add", Operator::kAdd}, {"Sub", Operator::kSub}, {"Mul", Operator::kMul}, {"Div", Operator::kDiv},
-    {"Mod", Operator::kMod}, {"Min", Operator::kMin}, {"Max", Operator::kMax}, {"Pow", Operator::kPow},
-    {"And", Operator::kAnd}, {"Or", Operator::kOr}, {"Xor", Operator::kXor}, {"Equal", Operator::kEqual},
-    {"Less", Operator::kLess}, {"LessOrEqual", Operator::kLessOrEqual}, {"Greater", Operator::kGreater},
-    {"GreaterOrEqual", Operator::kGreaterOrEqual}, {"Sum", Operator::kAdd},
+    {"Add", Operator::kAdd},         {"Sub", Operator::kSub},
+    {"Mul", Operator::kMul},         {"Div", Operator::kDiv},
+    {"Mod", Operator::kMod},         {"Min", Operator::kMin},
+    {"Max", Operator::kMax},         {"Pow", Operator::kPow},
+    {"And", Operator::kAnd},         {"Or", Operator::kOr},
+    {"Xor", Operator::kXor},         {"Equal", Operator::kEqual},
+    {"Less", Operator::kLess},       {"LessOrEqual", Operator::kLessOrEqual},
+    {"Greater", Operator::kGreater}, {"GreaterOrEqual", Operator::kGreaterOrEqual},
+    {"Sum", Operator::kAdd},
 };
 
 Operator OperatorOf(std::string_view name) {
@@ -52,30 +72,46 @@ int64_t ModInt(int64_t a, int64_t b, bool like_c) {
 }
 
 int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
-  if (op == Operator::kAnd && (a == 0 || b == 0)) return 0;   // known even when one side is not
+  if (op == Operator::kAnd && (a == 0 || b == 0)) return 0;  // known even when one side is not
   if (op == Operator::kMul && (a == 0 || b == 0)) return 0;
   if (a == kUnknownElement || b == kUnknownElement) return kUnknownElement;
   switch (op) {
-    case Operator::kAdd: return CheckedAdd(a, b).value_or(kUnknownElement);
+    case Operator::kAdd:
+      return CheckedAdd(a, b).value_or(kUnknownElement);
     case Operator::kSub: {
       int64_t difference = 0;
       return __builtin_sub_overflow(a, b, &difference) ? kUnknownElement : difference;
     }
-    case Operator::kMul: return CheckedMul(a, b).value_or(kUnknownElement);
-    case Operator::kDiv: return b == 0 ? kUnknownElement : a / b;
-    case Operator::kMod: return ModInt(a, b, like_c);
-    case Operator::kMin: return std::min(a, b);
-    case Operator::kMax: return std::max(a, b);
-    case Operator::kPow: return PowInt(a, b);
-    case Operator::kAnd: return a != 0 && b != 0 ? 1 : 0;
-    case Operator::kOr: return a != 0 || b != 0 ? 1 : 0;
-    case Operator::kXor: return (a != 0) != (b != 0) ? 1 : 0;
-    case Operator::kEqual: return a == b ? 1 : 0;
-    case Operator::kLess: return a < b ? 1 : 0;
-    case Operator::kLessOrEqual: return a <= b ? 1 : 0;
-    case Operator::kGreater: return a > b ? 1 : 0;
-    case Operator::kGreaterOrEqual: return a >= b ? 1 : 0;
-    case Operator::kNone: break;
+    case Operator::kMul:
+      return CheckedMul(a, b).value_or(kUnknownElement);
+    case Operator::kDiv:
+      return b == 0 ? kUnknownElement : a / b;
+    case Operator::kMod:
+      return ModInt(a, b, like_c);
+    case Operator::kMin:
+      return std::min(a, b);
+    case Operator::kMax:
+      return std::max(a, b);
+    case Operator::kPow:
+      return PowInt(a, b);
+    case Operator::kAnd:
+      return a != 0 && b != 0 ? 1 : 0;
+    case Operator::kOr:
+      return a != 0 || b != 0 ? 1 : 0;
+    case Operator::kXor:
+      return (a != 0) != (b != 0) ? 1 : 0;
+    case Operator::kEqual:
+      return a == b ? 1 : 0;
+    case Operator::kLess:
+      return a < b ? 1 : 0;
+    case Operator::kLessOrEqual:
+      return a <= b ? 1 : 0;
+    case Operator::kGreater:
+      return a > b ? 1 : 0;
+    case Operator::kGreaterOrEqual:
+      return a >= b ? 1 : 0;
+    case Operator::kNone:
+      break;
   }
   return kUnknownElement;
 }
@@ -83,27 +119,42 @@ int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
 float ApplyFloat(Operator op, float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return std::nanf("");
   switch (op) {
-    case Operator::kAdd: return a + b;
-    case Operator::kSub: return a - b;
-    case Operator::kMul: return a * b;
-    case Operator::kDiv: return a / b;
-    case Operator::kMod: return std::fmod(a, b);
-    case Operator::kMin: return std::min(a, b);
-    case Operator::kMax: return std::max(a, b);
-    case Operator::kPow: return std::pow(a, b);
-    default: return std::nanf("");
+    case Operator::kAdd:
+      return a + b;
+    case Operator::kSub:
+      return a - b;
+    case Operator::kMul:
+      return a * b;
+    case Operator::kDiv:
+      return a / b;
+    case Operator::kMod:
+      return std::fmod(a, b);
+    case Operator::kMin:
+      return std::min(a, b);
+    case Operator::kMax:
+      return std::max(a, b);
+    case Operator::kPow:
+      return std::pow(a, b);
+    default:
+      return std::nanf("");
   }
 }
 
 int64_t CompareFloat(Operator op, float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return kUnknownElement;
   switch (op) {
-    case Operator::kEqual: return a == b ? 1 : 0;
-    case Operator::kLess: return a < b ? 1 : 0;
-    case Operator::kLessOrEqual: return a <= b ? 1 : 0;
-    case Operator::kGreater: return a > b ? 1 : 0;
-    case Operator::kGreaterOrEqual: return a >= b ? 1 : 0;
-    default: return kUnknownElement;
+    case Operator::kEqual:
+      return a == b ? 1 : 0;
+    case Operator::kLess:
+      return a < b ? 1 : 0;
+    case Operator::kLessOrEqual:
+      return a <= b ? 1 : 0;
+    case Operator::kGreater:
+      return a > b ? 1 : 0;
+    case Operator::kGreaterOrEqual:
+      return a >= b ? 1 : 0;
+    default:
+      return kUnknownElement;
   }
 }
 
@@ -127,7 +178,7 @@ int64_t Narrowed(int64_t value, DType to) {
 int64_t FromFloat(float value, DType to) {
   if (std::isnan(value)) return kUnknownElement;
   if (to == DType::kBool) return value != 0.0f ? 1 : 0;
-  constexpr float kInt64Edge = 9.2e18f;                // just inside the range of int64
+  constexpr float kInt64Edge = 9.2e18f;  // just inside the range of int64
   if (value > kInt64Edge || value < -kInt64Edge) return kUnknownElement;
   return Narrowed(static_cast<int64_t>(value), to);
 }
@@ -223,7 +274,8 @@ void FoldCast(RuleContext& c, DType to) {
     if (floats != nullptr) {
       out = *floats;
     } else {
-      for (const int64_t value : *ints) out.push_back(value == kUnknownElement ? std::nanf("") : static_cast<float>(value));
+      for (const int64_t value : *ints)
+        out.push_back(value == kUnknownElement ? std::nanf("") : static_cast<float>(value));
     }
     return c.SetFloats(0, std::move(out));
   }

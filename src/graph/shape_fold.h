@@ -12,7 +12,7 @@
 
 namespace horus {
 
-void FoldBinary(RuleContext& c);                       // by op_type: arithmetic, comparison, logic
+void FoldBinary(RuleContext& c);  // by op_type: arithmetic, comparison, logic
 void FoldWhere(RuleContext& c);
 void FoldCast(RuleContext& c, DType to);
 

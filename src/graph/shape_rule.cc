@@ -202,8 +202,9 @@ absl::Status RuleContext::Axes(int64_t rank, std::vector<int64_t>* axes) const {
 
 RuleTable::RuleTable() {
   for (const std::span<const RuleEntry> list :
-       {PointwiseRules(), ConvolutionRules(), MatrixRules(), ReductionRules(), NormalisationRules(), LayoutRules(),
-        IndexRules(), GeneratorRules(), ResampleRules(), RecurrentRules(), SequenceRules(), FusedRules()}) {
+       {PointwiseRules(), ConvolutionRules(), MatrixRules(), ReductionRules(), NormalisationRules(), ViewRules(),
+        LayoutRules(), IndexRules(), GeneratorRules(), ResampleRules(), RecurrentRules(), SequenceRules(),
+        FusedRules()}) {
     for (const RuleEntry& entry : list) {
       (entry.domain.empty() ? rules_ : microsoft_rules_).emplace(Key(entry.op_type), &entry);
     }

@@ -23,18 +23,18 @@
 namespace horus {
 
 using Dims = std::vector<int64_t>;
-__extension__ typedef __int128 Wide;                   // products of two 64-bit sizes
+__extension__ typedef __int128 Wide;  // products of two 64-bit sizes
 
 inline constexpr int64_t kUnknownElement = std::numeric_limits<int64_t>::min();
-inline constexpr int64_t kMaxFoldedElements = 4096;    // larger tensors are never computed
-inline constexpr int64_t kMaxFoldedTotal = 1 << 23;    // elements of one binding; then nothing more is folded
-inline constexpr int64_t kMaxRank = 64;                // as ReadLimits::max_rank
-inline constexpr int64_t kMaxAttribute = 1 << 30;      // strides, pads, kernel sizes: more is damage
+inline constexpr int64_t kMaxFoldedElements = 4096;  // larger tensors are never computed
+inline constexpr int64_t kMaxFoldedTotal = 1 << 23;  // elements of one binding; then nothing more is folded
+inline constexpr int64_t kMaxRank = 64;              // as ReadLimits::max_rank
+inline constexpr int64_t kMaxAttribute = 1 << 30;    // strides, pads, kernel sizes: more is damage
 
 // Elements of a tensor that is computed from constants; one of the two lists, by element type.
 struct Elements {
-  std::vector<int64_t> ints;                           // integer and bool; kUnknownElement where not known
-  std::vector<float> floats;                           // NaN where not known
+  std::vector<int64_t> ints;  // integer and bool; kUnknownElement where not known
+  std::vector<float> floats;  // NaN where not known
 };
 
 // Where a tensor that no operator of the step computes comes from.
@@ -42,9 +42,9 @@ enum class Source : uint8_t { kComputed, kInput, kWeightInput, kInitialiser };
 
 // What is known of one tensor besides Tensor::dims.
 struct Facts {
-  bool ranked = false;                                 // the number of dims is known
+  bool ranked = false;  // the number of dims is known
   Source source = Source::kComputed;
-  int32_t elements = -1;                               // position in ShapeState::elements
+  int32_t elements = -1;  // position in ShapeState::elements
 };
 
 // The growing table of tensors.
@@ -52,10 +52,10 @@ struct ShapeState {
   std::vector<Tensor> tensors;
   std::vector<Facts> facts;
   std::vector<Elements> elements;
-  int64_t folded = 0;                                  // elements held in `elements`
+  int64_t folded = 0;  // elements held in `elements`
   int64_t opset = 0;
   int64_t max_tensor_elements = 0;
-  int64_t old_batch = 0;                               // fixed batch size in the file that was replaced; 0 = none
+  int64_t old_batch = 0;  // fixed batch size in the file that was replaced; 0 = none
   int64_t new_batch = 0;
 };
 
@@ -73,10 +73,10 @@ class RuleContext {
   [[nodiscard]] bool wants(size_t i) const { return i < outputs_.size() && outputs_[i].valid(); }
   [[nodiscard]] DType dtype(size_t i) const { return has(i) ? In(i).dtype : DType::kUndefined; }
   [[nodiscard]] bool ranked(size_t i) const { return has(i) && state_.facts[inputs_[i].value()].ranked; }
-  [[nodiscard]] const Dims& dims(size_t i) const;      // empty when the rank is unknown
+  [[nodiscard]] const Dims& dims(size_t i) const;           // empty when the rank is unknown
   [[nodiscard]] int64_t dim(size_t i, int64_t axis) const;  // negative axes from the end; kUnknownDim when out of range
   [[nodiscard]] int64_t rank(size_t i) const { return static_cast<int64_t>(dims(i).size()); }
-  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const;    // nullptr = not constant; may hold unknowns
+  [[nodiscard]] const std::vector<int64_t>* ints(size_t i) const;  // nullptr = not constant; may hold unknowns
   [[nodiscard]] const std::vector<float>* floats(size_t i) const;
   [[nodiscard]] const std::vector<int64_t>* known_ints(size_t i) const;  // nullptr unless every element is known
 
@@ -86,7 +86,7 @@ class RuleContext {
 
   // Sets an output; ignored when the node leaves it out. Refuses negative sizes and too many elements.
   [[nodiscard]] absl::Status Set(size_t output, DType dtype, Dims dims);
-  void SetType(size_t output, DType dtype);            // rank unknown
+  void SetType(size_t output, DType dtype);  // rank unknown
   void SetInts(size_t output, std::vector<int64_t> values);
   void SetFloats(size_t output, std::vector<float> values);
 
@@ -96,7 +96,8 @@ class RuleContext {
 
   // Checks `axis` against `rank` and makes it non-negative.
   [[nodiscard]] absl::Status Axis(int64_t rank, int64_t* axis) const;
-  [[nodiscard]] absl::Status Axes(int64_t rank, std::vector<int64_t>* axes) const;   // the same for a list without repeats
+  [[nodiscard]] absl::Status Axes(int64_t rank,
+                                  std::vector<int64_t>* axes) const;  // the same for a list without repeats
 
  private:
   [[nodiscard]] const Tensor& In(size_t i) const { return state_.tensors[inputs_[i].value()]; }
@@ -113,7 +114,7 @@ struct RuleEntry {
   std::string_view domain;
   std::string_view op_type;
   ShapeRule rule;
-  bool view = false;                                   // output 0 shares the storage of input 0
+  bool view = false;  // output 0 shares the storage of input 0
 };
 
 // One list per file of rules.
@@ -122,6 +123,7 @@ struct RuleEntry {
 [[nodiscard]] std::span<const RuleEntry> MatrixRules();
 [[nodiscard]] std::span<const RuleEntry> ReductionRules();
 [[nodiscard]] std::span<const RuleEntry> NormalisationRules();
+[[nodiscard]] std::span<const RuleEntry> ViewRules();
 [[nodiscard]] std::span<const RuleEntry> LayoutRules();
 [[nodiscard]] std::span<const RuleEntry> IndexRules();
 [[nodiscard]] std::span<const RuleEntry> GeneratorRules();
@@ -134,7 +136,7 @@ struct RuleEntry {
 class RuleTable {
  public:
   RuleTable();
-  [[nodiscard]] const RuleEntry* Find(const Node& node) const;   // nullptr = unknown operator
+  [[nodiscard]] const RuleEntry* Find(const Node& node) const;  // nullptr = unknown operator
   [[nodiscard]] size_t size() const { return rules_.size(); }
 
  private:

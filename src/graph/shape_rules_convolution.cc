@@ -15,7 +15,8 @@ struct Window {
   bool ceil = false;
 };
 
-absl::Status Take(const Node& node, std::string_view name, size_t expected, int64_t least, int64_t fallback, Dims* out) {
+absl::Status Take(const Node& node, std::string_view name, size_t expected, int64_t least, int64_t fallback,
+                  Dims* out) {
   const std::vector<int64_t>* given = node.Ints(name);
   if (given == nullptr || given->empty()) {
     out->assign(expected, fallback);
@@ -26,7 +27,8 @@ absl::Status Take(const Node& node, std::string_view name, size_t expected, int6
   }
   for (const int64_t value : *given) {
     if (value < least || value > kMaxAttribute) {
-      return InvalidArgument("attribute %s holds %d, expected %d to %d", std::string(name), value, least, kMaxAttribute);
+      return InvalidArgument("attribute %s holds %d, expected %d to %d", std::string(name), value, least,
+                             kMaxAttribute);
     }
   }
   *out = *given;
@@ -127,7 +129,7 @@ absl::Status ConvShape(RuleContext& c, size_t x, size_t w, size_t bias, DType dt
   return c.Set(0, dtype, std::move(out));
 }
 
-constexpr size_t kNoInput = 1000;                      // an input position that no node has
+constexpr size_t kNoInput = 1000;  // an input position that no node has
 
 absl::Status Conv(RuleContext& c) { return ConvShape(c, 0, 1, 2, c.dtype(0)); }
 absl::Status ConvInteger(RuleContext& c) { return ConvShape(c, 0, 1, kNoInput, DType::kInt32); }

@@ -49,7 +49,7 @@ absl::Status Constant(RuleContext& c) {
     }
     return absl::OkStatus();
   }
-  return absl::OkStatus();                             // a sparse or unreadable constant
+  return absl::OkStatus();  // a sparse or unreadable constant
 }
 
 // Sizes given as elements of a constant; unknown elements become unknown dims.
@@ -116,7 +116,8 @@ absl::Status Range(RuleContext& c) {
   const std::vector<int64_t>* start = c.known_ints(0);
   const std::vector<int64_t>* limit = c.known_ints(1);
   const std::vector<int64_t>* delta = c.known_ints(2);
-  if (start != nullptr && limit != nullptr && delta != nullptr && start->size() == 1 && limit->size() == 1 && delta->size() == 1) {
+  if (start != nullptr && limit != nullptr && delta != nullptr && start->size() == 1 && limit->size() == 1 &&
+      delta->size() == 1) {
     const int64_t step = (*delta)[0];
     if (step == 0) return InvalidArgument("delta is 0");
     const Wide span = static_cast<Wide>((*limit)[0]) - (*start)[0];
@@ -137,7 +138,7 @@ absl::Status Range(RuleContext& c) {
     return absl::OkStatus();
   }
   const double count = std::ceil((static_cast<double>((*y)[0]) - (*x)[0]) / (*d)[0]);
-  if (!(count < static_cast<double>(kMaxAttribute))) return absl::OkStatus();   // NaN too
+  if (!(count < static_cast<double>(kMaxAttribute))) return absl::OkStatus();  // NaN too
   return c.Set(0, c.dtype(0), {count > 0 ? static_cast<int64_t>(count) : 0});
 }
 
@@ -160,8 +161,8 @@ absl::Status Multinomial(RuleContext& c) {
 }
 
 absl::Status Window(RuleContext& c) {
-  const auto dtype = static_cast<DType>(std::clamp<int64_t>(c.node().IntOr("output_datatype", 1), 0,
-                                                            static_cast<int64_t>(DType::kInt4)));
+  const auto dtype = static_cast<DType>(
+      std::clamp<int64_t>(c.node().IntOr("output_datatype", 1), 0, static_cast<int64_t>(DType::kInt4)));
   const std::vector<int64_t>* size = c.known_ints(0);
   return c.Set(0, dtype, {size != nullptr && size->size() == 1 && (*size)[0] >= 0 ? (*size)[0] : kUnknownDim});
 }

@@ -44,11 +44,16 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
   const bool axes_known = c.IntsOf("axes", 3, &spec.axes, &given);
   spec.axes_known = axes_known || !given;
   size_t count = 0;
-  if (starts != nullptr) count = starts->size();
-  else if (ends != nullptr) count = ends->size();
-  else if (axes_known) count = spec.axes.size();
-  else if (c.rank(1) == 1 && c.dim(1, 0) >= 0 && c.dim(1, 0) <= kMaxRank) count = static_cast<size_t>(c.dim(1, 0));
-  else spec.axes_known = false;
+  if (starts != nullptr)
+    count = starts->size();
+  else if (ends != nullptr)
+    count = ends->size();
+  else if (axes_known)
+    count = spec.axes.size();
+  else if (c.rank(1) == 1 && c.dim(1, 0) >= 0 && c.dim(1, 0) <= kMaxRank)
+    count = static_cast<size_t>(c.dim(1, 0));
+  else
+    spec.axes_known = false;
   if (count > static_cast<size_t>(kMaxRank)) return InvalidArgument("%d axes are sliced, limit %d", count, kMaxRank);
   spec.starts = starts != nullptr ? *starts : std::vector<int64_t>(count, kUnknownElement);
   spec.ends = ends != nullptr ? *ends : std::vector<int64_t>(count, kUnknownElement);
@@ -60,8 +65,8 @@ absl::StatusOr<SliceSpec> SliceSpecOf(RuleContext& c) {
   if (!given) {
     for (size_t i = 0; i < count; ++i) spec.axes.push_back(static_cast<int64_t>(i));
   }
-  if (spec.axes_known &&
-      (spec.starts.size() != count || spec.ends.size() != count || spec.axes.size() != count || spec.steps.size() != count)) {
+  if (spec.axes_known && (spec.starts.size() != count || spec.ends.size() != count || spec.axes.size() != count ||
+                          spec.steps.size() != count)) {
     return InvalidArgument("starts, ends, axes and steps have %d, %d, %d and %d entries", spec.starts.size(),
                            spec.ends.size(), spec.axes.size(), spec.steps.size());
   }

@@ -69,8 +69,8 @@ absl::Status Gemm(RuleContext& c) {
 
 // Labels of an Einsum: letters, and an ellipsis that stands for any number of leading axes.
 struct Term {
-  std::string letters;                                 // without the ellipsis
-  size_t ellipsis = std::string::npos;                 // position of the ellipsis among the letters
+  std::string letters;                  // without the ellipsis
+  size_t ellipsis = std::string::npos;  // position of the ellipsis among the letters
 };
 
 absl::StatusOr<Term> TermOf(std::string_view text) {
@@ -93,7 +93,7 @@ absl::StatusOr<Term> TermOf(std::string_view text) {
 }
 
 struct EinsumSizes {
-  std::array<int64_t, 128> size;                       // by letter
+  std::array<int64_t, 128> size;  // by letter
   std::array<int, 128> uses;
   Dims ellipsis;
 };

@@ -11,7 +11,7 @@ absl::Status AlongAxis(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Same(0));
   if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
   int64_t axis = c.node().IntOr("axis", c.opset() >= 13 ? -1 : 1);
-  if (axis == c.rank(0) && c.opset() < 13) return absl::OkStatus();   // "flatten before the end" was legal then
+  if (axis == c.rank(0) && c.opset() < 13) return absl::OkStatus();  // "flatten before the end" was legal then
   return c.Axis(c.rank(0), &axis);
 }
 
@@ -49,7 +49,8 @@ absl::Status LayerNormalization(RuleContext& c) {
     if (!c.ranked(i)) continue;
     const absl::StatusOr<Dims> scaled = Broadcast(c.dims(0), c.dims(i));
     if (!scaled.ok() || scaled->size() != c.dims(0).size()) {
-      return InvalidArgument("input %d has shape %s, which does not fit %s", i, DimsText(c.dims(i)), DimsText(c.dims(0)));
+      return InvalidArgument("input %d has shape %s, which does not fit %s", i, DimsText(c.dims(i)),
+                             DimsText(c.dims(0)));
     }
   }
   Dims statistics = c.dims(0);

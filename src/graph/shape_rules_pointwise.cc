@@ -108,7 +108,8 @@ absl::Status Where(RuleContext& c) {
 }
 
 absl::Status Cast(RuleContext& c) {
-  const DType to = static_cast<DType>(std::clamp<int64_t>(c.node().IntOr("to", 0), 0, static_cast<int64_t>(DType::kInt4)));
+  const DType to =
+      static_cast<DType>(std::clamp<int64_t>(c.node().IntOr("to", 0), 0, static_cast<int64_t>(DType::kInt4)));
   HORUS_RETURN_IF_ERROR(c.Same(0, to));
   FoldCast(c, to);
   return absl::OkStatus();

@@ -24,7 +24,7 @@ absl::Status Recurrent(RuleContext& c) {
   if (c.rank(0) != 3) return InvalidArgument("input has shape %s, expected rank 3", DimsText(c.dims(0)));
   const int64_t directions = c.node().StringOr("direction", "forward") == "bidirectional" ? 2 : 1;
   int64_t hidden = c.node().IntOr("hidden_size", kUnknownDim);
-  if (hidden == kUnknownDim) hidden = c.dim(2, 2);     // R is [directions, gates * hidden, hidden]
+  if (hidden == kUnknownDim) hidden = c.dim(2, 2);  // R is [directions, gates * hidden, hidden]
   if (hidden != kUnknownDim && (hidden < 1 || hidden > kMaxAttribute)) {
     return InvalidArgument("attribute hidden_size is %d, expected 1 to %d", hidden, kMaxAttribute);
   }

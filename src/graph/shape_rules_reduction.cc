@@ -32,7 +32,7 @@ void FoldReduction(RuleContext& c) {
   } else {
     return;
   }
-  c.SetInts(0, {result});                              // taken only if the output has one element
+  c.SetInts(0, {result});  // taken only if the output has one element
 }
 
 absl::Status Reduce(RuleContext& c) {
@@ -82,10 +82,10 @@ absl::Status ArgReduce(RuleContext& c) {
 }
 
 constexpr RuleEntry kRules[] = {
-    {"", "ArgMax", ArgReduce},        {"", "ArgMin", ArgReduce},  {"", "ReduceL1", Reduce},
-    {"", "ReduceL2", Reduce},         {"", "ReduceLogSum", Reduce}, {"", "ReduceLogSumExp", Reduce},
-    {"", "ReduceMax", Reduce},        {"", "ReduceMean", Reduce}, {"", "ReduceMin", Reduce},
-    {"", "ReduceProd", Reduce},       {"", "ReduceSum", Reduce},  {"", "ReduceSumSquare", Reduce},
+    {"", "ArgMax", ArgReduce},  {"", "ArgMin", ArgReduce},    {"", "ReduceL1", Reduce},
+    {"", "ReduceL2", Reduce},   {"", "ReduceLogSum", Reduce}, {"", "ReduceLogSumExp", Reduce},
+    {"", "ReduceMax", Reduce},  {"", "ReduceMean", Reduce},   {"", "ReduceMin", Reduce},
+    {"", "ReduceProd", Reduce}, {"", "ReduceSum", Reduce},    {"", "ReduceSumSquare", Reduce},
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ absl::Status Sized(RuleContext& c, const std::vector<int64_t>& sizes, const std:
     for (const int64_t axis : axes) {
       int64_t& mine = out[static_cast<size_t>(axis)];
       const double size = std::round(static_cast<double>(mine) * common);
-      const bool usable = mine != kUnknownDim && size >= 0 && size <= static_cast<double>(c.state().max_tensor_elements);
+      const bool usable =
+          mine != kUnknownDim && size >= 0 && size <= static_cast<double>(c.state().max_tensor_elements);
       mine = usable ? static_cast<int64_t>(size) : kUnknownDim;
     }
   }
@@ -69,10 +70,11 @@ absl::Status Resize(RuleContext& c) {
     for (int64_t i = 0; i < c.rank(0); ++i) axes.push_back(i);
   }
   HORUS_RETURN_IF_ERROR(c.Axes(c.rank(0), &axes));
-  if (const std::vector<float>* scales = c.node().FindAttribute("scales") == nullptr
-                                             ? nullptr
-                                             : std::get_if<std::vector<float>>(&c.node().FindAttribute("scales")->value)) {
-    return Scaled(c, *scales, axes);                   // Upsample 7
+  if (const std::vector<float>* scales =
+          c.node().FindAttribute("scales") == nullptr
+              ? nullptr
+              : std::get_if<std::vector<float>>(&c.node().FindAttribute("scales")->value)) {
+    return Scaled(c, *scales, axes);  // Upsample 7
   }
   const size_t scales_at = c.node().op_type == "Resize" && c.opset() >= 11 ? 2 : 1;
   if (c.ints(3) != nullptr) return Sized(c, *c.ints(3), axes);
@@ -170,8 +172,14 @@ absl::Status Stft(RuleContext& c) {
 }
 
 constexpr RuleEntry kRules[] = {
-    {"", "AffineGrid", AffineGrid}, {"", "Col2Im", Col2Im}, {"", "DFT", Dft},       {"", "GridSample", GridSample},
-    {"", "MelWeightMatrix", MelWeightMatrix}, {"", "Resize", Resize}, {"", "STFT", Stft}, {"", "Upsample", Resize},
+    {"", "AffineGrid", AffineGrid},
+    {"", "Col2Im", Col2Im},
+    {"", "DFT", Dft},
+    {"", "GridSample", GridSample},
+    {"", "MelWeightMatrix", MelWeightMatrix},
+    {"", "Resize", Resize},
+    {"", "STFT", Stft},
+    {"", "Upsample", Resize},
 };
 
 }  // namespace

@@ -20,12 +20,24 @@ absl::Status TextConcat(RuleContext& c) {
 }
 
 constexpr RuleEntry kRules[] = {
-    {"", "ConcatFromSequence", Opaque}, {"", "ImageDecoder", Opaque},      {"", "Optional", Opaque},
-    {"", "OptionalGetElement", Opaque}, {"", "OptionalHasElement", HasElement}, {"", "RegexFullMatch", TextPredicate},
-    {"", "SequenceAt", Opaque},         {"", "SequenceConstruct", Opaque}, {"", "SequenceEmpty", Opaque},
-    {"", "SequenceErase", Opaque},      {"", "SequenceInsert", Opaque},    {"", "SequenceLength", SequenceLength},
-    {"", "SequenceMap", Opaque},        {"", "SplitToSequence", Opaque},   {"", "StringConcat", TextConcat},
-    {"", "StringNormalizer", Opaque},   {"", "StringSplit", Opaque},       {"", "TfIdfVectorizer", Opaque},
+    {"", "ConcatFromSequence", Opaque},
+    {"", "ImageDecoder", Opaque},
+    {"", "Optional", Opaque},
+    {"", "OptionalGetElement", Opaque},
+    {"", "OptionalHasElement", HasElement},
+    {"", "RegexFullMatch", TextPredicate},
+    {"", "SequenceAt", Opaque},
+    {"", "SequenceConstruct", Opaque},
+    {"", "SequenceEmpty", Opaque},
+    {"", "SequenceErase", Opaque},
+    {"", "SequenceInsert", Opaque},
+    {"", "SequenceLength", SequenceLength},
+    {"", "SequenceMap", Opaque},
+    {"", "SplitToSequence", Opaque},
+    {"", "StringConcat", TextConcat},
+    {"", "StringNormalizer", Opaque},
+    {"", "StringSplit", Opaque},
+    {"", "TfIdfVectorizer", Opaque},
 };
 
 }  // namespace

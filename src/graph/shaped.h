@@ -20,7 +20,7 @@
 
 namespace horus {
 
-using TensorId = DenseId<struct TensorTag>;      // position in ShapedGraph::tensors
+using TensorId = DenseId<struct TensorTag>;  // position in ShapedGraph::tensors
 
 enum class TensorRole : uint8_t {
   kInput,       // fed at each step
@@ -34,39 +34,39 @@ struct Tensor {
   std::string name;
   DType dtype = DType::kUndefined;
   TensorRole role = TensorRole::kActivation;
-  bool known = false;                            // dtype's size and all dims are known
-  TensorId alias_of;                             // the tensor this one is another form of: shared storage (Identity, Reshape, ...),
-                                                 // or, when role is kParameter, the initialiser it is made from (Transpose,
-                                                 // Cast, ...): count parameters where alias_of is invalid
-  std::vector<int64_t> dims;                     // valid when known; kUnknownDim marks single unknown dims when not
+  bool known = false;         // dtype's size and all dims are known
+  TensorId alias_of;          // the tensor this one is another form of: shared storage (Identity, Reshape, ...),
+                              // or, when role is kParameter, the initialiser it is made from (Transpose,
+                              // Cast, ...): count parameters where alias_of is invalid
+  std::vector<int64_t> dims;  // valid when known; kUnknownDim marks single unknown dims when not
 
-  [[nodiscard]] int64_t elements() const;        // 0 when not known
-  [[nodiscard]] int64_t bytes() const;           // 0 when not known
+  [[nodiscard]] int64_t elements() const;  // 0 when not known
+  [[nodiscard]] int64_t bytes() const;     // 0 when not known
 };
 
 struct Op {
-  const Node* node = nullptr;                    // operator, attributes; owned by ShapedGraph::graph or ::bound_nodes
-  std::vector<TensorId> inputs;                  // invalid id = optional input left out
+  const Node* node = nullptr;    // operator, attributes; owned by ShapedGraph::graph or ::bound_nodes
+  std::vector<TensorId> inputs;  // invalid id = optional input left out
   std::vector<TensorId> outputs;
-  int64_t repeat = 1;                            // executions per step (Loop and Scan bodies); >= 1
-  bool plumbing = false;                         // folded away or a view: no kernel, no cost
-  bool supported = true;                         // its shape rule is known
+  int64_t repeat = 1;     // executions per step (Loop and Scan bodies); >= 1
+  bool plumbing = false;  // folded away or a view: no kernel, no cost
+  bool supported = true;  // its shape rule is known
 };
 
 // How much of the graph is understood.
 struct ShapeCoverage {
-  int64_t ops = 0;                               // all operators, plumbing included
-  int64_t ops_with_known_shapes = 0;             // all outputs known
+  int64_t ops = 0;                                           // all operators, plumbing included
+  int64_t ops_with_known_shapes = 0;                         // all outputs known
   std::vector<std::pair<std::string, int64_t>> unsupported;  // operator ("domain::type") and count, by name
-  int64_t loops_of_unknown_length = 0;           // Loop and Scan nodes whose bodies are counted once
-  int64_t branches_unknown = 0;                  // If nodes whose condition is computed: the larger branch is taken
+  int64_t loops_of_unknown_length = 0;                       // Loop and Scan nodes whose bodies are counted once
+  int64_t branches_unknown = 0;  // If nodes whose condition is computed: the larger branch is taken
 };
 
 struct ShapedGraph {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const std::deque<Node>> bound_nodes;  // nodes of functions with the call's attributes filled in
   std::vector<Tensor> tensors;
-  std::vector<Op> ops;                           // execution order
+  std::vector<Op> ops;  // execution order
   std::vector<TensorId> inputs;
   std::vector<TensorId> outputs;
   int64_t batch = 1;
@@ -74,13 +74,13 @@ struct ShapedGraph {
 };
 
 struct DimBindings {
-  int64_t batch = 0;                             // > 0: size of the batch dimension; 0 = as the file says, else 1
+  int64_t batch = 0;                                  // > 0: size of the batch dimension; 0 = as the file says, else 1
   std::vector<std::pair<std::string, int64_t>> dims;  // named dimensions ("seq", 512)
 };
 
 struct ShapeLimits {
-  int64_t max_ops = 2'000'000;                   // after functions and branches are expanded
-  int64_t max_nesting = 32;                      // subgraphs and functions inside each other
+  int64_t max_ops = 2'000'000;  // after functions and branches are expanded
+  int64_t max_nesting = 32;     // subgraphs and functions inside each other
   int64_t max_tensor_elements = int64_t{1} << 48;
 };
 

@@ -8,16 +8,22 @@ namespace horus {
 namespace {
 
 constexpr int kMaxVarintBytes = 10;  // protobuf encoding of a 64-bit number
-constexpr int kTagTypeBits = 3;  // protobuf encoding: tag = field number << 3 | wire type
+constexpr int kTagTypeBits = 3;      // protobuf encoding: tag = field number << 3 | wire type
 
 const char* WireTypeName(WireType type) {
   switch (type) {
-    case WireType::kVarint: return "varint";
-    case WireType::kFixed64: return "64-bit";
-    case WireType::kBytes: return "length-delimited";
-    case WireType::kGroupStart: return "group start";
-    case WireType::kGroupEnd: return "group end";
-    case WireType::kFixed32: return "32-bit";
+    case WireType::kVarint:
+      return "varint";
+    case WireType::kFixed64:
+      return "64-bit";
+    case WireType::kBytes:
+      return "length-delimited";
+    case WireType::kGroupStart:
+      return "group start";
+    case WireType::kGroupEnd:
+      return "group end";
+    case WireType::kFixed32:
+      return "32-bit";
   }
   return "unknown";
 }
@@ -125,15 +131,18 @@ absl::Status WireReader::Skip(const WireField& field) {
       int64_t ignored = 0;
       return Int(field, &ignored);
     }
-    case WireType::kFixed64: return SkipBytes(8);
-    case WireType::kFixed32: return SkipBytes(4);
+    case WireType::kFixed64:
+      return SkipBytes(8);
+    case WireType::kFixed32:
+      return SkipBytes(4);
     case WireType::kBytes: {
       int bytes = 0;
       HORUS_RETURN_IF_ERROR(Length(field, &bytes));
       return SkipBytes(bytes);
     }
     case WireType::kGroupStart:
-    case WireType::kGroupEnd: break;
+    case WireType::kGroupEnd:
+      break;
   }
   return MakeError(absl::StatusCode::kDataLoss, "%s at byte %d: field %u is a group, which ONNX lacks", message_,
                    offset(), field.number);

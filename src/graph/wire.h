@@ -21,7 +21,7 @@ namespace horus {
 enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kGroupStart = 3, kGroupEnd = 4, kFixed32 = 5 };
 
 struct WireField {
-  uint32_t number = 0;                             // 0 = end of the enclosing message
+  uint32_t number = 0;  // 0 = end of the enclosing message
   WireType type = WireType::kVarint;
 };
 
@@ -47,8 +47,10 @@ class WireReader {
 
   // Appends elements of a repeated number, packed or not. More than `max_total` of them are read over, not kept:
   // `*dropped` becomes true and `values` empty.
-  [[nodiscard]] absl::Status Ints(const WireField& field, int64_t max_total, std::vector<int64_t>* values, bool* dropped);
-  [[nodiscard]] absl::Status Floats(const WireField& field, int64_t max_total, std::vector<float>* values, bool* dropped);
+  [[nodiscard]] absl::Status Ints(const WireField& field, int64_t max_total, std::vector<int64_t>* values,
+                                  bool* dropped);
+  [[nodiscard]] absl::Status Floats(const WireField& field, int64_t max_total, std::vector<float>* values,
+                                    bool* dropped);
 
   [[nodiscard]] int offset() const { return in_.CurrentPosition(); }
   [[nodiscard]] int remaining() { return in_.BytesUntilLimit(); }

@@ -37,5 +37,5 @@ int main(int argc, char** argv) {
     LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   }
   std::printf("%zu inputs replayed\n", files.size());
-  return files.empty() ? 1 : 0;                        // an empty corpus tests nothing
+  return files.empty() ? 1 : 0;  // an empty corpus tests nothing
 }

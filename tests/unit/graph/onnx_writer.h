@@ -79,8 +79,8 @@ inline Bytes FloatTensor(std::string_view name, const std::vector<int64_t>& dims
 
 // A dimension of a declared type: a size, or a name.
 struct Dim {
-  Dim(int64_t value) : size(value) {}                            // NOLINT: literals read better
-  Dim(const char* symbol) : name(symbol) {}                      // NOLINT
+  Dim(int64_t value) : size(value) {}        // NOLINT: literals read better
+  Dim(const char* symbol) : name(symbol) {}  // NOLINT
   int64_t size = 0;
   std::string name;
 };
@@ -93,7 +93,9 @@ inline Bytes UntypedValue(std::string_view name) { return Text(1, name); }
 
 inline Bytes IntAttribute(std::string_view name, int64_t value) { return Text(1, name) + Int(3, value) + Int(20, 2); }
 inline Bytes FloatAttribute(std::string_view name, float value) { return Text(1, name) + Float(2, value) + Int(20, 1); }
-inline Bytes TextAttribute(std::string_view name, std::string_view v) { return Text(1, name) + Text(4, v) + Int(20, 3); }
+inline Bytes TextAttribute(std::string_view name, std::string_view v) {
+  return Text(1, name) + Text(4, v) + Int(20, 3);
+}
 inline Bytes TensorAttribute(std::string_view name, const Bytes& t) { return Text(1, name) + Text(5, t) + Int(20, 4); }
 inline Bytes GraphAttribute(std::string_view name, const Bytes& g) { return Text(1, name) + Text(6, g) + Int(20, 5); }
 inline Bytes IntsAttribute(std::string_view name, const std::vector<int64_t>& v) {
@@ -103,8 +105,9 @@ inline Bytes RefAttribute(std::string_view name, std::string_view ref, int64_t t
   return Text(1, name) + Int(20, type) + Text(21, ref);
 }
 
-inline Bytes Node(std::string_view type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                  const std::vector<Bytes>& attributes = {}, std::string_view name = "", std::string_view domain = "") {
+inline Bytes Node(std::string_view type, const std::vector<std::string>& inputs,
+                  const std::vector<std::string>& outputs, const std::vector<Bytes>& attributes = {},
+                  std::string_view name = "", std::string_view domain = "") {
   Bytes out;
   for (const std::string& input : inputs) out += Text(1, input);
   for (const std::string& output : outputs) out += Text(2, output);
@@ -139,7 +142,8 @@ inline Bytes Function(std::string_view domain, std::string_view name, const std:
   for (const Bytes& node : nodes) out += Text(7, node);
   return out + Text(10, domain);
 }
-inline Bytes Model(const Bytes& graph, int64_t opset = 17, int64_t ir_version = 8, const std::vector<Bytes>& functions = {}) {
+inline Bytes Model(const Bytes& graph, int64_t opset = 17, int64_t ir_version = 8,
+                   const std::vector<Bytes>& functions = {}) {
   Bytes out = Int(1, ir_version) + Text(7, graph) + Text(8, Text(1, "") + Int(2, opset));
   for (const Bytes& function : functions) out += Text(25, function);
   return out;

@@ -88,9 +88,8 @@ absl::StatusOr<ShapedGraph> BindAll(const std::shared_ptr<const Graph>& graph, b
       for (const DeclaredDim& dim : *value.dims) {
         if (!dim.symbol.valid()) continue;
         const std::string& name = graph->symbols[dim.symbol.value()];
-        const bool input = std::any_of(graph->main().inputs.begin(), graph->main().inputs.end(), [&](ValueId id) {
-          return &graph->main().values[id.value()] == &value;
-        });
+        const bool input = std::any_of(graph->main().inputs.begin(), graph->main().inputs.end(),
+                                       [&](ValueId id) { return &graph->main().values[id.value()] == &value; });
         const bool seen = std::any_of(bindings.dims.begin(), bindings.dims.end(),
                                       [&name](const auto& entry) { return entry.first == name; });
         if (input && !seen && name != "batch") bindings.dims.emplace_back(name, length);
@@ -98,7 +97,7 @@ absl::StatusOr<ShapedGraph> BindAll(const std::shared_ptr<const Graph>& graph, b
     }
     if (!bindings.dims.empty() && graph->symbols[0] != "batch" &&
         std::find(graph->symbols.begin(), graph->symbols.end(), "batch") == graph->symbols.end()) {
-      bindings.batch = 0;                              // the leading dimension is among the named ones
+      bindings.batch = 0;  // the leading dimension is among the named ones
     }
     bound = BindShapes(graph, bindings);
     if (bound.ok()) return bound;
@@ -147,7 +146,8 @@ TEST(Oracle, AgreesOnTheZoo) {
 TEST(Oracle, AgreesOnTheSharedGraphs) {
   const std::vector<std::string> files = OnnxFilesIn(HORUS_SHARED_DATA "/onnx");
   if (files.empty()) {
-    GTEST_SKIP() << "SKIPPED: no graph in " HORUS_SHARED_DATA "/onnx (CMake: -DHORUS_SHARED_DATA=DIR), nothing was compared";
+    GTEST_SKIP() << "SKIPPED: no graph in " HORUS_SHARED_DATA
+                    "/onnx (CMake: -DHORUS_SHARED_DATA=DIR), nothing was compared";
   }
   for (const std::string& file : files) CheckFile(file);
 }

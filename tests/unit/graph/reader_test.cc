@@ -28,7 +28,8 @@ std::string ErrorOf(const w::Bytes& bytes, const ReadLimits& limits = {}) {
 }
 
 w::GraphParts ReluNet() {
-  return {.nodes = {w::Node("Relu", {"x"}, {"y"})}, .inputs = {w::Value("x", w::kFloat, {"batch", 3})},
+  return {.nodes = {w::Node("Relu", {"x"}, {"y"})},
+          .inputs = {w::Value("x", w::kFloat, {"batch", 3})},
           .outputs = {w::Value("y", w::kFloat, {"batch", 3})}};
 }
 
@@ -112,8 +113,8 @@ TEST(Reader, KeepsUnknownOperators) {
 }
 
 TEST(Reader, OrdersNodesByDependencyAndThenByFile) {
-  const auto graph = Read(w::Model(Chain({w::Node("Relu", {"a"}, {"b"}), w::Node("Abs", {"x"}, {"a"}),
-                                         w::Node("Neg", {"x"}, {"c"})})));
+  const auto graph = Read(
+      w::Model(Chain({w::Node("Relu", {"a"}, {"b"}), w::Node("Abs", {"x"}, {"a"}), w::Node("Neg", {"x"}, {"c"})})));
   ASSERT_TRUE(graph.ok()) << graph.status();
   std::vector<std::string> order;
   for (const Node& node : (*graph)->main().nodes) order.push_back(node.op_type);
@@ -121,10 +122,12 @@ TEST(Reader, OrdersNodesByDependencyAndThenByFile) {
 }
 
 TEST(Reader, ResolvesNamesOfTheOuterScope) {
-  const w::Bytes branch = w::Graph({.nodes = {w::Node("Neg", {"late"}, {"r"})}, .outputs = {w::UntypedValue("r")}, .name = "branch"});
+  const w::Bytes branch =
+      w::Graph({.nodes = {w::Node("Neg", {"late"}, {"r"})}, .outputs = {w::UntypedValue("r")}, .name = "branch"});
   w::GraphParts parts = ReluNet();
-  parts.nodes = {w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", branch), w::GraphAttribute("else_branch", branch)}),
-                 w::Node("Abs", {"x"}, {"late"})};
+  parts.nodes = {
+      w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", branch), w::GraphAttribute("else_branch", branch)}),
+      w::Node("Abs", {"x"}, {"late"})};
   parts.inputs.push_back(w::Value("c", w::kBool, {}));
   const auto graph = Read(w::Model(parts));
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -182,14 +185,17 @@ TEST(Reader, RefusesVersionsBelowItsRange) {
   EXPECT_THAT(ErrorOf(w::Model(w::Graph(ReluNet()), 17, 2)), AllOf(HasSubstr("IR version is 2"), HasSubstr("3 to 11")));
   EXPECT_THAT(ErrorOf(w::Model(w::Graph(ReluNet()), 6)), AllOf(HasSubstr("is 6"), HasSubstr("7 to 22")));
   EXPECT_TRUE(Read(w::Model(w::Graph(ReluNet()), kOldestOpset, kOldestIrVersion)).ok());
-  EXPECT_TRUE(Read(w::Model(w::Graph(ReluNet()), kNewestOpset + 1, kNewestIrVersion + 1)).ok()) << "newer ones are read";
+  EXPECT_TRUE(Read(w::Model(w::Graph(ReluNet()), kNewestOpset + 1, kNewestIrVersion + 1)).ok())
+      << "newer ones are read";
 }
 
 TEST(Reader, RefusesMissingParts) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("IR version"));
   EXPECT_THAT(ErrorOf(w::Int(1, 8)), HasSubstr("no graph"));
-  EXPECT_THAT(ErrorOf(w::Int(1, 8) + w::Text(7, w::Graph(ReluNet()))), HasSubstr("opset of the default ONNX domain is 0"));
-  EXPECT_THAT(ErrorOf(w::Model(Chain({w::Text(1, "x") + w::Text(2, "b")}))), AllOf(HasSubstr("node 0"), HasSubstr("op_type")));
+  EXPECT_THAT(ErrorOf(w::Int(1, 8) + w::Text(7, w::Graph(ReluNet()))),
+              HasSubstr("opset of the default ONNX domain is 0"));
+  EXPECT_THAT(ErrorOf(w::Model(Chain({w::Text(1, "x") + w::Text(2, "b")}))),
+              AllOf(HasSubstr("node 0"), HasSubstr("op_type")));
   w::GraphParts parts = ReluNet();
   parts.initialisers = {w::Ints(1, {4}) + w::Int(2, w::kFloat)};
   EXPECT_THAT(ErrorOf(w::Model(parts)), HasSubstr("has no name"));
@@ -201,14 +207,16 @@ TEST(Reader, RefusesEveryTruncation) {
   const w::Bytes header = w::Int(1, 8) + w::Text(8, w::Int(2, 17));
   const w::Bytes whole = w::Text(7, w::Graph(parts));
   for (size_t length = 1; length < whole.size(); ++length) {
-    EXPECT_THAT(ErrorOf(header + whole.substr(0, length)), AnyOf(HasSubstr("truncated"), HasSubstr("not a protobuf field")))
+    EXPECT_THAT(ErrorOf(header + whole.substr(0, length)),
+                AnyOf(HasSubstr("truncated"), HasSubstr("not a protobuf field")))
         << length;
   }
   EXPECT_TRUE(Read(header + whole).ok());
 }
 
 TEST(Reader, RefusesWrongWireTypesNamingThePlace) {
-  EXPECT_THAT(ErrorOf(w::Text(1, "8")), AllOf(HasSubstr("ModelProto at byte"), HasSubstr("field 1"), HasSubstr("varint")));
+  EXPECT_THAT(ErrorOf(w::Text(1, "8")),
+              AllOf(HasSubstr("ModelProto at byte"), HasSubstr("field 1"), HasSubstr("varint")));
   EXPECT_THAT(ErrorOf(w::Model(Chain({w::Int(4, 7)}))), AllOf(HasSubstr("NodeProto"), HasSubstr("field 4")));
   EXPECT_THAT(ErrorOf("\x0b"), HasSubstr("group"));
 }
@@ -225,9 +233,11 @@ TEST(Reader, KeepsItsLimits) {
 
 TEST(Reader, BoundsTheNestingOfSubgraphs) {
   const auto nest = [](int depth) {
-    w::Bytes body = w::Graph({.nodes = {w::Node("Constant", {}, {"r"}, {w::IntAttribute("value_int", 1)})}, .outputs = {w::UntypedValue("r")}});
+    w::Bytes body = w::Graph({.nodes = {w::Node("Constant", {}, {"r"}, {w::IntAttribute("value_int", 1)})},
+                              .outputs = {w::UntypedValue("r")}});
     for (int i = 0; i < depth; ++i) {
-      body = w::Graph({.nodes = {w::Node("If", {"c"}, {"r"}, {w::GraphAttribute("then_branch", body)})}, .outputs = {w::UntypedValue("r")}});
+      body = w::Graph({.nodes = {w::Node("If", {"c"}, {"r"}, {w::GraphAttribute("then_branch", body)})},
+                       .outputs = {w::UntypedValue("r")}});
     }
     w::GraphParts parts = ReluNet();
     parts.nodes = {w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", body)})};
@@ -246,10 +256,13 @@ TEST(Reader, FingerprintIgnoresNamesAndWeightsButNotStructure) {
   const auto print = [](const w::GraphParts& parts) { return Read(w::Model(parts)).value()->fingerprint; };
   w::GraphParts parts = {.nodes = {w::Node("Add", {"x", "w"}, {"y"}), w::Node("Relu", {"y"}, {"z"})},
                          .initialisers = {w::FloatTensor("w", {1}, {1.5f})},
-                         .inputs = {w::Value("x", w::kFloat, {1})}, .outputs = {w::UntypedValue("z")}};
-  w::GraphParts renamed = {.nodes = {w::Node("Add", {"in", "weight"}, {"sum"}, {}, "named"), w::Node("Relu", {"sum"}, {"out"})},
-                           .initialisers = {w::FloatTensor("weight", {1}, {7.f})},
-                           .inputs = {w::Value("in", w::kFloat, {1})}, .outputs = {w::UntypedValue("out")}};
+                         .inputs = {w::Value("x", w::kFloat, {1})},
+                         .outputs = {w::UntypedValue("z")}};
+  w::GraphParts renamed = {
+      .nodes = {w::Node("Add", {"in", "weight"}, {"sum"}, {}, "named"), w::Node("Relu", {"sum"}, {"out"})},
+      .initialisers = {w::FloatTensor("weight", {1}, {7.f})},
+      .inputs = {w::Value("in", w::kFloat, {1})},
+      .outputs = {w::UntypedValue("out")}};
   EXPECT_EQ(print(parts), print(renamed));
   w::GraphParts other = parts;
   other.nodes[1] = w::Node("Abs", {"y"}, {"z"});
@@ -276,7 +289,8 @@ TEST(Reader, ReadsFilesAndNamesThemInErrors) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ((*graph)->fingerprint, Read(whole).value()->fingerprint);
   write(whole.substr(0, 200'000));
-  EXPECT_THAT(std::string(ReadOnnxFile(path).status().message()), AllOf(HasSubstr("horus_reader_test.onnx"), HasSubstr("truncated")));
+  EXPECT_THAT(std::string(ReadOnnxFile(path).status().message()),
+              AllOf(HasSubstr("horus_reader_test.onnx"), HasSubstr("truncated")));
   std::remove(path.c_str());
   EXPECT_EQ(ReadOnnxFile(path).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ReadOnnxFile(testing::TempDir()).status().code(), absl::StatusCode::kUnavailable);

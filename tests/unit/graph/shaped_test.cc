@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-absl::StatusOr<ShapedGraph> Bind(const w::Bytes& model, const DimBindings& bindings = {}, const ShapeLimits& limits = {}) {
+absl::StatusOr<ShapedGraph> Bind(const w::Bytes& model, const DimBindings& bindings = {},
+                                 const ShapeLimits& limits = {}) {
   auto graph = ReadOnnx(w::Span(model));
   if (!graph.ok()) return graph.status();
   return BindShapes(*graph, bindings, limits);
@@ -52,12 +53,16 @@ w::GraphParts ConvNet(const std::vector<w::Dim>& input = {"batch", 3, 8, 8}) {
           .initialisers = {w::Tensor("w", {4, 3, 3, 3}, w::kFloat), w::Tensor("b", {4}, w::kFloat),
                            w::Tensor("scale", {4}, w::kFloat), w::Tensor("shift", {4}, w::kFloat),
                            w::Tensor("mean", {4}, w::kFloat), w::Tensor("var", {4}, w::kFloat)},
-          .inputs = {w::Value("x", w::kFloat, input)}, .outputs = {w::UntypedValue("y")}};
+          .inputs = {w::Value("x", w::kFloat, input)},
+          .outputs = {w::UntypedValue("y")}};
 }
 
 // One node between input x and output y, with integer constants as further inputs.
 w::GraphParts OneNode(const w::Bytes& node, const std::vector<w::Dim>& x, const std::vector<w::Bytes>& constants = {}) {
-  return {.nodes = {node}, .initialisers = constants, .inputs = {w::Value("x", w::kFloat, x)}, .outputs = {w::UntypedValue("y")}};
+  return {.nodes = {node},
+          .initialisers = constants,
+          .inputs = {w::Value("x", w::kFloat, x)},
+          .outputs = {w::UntypedValue("y")}};
 }
 
 TEST(Shaped, BindsTheBatchByName) {
@@ -133,7 +138,8 @@ TEST(Shaped, CountsAWeightOnceInWhateverForm) {
       .nodes = {w::Node("Identity", {"w"}, {"alias"}), w::Node("Transpose", {"alias"}, {"turned"}),
                 w::Node("MatMul", {"x", "turned"}, {"a"}), w::Node("MatMul", {"a", "w"}, {"y"})},
       .initialisers = {w::Tensor("w", {5, 5}, w::kFloat)},
-      .inputs = {w::Value("x", w::kFloat, {"batch", 5})}, .outputs = {w::UntypedValue("y")}};
+      .inputs = {w::Value("x", w::kFloat, {"batch", 5})},
+      .outputs = {w::UntypedValue("y")}};
   const auto graph = Bind(w::Model(parts));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Parameters(*graph), 25);
@@ -148,7 +154,8 @@ TEST(Shaped, TakesWeightsMadeByConstantOfShape) {
   const w::GraphParts parts = {
       .nodes = {w::Node("ConstantOfShape", {"shape"}, {"w"}), w::Node("Conv", {"x", "w"}, {"y"})},
       .initialisers = {w::Int64Tensor("shape", {4}, {4, 3, 3, 3})},
-      .inputs = {w::Value("x", w::kFloat, {"batch", 3, 8, 8})}, .outputs = {w::UntypedValue("y")}};
+      .inputs = {w::Value("x", w::kFloat, {"batch", 3, 8, 8})},
+      .outputs = {w::UntypedValue("y")}};
   const auto graph = Bind(w::Model(parts));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Parameters(*graph), 4 * 27);
@@ -159,7 +166,8 @@ TEST(Shaped, TakesConstantsOfANormalisationForItsAbsentAffinePart) {
   const w::GraphParts parts = {
       .nodes = {w::Node("Constant", {}, {"one"}, {w::TensorAttribute("value", w::FloatTensor("", {3}, {1, 1, 1}))}),
                 w::Node("InstanceNormalization", {"x", "one", "one"}, {"y"})},
-      .inputs = {w::Value("x", w::kFloat, {"batch", 3, 8, 8})}, .outputs = {w::UntypedValue("y")}};
+      .inputs = {w::Value("x", w::kFloat, {"batch", 3, 8, 8})},
+      .outputs = {w::UntypedValue("y")}};
   const auto graph = Bind(w::Model(parts));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Parameters(*graph), 0);
@@ -176,12 +184,12 @@ TEST(Shaped, TakesWeightsThatAreGraphInputs) {
 }
 
 TEST(Shaped, TakesSettingsAndScalarsForBuffers) {
-  const w::GraphParts parts = {
-      .nodes = {w::Node("Clip", {"x", "low", "high"}, {"c"}), w::Node("Mul", {"c", "half"}, {"m"}),
-                w::Node("Mul", {"m", "gain"}, {"y"})},
-      .initialisers = {w::FloatTensor("low", {}, {0}), w::FloatTensor("high", {}, {6}), w::FloatTensor("half", {}, {0.5}),
-                       w::Tensor("gain", {3}, w::kFloat)},
-      .inputs = {w::Value("x", w::kFloat, {"batch", 3})}, .outputs = {w::UntypedValue("y")}};
+  const w::GraphParts parts = {.nodes = {w::Node("Clip", {"x", "low", "high"}, {"c"}),
+                                         w::Node("Mul", {"c", "half"}, {"m"}), w::Node("Mul", {"m", "gain"}, {"y"})},
+                               .initialisers = {w::FloatTensor("low", {}, {0}), w::FloatTensor("high", {}, {6}),
+                                                w::FloatTensor("half", {}, {0.5}), w::Tensor("gain", {3}, w::kFloat)},
+                               .inputs = {w::Value("x", w::kFloat, {"batch", 3})},
+                               .outputs = {w::UntypedValue("y")}};
   const auto graph = Bind(w::Model(parts));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Named(*graph, "high").role, TensorRole::kBuffer);
@@ -190,12 +198,14 @@ TEST(Shaped, TakesSettingsAndScalarsForBuffers) {
 }
 
 TEST(Shaped, MakesShapeArithmeticPlumbing) {
-  const w::GraphParts parts = {
-      .nodes = {w::Node("Shape", {"x"}, {"s"}), w::Node("Gather", {"s", "zero"}, {"n"}),
-                w::Node("Unsqueeze", {"n", "axes"}, {"n1"}), w::Node("Concat", {"n1", "rest"}, {"t"}, {w::IntAttribute("axis", 0)}),
-                w::Node("Reshape", {"x", "t"}, {"y"})},
-      .initialisers = {w::Int64Tensor("zero", {}, {0}), w::Int64Tensor("axes", {1}, {0}), w::Int64Tensor("rest", {1}, {-1})},
-      .inputs = {w::Value("x", w::kFloat, {"batch", 3, 4})}, .outputs = {w::UntypedValue("y")}};
+  const w::GraphParts parts = {.nodes = {w::Node("Shape", {"x"}, {"s"}), w::Node("Gather", {"s", "zero"}, {"n"}),
+                                         w::Node("Unsqueeze", {"n", "axes"}, {"n1"}),
+                                         w::Node("Concat", {"n1", "rest"}, {"t"}, {w::IntAttribute("axis", 0)}),
+                                         w::Node("Reshape", {"x", "t"}, {"y"})},
+                               .initialisers = {w::Int64Tensor("zero", {}, {0}), w::Int64Tensor("axes", {1}, {0}),
+                                                w::Int64Tensor("rest", {1}, {-1})},
+                               .inputs = {w::Value("x", w::kFloat, {"batch", 3, 4})},
+                               .outputs = {w::UntypedValue("y")}};
   const auto graph = Bind(w::Model(parts), {.batch = 6});
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(6, 12));
@@ -210,9 +220,11 @@ w::Bytes Branch(const std::vector<w::Bytes>& nodes) {
 
 w::GraphParts IfNet(const w::Bytes& condition) {
   const w::Bytes small = Branch({w::Node("Relu", {"x"}, {"r"})});
-  const w::Bytes large = Branch({w::Node("Concat", {"x", "x"}, {"t"}, {w::IntAttribute("axis", 1)}), w::Node("Relu", {"t"}, {"r"})});
-  w::GraphParts parts = OneNode(w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", small), w::GraphAttribute("else_branch", large)}),
-                                {"batch", 3});
+  const w::Bytes large =
+      Branch({w::Node("Concat", {"x", "x"}, {"t"}, {w::IntAttribute("axis", 1)}), w::Node("Relu", {"t"}, {"r"})});
+  w::GraphParts parts = OneNode(
+      w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", small), w::GraphAttribute("else_branch", large)}),
+      {"batch", 3});
   if (condition.empty()) {
     parts.inputs.push_back(w::Value("c", w::kBool, {}));
   } else {
@@ -240,11 +252,13 @@ TEST(Shaped, TakesTheLargerBranchOfAnUnknownIf) {
 w::GraphParts LoopNet(const std::vector<w::Bytes>& nodes, const w::Bytes& trips) {
   std::vector<w::Bytes> all = nodes;
   all.insert(all.begin(), w::Node("Identity", {"cond"}, {"cond_out"}));
-  const w::Bytes body = w::Graph({.nodes = all,
-                                  .inputs = {w::Value("i", w::kInt64, {}), w::Value("cond", w::kBool, {}), w::UntypedValue("v")},
-                                  .outputs = {w::UntypedValue("cond_out"), w::UntypedValue("v_out"), w::UntypedValue("scan")},
-                                  .name = "body"});
-  w::GraphParts parts = OneNode(w::Node("Loop", {"m", "", "x"}, {"y", "stack"}, {w::GraphAttribute("body", body)}), {"batch", 3});
+  const w::Bytes body =
+      w::Graph({.nodes = all,
+                .inputs = {w::Value("i", w::kInt64, {}), w::Value("cond", w::kBool, {}), w::UntypedValue("v")},
+                .outputs = {w::UntypedValue("cond_out"), w::UntypedValue("v_out"), w::UntypedValue("scan")},
+                .name = "body"});
+  w::GraphParts parts =
+      OneNode(w::Node("Loop", {"m", "", "x"}, {"y", "stack"}, {w::GraphAttribute("body", body)}), {"batch", 3});
   if (trips.empty()) {
     parts.inputs.push_back(w::Value("m", w::kInt64, {}));
   } else {
@@ -286,7 +300,9 @@ TEST(Shaped, RunsScanOncePerSlice) {
   const w::Bytes body = w::Graph({.nodes = {w::Node("Add", {"s", "e"}, {"s_out"}), w::Node("Relu", {"s_out"}, {"o"})},
                                   .inputs = {w::UntypedValue("s"), w::UntypedValue("e")},
                                   .outputs = {w::UntypedValue("s_out"), w::UntypedValue("o")}});
-  w::GraphParts parts = OneNode(w::Node("Scan", {"x", "seq"}, {"last", "y"}, {w::GraphAttribute("body", body), w::IntAttribute("num_scan_inputs", 1)}), {3});
+  w::GraphParts parts = OneNode(w::Node("Scan", {"x", "seq"}, {"last", "y"},
+                                        {w::GraphAttribute("body", body), w::IntAttribute("num_scan_inputs", 1)}),
+                                {3});
   parts.inputs.push_back(w::Value("seq", w::kFloat, {12, 3}));
   const auto graph = Bind(w::Model(parts));
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -295,9 +311,11 @@ TEST(Shaped, RunsScanOncePerSlice) {
 }
 
 TEST(Shaped, ExpandsFunctionsWithTheCallersAttributes) {
-  const w::Bytes function = w::Function("my", "Block", {"a"}, {"b"},
-                                        {w::Node("Flatten", {"a"}, {"b"}, {w::RefAttribute("axis", "where", 2)})}, {"where"});
-  const w::Bytes graph_bytes = w::Graph(OneNode(w::Node("Block", {"x"}, {"y"}, {w::IntAttribute("where", 2)}, "", "my"), {2, 3, 4}));
+  const w::Bytes function =
+      w::Function("my", "Block", {"a"}, {"b"},
+                  {w::Node("Flatten", {"a"}, {"b"}, {w::RefAttribute("axis", "where", 2)})}, {"where"});
+  const w::Bytes graph_bytes =
+      w::Graph(OneNode(w::Node("Block", {"x"}, {"y"}, {w::IntAttribute("where", 2)}, "", "my"), {2, 3, 4}));
   const auto graph = Bind(w::Model(graph_bytes, 18, 8, {function}));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_THAT(graph->tensors[graph->outputs[0].value()].dims, ElementsAre(6, 4));
@@ -312,7 +330,8 @@ TEST(Shaped, BoundsFunctionsThatCallThemselves) {
 }
 
 TEST(Shaped, BoundsExpandedOperators) {
-  const w::Bytes twice = w::Function("my", "F", {"a"}, {"b"}, {w::Node("Relu", {"a"}, {"t"}), w::Node("Relu", {"t"}, {"b"})});
+  const w::Bytes twice =
+      w::Function("my", "F", {"a"}, {"b"}, {w::Node("Relu", {"a"}, {"t"}), w::Node("Relu", {"t"}, {"b"})});
   const w::Bytes graph = w::Graph(OneNode(w::Node("F", {"x"}, {"y"}, {}, "", "my"), {2}));
   EXPECT_THAT(ErrorOf(w::Model(graph, 18, 8, {twice}), {}, {.max_ops = 2}), HasSubstr("more than 2 operators"));
 }
@@ -324,7 +343,8 @@ TEST(Shaped, NamesNodeOperatorAndShapesOfAContradiction) {
 
 TEST(Shaped, RefusesShapesBeyondItsLimits) {
   const auto expand = [](int64_t size) {
-    return w::Model(OneNode(w::Node("Expand", {"x", "shape"}, {"y"}), {1}, {w::Int64Tensor("shape", {2}, {size, size})}));
+    return w::Model(
+        OneNode(w::Node("Expand", {"x", "shape"}, {"y"}), {1}, {w::Int64Tensor("shape", {2}, {size, size})}));
   };
   EXPECT_THAT(ErrorOf(expand(int64_t{1} << 40)), AllOf(HasSubstr("'y'"), HasSubstr("limit")));
   EXPECT_TRUE(Bind(expand(1 << 20)).ok());
