@@ -89,6 +89,9 @@ typedef struct horus_decision {
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. Since 0.1. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);
 
+/* Memory of the handle in bytes, about, without the sentences of its decisions; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API uint64_t horus_plan_bytes_held(const horus_plan* plan);
+
 /* Decision `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision,
                                       horus_error* error);

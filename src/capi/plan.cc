@@ -65,6 +65,24 @@ horus_decision DecisionToC(const Decision& decision) {
   return c;
 }
 
+template <typename T>
+uint64_t BytesOf(const std::vector<T>& values) {
+  return values.capacity() * sizeof(T);
+}
+
+// Without the texts, which another thread may be writing.
+uint64_t BytesOf(const Plan& plan) {
+  uint64_t bytes = BytesOf(plan.actions) + BytesOf(plan.decisions) + BytesOf(plan.seen);
+  for (const Action& action : plan.actions) {
+    bytes += BytesOf(action.slots) + sizeof(JobSpec) + BytesOf(action.job->demands);
+  }
+  for (const Decision& decision : plan.decisions) {
+    bytes += BytesOf(decision.slots) + BytesOf(decision.effects) + BytesOf(decision.winner.terms) +
+             BytesOf(decision.runner_up.terms);
+  }
+  return bytes;
+}
+
 absl::Status WriteEffects(const std::vector<TenantEffect>& effects, const horus_effects* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_effects columns, ReadStruct(out));
@@ -104,6 +122,10 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 void horus_plan_free(horus_plan* plan) { delete plan; }
 
 size_t horus_plan_count(const horus_plan* plan) { return plan == nullptr ? 0 : plan->value.decisions.size(); }
+
+uint64_t horus_plan_bytes_held(const horus_plan* plan) {
+  return plan == nullptr ? 0 : sizeof(horus_plan) + BytesOf(plan->value);
+}
 
 horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {

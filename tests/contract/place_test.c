@@ -22,6 +22,7 @@ static void PlanningChangesNothingAndApplyDoes(void) {
   plan = plan_one(placer, cluster, &given);
   CHECK(state_hash(cluster) == hash);
   CHECK(horus_plan_count(plan) == 1 && horus_plan_count(NULL) == 0);
+  CHECK(horus_plan_bytes_held(plan) >= sizeof decision && horus_plan_bytes_held(NULL) == 0);
   decision = decision_of(plan, 0);
   CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.job_id == 7 && decision.reason == HORUS_REASON_NONE);
   CHECK(decision.slots == 1 && decision.effects == 1 && decision.slowdown == 1 && decision.slowdown_upper >= 1);
