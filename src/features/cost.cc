@@ -120,7 +120,7 @@ class Walk {
     cost.known = rule != nullptr && AllShapesKnown(op);
     if (rule == nullptr) return;
     ShareViews(op, *rule);
-    RuleContext context(shaped_, op, run_, step_, cost);
+    CostContext context(shaped_, op, run_, step_, cost);
     rule->apply(context, *rule);
     CountForHorus(cost);
     if (wants) AddAccumulation(op, context);
@@ -141,7 +141,7 @@ class Walk {
     cost.op_class = rule.op_class;
     cost.needs_backward = WantsGradient(op, &rule);
     cost.known = AllShapesKnown(fused);
-    RuleContext context(shaped_, fused, run_, step_, cost);
+    CostContext context(shaped_, fused, run_, step_, cost);
     rule.apply(context, rule);
     CountForHorus(cost);
     if (cost.needs_backward) AddAccumulation(fused, context);
@@ -183,7 +183,7 @@ class Walk {
   }
 
   // A tensor read by k operators gets k gradients, added k - 1 times.
-  void AddAccumulation(const Op& op, RuleContext& context) {
+  void AddAccumulation(const Op& op, CostContext& context) {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (!context.Wants(i)) continue;
       uint32_t& uses = grad_uses_[step_.storage[op.inputs[i].value()].value()];

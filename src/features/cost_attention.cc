@@ -19,7 +19,7 @@ struct Scores {
 };
 
 // Q Kt and P V, softmax between them.
-void AddScores(RuleContext& c, const Scores& s, bool backward) {
+void AddScores(CostContext& c, const Scores& s, bool backward) {
   const double scores = s.batch * s.heads * s.queries * s.keys;
   const double products = 4 * s.batch * s.queries * s.keys * s.width;
   c.cost.forward_flops += products;
@@ -36,23 +36,23 @@ void AddScores(RuleContext& c, const Scores& s, bool backward) {
   c.SaveExtra(s.batch * s.heads * s.queries * kStatisticBytes);
 }
 
-double HeadsOf(const RuleContext& c, const char* name) {
+double HeadsOf(const CostContext& c, const char* name) {
   return std::max<double>(1, static_cast<double>(c.node().IntOr(name, 1)));
 }
 
 // [batch, sequence, width] or [batch, heads, sequence, head size].
-void SplitAttention(RuleContext& c, const CostRule& rule) {
+void SplitAttention(CostContext& c, const CostRule& rule) {
   if (!c.Has(0) || !c.Has(1)) return;
   const Tensor& q = c.In(0);
   const Tensor& k = c.In(1);
   const bool onnx = rule.name == "Attention";
   Scores s;
-  s.batch = RuleContext::Dim(q, 0);
+  s.batch = CostContext::Dim(q, 0);
   const bool four = q.dims.size() == 4;
-  s.queries = RuleContext::Dim(q, four ? 2 : 1);
-  s.keys = RuleContext::Dim(k, k.dims.size() == 4 ? 2 : 1);
-  s.heads = four ? RuleContext::Dim(q, 1) : HeadsOf(c, onnx ? "q_num_heads" : "num_heads");
-  s.width = four ? s.heads * RuleContext::Dim(q, 3) : RuleContext::Dim(q, 2);
+  s.queries = CostContext::Dim(q, four ? 2 : 1);
+  s.keys = CostContext::Dim(k, k.dims.size() == 4 ? 2 : 1);
+  s.heads = four ? CostContext::Dim(q, 1) : HeadsOf(c, onnx ? "q_num_heads" : "num_heads");
+  s.width = four ? s.heads * CostContext::Dim(q, 3) : CostContext::Dim(q, 2);
   const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
   AddScores(c, s, backward);
   if (!backward) return;
@@ -60,15 +60,15 @@ void SplitAttention(RuleContext& c, const CostRule& rule) {
 }
 
 // com.microsoft.Attention: one product makes queries, keys and values of the input.
-void PackedAttention(RuleContext& c, const CostRule&) {
+void PackedAttention(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return;
   Scores s;
-  s.batch = RuleContext::Dim(c.In(0), 0);
-  s.queries = s.keys = RuleContext::Dim(c.In(0), 1);
+  s.batch = CostContext::Dim(c.In(0), 0);
+  s.queries = s.keys = CostContext::Dim(c.In(0), 1);
   s.heads = HeadsOf(c, "num_heads");
-  s.width = RuleContext::Dim(c.Out(0), 2);
+  s.width = CostContext::Dim(c.Out(0), 2);
   const double rows = s.batch * s.queries;
-  const double in = RuleContext::Dim(c.In(1), 0), out = RuleContext::Dim(c.In(1), 1);
+  const double in = CostContext::Dim(c.In(1), 0), out = CostContext::Dim(c.In(1), 1);
   const double product = 2 * rows * in * out;
   const double projected = s.width > 0 ? c.OutBytes(0) * out / s.width : 0;
   c.cost.forward_flops += product;

@@ -11,7 +11,7 @@ namespace {
 constexpr double kEmbeddingBackwardKernels = 4;
 
 // A copy forward and a copy of the gradient backward.
-void Copy(RuleContext& c, const CostRule&) {
+void Copy(CostContext& c, const CostRule&) {
   const double elements = c.OutCount(0);
   // Only what is written is read, whatever the input's size.
   const double moved = c.AllOutBytes();
@@ -24,29 +24,29 @@ void Copy(RuleContext& c, const CostRule&) {
 }
 
 // The gradient of one input is a slice of the output's: views, no kernel.
-void Concat(RuleContext& c, const CostRule&) { c.Forward(1, 2 * c.OutBytes(0), PointwiseBlocks(c.OutCount(0))); }
+void Concat(CostContext& c, const CostRule&) { c.Forward(1, 2 * c.OutBytes(0), PointwiseBlocks(c.OutCount(0))); }
 
 // A view forward: no kernel. The gradient is written into zeros of the input's size.
-void Slice(RuleContext& c, const CostRule&) {
+void Slice(CostContext& c, const CostRule&) {
   if (!c.Wants(0)) return;
   c.Backward(2, c.InBytes(0) + 2 * c.OutBytes(0), PointwiseBlocks(c.InCount(0)));
 }
 
 // Views forward; backward the pieces are joined.
-void Split(RuleContext& c, const CostRule&) {
+void Split(CostContext& c, const CostRule&) {
   if (!c.Wants(0)) return;
   c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));
 }
 
 // A view with stride 0 forward; backward a sum.
-void Expand(RuleContext& c, const CostRule&) {
+void Expand(CostContext& c, const CostRule&) {
   if (!c.Wants(0) || c.OutCount(0) <= c.InCount(0)) return;
   c.cost.backward_flops_other = c.OutCount(0);
   c.Backward(1, c.OutBytes(0) + c.InBytes(0), PointwiseBlocks(c.OutCount(0)));
 }
 
 // Gather of rows: an embedding when the table is a weight.
-void Gather(RuleContext& c, const CostRule&) {
+void Gather(CostContext& c, const CostRule&) {
   const double elements = c.OutCount(0);
   c.Forward(1, 2 * c.OutBytes(0) + c.InBytes(1), PointwiseBlocks(elements));
   if (c.IsWeight(0)) {
@@ -59,7 +59,7 @@ void Gather(RuleContext& c, const CostRule&) {
   c.Backward(kEmbeddingBackwardKernels, c.InBytes(0) + 3 * c.OutBytes(0) + 3 * c.InBytes(1), PointwiseBlocks(elements));
 }
 
-void Scatter(RuleContext& c, const CostRule&) {
+void Scatter(CostContext& c, const CostRule&) {
   const double updates = c.InCount(2);
   c.Forward(2, 2 * c.OutBytes(0) + 2 * c.InBytes(2) + c.InBytes(1), PointwiseBlocks(c.OutCount(0)));
   if (!c.Wants(0) && !c.Wants(2)) return;
@@ -69,7 +69,7 @@ void Scatter(RuleContext& c, const CostRule&) {
 }
 
 // Interpolation; how many neighbours an output element reads depends on the mode.
-void Resize(RuleContext& c, const CostRule& rule) {
+void Resize(CostContext& c, const CostRule& rule) {
   const std::string_view mode = c.node().StringOr("mode", rule.name == "GridSample" ? "linear" : "nearest");
   double neighbours = 1;
   const double spatial = std::max<double>(1, c.Has(0) ? static_cast<double>(c.In(0).dims.size()) - 2 : 1);
@@ -84,10 +84,10 @@ void Resize(RuleContext& c, const CostRule& rule) {
 }
 
 // Written from nothing, or small integer work.
-void Fill(RuleContext& c, const CostRule&) { c.Forward(1, c.AllOutBytes(), PointwiseBlocks(c.OutCount(0))); }
+void Fill(CostContext& c, const CostRule&) { c.Forward(1, c.AllOutBytes(), PointwiseBlocks(c.OutCount(0))); }
 
 // Known to cost nothing on the GPU: names, views, host-side shape values, sequences.
-void Free(RuleContext&, const CostRule&) {}
+void Free(CostContext&, const CostRule&) {}
 
 constexpr OpClass kMove = OpClass::kDataMovement;
 

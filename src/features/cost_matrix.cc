@@ -21,7 +21,7 @@ struct Product {
 double Flops(const Product& p) { return 2 * p.batch * p.m * p.n * p.k; }
 
 // Under autocast a float32 weight is cast once a step and its gradient cast back.
-void AddWeightCast(RuleContext& c, size_t weight) {
+void AddWeightCast(CostContext& c, size_t weight) {
   if (!c.amp() || !c.IsWeight(weight)) return;
   constexpr double kCastBytes = 6;  // 4 read, 2 written, an element
   const double elements = c.InCount(weight);
@@ -29,7 +29,7 @@ void AddWeightCast(RuleContext& c, size_t weight) {
   if (c.Wants(weight)) c.Backward(1, kCastBytes * elements, PointwiseBlocks(elements));
 }
 
-void ApplyProduct(RuleContext& c, const Product& p) {
+void ApplyProduct(CostContext& c, const Product& p) {
   const double a = c.InBytes(p.a), b = c.InBytes(p.b), y = c.OutBytes(0);
   const double outputs = c.OutCount(0);
   const bool has_bias = p.bias != SIZE_MAX && c.Has(p.bias);
@@ -58,7 +58,7 @@ void ApplyProduct(RuleContext& c, const Product& p) {
 
 // cuDNN's algorithms for filters larger than one element (Winograd, FFT, precomputed indices, other layouts) work on
 // transformed copies. Assumption: one of the input and one of the output; a pointwise filter is a plain product.
-void AddWorkspace(RuleContext& c, size_t x, double filter, double channels_per_group) {
+void AddWorkspace(CostContext& c, size_t x, double filter, double channels_per_group) {
   if (filter <= channels_per_group) return;
   c.cost.workspace_bytes = c.InBytes(x) + c.OutBytes(0);
 }
@@ -74,12 +74,12 @@ ConvSlots SlotsOf(std::string_view name) {
   return {0, 1, 2};
 }
 
-void Convolution(RuleContext& c, const CostRule& rule) {
+void Convolution(CostContext& c, const CostRule& rule) {
   const ConvSlots slots = SlotsOf(rule.name);
   if (!c.Has(slots.x) || !c.Has(slots.w) || !c.HasOut(0)) return;
   const Tensor& w = c.In(slots.w);
   // Weights are [out channels, in channels / groups, kernel...]; each output element sums one filter.
-  const double out_channels = std::max(1.0, RuleContext::Dim(w, 0));
+  const double out_channels = std::max(1.0, CostContext::Dim(w, 0));
   const double filter = c.InCount(slots.w) / out_channels;
   const double groups = std::max<double>(1, static_cast<double>(c.node().IntOr("group", 1)));
   const double outputs = c.OutCount(0);
@@ -93,16 +93,16 @@ void Convolution(RuleContext& c, const CostRule& rule) {
   p.bias = slots.bias;
   p.bias_kernel = true;
   ApplyProduct(c, p);
-  AddWorkspace(c, slots.x, filter, RuleContext::Dim(w, 1));
+  AddWorkspace(c, slots.x, filter, CostContext::Dim(w, 1));
   c.cost.horus_flops = outputs * filter;
   c.cost.horus_convs = 1;
   if (rule.name == "com.microsoft::FusedConv") c.cost.forward_flops_other += outputs;
 }
 
-void ConvTranspose(RuleContext& c, const CostRule&) {
+void ConvTranspose(CostContext& c, const CostRule&) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return;
   // Weights are [in channels, out channels / groups, kernel...]; each input element is spread over one filter.
-  const double in_channels = std::max(1.0, RuleContext::Dim(c.In(1), 0));
+  const double in_channels = std::max(1.0, CostContext::Dim(c.In(1), 0));
   const double filter = c.InCount(1) / in_channels;
   const double groups = std::max<double>(1, static_cast<double>(c.node().IntOr("group", 1)));
   Product p;
@@ -113,30 +113,30 @@ void ConvTranspose(RuleContext& c, const CostRule&) {
   p.bias = 2;
   p.bias_kernel = true;
   ApplyProduct(c, p);
-  AddWorkspace(c, 0, filter, RuleContext::Dim(c.In(1), 1));
+  AddWorkspace(c, 0, filter, CostContext::Dim(c.In(1), 1));
   c.cost.horus_flops = c.InCount(0) * filter;
   c.cost.horus_convs = 1;
 }
 
-void CountLinear(RuleContext& c, const Product& p) {
+void CountLinear(CostContext& c, const Product& p) {
   c.cost.horus_flops = p.batch * p.m * std::max(0.0, 2 * p.k - 1) * p.n;
   c.cost.horus_linears = 1;
 }
 
-void Gemm(RuleContext& c, const CostRule& rule) {
+void Gemm(CostContext& c, const CostRule& rule) {
   if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return;
   const bool transposed = c.node().IntOr("transA", 0) != 0;
   Product p;
-  p.m = RuleContext::Dim(c.Out(0), 0);
-  p.n = RuleContext::Dim(c.Out(0), 1);
-  p.k = RuleContext::Dim(c.In(0), transposed ? 0 : 1);
+  p.m = CostContext::Dim(c.Out(0), 0);
+  p.n = CostContext::Dim(c.Out(0), 1);
+  p.k = CostContext::Dim(c.In(0), transposed ? 0 : 1);
   p.bias = 2;
   ApplyProduct(c, p);
   CountLinear(c, p);
   if (rule.name == "com.microsoft::FusedGemm") c.cost.forward_flops_other += c.OutCount(0);
 }
 
-void MatMul(RuleContext& c, const CostRule& rule) {
+void MatMul(CostContext& c, const CostRule& rule) {
   const bool quantised = rule.name == "QLinearMatMul";
   const size_t a = 0, b = quantised ? 3 : 1;
   if (!c.Has(a) || !c.Has(b) || !c.HasOut(0)) return;
@@ -146,13 +146,13 @@ void MatMul(RuleContext& c, const CostRule& rule) {
   Product p;
   p.a = a;
   p.b = b;
-  p.k = ta.dims.size() < 2 ? c.InCount(a) : RuleContext::Dim(ta, trans_a ? -2 : -1);
+  p.k = ta.dims.size() < 2 ? c.InCount(a) : CostContext::Dim(ta, trans_a ? -2 : -1);
   const double outputs = c.OutCount(0);
-  p.n = tb.dims.size() < 2 ? 1 : RuleContext::Dim(c.Out(0), -1);
+  p.n = tb.dims.size() < 2 ? 1 : CostContext::Dim(c.Out(0), -1);
   if (tb.dims.size() <= 2) {
     p.m = p.n > 0 ? outputs / p.n : 0;
   } else {
-    p.m = ta.dims.size() < 2 ? 1 : RuleContext::Dim(c.Out(0), -2);
+    p.m = ta.dims.size() < 2 ? 1 : CostContext::Dim(c.Out(0), -2);
     p.batch = p.m * p.n > 0 ? outputs / (p.m * p.n) : 0;
   }
   ApplyProduct(c, p);
@@ -177,7 +177,7 @@ void ReadTerm(std::string_view term, const Tensor& tensor, Einsum& e) {
   int64_t axis = 0;
   for (size_t i = 0; i < term.size() && e.valid; ++i) {
     if (term[i] == '.') {
-      for (int64_t d = 0; d < extra; ++d) ellipsis *= RuleContext::Dim(tensor, axis++);
+      for (int64_t d = 0; d < extra; ++d) ellipsis *= CostContext::Dim(tensor, axis++);
       i += 2;
       continue;
     }
@@ -186,12 +186,12 @@ void ReadTerm(std::string_view term, const Tensor& tensor, Einsum& e) {
       e.valid = false;
       break;
     }
-    e.size[label] = std::max(e.size[label], RuleContext::Dim(tensor, axis++));
+    e.size[label] = std::max(e.size[label], CostContext::Dim(tensor, axis++));
   }
   e.ellipsis = std::max(e.ellipsis, ellipsis);
 }
 
-void EinsumRule(RuleContext& c, const CostRule&) {
+void EinsumRule(CostContext& c, const CostRule&) {
   std::string equation(c.node().StringOr("equation", ""));
   std::erase(equation, ' ');
   const size_t arrow = equation.find("->");

@@ -9,19 +9,19 @@ namespace {
 
 constexpr double kT = kTranscendentalFlops;
 
-double LargestInput(const RuleContext& c) {
+double LargestInput(const CostContext& c) {
   double elements = 0;
   for (size_t i = 0; i < c.inputs(); ++i) elements = std::max(elements, c.InCount(i));
   return elements;
 }
 
-void Forward(RuleContext& c, const CostRule& rule, double elements) {
+void Forward(CostContext& c, const CostRule& rule, double elements) {
   c.cost.forward_flops_other = rule.flops * elements;
   c.Forward(1, c.AllInBytes() + c.AllOutBytes(), PointwiseBlocks(elements));
 }
 
 // One input carries the data; others are parameters or limits.
-void Unary(RuleContext& c, const CostRule& rule) {
+void Unary(CostContext& c, const CostRule& rule) {
   const double elements = c.OutCount(0);
   Forward(c, rule, elements);
   if (rule.op_class == OpClass::kActivation) {
@@ -52,14 +52,14 @@ void Unary(RuleContext& c, const CostRule& rule) {
 }
 
 // Sums the gradient over the dimensions along which input i was broadcast.
-void ReduceBroadcast(RuleContext& c, size_t i) {
+void ReduceBroadcast(CostContext& c, size_t i) {
   if (!c.Wants(i) || c.InCount(i) >= c.OutCount(0)) return;
   c.cost.backward_flops_other += c.OutCount(0);
   c.Backward(1, c.OutBytes(0) + c.InBytes(i), PointwiseBlocks(c.OutCount(0)));
 }
 
 // Addition and its like: the gradient passes unchanged, no kernel and nothing kept.
-void Additive(RuleContext& c, const CostRule& rule) {
+void Additive(CostContext& c, const CostRule& rule) {
   const double elements = c.OutCount(0);
   Forward(c, rule, elements * std::max<double>(1, static_cast<double>(c.inputs()) - 1));
   c.cost.passes_gradient = true;
@@ -73,7 +73,7 @@ void Additive(RuleContext& c, const CostRule& rule) {
 }
 
 // Mul, Div, Pow, Max, Min: each gradient needs the other operand.
-void Multiplicative(RuleContext& c, const CostRule& rule) {
+void Multiplicative(CostContext& c, const CostRule& rule) {
   const double elements = c.OutCount(0);
   Forward(c, rule, elements * std::max<double>(1, static_cast<double>(c.inputs()) - 1));
   const bool all = rule.saves == Saves::kInputs;
@@ -94,9 +94,9 @@ void Multiplicative(RuleContext& c, const CostRule& rule) {
 }
 
 // Comparisons, logic, rounding, random numbers: no gradient.
-void NoGradient(RuleContext& c, const CostRule& rule) { Forward(c, rule, std::max(c.OutCount(0), c.OutCount(1))); }
+void NoGradient(CostContext& c, const CostRule& rule) { Forward(c, rule, std::max(c.OutCount(0), c.OutCount(1))); }
 
-void Where(RuleContext& c, const CostRule& rule) {
+void Where(CostContext& c, const CostRule& rule) {
   Forward(c, rule, c.OutCount(0));
   if (!c.Wants(1) && !c.Wants(2)) return;
   c.SaveInput(0);
@@ -107,17 +107,17 @@ void Where(RuleContext& c, const CostRule& rule) {
   }
 }
 
-void Dropout(RuleContext& c, const CostRule& rule) {
+void Dropout(CostContext& c, const CostRule& rule) {
   if (!c.training()) return;  // nothing happens at inference
   Unary(c, rule);
 }
 
-void BiasActivation(RuleContext& c, const CostRule& rule) {
+void BiasActivation(CostContext& c, const CostRule& rule) {
   Unary(c, rule);
   ReduceBroadcast(c, 1);
 }
 
-void Sort(RuleContext& c, const CostRule& rule) {
+void Sort(CostContext& c, const CostRule& rule) {
   const double elements = LargestInput(c);
   Forward(c, rule, elements);
   if (c.Wants(0)) {

@@ -18,14 +18,14 @@ constexpr Cell kLstm = {.gates = 4, .activations = 5, .pointwise_flops = 4 * 3 +
 constexpr Cell kGru = {.gates = 3, .activations = 3, .pointwise_flops = 3 * 3 + 3 * kTranscendentalFlops + 5};
 constexpr Cell kRnn = {.gates = 1, .activations = 1, .pointwise_flops = 3 + kTranscendentalFlops};
 
-void Recurrent(RuleContext& c, const Cell& cell) {
+void Recurrent(CostContext& c, const Cell& cell) {
   if (!c.Has(0) || !c.Has(1) || !c.Has(2)) return;
   const bool batch_first = c.node().IntOr("layout", 0) != 0;
-  const double steps = RuleContext::Dim(c.In(0), batch_first ? 1 : 0);
-  const double batch = RuleContext::Dim(c.In(0), batch_first ? 0 : 1);
-  const double in = RuleContext::Dim(c.In(0), 2);
-  const double directions = RuleContext::Dim(c.In(1), 0);
-  const double hidden = RuleContext::Dim(c.In(2), 2);
+  const double steps = CostContext::Dim(c.In(0), batch_first ? 1 : 0);
+  const double batch = CostContext::Dim(c.In(0), batch_first ? 0 : 1);
+  const double in = CostContext::Dim(c.In(0), 2);
+  const double directions = CostContext::Dim(c.In(1), 0);
+  const double hidden = CostContext::Dim(c.In(2), 2);
   const double rows = cell.gates * hidden;  // of the weight matrices
   const double units = steps * batch * directions * hidden;
 
@@ -66,9 +66,9 @@ void Recurrent(RuleContext& c, const Cell& cell) {
   c.SaveExtra(gate_bytes + state_bytes);  // cuDNN's reserve space: gates and cell states
 }
 
-void Lstm(RuleContext& c, const CostRule&) { Recurrent(c, kLstm); }
-void Gru(RuleContext& c, const CostRule&) { Recurrent(c, kGru); }
-void Rnn(RuleContext& c, const CostRule&) { Recurrent(c, kRnn); }
+void Lstm(CostContext& c, const CostRule&) { Recurrent(c, kLstm); }
+void Gru(CostContext& c, const CostRule&) { Recurrent(c, kGru); }
+void Rnn(CostContext& c, const CostRule&) { Recurrent(c, kRnn); }
 
 constexpr CostRule kRules[] = {
     {.name = "LSTM", .op_class = OpClass::kRecurrent, .apply = Lstm},

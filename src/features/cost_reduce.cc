@@ -19,7 +19,7 @@ constexpr double kNormInferenceFlops = 2;  // batch statistics known: one scale,
 constexpr double kNormBackwardFlops = 10;
 
 // Statistics of `groups` groups of elements, then scale and shift.
-void Normalise(RuleContext& c, double groups, size_t first_parameter, size_t parameters) {
+void Normalise(CostContext& c, double groups, size_t first_parameter, size_t parameters) {
   const double n = c.InCount(0);
   const double bytes = c.InBytes(0);
   const bool parameters_want = [&] {
@@ -39,7 +39,7 @@ void Normalise(RuleContext& c, double groups, size_t first_parameter, size_t par
   c.SaveExtra(2 * groups * kFloat32Bytes);
 }
 
-void BatchNormalization(RuleContext& c, const CostRule&) {
+void BatchNormalization(CostContext& c, const CostRule&) {
   if (!c.Has(0)) return;
   if (!c.training()) {
     c.cost.horus_flops = c.InCount(0);
@@ -50,7 +50,7 @@ void BatchNormalization(RuleContext& c, const CostRule&) {
   Normalise(c, c.InCount(1), 1, 2);
 }
 
-void LayerNormalization(RuleContext& c, const CostRule&) {
+void LayerNormalization(CostContext& c, const CostRule&) {
   if (!c.Has(0)) return;
   // Rows: all dimensions before `axis`; the scale has the others.
   const double row = std::max(1.0, c.InCount(1));
@@ -58,15 +58,15 @@ void LayerNormalization(RuleContext& c, const CostRule&) {
   if (c.Wants(1)) c.Backward(1, 2 * c.InBytes(0), PointwiseBlocks(c.InCount(0)));  // gradients of scale and bias
 }
 
-void GroupedNormalization(RuleContext& c, const CostRule& rule) {  // Instance, Group
+void GroupedNormalization(CostContext& c, const CostRule& rule) {  // Instance, Group
   if (!c.Has(0)) return;
   const bool instance = rule.name == "InstanceNormalization";
-  const double groups = instance ? RuleContext::Dim(c.In(0), 1) : static_cast<double>(c.node().IntOr("num_groups", 1));
-  Normalise(c, RuleContext::Dim(c.In(0), 0) * std::max(1.0, groups), 1, 2);
+  const double groups = instance ? CostContext::Dim(c.In(0), 1) : static_cast<double>(c.node().IntOr("num_groups", 1));
+  Normalise(c, CostContext::Dim(c.In(0), 0) * std::max(1.0, groups), 1, 2);
 }
 
 // Local response, Lp and mean-variance normalisation: no parameters.
-void PlainNormalization(RuleContext& c, const CostRule& rule) {
+void PlainNormalization(CostContext& c, const CostRule& rule) {
   Normalise(c, 0, 1, 0);
   if (rule.name != "LRN") return;
   const double window = std::max<double>(1, static_cast<double>(c.node().IntOr("size", 1)));
@@ -77,7 +77,7 @@ void PlainNormalization(RuleContext& c, const CostRule& rule) {
 }
 
 // x + skip (+ bias), then layer normalisation; the sum is what the backward needs.
-void SkipLayerNormalization(RuleContext& c, const CostRule&) {
+void SkipLayerNormalization(CostContext& c, const CostRule&) {
   if (!c.Has(0)) return;
   const double n = c.InCount(0);
   const double row = std::max(1.0, c.InCount(2));
@@ -89,7 +89,7 @@ void SkipLayerNormalization(RuleContext& c, const CostRule&) {
   c.SaveExtra(c.InBytes(0));
 }
 
-void EmbedLayerNormalization(RuleContext& c, const CostRule&) {
+void EmbedLayerNormalization(CostContext& c, const CostRule&) {
   const double n = c.OutCount(0);
   c.cost.horus_linears = 3;
   c.cost.horus_flops = n;
@@ -101,7 +101,7 @@ void EmbedLayerNormalization(RuleContext& c, const CostRule&) {
   c.SaveExtra(c.OutBytes(0));
 }
 
-void Softmax(RuleContext& c, const CostRule& rule) {
+void Softmax(CostContext& c, const CostRule& rule) {
   const double n = c.OutCount(0);
   c.cost.horus_activations = 1;
   c.cost.horus_flops = n;
@@ -114,7 +114,7 @@ void Softmax(RuleContext& c, const CostRule& rule) {
 }
 
 // Sums over axes; the gradient is spread again.
-void Reduce(RuleContext& c, const CostRule& rule) {
+void Reduce(CostContext& c, const CostRule& rule) {
   const double n = c.InCount(0);
   c.cost.forward_flops_other = rule.flops * n;
   c.Forward(1, c.InBytes(0) + c.OutBytes(0), PointwiseBlocks(n));
@@ -127,7 +127,7 @@ void Reduce(RuleContext& c, const CostRule& rule) {
 }
 
 // Elements under one window; the whole plane for the global kind.
-double Window(const RuleContext& c) {
+double Window(const CostContext& c) {
   const std::vector<int64_t>* kernel = c.node().Ints("kernel_shape");
   if (kernel == nullptr) return c.OutCount(0) > 0 ? c.InCount(0) / c.OutCount(0) : 1;
   double window = 1;
@@ -135,7 +135,7 @@ double Window(const RuleContext& c) {
   return window;
 }
 
-void Pool(RuleContext& c, const CostRule& rule) {
+void Pool(CostContext& c, const CostRule& rule) {
   const double out = c.OutCount(0);
   c.cost.forward_flops_other = out * Window(c);
   c.Forward(1, c.InBytes(0) + c.AllOutBytes(), PointwiseBlocks(out));
@@ -147,7 +147,7 @@ void Pool(RuleContext& c, const CostRule& rule) {
   c.Backward(1, c.OutBytes(0) + c.InBytes(0) + (maximum ? out * kIndexBytes : 0), PointwiseBlocks(c.InCount(0)));
 }
 
-void Loss(RuleContext& c, const CostRule& rule) {
+void Loss(CostContext& c, const CostRule& rule) {
   const double n = c.InCount(0);
   c.cost.forward_flops_other = rule.flops * n;
   c.Forward(2, 2 * c.InBytes(0) + c.AllOutBytes(), PointwiseBlocks(n));

@@ -8,7 +8,7 @@
 
 namespace horus {
 
-double RuleContext::AllInBytes() const {
+double CostContext::AllInBytes() const {
   double bytes = 0;
   for (size_t i = 0; i < inputs(); ++i) {
     const bool again = std::find(op_.inputs.begin(), op_.inputs.begin() + static_cast<ptrdiff_t>(i), op_.inputs[i]) !=
@@ -18,33 +18,33 @@ double RuleContext::AllInBytes() const {
   return bytes;
 }
 
-double RuleContext::AllOutBytes() const {
+double CostContext::AllOutBytes() const {
   double bytes = 0;
   for (size_t i = 0; i < outputs(); ++i) bytes += OutBytes(i);
   return bytes;
 }
 
-double RuleContext::Dim(const Tensor& tensor, int64_t axis) {
+double CostContext::Dim(const Tensor& tensor, int64_t axis) {
   const auto rank = static_cast<int64_t>(tensor.dims.size());
   if (axis < 0) axis += rank;
   if (!tensor.known || axis < 0 || axis >= rank) return 1;
   return static_cast<double>(tensor.dims[static_cast<size_t>(axis)]);
 }
 
-bool RuleContext::IsWeight(size_t i) const {
+bool CostContext::IsWeight(size_t i) const {
   if (!Has(i)) return false;
   const TensorRole role = shaped_.tensors[step_.storage[op_.inputs[i].value()].value()].role;
   return role == TensorRole::kParameter || role == TensorRole::kConstant || role == TensorRole::kBuffer;
 }
 
-void RuleContext::Forward(double kernels, double bytes, double blocks) {
+void CostContext::Forward(double kernels, double bytes, double blocks) {
   const double total = cost.forward_kernels + kernels;
   if (total > 0) cost.forward_blocks = (cost.forward_blocks * cost.forward_kernels + blocks * kernels) / total;
   cost.forward_kernels = total;
   cost.forward_bytes += bytes;
 }
 
-void RuleContext::Backward(double kernels, double bytes, double blocks) {
+void CostContext::Backward(double kernels, double bytes, double blocks) {
   const double total = cost.backward_kernels + kernels;
   if (total > 0) cost.backward_blocks = (cost.backward_blocks * cost.backward_kernels + blocks * kernels) / total;
   cost.backward_kernels = total;

@@ -30,20 +30,20 @@ inline constexpr double kTranscendentalFlops = 4;
 // What autograd keeps of a pointwise operator.
 enum class Saves : uint8_t { kNothing, kInputs, kOutput, kBoth, kMask };
 
-class RuleContext;
+class CostContext;
 struct CostRule {
   std::string_view name;  // "Conv"; "com.microsoft::Gelu" outside the default domain
   OpClass op_class = OpClass::kOther;
-  void (*apply)(RuleContext&, const CostRule&) = nullptr;
+  void (*apply)(CostContext&, const CostRule&) = nullptr;
   double flops = 0;  // per element, for rules that are pointwise in their output or input
   double backward_flops = 0;
   Saves saves = Saves::kNothing;
   bool amp_float32 = false;  // autocast computes it in float32
 };
 
-class RuleContext {
+class CostContext {
  public:
-  RuleContext(const ShapedGraph& shaped, const Op& op, const RunSpec& run, const StepCost& step, OpCost& filled)
+  CostContext(const ShapedGraph& shaped, const Op& op, const RunSpec& run, const StepCost& step, OpCost& filled)
       : cost(filled), shaped_(shaped), op_(op), run_(run), step_(step) {}
 
   OpCost& cost;

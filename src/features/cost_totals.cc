@@ -204,7 +204,7 @@ void AddOptimizer(const RunSpec& run, StepCost& step) {
 // Adafactor keeps a row and a column sum of each matrix in place of its second moment.
 double FactoredBytes(const Tensor& tensor) {
   if (tensor.dims.size() < 2) return kFloatBytes * static_cast<double>(tensor.elements());
-  const double rows = RuleContext::Dim(tensor, -2), columns = RuleContext::Dim(tensor, -1);
+  const double rows = CostContext::Dim(tensor, -2), columns = CostContext::Dim(tensor, -1);
   const double matrices = rows * columns > 0 ? static_cast<double>(tensor.elements()) / (rows * columns) : 0;
   return kFloatBytes * matrices * (rows + columns);
 }
