@@ -23,6 +23,7 @@ namespace horus {
 struct DeviceContext {
   GpuTypeId type;
   SharingMode mode = SharingMode::kTimeSlice;
+  float compute_share = 1;  // of the GPU's compute: below 1 for a MIG instance
   friend bool operator==(const DeviceContext&, const DeviceContext&) = default;
 };
 

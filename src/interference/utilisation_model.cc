@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "interference/slice.h"
 
 namespace horus {
 namespace {
@@ -15,7 +16,9 @@ constexpr double kFullPct = 100.0;
 // Utilisations are summed as whole millionths of a per cent: exact, so the order of the tenants cannot show.
 constexpr double kUnitsPerPct = 1e6;
 
-int64_t ToUnits(float pct) { return static_cast<int64_t>(std::llround(static_cast<double>(pct) * kUnitsPerPct)); }
+int64_t ToUnits(float pct, float share) {
+  return std::llround(SliceUtilPct(static_cast<double>(pct), static_cast<double>(share)) * kUnitsPerPct);
+}
 
 float OverCommit(int64_t units) {
   return static_cast<float>(std::max(1.0, static_cast<double>(units) / (kUnitsPerPct * kFullPct)));
@@ -35,12 +38,15 @@ absl::Status UtilisationModel::Predict(const DeviceContext& device, std::span<co
   if (!KnownMode(device.mode)) {
     return InvalidArgument("utilisation model: unknown sharing mode %d", static_cast<int>(device.mode));
   }
+  if (!(device.compute_share > 0 && device.compute_share <= 1)) {
+    return InvalidArgument("utilisation model: expected a compute share in (0, 1], found %g", device.compute_share);
+  }
   int64_t estimate = 0;
   int64_t upper = 0;
   for (const Demand* tenant : tenants) {
     if (tenant == nullptr) return InvalidArgument("utilisation model: a tenant is null");
-    estimate += ToUnits(tenant->gpu_util_pct.estimate);
-    upper += ToUnits(tenant->gpu_util_pct.upper);
+    estimate += ToUnits(tenant->gpu_util_pct.estimate, device.compute_share);
+    upper += ToUnits(tenant->gpu_util_pct.upper, device.compute_share);
   }
   // One rule for all modes. A lone tenant has at most 100 % and so is undisturbed, as an exclusive device
   // demands; if several run on one all the same, they take turns. MPS and MIG: see docs/interference.md.

@@ -36,6 +36,7 @@ DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state) {
   row.state = state;
   row.max_tenants = spec.max_tenants;
   row.mem_mib = spec.mem_mib;
+  row.compute_share = spec.compute_share;
   return row;
 }
 

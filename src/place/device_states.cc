@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
+#include "interference/slice.h"
 
 namespace horus {
 namespace {
@@ -36,7 +37,7 @@ static_assert(kTraitCount % 2 == 0);
 
 bool SameState(const DeviceRow& a, const DeviceRow& b) {
   return a.type == b.type && a.mode == b.mode && a.state == b.state && a.max_tenants == b.max_tenants &&
-         a.mem_mib == b.mem_mib && a.tenants == b.tenants;
+         a.mem_mib == b.mem_mib && a.compute_share == b.compute_share && a.tenants == b.tenants;
 }
 
 // The id of an equal entry under `digest` or, should another entry have the same digest, the next; the
@@ -130,14 +131,16 @@ void StateTable::Finish(DeviceRow& row) const {
       CombineHash(row.type.value(), static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
   digest = CombineHash(digest, static_cast<uint64_t>(row.max_tenants));
   digest = CombineHash(digest, static_cast<uint64_t>(row.mem_mib));
+  digest = CombineHash(digest, Bits(row.compute_share));
   for (const uint32_t id : row.tenants) {
     const TenantClass& one = tenant(id);
     row.mem_used_upper_mib += one.demand.mem_mib.upper;
     row.mem_used_mib += one.demand.mem_mib.estimate;
     row.milli_used += std::max(one.gpu_milli, 1);
     row.exclusive_held |= one.exclusive;
-    row.util_pct += static_cast<double>(one.demand.gpu_util_pct.estimate);
-    row.util_upper_pct += static_cast<double>(one.demand.gpu_util_pct.upper);
+    const auto share = static_cast<double>(row.compute_share);
+    row.util_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.estimate), share);
+    row.util_upper_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.upper), share);
     digest = CombineHash(digest, one.digest);
   }
   row.digest = digest;

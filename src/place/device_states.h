@@ -43,13 +43,14 @@ struct DeviceRow {
   AdminState state = AdminState::kUp;
   int32_t max_tenants = 0;  // as stated; 0 = the placer's limit
   int64_t mem_mib = 0;
-  TenantIds tenants;  // ascending class digest
+  float compute_share = 1;  // below 1 for MIG instances
+  TenantIds tenants;        // ascending class digest
   // Derived from the above by Finish.
   int64_t mem_used_upper_mib = 0;
   int64_t mem_used_mib = 0;
   int32_t milli_used = 0;
   bool exclusive_held = false;
-  double util_pct = 0;
+  double util_pct = 0;  // of this device: tenants of a MIG instance fill its share
   double util_upper_pct = 0;
   uint64_t digest = 0;
 };

@@ -39,7 +39,15 @@ absl::Status SortLabels(NodeSpec& node) {
   return absl::OkStatus();
 }
 
+// Compute slices of the whole card: those of its largest profile.
+int64_t WholeSlices(const GpuType& type) {
+  int64_t whole = 0;
+  for (const MigProfile& profile : type.mig) whole = std::max(whole, profile.compute_slices);
+  return whole;
+}
+
 absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type, DeviceSpec& device) {
+  device.compute_share = 1;
   if (device.mode != SharingMode::kMig) {
     if (device.mig_profile == -1) return absl::OkStatus();
     return InvalidArgument("%s: devices[%d].mig_profile: expected none with sharing mode %s, found %d", Node(node),
@@ -50,7 +58,9 @@ absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type,
     return InvalidArgument("%s: devices[%d].mig_profile: %s has %d MIG profiles, found index %d", Node(node), index,
                            type.name, profiles, device.mig_profile);
   }
-  if (device.mem_mib == 0) device.mem_mib = type.mig[static_cast<size_t>(device.mig_profile)].mem_mib;
+  const MigProfile& profile = type.mig[static_cast<size_t>(device.mig_profile)];
+  if (device.mem_mib == 0) device.mem_mib = profile.mem_mib;
+  device.compute_share = static_cast<float>(profile.compute_slices) / static_cast<float>(WholeSlices(type));
   return absl::OkStatus();
 }
 
@@ -104,8 +114,7 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
     }
     if (device.mode != SharingMode::kMig) continue;
     const GpuType& type = catalogue.at(device.type);
-    int64_t whole = 0;  // slices of the largest profile: all of the card
-    for (const MigProfile& profile : type.mig) whole = std::max(whole, profile.compute_slices);
+    const int64_t whole = WholeSlices(type);
     int64_t& used = slices_of[device.physical_gpu];
     used += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
     if (used > whole) {

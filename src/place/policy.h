@@ -36,7 +36,7 @@ struct DeviceCandidate {
   std::span<const Demand* const> demands;
   std::span<const Slowdown> before;
   std::span<const Slowdown> after;
-  double relative_speed = 1;  // the job's speed on this type alone / on the fastest type that it lists; 0-1
+  double relative_speed = 1;  // the job's speed alone on this device / on the fastest type that it lists; 0-1
 
   [[nodiscard]] size_t residents() const { return before.size(); }
   [[nodiscard]] const Demand& newcomer() const { return *demands.back(); }

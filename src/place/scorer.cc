@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "interference/slice.h"
 
 namespace horus {
 namespace {
@@ -121,19 +122,21 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
   }
   demands_.push_back(&on->tenant.demand);
   bounds_.push_back(on->tenant.slowdown_bound);
-  const DeviceContext context{device.type, device.mode};
+  const DeviceContext context{device.type, device.mode, device.compute_share};
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size() - 1, before_));
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size(), after_));
-  evaluation.candidate = {.job = view_->job,
-                          .device = context,
-                          .mem_mib = device.mem_mib,
-                          .mem_used_upper_mib = device.mem_used_upper_mib,
-                          .mem_used_mib = device.mem_used_mib,
-                          .milli_used = device.milli_used,
-                          .demands = demands_,
-                          .before = before_,
-                          .after = after_,
-                          .relative_speed = on->relative_speed};
+  evaluation.candidate = {
+      .job = view_->job,
+      .device = context,
+      .mem_mib = device.mem_mib,
+      .mem_used_upper_mib = device.mem_used_upper_mib,
+      .mem_used_mib = device.mem_used_mib,
+      .milli_used = device.milli_used,
+      .demands = demands_,
+      .before = before_,
+      .after = after_,
+      .relative_speed = on->relative_speed * SliceSpeed(static_cast<double>(on->tenant.demand.gpu_util_pct.estimate),
+                                                        static_cast<double>(device.compute_share))};
   verdict.reason = FitSlowdowns(bounds_, before_, after_, limits_, &evaluation.shortfall);
   if (verdict.reason != Reason::kNone) return absl::OkStatus();
   DeviceScore score;

@@ -2,6 +2,7 @@
 // horus-paper: the published cost (Horus, TPDS 2022), as intended: over-commit penalised, never forbidden.
 #include <cmath>
 
+#include "interference/slice.h"
 #include "place/policies/builtin.h"
 
 namespace horus {
@@ -25,10 +26,12 @@ Parts PartsOf(const DeviceCandidate& candidate) {
   const int64_t memory = candidate.mem_used_mib + candidate.newcomer().mem_mib.estimate;
   parts.memory =
       candidate.mem_mib > 0 ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib) : 0;
+  const auto share = static_cast<double>(candidate.device.compute_share);
   double now = 0;
   for (size_t i = 0; i < candidate.residents(); ++i)
-    now += static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate);
-  const double excess = now + static_cast<double>(candidate.newcomer().gpu_util_pct.upper) - kFullPct;
+    now += SliceUtilPct(static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate), share);
+  const double excess =
+      now + SliceUtilPct(static_cast<double>(candidate.newcomer().gpu_util_pct.upper), share) - kFullPct;
   parts.utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct;
   parts.residents = static_cast<double>(candidate.residents());
   return parts;

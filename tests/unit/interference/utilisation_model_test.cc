@@ -42,6 +42,17 @@ TEST(UtilisationModel, OverCommitSlowsEveryTenantByTheSum) {
   EXPECT_EQ(Predict({Util(80, 80), Util(70, 70), Util(50, 50)})[2], (Slowdown{2, 2}));
 }
 
+TEST(UtilisationModel, TenantsOfASliceShareWhatTheSliceHas) {
+  // On half a GPU 40 % of the whole is 80 % of the slice; 70 % of the whole fills the slice and no more.
+  const std::vector<Demand> demands = {Util(40, 40), Util(70, 70)};
+  const std::vector<const Demand*> tenants = {&demands[0], &demands[1]};
+  std::vector<Slowdown> out(2);
+  const UtilisationModel model;
+  ASSERT_TRUE(model.Predict({GpuTypeId(0), SharingMode::kMig, 0.5f}, tenants, out).ok());
+  EXPECT_EQ(out, (std::vector<Slowdown>{{1.8f, 1.8f}, {1.8f, 1.8f}}));
+  EXPECT_FALSE(model.Predict({GpuTypeId(0), SharingMode::kMig, 0.0f}, tenants, out).ok());
+}
+
 TEST(UtilisationModel, UpperBoundFollowsTheUpperBoundsOfTheDemands) {
   EXPECT_EQ(Predict({Util(40, 90), Util(50, 85)})[0], (Slowdown{1, 1.75f}));
 }

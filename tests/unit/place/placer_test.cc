@@ -127,6 +127,17 @@ TEST(Placer, MigInstancesTakeNoGangs) {
   EXPECT_EQ(Decide(cluster, OneGpu(1, 90, 1000)).verdict, Verdict::kPlace);
 }
 
+TEST(Placer, PrefersTheWholeGpuWhereASliceWouldBeTooSlow) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec node = V100Node(1, 0);
+  node.devices.assign(2, {.type = Type("a100-40gb")});
+  node.devices[0].mode = SharingMode::kMig;  // 1g.5gb: one of seven compute slices
+  node.devices[0].mig_profile = 0;
+  ASSERT_TRUE(cluster.AddNode(node).ok());
+  EXPECT_EQ(Decide(cluster, OneGpu(1, 90, 1000)).slots[0].device, 1);
+  EXPECT_EQ(Decide(cluster, OneGpu(2, 10, 1000)).slots[0].device, 0);  // loses nothing, leaves the whole one free
+}
+
 TEST(Placer, ExclusiveDevicesTakeOneJob) {
   Cluster cluster(Catalogue::Default());
   NodeSpec node = V100Node(1, 1);
