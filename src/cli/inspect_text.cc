@@ -106,8 +106,8 @@ std::string BoundBy(const RooflineTerms& terms) {
 std::string GpusText(const InspectReport& report) {
   if (report.gpus.empty()) return "";
   Table table({{"GPU"},
-               Right("UTILISATION"),
-               Right("BANDWIDTH"),
+               Right("GPU UTIL"),
+               Right("MEM BW"),
                Right("MEMORY"),
                Right("OF"),
                Right("STEP"),
@@ -161,18 +161,18 @@ std::string TypesText(const std::string& title, const std::vector<OperatorCost>&
 std::string SingleText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
   if (rows.empty()) return "";
   Table table({{"OPERATOR", Align::kLeft, true},
-               {"OUTPUT"},
-               Right("FORWARD"),
-               Right("BACKWARD"),
+               {"OUTPUT", Align::kLeft, true},
+               Right("FLOPS"),
                Right("TRAFFIC"),
                Right(timed ? "TIME" : ""),
                Right("SHARE"),
                {timed ? "BOUND BY" : ""}});
   for (const OperatorCost& row : rows) {
-    const double part = timed ? row.time_us.value_or(0) : row.forward_flops + row.backward_flops;
+    const double flops = row.forward_flops + row.backward_flops;
+    const double part = timed ? row.time_us.value_or(0) : flops;
     table.AddRow({row.op_type + (row.name.empty() ? "" : " " + Printable(row.name, kShownNameBytes)), row.output_shape,
-                  Flops(row.forward_flops), Flops(row.backward_flops), Bytes(row.bytes), timed ? Duration(part) : "",
-                  Share(part, total), row.limit ? std::string(LimitName(*row.limit)) : ""});
+                  Flops(flops), Bytes(row.bytes), timed ? Duration(part) : "", Share(part, total),
+                  row.limit ? std::string(LimitName(*row.limit)) : ""});
   }
   return "\n" + title + ", one by one\n" + table.Render("  ");
 }

@@ -2,6 +2,7 @@
 // Turns yaml-cpp's parse events into a YamlTree; its exceptions end here.
 #include "io/yaml_tree.h"
 
+#include <algorithm>
 #include <exception>
 #include <sstream>
 #include <utility>
@@ -150,14 +151,31 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+namespace {
+
+absl::Status CheckSize(const std::string& file, std::string_view text, const YamlLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %d", file,
+                     limits.max_bytes, text.size());
+  }
+  for (size_t line = 1; !text.empty(); ++line) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    if (end > limits.max_line_bytes) {
+      return MakeError(absl::StatusCode::kResourceExhausted, "%s:%d: expected a line of at most %d bytes, found %d",
+                       file, line, limits.max_line_bytes, end);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file, std::string text,
                                                                 const YamlLimits& limits) {
   auto tree = std::make_shared<YamlTree>();
   tree->file_ = std::move(file);
-  if (text.size() > limits.max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %d", tree->file_,
-                     limits.max_bytes, text.size());
-  }
+  HORUS_RETURN_IF_ERROR(CheckSize(tree->file_, text, limits));
   YamlTreeBuilder builder(*tree, limits);
   try {
     std::istringstream stream(std::move(text));
