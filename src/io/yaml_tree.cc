@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <exception>
-#include <sstream>
+#include <istream>
+#include <streambuf>
 #include <utility>
 
 #include "base/text.h"
@@ -15,11 +16,43 @@
 #include "yaml-cpp/parser.h"
 
 namespace horus {
+namespace {
+
+// Feeds the parser until it has read `limit` bytes without telling of a single value; then the text ends.
+class MeteredText final : public std::streambuf {
+ public:
+  MeteredText(std::string text, size_t limit) : text_(std::move(text)), limit_(limit) {}
+
+  void OnEvent() { since_event_ = 0; }
+  [[nodiscard]] bool exceeded() const { return exceeded_; }
+
+ private:
+  int_type underflow() override {
+    constexpr size_t kChunkBytes = 4096;
+    exceeded_ = exceeded_ || since_event_ > limit_;
+    const size_t size = std::min(kChunkBytes, text_.size() - position_);
+    if (exceeded_ || size == 0) return traits_type::eof();
+    char* const begin = text_.data() + position_;
+    setg(begin, begin, begin + size);
+    position_ += size;
+    since_event_ += size;
+    return traits_type::to_int_type(*begin);
+  }
+
+  std::string text_;
+  size_t limit_;
+  size_t position_ = 0;
+  size_t since_event_ = 0;
+  bool exceeded_ = false;
+};
+
+}  // namespace
 
 // After the first error it ignores every event: memory stays bounded while the parser runs to the end.
 class YamlTreeBuilder final : public YAML::EventHandler {
  public:
-  YamlTreeBuilder(YamlTree& tree, const YamlLimits& limits) : tree_(tree), limits_(limits) {}
+  YamlTreeBuilder(YamlTree& tree, const YamlLimits& limits, MeteredText& text)
+      : tree_(tree), limits_(limits), text_(text) {}
 
   [[nodiscard]] const absl::Status& status() const { return status_; }
 
@@ -85,6 +118,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
 
   // Adds a value below the innermost open one; kNone after an error.
   uint32_t Add(YamlTree::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    text_.OnEvent();
     if (!status_.ok()) return YamlTree::kNone;
     if (!tag.empty() && tag != "?" && tag != "!") {
       Fail(mark, "expected no tag, found " + Quoted(tag));
@@ -143,6 +177,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
 
   YamlTree& tree_;
   const YamlLimits& limits_;
+  MeteredText& text_;
   absl::Status status_;
   std::vector<OpenValue> open_;
   std::vector<uint64_t> open_totals_;  // total_ when each open value began
@@ -151,46 +186,38 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-namespace {
-
-absl::Status CheckSize(const std::string& file, std::string_view text, const YamlLimits& limits) {
-  if (text.size() > limits.max_bytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %d", file,
-                     limits.max_bytes, text.size());
-  }
-  for (size_t line = 1; !text.empty(); ++line) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    if (end > limits.max_line_bytes) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s:%d: expected a line of at most %d bytes, found %d",
-                       file, line, limits.max_line_bytes, end);
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<const YamlTree>> YamlTree::Parse(std::string file, std::string text,
                                                                 const YamlLimits& limits) {
   auto tree = std::make_shared<YamlTree>();
   tree->file_ = std::move(file);
-  HORUS_RETURN_IF_ERROR(CheckSize(tree->file_, text, limits));
-  YamlTreeBuilder builder(*tree, limits);
+  if (text.size() > limits.max_bytes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %d", tree->file_,
+                     limits.max_bytes, text.size());
+  }
+  MeteredText metered(std::move(text), limits.max_lookahead_bytes);
+  YamlTreeBuilder builder(*tree, limits, metered);
+  const auto exceeded = [&] {
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     "%s: expected at most %d bytes in one collection in brackets, found more (write large lists with "
+                     "'-')",
+                     tree->file_, limits.max_lookahead_bytes);
+  };
   try {
-    std::istringstream stream(std::move(text));
+    std::istream stream(&metered);
     YAML::Parser parser(stream);
     while (builder.status().ok() && parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
     // An error of ours that came earlier in the file is the better explanation.
     HORUS_RETURN_IF_ERROR(builder.status());
+    if (metered.exceeded()) return exceeded();
     return InvalidArgument("%s:%d: expected YAML, found an error at column %d: %s", tree->file_, error.mark.line + 1,
                            error.mark.column + 1, Quoted(error.msg));
   } catch (const std::exception& error) {
     return MakeError(absl::StatusCode::kInternal, "%s: reading YAML: %s", tree->file_, std::string(error.what()));
   }
   HORUS_RETURN_IF_ERROR(builder.status());
+  if (metered.exceeded()) return exceeded();
   if (tree->values_.empty()) tree->values_.push_back({.kind = Kind::kNull, .line = 1});
   return tree;
 }

@@ -20,10 +20,11 @@
 namespace horus {
 
 struct YamlLimits {
-  size_t max_bytes = size_t{64} << 20;      // of the file
-  size_t max_line_bytes = size_t{1} << 20;  // yaml-cpp holds the tokens of a line that may become a key
-  uint32_t max_values = 4'000'000;          // scalars, lists and mappings, with every alias written out
-  uint32_t max_depth = 64;                  // lists and mappings inside each other; our schemas need 8
+  size_t max_bytes = size_t{64} << 20;  // of the file
+  // yaml-cpp holds back every token of a collection in brackets that may be a key: up to 250 bytes each.
+  size_t max_lookahead_bytes = size_t{4} << 20;
+  uint32_t max_values = 4'000'000;  // scalars, lists and mappings, with every alias written out
+  uint32_t max_depth = 64;          // lists and mappings inside each other; our schemas need 8
 };
 
 class YamlTree {

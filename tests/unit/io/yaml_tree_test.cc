@@ -79,8 +79,9 @@ TEST(YamlTree, BoundsWhatAliasesExpandTo) {
 
 TEST(YamlTree, BoundsBytesValuesAndDepth) {
   EXPECT_EQ(ErrorOf("a: 123456789\n", {.max_bytes = 5}), "f.yaml: expected at most 5 bytes, found 13");
-  EXPECT_EQ(ErrorOf("a: 1\nb: 123456\n", {.max_line_bytes = 6}),
-            "f.yaml:2: expected a line of at most 6 bytes, found 9");
+  EXPECT_EQ(
+      ErrorOf("[" + std::string(20'000, '\n') + "a]", {.max_lookahead_bytes = 10'000}),
+      "f.yaml: expected at most 10000 bytes in one collection in brackets, found more (write large lists with '-')");
   EXPECT_EQ(ErrorOf("[a, b, c]", {.max_values = 3}),
             "f.yaml:1: expected at most 3 values with every alias written out, found more");
   EXPECT_EQ(ErrorOf("[[[a]]]", {.max_depth = 2}),
