@@ -40,7 +40,9 @@ HeapUse CurrentHeapUse() { return use; }
 void* operator new(std::size_t size) { return Allocate(size, 1); }
 void* operator new[](std::size_t size) { return Allocate(size, 1); }
 void* operator new(std::size_t size, std::align_val_t align) { return Allocate(size, static_cast<std::size_t>(align)); }
-void* operator new[](std::size_t size, std::align_val_t align) { return Allocate(size, static_cast<std::size_t>(align)); }
+void* operator new[](std::size_t size, std::align_val_t align) {
+  return Allocate(size, static_cast<std::size_t>(align));
+}
 void operator delete(void* pointer) noexcept { Release(pointer); }
 void operator delete[](void* pointer) noexcept { Release(pointer); }
 void operator delete(void* pointer, std::size_t) noexcept { Release(pointer); }

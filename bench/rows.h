@@ -21,16 +21,16 @@ struct Row {
   std::string metric;
   double value = 0;
   std::string unit;
-  double aim = 0;             // 0 = none stated
+  double aim = 0;  // 0 = none stated
   bool lower_is_better = true;
-  std::string baseline;       // what stands beside it, e.g. "exhaustive scan 812 us"
-  std::string protocol;       // how it was measured
+  std::string baseline;  // what stands beside it, e.g. "exhaustive scan 812 us"
+  std::string protocol;  // how it was measured
 };
 
 struct Options {
-  bool smoke = false;         // the smallest size that still says something; never read its times
-  std::string data;           // folder of measured data; empty = none given
-  std::string rows;           // file to write; empty = standard output
+  bool smoke = false;  // the smallest size that still says something; never read its times
+  std::string data;    // folder of measured data; empty = none given
+  std::string rows;    // file to write; empty = standard output
 };
 
 // Parses --smoke, --data DIR, --rows FILE, calls `measure` and writes its rows. Returns the exit status:

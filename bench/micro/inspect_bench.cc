@@ -62,8 +62,8 @@ void Measure(const Options& options, std::vector<Row>* rows) {
       allocations = CurrentHeapUse().allocations;
     }
     const std::string net = file.stem().string();
-    const std::string protocol = absl::StrFormat("file to demand on one GPU type, batch 32, %d operators, %d repeats, median",
-                                                 operators, repeats);
+    const std::string protocol = absl::StrFormat(
+        "file to demand on one GPU type, batch 32, %d operators, %d repeats, median", operators, repeats);
     all_ms.push_back(Quantile(ms, 0.5));
     rows->push_back({"inspect_ms/" + net, all_ms.back(), "ms", 0, true, "", protocol});
     rows->push_back({"inspect_peak_kib/" + net, static_cast<double>(peak_bytes) / 1024, "KiB", 0, true, "",

@@ -61,8 +61,8 @@ JobSpec MakeJob(const std::vector<GpuTypeId>& types, JobId id) {
   return job;
 }
 
-Cluster MakeCluster(const std::shared_ptr<const Catalogue>& catalogue, const std::vector<GpuTypeId>& types, int32_t gpus,
-                    std::vector<JobId>* residents) {
+Cluster MakeCluster(const std::shared_ptr<const Catalogue>& catalogue, const std::vector<GpuTypeId>& types,
+                    int32_t gpus, std::vector<JobId>* residents) {
   Cluster cluster(catalogue);
   const int32_t nodes = gpus / kGpusPerNode;
   for (int32_t n = 0; n < nodes; ++n) {
@@ -78,7 +78,8 @@ Cluster MakeCluster(const std::shared_ptr<const Catalogue>& catalogue, const std
   const auto wanted = static_cast<size_t>(kFill * kTenants * gpus);
   std::map<std::pair<NodeId, int32_t>, int> taken;
   for (JobId id = 1; residents->size() < wanted; ++id) {
-    const Slot slot{.node = Draw(id * 3, static_cast<uint64_t>(nodes)), .device = static_cast<int32_t>(Draw(id * 5, kGpusPerNode))};
+    const Slot slot{.node = Draw(id * 3, static_cast<uint64_t>(nodes)),
+                    .device = static_cast<int32_t>(Draw(id * 5, kGpusPerNode))};
     int& tenants = taken[{slot.node, slot.device}];
     if (tenants == kTenants) continue;
     ++tenants;
@@ -164,7 +165,8 @@ void Measure(const Options& options, std::vector<Row>* rows) {
     add("place_speedup_over_scan", scan_p50 / p50, "ratio", false, "");
     add("place_allocations_per_decision", ours.allocations / static_cast<double>(ours.decide_us.size()), "1", true, "");
     add("release_p50_us", Quantile(ours.release_us, 0.5), "us", true, "");
-    add("placed_share", static_cast<double>(ours.placed) / static_cast<double>(ours.decide_us.size()), "ratio", false, "");
+    add("placed_share", static_cast<double>(ours.placed) / static_cast<double>(ours.decide_us.size()), "ratio", false,
+        "");
     add("state_bytes_per_gpu", static_cast<double>(cluster.bytes_held()) / gpus, "B", true, "");
   }
 }

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 /* Every call is checked; the error says what was wrong. */
-#define TRY(call)                                                                            \
-  do {                                                                                       \
-    horus_error error = HORUS_ERROR_INIT;                                                    \
-    if ((call) != HORUS_OK) {                                                                \
-      fprintf(stderr, "%s: %s\n", horus_status_name(error.status), error.message);           \
-      exit(1);                                                                               \
-    }                                                                                        \
+#define TRY(call)                                                                  \
+  do {                                                                             \
+    horus_error error = HORUS_ERROR_INIT;                                          \
+    if ((call) != HORUS_OK) {                                                      \
+      fprintf(stderr, "%s: %s\n", horus_status_name(error.status), error.message); \
+      exit(1);                                                                     \
+    }                                                                              \
   } while (0)
 
 static const char* const kTypes[2] = {"v100-pcie-16gb", "a100-40gb"};

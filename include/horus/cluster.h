@@ -26,23 +26,23 @@ typedef struct horus_cluster horus_cluster;
 typedef struct horus_node {
   uint32_t struct_size;
   uint32_t device_count;
-  uint64_t id;            /* the caller's; unique in the cluster */
-  const char* name;       /* optional; copied */
-  int64_t cpu_milli;      /* thousandths of a core */
-  int64_t mem_mib;        /* host memory */
-  int64_t storage_mb_s;   /* storage bandwidth; 0 = not tracked */
-  uint64_t rack;          /* topology domain; nodes with the same number are near */
-  const char* const* gpu_types;      /* names or aliases of the catalogue; required when device_count > 0 */
-  const int32_t* sharing_modes;      /* HORUS_SHARING_*; 0 = MIG with a MIG profile, else TIME_SLICE */
-  const char* const* mig_profiles;   /* "3g.20gb" for a device that is a MIG instance, else NULL */
-  const int32_t* physical_gpus;      /* card that the device is on, 0-32767; default -1: a card of its own. The MIG
-                                        instances of one card share its number, and only they do */
-  const int32_t* nvlink_islands;     /* devices with the same number, 0-32767, share NVLink; default -1: none */
-  const int32_t* pcie_switches;      /* default 0 */
-  const int32_t* sockets;            /* default 0 */
-  const int32_t* max_tenants;        /* 0 = the placer's limit */
-  const int64_t* gpu_mem_mib;        /* as the driver reports it; 0 = the catalogue's */
-  size_t label_count;                /* length of the two columns below */
+  uint64_t id;                     /* the caller's; unique in the cluster */
+  const char* name;                /* optional; copied */
+  int64_t cpu_milli;               /* thousandths of a core */
+  int64_t mem_mib;                 /* host memory */
+  int64_t storage_mb_s;            /* storage bandwidth; 0 = not tracked */
+  uint64_t rack;                   /* topology domain; nodes with the same number are near */
+  const char* const* gpu_types;    /* names or aliases of the catalogue; required when device_count > 0 */
+  const int32_t* sharing_modes;    /* HORUS_SHARING_*; 0 = MIG with a MIG profile, else TIME_SLICE */
+  const char* const* mig_profiles; /* "3g.20gb" for a device that is a MIG instance, else NULL */
+  const int32_t* physical_gpus;    /* card that the device is on, 0-32767; default -1: a card of its own. The MIG
+                                      instances of one card share its number, and only they do */
+  const int32_t* nvlink_islands;   /* devices with the same number, 0-32767, share NVLink; default -1: none */
+  const int32_t* pcie_switches;    /* default 0 */
+  const int32_t* sockets;          /* default 0 */
+  const int32_t* max_tenants;      /* 0 = the placer's limit */
+  const int64_t* gpu_mem_mib;      /* as the driver reports it; 0 = the catalogue's */
+  size_t label_count;              /* length of the two columns below */
   const char* const* label_keys;
   const char* const* label_values;
 } horus_node;
@@ -70,32 +70,32 @@ typedef struct horus_job_alternative {
  * Host resources are per task. At most 65,536 GPUs, 4,096 demands and 256 selectors. */
 typedef struct horus_job {
   uint32_t struct_size;
-  int32_t kind;            /* HORUS_JOB_* */
-  uint64_t id;             /* the caller's; unique among placed jobs */
-  const char* name;        /* optional; copied */
-  int32_t tasks;           /* 0 = 1 */
-  int32_t gpus_per_task;   /* 0 = 1 */
-  int32_t gpu_milli;       /* per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths,
-                              below 1000 only with gpus_per_task 1 */
-  int32_t exclusive;       /* 1 = alone on its devices */
-  int32_t priority;        /* higher first */
-  float slowdown_bound;    /* no placement may predict more for this job; 0 = the placer's default */
-  int64_t cpu_milli;       /* thousandths of a core */
-  int64_t mem_mib;         /* host memory */
-  int64_t storage_mb_s;    /* storage bandwidth */
-  int64_t submit_us;       /* the caller's clock */
-  int64_t deadline_us;     /* 0 = none; no policy reads it yet */
-  double request_rate_hz;  /* inference; 0 = not stated; no policy reads it yet */
-  int64_t latency_bound_us; /* inference; 0 = none; no policy reads it yet */
-  size_t demand_count;     /* length of the two columns below, >= 1 */
-  const char* const* gpu_types;          /* the types it may run on, in any order, each once; NULL column or a NULL
-                                            entry = any type, then the only entry */
-  const horus_demand* const* demands;    /* its demand per GPU on each of them */
-  size_t selector_count;                 /* node labels that must be present */
+  int32_t kind;                 /* HORUS_JOB_* */
+  uint64_t id;                  /* the caller's; unique among placed jobs */
+  const char* name;             /* optional; copied */
+  int32_t tasks;                /* 0 = 1 */
+  int32_t gpus_per_task;        /* 0 = 1 */
+  int32_t gpu_milli;            /* per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths,
+                                   below 1000 only with gpus_per_task 1 */
+  int32_t exclusive;            /* 1 = alone on its devices */
+  int32_t priority;             /* higher first */
+  float slowdown_bound;         /* no placement may predict more for this job; 0 = the placer's default */
+  int64_t cpu_milli;            /* thousandths of a core */
+  int64_t mem_mib;              /* host memory */
+  int64_t storage_mb_s;         /* storage bandwidth */
+  int64_t submit_us;            /* the caller's clock */
+  int64_t deadline_us;          /* 0 = none; no policy reads it yet */
+  double request_rate_hz;       /* inference; 0 = not stated; no policy reads it yet */
+  int64_t latency_bound_us;     /* inference; 0 = none; no policy reads it yet */
+  size_t demand_count;          /* length of the two columns below, >= 1 */
+  const char* const* gpu_types; /* the types it may run on, in any order, each once; NULL column or a NULL
+                                   entry = any type, then the only entry */
+  const horus_demand* const* demands; /* its demand per GPU on each of them */
+  size_t selector_count;              /* node labels that must be present */
   const char* const* selector_keys;
   const char* const* selector_values;
-  const char* tenant;                    /* optional owner; copied */
-  size_t alternative_count;              /* reserved: anything but 0 is UNSUPPORTED */
+  const char* tenant;       /* optional owner; copied */
+  size_t alternative_count; /* reserved: anything but 0 is UNSUPPORTED */
   const horus_job_alternative* const* alternatives;
 } horus_job;
 #define HORUS_JOB_INIT \
@@ -157,18 +157,18 @@ typedef struct horus_cluster_info {
   uint32_t reserved;
   uint64_t nodes;
   uint64_t devices;
-  uint64_t devices_used;    /* with at least one resident */
+  uint64_t devices_used; /* with at least one resident */
   uint64_t jobs;
-  uint64_t slots;           /* job x device pairs */
-  double gpu_util_pct;      /* predicted: residents summed, capped at 100 a device, mean over all devices */
-  int64_t gpu_mem_mib;      /* of all devices */
+  uint64_t slots;               /* job x device pairs */
+  double gpu_util_pct;          /* predicted: residents summed, capped at 100 a device, mean over all devices */
+  int64_t gpu_mem_mib;          /* of all devices */
   int64_t gpu_mem_reserved_mib; /* by the residents' bounds */
   int64_t cpu_milli;
   int64_t cpu_used_milli;
-  int64_t mem_mib;          /* host memory */
+  int64_t mem_mib; /* host memory */
   int64_t mem_used_mib;
-  uint64_t state_hash;      /* equal for equal states, whatever led there */
-  uint64_t bytes_held;      /* memory of the handle */
+  uint64_t state_hash; /* equal for equal states, whatever led there */
+  uint64_t bytes_held; /* memory of the handle */
 } horus_cluster_info;
 #define HORUS_CLUSTER_INFO_INIT {sizeof(horus_cluster_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
@@ -185,12 +185,12 @@ HORUS_API horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t c
 
 typedef struct horus_node_info {
   uint32_t struct_size;
-  int32_t state;             /* HORUS_STATE_* */
-  uint64_t version;          /* changes whenever the node or what runs on it changes */
+  int32_t state;    /* HORUS_STATE_* */
+  uint64_t version; /* changes whenever the node or what runs on it changes */
   uint64_t devices;
   uint64_t jobs;
   int64_t cpu_milli;
-  int64_t cpu_free_milli;    /* this and the next two are negative where adopted jobs over-commit */
+  int64_t cpu_free_milli; /* this and the next two are negative where adopted jobs over-commit */
   int64_t mem_mib;
   int64_t mem_free_mib;
   int64_t storage_mb_s;
@@ -206,17 +206,17 @@ HORUS_API horus_status horus_cluster_get_node(const horus_cluster* cluster, uint
 
 typedef struct horus_device_info {
   uint32_t struct_size;
-  int32_t sharing_mode;       /* HORUS_SHARING_* */
-  int32_t node_state;         /* HORUS_STATE_* */
+  int32_t sharing_mode; /* HORUS_SHARING_* */
+  int32_t node_state;   /* HORUS_STATE_* */
   int32_t device_state;
-  uint64_t gpu_type;          /* position in the catalogue */
+  uint64_t gpu_type; /* position in the catalogue */
   uint64_t tenants;
-  int64_t mem_mib;            /* of the device */
-  int64_t mem_reserved_mib;   /* by the tenants' bounds */
-  int64_t mem_used_mib;       /* by the tenants' estimates */
-  double gpu_util_pct;        /* sum over the tenants, may exceed 100 */
-  int64_t gpu_milli_used;     /* hard requests; a tenant without one counts 1 */
-  const char* mig_profile;    /* NULL unless a MIG instance; borrowed from the cluster */
+  int64_t mem_mib;          /* of the device */
+  int64_t mem_reserved_mib; /* by the tenants' bounds */
+  int64_t mem_used_mib;     /* by the tenants' estimates */
+  double gpu_util_pct;      /* sum over the tenants, may exceed 100 */
+  int64_t gpu_milli_used;   /* hard requests; a tenant without one counts 1 */
+  const char* mig_profile;  /* NULL unless a MIG instance; borrowed from the cluster */
 } horus_device_info;
 #define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL}
 
@@ -228,7 +228,7 @@ HORUS_API horus_status horus_cluster_get_device(const horus_cluster* cluster, ui
 
 typedef struct horus_job_info {
   uint32_t struct_size;
-  int32_t kind;           /* HORUS_JOB_* */
+  int32_t kind; /* HORUS_JOB_* */
   int32_t tasks;
   int32_t gpus_per_task;
   int32_t priority;

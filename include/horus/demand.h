@@ -18,11 +18,11 @@ typedef struct horus_catalogue horus_catalogue;
 typedef struct horus_mig_profile {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* name;       /* as nvidia-smi prints it, e.g. "3g.20gb" */
+  const char* name; /* as nvidia-smi prints it, e.g. "3g.20gb" */
   int64_t compute_slices;
   int64_t memory_slices;
-  int64_t mem_mib;        /* that a process in one instance sees */
-  int64_t max_instances;  /* that fit on one GPU at once */
+  int64_t mem_mib;       /* that a process in one instance sees */
+  int64_t max_instances; /* that fit on one GPU at once */
 } horus_mig_profile;
 #define HORUS_MIG_PROFILE_INIT {sizeof(horus_mig_profile), 0, NULL, 0, 0, 0, 0}
 
@@ -39,28 +39,27 @@ typedef struct horus_gpu {
   int64_t sm_count;
   int64_t boost_clock_mhz;
   int64_t fp64_gflops;
-  int64_t fp32_gflops;        /* >= 1 */
+  int64_t fp32_gflops; /* >= 1 */
   int64_t tf32_gflops;
-  int64_t fp16_gflops;        /* tensor cores where the type has them; >= 1 */
+  int64_t fp16_gflops; /* tensor cores where the type has them; >= 1 */
   int64_t bf16_gflops;
   int64_t fp8_gflops;
   int64_t int8_gops;
   int64_t mem_mib;
   int64_t mem_bandwidth_mb_s;
   int64_t l2_kib;
-  int64_t pcie_mb_s;          /* one direction */
-  int64_t nvlink_mb_s;        /* both directions together; 0 = none */
+  int64_t pcie_mb_s;   /* one direction */
+  int64_t nvlink_mb_s; /* both directions together; 0 = none */
   int64_t tdp_w;
-  int64_t context_mib;        /* memory that a CUDA context takes in each process; 0 = estimated from the SMs */
-  int64_t max_mps_clients;    /* 0 = by compute capability */
-  size_t mig_count;           /* length of mig_profiles */
+  int64_t context_mib;     /* memory that a CUDA context takes in each process; 0 = estimated from the SMs */
+  int64_t max_mps_clients; /* 0 = by compute capability */
+  size_t mig_count;        /* length of mig_profiles */
   const horus_mig_profile* const* mig_profiles; /* input only; to read them: horus_catalogue_get_mig */
-  size_t alias_count;         /* length of aliases; input only */
-  const char* const* aliases; /* other spellings of the name; input only */
+  size_t alias_count;                           /* length of aliases; input only */
+  const char* const* aliases;                   /* other spellings of the name; input only */
 } horus_gpu;
 #define HORUS_GPU_INIT \
-  {sizeof(horus_gpu), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, \
-   NULL}
+  {sizeof(horus_gpu), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL}
 
 /* The built-in catalogue. Errors: INVALID_ARGUMENT, NO_MEMORY. Any thread. Since 0.1. */
 HORUS_API horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error);
@@ -92,9 +91,9 @@ HORUS_API horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue,
 HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, const char* name, size_t* index,
                                             horus_error* error);
 
-#define HORUS_DEMAND_GIVEN 1u    /* stated by the caller */
-#define HORUS_DEMAND_MEASURED 2u /* rests on observations of this very profile */
-#define HORUS_DEMAND_OUTSIDE 4u  /* the job lies outside what the predictor was trained on */
+#define HORUS_DEMAND_GIVEN 1u        /* stated by the caller */
+#define HORUS_DEMAND_MEASURED 2u     /* rests on observations of this very profile */
+#define HORUS_DEMAND_OUTSIDE 4u      /* the job lies outside what the predictor was trained on */
 #define HORUS_DEMAND_UNCALIBRATED 8u /* the upper bounds hold at no stated coverage */
 
 #define HORUS_TRAIT_COUNT 8u
@@ -103,17 +102,17 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
  * 0 beside a positive estimate means "the same". Predicted, measured, or stated by the caller. */
 typedef struct horus_demand {
   uint32_t struct_size;
-  uint32_t flags;         /* HORUS_DEMAND_* */
-  uint64_t profile_id;    /* fingerprint of graph and run; 0 = none, then no cache shares it */
-  float gpu_util_pct;     /* NVML GPU-busy percentage alone on the GPU, mean over the steps, 0-100 */
+  uint32_t flags;      /* HORUS_DEMAND_* */
+  uint64_t profile_id; /* fingerprint of graph and run; 0 = none, then no cache shares it */
+  float gpu_util_pct;  /* NVML GPU-busy percentage alone on the GPU, mean over the steps, 0-100 */
   float gpu_util_pct_upper;
-  float mem_bw_util_pct;  /* share of the memory bandwidth, 0-100 */
+  float mem_bw_util_pct; /* share of the memory bandwidth, 0-100 */
   float mem_bw_util_pct_upper;
-  int64_t mem_mib;        /* peak, context included */
-  int64_t mem_mib_upper;  /* what placement reserves */
-  int64_t step_time_us;   /* one step alone; 0 = unknown */
+  int64_t mem_mib;       /* peak, context included */
+  int64_t mem_mib_upper; /* what placement reserves */
+  int64_t step_time_us;  /* one step alone; 0 = unknown */
   int64_t step_time_us_upper;
-  int64_t gradient_mib;   /* all-reduced per step by a data-parallel gang */
+  int64_t gradient_mib;            /* all-reduced per step by a data-parallel gang */
   float traits[HORUS_TRAIT_COUNT]; /* columns of learned interference models; all zero = unknown */
 } horus_demand;
 #define HORUS_DEMAND_INIT {sizeof(horus_demand), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}}

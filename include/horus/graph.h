@@ -16,12 +16,12 @@ typedef struct horus_graph horus_graph;
 typedef struct horus_graph_limits {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t max_nodes;           /* nodes of all subgraphs together; default 1,000,000 */
-  uint64_t max_nesting;         /* subgraphs inside each other; default 32 */
-  uint64_t max_held_bytes;      /* memory of the graph once read; default 1 GiB */
+  uint64_t max_nodes;            /* nodes of all subgraphs together; default 1,000,000 */
+  uint64_t max_nesting;          /* subgraphs inside each other; default 32 */
+  uint64_t max_held_bytes;       /* memory of the graph once read; default 1 GiB */
   uint64_t max_literal_elements; /* larger constants keep their shape only; default 4,096 */
-  uint64_t max_name_bytes;      /* of one name, operator type or text; default 16 KiB */
-  uint64_t max_rank;            /* dimensions of one tensor; default 64 */
+  uint64_t max_name_bytes;       /* of one name, operator type or text; default 16 KiB */
+  uint64_t max_rank;             /* dimensions of one tensor; default 64 */
 } horus_graph_limits;
 #define HORUS_GRAPH_LIMITS_INIT {sizeof(horus_graph_limits), 0, 0, 0, 0, 0, 0, 0}
 
@@ -76,11 +76,11 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 
 typedef struct horus_run_spec {
   uint32_t struct_size;
-  int32_t mode;      /* HORUS_MODE_* */
-  int32_t precision; /* HORUS_PRECISION_* */
-  int32_t optimizer; /* HORUS_OPTIMIZER_*; ignored for inference */
-  int64_t batch;     /* samples per GPU and step; 0 = as the file says, else 1 */
-  size_t dim_count;  /* length of the two columns below */
+  int32_t mode;                 /* HORUS_MODE_* */
+  int32_t precision;            /* HORUS_PRECISION_* */
+  int32_t optimizer;            /* HORUS_OPTIMIZER_*; ignored for inference */
+  int64_t batch;                /* samples per GPU and step; 0 = as the file says, else 1 */
+  size_t dim_count;             /* length of the two columns below */
   const char* const* dim_names; /* named dimensions to bind, e.g. "seq" */
   const int64_t* dim_sizes;     /* elements, >= 1 */
 } horus_run_spec;
@@ -90,21 +90,21 @@ typedef struct horus_run_spec {
 typedef struct horus_step_cost {
   uint32_t struct_size;
   uint32_t reserved;
-  int64_t parameters;            /* trainable elements */
-  double forward_flops;          /* convolution, matrix, recurrent and attention products */
-  double forward_flops_other;    /* everything else */
-  double training_flops;         /* forward and backward, products only; = forward_flops for inference */
-  double horus_flops;            /* the Horus author's own count */
-  double step_bytes;             /* read and written by one step */
-  int64_t kernels;               /* launched by one step */
-  int64_t operators;             /* of the flattened graph, plumbing included */
-  int64_t operators_unknown;     /* of them, those whose shape or cost rule is missing: the sums are lower bounds */
-  int64_t weights_bytes;         /* this and the next four sum to the memory peak without context */
+  int64_t parameters;         /* trainable elements */
+  double forward_flops;       /* convolution, matrix, recurrent and attention products */
+  double forward_flops_other; /* everything else */
+  double training_flops;      /* forward and backward, products only; = forward_flops for inference */
+  double horus_flops;         /* the Horus author's own count */
+  double step_bytes;          /* read and written by one step */
+  int64_t kernels;            /* launched by one step */
+  int64_t operators;          /* of the flattened graph, plumbing included */
+  int64_t operators_unknown;  /* of them, those whose shape or cost rule is missing: the sums are lower bounds */
+  int64_t weights_bytes;      /* this and the next four sum to the memory peak without context */
   int64_t gradients_bytes;
-  int64_t optimizer_bytes;       /* optimiser state and float32 master weights */
-  int64_t activations_bytes;     /* kept for the backward pass */
-  int64_t workspace_bytes;       /* all else at the peak: the batch, temporaries, library scratch, allocator slack */
-  int64_t horus_memory_bytes;    /* the Horus memory formula, as a baseline */
+  int64_t optimizer_bytes;    /* optimiser state and float32 master weights */
+  int64_t activations_bytes;  /* kept for the backward pass */
+  int64_t workspace_bytes;    /* all else at the peak: the batch, temporaries, library scratch, allocator slack */
+  int64_t horus_memory_bytes; /* the Horus memory formula, as a baseline */
 } horus_step_cost;
 #define HORUS_STEP_COST_INIT {sizeof(horus_step_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 

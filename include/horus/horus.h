@@ -5,10 +5,10 @@
 #define HORUS_HORUS_H_
 
 #include "horus/base.h"         /* status, errors, versions */
-#include "horus/graph.h"        /* ONNX graph -> cost and features */
-#include "horus/demand.h"       /* GPU catalogue, predicted demand */
-#include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
 #include "horus/cluster.h"      /* nodes, devices, jobs; apply, release, snapshot */
+#include "horus/demand.h"       /* GPU catalogue, predicted demand */
+#include "horus/graph.h"        /* ONNX graph -> cost and features */
+#include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
 #include "horus/place.h"        /* plans, decisions, verdicts */
 
 #endif /* HORUS_HORUS_H_ */

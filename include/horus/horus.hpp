@@ -145,8 +145,14 @@ class Plan {
   [[nodiscard]] Decision at(size_t index) const {
     horus_decision c = HORUS_DECISION_INIT;
     detail::Call(horus_plan_get, get(), index, &c);
-    return {c.job_id, c.verdict, c.reason,                c.slowdown,
-            c.cost,   c.text,    SlotsOf(index, c.slots), EffectsOf(index, c.effects)};
+    return {c.job_id,
+            c.verdict,
+            c.reason,
+            c.slowdown,
+            c.cost,
+            c.text,
+            SlotsOf(index, c.slots),
+            EffectsOf(index, c.effects)};
   }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 
@@ -166,8 +172,9 @@ class Plan {
     std::vector<uint64_t> jobs(count), nodes(count);
     std::vector<uint32_t> devices(count);
     std::vector<float> before(count), after(count), upper(count);
-    const horus_effects columns = {sizeof(horus_effects), 0,             count,        jobs.data(), nodes.data(),
-                                   devices.data(),        before.data(), after.data(), upper.data()};
+    const horus_effects columns = {
+        sizeof(horus_effects), 0,           count, jobs.data(), nodes.data(), devices.data(), before.data(),
+        after.data(),          upper.data()};
     detail::Call(horus_plan_effects, get(), index, &columns, &count);
     std::vector<Effect> effects;
     for (size_t i = 0; i < count; ++i) {

@@ -16,21 +16,20 @@ typedef struct horus_placer horus_placer;
 
 typedef struct horus_placer_options {
   uint32_t struct_size;
-  int32_t max_tenants;            /* per device; 0 = 3 */
-  const char* policy;             /* NULL = "horus"; see horus_policy_name */
+  int32_t max_tenants;                    /* per device; 0 = 3 */
+  const char* policy;                     /* NULL = "horus"; see horus_policy_name */
   const horus_interference* interference; /* NULL = "utilisation"; kept alive by the placer */
-  uint64_t seed;                  /* of random policies */
-  float slowdown_bound;           /* for jobs without their own; 0 = the policy's default, infinity = none */
+  uint64_t seed;                          /* of random policies */
+  float slowdown_bound;                   /* for jobs without their own; 0 = the policy's default, infinity = none */
   int32_t reserved;
-  int64_t mem_headroom_mib;       /* device memory to keep free; 0 = 500, -1 = none */
-  uint64_t max_jobs;              /* of one plan; 0 = 1,048,576 */
-  uint64_t cache_bytes;           /* memory for what was scored before; 0 = 64 MiB */
+  int64_t mem_headroom_mib; /* device memory to keep free; 0 = 500, -1 = none */
+  uint64_t max_jobs;        /* of one plan; 0 = 1,048,576 */
+  uint64_t cache_bytes;     /* memory for what was scored before; 0 = 64 MiB */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
-HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out,
-                                           horus_error* error);
+HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
 /* Accepts NULL. Plans made by it stay valid. Since 0.1. */
 HORUS_API void horus_placer_free(horus_placer* placer);
 
@@ -66,12 +65,12 @@ HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_p
 /* One decision. Text is borrowed from the plan. */
 typedef struct horus_decision {
   uint32_t struct_size;
-  int32_t verdict;       /* HORUS_VERDICT_* */
+  int32_t verdict; /* HORUS_VERDICT_* */
   uint64_t job_id;
-  int32_t reason;        /* HORUS_REASON_*: the constraint that refused most devices; 0 when placed */
-  uint32_t slots;        /* rows of horus_plan_slots */
-  uint32_t effects;      /* rows of horus_plan_effects */
-  float slowdown;        /* predicted for the job itself, worst over its devices; 0 when not placed */
+  int32_t reason;   /* HORUS_REASON_*: the constraint that refused most devices; 0 when placed */
+  uint32_t slots;   /* rows of horus_plan_slots */
+  uint32_t effects; /* rows of horus_plan_effects */
+  float slowdown;   /* predicted for the job itself, worst over its devices; 0 when not placed */
   float slowdown_upper;
   uint32_t terms;        /* rows of horus_plan_terms */
   double cost;           /* of the place chosen, in the policy's unit, lower is better */

@@ -121,8 +121,8 @@ class CRunSpec {
 
 struct Device {
   std::string gpu_type = {};
-  int32_t sharing_mode = 0;  // HORUS_SHARING_*; 0 = the default
-  std::string mig_profile = {};   // empty unless a MIG instance
+  int32_t sharing_mode = 0;      // HORUS_SHARING_*; 0 = the default
+  std::string mig_profile = {};  // empty unless a MIG instance
   int32_t physical_gpu = -1;
   int32_t nvlink_island = -1;
   int32_t max_tenants = 0;

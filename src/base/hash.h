@@ -28,9 +28,7 @@ namespace horus {
 }
 
 // Order-dependent combination, for fingerprints built from several fields.
-[[nodiscard]] constexpr uint64_t CombineHash(uint64_t seed, uint64_t value) {
-  return Mix64(seed ^ Mix64(value));
-}
+[[nodiscard]] constexpr uint64_t CombineHash(uint64_t seed, uint64_t value) { return Mix64(seed ^ Mix64(value)); }
 
 }  // namespace horus
 

@@ -40,8 +40,8 @@ template <typename... Args>
 #define HORUS_STATUS_CONCAT_(a, b) HORUS_STATUS_CONCAT_INNER_(a, b)
 
 // Returns the status of `expr` from the enclosing function unless it is OK.
-#define HORUS_RETURN_IF_ERROR(expr)                              \
-  do {                                                           \
+#define HORUS_RETURN_IF_ERROR(expr)                                                     \
+  do {                                                                                  \
     if (absl::Status horus_status_ = (expr); !horus_status_.ok()) return horus_status_; \
   } while (false)
 

@@ -22,8 +22,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   for (size_t i = 1; i <= a.size(); ++i) {
     size_t diagonal = std::exchange(row[0], i);
     for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same =
-          absl::ascii_tolower(static_cast<unsigned char>(a[i - 1])) == absl::ascii_tolower(static_cast<unsigned char>(b[j - 1]));
+      const bool same = absl::ascii_tolower(static_cast<unsigned char>(a[i - 1])) ==
+                        absl::ascii_tolower(static_cast<unsigned char>(b[j - 1]));
       const size_t replace = diagonal + (same ? 0 : 1);
       diagonal = std::exchange(row[j], std::min({replace, row[j] + 1, row[j - 1] + 1}));
     }

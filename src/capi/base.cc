@@ -10,9 +10,9 @@
 namespace {
 
 constexpr const char* kStatusNames[] = {
-    "OK",   "INVALID_ARGUMENT", "INVALID_STRUCT", "BUFFER_TOO_SMALL", "NOT_FOUND", "EXISTS",
-    "CONFLICT", "BUSY",         "CALLBACK",       "CANCELLED",        "LIMIT",     "CORRUPT",
-    "VERSION",  "STATE",        "UNSUPPORTED",    "IO",               "NO_MEMORY", "INTERNAL"};
+    "OK",        "INVALID_ARGUMENT", "INVALID_STRUCT", "BUFFER_TOO_SMALL", "NOT_FOUND", "EXISTS", "CONFLICT",    "BUSY",
+    "CALLBACK",  "CANCELLED",        "LIMIT",          "CORRUPT",          "VERSION",   "STATE",  "UNSUPPORTED", "IO",
+    "NO_MEMORY", "INTERNAL"};
 static_assert(sizeof kStatusNames / sizeof *kStatusNames == HORUS_INTERNAL + 1);
 
 }  // namespace

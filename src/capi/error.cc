@@ -18,19 +18,32 @@ constexpr char kFirstCode = 'A';
 
 horus_status CodeOfAbsl(absl::StatusCode code) {
   switch (code) {
-    case absl::StatusCode::kOk: return HORUS_OK;
-    case absl::StatusCode::kInvalidArgument: return HORUS_INVALID_ARGUMENT;
-    case absl::StatusCode::kNotFound: return HORUS_NOT_FOUND;
-    case absl::StatusCode::kAlreadyExists: return HORUS_EXISTS;
-    case absl::StatusCode::kAborted: return HORUS_CONFLICT;
-    case absl::StatusCode::kCancelled: return HORUS_CANCELLED;
-    case absl::StatusCode::kResourceExhausted: return HORUS_LIMIT;
-    case absl::StatusCode::kDataLoss: return HORUS_CORRUPT;
-    case absl::StatusCode::kOutOfRange: return HORUS_VERSION;
-    case absl::StatusCode::kFailedPrecondition: return HORUS_STATE;
-    case absl::StatusCode::kUnimplemented: return HORUS_UNSUPPORTED;
-    case absl::StatusCode::kUnavailable: return HORUS_IO;
-    default: return HORUS_INTERNAL;
+    case absl::StatusCode::kOk:
+      return HORUS_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return HORUS_INVALID_ARGUMENT;
+    case absl::StatusCode::kNotFound:
+      return HORUS_NOT_FOUND;
+    case absl::StatusCode::kAlreadyExists:
+      return HORUS_EXISTS;
+    case absl::StatusCode::kAborted:
+      return HORUS_CONFLICT;
+    case absl::StatusCode::kCancelled:
+      return HORUS_CANCELLED;
+    case absl::StatusCode::kResourceExhausted:
+      return HORUS_LIMIT;
+    case absl::StatusCode::kDataLoss:
+      return HORUS_CORRUPT;
+    case absl::StatusCode::kOutOfRange:
+      return HORUS_VERSION;
+    case absl::StatusCode::kFailedPrecondition:
+      return HORUS_STATE;
+    case absl::StatusCode::kUnimplemented:
+      return HORUS_UNSUPPORTED;
+    case absl::StatusCode::kUnavailable:
+      return HORUS_IO;
+    default:
+      return HORUS_INTERNAL;
   }
 }
 

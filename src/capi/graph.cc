@@ -77,8 +77,8 @@ horus_status horus_graph_from_file(const char* path, const horus_graph_limits* l
   });
 }
 
-horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits,
-                                    horus_graph** out, horus_error* error) {
+horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits, horus_graph** out,
+                                    horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const horus::ReadLimits checked, LimitsFromC(limits));

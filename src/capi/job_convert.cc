@@ -21,8 +21,8 @@ int32_t OneIfZero(int32_t value) { return value == 0 ? 1 : value; }
 
 absl::Status CheckEnums(const horus_job& job) {
   if (job.kind < HORUS_JOB_TRAINING || job.kind > HORUS_JOB_BEST_EFFORT) {
-    return InvalidArgument("kind: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING,
-                           HORUS_JOB_BEST_EFFORT, job.kind);
+    return InvalidArgument("kind: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT,
+                           job.kind);
   }
   if (job.exclusive != 0 && job.exclusive != 1) {
     return InvalidArgument("exclusive: expected 0 or 1, found %d", job.exclusive);
@@ -55,9 +55,9 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.request_rate_hz = job.request_rate_hz;
   spec.latency_bound_us = job.latency_bound_us;
   HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
-  HORUS_ASSIGN_OR_RETURN(spec.node_selector,
-                         LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values},
-                                     kMaxSelectorsPerJob));
+  HORUS_ASSIGN_OR_RETURN(
+      spec.node_selector,
+      LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values}, kMaxSelectorsPerJob));
   NormalizeJob(spec);
   return spec;
 }

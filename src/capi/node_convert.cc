@@ -81,8 +81,8 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
     HORUS_ASSIGN_OR_RETURN(DeviceSpec device, DeviceAt(catalogue, node, i));
     spec.devices.push_back(device);
   }
-  HORUS_ASSIGN_OR_RETURN(spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values},
-                                                  kMaxLabelsPerNode));
+  HORUS_ASSIGN_OR_RETURN(
+      spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values}, kMaxLabelsPerNode));
   return spec;
 }
 

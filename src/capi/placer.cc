@@ -55,8 +55,10 @@ PlacerOptions OptionsFromC(const horus_placer_options& given) {
   PlacerOptions options;
   options.slowdown_bound = given.slowdown_bound;
   if (given.max_tenants != 0) options.max_tenants = given.max_tenants;
-  if (given.mem_headroom_mib == -1) options.mem_headroom_mib = 0;
-  else if (given.mem_headroom_mib != 0) options.mem_headroom_mib = given.mem_headroom_mib;
+  if (given.mem_headroom_mib == -1)
+    options.mem_headroom_mib = 0;
+  else if (given.mem_headroom_mib != 0)
+    options.mem_headroom_mib = given.mem_headroom_mib;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;
   return options;
@@ -124,12 +126,12 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const PlacerUse use, PlacerUse::Enter(*placer, *cluster));
-    HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(cluster->value.catalogue(), job_count, jobs,
-                                                       placer->value->options().max_jobs));
+    HORUS_ASSIGN_OR_RETURN(const auto specs,
+                           JobsFromC(cluster->value.catalogue(), job_count, jobs, placer->value->options().max_jobs));
     auto plan = std::make_unique<horus_plan>();
     plan->catalogue = cluster->value.shared_catalogue();
-    HORUS_ASSIGN_OR_RETURN(plan->value, placer->value->MakePlan(cluster->value, specs, subset,
-                                                                ProgressFromC(progress, user)));
+    HORUS_ASSIGN_OR_RETURN(plan->value,
+                           placer->value->MakePlan(cluster->value, specs, subset, ProgressFromC(progress, user)));
     *out = plan.release();
     return absl::OkStatus();
   });

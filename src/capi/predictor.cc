@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/demand.h, the predictor.
+#include "predict/predictor.h"
+
 #include <memory>
 #include <span>
 #include <utility>
@@ -13,7 +15,6 @@
 #include "capi/run_convert.h"
 #include "capi/structs.h"
 #include "horus/demand.h"
-#include "predict/predictor.h"
 
 namespace horus::capi {
 namespace {

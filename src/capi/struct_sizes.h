@@ -17,10 +17,10 @@ template <typename T>
 struct FirstRelease;
 
 // A row never changes once its release is out; a new field at the end of a struct leaves it alone.
-#define HORUS_FIRST_RELEASE(Type, last_field)                                          \
-  template <>                                                                          \
-  struct FirstRelease<Type> {                                                          \
-    static constexpr const char* kName = #Type;                                        \
+#define HORUS_FIRST_RELEASE(Type, last_field)                                              \
+  template <>                                                                              \
+  struct FirstRelease<Type> {                                                              \
+    static constexpr const char* kName = #Type;                                            \
     static constexpr size_t kSize = offsetof(Type, last_field) + sizeof(Type::last_field); \
   }
 

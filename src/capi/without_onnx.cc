@@ -16,8 +16,7 @@ horus_status Missing(horus_error* error) {
 horus_status horus_graph_from_file(const char*, const horus_graph_limits*, horus_graph**, horus_error* error) {
   return Missing(error);
 }
-horus_status horus_graph_from_bytes(const void*, size_t, const horus_graph_limits*, horus_graph**,
-                                    horus_error* error) {
+horus_status horus_graph_from_bytes(const void*, size_t, const horus_graph_limits*, horus_graph**, horus_error* error) {
   return Missing(error);
 }
 void horus_graph_free(horus_graph*) {}

@@ -10,35 +10,44 @@ namespace horus {
 namespace {
 
 // Larger than any device or step; keeps sums over thousands of tenants far from 64-bit overflow.
-constexpr int64_t kMaxMemMib = int64_t{1} << 32;             // 4 PiB
-constexpr int64_t kMaxStepUs = int64_t{1} << 45;             // about a year
+constexpr int64_t kMaxMemMib = int64_t{1} << 32;  // 4 PiB
+constexpr int64_t kMaxStepUs = int64_t{1} << 45;  // about a year
 constexpr float kMaxUtilPct = 100.0f;
 
 absl::Status CheckPercent(const char* field, const Bounded& value) {
-  const bool ordered = value.estimate >= 0 && value.upper >= value.estimate && value.upper <= kMaxUtilPct;  // false for NaN
+  const bool ordered =
+      value.estimate >= 0 && value.upper >= value.estimate && value.upper <= kMaxUtilPct;  // false for NaN
   if (ordered) return absl::OkStatus();
-  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= 100 per cent, found estimate %g, upper %g", field,
-                         value.estimate, value.upper);
+  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= 100 per cent, found estimate %g, upper %g",
+                         field, value.estimate, value.upper);
 }
 
 absl::Status CheckInteger(const char* field, const char* unit, const BoundedInt& value, int64_t limit) {
   if (value.estimate >= 0 && value.upper >= value.estimate && value.upper <= limit) return absl::OkStatus();
-  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= %d %s, found estimate %d, upper %d", field, limit,
-                         unit, value.estimate, value.upper);
+  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= %d %s, found estimate %d, upper %d", field,
+                         limit, unit, value.estimate, value.upper);
 }
 
 }  // namespace
 
 std::string_view TraitName(Trait trait) {
   switch (trait) {
-    case Trait::kLogStepFlops: return "log_step_flops";
-    case Trait::kLogStepBytes: return "log_step_bytes";
-    case Trait::kLogKernels: return "log_kernels";
-    case Trait::kComputeBoundShare: return "compute_bound_share";
-    case Trait::kBandwidthBoundShare: return "bandwidth_bound_share";
-    case Trait::kLaunchBoundShare: return "launch_bound_share";
-    case Trait::kMatrixFlopShare: return "matrix_flop_share";
-    case Trait::kMeanParallelism: return "mean_parallelism";
+    case Trait::kLogStepFlops:
+      return "log_step_flops";
+    case Trait::kLogStepBytes:
+      return "log_step_bytes";
+    case Trait::kLogKernels:
+      return "log_kernels";
+    case Trait::kComputeBoundShare:
+      return "compute_bound_share";
+    case Trait::kBandwidthBoundShare:
+      return "bandwidth_bound_share";
+    case Trait::kLaunchBoundShare:
+      return "launch_bound_share";
+    case Trait::kMatrixFlopShare:
+      return "matrix_flop_share";
+    case Trait::kMeanParallelism:
+      return "mean_parallelism";
   }
   return "unknown";
 }

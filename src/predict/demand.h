@@ -31,32 +31,32 @@ struct BoundedInt {
 
 // Columns that learned interference models read; all float32, order and meaning fixed, append only.
 enum class Trait : uint8_t {
-  kLogStepFlops,        // log10 of the FLOPs of one step
-  kLogStepBytes,        // log10 of the bytes that one step reads and writes
-  kLogKernels,          // log10 of the kernels that one step launches
-  kComputeBoundShare,   // share of the roofline time in compute-bound operators, 0-1
-  kBandwidthBoundShare, // share of the roofline time in bandwidth-bound operators, 0-1
-  kLaunchBoundShare,    // share of the roofline time in launch-bound operators, 0-1
-  kMatrixFlopShare,     // share of the FLOPs in convolutions and matrix products, 0-1
-  kMeanParallelism,     // mean over kernels of min(1, thread blocks / SMs), weighted by time, 0-1
+  kLogStepFlops,         // log10 of the FLOPs of one step
+  kLogStepBytes,         // log10 of the bytes that one step reads and writes
+  kLogKernels,           // log10 of the kernels that one step launches
+  kComputeBoundShare,    // share of the roofline time in compute-bound operators, 0-1
+  kBandwidthBoundShare,  // share of the roofline time in bandwidth-bound operators, 0-1
+  kLaunchBoundShare,     // share of the roofline time in launch-bound operators, 0-1
+  kMatrixFlopShare,      // share of the FLOPs in convolutions and matrix products, 0-1
+  kMeanParallelism,      // mean over kernels of min(1, thread blocks / SMs), weighted by time, 0-1
 };
 inline constexpr size_t kTraitCount = 8;
 
 enum DemandFlag : uint32_t {
-  kDemandGiven = 1u << 0,     // stated by the caller, not predicted here
-  kDemandMeasured = 1u << 1,  // rests on observations of this very profile
-  kDemandOutside = 1u << 2,   // the job lies outside what the predictor was trained on
+  kDemandGiven = 1u << 0,         // stated by the caller, not predicted here
+  kDemandMeasured = 1u << 1,      // rests on observations of this very profile
+  kDemandOutside = 1u << 2,       // the job lies outside what the predictor was trained on
   kDemandUncalibrated = 1u << 3,  // the bounds are default factors of the prior, at no stated coverage
 };
 
 struct Demand {
-  uint64_t profile_id = 0;    // fingerprint of graph and run specification; 0 = none (never shared in caches)
-  Bounded gpu_util_pct;       // NVML GPU-busy percentage, mean over the steps alone on the GPU
-  Bounded mem_bw_util_pct;    // share of the device's memory bandwidth, mean over the steps
-  BoundedInt mem_mib;         // peak device memory, context included
-  BoundedInt step_time_us;    // one step alone on the GPU; 0 = unknown
-  int64_t gradient_mib = 0;   // all-reduced per step by a data-parallel gang
-  uint32_t flags = 0;         // DemandFlag bits
+  uint64_t profile_id = 0;   // fingerprint of graph and run specification; 0 = none (never shared in caches)
+  Bounded gpu_util_pct;      // NVML GPU-busy percentage, mean over the steps alone on the GPU
+  Bounded mem_bw_util_pct;   // share of the device's memory bandwidth, mean over the steps
+  BoundedInt mem_mib;        // peak device memory, context included
+  BoundedInt step_time_us;   // one step alone on the GPU; 0 = unknown
+  int64_t gradient_mib = 0;  // all-reduced per step by a data-parallel gang
+  uint32_t flags = 0;        // DemandFlag bits
   std::array<float, kTraitCount> traits = {};  // indexed by Trait; all zero = unknown
   friend bool operator==(const Demand&, const Demand&) = default;
 };

@@ -24,8 +24,8 @@ static int32_t reenter(caller* self) {
   CHECK_STATUS(HORUS_BUSY, horus_cluster_release(self->cluster, 1, &error));
   CHECK_STATUS(HORUS_BUSY, horus_cluster_apply(self->cluster, self->plan, &error));
   CHECK_STATUS(HORUS_BUSY, horus_cluster_add_node(self->cluster, &node, &error));
-  CHECK_STATUS(HORUS_BUSY, horus_placer_plan(self->placer, self->cluster, 1, self->jobs, 0, NULL, NULL, NULL, &out,
-                                             &error));
+  CHECK_STATUS(HORUS_BUSY,
+               horus_placer_plan(self->placer, self->cluster, 1, self->jobs, 0, NULL, NULL, NULL, &out, &error));
   CHECK(out == NULL);
   return 0;
 }

@@ -104,8 +104,7 @@ static void RunningJobsAreAdopted(void) {
   given_job given;
   give_job(&given, 10, 60, 4000);
   given.job.tasks = 2;
-  CHECK_STATUS(HORUS_NOT_FOUND,
-               horus_cluster_adopt(cluster, &given.job, 2, unknown, devices, tasks, &reason, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_adopt(cluster, &given.job, 2, unknown, devices, tasks, &reason, &error));
   CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_adopt(cluster, &given.job, 2, nodes, beyond, tasks, &reason, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
                horus_cluster_adopt(cluster, &given.job, 1, nodes, devices, tasks, &reason, &error));
@@ -113,8 +112,7 @@ static void RunningJobsAreAdopted(void) {
                horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, NULL, &reason, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
                horus_cluster_adopt(cluster, &given.job, 2, NULL, devices, tasks, &reason, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
-               horus_cluster_adopt(cluster, NULL, 2, nodes, devices, tasks, &reason, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, NULL, 2, nodes, devices, tasks, &reason, &error));
   CHECK(reason == 99 && state_hash(cluster) == hash);
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, tasks, &reason, &error));
   CHECK(reason == HORUS_REASON_NONE && state_hash(cluster) != hash);
@@ -165,8 +163,7 @@ static void StatesReportTheJobsThere(void) {
                horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 1, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 0 && state_hash(cluster) == hash);
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_set_node_state(cluster, 1, 3, 2, jobs, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND,
-               horus_cluster_set_node_state(cluster, 9, HORUS_STATE_DOWN, 2, jobs, &count, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_set_node_state(cluster, 9, HORUS_STATE_DOWN, 2, jobs, &count, &error));
   CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 2, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 20 && jobs[1] == 21 && state_hash(cluster) != hash);
   CHECK_OK(horus_cluster_get_node(cluster, 1, &node, 2, jobs, &count, &error));

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus.hpp: the C++ face over the same library.
-#include "horus/horus.hpp"
-
 #include <array>
 #include <type_traits>
 
 #include "check.h"
+#include "horus/horus.hpp"
 
 namespace {
 
 horus::Node NodeOfTwo(uint64_t id) {
-  return {.id = id, .name = "n", .cpu_milli = 16'000, .mem_mib = 65'536,
-          .devices = {{.gpu_type = "t4"}, {.gpu_type = "t4"}}, .labels = {{"zone", "a"}}};
+  return {.id = id,
+          .name = "n",
+          .cpu_milli = 16'000,
+          .mem_mib = 65'536,
+          .devices = {{.gpu_type = "t4"}, {.gpu_type = "t4"}},
+          .labels = {{"zone", "a"}}};
 }
 
 horus::Job JobOf(uint64_t id, int64_t mem_mib) {

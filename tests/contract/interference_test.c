@@ -50,8 +50,8 @@ static void BuiltInModelSlowsOvercommittedDevices(void) {
                                        &error));
   CHECK(slowdown[0] > 1 && slowdown[1] > 1 && upper[0] >= slowdown[0] && upper[1] >= slowdown[1]);
   demands_of(20, &first, &second, demands);
-  CHECK_OK(horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL,
-                                       &error));
+  CHECK_OK(
+      horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL, &error));
   CHECK(slowdown[0] == 1 && slowdown[1] == 1);
   CHECK_OK(horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 0, NULL, NULL, NULL, &error));
   horus_interference_free(model);
@@ -69,10 +69,10 @@ static void BadArgumentsLeaveOutputsAlone(void) {
   CHECK_OK(horus_interference_create(NULL, &model, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(NULL, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
                                                                    demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, NULL, HORUS_SHARING_MPS, 2, demands,
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_slowdown(model, NULL, NULL, HORUS_SHARING_MPS, 2, demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, NULL,
                                                                    slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
-                                                                   NULL, slowdown, upper, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
                                                                    demands, NULL, upper, &error));
   CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_slowdown(model, NULL, "abacus", HORUS_SHARING_MPS, 2, demands,
@@ -84,9 +84,9 @@ static void BadArgumentsLeaveOutputsAlone(void) {
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS,
                                                                    (size_t)-1, demands, slowdown, upper, &error));
   second.gpu_util_pct = NAN;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "demands[1]",
-                horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, upper,
-                                            &error));
+  CHECK_MESSAGE(
+      HORUS_INVALID_ARGUMENT, "demands[1]",
+      horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, upper, &error));
   second.gpu_util_pct = 50;
   second.gpu_util_pct_upper = 40; /* below the estimate */
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
@@ -159,12 +159,12 @@ static void CallbackModelsKeepToTheirCatalogue(void) {
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, NULL, &error));
   CHECK_OK(horus_interference_from_callback(base, scripted, &user, 1, &model, &error));
   demands_of(50, &first, &second, demands);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "catalogue",
-                horus_interference_slowdown(model, extended, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown,
-                                            NULL, &error));
+  CHECK_MESSAGE(
+      HORUS_INVALID_ARGUMENT, "catalogue",
+      horus_interference_slowdown(model, extended, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL, &error));
   horus_catalogue_free(base);
-  CHECK_OK(horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL,
-                                       &error));
+  CHECK_OK(
+      horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL, &error));
   horus_interference_free(model);
   horus_catalogue_free(extended);
 }

@@ -234,8 +234,8 @@ static void VerdictsComeAsColumns(void) {
   given_job given;
   give_job(&given, 1, 50, 4000);
   CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_verdicts(placer, cluster, &given.job, 1, unknown, verdicts, costs,
-                                                      reasons, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND,
+               horus_placer_verdicts(placer, cluster, &given.job, 1, unknown, verdicts, costs, reasons, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
                horus_placer_verdicts(placer, cluster, &given.job, 4, NULL, verdicts, costs, reasons, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
