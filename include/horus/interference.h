@@ -16,6 +16,15 @@ extern "C" {
 #define HORUS_SHARING_MPS 3
 #define HORUS_SHARING_MIG 4 /* the device is one MIG instance */
 
+/* A device as an interference model sees it. */
+typedef struct horus_device {
+  uint32_t struct_size;
+  int32_t sharing_mode; /* HORUS_SHARING_*; 0 = TIME_SLICE */
+  const char* gpu_type; /* name or alias of the catalogue */
+  double compute_share; /* of the GPU's compute that a MIG instance has, up to 1; 0 = 1, the whole GPU */
+} horus_device;
+#define HORUS_DEVICE_INIT {sizeof(horus_device), 0, NULL, 0}
+
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
 
@@ -27,7 +36,7 @@ HORUS_API horus_status horus_interference_create(const char* name, horus_interfe
  * upper bound that is left so is taken to be the slowdown. Must be a pure function of its arguments that does not
  * depend on the order of the tenants. Runs on the thread that plans; nothing may be thrown or jumped out of it,
  * and the placer and cluster in use answer BUSY to it. Returns 0, or non-zero for failure. */
-typedef int32_t (*horus_interference_callback)(void* user, const char* gpu_type, int32_t sharing_mode, size_t count,
+typedef int32_t (*horus_interference_callback)(void* user, const horus_device* device, size_t count,
                                                const horus_demand* const* demands, float* slowdown,
                                                float* slowdown_upper);
 
@@ -41,11 +50,10 @@ HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* c
 /* A placer keeps what it needs of the model. Accepts NULL. Since 0.1. */
 HORUS_API void horus_interference_free(horus_interference* model);
 
-/* Slowdown of each of `count` tenants of one device of type `gpu_type` shared by `sharing_mode`
- * (HORUS_SHARING_*). slowdown and slowdown_upper hold `count` values each; the latter may be NULL.
- * Errors: NOT_FOUND (type), INVALID_ARGUMENT, CALLBACK. Any thread. Since 0.1. */
+/* Slowdown of each of `count` tenants of `device`. slowdown and slowdown_upper hold `count` values each; the latter
+ * may be NULL. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK. Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
-                                                   const char* gpu_type, int32_t sharing_mode, size_t count,
+                                                   const horus_device* device, size_t count,
                                                    const horus_demand* const* demands, float* slowdown,
                                                    float* slowdown_upper, horus_error* error);
 

@@ -44,8 +44,9 @@ absl::Status CallbackModel::Predict(const DeviceContext& device, std::span<const
   for (const Demand* tenant : tenants) demands.push_back(DemandToC(*tenant));
   for (const horus_demand& demand : demands) pointers.push_back(&demand);
 
-  const int32_t failed = callback_(user_, catalogue_->at(device.type).name.c_str(), SharingToC(device.mode), count,
-                                   pointers.data(), slowdown.data(), upper.data());
+  const horus_device seen = {sizeof(horus_device), SharingToC(device.mode), catalogue_->at(device.type).name.c_str(),
+                             static_cast<double>(device.compute_share)};
+  const int32_t failed = callback_(user_, &seen, count, pointers.data(), slowdown.data(), upper.data());
   if (failed != 0) return CError(HORUS_CALLBACK, absl::StrFormat("interference callback: returned %d", failed));
   for (size_t i = 0; i < count; ++i) {
     if (std::isnan(upper[i])) upper[i] = slowdown[i];

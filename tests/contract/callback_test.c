@@ -38,11 +38,11 @@ static int32_t on_progress(void* user, double done) {
   return self->progress_answer;
 }
 
-static int32_t on_interference(void* user, const char* gpu_type, int32_t sharing_mode, size_t count,
-                               const horus_demand* const* demands, float* slowdown, float* slowdown_upper) {
+static int32_t on_interference(void* user, const horus_device* device, size_t count, const horus_demand* const* demands,
+                               float* slowdown, float* slowdown_upper) {
   caller* self = user;
   size_t i;
-  (void)gpu_type, (void)sharing_mode, (void)demands, (void)slowdown_upper;
+  (void)device, (void)demands, (void)slowdown_upper;
   for (i = 0; i < count; ++i) slowdown[i] = self->slowdown;
   return reenter(self);
 }

@@ -19,6 +19,16 @@ static inline horus_node two_gpu_node(uint64_t id) {
   return node;
 }
 
+/* Good until the next call. */
+static inline const horus_device* device_of(const char* gpu_type, int32_t sharing_mode) {
+  static horus_device device;
+  const horus_device none = HORUS_DEVICE_INIT;
+  device = none;
+  device.gpu_type = gpu_type;
+  device.sharing_mode = sharing_mode;
+  return &device;
+}
+
 static inline horus_cluster* cluster_of(uint64_t nodes) {
   horus_cluster* cluster = NULL;
   CHECK_OK(horus_cluster_create(NULL, &cluster, &error));

@@ -13,13 +13,13 @@ typedef struct script {
   int32_t sharing_mode;
 } script;
 
-static int32_t scripted(void* user, const char* gpu_type, int32_t sharing_mode, size_t count,
-                        const horus_demand* const* demands, float* slowdown, float* slowdown_upper) {
+static int32_t scripted(void* user, const horus_device* device, size_t count, const horus_demand* const* demands,
+                        float* slowdown, float* slowdown_upper) {
   script* plan = user;
   size_t i;
   ++plan->calls;
-  snprintf(plan->gpu_type, sizeof plan->gpu_type, "%s", gpu_type);
-  plan->sharing_mode = sharing_mode;
+  snprintf(plan->gpu_type, sizeof plan->gpu_type, "%s", device->gpu_type);
+  plan->sharing_mode = device->sharing_mode;
   for (i = 0; i < count; ++i) {
     CHECK(demands[i]->struct_size == sizeof(horus_demand));
     CHECK(isnan(slowdown[i]) && isnan(slowdown_upper[i]));
@@ -46,14 +46,29 @@ static void BuiltInModelSlowsOvercommittedDevices(void) {
   float slowdown[2] = {0, 0}, upper[2] = {0, 0};
   CHECK_OK(horus_interference_create("utilisation", &model, &error));
   demands_of(90, &first, &second, demands);
-  CHECK_OK(horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_TIME_SLICE, 2, demands, slowdown, upper,
-                                       &error));
+  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands,
+                                       slowdown, upper, &error));
   CHECK(slowdown[0] > 1 && slowdown[1] > 1 && upper[0] >= slowdown[0] && upper[1] >= slowdown[1]);
   demands_of(20, &first, &second, demands);
-  CHECK_OK(
-      horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL, &error));
+  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
+                                       NULL, &error));
   CHECK(slowdown[0] == 1 && slowdown[1] == 1);
-  CHECK_OK(horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 0, NULL, NULL, NULL, &error));
+  CHECK_OK(
+      horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 0, NULL, NULL, NULL, &error));
+  horus_interference_free(model);
+}
+
+static void TenantsOfASliceSlowMore(void) {
+  horus_interference* model = NULL;
+  horus_demand first, second;
+  const horus_demand* demands[2];
+  horus_device slice = *device_of(FIXTURE_GPU, HORUS_SHARING_MIG);
+  float slowdown[2] = {0, 0};
+  CHECK_OK(horus_interference_create(NULL, &model, &error));
+  demands_of(40, &first, &second, demands);
+  slice.compute_share = 0.5;
+  CHECK_OK(horus_interference_slowdown(model, NULL, &slice, 2, demands, slowdown, NULL, &error));
+  CHECK(fabs(slowdown[0] - 1.6) < 1e-6 && fabs(slowdown[1] - 1.6) < 1e-6);
   horus_interference_free(model);
 }
 
@@ -67,34 +82,48 @@ static void BadArgumentsLeaveOutputsAlone(void) {
   CHECK_MESSAGE(HORUS_NOT_FOUND, "utilisation", horus_interference_create("oracle", &none, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_create("utilisation", NULL, &error));
   CHECK_OK(horus_interference_create(NULL, &model, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(NULL, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_slowdown(NULL, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
+                                           upper, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(NULL, HORUS_SHARING_MPS), 2,
                                                                    demands, slowdown, upper, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, NULL, HORUS_SHARING_MPS, 2, demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, NULL,
+               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, NULL, slowdown,
+                                           upper, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, NULL,
+                                           upper, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_slowdown(model, NULL, device_of("abacus", HORUS_SHARING_MPS), 2,
+                                                            demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, -1), 2, demands,
                                                                    slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
-                                                                   demands, NULL, upper, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_slowdown(model, NULL, "abacus", HORUS_SHARING_MPS, 2, demands,
-                                                            slowdown, upper, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, FIXTURE_GPU, 0, 2, demands, slowdown, upper, &error));
+               horus_interference_slowdown(model, NULL, NULL, 2, demands, slowdown, upper, &error));
+  {
+    horus_device device = *device_of(FIXTURE_GPU, HORUS_SHARING_MIG);
+    device.compute_share = 1.5;
+    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "compute_share",
+                  horus_interference_slowdown(model, NULL, &device, 2, demands, slowdown, upper, &error));
+  }
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 5), 2, demands,
+                                                                   slowdown, upper, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT,
-               horus_interference_slowdown(model, NULL, FIXTURE_GPU, 5, 2, demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS,
-                                                                   (size_t)-1, demands, slowdown, upper, &error));
+               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), (size_t)-1, demands,
+                                           slowdown, upper, &error));
   second.gpu_util_pct = NAN;
-  CHECK_MESSAGE(
-      HORUS_INVALID_ARGUMENT, "demands[1]",
-      horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, upper, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "demands[1]",
+                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,
+                                            slowdown, upper, &error));
   second.gpu_util_pct = 50;
   second.gpu_util_pct_upper = 40; /* below the estimate */
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
-                                                                   demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
+                                           upper, &error));
   second.gpu_util_pct_upper = 0;
   second.flags = 0x80000000u;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2,
-                                                                   demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
+                                           upper, &error));
   CHECK(slowdown[0] == 7 && slowdown[1] == 7 && upper[0] == 7 && upper[1] == 7 && none == NULL);
   horus_interference_free(model);
   horus_interference_free(NULL);
@@ -107,7 +136,8 @@ static horus_status ask(script* user, float* slowdown, float* upper, horus_error
   horus_status status;
   demands_of(50, &first, &second, demands);
   CHECK(horus_interference_from_callback(NULL, scripted, user, 1, &model, NULL) == HORUS_OK);
-  status = horus_interference_slowdown(model, NULL, "V100-PCIe", HORUS_SHARING_MPS, 2, demands, slowdown, upper, error);
+  status = horus_interference_slowdown(model, NULL, device_of("V100-PCIe", HORUS_SHARING_MPS), 2, demands, slowdown,
+                                       upper, error);
   horus_interference_free(model);
   return status;
 }
@@ -159,18 +189,19 @@ static void CallbackModelsKeepToTheirCatalogue(void) {
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, NULL, &error));
   CHECK_OK(horus_interference_from_callback(base, scripted, &user, 1, &model, &error));
   demands_of(50, &first, &second, demands);
-  CHECK_MESSAGE(
-      HORUS_INVALID_ARGUMENT, "catalogue",
-      horus_interference_slowdown(model, extended, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "catalogue",
+                horus_interference_slowdown(model, extended, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,
+                                            slowdown, NULL, &error));
   horus_catalogue_free(base);
-  CHECK_OK(
-      horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_MPS, 2, demands, slowdown, NULL, &error));
+  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
+                                       NULL, &error));
   horus_interference_free(model);
   horus_catalogue_free(extended);
 }
 
 int main(void) {
   BuiltInModelSlowsOvercommittedDevices();
+  TenantsOfASliceSlowMore();
   BadArgumentsLeaveOutputsAlone();
   CallbackAnswersAreChecked();
   CallbackModelsKeepToTheirCatalogue();

@@ -69,8 +69,17 @@ static horus_status take_demand(const void* given, horus_error* error) {
   horus_status status;
   demands[0] = given;
   CHECK(horus_interference_create(NULL, &model, NULL) == HORUS_OK);
-  status = horus_interference_slowdown(model, NULL, FIXTURE_GPU, HORUS_SHARING_TIME_SLICE, 1, demands, slowdown, NULL,
-                                       error);
+  status = horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 1, demands,
+                                       slowdown, NULL, error);
+  horus_interference_free(model);
+  return status;
+}
+
+static horus_status take_device(const void* given, horus_error* error) {
+  horus_interference* model = NULL;
+  horus_status status;
+  CHECK(horus_interference_create(NULL, &model, NULL) == HORUS_OK);
+  status = horus_interference_slowdown(model, NULL, given, 0, NULL, NULL, NULL, error);
   horus_interference_free(model);
   return status;
 }
@@ -174,6 +183,7 @@ static void check_inputs(void) {
         {"horus_gpu", take_gpu, &gpu, sizeof gpu, offsetof(horus_gpu, reserved)},
         {"horus_mig_profile", take_mig, &mig, sizeof mig, offsetof(horus_mig_profile, reserved)},
         {"horus_demand", take_demand, &demand, sizeof demand, 0},
+        {"horus_device", take_device, device_of(FIXTURE_GPU, 0), sizeof(horus_device), 0},
         {"horus_node", take_node, &node, sizeof node, 0},
         {"horus_job", take_job, &given.job, sizeof given.job, 0},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved)},
