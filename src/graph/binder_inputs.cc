@@ -51,7 +51,7 @@ void Binder::FindWeightInputs() {
   for (const Node& node : main.nodes) {
     for (size_t slot = 0; slot < node.inputs.size(); ++slot) {
       const ValueId id = node.inputs[slot];
-      if (!id.valid() || position[id.value()] < 0 || SlotOf(node, slot) != Slot::kWeight) continue;
+      if (!id.valid() || position[id.value()] < 0 || SlotOf(node, slot) != InputSlot::kWeight) continue;
       const Value& value = main.values[id.value()];
       if (!value.dims.has_value() || !IsFloating(value.dtype)) continue;
       const bool fixed = std::all_of(value.dims->begin(), value.dims->end(),

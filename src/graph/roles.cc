@@ -155,12 +155,12 @@ void RoleWalk::CollectOp(const Op& op) {
     const TensorId root = root_[op.inputs[i].value()];
     const Tensor& tensor = graph_.tensors[root.value()];
     if (candidate_[root.value()] == Candidate::kNone) continue;
-    const Slot slot = SlotOf(*op.node, i);
+    const InputSlot slot = SlotOf(*op.node, i);
     const bool single = tensor.known && tensor.elements() <= 1;
-    if (slot == Slot::kWeight) {
+    if (slot == InputSlot::kWeight) {
       if (candidate_[root.value()] == Candidate::kMade && !TakesMadeWeights(type)) continue;
       weight_[root.value()] = weight_[root.value()] || !(single && tensor.dims.empty());
-    } else if (slot == Slot::kOperand) {
+    } else if (slot == InputSlot::kOperand) {
       const size_t other = i == 0 ? 1 : 0;
       const bool bias = type == "Add" && tensor.dims.size() == 1 && op.inputs.size() == 2 && op.inputs[other].valid() &&
                         product_[op.inputs[other].value()];
@@ -224,14 +224,14 @@ void RoleWalk::DecideOp(Op* op) {
 
 }  // namespace
 
-Slot SlotOf(const Node& node, size_t input) {
+InputSlot SlotOf(const Node& node, size_t input) {
   const auto* rule =
       std::lower_bound(std::begin(kSlots), std::end(kSlots), std::string_view(node.op_type),
                        [](const SlotRule& entry, std::string_view name) { return entry.op_type < name; });
-  if (rule == std::end(kSlots) || rule->op_type != node.op_type) return Slot::kOperand;
+  if (rule == std::end(kSlots) || rule->op_type != node.op_type) return InputSlot::kOperand;
   const uint32_t bit = input < 32 ? uint32_t{1} << input : 0;
-  if ((rule->weights & bit) != 0) return Slot::kWeight;
-  return (rule->settings & bit) != 0 ? Slot::kSetting : Slot::kOperand;
+  if ((rule->weights & bit) != 0) return InputSlot::kWeight;
+  return (rule->settings & bit) != 0 ? InputSlot::kSetting : InputSlot::kOperand;
 }
 
 void AssignRoles(const ShapeState& state, ShapedGraph* graph) { RoleWalk(state, graph).Run(); }

@@ -17,12 +17,12 @@
 namespace horus {
 
 // What an operator does with a floating constant at one of its inputs.
-enum class Slot : uint8_t {
+enum class InputSlot : uint8_t {
   kWeight,   // a trained weight, whatever its size and origin
   kOperand,  // a weight if it is an initialiser of more than one element (bias, scale, table)
   kSetting,  // never trained: running statistics, bounds, scales of a resize, masks
 };
-[[nodiscard]] Slot SlotOf(const Node& node, size_t input);
+[[nodiscard]] InputSlot SlotOf(const Node& node, size_t input);
 
 void AssignRoles(const ShapeState& state, ShapedGraph* graph);
 

@@ -11,7 +11,7 @@ import re
 import sys
 
 # A definition at the left margin: our format indents members and local types.
-TYPE = re.compile(r"^(?:class|struct|union|enum(?: class)?)\s+(\w+)(?:\s+final)?(?:\s*:\s*[^;{]+)?\s*\{")
+TYPE = re.compile(r"^(?:class|struct|union|enum(?: class)?)\s+(\w+)(?:\s+final)?(?:\s*:[^:;{][^;{]*)?\s*\{")
 OPEN = re.compile(r"^namespace\s*(\w[\w:]*)?\s*\{")
 CLOSE = re.compile(r"^\}\s*//\s*namespace")
 
