@@ -22,7 +22,7 @@ endif()
 
 # horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...])
 # One static, position-independent library per room. DEPS are the rooms it may include (see
-# cmake/check_layers.py); LIBS are foreign libraries, entered by this room alone.
+# tests/layers/check_layers.py); LIBS are foreign libraries, entered by this room alone.
 function(horus_room name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(horus_${name} STATIC ${ARG_SOURCES})

@@ -42,7 +42,10 @@ double HeadsOf(const CostContext& c, const char* name) {
 
 // [batch, sequence, width] or [batch, heads, sequence, head size].
 void SplitAttention(CostContext& c, const CostRule& rule) {
-  if (!c.Has(0) || !c.Has(1)) return;
+  if (!c.Has(0) || !c.Has(1)) {  // packed QKV: not understood yet, so counted as unknown
+    c.cost.known = false;
+    return;
+  }
   const Tensor& q = c.In(0);
   const Tensor& k = c.In(1);
   const bool onnx = rule.name == "Attention";

@@ -35,12 +35,14 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   for (const Resident& resident : device.residents) {
     HORUS_ASSIGN_OR_RETURN(JobInfo job, cluster.Job(resident.job));
     const Demand* demand = FindDemand(*job.spec, device.spec.type);
-    if (demand == nullptr) return absl::OkStatus();  // adopted without figures for this type: nothing to foretell
+    // Adopted on a type that it lists no demand for: its first one stands in, as in the cluster's own sums.
+    if (demand == nullptr) demand = &job.spec->demands.front().demand;
     specs.push_back(std::move(job.spec));
     demands.push_back(demand);
   }
   std::vector<Slowdown> slowdowns(demands.size());
-  HORUS_RETURN_IF_ERROR(model.Predict({device.spec.type, device.spec.mode}, demands, slowdowns));
+  HORUS_RETURN_IF_ERROR(
+      model.Predict({device.spec.type, device.spec.mode, device.spec.compute_share}, demands, slowdowns));
   for (size_t i = 0; i < specs.size(); ++i) {
     TenantOutcome tenant = {specs[i]->id, node, index, slowdowns[i], default_bound, false};
     if (specs[i]->slowdown_bound > 0) tenant.bound = static_cast<double>(specs[i]->slowdown_bound);

@@ -21,6 +21,7 @@ constexpr int64_t kFileVersion = 1;
 
 template <typename Number>
 std::optional<Number> ParseWhole(std::string_view text) {
+  if (text.starts_with("+-")) return std::nullopt;
   if (text.starts_with('+')) text.remove_prefix(1);
   Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
