@@ -110,7 +110,11 @@ void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSl
     SetDevice(device, rows_.states.WithTenant(state, slot.tenant));
     if (rows_.residents[device].empty()) --node.idle_devices;
     rows_.residents[device].push_back({job_row, slot.task});
-    Touch(slot.node_row, CombineHash(CombineHash(kJobIn, job->id), rows_.states.tenant(slot.tenant).digest));
+    uint64_t what = CombineHash(CombineHash(kJobIn, job->id), rows_.states.tenant(slot.tenant).digest);
+    for (const int64_t part : {int64_t{slot.device}, job->cpu_milli, job->mem_mib, job->storage_mb_s}) {
+      what = CombineHash(what, static_cast<uint64_t>(part));
+    }
+    Touch(slot.node_row, what);
   }
   rows_.job_of.emplace(job->id, job_row);
   rows_.jobs[job_row] = {std::move(job), std::move(slots), adopted, over_committed};

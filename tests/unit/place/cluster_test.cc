@@ -79,6 +79,15 @@ TEST(Cluster, RefusesMixedSharingModesOnOneCard) {
   EXPECT_EQ(cluster.Device(1, 0)->spec.mem_mib, Catalogue::Default()->at(a100).mig[0].mem_mib);
 }
 
+TEST(Cluster, CopiesThatPlacedAJobOnDifferentDevicesDiffer) {
+  const Cluster base = Nodes(1, 2);
+  Cluster one = base;
+  Cluster other = base;
+  ASSERT_TRUE(one.Adopt(OneGpu(7, 50), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(other.Adopt(OneGpu(7, 50), std::vector<Slot>{{1, 1, 0}}).ok());
+  EXPECT_NE(one.Node(1)->version, other.Node(1)->version);
+}
+
 TEST(Cluster, RefusesMoreMigSlicesThanACardHas) {
   Cluster cluster(Catalogue::Default());
   NodeSpec node = V100Node(1, 0);
