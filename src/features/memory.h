@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // StepMemory: the device memory that one step needs, part by part, with its peak and an upper bound.
 //
-// Enters:  a ShapedGraph, its StepCost and the RunSpec.   Leaves: bytes of every part; the context is added per GPU
-// type. Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (docs/features.md). Cost:    n
-// log n in operators, about 1 us each. Thread class: pure functions over values.
+// Enters:  a ShapedGraph, its StepCost and the RunSpec.
+// Leaves:  bytes of every part; the context is added per GPU type.
+// Units:   bytes (2^20 = 1 MiB); PyTorch's rules for saving, freeing and caching (docs/features.md).
+// Cost:    n log n in operators, about 1 us each.
+// Thread class: pure functions over values.
 #ifndef HORUS_FEATURES_MEMORY_H_
 #define HORUS_FEATURES_MEMORY_H_
 
