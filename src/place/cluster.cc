@@ -139,7 +139,7 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   added.live = true;
   added.version = CombineHash(rows_.changes, node.id);
   added.spec = std::move(node);
-  Touch(row, kAdded);
+  Touch(row, CombineHash(kAdded, HashNode(added.spec, added.state)));
   return absl::OkStatus();
 }
 
@@ -214,7 +214,7 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   row.free.mem_mib += next.mem_mib - row.spec.mem_mib;
   row.free.storage_mb_s += next.storage_mb_s - row.spec.storage_mb_s;
   row.spec = std::move(next);
-  Touch(row_index, kChanged);
+  Touch(row_index, CombineHash(kChanged, HashNode(row.spec, row.state)));
   return absl::OkStatus();
 }
 

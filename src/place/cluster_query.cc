@@ -14,23 +14,6 @@ uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cas
 
 uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
 
-uint64_t HashOf(const NodeSpec& node, AdminState state) {
-  uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
-  hash = Add(hash, node.name);
-  hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
-  hash = CombineHash(hash, node.rack);
-  for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
-  for (const DeviceSpec& device : node.devices) {
-    for (const int64_t value :
-         {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
-          int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch}, int64_t{device.socket},
-          int64_t{device.max_tenants}, device.mem_mib}) {
-      hash = Add(hash, value);
-    }
-  }
-  return hash;
-}
-
 uint64_t HashOf(const JobSpec& job) {
   uint64_t hash = CombineHash(job.id, static_cast<uint64_t>(job.kind));
   hash = Add(Add(hash, job.name), job.tenant);
@@ -138,7 +121,7 @@ uint64_t Cluster::state_hash() const {
   uint64_t hash = CombineHash(node_count(), job_count());
   for (const uint32_t row : rows_.order) {
     const NodeRow& node = rows_.nodes[row];
-    hash = CombineHash(hash, HashOf(node.spec, node.state));
+    hash = CombineHash(hash, HashNode(node.spec, node.state));
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       hash = CombineHash(hash, rows_.states.state(rows_.device_state[node.first_device + i]).digest);
     }

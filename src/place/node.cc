@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -12,6 +13,10 @@ namespace horus {
 namespace {
 
 constexpr int64_t kMaxDeviceMemMib = int64_t{1} << 32;  // 4 PiB; as demands
+
+uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cast<uint64_t>(value)); }
+
+uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
 
 std::string Node(const NodeSpec& node) { return "node " + IdAndName(node.id, node.name); }
 
@@ -156,6 +161,23 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
     HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
   }
   return CheckCards(catalogue, node);
+}
+
+uint64_t HashNode(const NodeSpec& node, AdminState state) {
+  uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
+  hash = Add(hash, node.name);
+  hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
+  hash = CombineHash(hash, node.rack);
+  for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
+  for (const DeviceSpec& device : node.devices) {
+    for (const int64_t value :
+         {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
+          int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch}, int64_t{device.socket},
+          int64_t{device.max_tenants}, device.mem_mib}) {
+      hash = Add(hash, value);
+    }
+  }
+  return hash;
 }
 
 }  // namespace horus

@@ -62,6 +62,9 @@ inline constexpr int32_t kMaxTenantsPerDevice = 256;  // no sharing mode is usef
 // INVALID_ARGUMENT "node <id>: <field>: expected ..., found ...".
 [[nodiscard]] absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node);
 
+// Of the whole description, as resolved, and the state; equal on every run and machine.
+[[nodiscard]] uint64_t HashNode(const NodeSpec& node, AdminState state);
+
 }  // namespace horus
 
 #endif  // HORUS_PLACE_NODE_H_

@@ -212,6 +212,34 @@ TEST(Cluster, ApplyAbortsOnACopyThatWentAnotherWay) {
   EXPECT_EQ(two.Apply(*plan).code(), absl::StatusCode::kAborted);
 }
 
+TEST(Cluster, ApplyAbortsOnACopyWhoseNodeWasDescribedOtherwise) {
+  const auto change = [](NodeSpec& node, const std::string& what) {
+    if (what == "labels") node.labels = {{"zone", "a"}};
+    if (what == "rack") node.rack = 9;
+    if (what == "cpu") node.cpu_milli = 64'000;
+    if (what == "island") node.devices[1].island = 0;
+  };
+  const JobSpec job = OneGpu(7);
+  const auto placer = MakePlacer("first-fit");
+  for (const char* what : {"labels", "rack", "cpu", "island"}) {
+    SCOPED_TRACE(what);
+    NodeSpec node = V100Node(1);
+    change(node, what);
+    // Changed one way here, another way there.
+    Cluster one = Nodes(1);
+    Cluster two = one;
+    ASSERT_TRUE(one.ChangeNode(V100Node(1)).ok());
+    ASSERT_TRUE(two.ChangeNode(node).ok());
+    EXPECT_EQ(two.Apply(*placer->MakePlan(one, {&job, 1})).code(), absl::StatusCode::kAborted);
+    // Added one way here, another way there.
+    Cluster three(Catalogue::Default());
+    Cluster four(Catalogue::Default());
+    ASSERT_TRUE(three.AddNode(V100Node(1)).ok());
+    ASSERT_TRUE(four.AddNode(node).ok());
+    EXPECT_EQ(four.Apply(*placer->MakePlan(three, {&job, 1})).code(), absl::StatusCode::kAborted);
+  }
+}
+
 TEST(Cluster, AppliesAllOrNothing) {
   Cluster cluster = Nodes(1);
   const JobSpec job = OneGpu(7);
