@@ -32,10 +32,10 @@ typedef struct horus_interference horus_interference;
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
 
 /* The caller's own model. Fills slowdown[count] and slowdown_upper[count] for the `count` tenants' demands on one
- * device: finite, 1 <= slowdown <= slowdown_upper; slowdown comes in as NaN, slowdown_upper as NaN too, and an
- * upper bound that is left so is taken to be the slowdown. Must be a pure function of its arguments that does not
- * depend on the order of the tenants. Runs on the thread that plans; nothing may be thrown or jumped out of it,
- * and the placer and cluster in use answer BUSY to it. Returns 0, or non-zero for failure. */
+ * device: 1 <= slowdown <= slowdown_upper <= 1e9, else the call that asked ends with CALLBACK; both come in as
+ * NaN, and an upper bound that is left so is taken to be the slowdown. Must be a pure function of its arguments
+ * that does not depend on the order of the tenants. Runs on the thread that plans; nothing may be thrown or jumped
+ * out of it, and the placer and cluster in use answer BUSY to it. Returns 0, or non-zero for failure. */
 typedef int32_t (*horus_interference_callback)(void* user, const horus_device* device, size_t count,
                                                const horus_demand* const* demands, float* slowdown,
                                                float* slowdown_upper);

@@ -3,7 +3,7 @@
 //
 // Enters:  GPU type, sharing mode and the demands of all tenants of one device (on that type).
 // Leaves:  one slowdown per tenant, in the tenants' order.
-// Units:   slowdown = step time shared / step time alone; 1 = undisturbed; upper >= estimate >= 1.
+// Units:   slowdown = step time shared / step time alone; 1 = undisturbed; kMaxSlowdown >= upper >= estimate >= 1.
 // Cost:    at most 20 us a call without cache.   Thread class: immutable, share freely.
 #ifndef HORUS_INTERFERENCE_MODEL_H_
 #define HORUS_INTERFERENCE_MODEL_H_
@@ -26,6 +26,9 @@ struct DeviceContext {
   float compute_share = 1;  // of the GPU's compute: below 1 for a MIG instance
   friend bool operator==(const DeviceContext&, const DeviceContext&) = default;
 };
+
+// The most that a model may answer: beyond it, it is wrong, not slow. A chosen limit, far above any measurement.
+inline constexpr float kMaxSlowdown = 1e9f;
 
 struct Slowdown {
   float estimate = 1;

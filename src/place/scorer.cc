@@ -12,8 +12,6 @@
 namespace horus {
 namespace {
 
-constexpr float kMaxSlowdown = 1e9f;  // beyond it a model is wrong, not slow
-
 const JobView::OnType* OnType(const JobView& view, GpuTypeId type) {
   if (view.types.size() == 1 && !view.types[0].type.valid()) return &view.types[0];
   const auto at = std::lower_bound(view.types.begin(), view.types.end(), type,

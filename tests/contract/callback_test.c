@@ -87,7 +87,7 @@ static void CallbacksMeetBusyHandles(void) {
 }
 
 static void BadSlowdownsEndThePlan(void) {
-  const float bad[3] = {NAN, 0.25f, -1};
+  const float bad[5] = {NAN, 0.25f, -1, INFINITY, 1.1e9f};
   caller self = {NULL, NULL, NULL, {NULL}, 0, 0, 1, 0};
   horus_plan* other;
   size_t i;
@@ -101,7 +101,7 @@ static void BadSlowdownsEndThePlan(void) {
     self.plan = other;
     horus_placer_free(plain);
   }
-  for (i = 0; i < 3; ++i) {
+  for (i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
     horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
     horus_interference* model = NULL;
     horus_plan* plan = NULL;
