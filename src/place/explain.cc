@@ -3,7 +3,6 @@
 #include "place/explain.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 
 #include "place/fit.h"
@@ -25,31 +24,6 @@ PlaceCandidate PlaceOf(const Ledger& ledger, const JobView& view, const PlacedSl
           .cpu_free_milli = ledger.host(slot.node_row).cpu_milli,
           .mem_free_mib = ledger.host(slot.node_row).mem_mib};
 }
-
-// How far a constraint was from holding, as a share of what was needed; 1 where there is no amount.
-double Distance(Reason reason, const Shortfall& shortfall) {
-  if (shortfall.unit.empty() || shortfall.needed <= 0) return 1;
-  const bool slowdown = reason == Reason::kSlowdownOwn || reason == Reason::kSlowdownNeighbour;
-  const double missing = slowdown ? shortfall.available - shortfall.needed : shortfall.needed - shortfall.available;
-  return missing / shortfall.needed;
-}
-
-// Reasons are numbered in the order in which constraints are asked: the later one fails, the nearer it was.
-class NearestSoFar {
- public:
-  explicit NearestSoFar(NearestMiss& miss) : miss_(miss) {}
-  void Offer(Reason reason, NodeId node, int32_t device, const Shortfall& shortfall) {
-    const double distance = Distance(reason, shortfall);
-    const auto rank = std::tuple(-static_cast<int32_t>(reason), distance);
-    if (miss_.reason != Reason::kNone && rank >= std::tuple(-static_cast<int32_t>(miss_.reason), distance_)) return;
-    distance_ = distance;
-    miss_ = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit};
-  }
-
- private:
-  NearestMiss& miss_;
-  double distance_ = 0;
-};
 
 Reason MainReason(const SearchResult& result) {
   if (result.fitting > 0) return Reason::kGang;
@@ -171,28 +145,20 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
                      "GPUs"};
     return absl::OkStatus();
   }
-  NearestSoFar nearest(decision.miss);
-  ++round_;
-  visited_.resize(std::max<size_t>(visited_.size(), ledger.states().state_limit()));
-  for (const uint32_t node_row : nodes) {
-    const NodeSpec& node = ledger.rows().nodes[node_row].spec;
-    Shortfall shortfall;
-    Reason reason = FitNode(*view.job, node, ledger.node_state(node_row));
-    if (reason == Reason::kNone) reason = FitHost(*view.job, ledger.host(node_row), 1, &shortfall);
-    if (reason != Reason::kNone) {
-      nearest.Offer(reason, node.id, -1, shortfall);
-      continue;
-    }
-    for (size_t i = 0; i < node.devices.size(); ++i) {
-      const uint32_t state = ledger.state_id(ledger.rows().nodes[node_row].first_device + static_cast<uint32_t>(i));
-      if (visited_[state] == round_) continue;  // an equal device of a lower node stands for it
-      visited_[state] = round_;
-      Evaluation evaluation;
-      HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.states().state(state), evaluation));
-      if (evaluation.verdict.reason == Reason::kNone) continue;
-      nearest.Offer(evaluation.verdict.reason, node.id, static_cast<int32_t>(i), evaluation.shortfall);
-    }
+  const NearestPlace& nearest = result.nearest;
+  if (nearest.reason == Reason::kNone) return absl::OkStatus();  // every node is left out
+  Evaluation evaluation;
+  const NodeRow& node = ledger.rows().nodes[nearest.node_row];
+  if (nearest.device < 0) {
+    const Reason reason = FitHost(*view.job, ledger.host(nearest.node_row), 1, &evaluation.shortfall);
+    if (reason != nearest.reason)
+      evaluation.shortfall = Shortfall();  // its state or labels refused, which have no amount
+  } else {
+    const uint32_t device = node.first_device + static_cast<uint32_t>(nearest.device);
+    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state(device), evaluation));
   }
+  const Shortfall& shortfall = evaluation.shortfall;
+  decision.miss = {nearest.reason, node.spec.id, nearest.device, shortfall.needed, shortfall.available, shortfall.unit};
   return absl::OkStatus();
 }
 

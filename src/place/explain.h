@@ -4,7 +4,7 @@
 // Enters:  the ledger before the job is booked, the search's result.
 // Leaves:  the explained parts of a Decision.
 // Units:   see decision.h.
-// Cost:    O(slots x tenants) when placed; a refusal judges each distinct device state once more.
+// Cost:    O(slots x tenants) when placed; a refusal judges one device once more.
 // Thread class: one thread at a time (holds scratch).
 #ifndef HORUS_PLACE_EXPLAIN_H_
 #define HORUS_PLACE_EXPLAIN_H_
@@ -51,8 +51,6 @@ class Explainer {
 
   Scorer& scorer_;
   absl::flat_hash_map<uint32_t, std::vector<Neighbour>> noted_;  // by device; never iterated
-  std::vector<uint32_t> visited_;                                // by state id: the round that judged it
-  uint32_t round_ = 0;
 };
 
 }  // namespace horus

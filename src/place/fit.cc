@@ -28,6 +28,13 @@ int64_t Carries(int64_t free, int64_t per_task, int64_t limit) {
 
 }  // namespace
 
+double Distance(Reason reason, const Shortfall& shortfall) {
+  if (shortfall.unit.empty() || shortfall.needed <= 0) return 1;
+  const bool slowdown = reason == Reason::kSlowdownOwn || reason == Reason::kSlowdownNeighbour;
+  const double missing = slowdown ? shortfall.available - shortfall.needed : shortfall.needed - shortfall.available;
+  return missing / shortfall.needed;
+}
+
 Reason FitNode(const JobSpec& job, const NodeSpec& node, AdminState state) {
   if (state == AdminState::kDown) return Reason::kNodeDown;
   if (state == AdminState::kDrained) return Reason::kNodeDrained;

@@ -33,6 +33,9 @@ struct Shortfall {
   std::string_view unit;
 };
 
+// How far a constraint was from holding, as a share of what was needed; 1 where there is no amount.
+[[nodiscard]] double Distance(Reason reason, const Shortfall& shortfall);
+
 // State and labels of the node: what does not depend on how many tasks come.
 [[nodiscard]] Reason FitNode(const JobSpec& job, const NodeSpec& node, AdminState state);
 

@@ -110,7 +110,10 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
   const JobView::OnType* on = OnType(*view_, device.type);
   DeviceVerdict& verdict = evaluation.verdict;
   verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &evaluation.shortfall);
-  if (verdict.reason != Reason::kNone) return absl::OkStatus();
+  if (verdict.reason != Reason::kNone) {
+    verdict.cost = Distance(verdict.reason, evaluation.shortfall);
+    return absl::OkStatus();
+  }
   demands_.clear();
   bounds_.clear();
   for (const uint32_t id : device.tenants) {
@@ -136,14 +139,18 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
       .relative_speed = on->relative_speed * SliceSpeed(static_cast<double>(on->tenant.demand.gpu_util_pct.estimate),
                                                         static_cast<double>(device.compute_share))};
   verdict.reason = FitSlowdowns(bounds_, before_, after_, limits_, &evaluation.shortfall);
-  if (verdict.reason != Reason::kNone) return absl::OkStatus();
+  if (verdict.reason != Reason::kNone) {
+    verdict.cost = Distance(verdict.reason, evaluation.shortfall);
+    return absl::OkStatus();
+  }
   DeviceScore score;
   HORUS_RETURN_IF_ERROR(policy_->ScoreDevice(evaluation.candidate, score));
   if (!std::isfinite(score.cost)) {
     return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost, found %g",
                      std::string(policy_->name()), score.cost);
   }
-  verdict = {score.cost, score.declined ? Reason::kPolicy : Reason::kNone};
+  verdict = {score.cost, Reason::kNone};
+  if (score.declined) verdict = {Distance(Reason::kPolicy, evaluation.shortfall), Reason::kPolicy};
   return absl::OkStatus();
 }
 

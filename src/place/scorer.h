@@ -37,7 +37,7 @@ struct JobView {
 [[nodiscard]] JobView ViewJob(const JobSpec& job);
 
 struct DeviceVerdict {
-  double cost = 0;  // of Policy::ScoreDevice
+  double cost = 0;  // of Policy::ScoreDevice; for a refusal how far the device was from fitting, see fit.h
   Reason reason = Reason::kNone;
 };
 

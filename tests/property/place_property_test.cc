@@ -10,7 +10,10 @@
 #include "base/units.h"
 #include "interference/utilisation_model.h"
 #include "place/cluster.h"
+#include "place/fit.h"
+#include "place/ledger.h"
 #include "place/placer.h"
+#include "place/scorer.h"
 #include "place/snapshot.h"
 #include "random_cluster.h"
 
@@ -268,6 +271,60 @@ TEST(PlaceProperty, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
       }
     }
   }
+}
+
+// The nearest miss by its definition: every node and device judged anew, in order.
+NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
+  Scorer scorer(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.slowdown_bound = 1.5}, 0, true);
+  const Ledger ledger(cluster);
+  const JobView view = ViewJob(job);
+  scorer.SetJob(view, ledger.states());
+  NearestMiss miss;
+  double nearest = 0;
+  const auto offer = [&](Reason reason, NodeId node, int32_t device, const Shortfall& shortfall) {
+    const double distance = Distance(reason, shortfall);
+    if (reason < miss.reason || (reason == miss.reason && distance >= nearest)) return;
+    nearest = distance;
+    miss = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit};
+  };
+  for (const uint32_t row : cluster.rows().order) {
+    const NodeRow& node = cluster.rows().nodes[row];
+    Shortfall shortfall;
+    Reason reason = FitNode(job, node.spec, node.state);
+    if (reason == Reason::kNone) reason = FitHost(job, node.free, 1, &shortfall);
+    if (reason != Reason::kNone) offer(reason, node.spec.id, -1, shortfall);
+    for (size_t i = 0; reason == Reason::kNone && i < node.spec.devices.size(); ++i) {
+      Evaluation evaluation;
+      EXPECT_TRUE(
+          scorer.Evaluate(ledger.states(), ledger.state(node.first_device + static_cast<uint32_t>(i)), evaluation)
+              .ok());
+      offer(evaluation.verdict.reason, node.spec.id, static_cast<int32_t>(i), evaluation.shortfall);
+    }
+  }
+  return miss;
+}
+
+TEST(PlaceProperty, TheNearestMissIsThatOfAFullScan) {
+  Random random(11);
+  const auto placer = MakePlacer("horus");
+  std::set<Reason> reasons;
+  for (int round = 0; round < 200; ++round) {
+    Cluster cluster(Catalogue::Default());
+    for (NodeId id = 0; id < 6; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+    std::vector<JobSpec> residents;
+    for (JobId id = 1; id <= 30; ++id) residents.push_back(RandomJob(random, id));
+    ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, residents)).ok());
+    ASSERT_TRUE(cluster.SetNodeState(random.Below(6), AdminState::kDrained).ok());
+    for (JobId id = 100; id < 110; ++id) {
+      const JobSpec job = RandomJob(random, id);
+      const auto plan = placer->MakePlan(cluster, {&job, 1});
+      const Decision& decision = plan->decisions.front();
+      if (decision.verdict == Verdict::kPlace || decision.reason == Reason::kGang) continue;
+      ASSERT_EQ(decision.miss, MissByFullScan(cluster, job)) << round << " job " << id;
+      reasons.insert(decision.miss.reason);
+    }
+  }
+  EXPECT_GT(reasons.size(), 5u);  // or the walk did not see enough
 }
 
 TEST(PlaceProperty, ASmallMemoDecidesAsALargeOne) {
