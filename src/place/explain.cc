@@ -52,11 +52,12 @@ std::vector<Explainer::Neighbour> Explainer::NeighboursOf(const Ledger& ledger, 
   std::vector<Neighbour> neighbours;
   for (const ResidentRow& resident : ledger.rows().residents[device]) {
     const JobRow& job = ledger.rows().jobs[resident.job_row];
-    for (const PlacedSlot& slot : job.slots) {
-      if (DeviceOf(ledger, slot) != device) continue;
-      neighbours.push_back({job.spec->id, ledger.states().tenant(slot.tenant).digest});
-      break;
-    }
+    // Slots ascend by task, so those of the resident's task are found without a walk over the whole gang.
+    auto slot = std::lower_bound(job.slots.begin(), job.slots.end(), resident.task,
+                                 [](const PlacedSlot& one, int32_t task) { return one.task < task; });
+    while (slot != job.slots.end() && DeviceOf(ledger, *slot) != device) ++slot;
+    if (slot == job.slots.end()) continue;  // cannot be: the resident is there
+    neighbours.push_back({job.spec->id, ledger.states().tenant(slot->tenant).digest});
   }
   if (const auto at = noted_.find(device); at != noted_.end()) {
     neighbours.insert(neighbours.end(), at->second.begin(), at->second.end());

@@ -170,6 +170,28 @@ TEST(Placer, EveryoneTouchedIsListedWithSlowdownBeforeAndAfter) {
   EXPECT_EQ(decision.own, (Slowdown{1.4f, 1.4f}));
 }
 
+TEST(Placer, AGangBesideAGangListsTheResidentOnceForEachDevice) {
+  Cluster cluster = Nodes(3, 4);
+  std::vector<Slot> pairs;  // tasks of two GPUs, the later ones on lower nodes
+  std::vector<Slot> singles;
+  for (int32_t i = 0; i < 12; ++i) {
+    pairs.push_back({static_cast<NodeId>(3 - i / 4), 3 - i % 4, i / 2});
+    singles.push_back({pairs.back().node, pairs.back().device, i});
+  }
+  ASSERT_TRUE(cluster.Adopt(Gang(5, 6, 2, 30), pairs).ok());
+  ASSERT_TRUE(cluster.Adopt(Gang(4, 12, 1, 10), singles).ok());
+  const Decision decision = Decide(cluster, Gang(9, 3, 4, 20));
+  ASSERT_EQ(decision.verdict, Verdict::kPlace);
+  ASSERT_EQ(decision.effects.size(), 36u);
+  for (size_t i = 0; i < 36; i += 3) {
+    const auto node = static_cast<NodeId>(1 + i / 12);
+    const auto device = static_cast<int32_t>(i / 3 % 4);
+    EXPECT_EQ(decision.effects[i], (TenantEffect{9, node, device, true, {1, 1}, {1, 1}}));
+    EXPECT_EQ(decision.effects[i + 1], (TenantEffect{4, node, device, false, {1, 1}, {1, 1}}));
+    EXPECT_EQ(decision.effects[i + 2], (TenantEffect{5, node, device, false, {1, 1}, {1, 1}}));
+  }
+}
+
 TEST(Placer, JobsOfOnePlanSeeEachOther) {
   Cluster cluster = Nodes(1, 1);
   const std::vector<JobSpec> jobs = {OneGpu(1, 80), OneGpu(2, 60), OneGpu(3, 60)};
