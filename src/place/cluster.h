@@ -100,7 +100,8 @@ class Cluster {
   [[nodiscard]] absl::StatusOr<std::vector<JobId>> SetNodeState(NodeId node, AdminState state);
   [[nodiscard]] absl::StatusOr<std::vector<JobId>> SetDeviceState(NodeId node, int32_t device, AdminState state);
 
-  // Takes in a job that runs already. What runs is true even where it over-commits; that is flagged.
+  // Takes in a job that runs already. What runs is true even where it breaks a constraint; that is flagged. States
+  // are no such constraint: jobs stay on drained nodes.
   // ALREADY_EXISTS, NOT_FOUND (node or device), INVALID_ARGUMENT (job, number or shape of the slots).
   [[nodiscard]] absl::StatusOr<AdoptResult> Adopt(const JobSpec& job, std::span<const Slot> slots);
 
@@ -146,7 +147,8 @@ class Cluster {
 
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;
-  [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots) const;
+  // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
+  [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const;
   [[nodiscard]] absl::Status ApplyAction(const Action& action);
   void InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted, bool over_committed);
   void EraseJob(uint32_t job_row);

@@ -70,19 +70,23 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
   return placed;
 }
 
-Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots) const {
+Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const {
   const FitLimits limits = PhysicalLimits();
   absl::flat_hash_map<uint32_t, int64_t> tasks_on;
   ForEachTask(slots, [&](uint32_t node_row) { ++tasks_on[node_row]; });
   for (const PlacedSlot& slot : slots) {
     const NodeRow& node = rows_.nodes[slot.node_row];
+    const AdminState node_state = runs ? AdminState::kUp : node.state;
+    if (const Reason reason = FitNode(job, node.spec, node_state); reason != Reason::kNone) return reason;
     if (const Reason reason = FitHost(job, node.free, tasks_on[slot.node_row]); reason != Reason::kNone) return reason;
     const DeviceRow& device =
         rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
+    const AdminState device_state = runs ? AdminState::kUp : device.state;
+    if (const Reason reason = FitDeviceState(device_state); reason != Reason::kNone) return reason;
     const Demand* demand = FindDemand(job, device.type);
     if (demand == nullptr) return Reason::kGpuType;
     const TenantClass tenant = MakeTenantClass(job, *demand);
-    if (const Reason reason = FitDevice(&tenant, device, limits); reason != Reason::kNone) return reason;
+    if (const Reason reason = FitTenant(&tenant, device, limits); reason != Reason::kNone) return reason;
   }
   return Reason::kNone;
 }
@@ -160,7 +164,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
                      kMaxJobs);
   }
-  const Reason reason = FirstBrokenRule(job, placed);
+  const Reason reason = FirstBrokenRule(job, placed, /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
   InsertJob(std::make_shared<const JobSpec>(job), std::move(placed), /*adopted=*/true, result.over_committed);
   return result;
@@ -179,7 +183,7 @@ absl::Status Cluster::ApplyAction(const Action& action) {
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(*action.job),
                      kMaxJobs);
   }
-  if (const Reason reason = FirstBrokenRule(*action.job, placed); reason != Reason::kNone) {
+  if (const Reason reason = FirstBrokenRule(*action.job, placed, /*runs=*/false); reason != Reason::kNone) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s",
                      JobText(*action.job), std::string(ReasonText(reason)));
   }

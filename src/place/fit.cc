@@ -67,9 +67,17 @@ int64_t HostTasks(const JobSpec& job, const HostFree& free, int64_t limit) {
   return Carries(free.storage_mb_s, job.storage_mb_s, limit);
 }
 
+Reason FitDeviceState(AdminState state) {
+  if (state == AdminState::kDown) return Reason::kDeviceDown;
+  return state == AdminState::kDrained ? Reason::kDeviceDrained : Reason::kNone;
+}
+
 Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
-  if (device.state == AdminState::kDown) return Reason::kDeviceDown;
-  if (device.state == AdminState::kDrained) return Reason::kDeviceDrained;
+  const Reason reason = FitDeviceState(device.state);
+  return reason != Reason::kNone ? reason : FitTenant(newcomer, device, limits, shortfall);
+}
+
+Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
   if (newcomer == nullptr) return Reason::kGpuType;
   // MIG instances have no peer-to-peer path (NVIDIA MIG User Guide), so a gang cannot train across them.
   if (device.mode == SharingMode::kMig && newcomer->gang) return Reason::kSharingMode;

@@ -45,7 +45,15 @@ struct Shortfall {
 // How many tasks the host resources carry, at most `limit`.
 [[nodiscard]] int64_t HostTasks(const JobSpec& job, const HostFree& free, int64_t limit);
 
-// Everything about the device but slowdowns. `newcomer` is the job's class on this type; null = type not allowed.
+// State of the device.
+[[nodiscard]] Reason FitDeviceState(AdminState state);
+
+// Everything about the device but its state and slowdowns. `newcomer` is the job's class on this type; null = type not
+// allowed.
+[[nodiscard]] Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
+                               Shortfall* shortfall = nullptr);
+
+// FitDeviceState, then FitTenant.
 [[nodiscard]] Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
                                Shortfall* shortfall = nullptr);
 

@@ -156,6 +156,43 @@ TEST(Cluster, AdoptsWhatRunsEvenWhereItOverCommitsAndFlagsIt) {
   EXPECT_EQ(cluster.Device(1, 0)->mem_used_upper_mib, 20'000);
 }
 
+TEST(Cluster, AdoptFlagsAMissingLabelAndNoDrainedPlace) {
+  Cluster cluster = Nodes(1);
+  JobSpec picky = OneGpu(1);
+  picky.node_selector = {{"zone", "a"}};
+  EXPECT_EQ(cluster.Adopt(picky, std::vector<Slot>{{1, 0, 0}})->reason, Reason::kLabel);
+  EXPECT_TRUE(cluster.Job(1)->over_committed);
+  JobId id = 2;
+  for (const AdminState state : {AdminState::kDrained, AdminState::kDown}) {
+    ASSERT_TRUE(cluster.SetNodeState(1, state).ok());
+    ASSERT_TRUE(cluster.SetDeviceState(1, 1, state).ok());
+    const auto there = cluster.Adopt(OneGpu(id), std::vector<Slot>{{1, 1, 0}});
+    EXPECT_EQ(there->reason, Reason::kNone) << AdminStateName(state);
+    EXPECT_FALSE(cluster.Job(id++)->over_committed) << AdminStateName(state);
+  }
+}
+
+TEST(Cluster, ApplyKeepsNodeRulesWhoeverMadeThePlan) {
+  Cluster cluster = Nodes(1);
+  JobSpec job = OneGpu(1);
+  const auto apply = [&] {
+    Plan plan;  // hand-made
+    plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), {{1, 0, 0}}});
+    plan.seen.push_back({1, cluster.Node(1)->version});
+    return Message(cluster.Apply(plan));
+  };
+  job.node_selector = {{"zone", "a"}};
+  EXPECT_THAT(apply(), HasSubstr("label"));
+  job.node_selector.clear();
+  ASSERT_TRUE(cluster.SetNodeState(1, AdminState::kDrained).ok());
+  EXPECT_THAT(apply(), HasSubstr("node is drained"));
+  ASSERT_TRUE(cluster.SetNodeState(1, AdminState::kUp).ok());
+  ASSERT_TRUE(cluster.SetDeviceState(1, 0, AdminState::kDrained).ok());
+  EXPECT_THAT(apply(), HasSubstr("device is drained"));
+  ASSERT_TRUE(cluster.SetDeviceState(1, 0, AdminState::kUp).ok());
+  EXPECT_EQ(apply(), "");
+}
+
 TEST(Cluster, AdoptRefusesUnknownPlacesWrongShapesAndKnownIds) {
   Cluster cluster = Nodes(2);
   ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
