@@ -21,9 +21,6 @@ constexpr double kHalfBytes = 2;
 constexpr double kFloatBytes = 4;
 constexpr double kBitsPerByte = 8;
 
-bool IsAmp(Precision p) { return p == Precision::kAmpFp16 || p == Precision::kAmpBf16; }
-bool IsHalf(Precision p) { return p == Precision::kFp16 || p == Precision::kBf16; }
-
 // Everything the walk knows of the tensors so far.
 class Walk {
  public:

@@ -27,9 +27,6 @@ constexpr double kMatmulWorkspaceBytes = 8.125 * static_cast<double>(kBytesPerMi
 // CUDA 11.7; libraries then still load what a net uses, so the figure stands for both.
 constexpr int64_t kLoadedKernelsMib = 362;
 
-bool IsAmp(Precision p) { return p == Precision::kAmpFp16 || p == Precision::kAmpBf16; }
-bool IsHalf(Precision p) { return p == Precision::kFp16 || p == Precision::kBf16; }
-
 int64_t ToBytes(double bytes) {
   constexpr double kMost = 288230376151711744.0;  // 2^58: ten parts stay below 2^63
   return static_cast<int64_t>(std::clamp(std::ceil(bytes), 0.0, kMost));

@@ -19,6 +19,10 @@ enum class RunMode : uint8_t { kTraining, kInference };
 enum class Precision : uint8_t { kFp32, kTf32, kAmpFp16, kAmpBf16, kFp16, kBf16 };
 enum class Optimizer : uint8_t { kSgd, kMomentum, kAdam, kAdamW, kAdafactor, kAdam8Bit };
 
+// Autocast: weights in float32, arithmetic in 16 bits. Half: weights in 16 bits too.
+[[nodiscard]] constexpr bool IsAmp(Precision p) { return p == Precision::kAmpFp16 || p == Precision::kAmpBf16; }
+[[nodiscard]] constexpr bool IsHalf(Precision p) { return p == Precision::kFp16 || p == Precision::kBf16; }
+
 struct RunSpec {
   RunMode mode = RunMode::kTraining;
   Precision precision = Precision::kFp32;

@@ -19,8 +19,6 @@ namespace {
 
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
-constexpr double kMaxBound = 1e6;           // as place/job.cc
-constexpr double kMaxRequestRateHz = 1e12;  // as place/job.cc
 
 constexpr std::array<std::string_view, 26> kJobKeys = {"name",
                                                        "id",
@@ -97,7 +95,7 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("latency_bound_ms", kMillisecondsToUs, spec.latency_bound_us));
   double bound = 0;
-  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, kMaxBound, bound));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), bound));
   spec.slowdown_bound = static_cast<float>(bound);
   return absl::OkStatus();
 }

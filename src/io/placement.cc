@@ -6,11 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "place/fit.h"
 
 namespace horus {
 namespace {
-
-constexpr double kBoundTolerance = 1e-6;  // as place/fit.cc
 
 std::string NameOr(const absl::flat_hash_map<uint64_t, std::string>& names, uint64_t id) {
   const auto found = names.find(id);
@@ -46,7 +45,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   for (size_t i = 0; i < specs.size(); ++i) {
     TenantOutcome tenant = {specs[i]->id, node, index, slowdowns[i], default_bound, false};
     if (specs[i]->slowdown_bound > 0) tenant.bound = static_cast<double>(specs[i]->slowdown_bound);
-    tenant.above_bound = static_cast<double>(tenant.slowdown.upper) > tenant.bound * (1 + kBoundTolerance);
+    tenant.above_bound = IsBeyond(static_cast<double>(tenant.slowdown.upper), tenant.bound);
     tenants.push_back(tenant);
   }
   return absl::OkStatus();

@@ -9,9 +9,6 @@
 namespace horus {
 namespace {
 
-// Predictions this close to a bound count as on it: float rounding must not refuse a job.
-constexpr double kSlowdownTolerance = 1e-6;
-
 Reason Fail(Reason reason, Shortfall* shortfall, double needed, double available, std::string_view unit) {
   if (shortfall != nullptr) *shortfall = {needed, available, unit};
   return reason;
@@ -101,14 +98,13 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
 Reason FitSlowdowns(std::span<const float> bounds, std::span<const Slowdown> before, std::span<const Slowdown> after,
                     const FitLimits& limits, Shortfall* shortfall) {
   const size_t newcomer = after.size() - 1;
-  const auto beyond = [](double slowdown, double bound) { return slowdown > bound * (1 + kSlowdownTolerance); };
   const double own = BoundOf(bounds[newcomer], limits);
   const auto predicted = static_cast<double>(after[newcomer].upper);
-  if (beyond(predicted, own)) return Fail(Reason::kSlowdownOwn, shortfall, own, predicted, "x");
+  if (IsBeyond(predicted, own)) return Fail(Reason::kSlowdownOwn, shortfall, own, predicted, "x");
   for (size_t i = 0; i < newcomer; ++i) {
     const double bound = BoundOf(bounds[i], limits);
     const auto now = static_cast<double>(after[i].upper);
-    if (beyond(now, bound) && beyond(now, static_cast<double>(before[i].upper))) {
+    if (IsBeyond(now, bound) && IsBeyond(now, static_cast<double>(before[i].upper))) {
       return Fail(Reason::kSlowdownNeighbour, shortfall, bound, now, "x");
     }
   }

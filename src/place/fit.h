@@ -26,6 +26,12 @@ struct FitLimits {
   int64_t mem_headroom_mib = 500;  // device memory that stays free beside the tenants' upper bounds
 };
 
+// Predictions this close to a bound count as on it: float rounding must not refuse a job.
+inline constexpr double kSlowdownTolerance = 1e-6;
+[[nodiscard]] inline bool IsBeyond(double slowdown, double bound) {
+  return slowdown > bound * (1 + kSlowdownTolerance);
+}
+
 // What a constraint needed and what there was; filled only when it fails.
 struct Shortfall {
   double needed = 0;

@@ -13,8 +13,6 @@ namespace horus {
 namespace {
 
 constexpr int64_t kMaxTimeUs = int64_t{1} << 62;
-constexpr double kMaxRequestRateHz = 1e12;
-constexpr float kMaxSlowdownBound = 1e6f;
 
 std::string Job(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 

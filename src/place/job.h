@@ -74,6 +74,8 @@ inline constexpr int32_t kMaxGpusPerJob = 65'536;  // tasks x gpus_per_task
 inline constexpr size_t kMaxNameBytes = 1024;      // any text of a job or node
 inline constexpr size_t kMaxDemandsPerJob = 4096;  // = Catalogue::kMaxTypes
 inline constexpr size_t kMaxSelectorsPerJob = 256;
+inline constexpr float kMaxSlowdownBound = 1e6f;               // above any that says something; chosen
+inline constexpr double kMaxRequestRateHz = 1e12;              // beyond any service; chosen
 inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, MiB or MB/s of one node or task
 
 // OK, or INVALID_ARGUMENT "job <id>: <field>: expected ..., found ...".
