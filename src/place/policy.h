@@ -27,7 +27,9 @@ namespace horus {
 // A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
 // `after` the newcomer last: `demands` and `after` are one longer than `before`.
 struct DeviceCandidate {
-  const JobSpec* job = nullptr;  // a cost may depend on its kind, priority and demand only: such jobs share a memo
+  // Of the job, with its demand all that a price may depend on: jobs alike in these share their verdicts.
+  JobKind kind = JobKind::kTraining;
+  int32_t priority = 0;
   DeviceContext device;
   int64_t mem_mib = 0;             // of the device
   int64_t mem_used_upper_mib = 0;  // by the residents' bounds

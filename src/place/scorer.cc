@@ -35,7 +35,7 @@ JobView ViewJob(const JobSpec& job) {
     view.types.push_back({entry.type, MakeTenantClass(job, entry.demand), speed});
     view.digest = CombineHash(CombineHash(view.digest, entry.type.value()), view.types.back().tenant.digest);
   }
-  // A policy may look at the rest of the job as well.
+  // What DeviceCandidate shows a policy of the rest of the job.
   view.digest = CombineHash(view.digest, static_cast<uint64_t>(job.kind) << 32 | static_cast<uint32_t>(job.priority));
   view.request = view.digest;
   for (const int64_t part :
@@ -127,7 +127,8 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size() - 1, before_));
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size(), after_));
   evaluation.candidate = {
-      .job = view_->job,
+      .kind = view_->job->kind,
+      .priority = view_->job->priority,
       .device = context,
       .mem_mib = device.mem_mib,
       .mem_used_upper_mib = device.mem_used_upper_mib,
