@@ -37,6 +37,7 @@ DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state) {
   row.max_tenants = spec.max_tenants;
   row.mem_mib = spec.mem_mib;
   row.compute_share = spec.compute_share;
+  row.mps_clients = spec.mps_clients;
   return row;
 }
 

@@ -44,6 +44,7 @@ struct DeviceRow {
   int32_t max_tenants = 0;  // as stated; 0 = the placer's limit
   int64_t mem_mib = 0;
   float compute_share = 1;  // below 1 for MIG instances
+  int32_t mps_clients = 0;  // most tenants under MPS, 0 = no MPS; follows from type and mode
   TenantIds tenants;        // ascending class digest
   // Derived from the above by Finish.
   int64_t mem_used_upper_mib = 0;

@@ -82,6 +82,10 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
   if (device.exclusive_held || (newcomer->exclusive && tenants > 0)) return Reason::kExclusive;
   const int32_t most = device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
+  // Every tenant is a process of its own, and so a client of the device's MPS server.
+  if (device.mps_clients > 0 && device.mps_clients < most && tenants + 1 > device.mps_clients) {
+    return Fail(Reason::kTenantLimit, shortfall, tenants + 1, device.mps_clients, "MPS clients");
+  }
   if (tenants + 1 > most) return Fail(Reason::kTenantLimit, shortfall, tenants + 1, most, "tenants");
   const int32_t milli = std::max(newcomer->gpu_milli, 1);  // a sharer without a request counts one thousandth
   if (device.milli_used + milli > kMilliPerGpu) {

@@ -94,6 +94,11 @@ absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, siz
   }
   const GpuType& type = catalogue.at(device.type);
   HORUS_RETURN_IF_ERROR(ResolveMig(node, index, type, device));
+  device.mps_clients = device.mode == SharingMode::kMps ? static_cast<int32_t>(type.max_mps_clients) : 0;
+  if (device.mode == SharingMode::kMps && device.mps_clients == 0) {
+    return InvalidArgument("%s: devices[%d].mode: expected a mode other than mps, because %s admits no MPS clients",
+                           Node(node), index, type.name);
+  }
   if (device.mem_mib == 0) device.mem_mib = type.mem_mib;
   return absl::OkStatus();
 }

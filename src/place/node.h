@@ -39,6 +39,7 @@ struct DeviceSpec {
   int32_t max_tenants = 0;  // 0 = the placer's limit
   int64_t mem_mib = 0;      // 0 = the catalogue's (of the type or the MIG profile); kept as resolved
   float compute_share = 1;  // of the card's compute: below 1 for a MIG instance; set by ResolveNode
+  int32_t mps_clients = 0;  // processes that its MPS server admits, one a tenant; 0 without MPS; set by ResolveNode
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
@@ -56,9 +57,9 @@ struct NodeSpec {
 
 inline constexpr size_t kMaxDevicesPerNode = 1024;
 inline constexpr size_t kMaxLabelsPerNode = 1024;
-inline constexpr int32_t kMaxTenantsPerDevice = 256;  // no sharing mode is useful beyond; MPS admits 48
+inline constexpr int32_t kMaxTenantsPerDevice = 256;  // no sharing mode is useful beyond
 
-// Checks `node`, sorts its labels and fills mem_mib and compute_share of its devices from the catalogue.
+// Checks `node`, sorts its labels and fills mem_mib, compute_share and mps_clients of its devices from the catalogue.
 // INVALID_ARGUMENT "node <id>: <field>: expected ..., found ...".
 [[nodiscard]] absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node);
 

@@ -67,6 +67,21 @@ TEST(Cluster, RefusesBadNodesNamingTheField) {
   EXPECT_THAT(Message(cluster.AddNode(node)), HasSubstr("mig_profile"));
 }
 
+TEST(Cluster, RefusesMpsOnATypeThatAdmitsNoClients) {
+  GpuType old = Catalogue::Default()->at(Type("k80"));
+  old.name = "old";
+  old.aliases.clear();
+  old.compute_capability = 30;  // before MPS
+  old.max_mps_clients = 0;
+  const auto catalogue = std::make_shared<const Catalogue>(*Catalogue::Extend(*Catalogue::Default(), {old}));
+  Cluster cluster(catalogue);
+  NodeSpec node = V100Node(1, 1);
+  node.devices[0] = DeviceSpec{.type = *catalogue->Find("old"), .mode = SharingMode::kMps};
+  EXPECT_THAT(Message(cluster.AddNode(node)), HasSubstr("devices[0].mode: expected a mode other than mps"));
+  node.devices[0].mode = SharingMode::kTimeSlice;
+  EXPECT_TRUE(cluster.AddNode(node).ok());
+}
+
 TEST(Cluster, RefusesMixedSharingModesOnOneCard) {
   Cluster cluster(Catalogue::Default());
   NodeSpec node = V100Node(1, 2);

@@ -138,6 +138,31 @@ TEST(Placer, PrefersTheWholeGpuWhereASliceWouldBeTooSlow) {
   EXPECT_EQ(Decide(cluster, OneGpu(2, 10, 1000)).slots[0].device, 0);  // loses nothing, leaves the whole one free
 }
 
+TEST(Placer, AnMpsDeviceTakesNoMoreTenantsThanItsServerAdmits) {
+  GpuType few = Catalogue::Default()->at(Type("v100-sxm2-16gb"));
+  few.name = "few-clients";
+  few.aliases.clear();
+  few.max_mps_clients = 2;
+  const auto catalogue = std::make_shared<const Catalogue>(*Catalogue::Extend(*Catalogue::Default(), {few}));
+  for (const int32_t stated : {0, 1, 9}) {  // the smaller limit counts
+    Cluster cluster(catalogue);
+    NodeSpec node = V100Node(1, 1);
+    node.devices[0] =
+        DeviceSpec{.type = *catalogue->Find("few-clients"), .mode = SharingMode::kMps, .max_tenants = stated};
+    ASSERT_TRUE(cluster.AddNode(node).ok());
+    const auto placer = MakePlacer("first-fit", {.max_tenants = 5});
+    const JobId most = stated == 1 ? 1 : 2;
+    for (JobId id = 1; id <= most; ++id)
+      EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(id, 1, 10)).verdict, Verdict::kPlace);
+    const Decision refused = PlaceOne(cluster, *placer, OneGpu(9, 1, 10));
+    EXPECT_EQ(refused.reason, Reason::kTenantLimit);
+    EXPECT_EQ(refused.miss.unit, stated == 1 ? "tenants" : "MPS clients");
+    EXPECT_EQ(refused.miss.available, static_cast<double>(most));
+    const auto adopted = cluster.Adopt(OneGpu(9, 1, 10), std::vector<Slot>{{1, 0, 0}});
+    EXPECT_EQ(adopted->reason, Reason::kTenantLimit);
+  }
+}
+
 TEST(Placer, ExclusiveDevicesTakeOneJob) {
   Cluster cluster(Catalogue::Default());
   NodeSpec node = V100Node(1, 1);
