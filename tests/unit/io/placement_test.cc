@@ -77,6 +77,40 @@ TEST(PlacementReport, AJobsOwnBoundReplacesTheDefault) {
   EXPECT_EQ(Place(cluster, {}, 1.5).TenantsAboveBound(), 1u);
 }
 
+TEST(PlacementReport, ReportsTenantsOfAMigInstanceAsThePlacerSeesThem) {
+  const auto catalogue = Catalogue::Default();
+  Cluster cluster(catalogue);
+  NodeSpec node;
+  node.id = 5;
+  node.devices.resize(1);
+  node.devices[0].type = *catalogue->Find("a100-40gb");
+  node.devices[0].mode = SharingMode::kMig;
+  node.devices[0].mig_profile = 0;  // 1 of 7 slices: either job alone fills it
+  ASSERT_TRUE(cluster.AddNode(node).ok());
+  const PlacementReport placement = Place(cluster, {Job(1, 30, 1000), Job(2, 30, 1000)}, 3);
+  ASSERT_EQ(placement.Count(Verdict::kPlace), 2u);
+  const Decision& second = placement.plan.decisions[1];
+  EXPECT_FLOAT_EQ(second.own.estimate, 2);  // on the whole GPU they would not disturb each other
+  ASSERT_EQ(placement.tenants.size(), 2u);
+  for (const TenantOutcome& tenant : placement.tenants) {
+    EXPECT_EQ(tenant.slowdown, second.own);
+    EXPECT_FALSE(tenant.above_bound);
+  }
+}
+
+TEST(PlacementReport, ATypeWithoutADemandCountsTheJobsFirstOneAsTheClusterDoes) {
+  const auto catalogue = Catalogue::Default();
+  Cluster cluster = OneT4();
+  JobSpec job = Job(1, 90, 1000);
+  job.demands[0].type = *catalogue->Find("a100-40gb");
+  ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{5, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(Job(2, 90, 1000), std::vector<Slot>{{5, 0, 0}}).ok());
+  const PlacementReport placement = Place(cluster, {}, 1.5);
+  ASSERT_EQ(placement.tenants.size(), 2u);
+  EXPECT_FLOAT_EQ(placement.tenants[0].slowdown.estimate, 1.8f);
+  EXPECT_TRUE(placement.tenants[0].above_bound);
+}
+
 TEST(PlacementJson, SaysWhereBesideWhomAndWhyNot) {
   const PlacementReport placement = Place(OneT4(), {Job(1, 30, 1000), Job(2, 40, 1000), Job(3, 10, 99'999)}, 1.5);
   const Json json = Json::parse(PlacementJson(placement));
