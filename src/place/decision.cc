@@ -39,11 +39,24 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
 
 std::string Amount(double value) { return absl::StrFormat("%.6g", value); }
 
-std::string DescribeMiss(const NearestMiss& miss) {
+// "3 of 8 devices: <text>", and without the count where all were refused for one reason or none is known.
+std::string DescribeReason(const Decision& decision) {
+  uint64_t all = 0;
+  for (const uint32_t refused : decision.refused_devices) all += refused;
+  const uint32_t these = decision.refused_devices[static_cast<size_t>(decision.reason)];
+  std::string text(ReasonText(decision.reason));
+  // Of a gang all refused devices matter: too few are left.
+  if (these == 0 || these == all || decision.reason == Reason::kGang) return text;
+  return absl::StrFormat("%d of %d devices: %s", these, all, text);
+}
+
+std::string DescribeMiss(const NearestMiss& miss, Reason main) {
   if (miss.reason == Reason::kNone) return "";
   std::string where = absl::StrFormat("node %d", miss.node);
   if (miss.device >= 0) absl::StrAppendFormat(&where, " device %d", miss.device);
-  std::string sentence = absl::StrFormat(" Nearest: %s (%s", where, std::string(ReasonName(miss.reason)));
+  // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
+  const char* other = miss.reason == main ? "" : ", which failed another constraint";
+  std::string sentence = absl::StrFormat(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));
   if (!miss.unit.empty()) {
     const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
     absl::StrAppendFormat(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed),
@@ -87,7 +100,7 @@ std::string DescribeDecision(const Decision& decision) {
   }
   const std::string_view when =
       decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. " : "Rejected: never fits this cluster. ";
-  return std::string(when) + std::string(ReasonText(decision.reason)) + DescribeMiss(decision.miss);
+  return std::string(when) + DescribeReason(decision) + DescribeMiss(decision.miss, decision.reason);
 }
 
 }  // namespace horus

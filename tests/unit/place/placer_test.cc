@@ -118,6 +118,24 @@ TEST(Placer, SaysHowFarOffARefusedJobWas) {
   EXPECT_THAT(DescribeDecision(decision), HasSubstr("needed 9000, available 7884 MiB"));
 }
 
+TEST(Placer, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
+  Cluster cluster(Catalogue::Default());
+  for (NodeId id = 1; id <= 2; ++id) ASSERT_TRUE(cluster.AddNode(V100Node(id, 2)).ok());
+  NodeSpec zoned = V100Node(3, 1);
+  zoned.labels = {{"zone", "a"}};
+  ASSERT_TRUE(cluster.AddNode(zoned).ok());
+  JobSpec job = OneGpu(50, 10, 20'000);
+  job.node_selector = {{"zone", "a"}};
+  EXPECT_EQ(
+      DescribeDecision(Decide(cluster, job)),
+      "Rejected: never fits this cluster. 4 of 5 devices: The node lacks a label that the job's selector asks for. "
+      "Nearest: node 3 device 0, which failed another constraint (gpu_memory: needed 20000, available 15884 MiB).");
+  job.node_selector.clear();
+  EXPECT_EQ(DescribeDecision(Decide(cluster, job)),
+            "Rejected: never fits this cluster. The tenants' memory bounds and the headroom would exceed the device. "
+            "Nearest: node 1 device 0 (gpu_memory: needed 20000, available 15884 MiB).");
+}
+
 TEST(Placer, MigInstancesTakeNoGangs) {
   Cluster cluster(Catalogue::Default());
   NodeSpec node = V100Node(1, 0);
