@@ -4,7 +4,7 @@
 // Enters:  the ledger before the job is booked, the search's result.
 // Leaves:  the explained parts of a Decision.
 // Units:   see decision.h.
-// Cost:    O(slots x tenants) when placed; a refusal judges one device once more.
+// Cost:    O(slots x tenants) when placed; a refusal looks at each device once more in the memo.
 // Thread class: one thread at a time (holds scratch).
 #ifndef HORUS_PLACE_EXPLAIN_H_
 #define HORUS_PLACE_EXPLAIN_H_

@@ -41,7 +41,6 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
     if (verdict.reason != Reason::kNone) {
       ++result.refused[static_cast<size_t>(verdict.reason)];
-      result.nearest.Offer(verdict.reason, verdict.cost, node_row, i);
       continue;
     }
     if (by_device) {
@@ -126,10 +125,8 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, std::span<co
     const NodeRow& node = ledger.rows().nodes[node_row];
     const auto devices = static_cast<uint32_t>(node.spec.devices.size());
     Reason reason = FitNode(job, node.spec, ledger.node_state(node_row));
-    Shortfall shortfall;
-    if (reason == Reason::kNone) reason = FitHost(job, ledger.host(node_row), 1, &shortfall);
+    if (reason == Reason::kNone) reason = FitHost(job, ledger.host(node_row), 1);
     if (reason != Reason::kNone) {
-      result.nearest.Offer(reason, Distance(reason, shortfall), node_row, -1);
       result.refused[static_cast<size_t>(reason)] += devices;
       continue;
     }

@@ -26,20 +26,6 @@ struct Placement {
   std::vector<PlacedSlot> slots;  // ascending (task, node id, device); empty = none found
 };
 
-// The refused node or device that came nearest. Reasons are numbered in the order in which constraints are asked:
-// the later one fails, the nearer it was; among equals the smaller distance (fit.h), then the lower place.
-struct NearestPlace {
-  Reason reason = Reason::kNone;  // kNone = nothing was refused
-  double distance = 0;
-  uint32_t node_row = 0;
-  int32_t device = -1;  // -1 = the node as a whole
-
-  void Offer(Reason refused, double how_far, uint32_t row, int32_t index) {
-    if (refused < reason || (refused == reason && how_far >= distance)) return;
-    *this = {refused, how_far, row, index};
-  }
-};
-
 struct SearchResult {
   Placement best;
   // The next best: another device; for several GPUs another node, or GPUs of another type or sharing mode on the
@@ -47,8 +33,7 @@ struct SearchResult {
   Placement second;
   bool spans_nodes = false;
   std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason
-  NearestPlace nearest;
-  uint32_t fitting = 0;        // devices that fit by themselves
+  uint32_t fitting = 0;                             // devices that fit by themselves
   uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
   uint32_t most_node_row = 0;  // the node with most of them
 };
