@@ -45,9 +45,9 @@ Cluster::Cluster(std::shared_ptr<const Catalogue> catalogue)
     : catalogue_(catalogue != nullptr ? std::move(catalogue) : std::make_shared<const Catalogue>()) {}
 
 absl::StatusOr<uint32_t> Cluster::FindNode(NodeId node) const {
-  const auto at = rows_.node_of.find(node);
-  if (at == rows_.node_of.end()) return UnknownNode(node);
-  return at->second;
+  const uint32_t* row = rows_.node_of.Find(node);
+  if (row == nullptr) return UnknownNode(node);
+  return *row;
 }
 
 absl::StatusOr<uint32_t> Cluster::FindDevice(NodeId node, int32_t device) const {
@@ -62,12 +62,26 @@ absl::StatusOr<uint32_t> Cluster::FindDevice(NodeId node, int32_t device) const 
 }
 
 // A version depends on all that happened to the node, so copies of a cluster that went different ways differ.
-void Cluster::Touch(uint32_t node_row, uint64_t what) {
+void Cluster::Touch(uint32_t node_row, uint64_t what) noexcept {
   ++rows_.changes;
   rows_.nodes[node_row].version = CombineHash(rows_.nodes[node_row].version, what);
 }
 
-uint32_t Cluster::TakeDevices(size_t count) {
+void Cluster::ReserveNode() {
+  ReserveMore(rows_.nodes, 1);
+  ReserveMore(rows_.order, 1);
+  // Room in the free lists for all there are; holes lie between nodes, and one more for a moment.
+  if (rows_.free_nodes.capacity() < rows_.nodes.capacity()) rows_.free_nodes.reserve(rows_.nodes.capacity());
+  if (rows_.holes.capacity() < rows_.nodes.capacity() + 2) rows_.holes.reserve(rows_.nodes.capacity() + 2);
+  rows_.node_of.ReserveOne();
+}
+
+void Cluster::ReserveDevices(size_t count) {
+  ReserveMore(rows_.device_state, count);
+  ReserveMore(rows_.residents, count);
+}
+
+uint32_t Cluster::TakeDevices(size_t count) noexcept {
   for (auto hole = rows_.holes.begin(); hole != rows_.holes.end(); ++hole) {
     if (hole->second < count) continue;
     const uint32_t first = hole->first;
@@ -82,7 +96,7 @@ uint32_t Cluster::TakeDevices(size_t count) {
   return first;
 }
 
-void Cluster::GiveDevices(uint32_t first, size_t count) {
+void Cluster::GiveDevices(uint32_t first, size_t count) noexcept {
   if (count == 0) return;
   for (uint32_t device = first; device < first + count; ++device) {
     SetDevice(device, kNoState);
@@ -101,7 +115,7 @@ void Cluster::GiveDevices(uint32_t first, size_t count) {
   }
 }
 
-void Cluster::SetDevice(uint32_t device, uint32_t state) {
+void Cluster::SetDevice(uint32_t device, uint32_t state) noexcept {
   const uint32_t old = std::exchange(rows_.device_state[device], state);
   if (state != kNoState) rows_.states.Ref(state);
   if (old != kNoState) rows_.states.Unref(old);
@@ -117,6 +131,13 @@ absl::Status Cluster::AddNode(NodeSpec node) {
     return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d nodes and %d devices",
                      IdAndName(node.id, node.name), kMaxNodes, kMaxDevices);
   }
+  ReserveNode();
+  ReserveDevices(node.devices.size());
+  HeldStates states(rows_.states, node.devices.size());
+  for (const DeviceSpec& device : node.devices) {
+    states.Hold(rows_.states.InternState(EmptyDevice(device, AdminState::kUp)));
+  }
+  // From here on nothing fails.
   uint32_t row = static_cast<uint32_t>(rows_.nodes.size());
   if (rows_.free_nodes.empty()) {
     rows_.nodes.emplace_back();
@@ -125,12 +146,9 @@ absl::Status Cluster::AddNode(NodeSpec node) {
     rows_.free_nodes.pop_back();
   }
   rows_.order.insert(OrderOf(rows_, node.id), row);
-  rows_.node_of.emplace(node.id, row);
+  rows_.node_of.Insert(node.id, row);
   const uint32_t first = TakeDevices(node.devices.size());
-  for (size_t i = 0; i < node.devices.size(); ++i) {
-    SetDevice(first + static_cast<uint32_t>(i),
-              rows_.states.InternState(EmptyDevice(node.devices[i], AdminState::kUp)));
-  }
+  for (size_t i = 0; i < node.devices.size(); ++i) SetDevice(first + static_cast<uint32_t>(i), states.ids()[i]);
   rows_.live_devices += node.devices.size();
   NodeRow& added = rows_.nodes[row];
   added.first_device = first;
@@ -191,18 +209,25 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
                      IdAndName(next.id, next.name), kMaxDevices);
   }
   const uint32_t old_first = rows_.nodes[row_index].first_device;
+  ReserveNode();
+  ReserveDevices(new_count);
+  HeldStates states(rows_.states, new_count);
+  for (size_t i = 0; i < new_count; ++i) {
+    DeviceRow state = EmptyDevice(next.devices[i], AdminState::kUp);
+    if (i < old_count) {
+      const DeviceRow& was = rows_.states.state(rows_.device_state[old_first + i]);
+      state.state = was.state;
+      state.tenants = was.tenants;
+    }
+    states.Hold(rows_.states.InternState(std::move(state)));
+  }
+  // From here on nothing fails.
   const uint32_t first = old_count == new_count ? old_first : TakeDevices(new_count);
   int32_t idle = 0;
   for (size_t i = 0; i < new_count; ++i) {
     const uint32_t from = old_first + static_cast<uint32_t>(i);
     const uint32_t to = first + static_cast<uint32_t>(i);
-    DeviceRow state = EmptyDevice(next.devices[i], AdminState::kUp);
-    if (i < old_count) {
-      const DeviceRow& was = rows_.states.state(rows_.device_state[from]);
-      state.state = was.state;
-      state.tenants = was.tenants;
-    }
-    SetDevice(to, rows_.states.InternState(std::move(state)));
+    SetDevice(to, states.ids()[i]);
     if (i < old_count && to != from) rows_.residents[to] = std::move(rows_.residents[from]);
     idle += rows_.residents[to].empty() ? 1 : 0;
   }
@@ -221,15 +246,19 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
 
 absl::Status Cluster::RemoveNode(NodeId node) {
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
-  NodeRow& row = rows_.nodes[row_index];
-  const size_t count = row.spec.devices.size();
-  if (const std::vector<JobId> jobs = JobsOnDevices(row.first_device, count); !jobs.empty()) {
+  const NodeSpec& spec = rows_.nodes[row_index].spec;
+  const size_t count = spec.devices.size();
+  if (const std::vector<JobId> jobs = JobsOnDevices(rows_.nodes[row_index].first_device, count); !jobs.empty()) {
     return MakeError(absl::StatusCode::kFailedPrecondition,
-                     "node %s: %d jobs are there, the first is %d; release them first", IdAndName(node, row.spec.name),
+                     "node %s: %d jobs are there, the first is %d; release them first", IdAndName(node, spec.name),
                      jobs.size(), jobs.front());
   }
+  ReserveNode();
+  rows_.states.ReserveFree();
+  NodeRow& row = rows_.nodes[row_index];
+  // From here on nothing fails.
   rows_.order.erase(OrderOf(rows_, node));
-  rows_.node_of.erase(node);
+  rows_.node_of.Erase(node);
   GiveDevices(row.first_device, count);
   rows_.live_devices -= count;
   row = NodeRow();
@@ -252,23 +281,27 @@ absl::StatusOr<std::vector<JobId>> Cluster::SetNodeState(NodeId node, AdminState
   HORUS_RETURN_IF_ERROR(CheckAdminState(state));
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
   NodeRow& row = rows_.nodes[row_index];
+  std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec.devices.size());
   if (row.state != state) {
     row.state = state;
     Touch(row_index, CombineHash(kNodeStateSet, static_cast<uint64_t>(state)));
   }
-  return JobsOnDevices(row.first_device, row.spec.devices.size());
+  return jobs;
 }
 
 absl::StatusOr<std::vector<JobId>> Cluster::SetDeviceState(NodeId node, int32_t device, AdminState state) {
   HORUS_RETURN_IF_ERROR(CheckAdminState(state));
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
   HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
+  std::vector<JobId> jobs = JobsOnDevices(flat, 1);
   if (rows_.states.state(rows_.device_state[flat]).state != state) {
-    SetDevice(flat, rows_.states.WithState(rows_.device_state[flat], state));
+    HeldStates after(rows_.states, 1);
+    after.Hold(rows_.states.WithState(rows_.device_state[flat], state));
+    SetDevice(flat, after.ids()[0]);
     Touch(row_index,
           CombineHash(CombineHash(kDeviceStateSet, static_cast<uint64_t>(device)), static_cast<uint64_t>(state)));
   }
-  return JobsOnDevices(flat, 1);
+  return jobs;
 }
 
 }  // namespace horus

@@ -87,7 +87,7 @@ class Cluster {
   [[nodiscard]] const Catalogue& catalogue() const { return *catalogue_; }
   [[nodiscard]] const std::shared_ptr<const Catalogue>& shared_catalogue() const { return catalogue_; }
 
-  // On failure of any of these the cluster is as before.
+  // On failure of any of these, a failed allocation (bad_alloc) included, the cluster is as before.
 
   // ALREADY_EXISTS, INVALID_ARGUMENT, RESOURCE_EXHAUSTED (limits of cluster_rows.h).
   [[nodiscard]] absl::Status AddNode(NodeSpec node);
@@ -140,18 +140,25 @@ class Cluster {
   [[nodiscard]] absl::StatusOr<uint32_t> FindDevice(NodeId node, int32_t device) const;
   [[nodiscard]] absl::Status CheckChange(const NodeRow& row, const NodeSpec& next) const;
   [[nodiscard]] std::vector<JobId> JobsOnDevices(uint32_t first, size_t count) const;
-  [[nodiscard]] uint32_t TakeDevices(size_t count);
-  void GiveDevices(uint32_t first, size_t count);
-  void SetDevice(uint32_t device, uint32_t state);
-  void Touch(uint32_t node_row, uint64_t what);
+  // Changes are made in two steps: what may fail (allocations) before anything is touched, then what cannot.
+  void ReserveNode();
+  void ReserveDevices(size_t count);
+  [[nodiscard]] uint32_t TakeDevices(size_t count) noexcept;  // after ReserveDevices
+  void GiveDevices(uint32_t first, size_t count) noexcept;    // after ReserveNode
+  void SetDevice(uint32_t device, uint32_t state) noexcept;   // after StateTable::ReserveFree
+  void Touch(uint32_t node_row, uint64_t what) noexcept;
 
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
   [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const;
-  [[nodiscard]] absl::Status ApplyAction(const Action& action);
+  class Undo;
+  [[nodiscard]] absl::Status ApplyAction(const Action& action, Undo& undo);
   void InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted, bool over_committed);
   void EraseJob(uint32_t job_row);
+  // The same once all is reserved; `states` are those of the job's devices afterwards, one a slot.
+  void PutJob(JobRow job, std::span<const uint32_t> states) noexcept;
+  void TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexcept;
 
   std::shared_ptr<const Catalogue> catalogue_;
   ClusterRows rows_;

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/hash.h"
 #include "place/cluster.h"
 #include "place/fit.h"
@@ -72,13 +71,17 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
 
 Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const {
   const FitLimits limits = PhysicalLimits();
-  absl::flat_hash_map<uint32_t, int64_t> tasks_on;
-  ForEachTask(slots, [&](uint32_t node_row) { ++tasks_on[node_row]; });
+  IdMap<int64_t> tasks_on;  // by node row
+  ForEachTask(slots, [&](uint32_t node_row) {
+    int64_t* tasks = tasks_on.Find(node_row);
+    ++(tasks != nullptr ? *tasks : tasks_on.Insert(node_row, 0));
+  });
   for (const PlacedSlot& slot : slots) {
     const NodeRow& node = rows_.nodes[slot.node_row];
     const AdminState node_state = runs ? AdminState::kUp : node.state;
     if (const Reason reason = FitNode(job, node.spec, node_state); reason != Reason::kNone) return reason;
-    if (const Reason reason = FitHost(job, node.free, tasks_on[slot.node_row]); reason != Reason::kNone) return reason;
+    if (const Reason reason = FitHost(job, node.free, tasks_on.at(slot.node_row)); reason != Reason::kNone)
+      return reason;
     const DeviceRow& device =
         rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
     const AdminState device_state = runs ? AdminState::kUp : device.state;
@@ -93,6 +96,22 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
 
 void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted,
                         bool over_committed) {
+  ReserveMore(rows_.jobs, 1);
+  if (rows_.free_jobs.capacity() < rows_.jobs.capacity()) rows_.free_jobs.reserve(rows_.jobs.capacity());
+  rows_.job_of.ReserveOne();
+  HeldStates after(rows_.states, slots.size());
+  for (PlacedSlot& slot : slots) {
+    const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
+    const uint32_t state = rows_.device_state[device];
+    const TenantClass tenant = MakeTenantClass(*job, DemandOn(*job, rows_.states.state(state).type));
+    after.Hold(rows_.states.WithTenant(state, tenant, slot.tenant));
+    rows_.residents[device].reserve(rows_.residents[device].size() + 1);
+  }
+  PutJob({std::move(job), std::move(slots), adopted, over_committed}, after.ids());
+}
+
+void Cluster::PutJob(JobRow job, std::span<const uint32_t> states) noexcept {
+  const JobSpec& spec = *job.spec;
   uint32_t job_row = static_cast<uint32_t>(rows_.jobs.size());
   if (rows_.free_jobs.empty()) {
     rows_.jobs.emplace_back();
@@ -100,45 +119,56 @@ void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSl
     job_row = rows_.free_jobs.back();
     rows_.free_jobs.pop_back();
   }
-  ForEachTask(slots, [&](uint32_t node_row) {
+  ForEachTask(job.slots, [&](uint32_t node_row) {
     HostFree& free = rows_.nodes[node_row].free;
-    free.cpu_milli -= job->cpu_milli;
-    free.mem_mib -= job->mem_mib;
-    free.storage_mb_s -= job->storage_mb_s;
+    free.cpu_milli -= spec.cpu_milli;
+    free.mem_mib -= spec.mem_mib;
+    free.storage_mb_s -= spec.storage_mb_s;
   });
-  for (PlacedSlot& slot : slots) {
+  for (size_t i = 0; i < job.slots.size(); ++i) {
+    const PlacedSlot& slot = job.slots[i];
     NodeRow& node = rows_.nodes[slot.node_row];
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
-    const uint32_t state = rows_.device_state[device];
-    slot.tenant = rows_.states.InternTenant(MakeTenantClass(*job, DemandOn(*job, rows_.states.state(state).type)));
-    SetDevice(device, rows_.states.WithTenant(state, slot.tenant));
+    SetDevice(device, states[i]);
     if (rows_.residents[device].empty()) --node.idle_devices;
     rows_.residents[device].push_back({job_row, slot.task});
-    uint64_t what = CombineHash(CombineHash(kJobIn, job->id), rows_.states.tenant(slot.tenant).digest);
-    for (const int64_t part : {int64_t{slot.device}, job->cpu_milli, job->mem_mib, job->storage_mb_s}) {
+    uint64_t what = CombineHash(CombineHash(kJobIn, spec.id), rows_.states.tenant(slot.tenant).digest);
+    for (const int64_t part : {int64_t{slot.device}, spec.cpu_milli, spec.mem_mib, spec.storage_mb_s}) {
       what = CombineHash(what, static_cast<uint64_t>(part));
     }
     Touch(slot.node_row, what);
   }
-  rows_.job_of.emplace(job->id, job_row);
-  rows_.jobs[job_row] = {std::move(job), std::move(slots), adopted, over_committed};
+  rows_.job_of.Insert(spec.id, job_row);
+  rows_.jobs[job_row] = std::move(job);
 }
 
 void Cluster::EraseJob(uint32_t job_row) {
+  if (rows_.free_jobs.capacity() < rows_.jobs.capacity()) rows_.free_jobs.reserve(rows_.jobs.capacity());
+  const std::vector<PlacedSlot>& slots = rows_.jobs[job_row].slots;
+  HeldStates after(rows_.states, slots.size());
+  for (const PlacedSlot& slot : slots) {
+    const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
+    after.Hold(rows_.states.WithoutTenant(rows_.device_state[device], slot.tenant));
+  }
+  TakeJob(job_row, after.ids());
+}
+
+void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexcept {
   const JobRow row = std::move(rows_.jobs[job_row]);
   rows_.jobs[job_row] = JobRow();
   rows_.free_jobs.push_back(job_row);
-  rows_.job_of.erase(row.spec->id);
+  rows_.job_of.Erase(row.spec->id);
   ForEachTask(row.slots, [&](uint32_t node_row) {
     HostFree& free = rows_.nodes[node_row].free;
     free.cpu_milli += row.spec->cpu_milli;
     free.mem_mib += row.spec->mem_mib;
     free.storage_mb_s += row.spec->storage_mb_s;
   });
-  for (const PlacedSlot& slot : row.slots) {
+  for (size_t i = 0; i < row.slots.size(); ++i) {
+    const PlacedSlot& slot = row.slots[i];
     NodeRow& node = rows_.nodes[slot.node_row];
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
-    SetDevice(device, rows_.states.WithoutTenant(rows_.device_state[device], slot.tenant));
+    SetDevice(device, states[i]);
     Residents& residents = rows_.residents[device];
     residents.erase(std::find_if(residents.begin(), residents.end(),
                                  [job_row](const ResidentRow& resident) { return resident.job_row == job_row; }));
@@ -170,7 +200,58 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
   return result;
 }
 
-absl::Status Cluster::ApplyAction(const Action& action) {
+// Takes the jobs of a plan out again unless all of them came in.
+class Cluster::Undo {
+ public:
+  Undo(Cluster& cluster, const Plan& plan)
+      : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes), before_(cluster.rows_.states, SlotsOf(plan)) {}
+  ~Undo() {
+    if (done_ == kAll) return;
+    while (done_ > 0) {
+      const JobId job = plan_.actions[--done_].job->id;
+      const uint32_t row = cluster_.rows_.job_of.at(job);
+      const size_t count = cluster_.rows_.jobs[row].slots.size();
+      slots_ -= count;
+      cluster_.TakeJob(row, before_.ids().subspan(slots_, count));
+    }
+    for (const SeenNode& node : plan_.seen) {
+      cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
+    }
+    cluster_.rows_.changes = changes_;
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+
+  // What the devices of the next action are before it, in the order of its slots once it is in.
+  void Remember(std::span<const PlacedSlot> slots) {
+    for (const PlacedSlot& slot : slots) {
+      const NodeRow& node = cluster_.rows_.nodes[slot.node_row];
+      before_.Hold(cluster_.rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
+    }
+  }
+  void Done() noexcept {
+    slots_ = before_.ids().size();
+    ++done_;
+  }
+  void KeepAll() noexcept { done_ = kAll; }
+
+ private:
+  static constexpr size_t kAll = ~size_t{0};
+  static size_t SlotsOf(const Plan& plan) {
+    size_t slots = 0;
+    for (const Action& action : plan.actions) slots += action.slots.size();
+    return slots;
+  }
+
+  Cluster& cluster_;
+  const Plan& plan_;
+  uint64_t changes_;
+  HeldStates before_;
+  size_t slots_ = 0;  // of the actions done
+  size_t done_ = 0;
+};
+
+absl::Status Cluster::ApplyAction(const Action& action, Undo& undo) {
   if (action.kind != ActionKind::kPlace) {
     return MakeError(absl::StatusCode::kUnimplemented, "plan: actions of kind %d are reserved",
                      static_cast<int>(action.kind));
@@ -187,7 +268,9 @@ absl::Status Cluster::ApplyAction(const Action& action) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s",
                      JobText(*action.job), std::string(ReasonText(reason)));
   }
+  undo.Remember(placed);
   InsertJob(action.job, std::move(placed), /*adopted=*/false, /*over_committed=*/false);
+  undo.Done();
   return absl::OkStatus();
 }
 
@@ -196,45 +279,39 @@ absl::Status Cluster::Apply(const Plan& plan) {
     if (action.job == nullptr) return InvalidArgument("plan: an action has no job");
     if (HasJob(action.job->id)) return Taken(*action.job);
   }
-  absl::flat_hash_map<NodeId, uint64_t> seen;
+  std::vector<NodeId> seen;
   for (const SeenNode& node : plan.seen) {
-    const auto at = rows_.node_of.find(node.node);
-    if (at == rows_.node_of.end()) {
+    const uint32_t* at = rows_.node_of.Find(node.node);
+    if (at == nullptr) {
       return MakeError(absl::StatusCode::kAborted, "node %d: was removed since the plan was made", node.node);
     }
-    const NodeRow& row = rows_.nodes[at->second];
+    const NodeRow& row = rows_.nodes[*at];
     if (row.version != node.version) {
       return MakeError(absl::StatusCode::kAborted, "node %s: has changed since the plan was made",
                        IdAndName(node.node, row.spec.name));
     }
-    seen.emplace(node.node, node.version);
+    seen.push_back(node.node);
   }
-  const uint64_t changes = rows_.changes;
-  absl::Status status;
-  size_t done = 0;
+  std::sort(seen.begin(), seen.end());
+  Undo undo(*this, plan);
   for (const Action& action : plan.actions) {
     for (const Slot& slot : action.slots) {
-      if (seen.contains(slot.node)) continue;
-      status = InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(*action.job),
-                               slot.node);
+      if (std::binary_search(seen.begin(), seen.end(), slot.node)) continue;
+      return InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(*action.job),
+                             slot.node);
     }
-    if (status.ok()) status = ApplyAction(action);
-    if (!status.ok()) break;
-    ++done;
+    HORUS_RETURN_IF_ERROR(ApplyAction(action, undo));
   }
-  if (status.ok()) return status;
-  while (done > 0) EraseJob(rows_.job_of.at(plan.actions[--done].job->id));
-  for (const SeenNode& node : plan.seen) rows_.nodes[rows_.node_of.at(node.node)].version = node.version;
-  rows_.changes = changes;
-  return status;
+  undo.KeepAll();
+  return absl::OkStatus();
 }
 
 absl::Status Cluster::Release(JobId job) {
-  const auto at = rows_.job_of.find(job);
-  if (at == rows_.job_of.end()) {
+  const uint32_t* at = rows_.job_of.Find(job);
+  if (at == nullptr) {
     return MakeError(absl::StatusCode::kNotFound, "job %d: not in this cluster", job);
   }
-  EraseJob(at->second);
+  EraseJob(*at);
   return absl::OkStatus();
 }
 

@@ -105,11 +105,11 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
 }
 
 absl::StatusOr<JobInfo> Cluster::Job(JobId job) const {
-  const auto at = rows_.job_of.find(job);
-  if (at == rows_.job_of.end()) {
+  const uint32_t* at = rows_.job_of.Find(job);
+  if (at == nullptr) {
     return MakeError(absl::StatusCode::kNotFound, "job %d: not in this cluster", job);
   }
-  const JobRow& row = rows_.jobs[at->second];
+  const JobRow& row = rows_.jobs[*at];
   JobInfo info{.spec = row.spec, .adopted = row.adopted, .over_committed = row.over_committed};
   for (const PlacedSlot& slot : row.slots) {
     info.slots.push_back({rows_.nodes[slot.node_row].spec.id, slot.device, slot.task});
@@ -141,14 +141,13 @@ uint64_t Cluster::state_hash() const {
 }
 
 uint64_t Cluster::bytes_held() const {
-  constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
   uint64_t bytes = sizeof(*this) + rows_.states.bytes_held();
   bytes += rows_.nodes.capacity() * sizeof(NodeRow) + rows_.jobs.capacity() * sizeof(JobRow);
   bytes += (rows_.order.capacity() + rows_.free_nodes.capacity() + rows_.device_state.capacity() +
             rows_.free_jobs.capacity()) *
            sizeof(uint32_t);
   bytes += rows_.residents.capacity() * sizeof(Residents) + rows_.holes.capacity() * sizeof(uint64_t);
-  bytes += (rows_.node_of.capacity() + rows_.job_of.capacity()) * kMapEntry;
+  bytes += rows_.node_of.bytes_held() + rows_.job_of.bytes_held();
   for (const NodeRow& node : rows_.nodes) {
     bytes += node.spec.devices.capacity() * sizeof(DeviceSpec) + node.spec.name.capacity();
     for (const auto& [key, value] : node.spec.labels)

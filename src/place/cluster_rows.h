@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "place/device_states.h"
+#include "place/id_map.h"
 #include "place/job.h"
 #include "place/node.h"
 
@@ -71,7 +71,7 @@ struct ClusterRows {
   std::vector<NodeRow> nodes;
   std::vector<uint32_t> order;  // rows of live nodes, ascending id
   std::vector<uint32_t> free_nodes;
-  absl::flat_hash_map<NodeId, uint32_t> node_of;  // never iterated
+  IdMap<uint32_t> node_of;  // by NodeId
 
   std::vector<uint32_t> device_state;  // id in `states`; kNoState for holes
   std::vector<Residents> residents;
@@ -81,8 +81,8 @@ struct ClusterRows {
 
   std::vector<JobRow> jobs;
   std::vector<uint32_t> free_jobs;
-  absl::flat_hash_map<JobId, uint32_t> job_of;  // never iterated
-  uint64_t changes = 0;                         // counts writes; feeds new nodes' versions
+  IdMap<uint32_t> job_of;  // by JobId
+  uint64_t changes = 0;    // counts writes; feeds new nodes' versions
 };
 
 // The state of a device without residents.

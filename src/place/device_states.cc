@@ -50,10 +50,9 @@ uint32_t Probe(uint64_t& digest, const Find& find, const Same& same) {
   }
 }
 
-template <typename Map>
-uint32_t Look(const Map& map, uint64_t digest) {
-  const auto at = map.find(digest);
-  return at == map.end() ? UINT32_MAX : at->second;
+uint32_t Look(const IdMap<uint32_t>& map, uint64_t digest) {
+  const uint32_t* id = map.Find(digest);
+  return id == nullptr ? UINT32_MAX : *id;
 }
 
 template <typename T>
@@ -112,11 +111,12 @@ uint32_t StateTable::InternTenant(const TenantClass& tenant) {
       },
       [&](uint32_t id) { return SameTenant(this->tenant(id), tenant); });
   if (found != UINT32_MAX) return found;
+  ReserveTenant();
   const uint32_t row = TakeRow(tenants_, tenant_refs_, free_tenants_);
   tenants_[row] = tenant;
   tenants_[row].digest = digest;
   tenant_refs_[row] = 0;
-  tenant_of_.emplace(digest, base_tenants_ + row);
+  tenant_of_.Insert(digest, base_tenants_ + row);
   return base_tenants_ + row;
 }
 
@@ -156,11 +156,12 @@ uint32_t StateTable::InternState(DeviceRow row) {
       },
       [&](uint32_t id) { return SameState(state(id), row); });
   if (found != UINT32_MAX) return found;
+  ReserveState();
   const uint32_t at = TakeRow(states_, state_refs_, free_states_);
   for (const uint32_t id : row.tenants) {
     if (id >= base_tenants_) ++tenant_refs_[id - base_tenants_];
   }
-  state_of_.emplace(row.digest, base_states_ + at);
+  state_of_.Insert(row.digest, base_states_ + at);
   digests_.resize(states_.size());
   digests_[at] = row.digest;
   states_[at] = std::move(row);
@@ -168,8 +169,12 @@ uint32_t StateTable::InternState(DeviceRow row) {
   return base_states_ + at;
 }
 
-uint32_t StateTable::WithTenant(uint32_t state_id, uint32_t tenant_id) {
+uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, uint32_t& tenant_id) {
   DeviceRow row = state(state_id);
+  row.tenants.reserve(row.tenants.size() + 1);
+  ReserveTenant();
+  ReserveState();  // a class that no state holds would stay for ever
+  tenant_id = InternTenant(tenant);
   row.tenants.push_back(tenant_id);
   return InternState(std::move(row));
 }
@@ -187,14 +192,34 @@ uint32_t StateTable::WithState(uint32_t state_id, AdminState admin) {
   return InternState(std::move(row));
 }
 
-void StateTable::Ref(uint32_t id) {
+void StateTable::ReserveTenant() {
+  ReserveMore(tenants_, 1);
+  ReserveMore(tenant_refs_, 1);
+  ReserveFree();
+  tenant_of_.ReserveOne();
+}
+
+void StateTable::ReserveFree() {
+  if (free_tenants_.capacity() < tenants_.capacity()) free_tenants_.reserve(tenants_.capacity());
+  if (free_states_.capacity() < states_.capacity()) free_states_.reserve(states_.capacity());
+}
+
+void StateTable::ReserveState() {
+  ReserveMore(states_, 1);
+  ReserveMore(digests_, 1);
+  ReserveMore(state_refs_, 1);
+  ReserveFree();
+  state_of_.ReserveOne();
+}
+
+void StateTable::Ref(uint32_t id) noexcept {
   if (id >= base_states_) ++state_refs_[id - base_states_];
 }
 
-void StateTable::Unref(uint32_t id) {
+void StateTable::Unref(uint32_t id) noexcept {
   if (id < base_states_ || --state_refs_[id - base_states_] > 0) return;
   DeviceRow& row = states_[id - base_states_];
-  state_of_.erase(row.digest);
+  state_of_.Erase(row.digest);
   for (const uint32_t tenant_id : row.tenants) {
     if (tenant_id < base_tenants_) continue;
     if (--tenant_refs_[tenant_id - base_tenants_] == 0) Discard(tenant_id);
@@ -203,20 +228,19 @@ void StateTable::Unref(uint32_t id) {
   free_states_.push_back(id - base_states_);
 }
 
-void StateTable::Discard(uint32_t id) {
+void StateTable::Discard(uint32_t id) noexcept {
   if (id < base_tenants_ || tenant_refs_[id - base_tenants_] != 0) return;
-  tenant_of_.erase(tenants_[id - base_tenants_].digest);
+  tenant_of_.Erase(tenants_[id - base_tenants_].digest);
   tenants_[id - base_tenants_] = TenantClass();
   free_tenants_.push_back(id - base_tenants_);
 }
 
 uint64_t StateTable::bytes_held() const {
-  constexpr uint64_t kMapEntry = sizeof(std::pair<uint64_t, uint32_t>) + 1;  // and a control byte
   return tenants_.capacity() * sizeof(TenantClass) + states_.capacity() * sizeof(DeviceRow) +
          digests_.capacity() * sizeof(uint64_t) +
          (tenant_refs_.capacity() + free_tenants_.capacity() + state_refs_.capacity() + free_states_.capacity()) *
              sizeof(uint32_t) +
-         (tenant_of_.capacity() + state_of_.capacity()) * kMapEntry;
+         tenant_of_.bytes_held() + state_of_.bytes_held();
 }
 
 }  // namespace horus

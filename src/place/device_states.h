@@ -10,11 +10,12 @@
 #define HORUS_PLACE_DEVICE_STATES_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
+#include "place/id_map.h"
 #include "place/job.h"
 #include "place/node.h"
 #include "predict/demand.h"
@@ -56,6 +57,7 @@ struct DeviceRow {
   uint64_t digest = 0;
 };
 
+// A failed allocation (bad_alloc) leaves the table as it was.
 class StateTable {
  public:
   // A table of its own, or one over `base`, which must outlive it and stay unchanged: ids of `base` keep
@@ -79,15 +81,16 @@ class StateTable {
   [[nodiscard]] uint32_t InternTenant(const TenantClass& tenant);
   // `row.tenants` in any order; the derived fields are set here.
   [[nodiscard]] uint32_t InternState(DeviceRow row);
-  [[nodiscard]] uint32_t WithTenant(uint32_t state, uint32_t tenant);
+  // Interns the class too, and says under which id.
+  [[nodiscard]] uint32_t WithTenant(uint32_t state, const TenantClass& tenant, uint32_t& tenant_id);
   [[nodiscard]] uint32_t WithoutTenant(uint32_t state, uint32_t tenant);
   [[nodiscard]] uint32_t WithState(uint32_t state, AdminState admin);
 
   // Counts devices per state; at 0 the state, and then its classes, are freed and their ids used again.
-  void Ref(uint32_t state);
-  void Unref(uint32_t state);
-  // Drops a class that was interned and never used.
-  void Discard(uint32_t tenant);
+  void Ref(uint32_t state) noexcept;
+  void Unref(uint32_t state) noexcept;
+  // Room for all in the free lists, so that no Unref fails; copies of a table come without it.
+  void ReserveFree();
 
   [[nodiscard]] size_t live_states() const { return state_of_.size(); }
   [[nodiscard]] size_t live_tenants() const { return tenant_of_.size(); }
@@ -96,6 +99,10 @@ class StateTable {
 
  private:
   void Finish(DeviceRow& row) const;
+  void Discard(uint32_t tenant) noexcept;
+  // Room for one more: the next Intern allocates nothing.
+  void ReserveTenant();
+  void ReserveState();
 
   const StateTable* base_ = nullptr;
   uint32_t base_tenants_ = 0;
@@ -103,12 +110,37 @@ class StateTable {
   std::vector<TenantClass> tenants_;
   std::vector<uint32_t> tenant_refs_;  // states that hold the class, with multiplicity
   std::vector<uint32_t> free_tenants_;
-  absl::flat_hash_map<uint64_t, uint32_t> tenant_of_;  // digest -> id; never iterated
+  IdMap<uint32_t> tenant_of_;  // by digest
   std::vector<DeviceRow> states_;
   std::vector<uint64_t> digests_;
   std::vector<uint32_t> state_refs_;
   std::vector<uint32_t> free_states_;
-  absl::flat_hash_map<uint64_t, uint32_t> state_of_;
+  IdMap<uint32_t> state_of_;  // by digest
+};
+
+// States that must live while a change is prepared, whether it comes about or not.
+class HeldStates {
+ public:
+  HeldStates(StateTable& table, size_t most) : table_(table) {
+    ids_.reserve(most);
+    table_.ReserveFree();
+  }
+  ~HeldStates() {
+    for (const uint32_t id : ids_) table_.Unref(id);
+  }
+  HeldStates(const HeldStates&) = delete;
+  HeldStates& operator=(const HeldStates&) = delete;
+
+  // At most as often as the constructor was told.
+  void Hold(uint32_t id) noexcept {
+    table_.Ref(id);
+    ids_.push_back(id);
+  }
+  [[nodiscard]] std::span<const uint32_t> ids() const { return ids_; }
+
+ private:
+  StateTable& table_;
+  std::vector<uint32_t> ids_;
 };
 
 }  // namespace horus

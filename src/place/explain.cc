@@ -58,7 +58,9 @@ void Explainer::Note(const Ledger& ledger, const JobView& view, std::span<const 
     const uint32_t device = DeviceOf(ledger, slot);
     const Demand* demand = FindDemand(*view.job, ledger.state(device).type);
     if (demand == nullptr) continue;
-    noted_[device].push_back({view.job->id, MakeTenantClass(*view.job, *demand).digest});
+    std::vector<Neighbour>* there = noted_.Find(device);
+    if (there == nullptr) there = &noted_.Insert(device, {});
+    there->push_back({view.job->id, MakeTenantClass(*view.job, *demand).digest});
   }
 }
 
@@ -73,8 +75,8 @@ std::vector<Explainer::Neighbour> Explainer::NeighboursOf(const Ledger& ledger, 
     if (slot == job.slots.end()) continue;  // cannot be: the resident is there
     neighbours.push_back({job.spec->id, ledger.states().tenant(slot->tenant).digest});
   }
-  if (const auto at = noted_.find(device); at != noted_.end()) {
-    neighbours.insert(neighbours.end(), at->second.begin(), at->second.end());
+  if (const std::vector<Neighbour>* noted = noted_.Find(device)) {
+    neighbours.insert(neighbours.end(), noted->begin(), noted->end());
   }
   std::sort(neighbours.begin(), neighbours.end(), [](const Neighbour& a, const Neighbour& b) { return a.job < b.job; });
   return neighbours;

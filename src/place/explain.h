@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "place/decision.h"
+#include "place/id_map.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
 #include "place/search.h"
@@ -50,7 +50,7 @@ class Explainer {
                                    PricedPlace& priced);
 
   Scorer& scorer_;
-  absl::flat_hash_map<uint32_t, std::vector<Neighbour>> noted_;  // by device; never iterated
+  IdMap<std::vector<Neighbour>> noted_;  // by device
 };
 
 }  // namespace horus

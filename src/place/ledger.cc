@@ -53,9 +53,9 @@ void Ledger::TakeDevice(uint32_t node_row, uint32_t device, const JobSpec& job) 
   }
   log_.push_back({.is_node = false, .row = device, .state = device_state_[device]});
   const Demand* demand = FindDemand(job, before.type);
-  const uint32_t tenant =
-      states_.InternTenant(MakeTenantClass(job, demand != nullptr ? *demand : job.demands.front().demand));
-  device_state_[device] = states_.WithTenant(device_state_[device], tenant);
+  const TenantClass tenant = MakeTenantClass(job, demand != nullptr ? *demand : job.demands.front().demand);
+  uint32_t tenant_id = 0;
+  device_state_[device] = states_.WithTenant(device_state_[device], tenant, tenant_id);
 }
 
 void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {

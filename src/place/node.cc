@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "place/id_map.h"
 
 namespace horus {
 namespace {
@@ -105,17 +105,23 @@ absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, siz
 
 // A card is one device, or it is cut into MIG instances: modes do not mix on it.
 absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
-  absl::flat_hash_map<int16_t, size_t> first_of;  // card -> its first device
-  absl::flat_hash_map<int16_t, int64_t> slices_of;
+  struct Card {
+    size_t first = 0;  // its first device
+    int64_t slices = 0;
+  };
+  IdMap<Card> cards;
   for (size_t i = 0; i < node.devices.size(); ++i) {
     const DeviceSpec& device = node.devices[i];
     if (device.physical_gpu < 0) continue;
-    const auto [at, fresh] = first_of.emplace(device.physical_gpu, i);
-    const DeviceSpec& first = node.devices[at->second];
+    const auto id = static_cast<uint64_t>(device.physical_gpu);
+    Card* card = cards.Find(id);
+    const bool fresh = card == nullptr;
+    if (fresh) card = &cards.Insert(id, {.first = i});
+    const DeviceSpec& first = node.devices[card->first];
     if (!fresh && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
       return InvalidArgument(
           "%s: devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s",
-          Node(node), i, device.physical_gpu, at->second, std::string(SharingModeName(first.mode)),
+          Node(node), i, device.physical_gpu, card->first, std::string(SharingModeName(first.mode)),
           std::string(SharingModeName(device.mode)));
     }
     if (device.type != first.type) {
@@ -125,7 +131,7 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
     if (device.mode != SharingMode::kMig) continue;
     const GpuType& type = catalogue.at(device.type);
     const int64_t whole = WholeSlices(type);
-    int64_t& used = slices_of[device.physical_gpu];
+    int64_t& used = card->slices;
     used += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
     if (used > whole) {
       return InvalidArgument("%s: devices[%d]: expected at most %d compute slices on card %d (%s), found %d",

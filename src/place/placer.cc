@@ -8,7 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "place/explain.h"
 #include "place/ledger.h"
@@ -67,9 +66,9 @@ struct Placer::Impl {
   std::vector<uint32_t> nodes;    // rows to consider, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
   SearchResult result;
-  absl::flat_hash_map<uint64_t, bool> fits_emptied;  // by JobView::request; never iterated
-  absl::flat_hash_map<uint64_t, Decision> refused;   // the same, while the ledger stays as it is
-  uint64_t refused_at = 0;                           // Ledger::changes() then
+  IdMap<bool> fits_emptied;  // by JobView::request
+  IdMap<Decision> refused;   // the same, while the ledger stays as it is
+  uint64_t refused_at = 0;   // Ledger::changes() then
 };
 
 absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
@@ -85,26 +84,26 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   size_t devices = 0;
   for (const NodeId id : ids) {
-    const auto at = rows.node_of.find(id);
-    if (at == rows.node_of.end()) {
+    const uint32_t* row = rows.node_of.Find(id);
+    if (row == nullptr) {
       return MakeError(absl::StatusCode::kNotFound, "node %d of the subset: not in this cluster", id);
     }
-    nodes.push_back(at->second);
-    devices += rows.nodes[at->second].spec.devices.size();
+    nodes.push_back(*row);
+    devices += rows.nodes[*row].spec.devices.size();
   }
   excluded_devices = static_cast<uint32_t>(cluster.device_count() - devices);
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> Placer::Impl::FitsEmptied(const Cluster& cluster, const JobView& view) {
-  if (const auto at = fits_emptied.find(view.request); at != fits_emptied.end()) return at->second;
+  if (const bool* known = fits_emptied.Find(view.request)) return *known;
   if (!emptied_ready) emptied.ResetEmptied(cluster);
   emptied_ready = true;
   scorer.SetJob(view, emptied.states());
   SearchResult found;
   HORUS_RETURN_IF_ERROR(search.Run(emptied, view, nodes, found));
   const bool fits = !found.best.slots.empty();
-  fits_emptied.emplace(view.request, fits);
+  fits_emptied.Insert(view.request, fits);
   return fits;
 }
 
@@ -112,8 +111,8 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobV
   if (refused_at != ledger.changes()) refused.clear();
   refused_at = ledger.changes();
   Decision decision;
-  if (const auto at = refused.find(view.request); at != refused.end()) {
-    decision = at->second;
+  if (const Decision* known = refused.Find(view.request)) {
+    decision = *known;
     decision.job = view.job->id;
     return decision;
   }
@@ -129,7 +128,7 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobV
   HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, nodes, result, decision));
   HORUS_ASSIGN_OR_RETURN(const bool fits, FitsEmptied(cluster, view));
   decision.verdict = fits ? Verdict::kDefer : Verdict::kReject;
-  refused.emplace(view.request, decision);
+  refused.Insert(view.request, decision);
   return decision;
 }
 
@@ -208,11 +207,11 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
   std::vector<uint32_t> rows;
   for (const NodeId id : nodes) {
-    const auto at = cluster.rows().node_of.find(id);
-    if (at == cluster.rows().node_of.end()) {
+    const uint32_t* row = cluster.rows().node_of.Find(id);
+    if (row == nullptr) {
       return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", id);
     }
-    rows.push_back(at->second);
+    rows.push_back(*row);
   }
   JobView view = ViewJob(job);  // of the whole gang: its devices must suit one
   JobSpec task = job;

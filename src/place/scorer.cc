@@ -67,14 +67,15 @@ void Scorer::SetJob(const JobView& view, const StateTable& states) {
     memo_epoch_ = model_->epoch();
   }
   if (needed > memo_limit_) return;
-  std::unique_ptr<std::vector<Entry>>& row = memo_[view.digest];
-  if (row == nullptr) row = std::make_unique<std::vector<Entry>>();
+  std::unique_ptr<std::vector<Entry>>* known = memo_.Find(view.digest);
+  std::vector<Entry>* row =
+      (known != nullptr ? *known : memo_.Insert(view.digest, std::make_unique<std::vector<Entry>>())).get();
   if (row->size() < needed) {
     const size_t before = row->capacity();
     row->resize(needed);
     memo_entries_ += row->capacity() - before;
   }
-  row_ = row.get();
+  row_ = row;
 }
 
 absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
@@ -155,8 +156,6 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
   return absl::OkStatus();
 }
 
-uint64_t Scorer::bytes_held() const {
-  return memo_entries_ * sizeof(Entry) + memo_.capacity() * (sizeof(uint64_t) + sizeof(void*));
-}
+uint64_t Scorer::bytes_held() const { return memo_entries_ * sizeof(Entry) + memo_.bytes_held(); }
 
 }  // namespace horus

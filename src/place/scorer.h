@@ -13,11 +13,11 @@
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "interference/model.h"
 #include "place/device_states.h"
 #include "place/fit.h"
+#include "place/id_map.h"
 #include "place/policy.h"
 
 namespace horus {
@@ -84,8 +84,8 @@ class Scorer {
 
   const JobView* view_ = nullptr;
   std::vector<Entry>* row_ = nullptr;  // of the current job, indexed by state id
-  // By JobView::digest; never iterated but to be counted. Rows stay where they are when the map grows.
-  absl::flat_hash_map<uint64_t, std::unique_ptr<std::vector<Entry>>> memo_;
+  // By JobView::digest. Rows stay where they are when the map grows.
+  IdMap<std::unique_ptr<std::vector<Entry>>> memo_;
   uint64_t memo_entries_ = 0;
   uint64_t memo_epoch_ = 0;
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// IdMap: values by 64-bit id. A failed allocation leaves it as it was, which absl's hash maps do not promise.
+//
+// Enters:  ids (any 64 bits) and values that move without failing.
+// Leaves:  pointers to values, valid until the next insert or erase. There is no order and no iteration.
+// Units:   none.
+// Cost:    one probe sequence a call; 4/3 to 8/3 cells an entry.
+// Thread class: value with one writer; readers share freely while nobody writes.
+#ifndef HORUS_PLACE_ID_MAP_H_
+#define HORUS_PLACE_ID_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace horus {
+
+template <typename Value>
+class IdMap {
+  static_assert(std::is_nothrow_move_constructible_v<Value> && std::is_nothrow_move_assignable_v<Value>);
+
+ public:
+  [[nodiscard]] size_t size() const { return size_; }
+  [[nodiscard]] bool contains(uint64_t id) const { return Find(id) != nullptr; }
+  [[nodiscard]] const Value* Find(uint64_t id) const {
+    if (size_ == 0) return nullptr;
+    const Cell& cell = cells_[CellOf(id)];
+    return cell.full ? &cell.value : nullptr;
+  }
+  [[nodiscard]] Value* Find(uint64_t id) { return const_cast<Value*>(std::as_const(*this).Find(id)); }
+  // Requires contains(id).
+  [[nodiscard]] const Value& at(uint64_t id) const { return *Find(id); }
+
+  // Room for one more: the next Insert allocates nothing. May fail, and then changes nothing.
+  void ReserveOne() {
+    if ((size_ + 1) * kLoadDenominator <= cells_.size() * kLoadNumerator) return;
+    std::vector<Cell> old(cells_.empty() ? kFirstCells : 2 * cells_.size());
+    // Ids come from outside: without a seed anybody could choose ids that all collide.
+    if (cells_.empty()) seed_ = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(old.data()));
+    old.swap(cells_);
+    for (Cell& cell : old) {
+      if (cell.full) cells_[CellOf(cell.id)] = std::move(cell);
+    }
+  }
+
+  // Requires that `id` is absent.
+  Value& Insert(uint64_t id, Value value) {
+    ReserveOne();
+    Cell& cell = cells_[CellOf(id)];
+    cell.id = id;
+    cell.value = std::move(value);
+    cell.full = true;
+    ++size_;
+    return cell.value;
+  }
+
+  void Erase(uint64_t id) noexcept {
+    if (size_ == 0) return;
+    size_t hole = CellOf(id);
+    if (!cells_[hole].full) return;
+    --size_;
+    // Close the gap: whoever was pushed past it moves up.
+    for (size_t i = Next(hole); cells_[i].full; i = Next(i)) {
+      const size_t from_home = (i - Home(cells_[i].id)) & (cells_.size() - 1);
+      if (from_home < ((i - hole) & (cells_.size() - 1))) continue;
+      cells_[hole] = std::move(cells_[i]);
+      hole = i;
+    }
+    cells_[hole] = Cell();
+  }
+
+  void clear() noexcept {
+    if (size_ > 0) cells_.clear();
+    size_ = 0;
+  }
+
+  // Without what the values themselves point to.
+  [[nodiscard]] uint64_t bytes_held() const { return cells_.capacity() * sizeof(Cell); }
+
+ private:
+  static constexpr size_t kFirstCells = 8;  // a power of two, as all sizes
+  static constexpr size_t kLoadNumerator = 3;
+  static constexpr size_t kLoadDenominator = 4;
+
+  struct Cell {
+    uint64_t id = 0;
+    Value value{};
+    bool full = false;
+  };
+
+  [[nodiscard]] size_t Home(uint64_t id) const { return Mix64(id ^ seed_) & (cells_.size() - 1); }
+  [[nodiscard]] size_t Next(size_t cell) const { return (cell + 1) & (cells_.size() - 1); }
+  // Where `id` is, else the empty cell where it would go.
+  [[nodiscard]] size_t CellOf(uint64_t id) const {
+    size_t cell = Home(id);
+    while (cells_[cell].full && cells_[cell].id != id) cell = Next(cell);
+    return cell;
+  }
+
+  std::vector<Cell> cells_;
+  size_t size_ = 0;
+  uint64_t seed_ = 0;
+};
+
+// Room for `more` entries, grown as push_back grows.
+template <typename T>
+void ReserveMore(std::vector<T>& vector, size_t more) {
+  if (vector.capacity() - vector.size() >= more) return;
+  vector.reserve(vector.size() + (more > vector.size() ? more : vector.size()));
+}
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_ID_MAP_H_

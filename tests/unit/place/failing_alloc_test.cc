@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// On failure nothing happened: every change of a cluster, with each of its allocations failing in turn.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "fixtures.h"
+#include "place/snapshot.h"
+
+namespace {
+
+constexpr size_t kNever = std::numeric_limits<size_t>::max();
+size_t allocations_left = kNever;  // until one fails
+
+void* Allocate(size_t size) {
+  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left != kNever) --allocations_left;
+  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(size_t size) { return Allocate(size); }
+void* operator new[](size_t size) { return Allocate(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+
+namespace horus {
+namespace {
+
+using testing_place::Gang;
+using testing_place::MakePlacer;
+using testing_place::OneGpu;
+using testing_place::Type;
+using testing_place::V100Node;
+
+// Whether `work` ran out of memory at its allocation number `at`.
+bool FailsAt(size_t at, const std::function<void()>& work) {
+  bool failed = false;
+  allocations_left = at;
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    failed = true;
+  }
+  allocations_left = kNever;
+  return failed;
+}
+
+// Three nodes, shared devices, a gang over two nodes, a hole and free rows from what was removed.
+Cluster Used() {
+  Cluster cluster(Catalogue::Default());
+  for (NodeId id = 1; id <= 4; ++id) {
+    NodeSpec node = V100Node(id, 4);
+    node.name = "a name that is too long for the inside of a string " + std::to_string(id);
+    node.labels = {{"zone", "a value that is too long for the inside of a string"}};
+    EXPECT_TRUE(cluster.AddNode(node).ok());
+  }
+  EXPECT_TRUE(cluster.RemoveNode(2).ok());
+  for (JobId id = 1; id <= 6; ++id) {
+    const std::vector<Slot> slots = {{id % 2 == 0 ? NodeId{1} : NodeId{3}, static_cast<int32_t>(id / 3), 0}};
+    EXPECT_TRUE(cluster.Adopt(OneGpu(id, static_cast<float>(5 + id), 1000), slots).ok());
+  }
+  EXPECT_TRUE(cluster.Release(5).ok());
+  const std::vector<Slot> over_two = {{1, 2, 0}, {1, 3, 0}, {3, 2, 1}, {3, 3, 1}};
+  EXPECT_TRUE(cluster.Adopt(Gang(7, 2, 2, 20), over_two).ok());
+  return cluster;
+}
+
+using Change = std::function<absl::Status(Cluster&)>;
+
+void ExpectNothingHappenedAtEveryFailure(const Change& change) {
+  const Cluster start = Used();
+  const std::string before = *SaveSnapshot(start);
+  Cluster changed = start;
+  ASSERT_TRUE(change(changed).ok());
+  const std::string after = *SaveSnapshot(changed);
+  ASSERT_NE(before, after);
+  for (size_t at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    Cluster cluster = start;
+    absl::Status status;
+    const bool failed = FailsAt(at, [&] { status = change(cluster); });
+    if (!failed) {
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_EQ(*SaveSnapshot(cluster), after);
+      return;
+    }
+    ASSERT_EQ(*SaveSnapshot(cluster), before);  // versions and the count of changes included
+    ASSERT_EQ(cluster.state_hash(), start.state_hash());
+    ASSERT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+    ASSERT_TRUE(change(cluster).ok());  // and it is as good as new
+    ASSERT_EQ(*SaveSnapshot(cluster), after);
+    ASSERT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  }
+}
+
+TEST(FailingAllocation, AddNodeChangesNothing) {
+  NodeSpec node = V100Node(9, 3);
+  node.devices[1].mode = SharingMode::kMps;
+  ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.AddNode(node); });
+  node = V100Node(9, 9);  // larger than the hole
+  ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.AddNode(node); });
+}
+
+TEST(FailingAllocation, ChangeNodeChangesNothing) {
+  for (const size_t devices : {4, 6, 20}) {
+    NodeSpec node = V100Node(1, devices);
+    node.devices[0].max_tenants = 7;
+    node.devices[3].island = 1;
+    ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.ChangeNode(node); });
+  }
+}
+
+TEST(FailingAllocation, RemoveNodeChangesNothing) {
+  ExpectNothingHappenedAtEveryFailure([](Cluster& cluster) { return cluster.RemoveNode(4); });
+}
+
+TEST(FailingAllocation, SettingStatesChangesNothing) {
+  ExpectNothingHappenedAtEveryFailure(
+      [](Cluster& cluster) { return cluster.SetNodeState(1, AdminState::kDrained).status(); });
+  ExpectNothingHappenedAtEveryFailure(
+      [](Cluster& cluster) { return cluster.SetDeviceState(1, 2, AdminState::kDown).status(); });
+}
+
+TEST(FailingAllocation, AdoptChangesNothing) {
+  const std::vector<Slot> slots = {{1, 0, 0}, {1, 1, 1}, {3, 0, 2}, {4, 3, 3}};
+  ExpectNothingHappenedAtEveryFailure(
+      [&](Cluster& cluster) { return cluster.Adopt(Gang(20, 4, 1, 33), slots).status(); });
+}
+
+TEST(FailingAllocation, ReleaseChangesNothing) {
+  for (const JobId id : {JobId{2}, JobId{7}}) {
+    ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Release(id); });
+  }
+}
+
+TEST(FailingAllocation, ApplyChangesNothingHoweverFarItCame) {
+  const Cluster start = Used();
+  std::vector<JobSpec> jobs = {Gang(30, 2, 2, 10), OneGpu(31, 12, 700), OneGpu(32, 12, 700), OneGpu(33, 70, 900)};
+  const auto plan = MakePlacer()->MakePlan(start, jobs);
+  ASSERT_EQ(plan->actions.size(), jobs.size());
+  ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(*plan); });
+}
+
+TEST(FailingAllocation, APlacerPlansAfterwardsAsIfNothingHadBeen) {
+  const Cluster cluster = Used();
+  std::vector<JobSpec> jobs = {Gang(30, 2, 2, 10), OneGpu(31, 12, 700), OneGpu(32, 12, 70'000), Gang(33, 50, 1)};
+  const std::vector<Decision> wanted = MakePlacer()->MakePlan(cluster, jobs)->decisions;
+  for (size_t at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    const auto placer = MakePlacer();
+    const bool failed = FailsAt(at, [&] { (void)placer->MakePlan(cluster, jobs); });
+    ASSERT_EQ(placer->MakePlan(cluster, jobs)->decisions, wanted);
+    if (!failed) return;
+  }
+}
+
+}  // namespace
+}  // namespace horus
