@@ -206,7 +206,7 @@ absl::Status Parser::AttributeMessage(const WireField& field, BodyId body, Attri
     if (!status.ok()) return At(absl::StrCat("attribute ", Quoted(parts.name)), status);
   }
   in_.Leave(outer);
-  int64_t bytes = static_cast<int64_t>(sizeof(Attribute) + parts.name.size() + parts.text.size());
+  int64_t bytes = static_cast<int64_t>(sizeof(Attribute) + parts.name.size() + parts.text.size() + parts.ref.size());
   bytes += static_cast<int64_t>(parts.ints.size() * sizeof(int64_t) + parts.floats.size() * sizeof(float));
   HORUS_RETURN_IF_ERROR(Hold(bytes));
   Assemble(std::move(parts), attribute);
