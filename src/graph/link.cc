@@ -130,6 +130,9 @@ Edges BuildEdges(const Scope& scope) {
 
 // Follows producers among the nodes still waiting until one repeats: that node lies on a cycle.
 absl::Status CycleError(const Scope& scope, const std::vector<uint32_t>& waiting) {
+  using Use = std::pair<uint32_t, ValueId>;
+  std::vector<Use> uses = scope.subgraph_uses;  // by node, so that a step looks only at its own
+  std::stable_sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.first < b.first; });
   uint32_t node = 0;
   while (waiting[node] == 0) ++node;
   std::vector<bool> seen(waiting.size(), false);
@@ -145,9 +148,8 @@ absl::Status CycleError(const Scope& scope, const std::vector<uint32_t>& waiting
       via = id;
     };
     for (const ValueId id : scope.body.nodes[node].inputs) look(id);
-    for (const auto& [n, id] : scope.subgraph_uses) {
-      if (n == node) look(id);
-    }
+    auto use = std::lower_bound(uses.begin(), uses.end(), node, [](const Use& u, uint32_t n) { return u.first < n; });
+    for (; use != uses.end() && use->first == node; ++use) look(use->second);
     if (producer == kNoNode) break;
     node = producer;
   }

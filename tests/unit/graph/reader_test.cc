@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 
@@ -143,6 +144,22 @@ TEST(Reader, RefusesCyclesNamingNodeAndValue) {
               AllOf(HasSubstr("node 0 'first' (Add) is part of a cycle"), HasSubstr("value 'a'")));
 }
 
+TEST(Reader, FindsACycleInTimeLinearInNodesAndOuterNames) {
+  constexpr int kNodes = 200'000;  // a scan of every outer name at every node takes more than ten seconds
+  std::vector<w::Bytes> nodes;
+  std::vector<std::string> names;
+  const auto name = [](int i) { return "v" + std::to_string(i); };
+  for (int i = 0; i < kNodes; ++i) {
+    nodes.push_back(w::Node("Relu", {name(i)}, {name((i + 1) % kNodes)}));
+    names.push_back(name(i));
+  }
+  const w::Bytes branch = w::Graph({.nodes = {w::Node("Sum", names, {"r"})}, .outputs = {w::UntypedValue("r")}});
+  nodes.push_back(w::Node("If", {"x"}, {"b"}, {w::GraphAttribute("then_branch", branch)}));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(ErrorOf(w::Model(Chain(nodes))), HasSubstr("is part of a cycle"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(7));
+}
+
 TEST(Reader, RefusesUndefinedNames) {
   EXPECT_THAT(ErrorOf(w::Model(Chain({w::Node("Relu", {"ghost"}, {"b"}, {}, "r")}))),
               AllOf(HasSubstr("node 0 'r' (Relu)"), HasSubstr("'ghost'"), HasSubstr("nothing defines")));
@@ -229,6 +246,16 @@ TEST(Reader, KeepsItsLimits) {
   w::GraphParts parts = ReluNet();
   parts.initialisers = {w::Tensor("w", std::vector<int64_t>(65, 1), w::kFloat)};
   EXPECT_THAT(ErrorOf(w::Model(parts)), HasSubstr("more than 64 dimensions"));
+}
+
+TEST(Reader, CountsReferencesOfAttributesAsHeld) {
+  const auto held = [](size_t length) {
+    const std::string ref(length, 'r');
+    const w::Bytes function = w::Function(
+        "my", "F", {"a"}, {"b"}, {w::Node("Flatten", {"a"}, {"b"}, {w::RefAttribute("axis", ref, 2)})}, {"axis"});
+    return Read(w::Model(w::Graph(ReluNet()), 18, 8, {function})).value()->bytes_held;
+  };
+  EXPECT_GE(held(10'000), held(100) + 9'900);
 }
 
 TEST(Reader, BoundsTheNestingOfSubgraphs) {
