@@ -71,6 +71,25 @@ int64_t ModInt(int64_t a, int64_t b, bool like_c) {
   return !like_c && remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
+// 0 or 1 for two known elements; unknown where the operator compares nothing.
+template <typename Element>
+int64_t Compare(Operator op, Element a, Element b) {
+  switch (op) {
+    case Operator::kEqual:
+      return a == b ? 1 : 0;
+    case Operator::kLess:
+      return a < b ? 1 : 0;
+    case Operator::kLessOrEqual:
+      return a <= b ? 1 : 0;
+    case Operator::kGreater:
+      return a > b ? 1 : 0;
+    case Operator::kGreaterOrEqual:
+      return a >= b ? 1 : 0;
+    default:
+      return kUnknownElement;
+  }
+}
+
 int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
   if (op == Operator::kAnd && (a == 0 || b == 0)) return 0;  // known even when one side is not
   if (op == Operator::kMul && (a == 0 || b == 0)) return 0;
@@ -100,20 +119,9 @@ int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
       return a != 0 || b != 0 ? 1 : 0;
     case Operator::kXor:
       return (a != 0) != (b != 0) ? 1 : 0;
-    case Operator::kEqual:
-      return a == b ? 1 : 0;
-    case Operator::kLess:
-      return a < b ? 1 : 0;
-    case Operator::kLessOrEqual:
-      return a <= b ? 1 : 0;
-    case Operator::kGreater:
-      return a > b ? 1 : 0;
-    case Operator::kGreaterOrEqual:
-      return a >= b ? 1 : 0;
-    case Operator::kNone:
-      break;
+    default:
+      return Compare(op, a, b);
   }
-  return kUnknownElement;
 }
 
 float ApplyFloat(Operator op, float a, float b) {
@@ -141,21 +149,7 @@ float ApplyFloat(Operator op, float a, float b) {
 }
 
 int64_t CompareFloat(Operator op, float a, float b) {
-  if (std::isnan(a) || std::isnan(b)) return kUnknownElement;
-  switch (op) {
-    case Operator::kEqual:
-      return a == b ? 1 : 0;
-    case Operator::kLess:
-      return a < b ? 1 : 0;
-    case Operator::kLessOrEqual:
-      return a <= b ? 1 : 0;
-    case Operator::kGreater:
-      return a > b ? 1 : 0;
-    case Operator::kGreaterOrEqual:
-      return a >= b ? 1 : 0;
-    default:
-      return kUnknownElement;
-  }
+  return std::isnan(a) || std::isnan(b) ? kUnknownElement : Compare(op, a, b);
 }
 
 bool Foldable(const Dims& dims) {
