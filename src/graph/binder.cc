@@ -37,9 +37,20 @@ absl::Status Binder::Run() {
     HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(&frame, id));
     result.outputs.push_back(t);
   }
-  for (const auto& [name, count] : unsupported_) result.coverage.unsupported.emplace_back(name, count);
+  ListUnsupported();
   result.bound_nodes = std::make_shared<const std::deque<Node>>(std::move(bound_nodes_));
   return absl::OkStatus();
+}
+
+// From what is left after trial walks of loop bodies were forgotten.
+void Binder::ListUnsupported() {
+  std::map<std::string, int64_t> counts;
+  for (const Op& op : result.ops) {
+    if (op.supported) continue;
+    const std::string& domain = op.node->domain;
+    ++counts[absl::StrCat(domain.empty() ? "ai.onnx" : domain, "::", op.node->op_type)];
+  }
+  result.coverage.unsupported.assign(counts.begin(), counts.end());
 }
 
 absl::Status Binder::Count(int64_t work) {
@@ -109,9 +120,7 @@ absl::Status Binder::Apply(Frame* frame, const Node& node) {
   }
   const RuleEntry* entry = rules_.Find(node);
   op.supported = entry != nullptr;
-  if (entry == nullptr) {
-    ++unsupported_[absl::StrCat(node.domain.empty() ? "ai.onnx" : node.domain, "::", node.op_type)];
-  } else {
+  if (entry != nullptr) {
     RuleContext context(&state, &node, op.inputs, op.outputs);
     HORUS_RETURN_IF_ERROR(entry->rule(context));
     const bool linked = entry->view && context.has(0) && context.wants(0);

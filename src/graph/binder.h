@@ -42,8 +42,7 @@ class Binder {
   };
   struct Mark {  // to forget a body that was walked on trial
     size_t tensors, ops, nodes;
-    ShapeCoverage coverage;
-    std::map<std::string, int64_t> unsupported;
+    ShapeCoverage coverage;  // counts; names of operators are listed after the walk
   };
   struct Iteration {  // the body of a Loop or Scan
     BodyId body;
@@ -66,6 +65,7 @@ class Binder {
   [[nodiscard]] absl::Status Visit(Frame* frame, const Node& node);
   [[nodiscard]] absl::Status Apply(Frame* frame, const Node& node);
   [[nodiscard]] absl::Status Count(int64_t work);
+  void ListUnsupported();
   [[nodiscard]] absl::StatusOr<TensorId> Resolve(Frame* frame, ValueId id);
   [[nodiscard]] absl::StatusOr<Frame> Enter(Frame* outer, BodyId body);
   [[nodiscard]] absl::Status CallFunction(Frame* frame, const Node& node, const Function& function);
@@ -93,7 +93,6 @@ class Binder {
   const ShapeLimits limits_;
   RuleTable rules_;
   std::map<std::pair<std::string, std::string>, const Function*> functions_;
-  std::map<std::string, int64_t> unsupported_;
   std::vector<int64_t> symbol_sizes_;  // kUnknownDim = not bound
   std::vector<bool> weight_inputs_;    // per main input
   std::deque<Node> bound_nodes_;

@@ -72,8 +72,7 @@ Binder::Mark Binder::MarkNow() const {
   return Mark{.tensors = state.tensors.size(),
               .ops = result.ops.size(),
               .nodes = bound_nodes_.size(),
-              .coverage = result.coverage,
-              .unsupported = unsupported_};
+              .coverage = result.coverage};
 }
 
 void Binder::Forget(const Mark& mark) {
@@ -82,7 +81,6 @@ void Binder::Forget(const Mark& mark) {
   result.ops.resize(mark.ops);
   bound_nodes_.resize(mark.nodes);
   result.coverage = mark.coverage;
-  unsupported_ = mark.unsupported;
 }
 
 // A new tensor with the type and dims of `t`, without its elements.

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "graph/onnx_writer.h"
 #include "graph/reader.h"
 
@@ -294,6 +296,34 @@ TEST(Shaped, ForgetsSizesThatALoopChanges) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, kUnknownDim));
   EXPECT_EQ(graph->ops.size(), 4u) << "trial walks leave nothing behind";
+}
+
+TEST(Shaped, ForgetsUnknownOperatorsOfTrialWalks) {
+  const std::vector<w::Bytes> body = {w::Node("Concat", {"v", "v"}, {"v_out"}, {w::IntAttribute("axis", 1)}),
+                                      w::Node("Magic", {"v"}, {"scan"}, {}, "", "x.y")};
+  const auto graph = Bind(w::Model(LoopNet(body, w::Int64Tensor("m", {}, {7}))), {.batch = 2});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(graph->coverage.unsupported, ElementsAre(Pair("x.y::Magic", 1)));
+}
+
+TEST(Shaped, WalksLoopsInTimeThatUnknownOperatorsBeforeThemDoNotRaise) {
+  constexpr int kCount = 10'000;  // copying the list of unknown operators at every walk takes tens of seconds
+  const w::Bytes body = w::Graph({.nodes = {w::Node("Identity", {"cond"}, {"cond_out"})},
+                                  .inputs = {w::Value("i", w::kInt64, {}), w::Value("cond", w::kBool, {})},
+                                  .outputs = {w::UntypedValue("cond_out")}});
+  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3}, {w::Int64Tensor("m", {}, {7})});
+  for (int i = 0; i < kCount; ++i) {
+    const std::string name = "u" + std::to_string(i);
+    parts.nodes.push_back(w::Node(name, {"x"}, {name}, {}, "", "x.y"));
+  }
+  for (int i = 0; i < kCount; ++i) {
+    parts.nodes.push_back(w::Node("Loop", {"m", ""}, {}, {w::GraphAttribute("body", body)}));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const auto graph = Bind(w::Model(parts));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->coverage.unsupported.size(), size_t{kCount});
 }
 
 TEST(Shaped, RunsScanOncePerSlice) {
