@@ -52,7 +52,7 @@ struct OpCost {
   double backward_blocks = 0;
   double saved_bytes = 0;        // kept for backward by this operator and by none before it
   double saved_extra_bytes = 0;  // part of saved_bytes that is no tensor of the graph (masks, statistics)
-  double workspace_bytes = 0;    // scratch while it runs
+  double workspace_bytes = 0;    // scratch that it may take while it runs
   double horus_convs = 0;        // how it enters the four Horus counts
   double horus_linears = 0;
   double horus_activations = 0;

@@ -56,8 +56,8 @@ void ApplyProduct(CostContext& c, const Product& p) {
   AddWeightCast(c, p.b);
 }
 
-// cuDNN's algorithms for filters larger than one element (Winograd, FFT, precomputed indices, other layouts) work on
-// transformed copies. Assumption: one of the input and one of the output; a pointwise filter is a plain product.
+// cuDNN's algorithms for filters larger than one element (Winograd, FFT, other layouts) may work on transformed copies
+// of the input and the output; a pointwise filter is a plain product, and the implicit one needs no copy.
 void AddWorkspace(CostContext& c, size_t x, double filter, double channels_per_group) {
   if (filter <= channels_per_group) return;
   c.cost.workspace_bytes = c.InBytes(x) + c.OutBytes(0);

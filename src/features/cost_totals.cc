@@ -219,31 +219,22 @@ double EightBitBytes(const Tensor& tensor) {
 
 }  // namespace
 
-double OptimizerStateBytes(const ShapedGraph& shaped, const StepCost& step, Optimizer optimizer) {
-  double bytes = 0;
-  for (size_t t = 0; t < shaped.tensors.size(); ++t) {
-    const Tensor& tensor = shaped.tensors[t];
-    if (tensor.role != TensorRole::kParameter || !OwnsStorage(step, t) || !IsFloating(tensor.dtype)) continue;
-    const auto elements = static_cast<double>(tensor.elements());
-    switch (optimizer) {
-      case Optimizer::kSgd:
-        break;
-      case Optimizer::kMomentum:
-        bytes += kFloatBytes * elements;
-        break;
-      case Optimizer::kAdam:
-      case Optimizer::kAdamW:
-        bytes += 2 * kFloatBytes * elements;
-        break;
-      case Optimizer::kAdafactor:
-        bytes += FactoredBytes(tensor);
-        break;
-      case Optimizer::kAdam8Bit:
-        bytes += EightBitBytes(tensor);
-        break;
-    }
+double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer) {
+  const auto elements = static_cast<double>(parameter.elements());
+  switch (optimizer) {
+    case Optimizer::kSgd:
+      return 0;
+    case Optimizer::kMomentum:
+      return kFloatBytes * elements;
+    case Optimizer::kAdam:
+    case Optimizer::kAdamW:
+      return 2 * kFloatBytes * elements;
+    case Optimizer::kAdafactor:
+      return FactoredBytes(parameter);
+    case Optimizer::kAdam8Bit:
+      return EightBitBytes(parameter);
   }
-  return bytes;
+  return 0;
 }
 
 void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {

@@ -13,8 +13,8 @@ namespace horus {
 
 void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step);
 
-// Bytes of the optimiser's state over all parameters.
-[[nodiscard]] double OptimizerStateBytes(const ShapedGraph& shaped, const StepCost& step, Optimizer optimizer);
+// Bytes of the optimiser's state for one parameter.
+[[nodiscard]] double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer);
 
 }  // namespace horus
 

@@ -26,12 +26,15 @@ struct StepMemory {
   int64_t inputs = 0;           // the batch
   int64_t activations = 0;      // saved for backward
   int64_t transient = 0;        // live at the peak besides all others: temporaries and gradients of activations
-  int64_t workspace = 0;        // libraries: loaded kernels, matrix handles, convolution scratch at the peak
+  int64_t workspace = 0;        // libraries: loaded kernels, scratch of matrix handles
   int64_t allocator_slack = 0;  // rounding to 512 bytes and 2/20 MiB segments, and fragments
   int64_t context = 0;          // bare CUDA context of the GPU type
 
-  int64_t saved_total = 0;  // all that is saved for backward at the end of forward (>= activations at the peak)
-  int64_t horus = 0;        // the Horus formula, a baseline
+  int64_t saved_total = 0;      // all that is saved for backward at the end of forward (>= activations at the peak)
+  // What the bound is made of.
+  int64_t largest_scratch = 0;  // input and output of the largest convolution
+  int64_t decomposed = 0;       // saved by operators that may be parts of one in the framework
+  int64_t horus = 0;            // the Horus formula, a baseline
 
   [[nodiscard]] int64_t Peak() const;
   // Holds for what is not measured here; the rule is in docs/features.md. Never falls with the batch size

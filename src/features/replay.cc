@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays training or inference in topological order, forward and backward, against the caching allocator.
+#include "features/replay.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+#include "features/allocator.h"
+#include "features/cost_totals.h"
+#include "features/lifetimes.h"
+
+namespace horus {
+namespace {
+using Block = CachingAllocator::Block;
+
+constexpr double kFloatBytes = 4;
+constexpr double kHalfBytes = 2;
+constexpr uint32_t kNone = UINT32_MAX;
+constexpr Block kNoBlock = UINT32_MAX;
+
+// cuBLAS takes its scratch through the allocator, once a handle: 2 x 4 MiB + 8 x 16 KiB, PyTorch's default
+// CUBLAS_WORKSPACE_CONFIG ":4096:2:16:8".
+constexpr double kMatmulWorkspaceBytes = 8.125 * static_cast<double>(kBytesPerMib);
+
+// The first step makes what the second finds.
+constexpr int kTrainingSteps = 2;
+
+// What is live of each kind, unrounded.
+struct Live {
+  double saved = 0;
+  double transient = 0;
+  [[nodiscard]] double Sum() const { return saved + transient; }
+};
+
+// The storage of a step's tensor.
+struct Storage {
+  bool live = false;
+  double bytes = 0;
+  Block block = kNoBlock;
+  uint32_t gradient = kNone;  // position in gradients_
+};
+
+// A buffer that several tensors' gradients may share, passed through an addition.
+struct Gradient {
+  Block block = kNoBlock;
+  double bytes = 0;
+  int32_t holders = 0;
+};
+
+class Replay {
+ public:
+  Replay(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run)
+      : shaped_(shaped),
+        cost_(cost),
+        run_(run),
+        lifetimes_(shaped, cost),
+        storages_(shaped.tensors.size()),
+        held_gradient_(shaped.tensors.size(), 0),
+        extra_(shaped.ops.size(), kNoBlock) {}
+
+  ReplayedStep Run() {
+    HoldWeights();
+    const int steps = run_.mode == RunMode::kTraining ? kTrainingSteps : 1;
+    for (int step = 0; step < steps; ++step) {
+      peak_ = {};
+      TakeInputs();
+      for (size_t i = 0; i < shaped_.ops.size(); ++i) ForwardOp(i);
+      out_.saved_total = live_.saved;
+      if (run_.mode == RunMode::kTraining) {
+        StartBackward();
+        for (size_t i = shaped_.ops.size(); i-- > 0;) BackwardOp(i);
+        OptimizerStep(step == 0);
+      }
+      EndStep();
+    }
+    out_.saved = peak_.saved;
+    out_.transient = peak_.transient;
+    out_.reserved = static_cast<double>(allocator_.reserved());
+    return out_;
+  }
+
+ private:
+  [[nodiscard]] size_t Root(TensorId id) const { return lifetimes_.StorageOf(id); }
+  [[nodiscard]] bool Kept(size_t root) const { return lifetimes_.Of(root).kept_by != StorageLife::kNever; }
+  [[nodiscard]] bool IsStep(size_t root) const { return shaped_.tensors[root].role == TensorRole::kActivation; }
+  [[nodiscard]] bool IsInput(size_t root) const { return shaped_.tensors[root].role == TensorRole::kInput; }
+  [[nodiscard]] bool Owns(size_t t) const { return cost_.storage[t].value() == t; }
+  [[nodiscard]] double BytesOf(TensorId id) const { return cost_.stored_bytes[id.value()]; }
+
+  void HoldWeights() {
+    for (size_t t = 0; t < storages_.size(); ++t) {
+      const Tensor& tensor = shaped_.tensors[t];
+      if (!Owns(t) || (tensor.role != TensorRole::kParameter && tensor.role != TensorRole::kBuffer)) continue;
+      out_.weights += Hold(cost_.stored_bytes[t]);
+      if (Trains(t) && IsHalf(run_.precision)) {
+        out_.master_weights += Hold(kFloatBytes * static_cast<double>(tensor.elements()));
+      }
+    }
+    if (IsAmp(run_.precision)) HoldHalfCopies();
+    const bool products = std::any_of(cost_.ops.begin(), cost_.ops.end(), [](const OpCost& op) {
+      return op.forward_flops > 0 && (op.op_class == OpClass::kMatmul || op.op_class == OpClass::kAttention);
+    });
+    if (products) out_.matmul_workspace = Hold(kMatmulWorkspaceBytes);
+  }
+
+  [[nodiscard]] bool Trains(size_t t) const {
+    return run_.mode == RunMode::kTraining && shaped_.tensors[t].role == TensorRole::kParameter &&
+           IsFloating(shaped_.tensors[t].dtype);
+  }
+
+  // Autocast keeps a half copy of every weight that a product reads until the step ends.
+  void HoldHalfCopies() {
+    std::vector<uint8_t> copied(storages_.size(), 0);
+    for (size_t i = 0; i < shaped_.ops.size(); ++i) {
+      if (cost_.ops[i].forward_flops <= 0) continue;
+      for (const TensorId id : shaped_.ops[i].inputs) {
+        if (!id.valid() || shaped_.tensors[Root(id)].role != TensorRole::kParameter || copied[Root(id)] != 0) continue;
+        copied[Root(id)] = 1;
+        out_.master_weights += Hold(kHalfBytes * static_cast<double>(shaped_.tensors[Root(id)].elements()));
+      }
+    }
+  }
+
+  double Hold(double bytes) {
+    static_cast<void>(allocator_.Take(bytes));
+    return std::max(0.0, bytes);
+  }
+
+  // The next batch is copied to the device before the last one's name is bound to it.
+  void TakeInputs() {
+    std::vector<Block> batch;
+    out_.inputs = 0;
+    for (size_t t = 0; t < storages_.size(); ++t) {
+      if (!Owns(t) || !IsInput(t)) continue;
+      batch.push_back(allocator_.Take(cost_.stored_bytes[t]));
+      out_.inputs += std::max(0.0, cost_.stored_bytes[t]);
+    }
+    for (const Block block : inputs_) allocator_.Give(block);
+    inputs_ = std::move(batch);
+  }
+
+  void ForwardOp(size_t i) {
+    const Op& op = shaped_.ops[i];
+    if (op.plumbing) return;
+    const OpCost& cost = cost_.ops[i];
+    for (const TensorId id : op.outputs) {
+      if (id.valid() && IsStep(Root(id)) && !storages_[Root(id)].live) {
+        Make(Root(id), static_cast<double>(std::max<int64_t>(1, op.repeat)));
+      }
+    }
+    if (cost.saved_extra_bytes > 0) {
+      extra_[i] = allocator_.Take(cost.saved_extra_bytes);
+      live_.saved += cost.saved_extra_bytes;
+    }
+    for (const TensorId id : op.inputs) ReleaseAfterForward(id, i);
+    for (const TensorId id : op.outputs) ReleaseAfterForward(id, i);
+  }
+
+  void Make(size_t root, double repeat) {
+    Storage& storage = storages_[root];
+    // A kept tensor of a loop body exists once an iteration.
+    storage.bytes = cost_.stored_bytes[root] * (Kept(root) ? repeat : 1);
+    storage.block = allocator_.Take(storage.bytes);
+    storage.live = true;
+    (Kept(root) ? live_.saved : live_.transient) += storage.bytes;
+    Look();
+  }
+
+  void ReleaseAfterForward(TensorId id, size_t i) {
+    if (!id.valid() || !IsStep(Root(id))) return;
+    const StorageLife& life = lifetimes_.Of(Root(id));
+    const bool read_later = life.last_use != StorageLife::kNever && life.last_use > i;
+    if (!storages_[Root(id)].live || life.output || read_later || Kept(Root(id))) return;
+    Drop(Root(id));
+  }
+
+  void Drop(size_t root) {
+    Storage& storage = storages_[root];
+    allocator_.Give(storage.block);
+    storage.live = false;
+    (Kept(root) ? live_.saved : live_.transient) -= storage.bytes;
+  }
+
+  // The loss keeps its log-probabilities and hands a gradient to the outputs.
+  void StartBackward() {
+    const double kept = cost_.loss.saved_extra_bytes;
+    if (kept <= 0) return;
+    const Block block = allocator_.Take(kept);
+    live_.saved += kept;
+    const uint32_t of_probabilities = Make(kept);
+    for (const TensorId id : shaped_.outputs) {
+      if (id.valid() && cost_.needs_grad[id.value()] != 0) Receive(Root(id), BytesOf(id), std::nullopt);
+    }
+    Leave(of_probabilities);
+    allocator_.Give(block);
+    live_.saved -= kept;
+  }
+
+  // A gradient arrives for a storage: shared with `passed` when given; added to one that came before.
+  void Receive(size_t root, double bytes, std::optional<uint32_t> passed) {
+    Storage& storage = storages_[root];
+    const double whole = cost_.stored_bytes[root];
+    const bool shares = passed && gradients_[*passed].bytes >= whole;
+    if (storage.gradient == kNone) {
+      storage.gradient = shares ? *passed : Make(whole);
+      if (shares) ++gradients_[*passed].holders;
+      return;
+    }
+    const uint32_t arrived = shares ? kNone : Make(bytes);
+    const uint32_t sum = Make(whole);
+    Leave(storage.gradient);
+    if (arrived != kNone) Leave(arrived);
+    storage.gradient = sum;
+  }
+
+  uint32_t Make(double bytes) {
+    gradients_.push_back({allocator_.Take(bytes), bytes, 1});
+    live_.transient += bytes;
+    Look();
+    return static_cast<uint32_t>(gradients_.size() - 1);
+  }
+
+  void Leave(uint32_t index) {
+    Gradient& gradient = gradients_[index];
+    if (--gradient.holders > 0) return;
+    allocator_.Give(gradient.block);
+    live_.transient -= gradient.bytes;
+  }
+
+  void Temporary(double bytes) {
+    const Block block = allocator_.Take(bytes);
+    live_.transient += bytes;
+    Look();
+    live_.transient -= bytes;
+    allocator_.Give(block);
+  }
+
+  void BackwardOp(size_t i) {
+    const Op& op = shaped_.ops[i];
+    const OpCost& cost = cost_.ops[i];
+    if (op.plumbing) return;
+    std::optional<uint32_t> passed;
+    std::vector<uint32_t> done;    // gradients of outputs, which nobody reads after this operator
+    std::vector<uint32_t> to_add;  // gradients of parameters that already hold one
+    for (const TensorId id : op.outputs) {
+      if (!id.valid() || storages_[Root(id)].gradient == kNone) continue;
+      passed = storages_[Root(id)].gradient;
+      if (!Owns(id.value())) continue;  // a view's gradient is a part of its base's
+      done.push_back(*passed);
+      storages_[Root(id)].gradient = kNone;
+    }
+    if (cost.needs_backward && passed) {
+      for (const TensorId id : op.inputs) {
+        if (!id.valid() || cost_.needs_grad[id.value()] == 0) continue;
+        if (IsStep(Root(id))) {
+          Receive(Root(id), BytesOf(id), cost.passes_gradient ? passed : std::nullopt);
+        } else if (Trains(Root(id))) {
+          ReceiveParameter(Root(id), BytesOf(id), &to_add);
+        }
+      }
+    }
+    for (const uint32_t gradient : done) Leave(gradient);
+    if (extra_[i] != kNoBlock) {
+      allocator_.Give(extra_[i]);
+      live_.saved -= cost.saved_extra_bytes;
+      extra_[i] = kNoBlock;
+    }
+    ReleaseKept(op.inputs, i);
+    ReleaseKept(op.outputs, i);
+    for (const uint32_t gradient : to_add) Leave(gradient);
+  }
+
+  void ReceiveParameter(size_t root, double bytes, std::vector<uint32_t>* to_add) {
+    if (held_gradient_[root] != 0) {
+      to_add->push_back(Make(bytes));
+      return;
+    }
+    held_gradient_[root] = 1;
+    out_.gradients += Hold(cost_.stored_bytes[root]);
+  }
+
+  void ReleaseKept(const std::vector<TensorId>& ids, size_t i) {
+    for (const TensorId id : ids) {
+      if (!id.valid()) continue;
+      const Storage& storage = storages_[Root(id)];
+      if (storage.live && lifetimes_.Of(Root(id)).kept_by == i) Drop(Root(id));
+    }
+  }
+
+  void OptimizerStep(bool first) {
+    for (size_t t = 0; first && t < storages_.size(); ++t) {
+      if (Owns(t) && Trains(t)) out_.optimizer += Hold(OptimizerStateBytes(shaped_.tensors[t], run_.optimizer));
+    }
+    // Adam's multi-tensor form holds the square roots of all second moments at once.
+    if (run_.optimizer == Optimizer::kAdam || run_.optimizer == Optimizer::kAdamW) {
+      Temporary(kFloatBytes * cost_.parameters);
+    }
+  }
+
+  // Outputs, and what no operator released.
+  void EndStep() {
+    for (size_t root = 0; root < storages_.size(); ++root) {
+      if (storages_[root].live) Drop(root);
+      if (storages_[root].gradient != kNone) Leave(storages_[root].gradient);
+      storages_[root].gradient = kNone;
+    }
+    gradients_.clear();
+    live_ = {};
+  }
+
+  void Look() {
+    if (live_.Sum() > peak_.Sum()) peak_ = live_;
+  }
+
+  const ShapedGraph& shaped_;
+  const StepCost& cost_;
+  const RunSpec& run_;
+  const Lifetimes lifetimes_;
+  std::vector<Storage> storages_;
+  std::vector<uint8_t> held_gradient_;  // per parameter: its gradient exists
+  std::vector<Block> extra_;            // per operator
+  std::vector<Block> inputs_;
+  std::vector<Gradient> gradients_;
+  CachingAllocator allocator_;
+  Live live_;
+  Live peak_;
+  ReplayedStep out_;
+};
+
+}  // namespace
+
+ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run) {
+  return Replay(shaped, cost, run).Run();
+}
+
+}  // namespace horus
