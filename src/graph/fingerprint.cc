@@ -6,15 +6,34 @@
 #include <bit>
 
 #include "base/hash.h"
+#include "graph/roles.h"
 
 namespace horus {
 namespace {
 
-constexpr uint64_t kSeed = 0x686f7275735f6731;  // "horus_g1": the version of this fingerprint
+constexpr uint64_t kSeed = 0x686f7275735f6732;  // "horus_g2": the version of this fingerprint
 constexpr uint64_t kAbsent = ~uint64_t{0};
+
+// Operators whose floating settings (InputSlot::kSetting) are sizes. Other settings are bounds, masks or statistics:
+// they change from one save of a model to the next and leave its work the same.
+constexpr std::string_view kSizedByFloats[] = {"OneHot", "Range", "Resize", "Upsample"};
+
+bool SteersShapes(const Node& node, size_t input) {
+  const auto* end = std::end(kSizedByFloats);
+  return node.domain.empty() && std::find(std::begin(kSizedByFloats), end, node.op_type) != end &&
+         SlotOf(node, input) == InputSlot::kSetting;
+}
+
+const Literal* TensorOfConstant(const Node& node) {
+  if (node.op_type != "Constant" || !node.domain.empty()) return nullptr;
+  const Attribute* value = node.FindAttribute("value");
+  return value == nullptr ? nullptr : std::get_if<Literal>(&value->value);
+}
 
 class Fingerprint {
  public:
+  explicit Fingerprint(const Graph& graph) : graph_(graph), known_(graph.bodies.size()) {}
+
   void Add(uint64_t value) { state_ = CombineHash(state_, value); }
   void Add(std::string_view text) { Add(Hash64(text)); }
 
@@ -22,20 +41,32 @@ class Fingerprint {
     Add(static_cast<uint64_t>(literal.dtype));
     Add(literal.dims.size());
     for (const int64_t dim : literal.dims) Add(static_cast<uint64_t>(dim));
-    // Zeros may have been dropped by a tool that strips weights, integers steer shapes: only the latter count.
+    // Zeros may have been dropped by a tool that strips weights, integers steer shapes: only the latter count here.
     Add(literal.ints.size());
     for (const int64_t element : literal.ints) Add(static_cast<uint64_t>(element));
   }
 
-  void AddBody(const GraphBody& body);
+  void AddBody(size_t b);
+  void AddAttributes(const std::vector<Attribute>& attributes);
 
   [[nodiscard]] uint64_t state() const { return state_; }
 
  private:
+  // What was seen of the values of one body.
+  struct Known {
+    std::vector<uint64_t> number;          // in the order in which values first matter; kAbsent = not yet
+    std::vector<const Literal*> constant;  // its tensor where the file writes it
+    uint64_t next = 0;
+  };
+
   void AddAttribute(const Attribute& attribute);
   void AddDeclared(const Value& value);
-  void AddUse(ValueId id, const GraphBody& body, std::vector<uint64_t>* number, uint64_t* next);
+  void AddUse(size_t b, ValueId id);
+  void AddNode(size_t b, const Node& node);
 
+  const Graph& graph_;
+  std::vector<Known> known_;  // per body; parents come before their subgraphs
+  std::vector<const Attribute*> sorted_;
   uint64_t state_ = kSeed;
 };
 
@@ -49,17 +80,30 @@ void Fingerprint::AddAttribute(const Attribute& attribute) {
   if (const auto* t = std::get_if<Literal>(&attribute.value)) AddLiteral(*t);
   if (const auto* g = std::get_if<BodyId>(&attribute.value)) Add(g->value());
   if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) {
+    Add(list->size());
     for (const int64_t element : *list) Add(static_cast<uint64_t>(element));
   }
   if (const auto* list = std::get_if<std::vector<float>>(&attribute.value)) {
+    Add(list->size());
     for (const float element : *list) Add(std::bit_cast<uint32_t>(element));
   }
   if (const auto* list = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    Add(list->size());
     for (const std::string& element : *list) Add(element);
   }
   if (const auto* list = std::get_if<std::vector<BodyId>>(&attribute.value)) {
+    Add(list->size());
     for (const BodyId element : *list) Add(element.value());
   }
+}
+
+void Fingerprint::AddAttributes(const std::vector<Attribute>& attributes) {
+  sorted_.clear();
+  for (const Attribute& attribute : attributes) sorted_.push_back(&attribute);
+  std::stable_sort(sorted_.begin(), sorted_.end(),
+                   [](const Attribute* a, const Attribute* b) { return a->name < b->name; });
+  Add(sorted_.size());
+  for (const Attribute* attribute : sorted_) AddAttribute(*attribute);
 }
 
 void Fingerprint::AddDeclared(const Value& value) {
@@ -68,62 +112,94 @@ void Fingerprint::AddDeclared(const Value& value) {
   if (!value.dims.has_value()) return;
   for (const DeclaredDim& dim : *value.dims) {
     Add(static_cast<uint64_t>(dim.size));
-    Add(dim.symbol.value());
+    // By name: bindings speak of it, and its position depends on the order of the file.
+    Add(dim.symbol.valid() ? Hash64(graph_.symbols[dim.symbol.value()]) : kAbsent);
   }
 }
 
-// Values are numbered in the order in which they first matter, so names and file order of initialisers do not count.
-void Fingerprint::AddUse(ValueId id, const GraphBody& body, std::vector<uint64_t>* number, uint64_t* next) {
+// Names and the order of initialisers in the file do not count.
+void Fingerprint::AddUse(size_t b, ValueId id) {
   if (!id.valid()) return Add(kAbsent);
-  uint64_t& mine = (*number)[id.value()];
+  Known& known = known_[b];
+  uint64_t& mine = known.number[id.value()];
   if (mine == kAbsent) {
-    mine = (*next)++;
-    const int32_t literal = body.values[id.value()].literal;
-    if (literal >= 0) AddLiteral(body.literals[static_cast<size_t>(literal)]);
+    mine = known.next++;
+    if (graph_.bodies[b].values[id.value()].literal >= 0) AddLiteral(*known.constant[id.value()]);
   }
   Add(mine);
 }
 
-void Fingerprint::AddBody(const GraphBody& body) {
-  std::vector<uint64_t> number(body.values.size(), kAbsent);
-  uint64_t next = 0;
+void Fingerprint::AddNode(size_t b, const Node& node) {
+  Known& known = known_[b];
+  Add(node.domain);
+  Add(node.op_type);
+  Add(node.inputs.size());
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId id = node.inputs[i];
+    AddUse(b, id);
+    if (!id.valid() || known.constant[id.value()] == nullptr || !SteersShapes(node, i)) continue;
+    const std::vector<float>& floats = known.constant[id.value()]->floats;
+    Add(floats.size());
+    for (const float element : floats) Add(std::bit_cast<uint32_t>(element));
+  }
+  Add(node.outputs.size());
+  for (const ValueId id : node.outputs) AddUse(b, id);
+  AddAttributes(node.attributes);
+  if (!node.outputs.empty() && node.outputs[0].valid()) {
+    known.constant[node.outputs[0].value()] = TensorOfConstant(node);
+  }
+}
+
+void Fingerprint::AddBody(size_t b) {
+  const GraphBody& body = graph_.bodies[b];
+  Known& known = known_[b];
+  known.number.assign(body.values.size(), kAbsent);
+  known.constant.assign(body.values.size(), nullptr);
+  for (size_t v = 0; v < body.values.size(); ++v) {
+    const int32_t literal = body.values[v].literal;
+    if (literal >= 0) known.constant[v] = &body.literals[static_cast<size_t>(literal)];
+  }
+  Add(body.inputs.size());
   for (const ValueId id : body.inputs) {
-    AddUse(id, body, &number, &next);
+    AddUse(b, id);
     AddDeclared(body.values[id.value()]);
   }
+  Add(body.captures.size());
   for (const auto& [inner, outer] : body.captures) {
-    AddUse(inner, body, &number, &next);
-    Add(outer.value());
+    AddUse(b, inner);
+    AddUse(body.parent.value(), outer);
+    known.constant[inner.value()] = known_[body.parent.value()].constant[outer.value()];
   }
-  std::vector<const Attribute*> sorted;
-  for (const Node& node : body.nodes) {
-    Add(node.domain);
-    Add(node.op_type);
-    Add(node.inputs.size());
-    for (const ValueId id : node.inputs) AddUse(id, body, &number, &next);
-    Add(node.outputs.size());
-    for (const ValueId id : node.outputs) AddUse(id, body, &number, &next);
-    sorted.clear();
-    for (const Attribute& attribute : node.attributes) sorted.push_back(&attribute);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Attribute* a, const Attribute* b) { return a->name < b->name; });
-    for (const Attribute* attribute : sorted) AddAttribute(*attribute);
-  }
-  for (const ValueId id : body.outputs) AddUse(id, body, &number, &next);
+  Add(body.nodes.size());
+  for (const Node& node : body.nodes) AddNode(b, node);
+  Add(body.outputs.size());
+  for (const ValueId id : body.outputs) AddUse(b, id);
 }
 
 }  // namespace
 
 uint64_t FingerprintOf(const Graph& graph) {
-  Fingerprint fingerprint;
+  Fingerprint fingerprint(graph);
   fingerprint.Add(static_cast<uint64_t>(graph.opset));
-  for (const GraphBody& body : graph.bodies) fingerprint.AddBody(body);
+  for (size_t b = 0; b < graph.bodies.size(); ++b) fingerprint.AddBody(b);
   for (const Function& function : graph.functions) {
     fingerprint.Add(function.domain);
     fingerprint.Add(function.name);
     fingerprint.Add(function.body.value());
+    fingerprint.AddAttributes(function.attribute_defaults);
   }
   return fingerprint.state();
+}
+
+uint64_t FingerprintOf(const ShapedGraph& shaped) {
+  uint64_t state = shaped.graph == nullptr ? kSeed : shaped.graph->fingerprint;
+  state = CombineHash(state, static_cast<uint64_t>(shaped.batch));
+  for (const Tensor& tensor : shaped.tensors) {
+    const uint64_t type = static_cast<uint64_t>(tensor.dtype) << 1 | (tensor.known ? 1 : 0);
+    state = CombineHash(state, Hash64(tensor.dims.data(), tensor.dims.size() * sizeof(int64_t), type));
+  }
+  for (const Op& op : shaped.ops) state = CombineHash(state, static_cast<uint64_t>(op.repeat));
+  return state;
 }
 
 }  // namespace horus

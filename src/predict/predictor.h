@@ -38,8 +38,9 @@ struct JobProfile {
   [[nodiscard]] int64_t bytes_held() const;  // approximate heap bytes, the graph excluded
 };
 
-// Fingerprint of graph and run specification: equal jobs share it on every machine.
-[[nodiscard]] uint64_t ProfileId(const Graph& graph, const RunSpec& run);
+// Fingerprint of graph, bound shapes and run: equal jobs share it on every machine, in whatever words their sizes were
+// given (a batch by number or left to the file).
+[[nodiscard]] uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run);
 
 // Binds shapes, then costs and memory. Errors are those of BindShapes (node and operator named).
 [[nodiscard]] absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& run);

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analyses a job before any GPU type is named, and gives it its fingerprint.
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"
 #include "features/feature_row.h"
+#include "graph/fingerprint.h"
 #include "predict/predictor.h"
 
 namespace horus {
 
-uint64_t ProfileId(const Graph& graph, const RunSpec& run) {
-  uint64_t id = CombineHash(graph.fingerprint, static_cast<uint64_t>(run.mode));
+uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run) {
+  uint64_t id = CombineHash(FingerprintOf(shaped), static_cast<uint64_t>(run.mode));
   id = CombineHash(id, static_cast<uint64_t>(run.precision));
   // An optimiser means nothing without training: all inference runs of a graph are one profile.
   id = CombineHash(id, run.mode == RunMode::kTraining ? static_cast<uint64_t>(run.optimizer) : 0);
-  id = CombineHash(id, static_cast<uint64_t>(run.dims.batch));
-  std::vector<std::pair<std::string, int64_t>> dims = run.dims.dims;
-  std::sort(dims.begin(), dims.end());  // the order in which they were named does not matter
-  for (const auto& [name, size] : dims) id = CombineHash(CombineHash(id, Hash64(name)), static_cast<uint64_t>(size));
   return id == 0 ? 1 : id;  // 0 means "none"
 }
 
 absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& run) {
   if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("graph: expected one, found none");
   JobProfile job;
-  job.profile_id = ProfileId(*graph, run);
   job.run = run;
   HORUS_ASSIGN_OR_RETURN(ShapedGraph shaped, BindShapes(std::move(graph), run.dims));
+  job.profile_id = ProfileId(shaped, run);
   job.cost = CostOfStep(shaped, run);
   job.memory = MemoryOfStep(shaped, job.cost, run);
   job.features = JobFeatures(shaped, job.cost, job.memory, run);

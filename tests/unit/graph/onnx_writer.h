@@ -134,12 +134,13 @@ inline Bytes Graph(const GraphParts& parts) {
 }
 inline Bytes Function(std::string_view domain, std::string_view name, const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs, const std::vector<Bytes>& nodes,
-                      const std::vector<std::string>& attributes = {}) {
+                      const std::vector<std::string>& attributes = {}, const std::vector<Bytes>& defaults = {}) {
   Bytes out = Text(1, name);
   for (const std::string& input : inputs) out += Text(4, input);
   for (const std::string& output : outputs) out += Text(5, output);
   for (const std::string& attribute : attributes) out += Text(6, attribute);
   for (const Bytes& node : nodes) out += Text(7, node);
+  for (const Bytes& attribute : defaults) out += Text(11, attribute);
   return out + Text(10, domain);
 }
 inline Bytes Model(const Bytes& graph, int64_t opset = 17, int64_t ir_version = 8,

@@ -107,23 +107,48 @@ TEST(Predictor, GradientsAreWhatAGangExchanges) {
   EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4, {.mode = RunMode::kInference}), A100()).gradient_mib, 0);
 }
 
-TEST(Predictor, ProfileIdDependsOnGraphAndRunButNotOnTheOrderOfDims) {
-  Graph graph, other;
-  graph.fingerprint = 1;
-  other.fingerprint = 2;
-  const RunSpec a{.dims = {.batch = 4, .dims = {{"seq", 8}, {"ch", 2}}}};
-  RunSpec b = a;
-  b.dims.dims = {{"ch", 2}, {"seq", 8}};
-  EXPECT_EQ(ProfileId(graph, a), ProfileId(graph, b));
-  EXPECT_NE(ProfileId(graph, a), ProfileId(other, a));
-  b.dims.batch = 5;
-  EXPECT_NE(ProfileId(graph, a), ProfileId(graph, b));
-  RunSpec adam = a;
+TEST(Predictor, ProfileIdDependsOnGraphRunAndShapes) {
+  const auto shaped = [](uint64_t fingerprint, int64_t size) {
+    auto graph = std::make_shared<Graph>();
+    graph->fingerprint = fingerprint;
+    return ShapedGraph{.graph = graph, .tensors = {{.dtype = DType::kFloat32, .known = true, .dims = {size}}}};
+  };
+  const RunSpec sgd;
+  EXPECT_EQ(ProfileId(shaped(1, 8), sgd), ProfileId(shaped(1, 8), sgd));
+  EXPECT_NE(ProfileId(shaped(1, 8), sgd), ProfileId(shaped(2, 8), sgd));
+  EXPECT_NE(ProfileId(shaped(1, 8), sgd), ProfileId(shaped(1, 9), sgd));
+  RunSpec adam = sgd;
   adam.optimizer = Optimizer::kAdam;
-  EXPECT_NE(ProfileId(graph, a), ProfileId(graph, adam));
-  RunSpec inference = a;
+  EXPECT_NE(ProfileId(shaped(1, 8), sgd), ProfileId(shaped(1, 8), adam));
+  RunSpec inference = sgd;
   inference.mode = adam.mode = RunMode::kInference;
-  EXPECT_EQ(ProfileId(graph, inference), ProfileId(graph, adam));  // no optimiser without training
+  EXPECT_EQ(ProfileId(shaped(1, 8), inference), ProfileId(shaped(1, 8), adam));  // no optimiser without training
+}
+
+TEST(Predictor, EqualBoundShapesGiveEqualProfileIds) {
+  const auto graph = [](DeclaredDim leading) {
+    auto made = std::make_shared<Graph>();
+    made->opset = 17;
+    made->symbols = {"batch", "seq"};
+    GraphBody body;
+    body.values = {Value{.name = "x", .dtype = DType::kFloat32, .dims = {{leading, {.symbol = SymbolId(1)}}}},
+                   Value{.name = "y"}};
+    body.inputs = {ValueId(0)};
+    body.outputs = {ValueId(1)};
+    body.nodes = {Node{.op_type = "Relu", .inputs = {ValueId(0)}, .outputs = {ValueId(1)}}};
+    made->bodies = {body};
+    return made;
+  };
+  const auto id = [](const std::shared_ptr<const Graph>& bound, const DimBindings& dims) {
+    return Analyse(bound, {.dims = dims}).value().profile_id;
+  };
+  const auto fixed = graph({.size = 8});
+  EXPECT_EQ(id(fixed, {.dims = {{"seq", 4}}}), id(fixed, {.batch = 8, .dims = {{"seq", 4}}})) << "the file's batch";
+  EXPECT_NE(id(fixed, {.dims = {{"seq", 4}}}), id(fixed, {.batch = 9, .dims = {{"seq", 4}}}));
+  EXPECT_NE(id(fixed, {.dims = {{"seq", 4}}}), id(fixed, {.dims = {{"seq", 5}}}));
+  const auto open = graph({.symbol = SymbolId(0)});
+  EXPECT_EQ(id(open, {}), id(open, {.batch = 1})) << "an open batch is 1";
+  EXPECT_EQ(id(open, {.batch = 6, .dims = {{"seq", 4}}}), id(open, {.dims = {{"seq", 4}, {"batch", 6}}}));
 }
 
 TEST(Predictor, AnalyseRefusesNoGraph) {
