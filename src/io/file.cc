@@ -89,8 +89,11 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
     if (read < 0 && errno != EINTR) return FileError("read", path, errno);
     bytes.resize(size + static_cast<size_t>(read < 0 ? 0 : read));
     if (bytes.size() > max_bytes) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found more", path,
-                       max_bytes);
+      struct stat info = {};
+      const bool sized = ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
+      const std::string found = sized ? std::to_string(info.st_size) : "more";  // a pipe has no size
+      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d bytes, found %s", path, max_bytes,
+                       found);
     }
     if (read == 0) return bytes;
   }

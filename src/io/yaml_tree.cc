@@ -18,12 +18,14 @@
 namespace horus {
 namespace {
 
-// Feeds the parser until it has read `limit` bytes without telling of a single value; then the text ends.
+// Feeds the parser until it has read `limit` bytes without telling of a single value, or is told to stop; then the
+// text ends. The parser itself has no way to stop it, and would read a hostile file to the end.
 class MeteredText final : public std::streambuf {
  public:
   MeteredText(std::string text, size_t limit) : text_(std::move(text)), limit_(limit) {}
 
   void OnEvent() { since_event_ = 0; }
+  void Stop() { stopped_ = true; }
   [[nodiscard]] bool exceeded() const { return exceeded_; }
 
  private:
@@ -31,7 +33,7 @@ class MeteredText final : public std::streambuf {
     constexpr size_t kChunkBytes = 4096;
     exceeded_ = exceeded_ || since_event_ > limit_;
     const size_t size = std::min(kChunkBytes, text_.size() - position_);
-    if (exceeded_ || size == 0) return traits_type::eof();
+    if (exceeded_ || stopped_ || size == 0) return traits_type::eof();
     char* const begin = text_.data() + position_;
     setg(begin, begin, begin + size);
     position_ += size;
@@ -44,11 +46,12 @@ class MeteredText final : public std::streambuf {
   size_t position_ = 0;
   size_t since_event_ = 0;
   bool exceeded_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace
 
-// After the first error it ignores every event: memory stays bounded while the parser runs to the end.
+// After the first error it ignores every event and ends the text.
 class YamlTreeBuilder final : public YAML::EventHandler {
  public:
   YamlTreeBuilder(YamlTree& tree, const YamlLimits& limits, MeteredText& text)
@@ -107,6 +110,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   void Fail(const YAML::Mark& mark, const std::string& message,
             absl::StatusCode code = absl::StatusCode::kInvalidArgument) {
     if (status_.ok()) status_ = MakeError(code, "%s:%d: %s", tree_.file_, mark.line + 1, message);
+    text_.Stop();
   }
 
   [[nodiscard]] bool IsOpen(uint32_t value) const {

@@ -159,6 +159,12 @@ TEST(File, WritesWholeOrNotAtAll) {
   EXPECT_EQ(*ReadFile("/dev/null", 100), "");
 }
 
+TEST(File, TellsTheSizeOfAFileThatIsTooLarge) {
+  const std::string path = ::testing::TempDir() + "/horus_file_test.yaml";
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(200'000, 'x')).ok());
+  EXPECT_EQ(ReadFile(path, 1000).status().message(), path + ": expected at most 1000 bytes, found 200000");
+}
+
 TEST(File, PathsAreSeenFromTheFolderOfTheFile) {
   EXPECT_EQ(PathBeside("a/b.yaml", "c/d.onnx"), "a/c/d.onnx");
   EXPECT_EQ(PathBeside("b.yaml", "../d.onnx"), "../d.onnx");

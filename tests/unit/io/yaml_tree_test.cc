@@ -73,7 +73,7 @@ TEST(YamlTree, RefusesTagsDocumentsAndSelfReference) {
 
 TEST(YamlTree, BoundsWhatAliasesExpandTo) {
   EXPECT_THAT(ErrorOf(AliasBomb()),
-              HasSubstr("expected at most 4000000 values with every alias written out, found more"));
+              HasSubstr("expected at most 2000000 values with every alias written out, found more"));
   EXPECT_EQ(CodeOf(AliasBomb()), absl::StatusCode::kResourceExhausted);
 }
 
@@ -88,6 +88,16 @@ TEST(YamlTree, BoundsBytesValuesAndDepth) {
             "f.yaml:1: expected at most 2 levels of lists and mappings, found more");
   EXPECT_FALSE(ErrorOf(std::string(100'000, '[')).empty());
   EXPECT_FALSE(ErrorOf(std::string(100'000, '{')).empty());
+}
+
+TEST(YamlTree, TheLimitsOfBytesAndValuesAreThoseOfTheDocument) {
+  constexpr size_t kDocumentedBytes = size_t{32} << 20;
+  constexpr size_t kDocumentedValues = 2'000'000;
+  EXPECT_EQ(ErrorOf("a: " + std::string(kDocumentedBytes, 'x')),
+            "f.yaml: expected at most 33554432 bytes, found 33554435");
+  std::string list;
+  for (size_t i = 0; i < kDocumentedValues; ++i) list += "-\n";  // and the list itself is one too many
+  EXPECT_EQ(ErrorOf(list), "f.yaml:2000001: expected at most 2000000 values with every alias written out, found more");
 }
 
 TEST(YamlTree, SurvivesArbitraryBytes) {
