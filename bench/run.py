@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+QUALITY = ROOT / "bench" / "quality"
 COLUMNS = ("metric", "value", "unit", "aim", "better", "baseline", "protocol")
 
 
@@ -56,10 +57,12 @@ def environment(programs, command):
 
 
 def run_program(program, arguments, out):
-    name = program.name.removeprefix("bench_")
+    name = program.stem.removeprefix("bench_")
     with tempfile.TemporaryDirectory() as folder:
         rows_file = pathlib.Path(folder) / "rows.jsonl"
         command = [str(program), "--rows", str(rows_file)]
+        if program.suffix:
+            command += ["--horus", str(pathlib.Path(arguments.programs).parent / "bin" / "horus")]
         command += ["--smoke"] if arguments.smoke else []
         command += ["--data", arguments.data] if arguments.data else []
         done = subprocess.run(command, cwd=ROOT, check=False)
@@ -74,7 +77,7 @@ def run_program(program, arguments, out):
             return False
     words = ["scripts/bench", name] + (["--smoke"] if arguments.smoke else []) + (
         ["--data", "DIR"] if arguments.data else [])
-    result = {"benchmark": name, "smoke": arguments.smoke, **environment(program.parent, " ".join(words)), "rows": rows}
+    result = {"benchmark": name, "smoke": arguments.smoke, **environment(pathlib.Path(arguments.programs), " ".join(words)), "rows": rows}
     (out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{name}: {len(rows)} rows -> {out / (name + '.json')}")
     for row in rows:
@@ -111,6 +114,7 @@ def main():
     if arguments.check:
         return check(arguments.check)
     programs = {p.name.removeprefix("bench_"): p for p in pathlib.Path(arguments.programs).glob("bench_*") if p.is_file()}
+    programs.update({path.stem: path for path in QUALITY.glob("*.py") if not path.stem.startswith("record_")})
     unknown = sorted(set(arguments.names) - set(programs))
     if unknown or not programs:
         print(f"bench: unknown {', '.join(unknown)}; there are: {', '.join(sorted(programs)) or 'none built'}",

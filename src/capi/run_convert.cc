@@ -82,7 +82,8 @@ horus_step_cost CostToC(const JobProfile& profile) {
   c.gradients_bytes = memory.gradients;
   c.optimizer_bytes = memory.optimizer + memory.master_weights;
   c.activations_bytes = memory.activations;
-  c.workspace_bytes = memory.inputs + memory.transient + memory.workspace + memory.allocator_slack;
+  c.workspace_bytes = memory.inputs + memory.transient + memory.workspace + memory.loaded_kernels +
+                      memory.allocator_slack;
   c.horus_memory_bytes = memory.horus;
   return c;
 }

@@ -54,10 +54,12 @@ Json MemoryJson(const StepMemory& memory) {
           {"activations_bytes", memory.activations},
           {"transient_bytes", memory.transient},
           {"workspace_bytes", memory.workspace},
+          {"loaded_kernels_bytes", memory.loaded_kernels},
           {"allocator_slack_bytes", memory.allocator_slack},
           {"saved_total_bytes", memory.saved_total},
           {"peak_without_context_bytes", memory.Peak()},
           {"upper_without_context_bytes", memory.Upper()},
+          {"largest_scratch_bytes", memory.largest_scratch},
           {"horus_estimate_bytes", memory.horus}};
 }
 

@@ -79,12 +79,13 @@ std::string MemoryText(const InspectReport& report) {
   add("activations", memory.activations, "kept for backward");
   add("transient", memory.transient, "temporaries and gradients of activations");
   add("workspace", memory.workspace, "scratch of the libraries");
+  add("loaded kernels", memory.loaded_kernels, "code of the libraries");
   add("allocator slack", memory.allocator_slack, "rounding and fragments");
   if (report.gpus.empty()) add_peak("peak", memory, "; name a --gpu to add its CUDA context");
   for (const GpuReport& gpu : report.gpus) {
     StepMemory whole = memory;
     whole.context = gpu.type.context_mib * kBytesPerMib;
-    add("context, " + gpu.type.name, whole.context, "CUDA context and kernels");
+    add("context, " + gpu.type.name, whole.context, "CUDA context");
     add_peak("peak, " + gpu.type.name, whole, "");
   }
   return "\nMemory of a step at its peak\n" + table.Render("  ");

@@ -9,9 +9,10 @@
 namespace horus {
 namespace {
 
-// Model code calls these in place where it can (torchvision's ReLU, ReLU6 and residual additions do).
+// Model code calls these in place where it can. Not those whose gradient needs the operand: autograd then copies it, and
+// as much is kept as without (ReLU6, hard-swish).
 bool RunsInPlace(const Node& node) {
-  static constexpr std::string_view kInPlace[] = {"Add", "Clip", "HardSwish", "LeakyRelu", "Relu"};
+  static constexpr std::string_view kInPlace[] = {"Add", "LeakyRelu", "Relu"};
   return node.domain.empty() && std::find(std::begin(kInPlace), std::end(kInPlace), node.op_type) != std::end(kInPlace);
 }
 

@@ -49,7 +49,7 @@ constexpr int64_t kLibraryReserveMib = 512;
 
 int64_t StepMemory::Peak() const {
   return weights + gradients + optimizer + master_weights + inputs + activations + transient + workspace +
-         allocator_slack + context;
+         loaded_kernels + allocator_slack + context;
 }
 
 int64_t StepMemory::Upper() const {
@@ -74,11 +74,11 @@ StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const R
   memory.activations = ToBytes(step.saved);
   memory.transient = ToBytes(step.transient);
   memory.saved_total = ToBytes(step.saved_total);
-  const int64_t scratch = ToBytes(step.matmul_workspace);
+  memory.workspace = ToBytes(step.matmul_workspace);
   const int64_t parts = memory.weights + memory.gradients + memory.optimizer + memory.master_weights + memory.inputs +
-                        memory.activations + memory.transient + scratch;
+                        memory.activations + memory.transient + memory.workspace;
   memory.allocator_slack = std::max<int64_t>(0, ToBytes(step.reserved) - parts);
-  memory.workspace = scratch + kLoadedKernelsMib * kBytesPerMib;
+  memory.loaded_kernels = kLoadedKernelsMib * kBytesPerMib;
   double largest = 0;
   for (const OpCost& op : cost.ops) largest = std::max(largest, op.workspace_bytes);
   memory.largest_scratch = ToBytes(largest);

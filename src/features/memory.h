@@ -26,7 +26,8 @@ struct StepMemory {
   int64_t inputs = 0;           // the batch
   int64_t activations = 0;      // saved for backward
   int64_t transient = 0;        // live at the peak besides all others: temporaries and gradients of activations
-  int64_t workspace = 0;        // libraries: loaded kernels, scratch of matrix handles
+  int64_t workspace = 0;        // scratch of matrix handles
+  int64_t loaded_kernels = 0;   // code that the libraries load
   int64_t allocator_slack = 0;  // rounding to 512 bytes and 2/20 MiB segments, and fragments
   int64_t context = 0;          // bare CUDA context of the GPU type
 

@@ -86,6 +86,7 @@ TEST(Memory, PeakIsTheSumOfThePartsAndTheContextIsAdded) {
   EXPECT_EQ(with.Peak(), without.Peak() + 300 * kMib);
   EXPECT_EQ(without.Peak(), without.weights + without.gradients + without.optimizer + without.master_weights +
                                 without.inputs + without.activations + without.transient + without.workspace +
+                                without.loaded_kernels +
                                 without.allocator_slack);
   EXPECT_GT(with.Upper(), with.Peak());
 }
