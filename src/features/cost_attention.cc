@@ -40,22 +40,50 @@ double HeadsOf(const CostContext& c, const char* name) {
   return std::max<double>(1, static_cast<double>(c.node().IntOr(name, 1)));
 }
 
-// [batch, sequence, width] or [batch, heads, sequence, head size].
-void SplitAttention(CostContext& c, const CostRule& rule) {
-  if (!c.Has(0) || !c.Has(1)) {  // packed QKV: not understood yet, so counted as unknown
-    c.cost.known = false;
-    return;
+// Queries, keys and values in one tensor, as com.microsoft operators may take them: [batch, sequence, heads, 3, head
+// size], or [batch, sequence, (query heads + 2 x key heads) x head size].
+bool ReadPacked(const CostContext& c, Scores& s) {
+  const Tensor& qkv = c.In(0);
+  s.batch = CostContext::Dim(qkv, 0);
+  s.queries = s.keys = CostContext::Dim(qkv, 1);
+  s.heads = HeadsOf(c, "num_heads");
+  if (qkv.dims.size() == 5) {
+    s.width = CostContext::Dim(qkv, 2) * CostContext::Dim(qkv, 4);
+    return true;
   }
+  const auto key_heads = static_cast<double>(c.node().IntOr("kv_num_heads", 0));
+  if (qkv.dims.size() != 3 || key_heads <= 0) return false;
+  s.width = CostContext::Dim(qkv, 2) * s.heads / (s.heads + 2 * key_heads);
+  return true;
+}
+
+// [batch, sequence, width] or [batch, heads, sequence, head size].
+void ReadSplit(const CostContext& c, bool onnx, Scores& s) {
   const Tensor& q = c.In(0);
   const Tensor& k = c.In(1);
-  const bool onnx = rule.name == "Attention";
-  Scores s;
   s.batch = CostContext::Dim(q, 0);
   const bool four = q.dims.size() == 4;
   s.queries = CostContext::Dim(q, four ? 2 : 1);
   s.keys = CostContext::Dim(k, k.dims.size() == 4 ? 2 : 1);
   s.heads = four ? CostContext::Dim(q, 1) : HeadsOf(c, onnx ? "q_num_heads" : "num_heads");
   s.width = four ? s.heads * CostContext::Dim(q, 3) : CostContext::Dim(q, 2);
+}
+
+// Position of the keys of earlier steps, [batch, heads, past, head size], which the queries attend to as well.
+size_t PastKeys(const CostRule& rule) {
+  if (rule.name == "Attention") return 4;
+  return rule.name == "com.microsoft::GroupQueryAttention" ? 3 : 6;
+}
+
+void SplitAttention(CostContext& c, const CostRule& rule) {
+  Scores s;
+  if (c.Has(0) && c.Has(1)) {
+    ReadSplit(c, rule.name == "Attention", s);
+  } else if (!c.Has(0) || !ReadPacked(c, s)) {
+    return c.Unknown();
+  }
+  const size_t past = PastKeys(rule);
+  if (c.Has(past) && c.In(past).dims.size() == 4) s.keys += CostContext::Dim(c.In(past), 2);
   const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
   AddScores(c, s, backward);
   if (!backward) return;
@@ -64,7 +92,7 @@ void SplitAttention(CostContext& c, const CostRule& rule) {
 
 // com.microsoft.Attention: one product makes queries, keys and values of the input.
 void PackedAttention(CostContext& c, const CostRule&) {
-  if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return;
+  if (!c.Has(0) || !c.Has(1) || !c.HasOut(0)) return c.Unknown();
   Scores s;
   s.batch = CostContext::Dim(c.In(0), 0);
   s.queries = s.keys = CostContext::Dim(c.In(0), 1);

@@ -19,7 +19,7 @@ constexpr Cell kGru = {.gates = 3, .activations = 3, .pointwise_flops = 3 * 3 + 
 constexpr Cell kRnn = {.gates = 1, .activations = 1, .pointwise_flops = 3 + kTranscendentalFlops};
 
 void Recurrent(CostContext& c, const Cell& cell) {
-  if (!c.Has(0) || !c.Has(1) || !c.Has(2)) return;
+  if (!c.Has(0) || !c.Has(1) || !c.Has(2)) return c.Unknown();
   const bool batch_first = c.node().IntOr("layout", 0) != 0;
   const double steps = CostContext::Dim(c.In(0), batch_first ? 1 : 0);
   const double batch = CostContext::Dim(c.In(0), batch_first ? 0 : 1);

@@ -40,7 +40,7 @@ void Normalise(CostContext& c, double groups, size_t first_parameter, size_t par
 }
 
 void BatchNormalization(CostContext& c, const CostRule&) {
-  if (!c.Has(0)) return;
+  if (!c.Has(0)) return c.Unknown();
   if (!c.training()) {
     c.cost.horus_flops = c.InCount(0);
     c.cost.forward_flops_other = kNormInferenceFlops * c.InCount(0);
@@ -51,7 +51,7 @@ void BatchNormalization(CostContext& c, const CostRule&) {
 }
 
 void LayerNormalization(CostContext& c, const CostRule&) {
-  if (!c.Has(0)) return;
+  if (!c.Has(0)) return c.Unknown();
   // Rows: all dimensions before `axis`; the scale has the others.
   const double row = std::max(1.0, c.InCount(1));
   Normalise(c, c.InCount(0) / row, 1, 2);
@@ -59,7 +59,7 @@ void LayerNormalization(CostContext& c, const CostRule&) {
 }
 
 void GroupedNormalization(CostContext& c, const CostRule& rule) {  // Instance, Group
-  if (!c.Has(0)) return;
+  if (!c.Has(0)) return c.Unknown();
   const bool instance = rule.name == "InstanceNormalization";
   const double groups = instance ? CostContext::Dim(c.In(0), 1) : static_cast<double>(c.node().IntOr("num_groups", 1));
   Normalise(c, CostContext::Dim(c.In(0), 0) * std::max(1.0, groups), 1, 2);
@@ -78,7 +78,7 @@ void PlainNormalization(CostContext& c, const CostRule& rule) {
 
 // x + skip (+ bias), then layer normalisation; the sum is what the backward needs.
 void SkipLayerNormalization(CostContext& c, const CostRule&) {
-  if (!c.Has(0)) return;
+  if (!c.Has(0)) return c.Unknown();
   const double n = c.InCount(0);
   const double row = std::max(1.0, c.InCount(2));
   Normalise(c, n / row, 2, 2);

@@ -74,6 +74,9 @@ class CostContext {
   // Input i is a trained parameter, or a constant in the place of one.
   [[nodiscard]] bool IsWeight(size_t i) const;
 
+  // The rule cannot tell the cost: the amounts so far are a lower bound.
+  void Unknown() { cost.known = false; }
+
   void SaveInput(size_t i) {
     if (i < 32 && Has(i)) cost.saved_inputs |= 1u << i;
   }

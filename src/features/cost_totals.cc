@@ -171,20 +171,24 @@ struct Work {
   double passes;  // kernels a parameter takes part in
 };
 
+// Counted update by update, in the order of the comments of WorkOf.
+constexpr double kAdamFlops = 1 + 2 + 1 + 3 + kTranscendentalFlops + 1 + 1 + 3;
+constexpr double kAdamBytes = 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16;
+
 Work WorkOf(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::kSgd:
+    case Optimizer::kSgd:  // p += -lr g
       return {2, 12, 1};
-    case Optimizer::kMomentum:
-      return {4, 20 + 12, 3};
-    case Optimizer::kAdam:
-      return {12, 84, 9};
-    case Optimizer::kAdamW:
-      return {14, 92, 10};
-    case Optimizer::kAdafactor:
-      return {14, 60, 12};
-    case Optimizer::kAdam8Bit:
-      return {16, 16, 1};
+    case Optimizer::kMomentum:  // m *= b; m += g; p += -lr m
+      return {1 + 1 + 2, 8 + 12 + 12, 3};
+    case Optimizer::kAdam:  // m *= b; m += (1 - b) g; v *= b; v += (1 - b) g g; sqrt; / correction; + eps; p += m / that
+      return {kAdamFlops, kAdamBytes, 8};
+    case Optimizer::kAdamW:  // p *= 1 - lr decay before
+      return {1 + kAdamFlops, 8 + kAdamBytes, 9};
+    case Optimizer::kAdafactor:  // g g; + eps; row, column means; their product; rsqrt; x g; its rms; /; p += -lr that
+      return {1 + 1 + 2 + 1 + kTranscendentalFlops + 1 + 2 + 1 + 2, 8 + 8 + 8 + 4 + 8 + 12 + 4 + 8 + 12, 10};
+    case Optimizer::kAdam8Bit:  // one kernel: p and g in float32, two states of one byte
+      return {kAdamFlops, 8 + 4 + 4, 1};
   }
   return {0, 0, 0};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognises activations that exporters decompose: PyTorch runs them as one kernel and keeps their input alone.
+// Recognises what exporters decompose: PyTorch runs it as one kernel and keeps its input alone.
 #include "features/fusions.h"
 
 #include <algorithm>
@@ -39,6 +39,7 @@ class Finder {
       if (Is(i, "Sigmoid")) FuseGate(i, "Swish");
       if (Is(i, "HardSigmoid")) FuseGate(i, "HardSwish");
       if (Is(i, "Erf")) FuseGelu(i);
+      if (Is(i, "Pad")) FusePool(i);
     }
     return std::move(found_);
   }
@@ -76,6 +77,12 @@ class Finder {
     if (in.size() != 2 || !in[1].valid()) return {};
     if (IsScalar(in[1])) return in[0];
     return Is(op, "Mul") && IsScalar(in[0]) ? in[1] : TensorId();
+  }
+
+  // Average pooling that counts its padding has no padding of its own in older opsets.
+  void FusePool(size_t pad) {
+    const size_t pool = OnlyReader(pad);
+    if (Is(pool, "AveragePool")) Accept(std::array{pad}, pool, "AveragePool", shaped_.ops[pad].inputs[0]);
   }
 
   void FuseGate(size_t gate, std::string_view name) {

@@ -17,12 +17,12 @@ namespace horus {
 
 struct Fusion {
   bool absorbed = false;        // no kernel of its own; its output is never materialised
-  std::string_view stands_for;  // "Gelu", "Swish" or "HardSwish" for the last operator of a group, else empty
+  std::string_view stands_for;  // the rule that the last operator of a group costs by ("Gelu"), else empty
   TensorId source;              // what the group reads; valid when absorbed or standing for a group
 };
 
-// Finds x * sigmoid(x), x * hard-sigmoid(x) and the erf form of GELU, in any order of operands, where nobody else reads
-// what lies between. One entry an operator.
+// Finds x * sigmoid(x), x * hard-sigmoid(x) and the erf form of GELU, in any order of operands, and padding before average
+// pooling, where nobody else reads what lies between. One entry an operator.
 [[nodiscard]] std::vector<Fusion> FindFusions(const ShapedGraph& shaped);
 
 }  // namespace horus
