@@ -162,6 +162,7 @@ int64_t Narrowed(int64_t value, DType to) {
   if (value == kUnknownElement) return value;
   if (to == DType::kBool) return value != 0 ? 1 : 0;
   const int bits = BitsOf(to);
+  if (bits <= 0) return kUnknownElement;  // strings, and types the file invents
   if (bits >= 64) return value;
   const bool is_unsigned = to == DType::kUint8 || to == DType::kUint16 || to == DType::kUint32;
   const int64_t low = is_unsigned ? 0 : -(int64_t{1} << (bits - 1));

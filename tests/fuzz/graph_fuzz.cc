@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: any bytes through the ONNX reader, and what it accepts through shape binding.
+// Fuzz target: any bytes through the ONNX reader, what it accepts through shape binding, and that through cost and memory.
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 
+#include "features/cost.h"
+#include "features/memory.h"
 #include "graph/reader.h"
 #include "graph/shaped.h"
 
@@ -31,6 +34,31 @@ void CheckShaped(const horus::ShapedGraph& shaped) {
   }
 }
 
+// What readers of a cost rely on.
+void CheckCost(const horus::ShapedGraph& shaped, const horus::RunSpec& run) {
+  const horus::StepCost cost = horus::CostOfStep(shaped, run);
+  for (const horus::OpCost& op : cost.ops) {
+    for (const double amount : {op.forward_flops, op.forward_flops_other, op.backward_flops, op.forward_bytes,
+                                op.backward_bytes, op.forward_kernels, op.saved_bytes, op.workspace_bytes}) {
+      Check(std::isfinite(amount) && amount >= 0);
+    }
+  }
+  Check(cost.coverage.ops_known <= cost.coverage.ops);
+  Check(cost.coverage.flops_share >= 0 && cost.coverage.flops_share <= 1);
+  const horus::StepMemory memory = horus::MemoryOfStep(shaped, cost, run);
+  for (const int64_t part : {memory.weights, memory.gradients, memory.optimizer, memory.inputs, memory.activations,
+                             memory.transient, memory.allocator_slack}) {
+    Check(part >= 0);
+  }
+  Check(memory.Upper() >= memory.Peak() && memory.Peak() >= memory.weights);
+}
+
+const horus::RunSpec kRuns[] = {
+    {.optimizer = horus::Optimizer::kMomentum},
+    {.precision = horus::Precision::kAmpFp16, .optimizer = horus::Optimizer::kAdam},
+    {.mode = horus::RunMode::kInference, .precision = horus::Precision::kBf16},
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -39,7 +67,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Check((*graph)->bytes_held <= kReadLimits.max_bytes_held);
   for (const int64_t batch : {int64_t{0}, int64_t{64}}) {
     const auto shaped = horus::BindShapes(*graph, {.batch = batch}, kShapeLimits);
-    if (shaped.ok()) CheckShaped(*shaped);
+    if (!shaped.ok()) continue;
+    CheckShaped(*shaped);
+    for (const horus::RunSpec& run : kRuns) CheckCost(*shaped, run);
   }
   return 0;
 }
