@@ -103,8 +103,11 @@ struct StepCost {
   std::vector<TensorId> storage;     // per tensor: the tensor whose storage it uses (itself but for views)
   std::vector<double> stored_bytes;  // per tensor: its size as the run stores it (float32 of the file may be 2 bytes an
                                      // element), whoever owns the storage; 0 when unknown or never materialised
+  std::vector<uint32_t> segments;    // per operator: its checkpoint segment; empty without checkpointing
+  uint32_t last_segment = 0;         // runs forward once, the others twice
   CostTotals totals;                 // operators only; add `loss` and `optimizer` for the step
   std::array<CostTotals, kOpClassCount> by_class = {};
+  CostTotals recomputed;  // forward amounts of what runs twice
   OpCost loss;  // softmax cross-entropy on the first floating output, where the graph has no loss
   OptimizerCost optimizer;
   double parameters = 0;  // trained elements, each storage once
@@ -121,7 +124,9 @@ struct StepCost {
   int64_t max_width = 0;           // most operators at one depth
   CostCoverage coverage;
 
-  // Forward, or forward + backward + loss + optimiser when training.
+  [[nodiscard]] bool RunsTwice(size_t op) const { return !segments.empty() && segments[op] < last_segment; }
+
+  // Forward, or forward + backward + loss + optimiser when training; what checkpointing runs again included.
   [[nodiscard]] double StepFlops() const;
   [[nodiscard]] double StepBytes() const;
   [[nodiscard]] double StepKernels() const;

@@ -193,6 +193,28 @@ Work WorkOf(Optimizer optimizer) {
   return {0, 0, 0};
 }
 
+// Consecutive operators whose kept bytes are about equal.
+void AddSegments(int64_t count, StepCost& step) {
+  const double share = step.totals.saved_bytes / static_cast<double>(count);
+  step.segments.resize(step.ops.size());
+  double before = 0;
+  for (size_t i = 0; i < step.ops.size(); ++i) {
+    const double at = share > 0 ? std::floor(before / share) : 0;
+    step.segments[i] = static_cast<uint32_t>(std::min(at, static_cast<double>(std::min<int64_t>(count, UINT32_MAX) - 1)));
+    before += step.ops[i].saved_bytes;
+  }
+  if (!step.segments.empty()) step.last_segment = step.segments.back();
+  for (size_t i = 0; i < step.ops.size(); ++i) {
+    const OpCost& op = step.ops[i];
+    if (!step.RunsTwice(i)) continue;
+    step.recomputed.forward_flops += op.forward_flops;
+    step.recomputed.forward_flops_other += op.forward_flops_other;
+    step.recomputed.forward_bytes += op.forward_bytes;
+    step.recomputed.forward_kernels += op.forward_kernels;
+    step.recomputed.ops += 1;
+  }
+}
+
 void AddOptimizer(const RunSpec& run, StepCost& step) {
   constexpr double kTensorsPerKernel = 48;  // three lists: parameter, gradient, state
   if (step.parameter_tensors == 0) return;
@@ -249,19 +271,21 @@ void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
   if (run.mode != RunMode::kTraining) return;
   AddLoss(shaped, step);
   AddOptimizer(run, step);
+  if (run.checkpoint_segments > 1) AddSegments(run.checkpoint_segments, step);
 }
 
 double StepCost::StepFlops() const {
-  return totals.forward_flops + totals.forward_flops_other + totals.backward_flops + totals.backward_flops_other +
+  return recomputed.forward_flops + recomputed.forward_flops_other + totals.forward_flops +
+         totals.forward_flops_other + totals.backward_flops + totals.backward_flops_other +
          loss.forward_flops_other + loss.backward_flops_other + optimizer.flops;
 }
 
 double StepCost::StepBytes() const {
-  return totals.forward_bytes + totals.backward_bytes + loss.forward_bytes + loss.backward_bytes + optimizer.bytes;
+  return recomputed.forward_bytes + totals.forward_bytes + totals.backward_bytes + loss.forward_bytes + loss.backward_bytes + optimizer.bytes;
 }
 
 double StepCost::StepKernels() const {
-  return totals.forward_kernels + totals.backward_kernels + loss.forward_kernels + loss.backward_kernels +
+  return recomputed.forward_kernels + totals.forward_kernels + totals.backward_kernels + loss.forward_kernels + loss.backward_kernels +
          optimizer.kernels;
 }
 

@@ -48,8 +48,8 @@ constexpr int64_t kLibraryReserveMib = 512;
 }  // namespace
 
 int64_t StepMemory::Peak() const {
-  return weights + gradients + optimizer + master_weights + inputs + activations + transient + workspace +
-         loaded_kernels + allocator_slack + context;
+  return weights + gradients + optimizer + master_weights + buckets + inputs + activations + transient +
+         workspace + loaded_kernels + allocator_slack + context;
 }
 
 int64_t StepMemory::Upper() const {
@@ -70,12 +70,14 @@ StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const R
   memory.gradients = ToBytes(step.gradients);
   memory.optimizer = ToBytes(step.optimizer);
   memory.master_weights = ToBytes(step.master_weights);
+  memory.buckets = ToBytes(step.buckets);
   memory.inputs = ToBytes(step.inputs);
   memory.activations = ToBytes(step.saved);
   memory.transient = ToBytes(step.transient);
   memory.saved_total = ToBytes(step.saved_total);
   memory.workspace = ToBytes(step.matmul_workspace);
-  const int64_t parts = memory.weights + memory.gradients + memory.optimizer + memory.master_weights + memory.inputs +
+  const int64_t parts = memory.weights + memory.gradients + memory.optimizer + memory.master_weights + memory.buckets +
+                        memory.inputs +
                         memory.activations + memory.transient + memory.workspace;
   memory.allocator_slack = std::max<int64_t>(0, ToBytes(step.reserved) - parts);
   memory.loaded_kernels = kLoadedKernelsMib * kBytesPerMib;

@@ -23,6 +23,7 @@ struct StepMemory {
   int64_t gradients = 0;        // of parameters; kept over the whole step
   int64_t optimizer = 0;        // its state
   int64_t master_weights = 0;   // float32 copies (pure fp16/bf16) or half copies (AMP's weight cache)
+  int64_t buckets = 0;          // copies of the gradients that data-parallel replicas exchange
   int64_t inputs = 0;           // the batch
   int64_t activations = 0;      // saved for backward
   int64_t transient = 0;        // live at the peak besides all others: temporaries and gradients of activations

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "features/allocator.h"
+#include "features/checkpoint.h"
 #include "features/cost_totals.h"
 #include "features/lifetimes.h"
 
@@ -58,21 +59,27 @@ class Replay {
         cost_(cost),
         run_(run),
         lifetimes_(shaped, cost),
+        plan_(shaped, cost, lifetimes_),
         storages_(shaped.tensors.size()),
         held_gradient_(shaped.tensors.size(), 0),
         extra_(shaped.ops.size(), kNoBlock) {}
 
-  ReplayedStep Run() {
+  ReplayedStep Steps() {
     HoldWeights();
     const int steps = run_.mode == RunMode::kTraining ? kTrainingSteps : 1;
     for (int step = 0; step < steps; ++step) {
       peak_ = {};
       TakeInputs();
-      for (size_t i = 0; i < shaped_.ops.size(); ++i) ForwardOp(i);
+      for (size_t i = 0; i < shaped_.ops.size(); ++i) ForwardOp(i, plan_.RunsTwice(i) ? Run::kFirstOfTwo : Run::kOnly);
       out_.saved_total = live_.saved;
       if (run_.mode == RunMode::kTraining) {
+        if (step == 0) HoldBuckets();
         StartBackward();
-        for (size_t i = shaped_.ops.size(); i-- > 0;) BackwardOp(i);
+        for (size_t i = shaped_.ops.size(); i-- > 0;) {
+          for (size_t again = plan_.FirstOfSegmentEndingAt(i); again <= i; ++again) ForwardOp(again, Run::kAgain);
+          BackwardOp(i);
+          if (plan_.IsFirstOfSegment(i)) DropCrossing(i);
+        }
         OptimizerStep(step == 0);
       }
       EndStep();
@@ -85,7 +92,7 @@ class Replay {
 
  private:
   [[nodiscard]] size_t Root(TensorId id) const { return lifetimes_.StorageOf(id); }
-  [[nodiscard]] bool Kept(size_t root) const { return lifetimes_.Of(root).kept_by != StorageLife::kNever; }
+  [[nodiscard]] bool Kept(size_t root) const { return plan_.Crosses(root) || lifetimes_.Of(root).kept_by != StorageLife::kNever; }
   [[nodiscard]] bool IsStep(size_t root) const { return shaped_.tensors[root].role == TensorRole::kActivation; }
   [[nodiscard]] bool IsInput(size_t root) const { return shaped_.tensors[root].role == TensorRole::kInput; }
   [[nodiscard]] bool Owns(size_t t) const { return cost_.storage[t].value() == t; }
@@ -143,7 +150,10 @@ class Replay {
     inputs_ = std::move(batch);
   }
 
-  void ForwardOp(size_t i) {
+  // Of two runs only the second keeps anything for backward.
+  enum class Run : uint8_t { kOnly, kFirstOfTwo, kAgain };
+
+  void ForwardOp(size_t i, Run run) {
     const Op& op = shaped_.ops[i];
     if (op.plumbing) return;
     const OpCost& cost = cost_.ops[i];
@@ -152,12 +162,12 @@ class Replay {
         Make(Root(id), static_cast<double>(std::max<int64_t>(1, op.repeat)));
       }
     }
-    if (cost.saved_extra_bytes > 0) {
+    if (cost.saved_extra_bytes > 0 && run != Run::kFirstOfTwo) {
       extra_[i] = allocator_.Take(cost.saved_extra_bytes);
       live_.saved += cost.saved_extra_bytes;
     }
-    for (const TensorId id : op.inputs) ReleaseAfterForward(id, i);
-    for (const TensorId id : op.outputs) ReleaseAfterForward(id, i);
+    for (const TensorId id : op.inputs) ReleaseAfterForward(id, i, run);
+    for (const TensorId id : op.outputs) ReleaseAfterForward(id, i, run);
   }
 
   void Make(size_t root, double repeat) {
@@ -170,11 +180,12 @@ class Replay {
     Look();
   }
 
-  void ReleaseAfterForward(TensorId id, size_t i) {
-    if (!id.valid() || !IsStep(Root(id))) return;
+  void ReleaseAfterForward(TensorId id, size_t i, Run run) {
+    if (!id.valid() || !IsStep(Root(id)) || plan_.Crosses(Root(id))) return;
     const StorageLife& life = lifetimes_.Of(Root(id));
     const bool read_later = life.last_use != StorageLife::kNever && life.last_use > i;
-    if (!storages_[Root(id)].live || life.output || read_later || Kept(Root(id))) return;
+    if (!storages_[Root(id)].live || life.output || read_later) return;
+    if (run != Run::kFirstOfTwo && Kept(Root(id))) return;
     Drop(Root(id));
   }
 
@@ -287,8 +298,31 @@ class Replay {
     for (const TensorId id : ids) {
       if (!id.valid()) continue;
       const Storage& storage = storages_[Root(id)];
-      if (storage.live && lifetimes_.Of(Root(id)).kept_by == i) Drop(Root(id));
+      if (storage.live && lifetimes_.Of(Root(id)).kept_by == i && !plan_.Crosses(Root(id))) Drop(Root(id));
     }
+  }
+
+  // Nobody runs again that reads what this segment made.
+  void DropCrossing(size_t first) {
+    for (const size_t root : plan_.CrossingFrom(first)) {
+      if (storages_[root].live && !lifetimes_.Of(root).output) Drop(root);
+    }
+  }
+
+  // Replicas exchange gradients in flat copies: PyTorch's first bucket is 1 MiB, the others are 25 MiB
+  // (torch/nn/parallel/distributed.py, bucket_cap_mb).
+  void HoldBuckets() {
+    if (run_.data_parallel <= 1) return;
+    constexpr double kFirst = 1.0 * kBytesPerMib, kOther = 25.0 * kBytesPerMib;
+    double bucket = 0;
+    for (size_t t = storages_.size(); t-- > 0;) {
+      if (!Owns(t) || !Trains(t)) continue;
+      bucket += cost_.stored_bytes[t];
+      if (bucket < (out_.buckets == 0 ? kFirst : kOther)) continue;
+      out_.buckets += Hold(bucket);
+      bucket = 0;
+    }
+    out_.buckets += Hold(bucket);
   }
 
   void OptimizerStep(bool first) {
@@ -320,6 +354,7 @@ class Replay {
   const StepCost& cost_;
   const RunSpec& run_;
   const Lifetimes lifetimes_;
+  const CheckpointPlan plan_;
   std::vector<Storage> storages_;
   std::vector<uint8_t> held_gradient_;  // per parameter: its gradient exists
   std::vector<Block> extra_;            // per operator
@@ -334,7 +369,7 @@ class Replay {
 }  // namespace
 
 ReplayedStep ReplayStep(const ShapedGraph& shaped, const StepCost& cost, const RunSpec& run) {
-  return Replay(shaped, cost, run).Run();
+  return Replay(shaped, cost, run).Steps();
 }
 
 }  // namespace horus

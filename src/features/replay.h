@@ -20,6 +20,7 @@ struct ReplayedStep {
   double gradients = 0;
   double optimizer = 0;
   double master_weights = 0;
+  double buckets = 0;
   double inputs = 0;
   double matmul_workspace = 0;
   // Live besides these when their sum is largest.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunSpec: how the graph is run — batch, precision, optimiser, training or inference.
+// RunSpec: how the graph is run — batch, precision, optimiser, checkpointing, training or inference.
 //
 // Enters:  the user's choice.            Leaves: a plain value; part of a job's profile id.
 // Units:   batch in samples per GPU and step.
@@ -28,6 +28,11 @@ struct RunSpec {
   Precision precision = Precision::kFp32;
   Optimizer optimizer = Optimizer::kSgd;
   DimBindings dims;  // dims.batch = samples per GPU and step
+  // Activation checkpointing: forward runs in this many segments, of which all but the last keep only what later ones
+  // read, and run again for backward (Chen et al., 2016, arXiv:1604.06174). 0 and 1: none. Training only.
+  int64_t checkpoint_segments = 0;
+  // Replicas that average their gradients, each on a GPU of its own. 1: none.
+  int64_t data_parallel = 1;
 };
 
 // Names as in files and on the command line: "training"/"inference"; "fp32", "tf32", "amp" (= fp16 autocast),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Analyses a job before any GPU type is named, and gives it its fingerprint.
+#include <algorithm>
 #include <utility>
 
 #include "base/hash.h"
@@ -15,6 +16,10 @@ uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run) {
   id = CombineHash(id, static_cast<uint64_t>(run.precision));
   // An optimiser means nothing without training: all inference runs of a graph are one profile.
   id = CombineHash(id, run.mode == RunMode::kTraining ? static_cast<uint64_t>(run.optimizer) : 0);
+  if (run.mode == RunMode::kTraining) {
+    id = CombineHash(id, static_cast<uint64_t>(std::max<int64_t>(1, run.checkpoint_segments)));
+    id = CombineHash(id, run.data_parallel > 1 ? 2 : 1);  // how many replicas changes nothing on one of them
+  }
   return id == 0 ? 1 : id;  // 0 means "none"
 }
 

@@ -106,9 +106,11 @@ double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
 RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   const Rates rates = RatesOf(gpu, run.precision);
   Sum sum;
-  for (const OpCost& op : cost.ops) {
-    sum.Add(ForwardOf(op, rates));
-    sum.Add(BackwardOf(op, rates));
+  for (size_t i = 0; i < cost.ops.size(); ++i) {
+    const Part forward = ForwardOf(cost.ops[i], rates);
+    sum.Add(forward);
+    if (cost.RunsTwice(i)) sum.Add(forward);
+    sum.Add(BackwardOf(cost.ops[i], rates));
   }
   sum.Add(ForwardOf(cost.loss, rates));
   sum.Add(BackwardOf(cost.loss, rates));

@@ -140,6 +140,39 @@ TEST(Memory, PureHalfHalvesWeightsAndKeepsFloatMasters) {
   EXPECT_EQ(half.master_weights, full.weights);
 }
 
+TEST(Memory, CheckpointingKeepsSegmentsEndsAndOneSegmentForMoreFlops) {
+  constexpr int kLayers = 64, kBatch = 4096, kWidth = 256;
+  constexpr double kLayerBytes = 4.0 * kBatch * kWidth;
+  GraphBuilder b;
+  BuildPerceptron(b, kBatch, kWidth, kLayers);
+  RunSpec run;
+  const StepCost whole = CostOfStep(b.shaped(), run);
+  run.checkpoint_segments = 8;
+  const StepCost segmented = CostOfStep(b.shaped(), run);
+  EXPECT_EQ(segmented.StepFlops(), whole.StepFlops() + segmented.recomputed.forward_flops +
+                                       segmented.recomputed.forward_flops_other);
+  EXPECT_NEAR(segmented.recomputed.forward_flops / whole.totals.forward_flops, 7.0 / 8, 0.02);
+  const StepMemory m = MemoryOfStep(b.shaped(), segmented, run);
+  // At most the ends of 7 segments, one segment of 8 layers, and what moves at its edges.
+  EXPECT_LE(static_cast<double>(m.activations), (7 + 8 + 2) * kLayerBytes);
+  const StepMemory all = MemoryOfStep(b.shaped(), whole, {});
+  EXPECT_LT(m.Peak() - m.loaded_kernels, (all.Peak() - all.loaded_kernels) / 2);
+}
+
+TEST(Memory, OneSegmentIsNoCheckpointing) {
+  RunSpec one;
+  one.checkpoint_segments = 1;
+  EXPECT_EQ(Perceptron(1024, one).Peak(), Perceptron(1024, {}).Peak());
+}
+
+TEST(Memory, ReplicasHoldTheirGradientsTwice) {
+  RunSpec run = With(Optimizer::kAdam);
+  EXPECT_EQ(Perceptron(64, run).buckets, 0);
+  run.data_parallel = 4;
+  const StepMemory m = Perceptron(64, run);
+  EXPECT_EQ(m.buckets, m.gradients);
+}
+
 TEST(Memory, TensorKeptByTwoOperatorsIsCountedOnce) {
   GraphBuilder b;
   const TensorId x = b.Input({1024, 64}), w = b.Parameter({64, 64});
