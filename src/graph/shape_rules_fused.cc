@@ -56,13 +56,37 @@ absl::Status GroupQueryAttention(RuleContext& c) {
   return absl::OkStatus();
 }
 
+// Keys or values with those of earlier steps before them: [batch, heads, past + new, size].
+absl::Status SetPresent(RuleContext& c, size_t output, size_t now, size_t past, int64_t heads) {
+  c.SetType(output, c.dtype(now));
+  if (!c.ranked(now) || (c.has(past) && c.rank(past) != 4)) return absl::OkStatus();
+  Dims out = c.dims(now);
+  if (out.size() == 3) {
+    if (heads < 1 || heads > kMaxAttribute) return absl::OkStatus();
+    const int64_t size = out[2] == kUnknownDim ? kUnknownDim : out[2] / heads;
+    out = {out[0], heads, out[1], size};
+  }
+  if (out.size() != 4) return absl::OkStatus();
+  if (c.has(past)) {
+    const int64_t before = c.dim(past, 2);
+    if (before == kUnknownDim || out[2] == kUnknownDim) {
+      out[2] = kUnknownDim;
+    } else if (__builtin_add_overflow(before, out[2], &out[2])) {
+      return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), before);
+    }
+  }
+  return c.Set(output, c.dtype(now), std::move(out));
+}
+
 // Attention of opset 23: [batch, heads, seq, size] or [batch, seq, heads * size].
 absl::Status StandardAttention(RuleContext& c) {
   c.SetType(0, c.dtype(0));
-  if (!c.ranked(0) || !c.ranked(2)) return absl::OkStatus();
-  Dims out = c.dims(0);
   const int64_t query_heads = c.node().IntOr("q_num_heads", 0);
   const int64_t value_heads = c.node().IntOr("kv_num_heads", 0);
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 1, 1, 4, value_heads));
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 2, 2, 5, value_heads));
+  if (!c.ranked(0) || !c.ranked(2)) return absl::OkStatus();
+  Dims out = c.dims(0);
   if (c.rank(0) == 4) {
     out[3] = c.dim(2, 3);
   } else if (c.rank(0) == 3 && value_heads > 0 && query_heads > 0 && query_heads <= kMaxAttribute) {

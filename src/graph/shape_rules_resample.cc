@@ -120,12 +120,15 @@ absl::Status Dft(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
   Dims out = c.dims(0);
   int64_t& length = out[static_cast<size_t>(axis)];
+  const bool onesided = c.node().IntOr("onesided", 0) != 0;
+  const bool to_real = onesided && c.node().IntOr("inverse", 0) != 0;
+  if (to_real && length != kUnknownDim) length = std::max<int64_t>(1, 2 * (length - 1));
   if (c.has(1)) {
     const std::vector<int64_t>* wished = c.known_ints(1);
     length = wished != nullptr && wished->size() == 1 && (*wished)[0] >= 0 ? (*wished)[0] : kUnknownDim;
   }
-  if (c.node().IntOr("onesided", 0) != 0 && length != kUnknownDim) length = length / 2 + 1;
-  out.back() = 2;
+  if (onesided && !to_real && length != kUnknownDim) length = length / 2 + 1;
+  out.back() = to_real ? 1 : 2;
   return c.Set(0, c.dtype(0), std::move(out));
 }
 

@@ -389,6 +389,25 @@ TEST(Rules, FoldShapeArithmetic) {
   EXPECT_EQ(Folded({shape, w::Node("Split", {"s"}, {"v", "rest"})}, {}), (Shape{6}));
 }
 
+TEST(Rules, AttentionAddsTheKeysOfEarlierSteps) {
+  const auto shapes = Case("Attention", 22)
+                          .In({2, 3, 4, 8})
+                          .In({2, 3, 6, 8})
+                          .In({2, 3, 6, 10})
+                          .In({4, 18})
+                          .In({2, 3, 12, 8})
+                          .In({2, 3, 12, 10})
+                          .Outputs(3)
+                          .Run();
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  EXPECT_EQ(*shapes, (std::vector<Shape>{{2, 3, 4, 10}, {2, 3, 18, 8}, {2, 3, 18, 10}}));
+}
+
+TEST(Rules, InverseOfAOnesidedTransformIsReal) {
+  EXPECT_EQ(Case("DFT", 19).In({1, 6, 10, 2}).With("onesided", 1).With("inverse", 1).Gives(), (Shape{1, 10, 10, 1}));
+  EXPECT_EQ(Case("DFT", 19).In({1, 10, 10, 1}).With("onesided", 1).Gives(), (Shape{1, 6, 10, 2}));
+}
+
 TEST(Rules, IntegerOverflowInShapeArithmeticGivesUnknownNotRubbish) {
   const w::Bytes big = w::Int64Tensor("big", {1}, {std::numeric_limits<int64_t>::max()});
   EXPECT_EQ(Folded({w::Node("Mul", {"big", "big"}, {"v"})}, {big}), (Shape{kUnknownDim}));
