@@ -64,6 +64,7 @@ class Parser {
   [[nodiscard]] absl::Status Tensor(const WireField& field, Literal* literal, std::string* name);
   [[nodiscard]] absl::Status SparseTensor(const WireField& field, Literal* literal, std::string* name);
   [[nodiscard]] absl::Status TensorPayload(const WireField& field, struct TensorParts* parts);
+  [[nodiscard]] int64_t MaxElements(DType dtype) const;  // kept of one tensor
 
   WireReader& in_;
   const ReadLimits limits_;

@@ -162,15 +162,19 @@ absl::Status Parser::Tensor(const WireField& field, Literal* literal, std::strin
   for (const int64_t dim : parts.literal.dims) {
     if (dim < 0) return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim);
   }
-  HORUS_RETURN_IF_ERROR(Settle(&parts, limits_.max_literal_elements));
+  HORUS_RETURN_IF_ERROR(Settle(&parts, MaxElements(parts.literal.dtype)));
   *literal = std::move(parts.literal);
   const size_t bytes = sizeof(Literal) + (literal->dims.size() + literal->ints.size()) * sizeof(int64_t) +
                        literal->floats.size() * sizeof(float);
   return Hold(static_cast<int64_t>(bytes));
 }
 
+// Floats steer shapes as scales, one an axis, and as limits; integers in longer lists too.
+int64_t Parser::MaxElements(DType dtype) const {
+  return IsFloating(dtype) ? std::min(limits_.max_literal_elements, limits_.max_rank) : limits_.max_literal_elements;
+}
+
 absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
-  const int64_t max_elements = limits_.max_literal_elements;
   switch (field.number) {
     case kDims: {
       bool too_many = false;
@@ -187,16 +191,18 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
     case kName:
       return Name(field, &parts->name);
     case kFloatData:
-      return in_.Floats(field, max_elements, &parts->floats, &parts->dropped);
+      return in_.Floats(field, MaxElements(DType::kFloat32), &parts->floats, &parts->dropped);
     case kInt32Data:
     case kInt64Data:
     case kUint64Data:
-      return in_.Ints(field, max_elements, &parts->ints, &parts->dropped);
+      return in_.Ints(field, limits_.max_literal_elements, &parts->ints, &parts->dropped);
     case kRawData: {
       int bytes = 0;
       HORUS_RETURN_IF_ERROR(in_.Length(field, &bytes));
       parts->raw_bytes = bytes;
-      if (bytes <= max_elements * static_cast<int64_t>(sizeof(int64_t))) return in_.Raw(bytes, &parts->raw);
+      const DType dtype = parts->literal.dtype;  // writers put it before the payload; undefined where it comes later
+      const int64_t width = dtype == DType::kUndefined ? static_cast<int64_t>(sizeof(int64_t)) : WireBytes(dtype);
+      if (bytes <= MaxElements(dtype) * width) return in_.Raw(bytes, &parts->raw);
       parts->dropped = true;
       return in_.SkipBytes(bytes);
     }

@@ -32,7 +32,7 @@ struct ReadLimits {
   int64_t max_nesting = 32;                   // subgraphs inside each other
   int64_t max_name_bytes = 16 * 1024;         // one name, operator type or text attribute
   int64_t max_rank = 64;                      // dimensions of one tensor
-  int64_t max_literal_elements = 4096;        // larger tensors keep type and dims only
+  int64_t max_literal_elements = 4096;        // larger tensors keep type and dims only; of floats at most max_rank
 };
 
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnx(std::span<const uint8_t> bytes,

@@ -90,6 +90,21 @@ TEST(Reader, KeepsDimsButNoElementsOfLargeTensors) {
   EXPECT_LT((*graph)->bytes_held, 10'000);
 }
 
+TEST(Reader, KeepsNoMoreFloatsThanATensorHasAxes) {
+  const auto kept = [](const w::Bytes& tensor) {
+    w::GraphParts parts = ReluNet();
+    parts.initialisers = {tensor};
+    return Read(w::Model(parts)).value()->main().literals.at(0).floats.size();
+  };
+  const auto raw = [](int64_t elements) { return w::Text(9, std::string(static_cast<size_t>(4 * elements), '\0')); };
+  for (const int64_t elements : {64, 65}) {
+    const size_t expected = elements == 64 ? 64 : 0;
+    EXPECT_EQ(kept(w::Tensor("f", {elements}, w::kFloat, raw(elements))), expected);
+    EXPECT_EQ(kept(raw(elements) + w::Tensor("f", {elements}, w::kFloat)), expected) << "payload before type";
+    EXPECT_EQ(kept(w::FloatTensor("f", {elements}, std::vector<float>(static_cast<size_t>(elements)))), expected);
+  }
+}
+
 TEST(Reader, TakesGraphsWithoutPayloads) {
   w::GraphParts parts = ReluNet();
   parts.initialisers = {w::Tensor("w", {4}, w::kFloat)};
