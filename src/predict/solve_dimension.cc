@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Solves for a dimension of a graph: binds it anew for every value and predicts the bound on every GPU type.
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "predict/solve.h"
+
+namespace horus {
+namespace {
+
+// Names of the dimensions of the graph's inputs, in order of appearance.
+std::vector<std::string_view> InputDimensions(const Graph& graph) {
+  std::vector<std::string_view> names;
+  for (const ValueId input : graph.main().inputs) {
+    const Value& value = graph.main().values[input.value()];
+    if (!value.dims.has_value()) continue;
+    for (const DeclaredDim& dim : *value.dims) {
+      if (!dim.symbol.valid()) continue;
+      const std::string_view name = graph.symbols[dim.symbol.value()];
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// "batch or one of 'seq', 'height'": what the graph lets one choose.
+std::string Listed(std::span<const std::string_view> names) {
+  constexpr size_t kNamed = 8;
+  std::string text(kBatchDimension);
+  size_t named = 0;
+  for (const std::string_view name : names) {
+    if (name == kBatchDimension || ++named > kNamed) continue;
+    text += (named == 1 ? " or one of " : ", ") + Quoted(name);
+  }
+  if (named > kNamed) text += " and " + std::to_string(named - kNamed) + " more";
+  return text;
+}
+
+// A bound that leaves out what follows from an open dimension is none.
+absl::Status CheckInputsKnown(const ShapedGraph& shaped) {
+  for (const TensorId input : shaped.inputs) {
+    const Tensor& tensor = shaped.tensors[input.value()];
+    if (tensor.known) continue;
+    for (const ValueId id : shaped.graph->main().inputs) {
+      const Value& value = shaped.graph->main().values[id.value()];
+      if (value.name != tensor.name || !value.dims.has_value()) continue;
+      for (size_t i = 0; i < value.dims->size() && i < tensor.dims.size(); ++i) {
+        const SymbolId symbol = (*value.dims)[i].symbol;
+        if (tensor.dims[i] != kUnknownDim || !symbol.valid()) continue;
+        return InvalidArgument("solve: expected a size for dimension %s of graph input %s, found it left open",
+                               Quoted(shaped.graph->symbols[symbol.value()]), Quoted(tensor.name));
+      }
+    }
+    return InvalidArgument("solve: expected graph input %s of known shape, found a dimension of neither size nor name",
+                           Quoted(tensor.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDimension(const Graph& graph, const RunSpec& run, const std::string& dim) {
+  const bool is_batch = dim == kBatchDimension;
+  const std::vector<std::string_view> names = InputDimensions(graph);
+  if (!is_batch && std::find(names.begin(), names.end(), dim) == names.end()) {
+    return InvalidArgument("solve: expected %s, found %s, which is a dimension of no graph input", Listed(names),
+                           Quoted(dim));
+  }
+  const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),
+                                  [&dim](const auto& given) { return given.first == dim; });
+  if (is_batch && run.dims.batch > 0) {
+    return InvalidArgument("solve: expected a run that leaves %s open, found it bound to %d", dim, run.dims.batch);
+  }
+  if (bound == run.dims.dims.end()) return absl::OkStatus();
+  return InvalidArgument("solve: expected a run that leaves %s open, found it bound to %d", Quoted(dim), bound->second);
+}
+
+}  // namespace
+
+absl::StatusOr<Solved> SolveDimension(const std::shared_ptr<const Graph>& graph, const RunSpec& run,
+                                      const SolveRequest& request, const Predictor& predictor,
+                                      std::span<const GpuType> types, std::span<const SolveDevice> devices,
+                                      const SolveProgress& progress) {
+  if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("graph: expected one, found none");
+  HORUS_RETURN_IF_ERROR(CheckDimension(*graph, run, request.dim));
+  std::vector<SolveTarget> targets;
+  for (const SolveDevice& device : devices) {
+    if (device.type >= types.size()) {
+      return InvalidArgument("solve: expected a type below %d, found %d", types.size(), device.type);
+    }
+    if (device.resident_mib < 0 || device.resident_mib > kMostResidentMib) {
+      return InvalidArgument("solve: expected residents of 0 to %d MiB, found %d", kMostResidentMib,
+                             device.resident_mib);
+    }
+    targets.push_back({device.type, types[device.type].mem_mib - device.resident_mib});
+  }
+  Solved solved;
+  const UpperBounds bounds = [&](int64_t value) -> absl::StatusOr<std::vector<int64_t>> {
+    ++solved.bindings;
+    RunSpec tried = run;
+    if (request.dim == kBatchDimension) {
+      tried.dims.batch = value;
+    } else {
+      tried.dims.dims.emplace_back(request.dim, value);
+    }
+    HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, tried));
+    HORUS_RETURN_IF_ERROR(CheckInputsKnown(*profile.shaped));
+    std::vector<int64_t> upper;
+    for (const GpuType& type : types) {
+      const Demand demand = predictor.Predict(profile, type);
+      upper.push_back(demand.mem_mib.upper);
+      solved.flags |= demand.flags;
+    }
+    return upper;
+  };
+  HORUS_ASSIGN_OR_RETURN(solved.solutions, SolveLargest(bounds, targets, request.max_value, progress));
+  return solved;
+}
+
+}  // namespace horus
