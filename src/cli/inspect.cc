@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus inspect: what one step of a model costs, and what it demands of GPUs.
+// horus inspect: what one step of a model costs, what it demands of GPUs, and how large it may become there.
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -13,6 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/inspect_report.h"
+#include "cli/solve_report.h"
 #include "graph/reader.h"
 
 namespace horus::cli {
@@ -25,6 +26,7 @@ Examples:
   horus inspect resnet50.onnx --batch 64 --gpu a100-40gb
   horus inspect bert.onnx --batch 16 --dim seq=128 --optimizer adamw --precision amp --gpu v100-16gb --gpu t4
   horus inspect gpt2.onnx --batch 1 --dim seq=1024 --mode inference --json
+  horus inspect resnet50.onnx --solve batch --gpu t4 --beside-mib 6000     the largest batch that fits
 
 Weights are neither needed nor read. Bounds ("at most") are what fits are decided by; estimates are what
 places are compared by. `horus gpus` lists the GPU types.)";
@@ -42,6 +44,9 @@ struct Options {
   std::string bundle;
   bool features = false;
   bool json = false;
+  std::string solve;  // empty: no search
+  int64_t solve_max = kDefaultSolveMax;
+  std::vector<int64_t> beside_mib;
 };
 
 absl::StatusOr<std::pair<std::string, int64_t>> ParseDim(const std::string& text) {
@@ -67,30 +72,85 @@ absl::StatusOr<RunSpec> ParseRun(const Options& options) {
   return run;
 }
 
-absl::StatusOr<InspectReport> Inspect(const Options& options) {
-  HORUS_ASSIGN_OR_RETURN(const RunSpec run, ParseRun(options));
+// What the options name, read.
+struct Inputs {
+  RunSpec run;
+  std::vector<GpuType> types;  // those named; with a search and none named, the whole catalogue
+  std::shared_ptr<const Predictor> predictor;
+  std::shared_ptr<const Graph> graph;
+};
+
+absl::StatusOr<Inputs> ReadInputs(const Options& options) {
+  Inputs inputs;
+  HORUS_ASSIGN_OR_RETURN(inputs.run, ParseRun(options));
   HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
-  std::vector<GpuType> types;
   for (const std::string& name : options.gpus) {
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId id, catalogue->Find(name));
-    types.push_back(catalogue->at(id));
+    inputs.types.push_back(catalogue->at(id));
   }
-  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(options.bundle));
-  HORUS_ASSIGN_OR_RETURN(const std::shared_ptr<const Graph> graph, ReadOnnxFile(options.model));
-  absl::StatusOr<JobProfile> profile = Analyse(graph, run);
-  if (!profile.ok()) {
-    return MakeError(profile.status().code(), "%s: %s", options.model, std::string(profile.status().message()));
+  if (!options.solve.empty() && options.gpus.empty()) {
+    inputs.types.assign(catalogue->types().begin(), catalogue->types().end());
   }
-  InspectReport report = MakeInspectReport(options.model, graph, *std::move(profile), *predictor, types, options.top);
+  HORUS_ASSIGN_OR_RETURN(inputs.predictor, LoadPredictor(options.bundle));
+  HORUS_ASSIGN_OR_RETURN(inputs.graph, ReadOnnxFile(options.model));
+  return inputs;
+}
+
+absl::Status InModel(const Options& options, const absl::Status& status) {
+  return MakeError(status.code(), "%s: %s", options.model, std::string(status.message()));
+}
+
+absl::StatusOr<std::string> Inspect(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
+  absl::StatusOr<JobProfile> profile = Analyse(inputs.graph, inputs.run);
+  if (!profile.ok()) return InModel(options, profile.status());
+  InspectReport report = MakeInspectReport(options.model, inputs.graph, *std::move(profile), *inputs.predictor,
+                                           inputs.types, options.top);
   report.with_features = options.features;
-  return report;
+  return options.json ? InspectJson(report) : InspectText(report);
+}
+
+absl::StatusOr<std::string> Solve(const Options& options) {
+  HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
+  const SolveRequest request{.dim = options.solve, .max_value = options.solve_max};
+  int64_t resident_mib = 0;
+  for (const int64_t mib : options.beside_mib) {
+    resident_mib += mib;  // each is checked, and so is the sum
+    if (resident_mib > kMostResidentMib) {
+      return InvalidArgument("--beside-mib: expected at most %d MiB in sum, found more", kMostResidentMib);
+    }
+  }
+  const absl::StatusOr<SolveReport> report =
+      MakeSolveReport(options.model, inputs.graph, inputs.run, request, resident_mib, *inputs.predictor, inputs.types);
+  if (!report.ok()) return InModel(options, report.status());
+  return options.json ? SolveJson(*report) : SolveText(*report);
 }
 
 int RunInspect(const Options& options) {
-  const absl::StatusOr<InspectReport> report = Inspect(options);
-  if (!report.ok()) return Fail(report.status());
-  std::fputs((options.json ? InspectJson(*report) : InspectText(*report)).c_str(), stdout);
+  const absl::StatusOr<std::string> text = options.solve.empty() ? Inspect(options) : Solve(options);
+  if (!text.ok()) return Fail(text.status());
+  std::fputs(text->c_str(), stdout);
   return kExitDecided;
+}
+
+void AddSolve(CLI::App& app, Options& options) {
+  CLI::Option* solve =
+      app.add_option("--solve", options.solve, "Find the largest batch, or named dimension, that fits each GPU")
+          ->check(CLI::Validator([](std::string& name) { return name.empty() ? "expected a name" : ""; }, ""))
+          ->excludes("--top")
+          ->excludes("--features")
+          ->type_name("NAME");
+  app.add_option("--beside-mib", options.beside_mib,
+                 "With --solve: upper bound of a resident's memory; may be repeated, the sum counts")
+      ->needs(solve)
+      ->allow_extra_args(false)
+      ->check(CLI::Range(int64_t{0}, kMostResidentMib))
+      ->type_name("N");
+  app.add_option("--solve-max", options.solve_max, "With --solve: the largest value to try")
+      ->needs(solve)
+      ->check(CLI::Range(int64_t{1}, kMostSolveMax))
+      ->capture_default_str()
+      ->type_name("N");
 }
 
 }  // namespace
@@ -102,7 +162,7 @@ Command AddInspect(CLI::App& parser) {
   app->add_option("--batch", options->batch, "Samples per GPU and step (default: as the file says, else 1)")
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");
-  app->add_option("--gpu", options->gpus, "GPU type to predict for; may be repeated")
+  app->add_option("--gpu", options->gpus, "GPU type to predict for; may be repeated (--solve without: all)")
       ->allow_extra_args(false)
       ->type_name("TYPE");
   app->add_option("--dim", options->dims, "Size of a named dimension, such as seq=128; may be repeated")
@@ -125,6 +185,7 @@ Command AddInspect(CLI::App& parser) {
   app->add_option("--bundle", options->bundle, "Trained models that refine the prediction")->type_name("FILE");
   app->add_flag("--features", options->features, "Also print the feature row");
   app->add_flag("--json", options->json, "Print JSON");
+  AddSolve(*app, *options);
   app->footer(kFooter);
   return {app, [options] { return RunInspect(*options); }};
 }
