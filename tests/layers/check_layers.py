@@ -37,7 +37,7 @@ DOORS = {
     "nlohmann/": ("src/io/", "src/cli/", "src/trees/train/", "tests/unit/io/", "bench/"),
     "CLI/": ("src/cli/",),
     "xxhash.h": ("src/base/",),
-    "onnx/": ("tests/",),
+    "onnx/": ("tests/", "bench/"),
 }
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
