@@ -83,8 +83,10 @@ typedef struct horus_run_spec {
   size_t dim_count;             /* length of the two columns below */
   const char* const* dim_names; /* named dimensions to bind, e.g. "seq" */
   const int64_t* dim_sizes;     /* elements, >= 1 */
+  int64_t checkpoint_segments;  /* activation checkpointing in this many segments; 0 or 1 = none; training only */
+  int64_t data_parallel;        /* replicas that average their gradients, a GPU each; 0 or 1 = none; training only */
 } horus_run_spec;
-#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL}
+#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL, 0, 0}
 
 /* What one step costs. FLOPs count a multiply-add as 2. */
 typedef struct horus_step_cost {

@@ -87,6 +87,8 @@ struct RunSpec {
   int32_t optimizer = HORUS_OPTIMIZER_SGD;
   int64_t batch = 0;
   std::vector<std::pair<std::string, int64_t>> dims = {};  // named dimensions to bind
+  int64_t checkpoint_segments = 0;                          // 0 or 1: none
+  int64_t data_parallel = 1;                                // replicas that average their gradients
 };
 
 namespace detail {
@@ -106,6 +108,8 @@ class CRunSpec {
     c_.dim_count = names_.size();
     c_.dim_names = Column(names_);
     c_.dim_sizes = Column(sizes_);
+    c_.checkpoint_segments = run.checkpoint_segments;
+    c_.data_parallel = run.data_parallel;
   }
   CRunSpec(const CRunSpec&) = delete;
   CRunSpec& operator=(const CRunSpec&) = delete;

@@ -51,6 +51,10 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   if (c.dim_count > kMaxDims) {
     return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
   }
+  for (const auto& [name, value] : {std::pair("checkpoint_segments", c.checkpoint_segments),
+                                    std::pair("data_parallel", c.data_parallel)}) {
+    if (value < 0) return InvalidArgument("horus_run_spec: %s: expected 0 or more, found %d", name, value);
+  }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_names, "dim_names", c.dim_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_sizes, "dim_sizes", c.dim_count));
   RunSpec run;
@@ -58,6 +62,8 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   run.precision = static_cast<Precision>(c.precision);
   run.optimizer = static_cast<Optimizer>(c.optimizer);
   run.dims.batch = c.batch;
+  run.checkpoint_segments = c.checkpoint_segments;
+  run.data_parallel = std::max<int64_t>(1, c.data_parallel);
   for (size_t i = 0; i < c.dim_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(std::string name, ReadText(c.dim_names[i], Element("dim_names", i).c_str()));
     run.dims.dims.emplace_back(std::move(name), c.dim_sizes[i]);
@@ -82,7 +88,7 @@ horus_step_cost CostToC(const JobProfile& profile) {
   c.gradients_bytes = memory.gradients;
   c.optimizer_bytes = memory.optimizer + memory.master_weights;
   c.activations_bytes = memory.activations;
-  c.workspace_bytes = memory.inputs + memory.transient + memory.workspace + memory.loaded_kernels +
+  c.workspace_bytes = memory.buckets + memory.inputs + memory.transient + memory.workspace + memory.loaded_kernels +
                       memory.allocator_slack;
   c.horus_memory_bytes = memory.horus;
   return c;

@@ -21,7 +21,8 @@ std::string KeyOf(const ModelRun& model) {
   // A null byte cannot be part of a path.
   std::string key =
       absl::StrCat(model.path, std::string(1, '\0'), std::string(Name(run.mode)), " ", std::string(Name(run.precision)),
-                   " ", std::string(Name(run.optimizer)), " ", run.dims.batch);
+                   " ", std::string(Name(run.optimizer)), " ", run.dims.batch, " ", run.checkpoint_segments, " ",
+                   run.data_parallel);
   for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&key, std::string(1, '\0'), name, "=", size);
   return key;
 }

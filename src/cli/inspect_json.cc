@@ -50,6 +50,7 @@ Json MemoryJson(const StepMemory& memory) {
           {"gradients_bytes", memory.gradients},
           {"optimizer_bytes", memory.optimizer},
           {"master_weights_bytes", memory.master_weights},
+          {"buckets_bytes", memory.buckets},
           {"inputs_bytes", memory.inputs},
           {"activations_bytes", memory.activations},
           {"transient_bytes", memory.transient},

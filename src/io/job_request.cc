@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 
-constexpr std::array<std::string_view, 26> kJobKeys = {"name",
+constexpr std::array<std::string_view, 27> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -30,6 +30,7 @@ constexpr std::array<std::string_view, 26> kJobKeys = {"name",
                                                        "mode",
                                                        "precision",
                                                        "optimizer",
+                                                       "checkpoint_segments",
                                                        "gpus",
                                                        "tasks",
                                                        "gpu_milli",
@@ -46,7 +47,8 @@ constexpr std::array<std::string_view, 26> kJobKeys = {"name",
                                                        "node_selector",
                                                        "request_rate_hz",
                                                        "latency_bound_ms"};
-constexpr std::array<std::string_view, 5> kModelOnlyKeys = {"batch", "dims", "mode", "precision", "optimizer"};
+constexpr std::array<std::string_view, 6> kModelOnlyKeys = {"batch",     "dims",      "mode",
+                                                             "precision", "optimizer", "checkpoint_segments"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -121,6 +123,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
   if (const YamlValue* dims = map.Find("dims")) {
     HORUS_ASSIGN_OR_RETURN(const auto pairs, dims->Pairs(kMaxDims));
     for (const auto& [name, value] : pairs) {
@@ -155,6 +158,7 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
   }
   if (map.Has("model")) {
     HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+    job.model->run.data_parallel = GpuCount(job.spec);  // a gang averages its gradients
     return absl::OkStatus();
   }
   for (const std::string_view key : kModelOnlyKeys) {
