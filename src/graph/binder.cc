@@ -2,6 +2,8 @@
 // Walks bodies and functions, applying shape rules.
 #include "graph/binder.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "graph/scope.h"
@@ -11,6 +13,24 @@ namespace {
 
 // Values of an expanded body that weigh as much as one operator in the limit on work.
 constexpr int64_t kValuesPerWork = 16;
+
+// Bytes of names and attributes copied at each call of a function that weigh as much as one operator in the same limit.
+constexpr int64_t kBytesPerWork = 256;
+
+int64_t BytesOf(const Attribute& attribute) {
+  size_t bytes = sizeof(Attribute) + attribute.name.size() + attribute.ref.size();
+  if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
+  if (const auto* tensor = std::get_if<Literal>(&attribute.value)) {
+    bytes += (tensor->dims.size() + tensor->ints.size()) * sizeof(int64_t) + tensor->floats.size() * sizeof(float);
+  }
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&attribute.value)) bytes += list->size() * sizeof(int64_t);
+  if (const auto* list = std::get_if<std::vector<float>>(&attribute.value)) bytes += list->size() * sizeof(float);
+  if (const auto* list = std::get_if<std::vector<BodyId>>(&attribute.value)) bytes += list->size() * sizeof(BodyId);
+  if (const auto* list = std::get_if<std::vector<std::string>>(&attribute.value)) {
+    for (const std::string& text : *list) bytes += sizeof(std::string) + text.size();
+  }
+  return static_cast<int64_t>(bytes);
+}
 
 }  // namespace
 
@@ -24,6 +44,7 @@ Binder::Binder(std::shared_ptr<const Graph> graph, const DimBindings& bindings, 
 }
 
 absl::Status Binder::Run() {
+  CountNodes();
   HORUS_RETURN_IF_ERROR(BindSymbols());
   const GraphBody& main = graph_.main();
   Frame frame{.body = &main};
@@ -62,6 +83,7 @@ absl::Status Binder::Count(int64_t work) {
 
 TensorId Binder::NewTensor(const std::string& name) {
   const TensorId id(static_cast<uint32_t>(state.tensors.size()));
+  work_ += static_cast<int64_t>(name.size()) / kBytesPerWork;  // checked at the next operator
   state.tensors.push_back(Tensor{.name = name});
   state.facts.emplace_back();
   return id;
@@ -93,7 +115,8 @@ absl::Status Binder::Walk(Frame* frame) {
 
 absl::Status Binder::Visit(Frame* frame, const Node& written) {
   HORUS_RETURN_IF_ERROR(Count(1));
-  const Node& node = *WithAttributes(*frame, written);
+  HORUS_ASSIGN_OR_RETURN(const Node* bound, WithAttributes(*frame, written));
+  const Node& node = *bound;
   if (!functions_.empty()) {
     const auto function = functions_.find(std::pair(node.domain, node.op_type));
     if (function != functions_.end()) return CallFunction(frame, node, *function->second);
@@ -164,21 +187,30 @@ void Binder::Declare(TensorId t, const Value& value) {
   if (!SetDims(&state, t, dtype, std::move(dims)).ok()) tensor.dtype = dtype;
 }
 
-const Node* Binder::WithAttributes(const Frame& frame, const Node& node) {
-  bool refers = false;
-  for (const Attribute& attribute : node.attributes) refers = refers || !attribute.ref.empty();
-  if (!refers) return &node;
-  Node& bound = bound_nodes_.emplace_back(node);
-  std::erase_if(bound.attributes, [&frame](Attribute& attribute) {
-    if (attribute.ref.empty()) return false;
-    const Attribute* given = frame.call == nullptr ? nullptr : frame.call->FindAttribute(attribute.ref);
-    if (given == nullptr && frame.function != nullptr) {
-      for (const Attribute& fallback : frame.function->attribute_defaults) {
-        if (fallback.name == attribute.ref) given = &fallback;
-      }
+absl::StatusOr<const Node*> Binder::WithAttributes(const Frame& frame, const Node& node) {
+  const auto given = [&frame](const Attribute& attribute) -> const Attribute* {
+    const Attribute* found = frame.call == nullptr ? nullptr : frame.call->FindAttribute(attribute.ref);
+    if (found != nullptr || frame.function == nullptr) return found;
+    for (const Attribute& fallback : frame.function->attribute_defaults) {
+      if (fallback.name == attribute.ref) found = &fallback;
     }
-    if (given == nullptr) return true;  // an optional attribute that the call leaves out
-    attribute.value = given->value;
+    return found;
+  };
+  const auto refers = [](const Attribute& attribute) { return !attribute.ref.empty(); };
+  if (std::none_of(node.attributes.begin(), node.attributes.end(), refers)) return &node;
+  int64_t bytes = 0;
+  for (const Attribute& attribute : node.attributes) {
+    bytes += BytesOf(attribute);
+    const Attribute* source = attribute.ref.empty() ? nullptr : given(attribute);
+    if (source != nullptr) bytes += BytesOf(*source);
+  }
+  HORUS_RETURN_IF_ERROR(Count(bytes / kBytesPerWork));  // before the copy: a file repeats long lists at little cost
+  Node& bound = bound_nodes_.emplace_back(node);
+  std::erase_if(bound.attributes, [&given](Attribute& attribute) {
+    if (attribute.ref.empty()) return false;
+    const Attribute* source = given(attribute);
+    if (source == nullptr) return true;  // an optional attribute that the call leaves out
+    attribute.value = source->value;
     attribute.ref.clear();
     return false;
   });

@@ -69,7 +69,7 @@ class Binder {
   [[nodiscard]] absl::StatusOr<TensorId> Resolve(Frame* frame, ValueId id);
   [[nodiscard]] absl::StatusOr<Frame> Enter(Frame* outer, BodyId body);
   [[nodiscard]] absl::Status CallFunction(Frame* frame, const Node& node, const Function& function);
-  const Node* WithAttributes(const Frame& frame, const Node& node);
+  [[nodiscard]] absl::StatusOr<const Node*> WithAttributes(const Frame& frame, const Node& node);
   TensorId NewTensor(const std::string& name);
   void Declare(TensorId t, const Value& value);  // fills in what the file says and no rule found
 
@@ -83,7 +83,7 @@ class Binder {
   [[nodiscard]] absl::StatusOr<BodyId> BodyOf(const Node& node, std::string_view attribute) const;
   TensorId CopyOf(TensorId t, const std::string& name);
   bool Widen(TensorId carried, TensorId after);
-  [[nodiscard]] int64_t SizeOf(BodyId body, int64_t depth) const;
+  void CountNodes();
   [[nodiscard]] std::optional<int64_t> ScalarOf(TensorId t) const;
   Mark MarkNow() const;
   void Forget(const Mark& mark);
@@ -93,6 +93,7 @@ class Binder {
   const ShapeLimits limits_;
   RuleTable rules_;
   std::map<std::pair<std::string, std::string>, const Function*> functions_;
+  std::vector<int64_t> nodes_in_;      // per body
   std::vector<int64_t> symbol_sizes_;  // kUnknownDim = not bound
   std::vector<bool> weight_inputs_;    // per main input
   std::deque<Node> bound_nodes_;

@@ -34,16 +34,14 @@ std::optional<int64_t> Binder::ScalarOf(TensorId t) const {
   return ints[0];
 }
 
-int64_t Binder::SizeOf(BodyId id, int64_t depth) const {
-  const GraphBody& body = graph_.bodies[id.value()];
-  auto size = static_cast<int64_t>(body.nodes.size());
-  if (depth > limits_.max_nesting) return size;
-  for (const Node& node : body.nodes) {
-    for (const Attribute& attribute : node.attributes) {
-      if (const auto* inner = std::get_if<BodyId>(&attribute.value)) size += SizeOf(*inner, depth + 1);
-    }
+// Nodes of each body, those of its subgraphs included.
+void Binder::CountNodes() {
+  nodes_in_.resize(graph_.bodies.size());
+  for (size_t b = graph_.bodies.size(); b-- > 0;) {  // subgraphs come after the body that holds them
+    const GraphBody& body = graph_.bodies[b];
+    nodes_in_[b] += static_cast<int64_t>(body.nodes.size());
+    if (body.parent.valid()) nodes_in_[body.parent.value()] += nodes_in_[b];
   }
-  return size;
 }
 
 absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
@@ -55,7 +53,7 @@ absl::Status Binder::ExpandIf(Frame* frame, const Node& node) {
   }
   const std::optional<int64_t> known = ScalarOf(condition);
   if (!known.has_value()) ++result.coverage.branches_unknown;
-  const bool take_then = known.has_value() ? *known != 0 : SizeOf(then_body, 0) >= SizeOf(else_body, 0);
+  const bool take_then = known.has_value() ? *known != 0 : nodes_in_[then_body.value()] >= nodes_in_[else_body.value()];
   HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, take_then ? then_body : else_body));
   HORUS_RETURN_IF_ERROR(Walk(&inner));
   if (node.outputs.size() > inner.body->outputs.size()) {

@@ -366,6 +366,50 @@ TEST(Shaped, BoundsExpandedOperators) {
   EXPECT_THAT(ErrorOf(w::Model(graph, 18, 8, {twice}), {}, {.max_ops = 2}), HasSubstr("more than 2 operators"));
 }
 
+TEST(Shaped, CountsWhatFunctionCallsCopy) {
+  // 100 calls of one node that copy 48 MB of numbers, or 1.6 MB of names: a few kilobytes in a file for each call.
+  const auto error = [](const std::vector<w::Bytes>& attributes, const std::string& inner, int64_t max_ops) {
+    const w::Bytes function =
+        w::Function("my", "F", {"a"}, {"b"},
+                    {w::Node("Flatten", {"a"}, {inner}, attributes), w::Node("Relu", {inner}, {"b"})}, {"where"});
+    w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {2, 3});
+    for (int i = 0; i < 100; ++i) {
+      parts.nodes.push_back(w::Node("F", {"x"}, {"f" + std::to_string(i)}, {w::IntAttribute("where", 1)}, "", "my"));
+    }
+    return ErrorOf(w::Model(w::Graph(parts), 18, 8, {function}), {}, {.max_ops = max_ops});
+  };
+  const w::Bytes ref = w::RefAttribute("axis", "where", 2);
+  const w::Bytes numbers = w::IntsAttribute("numbers", std::vector<int64_t>(60'000, 1));
+  EXPECT_EQ(error({ref}, "t", 1'000), "");
+  EXPECT_THAT(error({ref, numbers}, "t", 100'000), HasSubstr("more than 100000 operators"));
+  EXPECT_THAT(error({}, std::string(16'000, 't'), 1'000), HasSubstr("more than 1000 operators"));
+}
+
+TEST(Shaped, ChoosesBranchesInTimeLinearInCalls) {
+  // Each call chooses between branches whose subgraphs hold many nodes that the walk never enters.
+  constexpr int kCount = 60'000;  // walking them to count them at every call takes several seconds
+  w::GraphParts rare = {.outputs = {w::UntypedValue("r")}};
+  for (int i = 0; i < kCount; ++i) rare.nodes.push_back(w::Node("Neg", {"a"}, {"n" + std::to_string(i)}));
+  rare.nodes.push_back(w::Node("Neg", {"a"}, {"r"}));
+  const w::Bytes often = Branch({w::Node("Relu", {"a"}, {"r"})});
+  const w::Bytes inner = Branch(
+      {w::Node("Constant", {}, {"no"}, {w::TensorAttribute("value", w::Tensor("", {}, w::kBool, w::Ints(5, {0})))}),
+       w::Node("If", {"no"}, {"r"},
+               {w::GraphAttribute("then_branch", w::Graph(rare)), w::GraphAttribute("else_branch", often)})});
+  const w::Bytes function =
+      w::Function("my", "F", {"a", "c"}, {"b"},
+                  {w::Node("If", {"c"}, {"b"},
+                           {w::GraphAttribute("then_branch", inner), w::GraphAttribute("else_branch", often)})});
+  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3});
+  parts.inputs.push_back(w::Value("c", w::kBool, {}));
+  for (int i = 0; i < kCount; ++i) {
+    parts.nodes.push_back(w::Node("F", {"x", "c"}, {"f" + std::to_string(i)}, {}, "", "my"));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(Bind(w::Model(w::Graph(parts), 18, 8, {function})).ok());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+}
+
 TEST(Shaped, NamesNodeOperatorAndShapesOfAContradiction) {
   EXPECT_THAT(ErrorOf(w::Model(ConvNet({"batch", 5, 8, 8}))),
               AllOf(HasSubstr("node 0 'conv1' (Conv)"), HasSubstr("[1,5,8,8]"), HasSubstr("[4,3,3,3]")));
