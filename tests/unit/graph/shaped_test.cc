@@ -1,44 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of binding: batch, names, roles, control flow, errors.
+// Rules of binding: batch, names, roles, errors.
 #include "graph/shaped.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
-#include "graph/onnx_writer.h"
-#include "graph/reader.h"
+#include "graph/bind_model.h"
 
 namespace horus {
 namespace {
 
-namespace w = onnx_writer;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Pair;
-
-absl::StatusOr<ShapedGraph> Bind(const w::Bytes& model, const DimBindings& bindings = {},
-                                 const ShapeLimits& limits = {}) {
-  auto graph = ReadOnnx(w::Span(model));
-  if (!graph.ok()) return graph.status();
-  return BindShapes(*graph, bindings, limits);
-}
-
-std::string ErrorOf(const w::Bytes& model, const DimBindings& bindings = {}, const ShapeLimits& limits = {}) {
-  return std::string(Bind(model, bindings, limits).status().message());
-}
-
-const Tensor& Named(const ShapedGraph& graph, std::string_view name) {
-  static const Tensor kMissing;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.name == name) return tensor;
-  }
-  ADD_FAILURE() << "no tensor " << name;
-  return kMissing;
-}
 
 int64_t Parameters(const ShapedGraph& graph) {
   int64_t count = 0;
@@ -56,14 +31,6 @@ w::GraphParts ConvNet(const std::vector<w::Dim>& input = {"batch", 3, 8, 8}) {
                            w::Tensor("scale", {4}, w::kFloat), w::Tensor("shift", {4}, w::kFloat),
                            w::Tensor("mean", {4}, w::kFloat), w::Tensor("var", {4}, w::kFloat)},
           .inputs = {w::Value("x", w::kFloat, input)},
-          .outputs = {w::UntypedValue("y")}};
-}
-
-// One node between input x and output y, with integer constants as further inputs.
-w::GraphParts OneNode(const w::Bytes& node, const std::vector<w::Dim>& x, const std::vector<w::Bytes>& constants = {}) {
-  return {.nodes = {node},
-          .initialisers = constants,
-          .inputs = {w::Value("x", w::kFloat, x)},
           .outputs = {w::UntypedValue("y")}};
 }
 
@@ -214,200 +181,6 @@ TEST(Shaped, MakesShapeArithmeticPlumbing) {
   for (const Op& op : graph->ops) EXPECT_TRUE(op.plumbing) << op.node->op_type;
   EXPECT_EQ(Named(*graph, "t").role, TensorRole::kConstant);
   EXPECT_EQ(graph->tensors[Named(*graph, "y").alias_of.value()].name, "x");
-}
-
-w::Bytes Branch(const std::vector<w::Bytes>& nodes) {
-  return w::Graph({.nodes = nodes, .outputs = {w::UntypedValue("r")}, .name = "branch"});
-}
-
-w::GraphParts IfNet(const w::Bytes& condition) {
-  const w::Bytes small = Branch({w::Node("Relu", {"x"}, {"r"})});
-  const w::Bytes large =
-      Branch({w::Node("Concat", {"x", "x"}, {"t"}, {w::IntAttribute("axis", 1)}), w::Node("Relu", {"t"}, {"r"})});
-  w::GraphParts parts = OneNode(
-      w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", small), w::GraphAttribute("else_branch", large)}),
-      {"batch", 3});
-  if (condition.empty()) {
-    parts.inputs.push_back(w::Value("c", w::kBool, {}));
-  } else {
-    parts.initialisers = {condition};
-  }
-  return parts;
-}
-
-TEST(Shaped, TakesTheKnownBranchOfIf) {
-  const auto graph = Bind(w::Model(IfNet(w::Tensor("c", {}, w::kBool, w::Ints(5, {1})))), {.batch = 2});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(graph->tensors[graph->outputs[0].value()].dims, ElementsAre(2, 3));
-  EXPECT_EQ(graph->coverage.branches_unknown, 0);
-  EXPECT_EQ(graph->ops.size(), 1u);
-}
-
-TEST(Shaped, TakesTheLargerBranchOfAnUnknownIf) {
-  const auto graph = Bind(w::Model(IfNet("")), {.batch = 2});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(graph->tensors[graph->outputs[0].value()].dims, ElementsAre(2, 6));
-  EXPECT_EQ(graph->coverage.branches_unknown, 1);
-}
-
-// Loop over a carried value `v` that starts as x; the body runs `nodes`, which make `v_out` and `scan`.
-w::GraphParts LoopNet(const std::vector<w::Bytes>& nodes, const w::Bytes& trips) {
-  std::vector<w::Bytes> all = nodes;
-  all.insert(all.begin(), w::Node("Identity", {"cond"}, {"cond_out"}));
-  const w::Bytes body =
-      w::Graph({.nodes = all,
-                .inputs = {w::Value("i", w::kInt64, {}), w::Value("cond", w::kBool, {}), w::UntypedValue("v")},
-                .outputs = {w::UntypedValue("cond_out"), w::UntypedValue("v_out"), w::UntypedValue("scan")},
-                .name = "body"});
-  w::GraphParts parts =
-      OneNode(w::Node("Loop", {"m", "", "x"}, {"y", "stack"}, {w::GraphAttribute("body", body)}), {"batch", 3});
-  if (trips.empty()) {
-    parts.inputs.push_back(w::Value("m", w::kInt64, {}));
-  } else {
-    parts.initialisers = {trips};
-  }
-  return parts;
-}
-
-TEST(Shaped, RepeatsLoopsOfKnownLength) {
-  const std::vector<w::Bytes> body = {w::Node("Relu", {"v"}, {"v_out"}), w::Node("Abs", {"v"}, {"scan"})};
-  const auto graph = Bind(w::Model(LoopNet(body, w::Int64Tensor("m", {}, {7}))), {.batch = 2});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, 3));
-  EXPECT_THAT(Named(*graph, "stack").dims, ElementsAre(7, 2, 3));
-  EXPECT_EQ(graph->coverage.loops_of_unknown_length, 0);
-  for (const Op& op : graph->ops) {
-    EXPECT_EQ(op.repeat, op.node->op_type == "Loop" ? 1 : 7) << op.node->op_type;
-  }
-}
-
-TEST(Shaped, CountsLoopsOfUnknownLengthOnce) {
-  const std::vector<w::Bytes> body = {w::Node("Relu", {"v"}, {"v_out"}), w::Node("Abs", {"v"}, {"scan"})};
-  const auto graph = Bind(w::Model(LoopNet(body, "")), {.batch = 2});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->coverage.loops_of_unknown_length, 1);
-  EXPECT_THAT(Named(*graph, "stack").dims, ElementsAre(kUnknownDim, 2, 3));
-}
-
-TEST(Shaped, ForgetsSizesThatALoopChanges) {
-  const std::vector<w::Bytes> body = {w::Node("Concat", {"v", "v"}, {"v_out"}, {w::IntAttribute("axis", 1)}),
-                                      w::Node("Abs", {"v"}, {"scan"})};
-  const auto graph = Bind(w::Model(LoopNet(body, w::Int64Tensor("m", {}, {7}))), {.batch = 2});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(2, kUnknownDim));
-  EXPECT_EQ(graph->ops.size(), 4u) << "trial walks leave nothing behind";
-}
-
-TEST(Shaped, ForgetsUnknownOperatorsOfTrialWalks) {
-  const std::vector<w::Bytes> body = {w::Node("Concat", {"v", "v"}, {"v_out"}, {w::IntAttribute("axis", 1)}),
-                                      w::Node("Magic", {"v"}, {"scan"}, {}, "", "x.y")};
-  const auto graph = Bind(w::Model(LoopNet(body, w::Int64Tensor("m", {}, {7}))), {.batch = 2});
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(graph->coverage.unsupported, ElementsAre(Pair("x.y::Magic", 1)));
-}
-
-TEST(Shaped, WalksLoopsInTimeThatUnknownOperatorsBeforeThemDoNotRaise) {
-  constexpr int kCount = 10'000;  // copying the list of unknown operators at every walk takes tens of seconds
-  const w::Bytes body = w::Graph({.nodes = {w::Node("Identity", {"cond"}, {"cond_out"})},
-                                  .inputs = {w::Value("i", w::kInt64, {}), w::Value("cond", w::kBool, {})},
-                                  .outputs = {w::UntypedValue("cond_out")}});
-  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3}, {w::Int64Tensor("m", {}, {7})});
-  for (int i = 0; i < kCount; ++i) {
-    const std::string name = "u" + std::to_string(i);
-    parts.nodes.push_back(w::Node(name, {"x"}, {name}, {}, "", "x.y"));
-  }
-  for (int i = 0; i < kCount; ++i) {
-    parts.nodes.push_back(w::Node("Loop", {"m", ""}, {}, {w::GraphAttribute("body", body)}));
-  }
-  const auto start = std::chrono::steady_clock::now();
-  const auto graph = Bind(w::Model(parts));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(graph->coverage.unsupported.size(), size_t{kCount});
-}
-
-TEST(Shaped, RunsScanOncePerSlice) {
-  const w::Bytes body = w::Graph({.nodes = {w::Node("Add", {"s", "e"}, {"s_out"}), w::Node("Relu", {"s_out"}, {"o"})},
-                                  .inputs = {w::UntypedValue("s"), w::UntypedValue("e")},
-                                  .outputs = {w::UntypedValue("s_out"), w::UntypedValue("o")}});
-  w::GraphParts parts = OneNode(w::Node("Scan", {"x", "seq"}, {"last", "y"},
-                                        {w::GraphAttribute("body", body), w::IntAttribute("num_scan_inputs", 1)}),
-                                {3});
-  parts.inputs.push_back(w::Value("seq", w::kFloat, {12, 3}));
-  const auto graph = Bind(w::Model(parts));
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(12, 3));
-  EXPECT_EQ(graph->ops[0].repeat, 12);
-}
-
-TEST(Shaped, ExpandsFunctionsWithTheCallersAttributes) {
-  const w::Bytes function =
-      w::Function("my", "Block", {"a"}, {"b"},
-                  {w::Node("Flatten", {"a"}, {"b"}, {w::RefAttribute("axis", "where", 2)})}, {"where"});
-  const w::Bytes graph_bytes =
-      w::Graph(OneNode(w::Node("Block", {"x"}, {"y"}, {w::IntAttribute("where", 2)}, "", "my"), {2, 3, 4}));
-  const auto graph = Bind(w::Model(graph_bytes, 18, 8, {function}));
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_THAT(graph->tensors[graph->outputs[0].value()].dims, ElementsAre(6, 4));
-  EXPECT_EQ(graph->ops[0].node->op_type, "Flatten");
-  EXPECT_THAT(graph->coverage.unsupported, IsEmpty());
-}
-
-TEST(Shaped, BoundsFunctionsThatCallThemselves) {
-  const w::Bytes function = w::Function("my", "F", {"a"}, {"b"}, {w::Node("F", {"a"}, {"b"}, {}, "", "my")});
-  const w::Bytes graph = w::Graph(OneNode(w::Node("F", {"x"}, {"y"}, {}, "", "my"), {2}));
-  EXPECT_THAT(ErrorOf(w::Model(graph, 18, 8, {function})), HasSubstr("nested deeper than 32"));
-}
-
-TEST(Shaped, BoundsExpandedOperators) {
-  const w::Bytes twice =
-      w::Function("my", "F", {"a"}, {"b"}, {w::Node("Relu", {"a"}, {"t"}), w::Node("Relu", {"t"}, {"b"})});
-  const w::Bytes graph = w::Graph(OneNode(w::Node("F", {"x"}, {"y"}, {}, "", "my"), {2}));
-  EXPECT_THAT(ErrorOf(w::Model(graph, 18, 8, {twice}), {}, {.max_ops = 2}), HasSubstr("more than 2 operators"));
-}
-
-TEST(Shaped, CountsWhatFunctionCallsCopy) {
-  // 100 calls of one node that copy 48 MB of numbers, or 1.6 MB of names: a few kilobytes in a file for each call.
-  const auto error = [](const std::vector<w::Bytes>& attributes, const std::string& inner, int64_t max_ops) {
-    const w::Bytes function =
-        w::Function("my", "F", {"a"}, {"b"},
-                    {w::Node("Flatten", {"a"}, {inner}, attributes), w::Node("Relu", {inner}, {"b"})}, {"where"});
-    w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {2, 3});
-    for (int i = 0; i < 100; ++i) {
-      parts.nodes.push_back(w::Node("F", {"x"}, {"f" + std::to_string(i)}, {w::IntAttribute("where", 1)}, "", "my"));
-    }
-    return ErrorOf(w::Model(w::Graph(parts), 18, 8, {function}), {}, {.max_ops = max_ops});
-  };
-  const w::Bytes ref = w::RefAttribute("axis", "where", 2);
-  const w::Bytes numbers = w::IntsAttribute("numbers", std::vector<int64_t>(60'000, 1));
-  EXPECT_EQ(error({ref}, "t", 1'000), "");
-  EXPECT_THAT(error({ref, numbers}, "t", 100'000), HasSubstr("more than 100000 operators"));
-  EXPECT_THAT(error({}, std::string(16'000, 't'), 1'000), HasSubstr("more than 1000 operators"));
-}
-
-TEST(Shaped, ChoosesBranchesInTimeLinearInCalls) {
-  // Each call chooses between branches whose subgraphs hold many nodes that the walk never enters.
-  constexpr int kCount = 60'000;  // walking them to count them at every call takes several seconds
-  w::GraphParts rare = {.outputs = {w::UntypedValue("r")}};
-  for (int i = 0; i < kCount; ++i) rare.nodes.push_back(w::Node("Neg", {"a"}, {"n" + std::to_string(i)}));
-  rare.nodes.push_back(w::Node("Neg", {"a"}, {"r"}));
-  const w::Bytes often = Branch({w::Node("Relu", {"a"}, {"r"})});
-  const w::Bytes inner = Branch(
-      {w::Node("Constant", {}, {"no"}, {w::TensorAttribute("value", w::Tensor("", {}, w::kBool, w::Ints(5, {0})))}),
-       w::Node("If", {"no"}, {"r"},
-               {w::GraphAttribute("then_branch", w::Graph(rare)), w::GraphAttribute("else_branch", often)})});
-  const w::Bytes function =
-      w::Function("my", "F", {"a", "c"}, {"b"},
-                  {w::Node("If", {"c"}, {"b"},
-                           {w::GraphAttribute("then_branch", inner), w::GraphAttribute("else_branch", often)})});
-  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3});
-  parts.inputs.push_back(w::Value("c", w::kBool, {}));
-  for (int i = 0; i < kCount; ++i) {
-    parts.nodes.push_back(w::Node("F", {"x", "c"}, {"f" + std::to_string(i)}, {}, "", "my"));
-  }
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_TRUE(Bind(w::Model(w::Graph(parts), 18, 8, {function})).ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
 }
 
 TEST(Shaped, NamesNodeOperatorAndShapesOfAContradiction) {
