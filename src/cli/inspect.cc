@@ -39,6 +39,8 @@ struct Options {
   std::string mode = "training";
   std::string precision = "fp32";
   std::string optimizer = "sgd";
+  int64_t checkpoint_segments = 0;
+  int64_t replicas = 1;
   size_t top = 10;
   std::vector<std::string> gpus_files;
   std::string bundle;
@@ -65,6 +67,8 @@ absl::StatusOr<RunSpec> ParseRun(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
   HORUS_ASSIGN_OR_RETURN(run.optimizer, ParseOptimizer(options.optimizer));
   run.dims.batch = options.batch;
+  run.checkpoint_segments = options.checkpoint_segments;
+  run.data_parallel = options.replicas;
   for (const std::string& text : options.dims) {
     HORUS_ASSIGN_OR_RETURN(auto dim, ParseDim(text));
     run.dims.dims.push_back(std::move(dim));
@@ -172,6 +176,13 @@ Command AddInspect(CLI::App& parser) {
   app->add_option("--precision", options->precision, "fp32, tf32, amp, amp-bf16, fp16 or bf16")
       ->capture_default_str()
       ->type_name("NAME");
+  app->add_option("--checkpoint", options->checkpoint_segments,
+                  "Training with activation checkpointing in so many segments; 0 and 1: none")
+      ->check(CLI::Range(int64_t{0}, kMaxDim))
+      ->type_name("N");
+  app->add_option("--replicas", options->replicas, "Training on so many GPUs that average their gradients")
+      ->check(CLI::Range(int64_t{1}, kMaxDim))
+      ->type_name("N");
   app->add_option("--optimizer", options->optimizer, "sgd, momentum, adam, adamw, adafactor or adam-8bit")
       ->capture_default_str()
       ->type_name("NAME");

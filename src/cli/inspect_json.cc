@@ -33,7 +33,9 @@ Json RunJson(const JobProfile& profile) {
           {"precision", std::string(Name(profile.run.precision))},
           {"optimizer", std::string(Name(profile.run.optimizer))},
           {"batch", profile.shaped->batch},
-          {"dims", dims}};
+          {"dims", dims},
+          {"checkpoint_segments", profile.run.checkpoint_segments},
+          {"replicas", profile.run.data_parallel}};
 }
 
 Json CoverageJson(const CostCoverage& coverage) {

@@ -22,7 +22,11 @@ std::string RunText(const JobProfile& profile) {
   const RunSpec& run = profile.run;
   std::string text = absl::StrFormat("%s, batch %d, %s", std::string(Name(run.mode)), profile.shaped->batch,
                                      std::string(Name(run.precision)));
-  if (run.mode == RunMode::kTraining) absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
+  if (run.mode == RunMode::kTraining) {
+    absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
+    if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
+    if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
+  }
   for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
   return text;
 }
