@@ -57,6 +57,10 @@ std::string DescribeMiss(const NearestMiss& miss, Reason main) {
   // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
   const char* other = miss.reason == main ? "" : ", which failed another constraint";
   std::string sentence = absl::StrFormat(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));
+  if (miss.unit.empty() && miss.reason != main) {  // no amounts to tell: the words instead
+    const std::string_view text = ReasonText(miss.reason);
+    absl::StrAppend(&sentence, ": ", std::string(text.substr(0, text.size() - 1)));
+  }
   if (!miss.unit.empty()) {
     const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
     absl::StrAppendFormat(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed),

@@ -54,7 +54,7 @@ struct Placer::Impl {
 
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
   absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
-  absl::StatusOr<bool> FitsEmptied(const Cluster& cluster, const JobView& view);
+  absl::StatusOr<Decision> DecideEmptied(const Cluster& cluster, const JobView& view);
 
   PlacerOptions options;
   Scorer scorer;
@@ -66,9 +66,9 @@ struct Placer::Impl {
   std::vector<uint32_t> nodes;    // rows to consider, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
   SearchResult result;
-  IdMap<bool> fits_emptied;  // by JobView::request
-  IdMap<Decision> refused;   // the same, while the ledger stays as it is
-  uint64_t refused_at = 0;   // Ledger::changes() then
+  IdMap<Decision> emptied_decisions;  // by JobView::request
+  IdMap<Decision> refused;            // the same, while the ledger stays as it is
+  uint64_t refused_at = 0;            // Ledger::changes() then
 };
 
 absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
@@ -95,16 +95,23 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Placer::Impl::FitsEmptied(const Cluster& cluster, const JobView& view) {
-  if (const bool* known = fits_emptied.Find(view.request)) return *known;
+// Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
+absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const Cluster& cluster, const JobView& view) {
+  if (const Decision* known = emptied_decisions.Find(view.request)) return *known;
   if (!emptied_ready) emptied.ResetEmptied(cluster);
   emptied_ready = true;
   scorer.SetJob(view, emptied.states());
   SearchResult found;
   HORUS_RETURN_IF_ERROR(search.Run(emptied, view, nodes, found));
-  const bool fits = !found.best.slots.empty();
-  fits_emptied.Insert(view.request, fits);
-  return fits;
+  Decision decision{.verdict = Verdict::kPlace};
+  if (found.best.slots.empty()) {
+    decision.verdict = Verdict::kReject;
+    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+    decision.refused_devices = found.refused;
+    HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, nodes, found, decision));
+  }
+  emptied_decisions.Insert(view.request, decision);
+  return decision;
 }
 
 absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobView& view) {
@@ -126,8 +133,12 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobV
     return decision;
   }
   HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, nodes, result, decision));
-  HORUS_ASSIGN_OR_RETURN(const bool fits, FitsEmptied(cluster, view));
-  decision.verdict = fits ? Verdict::kDefer : Verdict::kReject;
+  decision.verdict = Verdict::kDefer;
+  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(cluster, view));
+  if (emptied_decision.verdict == Verdict::kReject) {
+    decision = std::move(emptied_decision);
+    decision.job = view.job->id;
+  }
   refused.Insert(view.request, decision);
   return decision;
 }
@@ -171,7 +182,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Reset(cluster);
   my.explainer.Reset();
-  my.fits_emptied.clear();
+  my.emptied_decisions.clear();
   my.refused.clear();
   my.emptied_ready = false;
   Plan plan;
@@ -234,7 +245,11 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
       my.scorer.SetJob(view, my.emptied.states());
       SearchResult found;
       HORUS_RETURN_IF_ERROR(my.search.Run(my.emptied, view, one, found));
-      decision.verdict = found.best.slots.empty() ? Verdict::kReject : Verdict::kDefer;
+      decision.verdict = Verdict::kDefer;
+      if (found.best.slots.empty()) {
+        HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.emptied, view, one, found, decision));
+        decision.verdict = Verdict::kReject;
+      }
     }
     verdicts.verdict.push_back(decision.verdict);
     verdicts.reason.push_back(decision.reason);

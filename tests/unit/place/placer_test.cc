@@ -315,6 +315,20 @@ TEST(Placer, ConsidersOnlyTheSubset) {
   EXPECT_EQ(none->decisions[0].reason, Reason::kNotInSubset);
 }
 
+TEST(Placer, ARejectionTellsWhatRefusesForGoodAndNotWhatIsBusyNow) {
+  Cluster cluster = Nodes(1, 2);
+  std::vector<JobSpec> residents = {OneGpu(1), OneGpu(2)};
+  for (JobSpec& resident : residents) resident.exclusive = true;
+  const auto placer = MakePlacer();
+  ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, residents)).ok());
+  JobSpec wide = OneGpu(3);
+  wide.gpus_per_task = 3;
+  const Decision decision = Decide(cluster, wide);
+  EXPECT_EQ(decision.verdict, Verdict::kReject);
+  EXPECT_EQ(decision.reason, Reason::kGang);
+  EXPECT_EQ(decision.miss.reason, Reason::kGang);
+}
+
 TEST(Placer, AnEmptyClusterRejects) {
   const Cluster cluster(Catalogue::Default());
   EXPECT_EQ(Decide(cluster, OneGpu(1)).verdict, Verdict::kReject);
