@@ -85,8 +85,10 @@ typedef struct horus_run_spec {
   const int64_t* dim_sizes;     /* elements, >= 1 */
   int64_t checkpoint_segments;  /* activation checkpointing in this many segments; 0 or 1 = none; training only */
   int64_t data_parallel;        /* replicas that average their gradients, a GPU each; 0 or 1 = none; training only */
+  size_t frozen_count;          /* length of frozen_prefixes */
+  const char* const* frozen_prefixes; /* parameters whose names begin so are not trained; training only */
 } horus_run_spec;
-#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL, 0, 0}
+#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, NULL}
 
 /* What one step costs. FLOPs count a multiply-add as 2. */
 typedef struct horus_step_cost {

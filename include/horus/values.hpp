@@ -89,6 +89,7 @@ struct RunSpec {
   std::vector<std::pair<std::string, int64_t>> dims = {};  // named dimensions to bind
   int64_t checkpoint_segments = 0;                          // 0 or 1: none
   int64_t data_parallel = 1;                                // replicas that average their gradients
+  std::vector<std::string> frozen = {};                     // parameters whose names begin so are not trained
 };
 
 namespace detail {
@@ -110,6 +111,9 @@ class CRunSpec {
     c_.dim_sizes = Column(sizes_);
     c_.checkpoint_segments = run.checkpoint_segments;
     c_.data_parallel = run.data_parallel;
+    for (const std::string& prefix : run.frozen) frozen_.push_back(prefix.c_str());
+    c_.frozen_count = frozen_.size();
+    c_.frozen_prefixes = Column(frozen_);
   }
   CRunSpec(const CRunSpec&) = delete;
   CRunSpec& operator=(const CRunSpec&) = delete;
@@ -118,6 +122,7 @@ class CRunSpec {
  private:
   std::vector<const char*> names_;
   std::vector<int64_t> sizes_;
+  std::vector<const char*> frozen_;
   horus_run_spec c_ = HORUS_RUN_SPEC_INIT;
 };
 

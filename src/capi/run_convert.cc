@@ -27,6 +27,7 @@ static_assert(HORUS_OPTIMIZER_SGD == static_cast<int>(Optimizer::kSgd) &&
               HORUS_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::kAdafactor) &&
               HORUS_OPTIMIZER_ADAM_8BIT == static_cast<int>(Optimizer::kAdam8Bit));
 
+constexpr size_t kMaxFrozen = 4096;
 constexpr size_t kMaxDims = 4096;  // far more named dimensions than any graph has
 
 absl::Status CheckRange(const char* name, int32_t value, int32_t last) {
@@ -57,6 +58,10 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_names, "dim_names", c.dim_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_sizes, "dim_sizes", c.dim_count));
+  if (c.frozen_count > kMaxFrozen) {
+    return InvalidArgument("horus_run_spec: frozen_count: expected at most %d, found %d", kMaxFrozen, c.frozen_count);
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.frozen_prefixes, "frozen_prefixes", c.frozen_count));
   RunSpec run;
   run.mode = static_cast<RunMode>(c.mode);
   run.precision = static_cast<Precision>(c.precision);
@@ -64,6 +69,10 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   run.dims.batch = c.batch;
   run.checkpoint_segments = c.checkpoint_segments;
   run.data_parallel = std::max<int64_t>(1, c.data_parallel);
+  for (size_t i = 0; i < c.frozen_count; ++i) {
+    HORUS_ASSIGN_OR_RETURN(std::string prefix, ReadText(c.frozen_prefixes[i], Element("frozen_prefixes", i).c_str()));
+    run.frozen.push_back(std::move(prefix));
+  }
   for (size_t i = 0; i < c.dim_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(std::string name, ReadText(c.dim_names[i], Element("dim_names", i).c_str()));
     run.dims.dims.emplace_back(std::move(name), c.dim_sizes[i]);

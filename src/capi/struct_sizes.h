@@ -26,7 +26,7 @@ struct FirstRelease;
 
 HORUS_FIRST_RELEASE(horus_graph_limits, max_rank);
 HORUS_FIRST_RELEASE(horus_graph_info, bytes_held);
-HORUS_FIRST_RELEASE(horus_run_spec, data_parallel);
+HORUS_FIRST_RELEASE(horus_run_spec, frozen_prefixes);
 HORUS_FIRST_RELEASE(horus_step_cost, horus_memory_bytes);
 HORUS_FIRST_RELEASE(horus_mig_profile, max_instances);
 HORUS_FIRST_RELEASE(horus_gpu, aliases);

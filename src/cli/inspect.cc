@@ -41,6 +41,7 @@ struct Options {
   std::string optimizer = "sgd";
   int64_t checkpoint_segments = 0;
   int64_t replicas = 1;
+  std::vector<std::string> frozen;
   size_t top = 10;
   std::vector<std::string> gpus_files;
   std::string bundle;
@@ -69,6 +70,7 @@ absl::StatusOr<RunSpec> ParseRun(const Options& options) {
   run.dims.batch = options.batch;
   run.checkpoint_segments = options.checkpoint_segments;
   run.data_parallel = options.replicas;
+  run.frozen = options.frozen;
   for (const std::string& text : options.dims) {
     HORUS_ASSIGN_OR_RETURN(auto dim, ParseDim(text));
     run.dims.dims.push_back(std::move(dim));
@@ -180,6 +182,10 @@ Command AddInspect(CLI::App& parser) {
                   "Training with activation checkpointing in so many segments; 0 and 1: none")
       ->check(CLI::Range(int64_t{0}, kMaxDim))
       ->type_name("N");
+  app->add_option("--freeze", options->frozen,
+                  "Training without the parameters whose names begin so; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("PREFIX");
   app->add_option("--replicas", options->replicas, "Training on so many GPUs that average their gradients")
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");

@@ -35,6 +35,7 @@ Json RunJson(const JobProfile& profile) {
           {"batch", profile.shaped->batch},
           {"dims", dims},
           {"checkpoint_segments", profile.run.checkpoint_segments},
+          {"frozen", profile.run.frozen},
           {"replicas", profile.run.data_parallel}};
 }
 

@@ -25,6 +25,7 @@ std::string RunText(const JobProfile& profile) {
   if (run.mode == RunMode::kTraining) {
     absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
     if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
+    if (!run.frozen.empty()) absl::StrAppend(&text, ", ", run.frozen.size(), " frozen prefixes");
     if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
   }
   for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);

@@ -52,9 +52,14 @@ class Walk {
       SetWidth(t, IsFloating(tensor.dtype) && IsHalf(run_.precision)
                       ? std::min(kHalfBytes, BitsOf(tensor.dtype) / kBitsPerByte)
                       : BitsOf(tensor.dtype) / kBitsPerByte);
-      const bool trained = tensor.role == TensorRole::kParameter && IsFloating(tensor.dtype);
+      const bool trained = tensor.role == TensorRole::kParameter && IsFloating(tensor.dtype) && !IsFrozen(tensor);
       step_.needs_grad[t] = trained && run_.mode == RunMode::kTraining;
     }
+  }
+
+  bool IsFrozen(const Tensor& tensor) const {
+    return std::any_of(run_.frozen.begin(), run_.frozen.end(),
+                       [&tensor](const std::string& prefix) { return tensor.name.starts_with(prefix); });
   }
 
   // Follows alias_of; a chain longer than the table is a cycle and ends where it is.

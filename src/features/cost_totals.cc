@@ -32,16 +32,17 @@ void Add(const OpCost& cost, CostTotals& totals) {
 
 bool OwnsStorage(const StepCost& step, size_t t) { return step.storage[t].value() == t; }
 
-void CountTensors(const ShapedGraph& shaped, StepCost& step) {
+void CountTensors(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
   for (size_t t = 0; t < shaped.tensors.size(); ++t) {
     const Tensor& tensor = shaped.tensors[t];
     if (!OwnsStorage(step, t)) continue;
     if (tensor.role == TensorRole::kInput) step.input_bytes += step.stored_bytes[t];
     if (!IsFloating(tensor.dtype)) continue;
-    if (tensor.role == TensorRole::kParameter) {
+    const bool frozen = run.mode == RunMode::kTraining && step.needs_grad[t] == 0;
+    if (tensor.role == TensorRole::kParameter && !frozen) {
       step.parameters += static_cast<double>(tensor.elements());
       step.parameter_tensors += 1;
-    } else if (tensor.role == TensorRole::kBuffer) {
+    } else if (tensor.role == TensorRole::kBuffer || tensor.role == TensorRole::kParameter) {
       step.buffers += static_cast<double>(tensor.elements());
     }
   }
@@ -264,7 +265,7 @@ double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer) {
 }
 
 void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
-  CountTensors(shaped, step);
+  CountTensors(shaped, run, step);
   CountOps(shaped, step);
   MeasureDepth(shaped, step);
   MeasureCoverage(shaped, step);

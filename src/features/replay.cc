@@ -115,8 +115,7 @@ class Replay {
   }
 
   [[nodiscard]] bool Trains(size_t t) const {
-    return run_.mode == RunMode::kTraining && shaped_.tensors[t].role == TensorRole::kParameter &&
-           IsFloating(shaped_.tensors[t].dtype);
+    return shaped_.tensors[t].role == TensorRole::kParameter && cost_.needs_grad[t] != 0;
   }
 
   // Autocast keeps a half copy of every weight that a product reads until the step ends.

@@ -8,7 +8,9 @@
 #define HORUS_FEATURES_RUN_SPEC_H_
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/shaped.h"
@@ -31,6 +33,8 @@ struct RunSpec {
   // Activation checkpointing: forward runs in this many segments, of which all but the last keep only what later ones
   // read, and run again for backward (Chen et al., 2016, arXiv:1604.06174). 0 and 1: none. Training only.
   int64_t checkpoint_segments = 0;
+  // Parameters whose names begin with one of these are not trained. Training only.
+  std::vector<std::string> frozen;
   // Replicas that average their gradients, each on a GPU of its own. 1: none.
   int64_t data_parallel = 1;
 };

@@ -19,8 +19,9 @@ namespace {
 
 constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
+constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 27> kJobKeys = {"name",
+constexpr std::array<std::string_view, 28> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -31,6 +32,7 @@ constexpr std::array<std::string_view, 27> kJobKeys = {"name",
                                                        "precision",
                                                        "optimizer",
                                                        "checkpoint_segments",
+                                                       "frozen",
                                                        "gpus",
                                                        "tasks",
                                                        "gpu_milli",
@@ -47,8 +49,8 @@ constexpr std::array<std::string_view, 27> kJobKeys = {"name",
                                                        "node_selector",
                                                        "request_rate_hz",
                                                        "latency_bound_ms"};
-constexpr std::array<std::string_view, 6> kModelOnlyKeys = {"batch",     "dims",      "mode",
-                                                             "precision", "optimizer", "checkpoint_segments"};
+constexpr std::array<std::string_view, 7> kModelOnlyKeys = {
+    "batch", "dims", "mode", "precision", "optimizer", "checkpoint_segments", "frozen"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -124,6 +126,13 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
+  if (const YamlValue* frozen = map.Find("frozen")) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> prefixes, frozen->List(kMaxFrozen));
+    for (const YamlValue& prefix : prefixes) {
+      HORUS_ASSIGN_OR_RETURN(std::string text, prefix.Text(kMaxNameBytes));
+      run.frozen.push_back(std::move(text));
+    }
+  }
   if (const YamlValue* dims = map.Find("dims")) {
     HORUS_ASSIGN_OR_RETURN(const auto pairs, dims->Pairs(kMaxDims));
     for (const auto& [name, value] : pairs) {

@@ -18,6 +18,7 @@ uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run) {
   id = CombineHash(id, run.mode == RunMode::kTraining ? static_cast<uint64_t>(run.optimizer) : 0);
   if (run.mode == RunMode::kTraining) {
     id = CombineHash(id, static_cast<uint64_t>(std::max<int64_t>(1, run.checkpoint_segments)));
+    for (const std::string& prefix : run.frozen) id = CombineHash(id, Hash64(prefix));
     id = CombineHash(id, run.data_parallel > 1 ? 2 : 1);  // how many replicas changes nothing on one of them
   }
   return id == 0 ? 1 : id;  // 0 means "none"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "features/memory.h"
 #include "graph_builder.h"
 
 namespace horus {
@@ -200,6 +201,22 @@ TEST(Cost, TrainingAMatmulChainIsThreeTimesForwardLessTheFirstInputGradient) {
   constexpr double kLayer = 2.0 * 8 * 64 * 64;
   EXPECT_EQ(step.totals.forward_flops, 5 * kLayer);
   EXPECT_EQ(step.totals.backward_flops, (2 * 5 - 1) * kLayer);
+}
+
+TEST(Cost, FrozenParametersHaveNoGradientAndNeitherDoesWhatLiesBeforeThem) {
+  GraphBuilder b;
+  BuildPerceptron(b, 8, 64, 5);  // weights t1, t4, t7, t10, t13
+  RunSpec run{.optimizer = Optimizer::kMomentum};
+  const StepCost whole = CostOfStep(b.shaped(), run);
+  run.frozen = {b.shaped().tensors[1].name, b.shaped().tensors[4].name};
+  ASSERT_EQ(b.shaped().tensors[4].role, TensorRole::kParameter);
+  const StepCost step = CostOfStep(b.shaped(), run);
+  constexpr double kLayer = 2.0 * 8 * 64 * 64;
+  // The names of the weights of layers 1, 4 and 5 begin with "t1", layer 2 is named itself: layer 3 trains.
+  EXPECT_EQ(step.parameters, 64.0 * 64);
+  EXPECT_EQ(step.parameters + step.buffers, whole.parameters);
+  EXPECT_EQ(step.totals.backward_flops, 3 * kLayer);  // its own gradient, and through the two layers behind it
+  EXPECT_EQ(MemoryOfStep(b.shaped(), step, run).gradients, 64 * 64 * 4);
 }
 
 TEST(Cost, ResidualAdditionIsFreeBackwardAndItsSecondGradientIsAdded) {

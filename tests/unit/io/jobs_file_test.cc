@@ -32,6 +32,8 @@ TEST(JobsFile, ReadsEveryKey) {
     mode: training
     precision: amp
     optimizer: adamw
+    checkpoint_segments: 4
+    frozen: [embeddings., encoder.layer.0.]
     gpus: 2
     tasks: 3
     exclusive: true
@@ -74,6 +76,9 @@ TEST(JobsFile, ReadsEveryKey) {
   EXPECT_EQ(job.model->run.mode, RunMode::kTraining);
   EXPECT_EQ(job.model->run.precision, Precision::kAmpFp16);
   EXPECT_EQ(job.model->run.optimizer, Optimizer::kAdamW);
+  EXPECT_EQ(job.model->run.checkpoint_segments, 4);
+  EXPECT_EQ(job.model->run.frozen, (std::vector<std::string>{"embeddings.", "encoder.layer.0."}));
+  EXPECT_EQ(job.model->run.data_parallel, 6);  // the gang
   ASSERT_EQ(job.model->run.dims.dims.size(), 2u);
   EXPECT_EQ(job.model->run.dims.dims[0].first, "heads");
   EXPECT_EQ(job.gpu_types.size(), 2u);
