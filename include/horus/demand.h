@@ -142,6 +142,50 @@ HORUS_API horus_status horus_predictor_demand(const horus_predictor* predictor, 
                                               const char* const* gpu_types, horus_demand* const* demands,
                                               horus_error* error);
 
+/* What to solve for: the largest value of one dimension. */
+typedef struct horus_solve_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* dim;             /* "batch" (NULL), or a named dimension of a graph input, e.g. "seq" */
+  int64_t max_value;           /* largest value to try, 1 to 2^31 - 1; 0 = 1,048,576 */
+  const int64_t* resident_mib; /* per device, MiB: sum of its residents' upper bounds, 0 to 2^32; NULL = none */
+} horus_solve_options;
+#define HORUS_SOLVE_OPTIONS_INIT {sizeof(horus_solve_options), 0, NULL, 0, NULL}
+
+/* What ends the range behind the largest value. */
+#define HORUS_SOLVED_MEMORY 1  /* the bound of `next` exceeds the memory that is left */
+#define HORUS_SOLVED_GRAPH 2   /* the graph refuses `next`; `message` says why */
+#define HORUS_SOLVED_MAXIMUM 3 /* max_value fits */
+
+/* The largest value on one device. It fits and `next` does not, or is refused, or the maximum was reached. */
+typedef struct horus_solution {
+  uint32_t struct_size;
+  int32_t reason; /* HORUS_SOLVED_* */
+  uint32_t flags; /* HORUS_DEMAND_* of the predictions made */
+  uint32_t reserved;
+  int64_t largest;       /* elements; 0 = not even the least value that the graph takes fits */
+  int64_t next;          /* largest + 1; that least value where largest is 0; 0 with MAXIMUM */
+  int64_t mem_mib_upper; /* bound at `largest`, context included; 0 where that is 0 */
+  int64_t short_mib;     /* MEMORY: what `next` lacks, >= 1; else 0 */
+  char message[464];     /* GRAPH: one line, cut to fit, always ended by NUL; else empty */
+} horus_solution;
+#define HORUS_SOLUTION_INIT {sizeof(horus_solution), 0, 0, 0, 0, 0, 0, 0, {0}}
+
+/* The largest value of a dimension of `graph` run as `run` (NULL = defaults) whose upper bound of memory fits, for each
+ * of `count` devices, of the types named by `gpu_types` (a type may come several times, with other residents), into the
+ * structs that `solutions` points to. All or nothing. `run` must leave the dimension open and bind all others of the
+ * inputs. The graph is bound anew for each value tried: log2(max_value) + 1 values for all devices together and usually
+ * 2 more a device. A device's answer does not depend on the others. The bound may fall by a few MiB as the value grows
+ * (fragments of the caching allocator), so larger values than the answer may fit now and then; the answer itself does.
+ * `options` may be NULL; `progress` (NULL = none) is called before each binding.
+ * Errors: NOT_FOUND (type), INVALID_ARGUMENT (a dimension unknown, bound by `run`, or left open; ranges; or why the
+ * graph takes no value tried), CANCELLED, as horus_graph_cost. Any thread. Since 0.1. */
+HORUS_API horus_status horus_predictor_solve(const horus_predictor* predictor, const horus_catalogue* catalogue,
+                                             const horus_graph* graph, const horus_run_spec* run,
+                                             const horus_solve_options* options, size_t count,
+                                             const char* const* gpu_types, horus_progress progress, void* user,
+                                             horus_solution* const* solutions, horus_error* error);
+
 #ifdef __cplusplus
 }
 #endif

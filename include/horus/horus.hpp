@@ -81,6 +81,22 @@ class Catalogue {
   detail::Owned<horus_catalogue, horus_catalogue_free> handle_;
 };
 
+struct SolveOptions {
+  std::string dim = "batch";
+  int64_t max_value = 0;                   // 0 = the default
+  std::vector<int64_t> resident_mib = {};  // per device; empty = none
+};
+
+struct Solution {
+  int64_t largest = 0;
+  int32_t reason = HORUS_SOLVED_MEMORY;
+  uint32_t flags = 0;
+  int64_t next = 0;
+  int64_t mem_mib_upper = 0;
+  int64_t short_mib = 0;
+  std::string message;
+};
+
 class Predictor {
  public:
   Predictor() {
@@ -104,6 +120,28 @@ class Predictor {
     detail::Call(horus_predictor_demand, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(), graph.get(),
                  detail::CRunSpec(run).get(), names.size(), names.data(), out.data());
     return demands;
+  }
+  // The largest value of a dimension that fits each device, in their order.
+  [[nodiscard]] std::vector<Solution> Solve(const Graph& graph, const RunSpec& run, const SolveOptions& options,
+                                            const std::vector<std::string>& gpu_types,
+                                            const Catalogue* catalogue = nullptr) const {
+    const size_t count = gpu_types.size();
+    if (!options.resident_mib.empty() && options.resident_mib.size() != count) {
+      throw Error(HORUS_INVALID_ARGUMENT, "resident_mib: expected one per device or none");
+    }
+    const horus_solve_options c = {sizeof(horus_solve_options), 0, options.dim.c_str(), options.max_value,
+                                   detail::Column(options.resident_mib)};
+    const std::vector<const char*> names = detail::Texts(gpu_types);
+    std::vector<horus_solution> found(count, horus_solution(HORUS_SOLUTION_INIT));
+    std::vector<horus_solution*> out;
+    for (horus_solution& solution : found) out.push_back(&solution);
+    detail::Call(horus_predictor_solve, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(), graph.get(),
+                 detail::CRunSpec(run).get(), &c, count, names.data(), nullptr, nullptr, out.data());
+    std::vector<Solution> solutions;
+    for (const horus_solution& s : found) {
+      solutions.push_back({s.largest, s.reason, s.flags, s.next, s.mem_mib_upper, s.short_mib, s.message});
+    }
+    return solutions;
   }
 
  private:

@@ -76,15 +76,19 @@ horus_status CodeOf(const absl::Status& status) {
   return std::string(*payload)[0] - kFirstCode;
 }
 
+void CopyLine(std::string_view text, char* out, size_t capacity) {
+  const size_t length = FittingPrefix(text, capacity - 1);
+  std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), out,
+                 [](char c) { return static_cast<unsigned char>(c) < 0x20 ? ' ' : c; });
+  out[length] = '\0';
+}
+
 horus_status Fail(horus_error* error, horus_status code, std::string_view message) {
   if (error == nullptr) return code;
   const size_t size = std::min<size_t>(error->struct_size, sizeof(horus_error));
   if (size >= offsetof(horus_error, status) + sizeof error->status) error->status = code;
   if (size <= offsetof(horus_error, message)) return code;
-  const size_t length = FittingPrefix(message, size - offsetof(horus_error, message) - 1);
-  std::transform(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(length), error->message,
-                 [](char c) { return static_cast<unsigned char>(c) < 0x20 ? ' ' : c; });  // one line
-  error->message[length] = '\0';
+  CopyLine(message, error->message, size - offsetof(horus_error, message));
   return code;
 }
 

@@ -8,6 +8,7 @@
 #ifndef HORUS_CAPI_ERROR_H_
 #define HORUS_CAPI_ERROR_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,10 @@ namespace horus::capi {
 [[nodiscard]] absl::Status At(std::string_view where, const absl::Status& status);
 
 [[nodiscard]] horus_status CodeOf(const absl::Status& status);
+
+// Copies `text` into `out` as one line: cut to fit at the end of a character, control bytes as spaces, ended by NUL.
+// `capacity` >= 1 bytes.
+void CopyLine(std::string_view text, char* out, size_t capacity);
 
 // Writes code and message as far as the caller's struct goes; `error` may be null. Returns `code`.
 horus_status Fail(horus_error* error, horus_status code, std::string_view message);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,14 @@
 #include "capi/run_convert.h"
 #include "capi/structs.h"
 #include "horus/demand.h"
+#include "predict/solve.h"
 
 namespace horus::capi {
 namespace {
+
+static_assert(HORUS_SOLVED_MEMORY == static_cast<int>(SolveEnd::kMemory) &&
+              HORUS_SOLVED_GRAPH == static_cast<int>(SolveEnd::kGraph) &&
+              HORUS_SOLVED_MAXIMUM == static_cast<int>(SolveEnd::kMaximum));
 
 absl::StatusOr<std::vector<GpuTypeId>> FindTypes(const Catalogue& catalogue, size_t count,
                                                  const char* const* gpu_types) {
@@ -32,12 +38,59 @@ absl::StatusOr<std::vector<GpuTypeId>> FindTypes(const Catalogue& catalogue, siz
   return types;
 }
 
-absl::Status CheckOutputs(size_t count, horus_demand* const* demands) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(demands, "demands", count));
+template <typename T>
+absl::Status CheckOutputs(size_t count, T* const* structs, const char* name) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(structs, name, count));
   for (size_t i = 0; i < count; ++i) {
-    if (const absl::Status status = CheckOutput(demands[i]); !status.ok()) return At(Element("demands", i), status);
+    if (const absl::Status status = CheckOutput(structs[i]); !status.ok()) return At(Element(name, i), status);
   }
   return absl::OkStatus();
+}
+
+// The devices of a search, each type once.
+struct SolveInputs {
+  SolveRequest request;
+  std::vector<GpuType> types;
+  std::vector<SolveDevice> devices;
+};
+
+absl::StatusOr<SolveInputs> SolveFromC(const Catalogue& catalogue, const horus_solve_options* given, size_t count,
+                                       const char* const* gpu_types) {
+  SolveInputs inputs;
+  HORUS_ASSIGN_OR_RETURN(const horus_solve_options c, ReadOptionalStruct(given));
+  HORUS_ASSIGN_OR_RETURN(const std::string dim, ReadOptionalText(c.dim, "dim"));
+  if (!dim.empty()) inputs.request.dim = dim;
+  if (c.max_value != 0) inputs.request.max_value = c.max_value;
+  HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> ids, FindTypes(catalogue, count, gpu_types));
+  std::vector<size_t> position(catalogue.size(), count);
+  for (size_t i = 0; i < count; ++i) {
+    size_t& type = position[ids[i].value()];
+    if (type == count) {
+      type = inputs.types.size();
+      inputs.types.push_back(catalogue.at(ids[i]));
+    }
+    inputs.devices.push_back({type, c.resident_mib == nullptr ? 0 : c.resident_mib[i]});
+  }
+  return inputs;
+}
+
+SolveProgress ProgressFromC(horus_progress progress, void* user) {
+  if (progress == nullptr) return nullptr;
+  return [progress, user](size_t solved, size_t targets) {
+    return progress(user, static_cast<double>(solved) / static_cast<double>(targets)) == 0;
+  };
+}
+
+horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
+  horus_solution c = HORUS_SOLUTION_INIT;
+  c.reason = static_cast<int32_t>(solution.end);
+  c.flags = flags;
+  c.largest = solution.largest;
+  c.next = solution.next;
+  c.mem_mib_upper = solution.upper_mib;
+  c.short_mib = solution.short_mib;
+  CopyLine(solution.message, c.message, sizeof c.message);
+  return c;
 }
 
 }  // namespace
@@ -76,12 +129,30 @@ horus_status horus_predictor_demand(const horus_predictor* predictor, const horu
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
     const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
     HORUS_ASSIGN_OR_RETURN(const std::vector<horus::GpuTypeId> types, FindTypes(*known, count, gpu_types));
-    HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands));
+    HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
     HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
     HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, horus::Analyse(graph->value, spec));
     for (size_t i = 0; i < count; ++i) {
       WriteStruct(DemandToC(predictor->value->Predict(profile, known->at(types[i]))), demands[i]);
     }
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_predictor_solve(const horus_predictor* predictor, const horus_catalogue* catalogue,
+                                   const horus_graph* graph, const horus_run_spec* run,
+                                   const horus_solve_options* options, size_t count, const char* const* gpu_types,
+                                   horus_progress progress, void* user, horus_solution* const* solutions,
+                                   horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
+    HORUS_ASSIGN_OR_RETURN(const SolveInputs inputs, SolveFromC(*CatalogueOf(catalogue), options, count, gpu_types));
+    HORUS_RETURN_IF_ERROR(CheckOutputs(count, solutions, "solutions"));
+    HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
+    HORUS_ASSIGN_OR_RETURN(const horus::Solved solved,
+                           horus::SolveDimension(graph->value, spec, inputs.request, *predictor->value, inputs.types,
+                                                 inputs.devices, ProgressFromC(progress, user)));
+    for (size_t i = 0; i < count; ++i) WriteStruct(SolutionToC(solved.solutions[i], solved.flags), solutions[i]);
     return absl::OkStatus();
   });
 }

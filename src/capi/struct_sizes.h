@@ -31,6 +31,8 @@ HORUS_FIRST_RELEASE(horus_step_cost, horus_memory_bytes);
 HORUS_FIRST_RELEASE(horus_mig_profile, max_instances);
 HORUS_FIRST_RELEASE(horus_gpu, aliases);
 HORUS_FIRST_RELEASE(horus_demand, traits);
+HORUS_FIRST_RELEASE(horus_solve_options, resident_mib);
+HORUS_FIRST_RELEASE(horus_solution, message);
 HORUS_FIRST_RELEASE(horus_device, compute_share);
 HORUS_FIRST_RELEASE(horus_node, label_values);
 HORUS_FIRST_RELEASE(horus_job_alternative, demands);

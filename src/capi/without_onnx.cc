@@ -47,3 +47,8 @@ horus_status horus_predictor_demand(const horus_predictor*, const horus_catalogu
                                     horus_error* error) {
   return Missing(error);
 }
+horus_status horus_predictor_solve(const horus_predictor*, const horus_catalogue*, const horus_graph*,
+                                   const horus_run_spec*, const horus_solve_options*, size_t, const char* const*,
+                                   horus_progress, void*, horus_solution* const*, horus_error* error) {
+  return Missing(error);
+}

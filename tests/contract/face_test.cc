@@ -91,6 +91,21 @@ void CataloguesCanBeRead() {
   CHECK(catalogue.size() >= 25 && std::string(catalogue.at(catalogue.Find("T4")).name) == "t4");
 }
 
+#ifdef HORUS_GRAPHS_DIR
+void TheLargestBatchIsSolvedFor() {
+  const horus::Graph graph = horus::Graph::FromFile(HORUS_GRAPHS_DIR "/resnet18.onnx");
+  const horus::Predictor predictor;
+  const std::vector<std::string> types = {"t4", "t4"};
+  const auto solutions = predictor.Solve(graph, {}, {.resident_mib = {0, 8'000}}, types);
+  CHECK(solutions.size() == 2 && solutions[0].largest > solutions[1].largest && solutions[1].largest > 0);
+  CHECK(solutions[0].reason == HORUS_SOLVED_MEMORY && solutions[0].short_mib > 0 && solutions[0].message.empty());
+  const auto demands = predictor.Demands(graph, {.batch = solutions[1].largest}, types);
+  CHECK(demands[1].mem_mib_upper == solutions[1].mem_mib_upper);
+  CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.dim = "depth"}, types); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.resident_mib = {1}}, types); }) == HORUS_INVALID_ARGUMENT);
+}
+#endif
+
 }  // namespace
 
 int main() {
@@ -98,5 +113,8 @@ int main() {
   FailuresThrowTheirStatus();
   JobsGoTheWholeWay();
   CataloguesCanBeRead();
+#ifdef HORUS_GRAPHS_DIR
+  TheLargestBatchIsSolvedFor();
+#endif
   return report();
 }

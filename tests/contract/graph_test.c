@@ -199,6 +199,128 @@ static void FromAGraphToAPlacement(const horus_graph* graph) {
   horus_predictor_free(NULL);
 }
 
+static int32_t count_calls(void* user, double done) {
+  int* calls = user;
+  CHECK(done >= 0 && done < 1);
+  return ++*calls >= 3; /* cancels at the third */
+}
+
+static void TheLargestBatchIsSolvedFor(const horus_graph* graph) {
+  const char* const types[3] = {FIXTURE_GPU, "a100-40gb", FIXTURE_GPU};
+  const char* const unknown[1] = {"abacus"};
+  const int64_t residents[3] = {0, 0, 20000}, negative[3] = {0, -1, 0};
+  const char* const batch[1] = {"batch"};
+  const int64_t four[1] = {4};
+  const horus_solution blank = HORUS_SOLUTION_INIT;
+  horus_solution solutions[3], before[3];
+  horus_solution* out[3];
+  horus_solve_options options = HORUS_SOLVE_OPTIONS_INIT;
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_predictor* predictor = NULL;
+  size_t i;
+  int calls = 0;
+  for (i = 0; i < 3; ++i) {
+    solutions[i] = blank;
+    out[i] = &solutions[i];
+  }
+  memcpy(before, solutions, sizeof before);
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+#define SOLVE(run, options, count, types, out) \
+  horus_predictor_solve(predictor, NULL, graph, run, options, count, types, NULL, NULL, out, &error)
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_predictor_solve(NULL, NULL, graph, NULL, NULL, 3, types, NULL, NULL, out, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_predictor_solve(predictor, NULL, NULL, NULL, NULL, 3, types, NULL, NULL, out, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_types", SOLVE(NULL, NULL, 3, NULL, out));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "solutions", SOLVE(NULL, NULL, 3, types, NULL));
+  CHECK_STATUS(HORUS_NOT_FOUND, SOLVE(NULL, NULL, 1, unknown, out));
+  options.dim = "sequence";
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "expected batch", SOLVE(NULL, &options, 3, types, out));
+  options.dim = NULL;
+  options.max_value = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "maximum", SOLVE(NULL, &options, 3, types, out));
+  options.max_value = 0;
+  options.resident_mib = negative;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "residents", SOLVE(NULL, &options, 3, types, out));
+  options.resident_mib = residents;
+  run.batch = 4;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "bound to 4", SOLVE(&run, &options, 3, types, out));
+  run.batch = 0;
+  run.dim_count = 1;
+  run.dim_names = batch;
+  run.dim_sizes = four;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, SOLVE(&run, &options, 3, types, out));
+  options.reserved = 1;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_solve_options", SOLVE(NULL, &options, 3, types, out));
+  options.reserved = 0;
+  options.struct_size = 8;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_solve_options", SOLVE(NULL, &options, 3, types, out));
+  options.struct_size = sizeof options;
+  solutions[2].struct_size = before[2].struct_size = 16;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "solutions[2]", SOLVE(NULL, &options, 3, types, out));
+  solutions[2].struct_size = before[2].struct_size = sizeof blank;
+  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_solve(predictor, NULL, graph, NULL, &options, 3, types, count_calls,
+                                                      &calls, out, &error));
+  CHECK(calls == 3);
+  CHECK(memcmp(solutions, before, sizeof before) == 0); /* nothing of all this touched the outputs */
+
+  CHECK_OK(SOLVE(NULL, &options, 0, NULL, NULL));
+  CHECK_OK(SOLVE(NULL, &options, 3, types, out));
+  for (i = 0; i < 3; ++i) {
+    CHECK(solutions[i].reason == HORUS_SOLVED_MEMORY && solutions[i].short_mib > 0 && solutions[i].message[0] == '\0');
+    CHECK(solutions[i].next == solutions[i].largest + 1 && (solutions[i].flags & HORUS_DEMAND_UNCALIBRATED) != 0);
+  }
+  CHECK(solutions[0].largest >= 32 && solutions[1].largest > 2 * solutions[0].largest);
+  CHECK(solutions[2].largest == 0 && solutions[2].mem_mib_upper == 0 && solutions[2].next == 1);
+  for (i = 0; i < 2; ++i) { /* what the demand says of the answer and of the next value */
+    horus_demand demand = HORUS_DEMAND_INIT;
+    horus_demand* demands[1];
+    horus_gpu gpu = HORUS_GPU_INIT;
+    horus_catalogue* catalogue = NULL;
+    size_t index = 0;
+    run.dim_count = 0;
+    demands[0] = &demand;
+    CHECK_OK(horus_catalogue_default(&catalogue, &error));
+    CHECK_OK(horus_catalogue_find(catalogue, types[i], &index, &error));
+    CHECK_OK(horus_catalogue_get(catalogue, index, &gpu, &error));
+    run.batch = solutions[i].largest;
+    CHECK_OK(horus_predictor_demand(predictor, NULL, graph, &run, 1, &types[i], demands, &error));
+    CHECK(demand.mem_mib_upper == solutions[i].mem_mib_upper && demand.mem_mib_upper <= gpu.mem_mib);
+    run.batch = solutions[i].next;
+    CHECK_OK(horus_predictor_demand(predictor, NULL, graph, &run, 1, &types[i], demands, &error));
+    CHECK(demand.mem_mib_upper == gpu.mem_mib + solutions[i].short_mib);
+    horus_catalogue_free(catalogue);
+  }
+  options.max_value = 16;
+  CHECK_OK(SOLVE(NULL, &options, 2, types, out));
+  CHECK(solutions[0].largest == 16 && solutions[0].reason == HORUS_SOLVED_MAXIMUM && solutions[0].next == 0);
+  CHECK_OK(SOLVE(NULL, NULL, 1, types, out));
+  CHECK(solutions[0].largest > 16);
+#undef SOLVE
+  horus_predictor_free(predictor);
+}
+
+static void APositionTableEndsTheSequence(void) {
+  const char* const types[1] = {"h200"};
+  horus_solution solution = HORUS_SOLUTION_INIT;
+  horus_solution* out[1];
+  horus_solve_options options = HORUS_SOLVE_OPTIONS_INIT;
+  horus_predictor* predictor = NULL;
+  horus_graph* graph = NULL;
+  out[0] = &solution;
+  options.dim = "seq";
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/bert_tiny.onnx", NULL, &graph, &error));
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+  CHECK_OK(horus_predictor_solve(predictor, NULL, graph, NULL, &options, 1, types, NULL, NULL, out, &error));
+  CHECK(solution.largest == 512 && solution.reason == HORUS_SOLVED_GRAPH && solution.next == 513);
+  CHECK(strstr(solution.message, "Gather") != NULL && solution.short_mib == 0 && solution.mem_mib_upper > 0);
+  options.dim = NULL; /* the sequence is left open: a bound would leave it out */
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'",
+                horus_predictor_solve(predictor, NULL, graph, NULL, &options, 1, types, NULL, NULL, out, &error));
+  horus_predictor_free(predictor);
+  horus_graph_free(graph);
+}
+
 int main(void) {
   horus_graph* graph = NULL;
   FilesAndBytesGiveTheSameGraph();
@@ -208,6 +330,8 @@ int main(void) {
   RunSpecsAreChecked(graph);
   FeatureRowsFollowTheSchema(graph);
   FromAGraphToAPlacement(graph);
+  TheLargestBatchIsSolvedFor(graph);
+  APositionTableEndsTheSequence();
   horus_graph_free(graph);
   return report();
 }

@@ -18,6 +18,7 @@ int main(void) {
   MISSING(horus_predictor_default(&predictor, &error));
   MISSING(horus_predictor_from_bytes("", 0, &predictor, &error));
   MISSING(horus_predictor_demand(predictor, NULL, graph, NULL, 0, NULL, NULL, &error));
+  MISSING(horus_predictor_solve(predictor, NULL, graph, NULL, NULL, 0, NULL, NULL, NULL, NULL, &error));
   CHECK(graph == NULL && predictor == NULL && count == 7);
   CHECK(horus_graph_dim_name(NULL, 0) == NULL && horus_predictor_bytes_held(NULL) == 0);
   CHECK(horus_feature_count() == 0 && horus_feature_schema_hash() == 0 && horus_feature_name(0) == NULL);
