@@ -86,8 +86,7 @@ TEST(Memory, PeakIsTheSumOfThePartsAndTheContextIsAdded) {
   EXPECT_EQ(with.Peak(), without.Peak() + 300 * kMib);
   EXPECT_EQ(without.Peak(), without.weights + without.gradients + without.optimizer + without.master_weights +
                                 without.inputs + without.activations + without.transient + without.workspace +
-                                without.loaded_kernels +
-                                without.allocator_slack);
+                                without.loaded_kernels + without.allocator_slack);
   EXPECT_GT(with.Upper(), with.Peak());
 }
 
@@ -149,8 +148,8 @@ TEST(Memory, CheckpointingKeepsSegmentsEndsAndOneSegmentForMoreFlops) {
   const StepCost whole = CostOfStep(b.shaped(), run);
   run.checkpoint_segments = 8;
   const StepCost segmented = CostOfStep(b.shaped(), run);
-  EXPECT_EQ(segmented.StepFlops(), whole.StepFlops() + segmented.recomputed.forward_flops +
-                                       segmented.recomputed.forward_flops_other);
+  EXPECT_EQ(segmented.StepFlops(),
+            whole.StepFlops() + segmented.recomputed.forward_flops + segmented.recomputed.forward_flops_other);
   EXPECT_NEAR(segmented.recomputed.forward_flops / whole.totals.forward_flops, 7.0 / 8, 0.02);
   const StepMemory m = MemoryOfStep(b.shaped(), segmented, run);
   // At most the ends of 7 segments, one segment of 8 layers, and what moves at its edges.

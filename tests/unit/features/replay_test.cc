@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The replay against what PyTorch allocates in the same training steps, recorded by bench/quality/record_allocations.py.
+// The replay against what PyTorch allocates in the same training steps, recorded by
+// bench/quality/record_allocations.py.
 #include "features/replay.h"
 
 #include <gtest/gtest.h>
@@ -60,9 +61,8 @@ TEST_P(ReplayOf, AgreesWithWhatPyTorchAllocates) {
   EXPECT_NEAR(step.reserved / recorded.reserved, 1, kReservedTolerance);
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, ReplayOf, testing::ValuesIn(ReadRecorded()), [](const auto& row) {
-  return row.param.net + "_" + std::to_string(row.param.batch);
-});
+INSTANTIATE_TEST_SUITE_P(Nets, ReplayOf, testing::ValuesIn(ReadRecorded()),
+                         [](const auto& row) { return row.param.net + "_" + std::to_string(row.param.batch); });
 
 }  // namespace
 }  // namespace horus

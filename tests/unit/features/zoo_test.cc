@@ -139,8 +139,9 @@ TEST_P(ZooTest, MemoryAndFlopsGrowWithTheBatch) {
 INSTANTIATE_TEST_SUITE_P(Models, ZooTest, testing::ValuesIn(Zoo()),
                          [](const auto& net) { return net.param.at("net"); });
 
-// Operators whose number does not depend on the exporter's version, on folded normalisations or on how it writes shapes.
-const std::set<std::string> kStableOperators = {"Clip", "Conv",    "Erf",       "Gemm",    "HardSigmoid",
+// Operators whose number does not depend on the exporter's version, on folded normalisations or on how it writes
+// shapes.
+const std::set<std::string> kStableOperators = {"Clip", "Conv",   "Erf",       "Gemm",    "HardSigmoid",
                                                 "Relu", "MatMul", "HardSwish", "MaxPool", "Softmax"};
 
 // "{Conv: 5, Gemm: 3}", the stable operators alone.
@@ -156,8 +157,8 @@ std::map<std::string, int64_t> ReadHistogram(std::string text) {
   return histogram;
 }
 
-// The table's rows of one name differ by author and opset; a net is the same as one of them. Language models of one name
-// are exported with another head there.
+// The table's rows of one name differ by author and opset; a net is the same as one of them. Language models of one
+// name are exported with another head there.
 TEST(Zoo, OperatorsAndParametersAreThoseOfPublishedExports) {
   const std::vector<Row> published = ReadRows(HORUS_SHARED_DATA "/onnx/onnx_model_zoo_stats.csv");
   if (published.empty()) {

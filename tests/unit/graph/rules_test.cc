@@ -353,42 +353,6 @@ TEST(Rules, Fused) {
   EXPECT_THAT(Case("Attention", 17, ms).In({2, 9, 8}).In({7, 24}).Refuses(), HasSubstr("inner sizes differ"));
 }
 
-// Shape arithmetic: the expression's value becomes the target of an Expand, whose output dims show it.
-Shape Folded(const std::vector<w::Bytes>& nodes, const std::vector<w::Bytes>& constants) {
-  w::GraphParts parts{.nodes = nodes, .initialisers = constants, .inputs = {w::Value("x", w::kFloat, {6, 4})}};
-  parts.initialisers.push_back(w::FloatTensor("one", {}, {1}));
-  parts.nodes.push_back(w::Node("Expand", {"one", "v"}, {"y"}));
-  parts.outputs = {w::UntypedValue("y")};
-  const auto graph = ReadOnnx(w::Span(w::Model(parts, 13)));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  if (!graph.ok()) return {};
-  const auto shaped = BindShapes(*graph, {});
-  EXPECT_TRUE(shaped.ok()) << shaped.status();
-  return shaped.ok() ? shaped->tensors[shaped->outputs[0].value()].dims : Shape{};
-}
-
-TEST(Rules, FoldShapeArithmetic) {
-  const w::Bytes shape = w::Node("Shape", {"x"}, {"s"});
-  const w::Bytes two = w::Int64Tensor("two", {1}, {2});
-  EXPECT_EQ(Folded({shape, w::Node("Div", {"s", "two"}, {"v"})}, {two}), (Shape{3, 2}));
-  EXPECT_EQ(Folded({shape, w::Node("Mul", {"s", "two"}, {"v"})}, {two}), (Shape{12, 8}));
-  EXPECT_EQ(Folded({shape, w::Node("Add", {"s", "two"}, {"v"})}, {two}), (Shape{8, 6}));
-  EXPECT_EQ(Folded({shape, w::Node("Sub", {"s", "two"}, {"v"})}, {two}), (Shape{4, 2}));
-  EXPECT_EQ(Folded({shape, w::Node("ReduceProd", {"s"}, {"v"}, {w::IntAttribute("keepdims", 1)})}, {}), (Shape{24}));
-  EXPECT_EQ(Folded({shape, w::Node("Cast", {"s"}, {"f"}, {w::IntAttribute("to", 1)}), w::Node("Mul", {"f", "k"}, {"g"}),
-                    w::Node("Floor", {"g"}, {"h"}), w::Node("Cast", {"h"}, {"v"}, {w::IntAttribute("to", 7)})},
-                   {w::FloatTensor("k", {1}, {0.5f})}),
-            (Shape{3, 2}));
-  EXPECT_EQ(Folded({shape, w::Node("Equal", {"s", "four"}, {"c"}), w::Node("Where", {"c", "two", "s"}, {"v"})},
-                   {two, w::Int64Tensor("four", {1}, {4})}),
-            (Shape{6, 2}));
-  EXPECT_EQ(Folded({shape, w::Node("Slice", {"s", "from", "to"}, {"a"}),
-                    w::Node("Concat", {"a", "two", "a"}, {"v"}, {w::IntAttribute("axis", 0)})},
-                   {two, w::Int64Tensor("from", {1}, {1}), w::Int64Tensor("to", {1}, {2})}),
-            (Shape{4, 2, 4}));
-  EXPECT_EQ(Folded({shape, w::Node("Split", {"s"}, {"v", "rest"})}, {}), (Shape{6}));
-}
-
 TEST(Rules, AttentionAddsTheKeysOfEarlierSteps) {
   const auto shapes = Case("Attention", 22)
                           .In({2, 3, 4, 8})
@@ -406,13 +370,6 @@ TEST(Rules, AttentionAddsTheKeysOfEarlierSteps) {
 TEST(Rules, InverseOfAOnesidedTransformIsReal) {
   EXPECT_EQ(Case("DFT", 19).In({1, 6, 10, 2}).With("onesided", 1).With("inverse", 1).Gives(), (Shape{1, 10, 10, 1}));
   EXPECT_EQ(Case("DFT", 19).In({1, 10, 10, 1}).With("onesided", 1).Gives(), (Shape{1, 6, 10, 2}));
-}
-
-TEST(Rules, IntegerOverflowInShapeArithmeticGivesUnknownNotRubbish) {
-  const w::Bytes big = w::Int64Tensor("big", {1}, {std::numeric_limits<int64_t>::max()});
-  EXPECT_EQ(Folded({w::Node("Mul", {"big", "big"}, {"v"})}, {big}), (Shape{kUnknownDim}));
-  EXPECT_EQ(Folded({w::Node("Div", {"big", "zero"}, {"v"})}, {big, w::Int64Tensor("zero", {1}, {0})}),
-            (Shape{kUnknownDim}));
 }
 
 }  // namespace

@@ -83,6 +83,14 @@ inline Decision PlaceOne(Cluster& cluster, Placer& placer, const JobSpec& job) {
   return plan->decisions.at(0);
 }
 
+// The decision on one job; nothing is applied.
+inline Decision Decide(const Cluster& cluster, const JobSpec& job, std::string_view policy = "horus",
+                       PlacerOptions options = {}) {
+  auto plan = MakePlacer(policy, options)->MakePlan(cluster, {&job, 1});
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan->decisions.at(0);
+}
+
 }  // namespace horus::testing_place
 
 #endif  // HORUS_TESTS_UNIT_PLACE_FIXTURES_H_

@@ -180,11 +180,11 @@ TEST(SolveLargest, PassesOnOtherErrorsAndStopsWhenCancelled) {
             absl::StatusCode::kInternal)
       << "a column that the bounds lack";
   int calls = 0;
-  const auto cancelled = SolveLargest(Line(1, 1), std::vector<SolveTarget>{{0, 900}, {0, 90}}, kMax,
-                                      [&calls](size_t done, size_t all) {
-                                        EXPECT_LE(done, all);
-                                        return ++calls < 3;
-                                      });
+  const auto cancelled =
+      SolveLargest(Line(1, 1), std::vector<SolveTarget>{{0, 900}, {0, 90}}, kMax, [&calls](size_t done, size_t all) {
+        EXPECT_LE(done, all);
+        return ++calls < 3;
+      });
   EXPECT_EQ(cancelled.status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(calls, 3);
 }

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refusals: the constraint that is named, the nearest miss, the sentence for people.
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "fixtures.h"
+#include "place/placer.h"
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+using testing_place::Decide;
+using testing_place::MakePlacer;
+using testing_place::Nodes;
+using testing_place::OneGpu;
+using testing_place::Type;
+using testing_place::V100Node;
+
+struct RefusalCase {
+  Reason reason;
+  Verdict verdict;
+  std::function<void(Cluster&, JobSpec&)> set_up;
+};
+
+TEST(Refusal, NamesTheConstraintThatRefused) {
+  const std::vector<Slot> both = {{1, 0, 0}};
+  const std::vector<RefusalCase> cases = {
+      {Reason::kNodeDown, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetNodeState(1, AdminState::kDown).ok()); }},
+      {Reason::kNodeDrained, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetNodeState(1, AdminState::kDrained).ok()); }},
+      {Reason::kDeviceDown, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetDeviceState(1, 0, AdminState::kDown).ok()); }},
+      {Reason::kDeviceDrained, Verdict::kDefer,
+       [](Cluster& c, JobSpec&) { ASSERT_TRUE(c.SetDeviceState(1, 0, AdminState::kDrained).ok()); }},
+      {Reason::kGpuType, Verdict::kReject, [](Cluster&, JobSpec& j) { j.demands[0].type = Type("k80"); }},
+      {Reason::kLabel, Verdict::kReject, [](Cluster&, JobSpec& j) { j.node_selector = {{"zone", "b"}}; }},
+      {Reason::kCpu, Verdict::kReject, [](Cluster&, JobSpec& j) { j.cpu_milli = 33'000; }},
+      {Reason::kHostMemory, Verdict::kReject, [](Cluster&, JobSpec& j) { j.mem_mib = 262'145; }},
+      {Reason::kStorageBandwidth, Verdict::kReject, [](Cluster&, JobSpec& j) { j.storage_mb_s = 1001; }},
+      {Reason::kGpuMemory, Verdict::kReject,
+       [](Cluster&, JobSpec& j) { j.demands[0].demand.mem_mib = {15'885, 15'885}; }},
+      {Reason::kGpuMemory, Verdict::kDefer,
+       [&](Cluster& c, JobSpec&) { ASSERT_TRUE(c.Adopt(OneGpu(1, 10, 14'000), both).ok()); }},
+      {Reason::kGpuMilli, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
+         JobSpec half = OneGpu(1, 10);
+         half.gpu_milli = 600;
+         ASSERT_TRUE(c.Adopt(half, both).ok());
+         j.gpu_milli = 500;
+       }},
+      {Reason::kTenantLimit, Verdict::kDefer,
+       [&](Cluster& c, JobSpec&) {
+         for (JobId id = 1; id <= 3; ++id) ASSERT_TRUE(c.Adopt(OneGpu(id, 1, 10), both).ok());
+       }},
+      {Reason::kExclusive, Verdict::kDefer,
+       [&](Cluster& c, JobSpec&) {
+         JobSpec alone = OneGpu(1, 1, 10);
+         alone.exclusive = true;
+         ASSERT_TRUE(c.Adopt(alone, both).ok());
+       }},
+      {Reason::kExclusive, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
+         j.exclusive = true;
+         ASSERT_TRUE(c.Adopt(OneGpu(1, 1, 10), both).ok());
+       }},
+      {Reason::kSlowdownOwn, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
+         j.slowdown_bound = 1.1f;
+         ASSERT_TRUE(c.Adopt(OneGpu(1, 90), both).ok());
+       }},
+      {Reason::kSlowdownNeighbour, Verdict::kDefer,
+       [&](Cluster& c, JobSpec& j) {
+         j.slowdown_bound = 3;
+         JobSpec strict = OneGpu(1, 90);
+         strict.slowdown_bound = 1.1f;
+         ASSERT_TRUE(c.Adopt(strict, both).ok());
+       }},
+      {Reason::kGang, Verdict::kReject, [](Cluster&, JobSpec& j) { j.tasks = 2; }},
+  };
+  for (const RefusalCase& one : cases) {
+    Cluster cluster = Nodes(1, 1);
+    JobSpec job = OneGpu(50);
+    one.set_up(cluster, job);
+    const Decision decision = Decide(cluster, job);
+    EXPECT_EQ(decision.reason, one.reason) << ReasonName(one.reason) << " / " << ReasonName(decision.reason);
+    EXPECT_EQ(decision.verdict, one.verdict) << ReasonName(one.reason);
+    EXPECT_EQ(decision.miss.reason, one.reason) << ReasonName(one.reason);
+    EXPECT_TRUE(decision.slots.empty());
+  }
+}
+
+TEST(Refusal, SaysHowFarOffARefusedJobWas) {
+  Cluster cluster = Nodes(2, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1, 10, 10'000), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(OneGpu(2, 10, 8'000), std::vector<Slot>{{2, 0, 0}}).ok());
+  const Decision decision = Decide(cluster, OneGpu(50, 10, 9'000));
+  EXPECT_EQ(decision.refused_devices[static_cast<size_t>(Reason::kGpuMemory)], 2u);
+  EXPECT_EQ(decision.miss.node, 2u);
+  EXPECT_EQ(decision.miss.needed, 9'000);
+  EXPECT_EQ(decision.miss.available, 16'384 - 500 - 8'000);
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("needed 9000, available 7884 MiB"));
+}
+
+TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
+  Cluster cluster(Catalogue::Default());
+  for (NodeId id = 1; id <= 2; ++id) ASSERT_TRUE(cluster.AddNode(V100Node(id, 2)).ok());
+  NodeSpec zoned = V100Node(3, 1);
+  zoned.labels = {{"zone", "a"}};
+  ASSERT_TRUE(cluster.AddNode(zoned).ok());
+  JobSpec job = OneGpu(50, 10, 20'000);
+  job.node_selector = {{"zone", "a"}};
+  EXPECT_EQ(
+      DescribeDecision(Decide(cluster, job)),
+      "Rejected: never fits this cluster. 4 of 5 devices: The node lacks a label that the job's selector asks for. "
+      "Nearest: node 3 device 0, which failed another constraint (gpu_memory: needed 20000, available 15884 MiB).");
+  job.node_selector.clear();
+  EXPECT_EQ(DescribeDecision(Decide(cluster, job)),
+            "Rejected: never fits this cluster. The tenants' memory bounds and the headroom would exceed the device. "
+            "Nearest: node 1 device 0 (gpu_memory: needed 20000, available 15884 MiB).");
+}
+
+TEST(Refusal, ARejectionTellsWhatRefusesForGoodAndNotWhatIsBusyNow) {
+  Cluster cluster = Nodes(1, 2);
+  std::vector<JobSpec> residents = {OneGpu(1), OneGpu(2)};
+  for (JobSpec& resident : residents) resident.exclusive = true;
+  const auto placer = MakePlacer();
+  ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, residents)).ok());
+  JobSpec wide = OneGpu(3);
+  wide.gpus_per_task = 3;
+  const Decision decision = Decide(cluster, wide);
+  EXPECT_EQ(decision.verdict, Verdict::kReject);
+  EXPECT_EQ(decision.reason, Reason::kGang);
+  EXPECT_EQ(decision.miss.reason, Reason::kGang);
+}
+
+}  // namespace
+}  // namespace horus
