@@ -87,9 +87,9 @@ struct RunSpec {
   int32_t optimizer = HORUS_OPTIMIZER_SGD;
   int64_t batch = 0;
   std::vector<std::pair<std::string, int64_t>> dims = {};  // named dimensions to bind
-  int64_t checkpoint_segments = 0;                          // 0 or 1: none
-  int64_t data_parallel = 1;                                // replicas that average their gradients
-  std::vector<std::string> frozen = {};                     // parameters whose names begin so are not trained
+  int64_t checkpoint_segments = 0;                         // 0 or 1: none
+  int64_t data_parallel = 1;                               // replicas that average their gradients
+  std::vector<std::string> frozen = {};                    // parameters whose names begin so are not trained
 };
 
 namespace detail {

@@ -52,8 +52,8 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   if (c.dim_count > kMaxDims) {
     return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
   }
-  for (const auto& [name, value] : {std::pair("checkpoint_segments", c.checkpoint_segments),
-                                    std::pair("data_parallel", c.data_parallel)}) {
+  for (const auto& [name, value] :
+       {std::pair("checkpoint_segments", c.checkpoint_segments), std::pair("data_parallel", c.data_parallel)}) {
     if (value < 0) return InvalidArgument("horus_run_spec: %s: expected 0 or more, found %d", name, value);
   }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.dim_names, "dim_names", c.dim_count));

@@ -110,8 +110,8 @@ absl::StatusOr<std::string> Inspect(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(const Inputs inputs, ReadInputs(options));
   absl::StatusOr<JobProfile> profile = Analyse(inputs.graph, inputs.run);
   if (!profile.ok()) return InModel(options, profile.status());
-  InspectReport report = MakeInspectReport(options.model, inputs.graph, *std::move(profile), *inputs.predictor,
-                                           inputs.types, options.top);
+  InspectReport report =
+      MakeInspectReport(options.model, inputs.graph, *std::move(profile), *inputs.predictor, inputs.types, options.top);
   report.with_features = options.features;
   return options.json ? InspectJson(report) : InspectText(report);
 }
@@ -182,8 +182,7 @@ Command AddInspect(CLI::App& parser) {
                   "Training with activation checkpointing in so many segments; 0 and 1: none")
       ->check(CLI::Range(int64_t{0}, kMaxDim))
       ->type_name("N");
-  app->add_option("--freeze", options->frozen,
-                  "Training without the parameters whose names begin so; may be repeated")
+  app->add_option("--freeze", options->frozen, "Training without the parameters whose names begin so; may be repeated")
       ->allow_extra_args(false)
       ->type_name("PREFIX");
   app->add_option("--replicas", options->replicas, "Training on so many GPUs that average their gradients")

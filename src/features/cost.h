@@ -108,7 +108,7 @@ struct StepCost {
   CostTotals totals;                 // operators only; add `loss` and `optimizer` for the step
   std::array<CostTotals, kOpClassCount> by_class = {};
   CostTotals recomputed;  // forward amounts of what runs twice
-  OpCost loss;  // softmax cross-entropy on the first floating output, where the graph has no loss
+  OpCost loss;            // softmax cross-entropy on the first floating output, where the graph has no loss
   OptimizerCost optimizer;
   double parameters = 0;  // trained elements, each storage once
   double parameter_tensors = 0;

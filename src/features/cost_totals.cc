@@ -182,7 +182,8 @@ Work WorkOf(Optimizer optimizer) {
       return {2, 12, 1};
     case Optimizer::kMomentum:  // m *= b; m += g; p += -lr m
       return {1 + 1 + 2, 8 + 12 + 12, 3};
-    case Optimizer::kAdam:  // m *= b; m += (1 - b) g; v *= b; v += (1 - b) g g; sqrt; / correction; + eps; p += m / that
+    case Optimizer::kAdam:  // m *= b; m += (1 - b) g; v *= b; v += (1 - b) g g; sqrt; / correction; + eps; p += m /
+                            // that
       return {kAdamFlops, kAdamBytes, 8};
     case Optimizer::kAdamW:  // p *= 1 - lr decay before
       return {1 + kAdamFlops, 8 + kAdamBytes, 9};
@@ -201,7 +202,8 @@ void AddSegments(int64_t count, StepCost& step) {
   double before = 0;
   for (size_t i = 0; i < step.ops.size(); ++i) {
     const double at = share > 0 ? std::floor(before / share) : 0;
-    step.segments[i] = static_cast<uint32_t>(std::min(at, static_cast<double>(std::min<int64_t>(count, UINT32_MAX) - 1)));
+    step.segments[i] =
+        static_cast<uint32_t>(std::min(at, static_cast<double>(std::min<int64_t>(count, UINT32_MAX) - 1)));
     before += step.ops[i].saved_bytes;
   }
   if (!step.segments.empty()) step.last_segment = step.segments.back();
@@ -276,18 +278,19 @@ void AddTotals(const ShapedGraph& shaped, const RunSpec& run, StepCost& step) {
 }
 
 double StepCost::StepFlops() const {
-  return recomputed.forward_flops + recomputed.forward_flops_other + totals.forward_flops +
-         totals.forward_flops_other + totals.backward_flops + totals.backward_flops_other +
-         loss.forward_flops_other + loss.backward_flops_other + optimizer.flops;
+  return recomputed.forward_flops + recomputed.forward_flops_other + totals.forward_flops + totals.forward_flops_other +
+         totals.backward_flops + totals.backward_flops_other + loss.forward_flops_other + loss.backward_flops_other +
+         optimizer.flops;
 }
 
 double StepCost::StepBytes() const {
-  return recomputed.forward_bytes + totals.forward_bytes + totals.backward_bytes + loss.forward_bytes + loss.backward_bytes + optimizer.bytes;
+  return recomputed.forward_bytes + totals.forward_bytes + totals.backward_bytes + loss.forward_bytes +
+         loss.backward_bytes + optimizer.bytes;
 }
 
 double StepCost::StepKernels() const {
-  return recomputed.forward_kernels + totals.forward_kernels + totals.backward_kernels + loss.forward_kernels + loss.backward_kernels +
-         optimizer.kernels;
+  return recomputed.forward_kernels + totals.forward_kernels + totals.backward_kernels + loss.forward_kernels +
+         loss.backward_kernels + optimizer.kernels;
 }
 
 }  // namespace horus

@@ -21,8 +21,8 @@ struct Fusion {
   TensorId source;              // what the group reads; valid when absorbed or standing for a group
 };
 
-// Finds x * sigmoid(x), x * hard-sigmoid(x) and the erf form of GELU, in any order of operands, and padding before average
-// pooling, where nobody else reads what lies between. One entry an operator.
+// Finds x * sigmoid(x), x * hard-sigmoid(x) and the erf form of GELU, in any order of operands, and padding before
+// average pooling, where nobody else reads what lies between. One entry an operator.
 [[nodiscard]] std::vector<Fusion> FindFusions(const ShapedGraph& shaped);
 
 }  // namespace horus

@@ -9,8 +9,8 @@
 namespace horus {
 namespace {
 
-// Model code calls these in place where it can. Not those whose gradient needs the operand: autograd then copies it, and
-// as much is kept as without (ReLU6, hard-swish).
+// Model code calls these in place where it can. Not those whose gradient needs the operand: autograd then copies it,
+// and as much is kept as without (ReLU6, hard-swish).
 bool RunsInPlace(const Node& node) {
   static constexpr std::string_view kInPlace[] = {"Add", "LeakyRelu", "Relu"};
   return node.domain.empty() && std::find(std::begin(kInPlace), std::end(kInPlace), node.op_type) != std::end(kInPlace);

@@ -48,8 +48,8 @@ constexpr int64_t kLibraryReserveMib = 512;
 }  // namespace
 
 int64_t StepMemory::Peak() const {
-  return weights + gradients + optimizer + master_weights + buckets + inputs + activations + transient +
-         workspace + loaded_kernels + allocator_slack + context;
+  return weights + gradients + optimizer + master_weights + buckets + inputs + activations + transient + workspace +
+         loaded_kernels + allocator_slack + context;
 }
 
 int64_t StepMemory::Upper() const {
@@ -77,8 +77,7 @@ StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const R
   memory.saved_total = ToBytes(step.saved_total);
   memory.workspace = ToBytes(step.matmul_workspace);
   const int64_t parts = memory.weights + memory.gradients + memory.optimizer + memory.master_weights + memory.buckets +
-                        memory.inputs +
-                        memory.activations + memory.transient + memory.workspace;
+                        memory.inputs + memory.activations + memory.transient + memory.workspace;
   memory.allocator_slack = std::max<int64_t>(0, ToBytes(step.reserved) - parts);
   memory.loaded_kernels = kLoadedKernelsMib * kBytesPerMib;
   double largest = 0;

@@ -32,7 +32,7 @@ struct StepMemory {
   int64_t allocator_slack = 0;  // rounding to 512 bytes and 2/20 MiB segments, and fragments
   int64_t context = 0;          // bare CUDA context of the GPU type
 
-  int64_t saved_total = 0;      // all that is saved for backward at the end of forward (>= activations at the peak)
+  int64_t saved_total = 0;  // all that is saved for backward at the end of forward (>= activations at the peak)
   // What the bound is made of.
   int64_t largest_scratch = 0;  // input and output of the largest convolution
   int64_t decomposed = 0;       // saved by operators that may be parts of one in the framework

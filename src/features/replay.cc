@@ -92,7 +92,9 @@ class Replay {
 
  private:
   [[nodiscard]] size_t Root(TensorId id) const { return lifetimes_.StorageOf(id); }
-  [[nodiscard]] bool Kept(size_t root) const { return plan_.Crosses(root) || lifetimes_.Of(root).kept_by != StorageLife::kNever; }
+  [[nodiscard]] bool Kept(size_t root) const {
+    return plan_.Crosses(root) || lifetimes_.Of(root).kept_by != StorageLife::kNever;
+  }
   [[nodiscard]] bool IsStep(size_t root) const { return shaped_.tensors[root].role == TensorRole::kActivation; }
   [[nodiscard]] bool IsInput(size_t root) const { return shaped_.tensors[root].role == TensorRole::kInput; }
   [[nodiscard]] bool Owns(size_t t) const { return cost_.storage[t].value() == t; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: any bytes through the ONNX reader, what it accepts through shape binding, and that through cost and memory.
+// Fuzz target: any bytes through the ONNX reader, what it accepts through shape binding, and that through cost and
+// memory.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
