@@ -61,6 +61,9 @@ struct InspectReport {
 [[nodiscard]] std::string InspectText(const InspectReport& report);
 [[nodiscard]] std::string InspectJson(const InspectReport& report);
 
+// "training, batch 64, fp32, sgd, seq=128"; without the batch when it is 0.
+[[nodiscard]] std::string RunText(const RunSpec& run, int64_t batch);
+
 [[nodiscard]] std::string_view LimitName(Limit limit);  // "compute", "bandwidth", "launch"
 
 }  // namespace horus::cli

@@ -18,20 +18,6 @@ Column Right(std::string title) { return {std::move(title), Align::kRight, false
 
 std::string Share(double part, double whole) { return whole > 0 ? Percent(100 * part / whole) : "-"; }
 
-std::string RunText(const JobProfile& profile) {
-  const RunSpec& run = profile.run;
-  std::string text = absl::StrFormat("%s, batch %d, %s", std::string(Name(run.mode)), profile.shaped->batch,
-                                     std::string(Name(run.precision)));
-  if (run.mode == RunMode::kTraining) {
-    absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
-    if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
-    if (!run.frozen.empty()) absl::StrAppend(&text, ", ", run.frozen.size(), " frozen prefixes");
-    if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
-  }
-  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
-  return text;
-}
-
 std::string UnknownText(const CostCoverage& coverage) {
   constexpr size_t kShown = 8;
   std::string text;
@@ -212,8 +198,22 @@ std::string FeaturesText(const InspectReport& report) {
 
 }  // namespace
 
+std::string RunText(const RunSpec& run, int64_t batch) {
+  std::string text(Name(run.mode));
+  if (batch > 0) absl::StrAppend(&text, ", batch ", batch);
+  absl::StrAppend(&text, ", ", std::string(Name(run.precision)));
+  if (run.mode == RunMode::kTraining) {
+    absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
+    if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
+    if (!run.frozen.empty()) absl::StrAppend(&text, ", ", run.frozen.size(), " frozen prefixes");
+    if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
+  }
+  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
+  return text;
+}
+
 std::string InspectText(const InspectReport& report) {
-  std::string text = absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile));
+  std::string text = absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile.run, report.profile.shaped->batch));
   text += SummaryText(report) + MemoryText(report) + GpusText(report) + CostliestText(report);
   if (report.with_features) text += FeaturesText(report);
   return text;

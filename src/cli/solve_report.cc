@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "cli/inspect_report.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -92,13 +93,8 @@ absl::StatusOr<SolveReport> MakeSolveReport(std::string path, std::shared_ptr<co
 }
 
 std::string SolveText(const SolveReport& report) {
-  const RunSpec& run = report.run;
   const std::string dim = Printable(report.request.dim, kShownNameBytes);
-  std::string text = absl::StrFormat("%s - %s, %s", Printable(report.path), std::string(Name(run.mode)),
-                                     std::string(Name(run.precision)));
-  if (run.mode == RunMode::kTraining) text += ", " + std::string(Name(run.optimizer));
-  if (run.dims.batch > 0) text += absl::StrFormat(", batch %d", run.dims.batch);
-  for (const auto& [name, size] : run.dims.dims) text += absl::StrFormat(", %s=%d", Printable(name), size);
+  std::string text = absl::StrFormat("%s - %s", Printable(report.path), RunText(report.run, report.run.dims.batch));
   text += absl::StrFormat("\nLargest %s whose upper bound of memory fits%s\n", dim,
                           report.resident_mib > 0 ? ", alone and beside " + Mib(report.resident_mib) : "");
 
@@ -145,7 +141,10 @@ std::string SolveJson(const SolveReport& report) {
                        {"precision", std::string(Name(report.run.precision))},
                        {"optimizer", std::string(Name(report.run.optimizer))},
                        {"batch", report.run.dims.batch > 0 ? Json(report.run.dims.batch) : Json(nullptr)},
-                       {"dims", dims}}},
+                       {"dims", dims},
+                       {"checkpoint_segments", report.run.checkpoint_segments},
+                       {"frozen", report.run.frozen},
+                       {"replicas", report.run.data_parallel}}},
                      {"dim", report.request.dim},
                      {"max_value", report.request.max_value},
                      {"resident_mib", report.resident_mib},
