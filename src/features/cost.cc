@@ -62,12 +62,15 @@ class Walk {
                        [&tensor](const std::string& prefix) { return tensor.name.starts_with(prefix); });
   }
 
+  bool IsAlias(const Tensor& tensor) const {
+    return tensor.alias_of.valid() && tensor.alias_of.value() < shaped_.tensors.size();
+  }
+
   // Follows alias_of; a chain longer than the table is a cycle and ends where it is.
   TensorId RootOf(TensorId id) const {
     for (size_t steps = 0; steps < shaped_.tensors.size(); ++steps) {
-      const TensorId next = shaped_.tensors[id.value()].alias_of;
-      if (!next.valid() || next.value() >= shaped_.tensors.size()) break;
-      id = next;
+      if (!IsAlias(shaped_.tensors[id.value()])) break;
+      id = shaped_.tensors[id.value()].alias_of;
     }
     return id;
   }
@@ -103,6 +106,8 @@ class Walk {
     for (const TensorId out : op.outputs) {
       if (!out.valid()) continue;
       const Tensor& tensor = shaped_.tensors[out.value()];
+      // What a reshape views may itself be a view, of a slice.
+      if (IsAlias(tensor)) step_.storage[out.value()] = step_.storage[tensor.alias_of.value()];
       if (!IsFloating(tensor.dtype)) continue;
       if (wants) step_.needs_grad[out.value()] = 1;
       if (IsAmp(run_.precision) && tensor.dtype == DType::kFloat32) SetWidth(out.value(), AmpWidth(op, rule));

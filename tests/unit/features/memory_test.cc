@@ -207,6 +207,20 @@ TEST(Memory, ViewsTakeNoMemory) {
   EXPECT_EQ(build(false), build(true));
 }
 
+TEST(Memory, AViewOfAViewIsItsBase) {
+  GraphBuilder b;
+  const TensorId x = b.Input({64, 8}), w = b.Parameter({8, 8}), v = b.Parameter({4, 4});
+  const TensorId h = b.Make("MatMul", {x, w}, {64, 8});
+  const TensorId part = b.Make("Slice", {h}, {64, 4});
+  const TensorId shaped = b.Make("Reshape", {part}, {16, 4, 4});
+  b.last_op().plumbing = true;
+  b.tensor(shaped).alias_of = part;
+  b.Output(b.Make("MatMul", {shaped, v}, {16, 4, 4}));
+  const StepMemory m = Memory(b, {});
+  EXPECT_EQ(m.gradients, (8 * 8 + 4 * 4) * 4);  // the gradient finds its way through both
+  EXPECT_EQ(m.saved_total, 64 * 8 * 4);
+}
+
 TEST(Memory, HorusFormulaCountsActivationsTwiceAndParametersOnce) {
   constexpr int64_t kActivations = 2 * 4 * 256 * 512, kParameters = 4 * 512 * 512;
   EXPECT_EQ(Perceptron(256, {}).horus, 4 * (kActivations + kParameters + kActivations));
