@@ -213,7 +213,8 @@ std::string RunText(const RunSpec& run, int64_t batch) {
 }
 
 std::string InspectText(const InspectReport& report) {
-  std::string text = absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile.run, report.profile.shaped->batch));
+  std::string text =
+      absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile.run, report.profile.shaped->batch));
   text += SummaryText(report) + MemoryText(report) + GpusText(report) + CostliestText(report);
   if (report.with_features) text += FeaturesText(report);
   return text;
