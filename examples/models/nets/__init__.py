@@ -2,7 +2,7 @@
 """The nets of the zoo, one module a family group."""
 import importlib
 
-GROUPS = ("vision", "generative", "translation", "language", "llama", "structured")
+GROUPS = ("vision", "mobile", "generative", "translation", "language", "llama", "structured")
 
 
 def all_nets():

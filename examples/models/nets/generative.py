@@ -57,6 +57,47 @@ def cyclegan_discriminator():
     return nn.Sequential(*layers, nn.Conv2d(512, 1, 4, 1, 1))
 
 
+class CycleGanStep(nn.Module):
+    """Zhu et al. 2017: all that one training step computes, two generators and two discriminators run six times each.
+
+    `old_a` and `old_b` are earlier fakes from the history buffer; the losses compare the outputs with the inputs.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.to_a, self.to_b = cyclegan_generator(), cyclegan_generator()
+        self.is_a, self.is_b = cyclegan_discriminator(), cyclegan_discriminator()
+
+    def forward(self, real_a, real_b, old_a, old_b):
+        same_a, same_b = self.to_a(real_a), self.to_b(real_b)
+        fake_b, fake_a = self.to_b(real_a), self.to_a(real_b)
+        cycle_a, cycle_b = self.to_a(fake_b), self.to_b(fake_a)
+        return (same_a, same_b, fake_b, fake_a, cycle_a, cycle_b, self.is_b(fake_b), self.is_a(fake_a),
+                self.is_a(real_a), self.is_a(old_a), self.is_b(real_b), self.is_b(old_b))
+
+
+def upscale(inner, outer, stride, last):
+    return [nn.ConvTranspose2d(inner, outer, 5, stride, 2, stride - 1, bias=False), *last]
+
+
+class DcganMnistStep(nn.Module):
+    """The DCGAN of TensorFlow's tutorial on 28x28 digits, one training step: what the critic says of fake and real."""
+
+    def __init__(self, noise=100):
+        super().__init__()
+        grown = lambda width: [nn.BatchNorm2d(width), nn.LeakyReLU(0.3)]
+        self.start = nn.Sequential(nn.Linear(noise, 256 * 49, bias=False), nn.BatchNorm1d(256 * 49), nn.LeakyReLU(0.3))
+        self.grow = nn.Sequential(*upscale(256, 128, 1, grown(128)), *upscale(128, 64, 2, grown(64)),
+                                  *upscale(64, 1, 2, [nn.Tanh()]))
+        self.discriminator = nn.Sequential(
+            nn.Conv2d(1, 64, 5, 2, 2), nn.LeakyReLU(0.3), nn.Conv2d(64, 128, 5, 2, 2), nn.LeakyReLU(0.3), nn.Flatten(),
+            nn.Linear(128 * 49, 1))
+
+    def forward(self, noise, real):
+        fake = self.grow(self.start(noise).view(-1, 256, 7, 7))
+        return self.discriminator(fake), self.discriminator(real)
+
+
 class TimedResidual(nn.Module):
     """Two normalised convolutions; the time code is added between them."""
 
@@ -182,6 +223,15 @@ def nets():
             opset=13),
         Net("cyclegan_discriminator", "gan", cyclegan_discriminator, image(256), ("output",), printed, 2765000, 1000,
             opset=13),
+        Net("cyclegan", "gan", CycleGanStep,
+            tuple(image(256, name=name)[0] for name in ("real_a", "real_b", "old_a", "old_b")),
+            ("same_a", "same_b", "fake_b", "fake_a", "cycle_a", "cycle_b", "b_of_fake_b", "a_of_fake_a", "a_of_real_a",
+             "a_of_old_a", "b_of_real_b", "b_of_old_b"), opset=10,
+            note="a whole training step of Zhu et al. 2017: identities, fakes and cycles, and what the discriminators "
+                 "say of fakes, real and old pictures; weights are shared between the passes"),
+        Net("dcgan_mnist", "gan", DcganMnistStep,
+            (Input("noise", (("batch", 1), 100)), *image(28, 1, "real")), ("of_fake", "of_real"), opset=13,
+            note="a whole training step of the DCGAN of TensorFlow's tutorial: generator, discriminator twice"),
         Net("ddpm_cifar10", "diffusion", Denoiser, noisy, ("noise",), cifar, 35746307),
         Net("unet", "segmentation", UNet, image(572, 1), source=paper, published_parameters=31030658, opset=11),
     ]

@@ -81,10 +81,16 @@ def bert_inputs(length):
     return (Input("tokens", axes, "int", BERT_WORDS), Input("types", axes, "int"), Input("mask", axes, "int"))
 
 
-def bert(name, layers, width, heads, published, source, opset):
+def bert(name, layers, width, heads, published, source, opset, note=""):
     return Net(name, "transformer encoder", lambda: Bert(layers, width, heads), bert_inputs(128),
-               ("hidden", "pooled"), source, published, opset=opset,
+               ("hidden", "pooled"), source, published, opset=opset, note=note,
                output_axes={"hidden": {0: "batch", 1: "seq"}, "pooled": {0: "batch"}})
+
+
+def turc(layers, width):
+    """One of the small encoders of Turc et al. 2019: a head for every 64 features."""
+    return bert(f"bert_l{layers}_h{width}", layers, width, width // 64, None, "", 13,
+                f"Turc et al. 2019: {layers} layers, hidden {width}, {width // 64} heads, inner {4 * width}")
 
 
 def nets():
@@ -94,6 +100,7 @@ def nets():
         bert("bert_base", 12, 768, 12, 109482240, paper, 17),
         bert("bert_tiny", 2, 128, 2, 4385920, small, 13),
         bert("bert_small", 4, 512, 8, 28763648, small, 13),
+        *(turc(layers, width) for layers, width in ((2, 256), (2, 512), (2, 768), (4, 128), (4, 256))),
         Net("gpt2", "transformer decoder", Gpt2,
             (Input("tokens", (("batch", 1), ("seq", 128)), "int", GPT2_WORDS),), ("logits",),
             "onnx/models turnkey statistics of transformers' gpt2", 124439808, symbolic=True,

@@ -121,6 +121,18 @@ class ActorCritic(nn.Module):
         return self.critic(state), self.actor(state), state, cell
 
 
+class ActorCriticRollout(ActorCritic):
+    """One update of A3C: the net unrolled over the frames of an episode's part, its state carried on."""
+
+    def forward(self, frames, state, cell):
+        values, policies = [], []
+        for frame in frames.unbind(0):
+            value, policy, state, cell = super().forward(frame, state, cell)
+            values.append(value)
+            policies.append(policy)
+        return torch.stack(values), torch.stack(policies), state, cell
+
+
 def dqn(actions=6):
     """Mnih et al. 2015: three convolutions over four 84x84 frames."""
     return nn.Sequential(nn.Conv2d(4, 32, 8, 4), nn.ReLU(), nn.Conv2d(32, 64, 4, 2), nn.ReLU(), nn.Conv2d(64, 64, 3),
@@ -238,6 +250,12 @@ def nets():
         Net("a3c_pong", "reinforcement learning", ActorCritic,
             (*image(80, 1, "frame"), Input("state", state), Input("cell", state)),
             ("value", "policy", "next_state", "next_cell")),
+        Net("a3c_pong_rollout", "reinforcement learning", ActorCriticRollout,
+            (Input("frames", (20, ("batch", 1), 1, 80, 80)), Input("state", state), Input("cell", state)),
+            ("values", "policies", "next_state", "next_cell"),
+            output_axes={"values": {1: "batch"}, "policies": {1: "batch"}, "next_state": {0: "batch"},
+                         "next_cell": {0: "batch"}},
+            note="one update: a3c_pong unrolled over 20 frames"),
         Net("dqn_atari", "reinforcement learning", dqn, image(84, 4, "frames"),
             source="public write-ups of the 2015 network with six actions", published_parameters=1687206),
         Net("deepspeech2", "speech", DeepSpeech2, (Input("spectrogram", (("batch", 1), 1, 161, ("seq", 400))),),

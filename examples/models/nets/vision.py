@@ -37,6 +37,13 @@ CLASSIFIERS = {
     "mobilenet_v2": ("mobilenet", 3504872, 0.301, 224, 13),
 }
 UNFOLDED = ("swin_t",)  # folding would replace its position tables by their gathered copies
+# Nets on the pictures of CIFAR-10 and GTSRB, their ImageNet stems unchanged: (family, picture size, classes, opset)
+SMALL = {
+    "resnet50": (("resnet", 32, 10, 17), ("resnet", 75, 43, 17)),
+    "mobilenet_v2": (("mobilenet", 32, 10, 13),),
+    "inception_v3": (("inception", 75, 43, 13),),
+    "efficientnet_v2_s": (("efficientnet", 75, 43, 17),),
+}
 STATS = "parameters: onnx/models turnkey statistics; GFLOPS: torchvision 0.15 model documentation"
 
 
@@ -64,17 +71,24 @@ class DetectorHeads(torch.nn.Module):
         return heads["bbox_regression"], heads["cls_logits"]
 
 
-def classifier(name):
+def classifier(name, **options):
     make = getattr(torchvision.models, name)
-    return lambda: make(weights=None)
+    return lambda: make(weights=None, **options)
 
 
 def googlenet():
     return torchvision.models.googlenet(weights=None, aux_logits=False, init_weights=False)
 
 
-def inception_v3():
-    return torchvision.models.inception_v3(weights=None, aux_logits=False, init_weights=False)
+def inception_v3(classes=1000):
+    return torchvision.models.inception_v3(weights=None, aux_logits=False, init_weights=False, num_classes=classes)
+
+
+def small(name, family, size, classes, opset):
+    """A classifier of torchvision's on small pictures."""
+    build = (lambda: inception_v3(classes)) if name == "inception_v3" else classifier(name, num_classes=classes)
+    return Net(f"{name}_{size}px", family, build, image(size), opset=opset, note=f"{classes} classes"
+               + (", without the auxiliary classifier" if name == "inception_v3" else ""))
 
 
 def segmentation(name):
@@ -120,4 +134,4 @@ def nets():
             (Input("clip", (("batch", 1), 3, 16, 112, 112)),), source=DOCS, published_parameters=33371472,
             published_gflops=40.697, multiply_add=1),
     ]
-    return found
+    return found + [small(name, *variant) for name, variants in SMALL.items() for variant in variants]
