@@ -114,7 +114,8 @@ def main():
     if arguments.check:
         return check(arguments.check)
     programs = {p.name.removeprefix("bench_"): p for p in pathlib.Path(arguments.programs).glob("bench_*") if p.is_file()}
-    programs.update({path.stem: path for path in QUALITY.glob("*.py") if not path.stem.startswith("record_")})
+    programs.update({path.stem: path for path in QUALITY.glob("*.py")
+                     if os.access(path, os.X_OK) and not path.stem.startswith("record_")})
     unknown = sorted(set(arguments.names) - set(programs))
     if unknown or not programs:
         print(f"bench: unknown {', '.join(unknown)}; there are: {', '.join(sorted(programs)) or 'none built'}",

@@ -114,8 +114,12 @@ typedef struct horus_demand {
   int64_t step_time_us_upper;
   int64_t gradient_mib;            /* all-reduced per step by a data-parallel gang */
   float traits[HORUS_TRAIT_COUNT]; /* columns of learned interference models; all zero = unknown */
+  float power_w;                   /* board power, mean over the steps; 0 = unknown */
+  float power_w_upper;
+  float distance; /* ln of "times beyond what the predictor was trained on"; 0 = inside */
+  uint32_t reserved;
 } horus_demand;
-#define HORUS_DEMAND_INIT {sizeof(horus_demand), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}}
+#define HORUS_DEMAND_INIT {sizeof(horus_demand), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0}
 
 /* Predicts demands from graphs. Immutable: share freely. */
 typedef struct horus_predictor horus_predictor;

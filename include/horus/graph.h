@@ -74,6 +74,11 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 #define HORUS_OPTIMIZER_ADAFACTOR 4
 #define HORUS_OPTIMIZER_ADAM_8BIT 5
 
+/* Who dispatches the kernels: decides how many the optimiser launches. */
+#define HORUS_FRAMEWORK_PYTORCH 0   /* 2.0 and later */
+#define HORUS_FRAMEWORK_PYTORCH_1 1 /* before 2.0 */
+#define HORUS_FRAMEWORK_TENSORFLOW 2
+
 typedef struct horus_run_spec {
   uint32_t struct_size;
   int32_t mode;                 /* HORUS_MODE_* */
@@ -87,8 +92,10 @@ typedef struct horus_run_spec {
   int64_t data_parallel;        /* replicas that average their gradients, a GPU each; 0 or 1 = none; training only */
   size_t frozen_count;          /* length of frozen_prefixes */
   const char* const* frozen_prefixes; /* parameters whose names begin so are not trained; training only */
+  int32_t framework;                  /* HORUS_FRAMEWORK_* */
+  uint32_t reserved;
 } horus_run_spec;
-#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, NULL}
+#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, NULL, 0, 0}
 
 /* What one step costs. FLOPs count a multiply-add as 2. */
 typedef struct horus_step_cost {

@@ -90,6 +90,7 @@ struct RunSpec {
   int64_t checkpoint_segments = 0;                         // 0 or 1: none
   int64_t data_parallel = 1;                               // replicas that average their gradients
   std::vector<std::string> frozen = {};                    // parameters whose names begin so are not trained
+  int32_t framework = HORUS_FRAMEWORK_PYTORCH;
 };
 
 namespace detail {
@@ -114,6 +115,7 @@ class CRunSpec {
     for (const std::string& prefix : run.frozen) frozen_.push_back(prefix.c_str());
     c_.frozen_count = frozen_.size();
     c_.frozen_prefixes = Column(frozen_);
+    c_.framework = run.framework;
   }
   CRunSpec(const CRunSpec&) = delete;
   CRunSpec& operator=(const CRunSpec&) = delete;

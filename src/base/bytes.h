@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Little-endian numbers and counted text, written to a string and read back with every bound checked.
 //
-// Enters:  bytes of a bundle section.    Leaves: numbers and text; a failed read makes ok() false for good.
+// Enters:  bytes of a file.    Leaves: numbers and text; a failed read makes ok() false for good.
 // Units:   sizes in bytes; float and double as their IEEE-754 bits.
 // Cost:    a few instructions a number.  Thread class: one thread at a time.
-#ifndef HORUS_TREES_BYTES_H_
-#define HORUS_TREES_BYTES_H_
+#ifndef HORUS_BASE_BYTES_H_
+#define HORUS_BASE_BYTES_H_
 
 #include <bit>
 #include <concepts>
@@ -80,4 +80,4 @@ class ByteReader {
 
 }  // namespace horus
 
-#endif  // HORUS_TREES_BYTES_H_
+#endif  // HORUS_BASE_BYTES_H_

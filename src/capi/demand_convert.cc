@@ -36,6 +36,8 @@ absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
   demand.mem_bw_util_pct = MakePair<Bounded>(c.mem_bw_util_pct, c.mem_bw_util_pct_upper);
   demand.mem_mib = MakePair<BoundedInt>(c.mem_mib, c.mem_mib_upper);
   demand.step_time_us = MakePair<BoundedInt>(c.step_time_us, c.step_time_us_upper);
+  demand.power_w = MakePair<Bounded>(c.power_w, c.power_w_upper);
+  demand.distance = c.distance;
   demand.gradient_mib = c.gradient_mib;
   demand.flags = c.flags;
   std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
@@ -55,6 +57,9 @@ horus_demand DemandToC(const Demand& demand) {
   c.mem_mib_upper = demand.mem_mib.upper;
   c.step_time_us = demand.step_time_us.estimate;
   c.step_time_us_upper = demand.step_time_us.upper;
+  c.power_w = demand.power_w.estimate;
+  c.power_w_upper = demand.power_w.upper;
+  c.distance = demand.distance;
   c.gradient_mib = demand.gradient_mib;
   std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
   return c;

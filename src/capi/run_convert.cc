@@ -26,6 +26,9 @@ static_assert(HORUS_OPTIMIZER_SGD == static_cast<int>(Optimizer::kSgd) &&
               HORUS_OPTIMIZER_ADAMW == static_cast<int>(Optimizer::kAdamW) &&
               HORUS_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::kAdafactor) &&
               HORUS_OPTIMIZER_ADAM_8BIT == static_cast<int>(Optimizer::kAdam8Bit));
+static_assert(HORUS_FRAMEWORK_PYTORCH == static_cast<int>(Framework::kPyTorch) &&
+              HORUS_FRAMEWORK_PYTORCH_1 == static_cast<int>(Framework::kPyTorch1) &&
+              HORUS_FRAMEWORK_TENSORFLOW == static_cast<int>(Framework::kTensorFlow));
 
 constexpr size_t kMaxFrozen = 4096;
 constexpr size_t kMaxDims = 4096;  // far more named dimensions than any graph has
@@ -48,6 +51,7 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   HORUS_RETURN_IF_ERROR(CheckRange("mode", c.mode, HORUS_MODE_INFERENCE));
   HORUS_RETURN_IF_ERROR(CheckRange("precision", c.precision, HORUS_PRECISION_BF16));
   HORUS_RETURN_IF_ERROR(CheckRange("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAM_8BIT));
+  HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_TENSORFLOW));
   if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);
   if (c.dim_count > kMaxDims) {
     return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
@@ -66,6 +70,7 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   run.mode = static_cast<RunMode>(c.mode);
   run.precision = static_cast<Precision>(c.precision);
   run.optimizer = static_cast<Optimizer>(c.optimizer);
+  run.framework = static_cast<Framework>(c.framework);
   run.dims.batch = c.batch;
   run.checkpoint_segments = c.checkpoint_segments;
   run.data_parallel = std::max<int64_t>(1, c.data_parallel);

@@ -26,11 +26,11 @@ struct FirstRelease;
 
 HORUS_FIRST_RELEASE(horus_graph_limits, max_rank);
 HORUS_FIRST_RELEASE(horus_graph_info, bytes_held);
-HORUS_FIRST_RELEASE(horus_run_spec, frozen_prefixes);
+HORUS_FIRST_RELEASE(horus_run_spec, reserved);
 HORUS_FIRST_RELEASE(horus_step_cost, horus_memory_bytes);
 HORUS_FIRST_RELEASE(horus_mig_profile, max_instances);
 HORUS_FIRST_RELEASE(horus_gpu, aliases);
-HORUS_FIRST_RELEASE(horus_demand, traits);
+HORUS_FIRST_RELEASE(horus_demand, reserved);
 HORUS_FIRST_RELEASE(horus_solve_options, resident_mib);
 HORUS_FIRST_RELEASE(horus_solution, message);
 HORUS_FIRST_RELEASE(horus_device, compute_share);

@@ -8,6 +8,10 @@
 #define HORUS_CLI_COMMANDS_H_
 
 #include <functional>
+#include <string>
+#include <vector>
+
+#include "predict/train.h"
 
 namespace CLI {
 class App;
@@ -23,6 +27,12 @@ struct Command {
 [[nodiscard]] Command AddInspect(CLI::App& parser);
 [[nodiscard]] Command AddPlace(CLI::App& parser);
 [[nodiscard]] Command AddGpus(CLI::App& parser);
+[[nodiscard]] Command AddTrain(CLI::App& parser);
+[[nodiscard]] Command AddEvaluate(CLI::App& parser);
+
+// The options that train and evaluate share.
+void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<std::string>& gpus_files,
+                     std::vector<std::string>& without, TrainOptions& train);
 
 }  // namespace horus::cli
 

@@ -19,9 +19,10 @@ constexpr size_t kMaxBundleBytes = size_t{1} << 30;
 std::string KeyOf(const ModelRun& model) {
   const RunSpec& run = model.run;
   // A null byte cannot be part of a path.
-  std::string key = absl::StrCat(model.path, std::string(1, '\0'), std::string(Name(run.mode)), " ",
-                                 std::string(Name(run.precision)), " ", std::string(Name(run.optimizer)), " ",
-                                 run.dims.batch, " ", run.checkpoint_segments, " ", run.data_parallel);
+  std::string key =
+      absl::StrCat(model.path, std::string(1, '\0'), std::string(Name(run.mode)), " ", std::string(Name(run.precision)),
+                   " ", std::string(Name(run.optimizer)), " ", run.dims.batch, " ", run.checkpoint_segments, " ",
+                   run.data_parallel, " ", std::string(Name(run.framework)));
   for (const std::string& prefix : run.frozen) absl::StrAppend(&key, std::string(1, '\0'), prefix);
   for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&key, std::string(1, '\0'), name, "=", size);
   return key;

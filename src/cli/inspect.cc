@@ -39,6 +39,7 @@ struct Options {
   std::string mode = "training";
   std::string precision = "fp32";
   std::string optimizer = "sgd";
+  std::string framework = "pytorch";
   int64_t checkpoint_segments = 0;
   int64_t replicas = 1;
   std::vector<std::string> frozen;
@@ -67,6 +68,7 @@ absl::StatusOr<RunSpec> ParseRun(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(run.mode, ParseRunMode(options.mode));
   HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
   HORUS_ASSIGN_OR_RETURN(run.optimizer, ParseOptimizer(options.optimizer));
+  HORUS_ASSIGN_OR_RETURN(run.framework, ParseFramework(options.framework));
   run.dims.batch = options.batch;
   run.checkpoint_segments = options.checkpoint_segments;
   run.data_parallel = options.replicas;
@@ -189,6 +191,9 @@ Command AddInspect(CLI::App& parser) {
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");
   app->add_option("--optimizer", options->optimizer, "sgd, momentum, adam, adamw, adafactor or adam-8bit")
+      ->capture_default_str()
+      ->type_name("NAME");
+  app->add_option("--framework", options->framework, "pytorch (2 and later), pytorch-1 or tensorflow")
       ->capture_default_str()
       ->type_name("NAME");
   app->add_option("--top", options->top, "How many of the costliest operators to list")

@@ -32,6 +32,7 @@ Json RunJson(const JobProfile& profile) {
   return {{"mode", std::string(Name(profile.run.mode))},
           {"precision", std::string(Name(profile.run.precision))},
           {"optimizer", std::string(Name(profile.run.optimizer))},
+          {"framework", std::string(Name(profile.run.framework))},
           {"batch", profile.shaped->batch},
           {"dims", dims},
           {"checkpoint_segments", profile.run.checkpoint_segments},
@@ -114,11 +115,14 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"step_time_us", demand.step_time_us.estimate},
                {"step_time_upper_us", demand.step_time_us.upper},
                {"samples_per_s", step > 0 ? Json(samples / step) : Json(nullptr)},
+               {"power_w", ShortDouble(demand.power_w.estimate)},
+               {"power_upper_w", ShortDouble(demand.power_w.upper)},
                {"gradient_mib", demand.gradient_mib},
                {"compute_share", gpu.roofline.compute_share},
                {"bandwidth_share", gpu.roofline.bandwidth_share},
                {"launch_share", gpu.roofline.launch_share},
                {"outside_training_data", (demand.flags & kDemandOutside) != 0},
+               {"distance", ShortDouble(demand.distance)},
                {"operator_types", OperatorsJson(gpu.by_type, false)},
                {"operators", OperatorsJson(gpu.single, true)}};
   if (report.with_features) json["features"] = FeaturesJson(DeviceFeatureColumns(), gpu.features);

@@ -140,6 +140,7 @@ std::string SolveJson(const SolveReport& report) {
                       {{"mode", std::string(Name(report.run.mode))},
                        {"precision", std::string(Name(report.run.precision))},
                        {"optimizer", std::string(Name(report.run.optimizer))},
+                       {"framework", std::string(Name(report.run.framework))},
                        {"batch", report.run.dims.batch > 0 ? Json(report.run.dims.batch) : Json(nullptr)},
                        {"dims", dims},
                        {"checkpoint_segments", report.run.checkpoint_segments},

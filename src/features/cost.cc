@@ -205,8 +205,8 @@ class Walk {
     const auto times = static_cast<double>(std::max<int64_t>(0, op.repeat));
     for (double* amount : {&cost.forward_flops, &cost.forward_flops_other, &cost.horus_flops, &cost.backward_flops,
                            &cost.backward_flops_other, &cost.forward_bytes, &cost.backward_bytes, &cost.forward_kernels,
-                           &cost.backward_kernels, &cost.saved_extra_bytes, &cost.horus_convs, &cost.horus_linears,
-                           &cost.horus_activations, &cost.horus_others}) {
+                           &cost.backward_kernels, &cost.library_kernels, &cost.saved_extra_bytes, &cost.horus_convs,
+                           &cost.horus_linears, &cost.horus_activations, &cost.horus_others}) {
       *amount *= times;
     }
   }

@@ -48,7 +48,8 @@ struct OpCost {
   double backward_bytes = 0;
   double forward_kernels = 0;
   double backward_kernels = 0;
-  double forward_blocks = 0;  // thread blocks of one forward kernel, on average (occupancy)
+  double library_kernels = 0;  // of them, those that one call of a library launches beyond its first (recurrent layers)
+  double forward_blocks = 0;   // thread blocks of one forward kernel, on average (occupancy)
   double backward_blocks = 0;
   double saved_bytes = 0;        // kept for backward by this operator and by none before it
   double saved_extra_bytes = 0;  // part of saved_bytes that is no tensor of the graph (masks, statistics)
@@ -86,6 +87,7 @@ struct CostTotals {
   double backward_bytes = 0;
   double forward_kernels = 0;
   double backward_kernels = 0;
+  double library_kernels = 0;
   double saved_bytes = 0;
   int64_t ops = 0;
 };

@@ -47,6 +47,8 @@ void Recurrent(CostContext& c, const Cell& cell) {
   c.Forward(directions, c.InBytes(0) + c.InBytes(1) + gate_bytes, MatmulBlocks(1, steps * batch, rows, in));
   c.Forward(2 * steps * directions, step_bytes, step_blocks);
 
+  c.cost.library_kernels = c.cost.forward_kernels - 1;  // cuDNN runs the layer in one call
+
   const bool weights = c.Wants(1) || c.Wants(2);
   if (!c.Wants(0) && !weights) return;
   // Through time: dH of each step, then dX, dW and dR over all steps at once.
@@ -61,6 +63,7 @@ void Recurrent(CostContext& c, const Cell& cell) {
     const double bytes = 2 * gate_bytes + c.InBytes(0) + state_bytes + c.InBytes(1) + c.InBytes(2);
     c.Backward(3 * directions, bytes, MatmulBlocks(1, rows, in, steps * batch));
   }
+  c.cost.library_kernels += c.cost.backward_kernels - 1;
   c.SaveInput(0);
   c.SaveOutput(0);
   c.SaveExtra(gate_bytes + state_bytes);  // cuDNN's reserve space: gates and cell states

@@ -26,6 +26,7 @@ void Add(const OpCost& cost, CostTotals& totals) {
   totals.backward_bytes += cost.backward_bytes;
   totals.forward_kernels += cost.forward_kernels;
   totals.backward_kernels += cost.backward_kernels;
+  totals.library_kernels += cost.library_kernels;
   totals.saved_bytes += cost.saved_bytes;
   totals.ops += 1;
 }
@@ -223,11 +224,14 @@ void AddOptimizer(const RunSpec& run, StepCost& step) {
   if (step.parameter_tensors == 0) return;
   const Work work = WorkOf(run.optimizer);
   // 8-bit states and Adafactor's factors are updated tensor by tensor.
-  const bool one_by_one = run.optimizer == Optimizer::kAdam8Bit || run.optimizer == Optimizer::kAdafactor;
+  const bool one_by_one = run.framework != Framework::kPyTorch || run.optimizer == Optimizer::kAdam8Bit ||
+                          run.optimizer == Optimizer::kAdafactor;
   const double launches = one_by_one ? step.parameter_tensors : std::ceil(step.parameter_tensors / kTensorsPerKernel);
   step.optimizer.flops = work.flops * step.parameters;
   step.optimizer.bytes = work.bytes * step.parameters;
-  step.optimizer.kernels = work.passes * launches;
+  // TensorFlow has one kernel an update (core/kernels/training_ops_gpu.cu.cc), which then reads and writes each value
+  // once.
+  step.optimizer.kernels = (run.framework == Framework::kTensorFlow ? 1 : work.passes) * launches;
 }
 
 // Adafactor keeps a row and a column sum of each matrix in place of its second moment.

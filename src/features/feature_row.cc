@@ -54,6 +54,17 @@ std::span<const FeatureColumn> JobFeatureColumns() { return kJobColumns; }
 std::span<const FeatureColumn> DeviceFeatureColumns() { return kDeviceColumns; }
 size_t FeatureCount() { return kJobColumns.size() + kDeviceColumns.size(); }
 
+std::optional<size_t> FindFeature(std::string_view name) {
+  size_t index = 0;
+  for (const std::span<const FeatureColumn> columns : {JobFeatureColumns(), DeviceFeatureColumns()}) {
+    for (const FeatureColumn& column : columns) {
+      if (column.name == name) return index;
+      ++index;
+    }
+  }
+  return std::nullopt;
+}
+
 uint64_t FeatureSchemaHash() {
   uint64_t hash = CombineHash(kFeatureSchemaVersion, kJobColumns.size());
   for (const std::span<const FeatureColumn> columns : {JobFeatureColumns(), DeviceFeatureColumns()}) {

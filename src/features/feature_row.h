@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ namespace horus {
 
 struct GpuType;
 
-inline constexpr uint32_t kFeatureSchemaVersion = 1;
+inline constexpr uint32_t kFeatureSchemaVersion = 2;
 
 struct FeatureColumn {
   std::string_view name;
@@ -35,6 +36,8 @@ struct FeatureColumn {
 [[nodiscard]] std::span<const FeatureColumn> JobFeatureColumns();
 [[nodiscard]] std::span<const FeatureColumn> DeviceFeatureColumns();
 [[nodiscard]] size_t FeatureCount();
+// Place of a column in the row; empty for a name that the schema lacks.
+[[nodiscard]] std::optional<size_t> FindFeature(std::string_view name);
 
 // Changes when a column's name, unit, definition or place changes; bundles carry it.
 [[nodiscard]] uint64_t FeatureSchemaHash();
@@ -44,6 +47,7 @@ struct RooflineTerms {
   double step_time_us = 0;
   double device_time_us = 0;  // sum of kernel durations
   double host_time_us = 0;    // sum of dispatch times
+  double copy_us = 0;         // the batch, from the host
   double gpu_util_pct = 0;
   double mem_bw_util_pct = 0;
   double compute_share = 0;  // shares of device time, 0-1

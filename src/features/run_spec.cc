@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of run modes, precisions and optimisers, both ways.
+// Names of run modes, precisions, optimisers and frameworks, both ways.
 #include "features/run_spec.h"
 
 #include <array>
@@ -16,6 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kRunModes = {"training", "inference"};
 constexpr std::array<std::string_view, 6> kPrecisions = {"fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16"};
 constexpr std::array<std::string_view, 6> kOptimizers = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit"};
+constexpr std::array<std::string_view, 3> kFrameworks = {"pytorch", "pytorch-1", "tensorflow"};
 
 template <typename Enum>
 std::string_view NameIn(std::span<const std::string_view> names, Enum value) {
@@ -38,6 +39,7 @@ absl::StatusOr<Enum> ParseIn(std::span<const std::string_view> names, const char
 std::string_view Name(RunMode mode) { return NameIn(kRunModes, mode); }
 std::string_view Name(Precision precision) { return NameIn(kPrecisions, precision); }
 std::string_view Name(Optimizer optimizer) { return NameIn(kOptimizers, optimizer); }
+std::string_view Name(Framework framework) { return NameIn(kFrameworks, framework); }
 
 absl::StatusOr<RunMode> ParseRunMode(std::string_view name) { return ParseIn<RunMode>(kRunModes, "mode", name); }
 absl::StatusOr<Precision> ParsePrecision(std::string_view name) {
@@ -45,6 +47,9 @@ absl::StatusOr<Precision> ParsePrecision(std::string_view name) {
 }
 absl::StatusOr<Optimizer> ParseOptimizer(std::string_view name) {
   return ParseIn<Optimizer>(kOptimizers, "optimizer", name);
+}
+absl::StatusOr<Framework> ParseFramework(std::string_view name) {
+  return ParseIn<Framework>(kFrameworks, "framework", name);
 }
 
 }  // namespace horus

@@ -20,6 +20,12 @@ namespace horus {
 enum class RunMode : uint8_t { kTraining, kInference };
 enum class Precision : uint8_t { kFp32, kTf32, kAmpFp16, kAmpBf16, kFp16, kBf16 };
 enum class Optimizer : uint8_t { kSgd, kMomentum, kAdam, kAdamW, kAdafactor, kAdam8Bit };
+// Who dispatches the kernels: decides how many the optimiser launches.
+enum class Framework : uint8_t {
+  kPyTorch,     // 2.0 and later: parameters are updated in lists
+  kPyTorch1,    // before 2.0: one parameter after the other
+  kTensorFlow,  // one fused kernel a parameter
+};
 
 // Autocast: weights in float32, arithmetic in 16 bits. Half: weights in 16 bits too.
 [[nodiscard]] constexpr bool IsAmp(Precision p) { return p == Precision::kAmpFp16 || p == Precision::kAmpBf16; }
@@ -29,6 +35,7 @@ struct RunSpec {
   RunMode mode = RunMode::kTraining;
   Precision precision = Precision::kFp32;
   Optimizer optimizer = Optimizer::kSgd;
+  Framework framework = Framework::kPyTorch;
   DimBindings dims;  // dims.batch = samples per GPU and step
   // Activation checkpointing: forward runs in this many segments, of which all but the last keep only what later ones
   // read, and run again for backward (Chen et al., 2016, arXiv:1604.06174). 0 and 1: none. Training only.
@@ -37,16 +44,20 @@ struct RunSpec {
   std::vector<std::string> frozen;
   // Replicas that average their gradients, each on a GPU of its own. 1: none.
   int64_t data_parallel = 1;
+  friend bool operator==(const RunSpec&, const RunSpec&) = default;
 };
 
 // Names as in files and on the command line: "training"/"inference"; "fp32", "tf32", "amp" (= fp16 autocast),
-// "amp-bf16", "fp16", "bf16"; "sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit".
+// "amp-bf16", "fp16", "bf16"; "sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit"; "pytorch", "pytorch-1",
+// "tensorflow".
 [[nodiscard]] std::string_view Name(RunMode mode);
 [[nodiscard]] std::string_view Name(Precision precision);
 [[nodiscard]] std::string_view Name(Optimizer optimizer);
+[[nodiscard]] std::string_view Name(Framework framework);
 [[nodiscard]] absl::StatusOr<RunMode> ParseRunMode(std::string_view name);
 [[nodiscard]] absl::StatusOr<Precision> ParsePrecision(std::string_view name);
 [[nodiscard]] absl::StatusOr<Optimizer> ParseOptimizer(std::string_view name);
+[[nodiscard]] absl::StatusOr<Framework> ParseFramework(std::string_view name);
 
 }  // namespace horus
 

@@ -76,6 +76,7 @@ struct ShapedGraph {
 struct DimBindings {
   int64_t batch = 0;                                  // > 0: size of the batch dimension; 0 = as the file says, else 1
   std::vector<std::pair<std::string, int64_t>> dims;  // named dimensions ("seq", 512)
+  friend bool operator==(const DimBindings&, const DimBindings&) = default;
 };
 
 struct ShapeLimits {

@@ -21,36 +21,14 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 28> kJobKeys = {"name",
-                                                       "id",
-                                                       "kind",
-                                                       "tenant",
-                                                       "model",
-                                                       "batch",
-                                                       "dims",
-                                                       "mode",
-                                                       "precision",
-                                                       "optimizer",
-                                                       "checkpoint_segments",
-                                                       "frozen",
-                                                       "gpus",
-                                                       "tasks",
-                                                       "gpu_milli",
-                                                       "exclusive",
-                                                       "gpu_types",
-                                                       "cpu_cores",
-                                                       "memory_gib",
-                                                       "priority",
-                                                       "submit_s",
-                                                       "deadline_s",
-                                                       "slowdown_bound",
-                                                       "demand",
-                                                       "storage_mb_s",
-                                                       "node_selector",
-                                                       "request_rate_hz",
-                                                       "latency_bound_ms"};
-constexpr std::array<std::string_view, 7> kModelOnlyKeys = {
-    "batch", "dims", "mode", "precision", "optimizer", "checkpoint_segments", "frozen"};
+constexpr std::array<std::string_view, 29> kJobKeys = {
+    "name",      "id",           "kind",          "tenant",          "model",           "batch",
+    "dims",      "mode",         "precision",     "optimizer",       "framework",       "checkpoint_segments",
+    "frozen",    "gpus",         "tasks",         "gpu_milli",       "exclusive",       "gpu_types",
+    "cpu_cores", "memory_gib",   "priority",      "submit_s",        "deadline_s",      "slowdown_bound",
+    "demand",    "storage_mb_s", "node_selector", "request_rate_hz", "latency_bound_ms"};
+constexpr std::array<std::string_view, 8> kModelOnlyKeys = {
+    "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "frozen"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
@@ -58,6 +36,7 @@ constexpr std::array kPrecisions = {Precision::kFp32,    Precision::kTf32, Preci
                                     Precision::kAmpBf16, Precision::kFp16, Precision::kBf16};
 constexpr std::array kOptimizers = {Optimizer::kSgd,   Optimizer::kMomentum,  Optimizer::kAdam,
                                     Optimizer::kAdamW, Optimizer::kAdafactor, Optimizer::kAdam8Bit};
+constexpr std::array kFrameworks = {Framework::kPyTorch, Framework::kPyTorch1, Framework::kTensorFlow};
 
 // One of `values` by the name that `name_of` gives it.
 template <typename Enum, size_t kCount, typename NameOf>
@@ -125,6 +104,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
   if (const YamlValue* frozen = map.Find("frozen")) {
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> prefixes, frozen->List(kMaxFrozen));

@@ -30,11 +30,7 @@ inline constexpr size_t kMaxPathBytes = 4096;
 struct ModelRun {
   std::string path;  // of the ONNX file, as seen from the working folder
   RunSpec run;
-  friend bool operator==(const ModelRun& a, const ModelRun& b) {
-    return a.path == b.path && a.run.mode == b.run.mode && a.run.precision == b.run.precision &&
-           a.run.optimizer == b.run.optimizer && a.run.dims.batch == b.run.dims.batch &&
-           a.run.dims.dims == b.run.dims.dims;
-  }
+  friend bool operator==(const ModelRun&, const ModelRun&) = default;
 };
 
 struct JobRequest {

@@ -108,6 +108,9 @@ class Demands {
     out.set_step_time_us_upper(demand.step_time_us.upper);
     out.set_gradient_mib(demand.gradient_mib);
     out.set_flags(demand.flags);
+    out.set_power_w(demand.power_w.estimate);
+    out.set_power_w_upper(demand.power_w.upper);
+    out.set_distance(demand.distance);
     const bool none = std::all_of(demand.traits.begin(), demand.traits.end(), [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }

@@ -83,8 +83,10 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
                 .mem_bw_util_pct = {in.mem_bw_util_pct(), in.mem_bw_util_pct_upper()},
                 .mem_mib = {in.mem_mib(), in.mem_mib_upper()},
                 .step_time_us = {in.step_time_us(), in.step_time_us_upper()},
+                .power_w = {in.power_w(), in.power_w_upper()},
                 .gradient_mib = in.gradient_mib(),
-                .flags = in.flags()};
+                .flags = in.flags(),
+                .distance = in.distance()};
   if (in.traits_size() > static_cast<int>(kTraitCount)) {
     return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount,
                            in.traits_size());

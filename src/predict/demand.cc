@@ -13,13 +13,14 @@ namespace {
 constexpr int64_t kMaxMemMib = int64_t{1} << 32;  // 4 PiB
 constexpr int64_t kMaxStepUs = int64_t{1} << 45;  // about a year
 constexpr float kMaxUtilPct = 100.0f;
+constexpr float kMaxPowerW = 100'000.0f;
+constexpr float kMaxDistance = 1e6f;
 
-absl::Status CheckPercent(const char* field, const Bounded& value) {
-  const bool ordered =
-      value.estimate >= 0 && value.upper >= value.estimate && value.upper <= kMaxUtilPct;  // false for NaN
+absl::Status CheckReal(const char* field, const char* unit, const Bounded& value, float limit) {
+  const bool ordered = value.estimate >= 0 && value.upper >= value.estimate && value.upper <= limit;  // false for NaN
   if (ordered) return absl::OkStatus();
-  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= 100 per cent, found estimate %g, upper %g",
-                         field, value.estimate, value.upper);
+  return InvalidArgument("demand.%s: expected 0 <= estimate <= upper <= %g %s, found estimate %g, upper %g", field,
+                         limit, unit, value.estimate, value.upper);
 }
 
 absl::Status CheckInteger(const char* field, const char* unit, const BoundedInt& value, int64_t limit) {
@@ -53,10 +54,14 @@ std::string_view TraitName(Trait trait) {
 }
 
 absl::Status ValidateDemand(const Demand& demand) {
-  HORUS_RETURN_IF_ERROR(CheckPercent("gpu_util_pct", demand.gpu_util_pct));
-  HORUS_RETURN_IF_ERROR(CheckPercent("mem_bw_util_pct", demand.mem_bw_util_pct));
+  HORUS_RETURN_IF_ERROR(CheckReal("gpu_util_pct", "per cent", demand.gpu_util_pct, kMaxUtilPct));
+  HORUS_RETURN_IF_ERROR(CheckReal("mem_bw_util_pct", "per cent", demand.mem_bw_util_pct, kMaxUtilPct));
   HORUS_RETURN_IF_ERROR(CheckInteger("mem_mib", "MiB", demand.mem_mib, kMaxMemMib));
   HORUS_RETURN_IF_ERROR(CheckInteger("step_time_us", "us", demand.step_time_us, kMaxStepUs));
+  HORUS_RETURN_IF_ERROR(CheckReal("power_w", "W", demand.power_w, kMaxPowerW));
+  if (!(demand.distance >= 0 && demand.distance <= kMaxDistance)) {
+    return InvalidArgument("demand.distance: expected 0 to %g, found %g", kMaxDistance, demand.distance);
+  }
   if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib) {
     return InvalidArgument("demand.gradient_mib: expected 0 to %d MiB, found %d", kMaxMemMib, demand.gradient_mib);
   }

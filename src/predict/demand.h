@@ -4,7 +4,7 @@
 // Enters:  nothing; made by the predictor, measured elsewhere, or stated by the caller.
 // Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
 // Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
-// Cost:    128 bytes, trivially copyable.   Thread class: value, share freely.
+// Cost:    136 bytes, trivially copyable.   Thread class: value, share freely.
 #ifndef HORUS_PREDICT_DEMAND_H_
 #define HORUS_PREDICT_DEMAND_H_
 
@@ -55,8 +55,10 @@ struct Demand {
   Bounded mem_bw_util_pct;   // share of the device's memory bandwidth, mean over the steps
   BoundedInt mem_mib;        // peak device memory, context included
   BoundedInt step_time_us;   // one step alone on the GPU; 0 = unknown
+  Bounded power_w;           // board power, mean over the steps; 0 = unknown
   int64_t gradient_mib = 0;  // all-reduced per step by a data-parallel gang
   uint32_t flags = 0;        // DemandFlag bits
+  float distance = 0;  // from what the predictor was trained on: ln of "times beyond the trained range"; 0 = inside
   std::array<float, kTraitCount> traits = {};  // indexed by Trait; all zero = unknown
   friend bool operator==(const Demand&, const Demand&) = default;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a job's profile into a demand on a GPU type: the roofline prior, refined by boosters where there are any.
+// Turns a job's profile into a demand on a GPU type: the roofline, refined by a bundle and overridden by what was
+// measured.
 #include "predict/predictor.h"
 
 #include <algorithm>
@@ -17,63 +18,27 @@
 #include "trees/forest.h"
 
 namespace horus {
+
+// Generated at build time from default.hbundle.
+extern const unsigned char kDefaultBundle[];
+extern const size_t kDefaultBundleSize;
+
 namespace {
 
-// Default factors from estimate to upper bound while nothing was measured: assumptions, flagged as such.
-constexpr double kUtilFactor = 2.0;
-constexpr double kBandwidthFactor = 2.0;
-constexpr double kStepTimeFactor = 2.5;
-constexpr double kOutsideFactor = 1.5;            // on top, where the graph is not understood well enough
-constexpr double kLeastKnownShare = 0.9;          // of forward FLOPs, below which the job counts as outside
-constexpr double kMostStepUs = 35184372088832.0;  // 2^45, the limit of ValidateDemand
-constexpr double kMostMemMib = 4294967296.0;      // 2^32, likewise
-constexpr double kFullPct = 100.0;
-
-// What the boosters of a bundle may refine.
-enum Target : size_t { kUtil, kBandwidth, kMemory, kStepTime, kTargetCount };
-constexpr std::array<std::string_view, kTargetCount> kTargetNames = {"gpu_util_pct", "mem_bw_util_pct", "mem_mib",
-                                                                     "step_time_us"};
-// Calibration series of a target: what to add to the margin for the upper bound.
-constexpr std::string_view kUpperMargin = "upper_margin";
-
-struct Refiner {
-  Forest forest;
-  Link link = Link::kIdentity;
-  double upper_margin = -1;  // < 0: not calibrated, the prior's factor is used
-};
+constexpr double kOutsideFactor = 1.5;    // on the bounds, where the graph is not understood well enough
+constexpr double kLeastKnownShare = 0.9;  // of forward FLOPs, below which that is so
+constexpr std::array kPublished = {Quantity::kGpuUtil, Quantity::kMemBwUtil, Quantity::kMemory, Quantity::kStepTime};
 
 struct Estimate {
   double value = 0;
   double upper = 0;
 };
 
-double ToMargin(Link link, double value) {
-  constexpr double kLeast = 1e-6;  // a target of zero has no logarithm
-  switch (link) {
-    case Link::kExp:
-      return std::log(std::max(value, kLeast));
-    case Link::kExpm1:
-      return std::log1p(std::max(value, 0.0));
-    case Link::kIdentity:
-      break;
-  }
-  return value;
-}
+constexpr size_t At(Quantity quantity) { return static_cast<size_t>(quantity); }
 
-void Refine(const Refiner& refiner, std::span<const float> row, Estimate& estimate) {
-  const double ratio = estimate.value > 0 ? estimate.upper / estimate.value : 1;
-  const auto base = static_cast<float>(ToMargin(refiner.link, estimate.value));
-  const double margin = static_cast<double>(refiner.forest.PredictMargin(row, base));
-  const double refined = ApplyLink(refiner.link, margin);
-  if (!std::isfinite(refined)) return;  // the prior stands
-  estimate.value = std::max(refined, 0.0);
-  estimate.upper = refiner.upper_margin >= 0 ? ApplyLink(refiner.link, margin + refiner.upper_margin)
-                                             : estimate.value * std::max(ratio, 1.0);
-}
-
-Bounded Percent(const Estimate& estimate) {
-  const double value = std::clamp(estimate.value, 0.0, kFullPct);
-  const double upper = std::isnan(estimate.upper) ? kFullPct : std::clamp(estimate.upper, value, kFullPct);
+Bounded Real(const Estimate& estimate, double most) {
+  const double value = std::clamp(estimate.value, 0.0, most);
+  const double upper = std::isnan(estimate.upper) ? most : std::clamp(estimate.upper, value, most);
   Bounded bounded{.estimate = static_cast<float>(value), .upper = static_cast<float>(upper)};
   bounded.upper = std::max(bounded.upper, bounded.estimate);
   return bounded;
@@ -106,7 +71,8 @@ std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerm
 }  // namespace
 
 struct Predictor::Impl {
-  std::array<std::unique_ptr<const Refiner>, kTargetCount> refiners;
+  std::array<std::shared_ptr<const TargetModel>, kQuantityCount> models;
+  MeasuredDemands measured{0};
   bool calibrated = false;
 };
 
@@ -114,45 +80,62 @@ Predictor::Predictor(std::unique_ptr<const Impl> impl) : impl_(std::move(impl)) 
 Predictor::~Predictor() = default;
 
 std::shared_ptr<const Predictor> Predictor::Default() {
+  auto built_in = FromBundle(std::span(kDefaultBundle, kDefaultBundleSize));
+  // Only a feature schema that changed after the bundle was made can refuse it; a test forbids that.
+  return built_in.ok() ? *std::move(built_in) : Prior();
+}
+
+std::shared_ptr<const Predictor> Predictor::Prior() {
   return std::shared_ptr<const Predictor>(new Predictor(std::make_unique<const Impl>()));
 }
 
-absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(std::span<const uint8_t> bundle) {
-  HORUS_ASSIGN_OR_RETURN(Bundle read, ReadBundle(bundle, {}, FeatureSchemaHash()));
+absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(std::span<const uint8_t> bytes) {
+  HORUS_ASSIGN_OR_RETURN(const Bundle bundle, ReadBundle(bytes, {}, FeatureSchemaHash()));
+  return FromBundle(bundle);
+}
+
+absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(const Bundle& bundle) {
   auto impl = std::make_unique<Impl>();
-  size_t used = 0;
-  impl->calibrated = true;
-  for (size_t t = 0; t < kTargetCount; ++t) {
-    const BundleTarget* target = read.FindTarget(kTargetNames[t]);
-    if (target == nullptr) {
-      impl->calibrated = false;
-      continue;
-    }
-    if (target->forest.num_features > FeatureCount()) {
-      return InvalidArgument("bundle target %s: expected at most %d features, found %d", std::string(kTargetNames[t]),
-                             FeatureCount(), target->forest.num_features);
-    }
-    auto refiner = std::make_unique<Refiner>();
-    HORUS_ASSIGN_OR_RETURN(refiner->forest, Forest::Create(target->forest));
-    refiner->link = target->link;
-    const NamedSeries* upper = FindSeries(target->calibration, kUpperMargin);
-    if (upper != nullptr && upper->values.size() == 1 && upper->values[0] >= 0) {
-      refiner->upper_margin = upper->values[0];
-    } else if (upper != nullptr) {
-      return InvalidArgument("bundle target %s: calibration %s: expected one number >= 0, found %d numbers",
-                             std::string(kTargetNames[t]), std::string(kUpperMargin), upper->values.size());
-    } else {
-      impl->calibrated = false;
-    }
-    impl->refiners[t] = std::move(refiner);
-    ++used;
+  for (const BundleTarget& target : bundle.targets) {
+    HORUS_ASSIGN_OR_RETURN(TargetModel model, horus::FromBundle(target, FeatureCount()));
+    impl->models[At(model.quantity)] = std::make_shared<const TargetModel>(std::move(model));
   }
-  if (used == 0) {
-    return InvalidArgument(
-        "bundle: expected a target named gpu_util_pct, mem_bw_util_pct, mem_mib or step_time_us, "
-        "found none of them");
-  }
+  if (bundle.targets.empty()) return InvalidArgument("bundle: expected at least one target, found none");
+  impl->calibrated = std::all_of(kPublished.begin(), kPublished.end(), [&impl](Quantity q) {
+    return impl->models[At(q)] != nullptr && impl->models[At(q)]->upper_margin >= 0;
+  });
   return std::shared_ptr<const Predictor>(new Predictor(std::move(impl)));
+}
+
+std::shared_ptr<const Predictor> Predictor::WithMeasured(MeasuredDemands measured) const {
+  auto impl = std::make_unique<Impl>(*impl_);
+  impl->measured = std::move(measured);
+  return std::shared_ptr<const Predictor>(new Predictor(std::move(impl)));
+}
+
+RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu) {
+  RowOnGpu on;
+  StepMemory memory = job.memory;
+  memory.context = std::max<int64_t>(0, gpu.context_mib) * kBytesPerMib;
+  on.terms = RooflineOf(job.cost, job.run, gpu);
+  on.gradient_mib = MibCeil(memory.gradients);
+  on.understood = job.cost.coverage.flops_share >= kLeastKnownShare;
+  const auto mib = [](int64_t bytes) { return static_cast<double>(MibCeil(bytes)); };
+  on.roofline[At(Quantity::kGpuUtil)] = on.roofline[At(Quantity::kGpuUtilMax)] = on.terms.gpu_util_pct;
+  on.roofline[At(Quantity::kMemBwUtil)] = on.terms.mem_bw_util_pct;
+  on.roofline[At(Quantity::kMemory)] = mib(memory.Peak());
+  on.roofline[At(Quantity::kStepTime)] = on.terms.step_time_us;
+  const double widen = on.understood ? 1 : kOutsideFactor;
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    on.roofline_upper[q] = on.roofline[q] * kQuantities[q].default_factor * widen;
+  }
+  on.roofline_upper[At(Quantity::kMemory)] = mib(memory.Upper()) * widen;
+
+  on.row.resize(FeatureCount());
+  const size_t job_columns = std::min(job.features.size(), JobFeatureColumns().size());
+  std::copy_n(job.features.begin(), job_columns, on.row.begin());
+  DeviceFeatures(on.terms, memory, gpu, job.run, std::span(on.row).subspan(JobFeatureColumns().size()));
+  return on;
 }
 
 absl::StatusOr<Demand> Predictor::Predict(std::shared_ptr<const Graph> graph, const RunSpec& run,
@@ -162,51 +145,65 @@ absl::StatusOr<Demand> Predictor::Predict(std::shared_ptr<const Graph> graph, co
 }
 
 Demand Predictor::Predict(const JobProfile& job, const GpuType& gpu) const {
-  StepMemory memory = job.memory;
-  memory.context = std::max<int64_t>(0, gpu.context_mib) * kBytesPerMib;
-  const RooflineTerms roofline = RooflineOf(job.cost, job.run, gpu);
-  const bool outside = job.cost.coverage.flops_share < kLeastKnownShare;
-  const double widen = outside ? kOutsideFactor : 1;
-  const auto mib = [](int64_t bytes) { return static_cast<double>(MibCeil(bytes)); };
-
-  std::array<Estimate, kTargetCount> estimates;
-  estimates[kUtil] = {roofline.gpu_util_pct, roofline.gpu_util_pct * kUtilFactor * widen};
-  estimates[kBandwidth] = {roofline.mem_bw_util_pct, roofline.mem_bw_util_pct * kBandwidthFactor * widen};
-  estimates[kMemory] = {mib(memory.Peak()), mib(memory.Upper()) * widen};
-  estimates[kStepTime] = {roofline.step_time_us, roofline.step_time_us * kStepTimeFactor * widen};
-
-  const bool refined =
-      std::any_of(impl_->refiners.begin(), impl_->refiners.end(), [](const auto& r) { return r != nullptr; });
-  if (refined) {
-    std::vector<float> row(FeatureCount());
-    const size_t job_columns = std::min(job.features.size(), JobFeatureColumns().size());
-    std::copy_n(job.features.begin(), job_columns, row.begin());
-    DeviceFeatures(roofline, memory, gpu, job.run, std::span(row).subspan(JobFeatureColumns().size()));
-    for (size_t t = 0; t < kTargetCount; ++t) {
-      if (impl_->refiners[t] != nullptr) Refine(*impl_->refiners[t], row, estimates[t]);
-    }
-  }
-
+  const RowOnGpu on = DescribeOn(job, gpu);
+  std::array<Estimate, kQuantityCount> estimates;
   Demand demand;
+  if (!on.understood) demand.flags |= kDemandOutside;
+  if (!impl_->calibrated) demand.flags |= kDemandUncalibrated;
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    estimates[q] = {on.roofline[q], on.roofline_upper[q]};
+    const TargetModel* model = impl_->models[q].get();
+    if (model == nullptr) continue;
+    const Refined refined = model->Refine(on.row, gpu.name, on.roofline[q], on.roofline_upper[q]);
+    estimates[q] = {refined.value, on.understood ? refined.upper : std::max(refined.upper, on.roofline_upper[q])};
+    const bool published =
+        std::find(kPublished.begin(), kPublished.end(), static_cast<Quantity>(q)) != kPublished.end();
+    if (!published) continue;
+    demand.distance = std::max(demand.distance, static_cast<float>(refined.distance));
+    if (refined.distance > kOutsideDistance) demand.flags |= kDemandOutside;
+    if (!refined.calibrated) demand.flags |= kDemandUncalibrated;
+  }
   demand.profile_id = job.profile_id;
-  demand.gpu_util_pct = Percent(estimates[kUtil]);
-  demand.mem_bw_util_pct = Percent(estimates[kBandwidth]);
-  demand.mem_mib = Whole(estimates[kMemory], kMostMemMib);
-  demand.step_time_us = Whole(estimates[kStepTime], kMostStepUs);
-  demand.gradient_mib = MibCeil(memory.gradients);
-  demand.flags = (outside ? kDemandOutside : 0u) | (impl_->calibrated ? 0u : kDemandUncalibrated);
-  demand.traits = TraitsOf(job.cost, roofline);
-  return demand;
+  demand.gpu_util_pct = Real(estimates[At(Quantity::kGpuUtil)], InfoOf(Quantity::kGpuUtil).most);
+  demand.mem_bw_util_pct = Real(estimates[At(Quantity::kMemBwUtil)], InfoOf(Quantity::kMemBwUtil).most);
+  demand.mem_mib = Whole(estimates[At(Quantity::kMemory)], kMostMemMib);
+  demand.step_time_us = Whole(estimates[At(Quantity::kStepTime)], kMostStepUs);
+  demand.power_w = Real(estimates[At(Quantity::kPower)], kMostPowerW);
+  demand.gradient_mib = on.gradient_mib;
+  demand.traits = TraitsOf(job.cost, on.terms);
+  return impl_->measured.Apply(gpu.name, demand);
 }
 
+std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType& gpu) const {
+  const RowOnGpu on = DescribeOn(job, gpu);
+  std::vector<Explanation> all;
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    const TargetModel* model = impl_->models[q].get();
+    if (model == nullptr) continue;
+    Explanation one{.quantity = model->quantity,
+                    .parts = model->Refine(on.row, gpu.name, on.roofline[q], on.roofline_upper[q])};
+    std::vector<double> shifts(model->forest.num_features());
+    if (model->forest.num_trees() > 0) static_cast<void>(model->forest.Contributions(on.row, shifts));
+    for (size_t f = 0; f < shifts.size(); ++f) {
+      if (shifts[f] != 0) one.shifts.push_back({.feature = f, .shift = shifts[f]});
+    }
+    std::stable_sort(one.shifts.begin(), one.shifts.end(),
+                     [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+const TargetModel* Predictor::FindModel(Quantity quantity) const { return impl_->models[At(quantity)].get(); }
 bool Predictor::calibrated() const { return impl_->calibrated; }
+uint64_t Predictor::epoch() const { return impl_->measured.epoch(); }
 
 int64_t Predictor::bytes_held() const {
   size_t bytes = sizeof(Predictor) + sizeof(Impl);
-  for (const auto& refiner : impl_->refiners) {
-    if (refiner != nullptr) bytes += sizeof(Refiner) + refiner->forest.bytes_held();
+  for (const auto& model : impl_->models) {
+    if (model != nullptr) bytes += model->bytes_held();
   }
-  return static_cast<int64_t>(bytes);
+  return static_cast<int64_t>(bytes) + impl_->measured.bytes_held();
 }
 
 }  // namespace horus

@@ -9,6 +9,7 @@
 #ifndef HORUS_PREDICT_PREDICTOR_H_
 #define HORUS_PREDICT_PREDICTOR_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,10 +18,14 @@
 
 #include "absl/status/statusor.h"
 #include "features/cost.h"
+#include "features/feature_row.h"
 #include "features/memory.h"
 #include "features/run_spec.h"
 #include "graph/shaped.h"
 #include "predict/demand.h"
+#include "predict/measured.h"
+#include "predict/quantity.h"
+#include "predict/target_model.h"
 
 namespace horus {
 
@@ -45,13 +50,42 @@ struct JobProfile {
 // Binds shapes, then costs and memory. Errors are those of BindShapes (node and operator named).
 [[nodiscard]] absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& run);
 
+// The feature row of a job on a GPU type, and the roofline's own answers with their default bounds.
+struct RowOnGpu {
+  std::vector<float> row;  // FeatureCount()
+  std::array<double, kQuantityCount> roofline = {};
+  std::array<double, kQuantityCount> roofline_upper = {};  // >= roofline
+  RooflineTerms terms;
+  int64_t gradient_mib = 0;
+  bool understood = true;  // enough of the graph's FLOPs lie in operators of known cost
+};
+[[nodiscard]] RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu);
+
+// How a quantity was arrived at, for people.
+struct FeatureShift {
+  size_t feature = 0;  // position in the feature row
+  double shift = 0;    // of the margin: a ratio's logarithm
+};
+struct Explanation {
+  Quantity quantity = Quantity::kStepTime;
+  Refined parts;
+  std::vector<FeatureShift> shifts;  // of the forest, largest first; empty without one
+};
+
 class Predictor {
  public:
-  // The roofline prior with its documented, uncalibrated bounds; never null.
+  // What the library brings: the built-in bundle. Never null.
   [[nodiscard]] static std::shared_ptr<const Predictor> Default();
 
-  // The prior refined by the boosters of a bundle. Errors: damaged bytes, another format version or feature schema.
+  // The roofline prior with its documented, uncalibrated bounds; never null.
+  [[nodiscard]] static std::shared_ptr<const Predictor> Prior();
+
+  // The prior refined by a bundle. Errors: damaged bytes, another format version or feature schema.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Predictor>> FromBundle(std::span<const uint8_t> bundle);
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Predictor>> FromBundle(const Bundle& bundle);
+
+  // A new predictor that answers with what was measured where it was; `epoch` tells the two apart.
+  [[nodiscard]] std::shared_ptr<const Predictor> WithMeasured(MeasuredDemands measured) const;
 
   [[nodiscard]] absl::StatusOr<Demand> Predict(std::shared_ptr<const Graph> graph, const RunSpec& run,
                                                const GpuType& gpu) const;
@@ -59,8 +93,15 @@ class Predictor {
   // For several GPU types: analyse once, predict for each.
   [[nodiscard]] Demand Predict(const JobProfile& job, const GpuType& gpu) const;
 
-  // False while the bounds are the prior's default factors.
+  // One entry for each quantity that this predictor refines.
+  [[nodiscard]] std::vector<Explanation> Explain(const JobProfile& job, const GpuType& gpu) const;
+
+  // The model of a quantity; nullptr where the roofline stands alone.
+  [[nodiscard]] const TargetModel* FindModel(Quantity quantity) const;
+
+  // False while a bound of utilisation, bandwidth, memory or step time is the prior's default factor.
   [[nodiscard]] bool calibrated() const;
+  [[nodiscard]] uint64_t epoch() const;  // of the measured demands; 0 without
   [[nodiscard]] int64_t bytes_held() const;
 
   ~Predictor();

@@ -17,6 +17,11 @@ constexpr double kHostFraction = 0.5;        // of PCIe: copies from pageable me
 constexpr double kBlocksPerSm = 2;           // thread blocks an SM needs to hide its latencies
 constexpr double kShortestKernelUs = 2;      // start and drain of a kernel with nothing to do
 constexpr double kDispatchUs = 6;            // host time an eager operator takes: dispatcher, autograd, 2-3 us launch
+constexpr double kLaunchUs = 2.5;            // of it, the launch: what each further kernel of a library call takes
+// Kepler's SMX has 192 cores and four schedulers of 32 lanes: a third of the cores works only when instructions pair up
+// (Lai and Seznec, CGO 2013, on why SGEMM stays far below Kepler's peak).
+constexpr double kKeplerFraction = 128.0 / 192.0;
+constexpr int64_t kKeplerMajor = 3;
 
 struct Rates {
   double matrix_flops_per_us;
@@ -32,9 +37,10 @@ Rates RatesOf(const GpuType& gpu, Precision precision) {
   constexpr double kGflopsToFlopsPerUs = 1e3;  // 10^9 / 10^6
   const double matrix = MatrixPeakGflops(gpu, precision);
   const auto plain = static_cast<double>(gpu.fp32_gflops);
-  const double fraction = matrix > plain ? kTensorCoreFraction : kPlainFraction;
+  const double plain_fraction = kPlainFraction * (gpu.compute_capability / 10 == kKeplerMajor ? kKeplerFraction : 1);
+  const double fraction = matrix > plain ? kTensorCoreFraction : plain_fraction;
   return {.matrix_flops_per_us = Positive(matrix) * kGflopsToFlopsPerUs * fraction,
-          .plain_flops_per_us = Positive(plain) * kGflopsToFlopsPerUs * kPlainFraction,
+          .plain_flops_per_us = Positive(plain) * kGflopsToFlopsPerUs * plain_fraction,
           .bytes_per_us = Positive(static_cast<double>(gpu.mem_bandwidth_mb_s)) * kBandwidthFraction,
           .full_blocks = Positive(static_cast<double>(gpu.sm_count)) * kBlocksPerSm};
 }
@@ -118,10 +124,11 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
 
   RooflineTerms terms;
   terms.device_time_us = sum.us;
-  terms.host_time_us = cost.StepKernels() * kDispatchUs;
+  const double library = std::min(cost.totals.library_kernels, cost.StepKernels());
+  terms.host_time_us = (cost.StepKernels() - library) * kDispatchUs + library * kLaunchUs;
   // The batch is copied before the first kernel can start; NVML does not count copies as busy.
-  const double copy_us = cost.input_bytes / (Positive(static_cast<double>(gpu.pcie_mb_s)) * kHostFraction);
-  terms.step_time_us = std::max(terms.device_time_us, terms.host_time_us) + (gpu.pcie_mb_s > 0 ? copy_us : 0);
+  if (gpu.pcie_mb_s > 0) terms.copy_us = cost.input_bytes / (static_cast<double>(gpu.pcie_mb_s) * kHostFraction);
+  terms.step_time_us = std::max(terms.device_time_us, terms.host_time_us) + terms.copy_us;
   if (terms.step_time_us > 0) {
     terms.gpu_util_pct = 100 * terms.device_time_us / terms.step_time_us;
     const double peak_bytes = Positive(static_cast<double>(gpu.mem_bandwidth_mb_s)) * terms.step_time_us;

@@ -4,12 +4,12 @@
 #include <string>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "trees/bundle.h"
 #include "trees/bundle_check.h"
 #include "trees/bundle_format.h"
-#include "trees/bytes.h"
 
 namespace horus {
 namespace {

@@ -2,11 +2,11 @@
 // Writes a bundle, and answers the small questions about one in memory.
 #include <cmath>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "trees/bundle.h"
 #include "trees/bundle_check.h"
 #include "trees/bundle_format.h"
-#include "trees/bytes.h"
 
 namespace horus {
 namespace {

@@ -33,19 +33,20 @@ JobProfile Profile(int64_t batch, int64_t width = 1024, int layers = 4, const Ru
   return job;
 }
 
-// One leaf a target, added to the margin of every row.
-Bundle Constant(const std::string& target, Link link, float leaf, std::vector<NamedSeries> calibration = {}) {
+// A target with the typical constants and one leaf, which is added to the margin of every row.
+Bundle Constant(Quantity quantity, float leaf) {
+  TargetModel model;
+  model.quantity = quantity;
+  model.factors.assign(FactorsOf(quantity).size(), 0.0);
+  ForestData forest;
+  forest.num_features = static_cast<uint32_t>(FeatureCount());
+  forest.nodes.push_back({.value = leaf});
+  forest.tree_sizes.push_back(1);
+  model.forest = *Forest::Create(forest);
   Bundle bundle;
   bundle.schema_hash = FeatureSchemaHash();
   bundle.library_version = "test";
-  BundleTarget t;
-  t.name = target;
-  t.link = link;
-  t.calibration = std::move(calibration);
-  t.forest.num_features = static_cast<uint32_t>(FeatureCount());
-  t.forest.nodes.push_back({.value = leaf});
-  t.forest.tree_sizes.push_back(1);
-  bundle.targets.push_back(std::move(t));
+  bundle.targets.push_back(ToBundle(model));
   return bundle;
 }
 
@@ -55,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const Predictor>> Load(const Bundle& bundle) {
 }
 
 TEST(Predictor, PriorGivesAValidDemandOnEveryCataloguedGpu) {
-  const auto predictor = Predictor::Default();
+  const auto predictor = Predictor::Prior();
   for (const RunMode mode : {RunMode::kTraining, RunMode::kInference}) {
     const JobProfile job = Profile(64, 1024, 4, {.mode = mode});
     for (const GpuType& gpu : Catalogue::Default()->types()) {
@@ -71,7 +72,7 @@ TEST(Predictor, PriorGivesAValidDemandOnEveryCataloguedGpu) {
 
 TEST(Predictor, MemoryFallsWithTheBatchByAtMostOneAllocatorSegment) {
   constexpr int64_t kSegmentMib = 20;
-  const auto predictor = Predictor::Default();
+  const auto predictor = Predictor::Prior();
   int64_t last = 0;
   for (int64_t batch = 1; batch <= 8192; batch *= 2) {
     const Demand demand = predictor->Predict(Profile(batch), A100());
@@ -86,7 +87,7 @@ TEST(Predictor, GraphsThatAreNotUnderstoodAreFlaggedAndWidened) {
   b.Output(b.Make("my::Mystery", {b.Make("Relu", {x}, {64, 64})}, {64, 64}));
   JobProfile job;
   job.cost = CostOfStep(b.shaped(), {});
-  const Demand demand = Predictor::Default()->Predict(job, A100());
+  const Demand demand = Predictor::Prior()->Predict(job, A100());
   EXPECT_NE(demand.flags & kDemandOutside, 0u);
 }
 
@@ -97,14 +98,14 @@ TEST(Predictor, UnboundDimensionsDoNotLookLikeASlowJob) {
   b.Op("MatMul", {x, w}, {y});
   JobProfile job;
   job.cost = CostOfStep(b.shaped(), {});
-  const Demand demand = Predictor::Default()->Predict(job, A100());
+  const Demand demand = Predictor::Prior()->Predict(job, A100());
   EXPECT_NE(demand.flags & kDemandOutside, 0u);
   EXPECT_LT(demand.step_time_us.estimate, 5000);  // its weights are read and updated, no more is known
 }
 
 TEST(Predictor, GradientsAreWhatAGangExchanges) {
-  EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4), A100()).gradient_mib, 4 * 4);
-  EXPECT_EQ(Predictor::Default()->Predict(Profile(8, 1024, 4, {.mode = RunMode::kInference}), A100()).gradient_mib, 0);
+  EXPECT_EQ(Predictor::Prior()->Predict(Profile(8, 1024, 4), A100()).gradient_mib, 4 * 4);
+  EXPECT_EQ(Predictor::Prior()->Predict(Profile(8, 1024, 4, {.mode = RunMode::kInference}), A100()).gradient_mib, 0);
 }
 
 TEST(Predictor, ProfileIdDependsOnGraphRunAndShapes) {
@@ -153,50 +154,91 @@ TEST(Predictor, EqualBoundShapesGiveEqualProfileIds) {
 
 TEST(Predictor, AnalyseRefusesNoGraph) {
   EXPECT_EQ(Analyse(nullptr, {}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Predictor::Default()->Predict(nullptr, {}, A100()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Predictor::Prior()->Predict(nullptr, {}, A100()).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(Predictor, BoosterScalesThePriorThroughItsLink) {
+TEST(Predictor, ABundleChangesTheQuantitiesThatItHolds) {
   const JobProfile job = Profile(64);
-  const Demand prior = Predictor::Default()->Predict(job, A100());
-  const auto refined = Load(Constant("step_time_us", Link::kExp, std::log(2.0f)));
-  ASSERT_TRUE(refined.ok()) << refined.status();
-  const Demand demand = (*refined)->Predict(job, A100());
-  EXPECT_NEAR(static_cast<double>(demand.step_time_us.estimate), 2.0 * static_cast<double>(prior.step_time_us.estimate),
-              3);
-  EXPECT_EQ(demand.gpu_util_pct, prior.gpu_util_pct);  // the bundle says nothing of it
-  EXPECT_EQ(demand.mem_mib, prior.mem_mib);
-  EXPECT_NE(demand.flags & kDemandUncalibrated, 0u);
-  EXPECT_GT((*refined)->bytes_held(), Predictor::Default()->bytes_held());
+  const Demand prior = Predictor::Prior()->Predict(job, A100());
+  const auto plain = Load(Constant(Quantity::kStepTime, 0)),
+             twice = Load(Constant(Quantity::kStepTime, std::log(2.0f)));
+  ASSERT_TRUE(plain.ok() && twice.ok()) << plain.status();
+  const Demand one = (*plain)->Predict(job, A100()), two = (*twice)->Predict(job, A100());
+  EXPECT_NEAR(static_cast<double>(two.step_time_us.estimate), 2.0 * static_cast<double>(one.step_time_us.estimate), 3);
+  EXPECT_EQ(two.gpu_util_pct, prior.gpu_util_pct);  // the bundle says nothing of it
+  EXPECT_EQ(two.mem_mib, prior.mem_mib);
+  EXPECT_NE(two.flags & kDemandUncalibrated, 0u);
+  EXPECT_GT((*twice)->bytes_held(), Predictor::Prior()->bytes_held());
+  EXPECT_TRUE(ValidateDemand(two).ok());
 }
 
-TEST(Predictor, UtilisationIsClippedAndTheCalibratedMarginIsTheBound) {
+TEST(Predictor, PercentagesAreCappedAndPowerIsKnownOnlyFromABundle) {
   const JobProfile job = Profile(64);
-  const Demand high = (*Load(Constant("gpu_util_pct", Link::kExpm1, 50.0f)))->Predict(job, A100());
+  const Demand high = (*Load(Constant(Quantity::kGpuUtil, 50)))->Predict(job, A100());
   EXPECT_EQ(high.gpu_util_pct.estimate, 100);
   EXPECT_EQ(high.gpu_util_pct.upper, 100);
-  const auto low = Load(Constant("gpu_util_pct", Link::kExp, -3.0f, {{"upper_margin", {std::log(3.0)}}}));
-  const Demand demand = (*low)->Predict(job, A100());
-  EXPECT_NEAR(demand.gpu_util_pct.upper, 3 * demand.gpu_util_pct.estimate, 1e-3);
-  EXPECT_TRUE(ValidateDemand(demand).ok());
+  EXPECT_EQ(high.power_w, Bounded{});
+  const Demand power = (*Load(Constant(Quantity::kPower, 0)))->Predict(job, A100());
+  EXPECT_GT(power.power_w.estimate, 0);
+  EXPECT_LT(power.power_w.estimate, 400);
 }
 
-TEST(Predictor, ABoosterThatLeavesTheNumbersLeavesThePrior) {
+TEST(Predictor, TheDefaultGivesAValidDemandOnEveryCataloguedGpu) {
+  const auto predictor = Predictor::Default();
+  for (const RunMode mode : {RunMode::kTraining, RunMode::kInference}) {
+    const JobProfile job = Profile(64, 1024, 4, {.mode = mode});
+    for (const GpuType& gpu : Catalogue::Default()->types()) {
+      const Demand demand = predictor->Predict(job, gpu);
+      EXPECT_TRUE(ValidateDemand(demand).ok()) << gpu.name << ": " << ValidateDemand(demand);
+      EXPECT_GT(demand.power_w.estimate, 0);
+    }
+  }
+}
+
+TEST(Predictor, TheDefaultSaysWhenAJobIsUnlikeWhatItWasTrainedOn) {
+  const auto predictor = Predictor::Default();
+  const Demand tiny = predictor->Predict(Profile(1, 2, 1), A100());
+  EXPECT_NE(tiny.flags & kDemandOutside, 0u);
+  EXPECT_GT(tiny.distance, 1);
+}
+
+TEST(Predictor, ExplanationsAddUpToThePrediction) {
   const JobProfile job = Profile(64);
-  const Demand demand = (*Load(Constant("mem_mib", Link::kExp, 1e30f)))->Predict(job, A100());
-  EXPECT_EQ(demand.mem_mib, Predictor::Default()->Predict(job, A100()).mem_mib);
+  for (const Explanation& one : Predictor::Default()->Explain(job, A100())) {
+    if (one.parts.distance > 0) continue;
+    double margin = MarginOf(InfoOf(one.quantity).link, one.parts.fitted);
+    for (const FeatureShift& shift : one.shifts) margin += shift.shift;
+    const double value = std::min(ApplyLink(InfoOf(one.quantity).link, margin), InfoOf(one.quantity).most);
+    // The forest's mean over its training rows is near, not at, zero.
+    EXPECT_NEAR(std::log1p(value), std::log1p(one.parts.value), 0.15) << InfoOf(one.quantity).name;
+  }
+}
+
+TEST(Predictor, MeasuredBeatsPredictedInANewPredictor) {
+  const JobProfile job = Profile(64);
+  const auto before = Predictor::Default();
+  MeasuredDemands measured;
+  ASSERT_TRUE(measured.Add(job.profile_id, "a100-40gb", {.gpu_util_pct = 33, .step_time_us = 4321}).ok());
+  const auto after = before->WithMeasured(measured);
+  const Demand demand = after->Predict(job, A100());
+  EXPECT_EQ(demand.gpu_util_pct.estimate, 33);
+  EXPECT_EQ(demand.step_time_us.estimate, 4321);
+  EXPECT_NE(demand.flags & kDemandMeasured, 0u);
+  EXPECT_EQ(before->Predict(job, A100()).flags & kDemandMeasured, 0u);  // the old one is as it was
+  EXPECT_EQ(after->epoch(), 1u);
+  EXPECT_EQ(before->epoch(), 0u);
 }
 
 TEST(Predictor, RefusesBundlesOfAnotherSchemaOfOtherTargetsAndDamagedOnes) {
-  Bundle bundle = Constant("step_time_us", Link::kExp, 0);
+  Bundle bundle = Constant(Quantity::kStepTime, 0);
   bundle.schema_hash ^= 1;
   EXPECT_EQ(Load(bundle).status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(Load(Constant("colour", Link::kExp, 0)).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Load(Constant("step_time_us", Link::kExp, 0, {{"upper_margin", {-1.0}}})).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  bundle = Constant(Quantity::kStepTime, 0);
+  bundle.targets[0].name = "colour";
+  EXPECT_EQ(Load(bundle).status().code(), absl::StatusCode::kDataLoss);
   const std::vector<uint8_t> garbage(100, 0x5A);
-  EXPECT_FALSE(Predictor::FromBundle(garbage).ok());
-  EXPECT_FALSE(Predictor::FromBundle({}).ok());
+  EXPECT_FALSE(Predictor::FromBundle(std::span<const uint8_t>(garbage)).ok());
+  EXPECT_FALSE(Predictor::FromBundle(std::span<const uint8_t>()).ok());
 }
 
 }  // namespace

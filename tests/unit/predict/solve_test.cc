@@ -216,7 +216,7 @@ std::vector<ZooCase> ZooCases() {
 
 TEST(SolveDimension, TheAnswerFitsAndTheNextValueDoesNotOnEveryGpu) {
   const std::vector<GpuType> types = Types();
-  const auto predictor = Predictor::Default();
+  const auto predictor = Predictor::Prior();
   std::vector<SolveDevice> devices;
   for (size_t i = 0; i < types.size(); ++i) devices.push_back({i, i % 2 == 0 ? 0 : 3'000});
   for (const ZooCase& zoo : ZooCases()) {
@@ -260,7 +260,7 @@ TEST(SolveDimension, ResidentsNeverRaiseTheAnswer) {
   const std::vector<GpuType> types = {Type("v100-pcie-16gb")};
   std::vector<SolveDevice> devices;
   for (int64_t mib = 0; mib <= 16'384; mib += 1'024) devices.push_back({0, mib});
-  const auto solved = SolveDimension(Net("resnet50"), {}, {}, *Predictor::Default(), types, devices);
+  const auto solved = SolveDimension(Net("resnet50"), {}, {}, *Predictor::Prior(), types, devices);
   ASSERT_TRUE(solved.ok()) << solved.status();
   for (size_t i = 1; i < devices.size(); ++i) {
     EXPECT_LE(solved->solutions[i].largest, solved->solutions[i - 1].largest) << devices[i].resident_mib;
@@ -271,7 +271,7 @@ TEST(SolveDimension, ResidentsNeverRaiseTheAnswer) {
 TEST(SolveDimension, ResidentsLargerThanTheDeviceLeaveNothing) {
   const std::vector<GpuType> types = {Type("t4")};
   const std::vector<SolveDevice> devices = {{0, 20'000}, {0, 30'000}};
-  const auto solved = SolveDimension(Net("resnet18"), {}, {}, *Predictor::Default(), types, devices);
+  const auto solved = SolveDimension(Net("resnet18"), {}, {}, *Predictor::Prior(), types, devices);
   ASSERT_TRUE(solved.ok()) << solved.status();
   EXPECT_EQ(solved->solutions[0].largest, 0);
   EXPECT_EQ(solved->solutions[0].end, SolveEnd::kMemory);
@@ -284,7 +284,7 @@ TEST(SolveDimension, APositionTableEndsTheSequence) {
   const std::vector<GpuType> types = {Type("a100-80gb"), Type("h200")};
   const std::vector<SolveDevice> devices = {{0, 0}, {1, 0}};
   for (const auto& [net, longest] : {std::pair("gpt2", 1024), std::pair("bert_base", 512)}) {
-    const auto solved = SolveDimension(Net(net), {}, {.dim = "seq"}, *Predictor::Default(), types, devices);
+    const auto solved = SolveDimension(Net(net), {}, {.dim = "seq"}, *Predictor::Prior(), types, devices);
     ASSERT_TRUE(solved.ok()) << solved.status();
     for (const Solution& solution : solved->solutions) {
       EXPECT_EQ(solution.largest, longest) << net;
@@ -301,7 +301,7 @@ TEST(SolveDimension, RefusesWhatItCannotSolveFor) {
   const auto graph = Net("bert_small");
   const std::vector<GpuType> types = {Type("t4")};
   const auto failure = [&](const RunSpec& run, const SolveRequest& request, const std::vector<SolveDevice>& devices) {
-    const auto solved = SolveDimension(graph, run, request, *Predictor::Default(), types, devices);
+    const auto solved = SolveDimension(graph, run, request, *Predictor::Prior(), types, devices);
     EXPECT_EQ(solved.status().code(), absl::StatusCode::kInvalidArgument) << solved.status();
     return std::string(solved.status().message());
   };
@@ -322,7 +322,7 @@ TEST(SolveDimension, RefusesWhatItCannotSolveFor) {
   failure({}, {}, {{1, 0}});
   failure({}, {}, {{0, -1}});
   failure({}, {}, {{0, kMostResidentMib + 1}});
-  EXPECT_EQ(SolveDimension(nullptr, {}, {}, *Predictor::Default(), types, one).status().code(),
+  EXPECT_EQ(SolveDimension(nullptr, {}, {}, *Predictor::Prior(), types, one).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
+#include "base/bytes.h"
 #include "base/hash.h"
 #include "gmock/gmock.h"
 #include "random_forest.h"
-#include "trees/bytes.h"
 
 namespace horus {
 namespace {

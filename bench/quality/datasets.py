@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes public tables of measured runs as datasets (docs/dataset.md), with graphs of examples/models.
+
+Usage: datasets.py --data DIR --out DIR
+
+Every *.csv under --data whose header is one of the known layouts becomes OUT/<name>.csv. A net without a graph in the
+zoo is left out and named on stderr. What a table does not say is assumed, and said here:
+
+layout      assumed
+MISO        TensorFlow (memory grows by doubling), Adam, float32; 32x32 images (224x224 would not fit at batch 512);
+            BERT on 384 tokens (SQuAD), speech of 12 s (LibriSpeech's mean), translation of 64 tokens a side
+Alnair      TensorFlow, Adam, float32; 75x75 images (the least that Inception takes; larger ones would not fit at batch
+            1024); BERT on 128 tokens. MGUP is a maximum
+SchedTune   PyTorch, momentum, float32, 224x224 images (299x299 Inception); the GPU is an opaque id
+Salus       TensorFlow, momentum, float32; the GPU is not named
+Gavel       PyTorch before 2.0, float32; K80, P100 PCIe 16 GB, V100 SXM2 16 GB; 32 tokens a side
+"""
+import argparse
+import csv
+import os
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+MODELS = ROOT / "examples" / "models"
+COLUMNS = ("graph", "net", "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "gpu",
+           "sharing_mode", "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w",
+           "campaign", "note")
+# GPU words of file names and columns -> catalogue types.
+GPUS = {"k80": "k80", "p100": "p100-pcie-16gb", "v100": "v100-sxm2-16gb", "a100": "a100-40gb"}
+MB_PER_MIB = 1e6 / (1 << 20)
+US_PER_S = 1e6
+
+# Names of the tables -> zoo net, dimensions, optimiser.
+MISO = {"resnet": ("resnet50_32px", ""), "mobilenet": ("mobilenet_v2_32px", ""), "bert": ("bert_base", "seq=384"),
+        "cyclegan": ("cyclegan", ""), "deepspeech2": ("deepspeech2", "seq=1200"),
+        "transformer": ("transformer_base", "src_seq=64;tgt_seq=64")}
+ALNAIR = {"mobilenet": ("mobilenet_v1_75px", ""), "nasnet_mobile": ("nasnet_mobile_75px", ""),
+          "efficientnet_v2": ("efficientnet_v2_s_75px", ""), "resnet50": ("resnet50_75px", ""),
+          "inception_v3": ("inception_v3_75px", ""), "dcgan": ("dcgan_mnist", ""),
+          "small_bert/bert_en_uncased_l-2_h-128_a-2": ("bert_tiny", "seq=128"),
+          "small_bert/bert_en_uncased_l-4_h-512_a-8": ("bert_small", "seq=128")}
+GAVEL = {"ResNet-18": ("resnet18_cifar", "", "momentum"), "ResNet-50": ("resnet50", "", "momentum"),
+         "LM": ("lstm_wikitext2", "seq=35", "sgd"),
+         "Transformer": ("transformer_multi30k", "src_seq=32;tgt_seq=32", "adam"),
+         "Recommendation": ("autoencoder_ml20m", "", "adam"), "CycleGAN": ("cyclegan", "", "adam"),
+         "A3C": ("a3c_pong_rollout", "", "adam")}
+SALUS = {"inception3": "inception_v3"}
+
+
+class Writer:
+    """Rows of one dataset; nets without a graph are counted instead."""
+
+    def __init__(self, families, out):
+        self.families, self.out, self.rows, self.without = families, out, [], {}
+
+    def add(self, net, name, **fields):
+        if net not in self.families:
+            self.without[name] = self.without.get(name, 0) + 1
+            return
+        graph = os.path.relpath(MODELS / "graphs" / f"{net}.onnx", self.out)
+        self.rows.append({"graph": graph, "net": net, "family": self.families[net], "precision": "fp32",
+                          "mode": "training", "sharing_mode": "exclusive", **fields})
+
+    def write(self, name):
+        for missing, count in sorted(self.without.items()):
+            print(f"{name}: no graph for {missing}: {count} rows left out", file=sys.stderr)
+        path = self.out / f"{name}.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows)
+        return path
+
+
+def gpu_in(text):
+    found = [gpu for word, gpu in GPUS.items() if word in text.lower()]
+    return found[0] if found else "opaque:unnamed"
+
+
+def miso(rows, stem, writer):
+    for r in rows:
+        net, dims = MISO.get(r["model"], ("", ""))
+        writer.add(net, r["model"], dims=dims, batch=r["batch"], optimizer="adam", framework="tensorflow",
+                   precision="tf32",
+                   gpu=gpu_in(stem), gpu_util_pct=r["gpu_util_pct"], mem_bw_util_pct=r["gpu_mem_util_pct"],
+                   power_w=r["power_w"])
+
+
+def alnair(rows, stem, writer):
+    for r in rows:
+        name = "".join(r["Model"].split()).lower()
+        net, dims = ALNAIR.get(name, ("", ""))
+        bert = re.fullmatch(r"small_bert/bert_en_uncased_l-(\d+)_h-(\d+)_a-\d+", name)
+        if not net and bert:
+            net, dims = f"bert_l{bert[1]}_h{bert[2]}", "seq=128"
+        writer.add(net, r["Model"].strip(), dims=dims, batch=r["BS"], optimizer="adam", framework="tensorflow",
+                   gpu=gpu_in(stem), gpu_util_max_pct=r["MGUP"])
+
+
+def schedtune(rows, stem, writer):
+    known = {"model", "batchsize", "activations", "parameters", "input", "peak mem usage"}
+    cards = {}
+    for r in rows:
+        card = tuple(v for k, v in r.items() if k not in known)
+        cards.setdefault(card, f"opaque:{stem}-{len(cards) + 1}")
+        writer.add(r["model"], r["model"], batch=r["batchsize"], optimizer="momentum", framework="pytorch-1",
+                   gpu=cards[card], mem_mib=r["peak mem usage"])
+
+
+def salus(rows, stem, writer):
+    seen = set()
+    for r in rows:
+        model, batch, *_ = r["name"].split("_")
+        if (model, batch) in seen:  # each configuration was run for three lengths of time
+            continue
+        seen.add((model, batch))
+        writer.add(SALUS.get(model, model), model, batch=batch, optimizer="momentum", framework="tensorflow",
+                   gpu=f"opaque:{stem}", mem_mib=f"{float(r['peak_mem_mb']) * MB_PER_MIB:.1f}")
+
+
+def gavel(rows, stem, writer):
+    # A pass over all data takes as long at any batch size: such a row is no step.
+    passes = {}
+    for r in rows:
+        name = job_of(r["job"])[0]
+        passes.setdefault((r["source"], r["gpu"], name), []).append(float(r["steps_per_s"]))
+    for r in rows:
+        name, batch = job_of(r["job"])
+        speeds = [s for s in passes[r["source"], r["gpu"], name] if s > 0]
+        if r["scale_factor"] != "1" or float(r["steps_per_s"]) <= 0:
+            continue
+        net, dims, optimizer = GAVEL.get(name, ("", "", ""))
+        if name == "Recommendation" and max(speeds) < 3 * min(speeds):
+            writer.add("", f"{r['job']} of {r['source']} (a whole pass, not a step)")
+            continue
+        writer.add(net, r["job"], dims=dims, batch=batch, optimizer=optimizer, framework="pytorch-1",
+                   gpu=GPUS.get(r["gpu"], r["gpu"]), step_time_us=f"{US_PER_S / float(r['steps_per_s']):.1f}",
+                   campaign=r["source"])
+
+
+def job_of(text):
+    match = re.fullmatch(r"(.*?)(?: \(batch size (\d+)\))?", text)
+    return match[1], match[2] or "1"
+
+
+# Columns that tell a layout.
+LAYOUTS = ((miso, {"model", "batch", "gpu_util_pct", "power_w"}), (alnair, {"Model", "BS", "MGUP"}),
+           (schedtune, {"model", "batchsize", "peak mem usage"}), (salus, {"name", "runtime_s", "peak_mem_mb"}),
+           (gavel, {"source", "gpu", "job", "scale_factor", "steps_per_s"}))
+
+
+def convert(path, families, out):
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.DictReader(file)
+        header = set(reader.fieldnames or [])
+        layout = next((read for read, columns in LAYOUTS if columns <= header), None)
+        if layout is None:
+            return None
+        rows = list(reader)
+    writer = Writer(families, out)
+    layout(rows, path.stem, writer)
+    return writer.write(path.stem)
+
+
+def convert_all(data, out):
+    """The datasets of every known table under `data`."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (MODELS / "zoo.csv").open(newline="", encoding="utf-8") as file:
+        families = {row["net"]: row["family"] for row in csv.DictReader(file)}
+    return [found for path in sorted(data.rglob("*.csv")) if (found := convert(path, families, out.resolve()))]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, type=pathlib.Path)
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    arguments = parser.parse_args()
+    written = convert_all(arguments.data, arguments.out)
+    for path in written:
+        print(path)
+    return 0 if written else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus evaluate: how well measured runs are predicted when their family, net or GPU type is left out of training.
+#include "predict/evaluate.h"
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/training.h"
+#include "nlohmann/json.hpp"
+#include "predict/baselines.h"
+
+namespace horus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kFooter[] = R"(
+Examples:
+  horus evaluate --data rows.csv                       leave one family out at a time
+  horus evaluate --data rows.csv --leave gpu           one GPU type
+  horus evaluate --data rows.csv --bundle model.hbundle    the bundle as it is
+
+Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation.
+The baselines learn from the same rows: a constant, a line, trees on the six Horus features; the roofline learns nothing.)";
+
+struct Options {
+  std::vector<std::string> data, gpus_files, without;
+  std::string leave = "family", bundle;
+  TrainOptions train;
+  bool json = false, rows = false;
+};
+
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json EvaluationJson(const ErrorReport& evaluation, bool with_rows) {
+  Json methods = Json::array(), rows = Json::array();
+  for (const ErrorSummary& m : evaluation.methods) {
+    methods.push_back({{"method", m.method},
+                       {"mape_pct", NumberOrNull(m.mape_pct)},
+                       {"median_pct", NumberOrNull(m.median_pct)},
+                       {"rmsle", NumberOrNull(m.rmsle)},
+                       {"spearman", NumberOrNull(m.spearman)}});
+  }
+  for (const EvaluatedRow& r : evaluation.rows) {
+    Json baselines = Json::object();
+    for (size_t b = 0; b < r.baselines.size(); ++b) {
+      baselines[evaluation.methods[b + 1].method] = NumberOrNull(r.baselines[b]);
+    }
+    rows.push_back({{"where", r.row->where},
+                    {"family", r.row->family},
+                    {"net", r.row->model},
+                    {"gpu", r.row->gpu},
+                    {"measured", r.measured},
+                    {"predicted", NumberOrNull(r.predicted)},
+                    {"upper", NumberOrNull(r.upper)},
+                    {"distance", NumberOrNull(r.distance)},
+                    {"baselines", baselines}});
+  }
+  Json json = {{"quantity", std::string(InfoOf(evaluation.quantity).name)},
+               {"leave", evaluation.groups == 0 ? "nothing" : std::string(Name(evaluation.leave))},
+               {"groups", evaluation.groups},
+               {"rows_measured", evaluation.rows.size()},
+               {"coverage_promised_pct", evaluation.promised_pct},
+               {"coverage_observed_pct", evaluation.covered_pct},
+               {"slack_pct", NumberOrNull(evaluation.slack_pct)},
+               {"methods", methods}};
+  if (with_rows) json["rows"] = rows;
+  return json;
+}
+
+std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
+  std::string text =
+      absl::StrFormat("%s: %d rows", std::string(InfoOf(evaluation.quantity).name), evaluation.rows.size());
+  if (evaluation.groups > 0) {
+    absl::StrAppendFormat(&text, ", each predicted without its %s (%d)", std::string(Name(evaluation.leave)),
+                          evaluation.groups);
+  }
+  text += "\n";
+  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
+  Table table({{"METHOD"}, right("MAPE"), right("MEDIAN"), right("RMSLE"), right("RANK")});
+  for (const ErrorSummary& m : evaluation.methods) {
+    table.AddRow({m.method, absl::StrFormat("%.1f %%", m.mape_pct), absl::StrFormat("%.1f %%", m.median_pct),
+                  absl::StrFormat("%.3f", m.rmsle),
+                  std::isnan(m.spearman) ? "-" : absl::StrFormat("%.3f", m.spearman)});
+  }
+  text += table.Render("  ");
+  absl::StrAppendFormat(&text, "  bound: promised %.0f %%, covers %.1f %%, above the truth by %.0f %% on average\n",
+                        evaluation.promised_pct, evaluation.covered_pct, evaluation.slack_pct);
+  if (!with_rows) return text;
+  Table rows({{"ROW"}, {"NET"}, {"GPU"}, right("MEASURED"), right("PREDICTED"), right("BOUND"), right("DISTANCE")});
+  for (const EvaluatedRow& r : evaluation.rows) {
+    rows.AddRow({Printable(r.row->where), Printable(r.row->model), Printable(r.row->gpu),
+                 absl::StrFormat("%.4g", r.measured), absl::StrFormat("%.4g", r.predicted),
+                 absl::StrFormat("%.4g", r.upper), absl::StrFormat("%.2f", r.distance)});
+  }
+  return text + rows.Render("  ");
+}
+
+// One evaluation a quantity that enough rows measured.
+absl::StatusOr<std::vector<ErrorReport>> EvaluateAll(const Options& options, const TrainingSet& set) {
+  HORUS_ASSIGN_OR_RETURN(const LeaveOut leave, ParseLeaveOut(options.leave));
+  std::shared_ptr<const Predictor> predictor;
+  if (!options.bundle.empty()) {
+    HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.bundle));
+  }
+  std::vector<ErrorReport> all;
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    const auto quantity = static_cast<Quantity>(q);
+    const std::vector<const TrainingRow*> rows = RowsWith(set, quantity);
+    if (predictor != nullptr) {
+      const TargetModel* model = predictor->FindModel(quantity);
+      if (model != nullptr && !rows.empty()) all.push_back(EvaluateModel(*model, rows));
+      continue;
+    }
+    if (rows.size() < kLeastTrainingRows) continue;
+    Progress progress;
+    constexpr uint64_t kWhole = 1000;
+    const std::string what = "evaluating " + std::string(InfoOf(quantity).name);
+    HORUS_ASSIGN_OR_RETURN(ErrorReport evaluation, Evaluate(quantity, rows, leave, options.train, [&](double done) {
+                             progress.Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
+                             return true;
+                           }));
+    all.push_back(std::move(evaluation));
+  }
+  if (all.empty()) return InvalidArgument("evaluation: expected a quantity that enough rows measure, found none");
+  return all;
+}
+
+int RunEvaluate(const Options& options) {
+  const auto catalogue = LoadCatalogue(options.gpus_files);
+  if (!catalogue.ok()) return Fail(catalogue.status());
+  const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
+  if (!set.ok()) return Fail(set.status());
+  const auto evaluations = EvaluateAll(options, *set);
+  if (!evaluations.ok()) return Fail(evaluations.status());
+  Json list = Json::array();
+  std::string text;
+  for (const ErrorReport& evaluation : *evaluations) {
+    if (options.json) {
+      list.push_back(EvaluationJson(evaluation, options.rows));
+    } else {
+      text += EvaluationText(evaluation, options.rows);
+    }
+  }
+  if (options.json) {
+    text = Json({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}})
+               .dump(2, ' ', false, Json::error_handler_t::replace) +
+           "\n";
+  }
+  std::fputs(text.c_str(), stdout);
+  return kExitDecided;
+}
+
+}  // namespace
+
+Command AddEvaluate(CLI::App& parser) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = parser.add_subcommand("evaluate", "Measure how well measured runs are predicted");
+  AddTrainOptions(*app, options->data, options->gpus_files, options->without, options->train);
+  app->add_option("--leave", options->leave, "What training does not see at a time: family, model, gpu or rows")
+      ->capture_default_str()
+      ->type_name("WHAT");
+  app->add_option("--bundle", options->bundle, "Judge this bundle as it is, without training")->type_name("FILE");
+  app->add_flag("--rows", options->rows, "Also print every row");
+  app->add_flag("--json", options->json, "Print JSON");
+  app->footer(kFooter);
+  return {app, [options] { return RunEvaluate(*options); }};
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus train: a bundle from measured runs.
+#include "predict/train.h"
+
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "cli/training.h"
+#include "io/file.h"
+#include "nlohmann/json.hpp"
+
+namespace horus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kFooter[] = R"(
+Examples:
+  horus train --data rows.csv --out model.hbundle
+  horus inspect net.onnx --batch 64 --gpu a100-40gb --bundle model.hbundle --explain
+  horus evaluate --data rows.csv --leave family       how well that works for families it has not seen
+
+docs/dataset.md describes the rows; docs/predict.md what is learned from them.)";
+
+struct Options {
+  std::vector<std::string> data, gpus_files, without;
+  std::string out;
+  TrainOptions train;
+  bool json = false;
+};
+
+Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
+  Json quantities = Json::array();
+  for (const TrainedQuantity& q : report.quantities) {
+    quantities.push_back({{"quantity", std::string(InfoOf(q.quantity).name)},
+                          {"rows", q.rows},
+                          {"families", q.families},
+                          {"gpu_types", q.gpus},
+                          {"trees", q.trees},
+                          {"coverage_promised", q.promised},
+                          {"coverage_observed", q.observed}});
+  }
+  Json left_out = Json::array();
+  for (const Quantity q : report.left_out) left_out.push_back(std::string(InfoOf(q).name));
+  return {{"schema", "horus-train"},
+          {"version", 1},
+          {"out", options.out},
+          {"rows", rows},
+          {"quantities", quantities},
+          {"left_out", left_out},
+          {"data_fingerprint", absl::StrFormat("%016x", bundle.data_fingerprint)}};
+}
+
+std::string ReportText(const Options& options, const Bundle& bundle, const TrainReport& report, size_t rows) {
+  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
+  Table table({{"QUANTITY"},
+               right("ROWS"),
+               right("FAMILIES"),
+               right("GPU TYPES"),
+               right("TREES"),
+               right("COVERAGE PROMISED"),
+               right("OBSERVED")});
+  const auto percent = [](double share) {
+    return share > 0 ? absl::StrFormat("%.0f %%", 100 * share) : std::string("-");
+  };
+  for (const TrainedQuantity& q : report.quantities) {
+    table.AddRow({std::string(InfoOf(q.quantity).name), std::to_string(q.rows), std::to_string(q.families),
+                  std::to_string(q.gpus), std::to_string(q.trees), percent(q.promised), percent(q.observed)});
+  }
+  std::string text = table.Render();
+  for (const Quantity q : report.left_out) {
+    absl::StrAppendFormat(&text, "%s: measured in fewer than %d rows, left out\n", std::string(InfoOf(q).name),
+                          kLeastTrainingRows);
+  }
+  absl::StrAppendFormat(&text, "%s: %d rows, data fingerprint %016x\n", options.out, rows, bundle.data_fingerprint);
+  return text;
+}
+
+int RunTrain(const Options& options) {
+  const auto catalogue = LoadCatalogue(options.gpus_files);
+  if (!catalogue.ok()) return Fail(catalogue.status());
+  const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
+  if (!set.ok()) return Fail(set.status());
+  TrainReport report;
+  absl::StatusOr<Bundle> bundle;
+  {
+    Progress progress;
+    constexpr uint64_t kWhole = 1000;
+    bundle = TrainPredictor(
+        *set, options.train,
+        [&progress](double done) {
+          progress.Update("training", static_cast<uint64_t>(done * kWhole), kWhole);
+          return true;
+        },
+        &report);
+  }
+  if (!bundle.ok()) return Fail(bundle.status());
+  const absl::StatusOr<std::string> bytes = WriteBundle(*bundle);
+  if (!bytes.ok()) return Fail(bytes.status());
+  if (const absl::Status written = WriteFileAtomically(options.out, *bytes); !written.ok()) return Fail(written);
+  if (options.json) {
+    std::puts(ReportJson(options, *bundle, report, set->rows.size())
+                  .dump(2, ' ', false, Json::error_handler_t::replace)
+                  .c_str());
+  } else {
+    std::fputs(ReportText(options, *bundle, report, set->rows.size()).c_str(), stdout);
+  }
+  return kExitDecided;
+}
+
+}  // namespace
+
+void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<std::string>& gpus_files,
+                     std::vector<std::string>& without, TrainOptions& train) {
+  app.add_option("--data", data, "Dataset of measured runs (CSV); may be repeated")
+      ->required()
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app.add_option("--without", without, "Leave out the rows of this net or family; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  app.add_option("--promise", train.promise, "Coverage of the bounds on families that were not seen")
+      ->check(CLI::Range(0.5, 0.99))
+      ->capture_default_str()
+      ->type_name("SHARE");
+  app.add_option("--rounds", train.rounds, "Trees a quantity at most")
+      ->check(CLI::Range(0, 2000))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--seed", train.seed, "Seed of all random draws")->capture_default_str()->type_name("N");
+  app.add_option("--gpus-file", gpus_files, "YAML file with GPU types of your own; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+}
+
+Command AddTrain(CLI::App& parser) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = parser.add_subcommand("train", "Train a model bundle on measured runs");
+  AddTrainOptions(*app, options->data, options->gpus_files, options->without, options->train);
+  app->add_option("--out", options->out, "Bundle to write")->required()->type_name("FILE");
+  app->add_flag("--json", options->json, "Print JSON");
+  app->footer(kFooter);
+  return {app, [options] { return RunTrain(*options); }};
+}
+
+}  // namespace horus::cli

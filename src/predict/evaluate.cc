@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leaves out a group at a time, predicts it, and sums up the errors.
+#include "predict/evaluate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "predict/baselines.h"
+
+namespace horus {
+namespace {
+
+constexpr std::array<std::string_view, 4> kLeaveNames = {"family", "model", "gpu", "rows"};
+constexpr uint64_t kRandomParts = 10;
+constexpr double kPercent = 100;
+
+std::string GroupOf(const TrainingRow& row, size_t position, LeaveOut leave, uint32_t seed) {
+  switch (leave) {
+    case LeaveOut::kFamily:
+      return row.family;
+    case LeaveOut::kModel:
+      return row.model;
+    case LeaveOut::kGpu:
+      return row.gpu;
+    case LeaveOut::kRows:
+      return std::to_string(Mix64(CombineHash(seed, position)) % kRandomParts);
+  }
+  return "";
+}
+
+// Ranks from 0; equal values share the mean of their ranks.
+std::vector<double> Ranks(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&values](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
+    begin = end;
+  }
+  return ranks;
+}
+
+double Correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto mean = [](const std::vector<double>& v) {
+    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+  };
+  const double mean_a = mean(a), mean_b = mean(b);
+  double ab = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ab += (a[i] - mean_a) * (b[i] - mean_b);
+    aa += (a[i] - mean_a) * (a[i] - mean_a);
+    bb += (b[i] - mean_b) * (b[i] - mean_b);
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : std::numeric_limits<double>::quiet_NaN();
+}
+
+ErrorSummary Summarise(std::string_view method, const std::vector<double>& measured,
+                       const std::vector<double>& predicted) {
+  ErrorSummary summary{.method = std::string(method)};
+  std::vector<double> ratios;
+  double squares = 0;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    squares += std::pow(std::log1p(predicted[i]) - std::log1p(measured[i]), 2);
+    if (measured[i] > 0) ratios.push_back(std::abs(predicted[i] - measured[i]) / measured[i]);
+  }
+  if (measured.empty()) return summary;
+  summary.rmsle = std::sqrt(squares / static_cast<double>(measured.size()));
+  summary.spearman = Correlation(Ranks(measured), Ranks(predicted));
+  if (ratios.empty()) return summary;
+  summary.mape_pct = kPercent * std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size());
+  std::sort(ratios.begin(), ratios.end());
+  const size_t half = ratios.size() / 2;
+  summary.median_pct = kPercent * (ratios.size() % 2 == 1 ? ratios[half] : (ratios[half - 1] + ratios[half]) / 2);
+  return summary;
+}
+
+void SumUp(ErrorReport& evaluation, std::span<const std::string_view> baselines) {
+  std::vector<double> measured, predicted;
+  size_t covered = 0, positive = 0;
+  for (const EvaluatedRow& row : evaluation.rows) {
+    measured.push_back(row.measured);
+    predicted.push_back(row.predicted);
+    covered += row.measured <= row.upper ? 1 : 0;
+    if (row.measured <= 0) continue;
+    ++positive;
+    evaluation.slack_pct += kPercent * (row.upper / row.measured - 1);
+  }
+  if (evaluation.rows.empty()) return;
+  evaluation.covered_pct = kPercent * static_cast<double>(covered) / static_cast<double>(evaluation.rows.size());
+  if (positive > 0) evaluation.slack_pct /= static_cast<double>(positive);
+  evaluation.methods.push_back(Summarise("horus", measured, predicted));
+  for (size_t b = 0; b < baselines.size(); ++b) {
+    std::vector<double> of_baseline;
+    for (const EvaluatedRow& row : evaluation.rows) of_baseline.push_back(row.baselines[b]);
+    evaluation.methods.push_back(Summarise(baselines[b], measured, of_baseline));
+  }
+}
+
+EvaluatedRow Predict(const TargetModel& model, const TrainingRow& row) {
+  const auto q = static_cast<size_t>(model.quantity);
+  const double roofline = RooflineOf(model.quantity, row.features);
+  const Refined refined = model.Refine(row.features, row.gpu, roofline, roofline * kQuantities[q].default_factor);
+  return {.row = &row,
+          .measured = row.measured[q],
+          .predicted = refined.value,
+          .upper = refined.upper,
+          .distance = refined.distance,
+          .baselines = {}};
+}
+
+}  // namespace
+
+std::string_view Name(LeaveOut leave) { return kLeaveNames[static_cast<size_t>(leave)]; }
+
+absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name) {
+  for (size_t i = 0; i < kLeaveNames.size(); ++i) {
+    if (kLeaveNames[i] == name) return static_cast<LeaveOut>(i);
+  }
+  return InvalidArgument("leave out: expected family, model, gpu or rows, found %s", Quoted(name));
+}
+
+absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows, LeaveOut leave,
+                                     const TrainOptions& options, const TrainProgress& progress) {
+  std::map<std::string, std::vector<const TrainingRow*>> groups;
+  for (size_t i = 0; i < rows.size(); ++i) groups[GroupOf(*rows[i], i, leave, options.seed)].push_back(rows[i]);
+  if (groups.size() < 2) {
+    return InvalidArgument("%s: expected rows of at least two groups (%s), found %d",
+                           std::string(InfoOf(quantity).name), std::string(Name(leave)), groups.size());
+  }
+  ErrorReport evaluation{.quantity = quantity, .leave = leave, .groups = groups.size()};
+  evaluation.promised_pct = kPercent;
+  const std::vector<std::string_view> baselines = BaselineNames(quantity);
+  double done = 0;
+  for (const auto& [group, test] : groups) {
+    std::vector<const TrainingRow*> train;
+    for (const auto& [other, members] : groups) {
+      if (other != group) train.insert(train.end(), members.begin(), members.end());
+    }
+    const TrainProgress part = [&](double share) {
+      return !progress || progress((done + share) / static_cast<double>(groups.size()));
+    };
+    HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, train, options, part));
+    HORUS_ASSIGN_OR_RETURN(const auto predicted, PredictBaselines(quantity, train, test, options));
+    evaluation.promised_pct = std::min(evaluation.promised_pct, kPercent * model.promised);
+    for (size_t i = 0; i < test.size(); ++i) {
+      evaluation.rows.push_back(Predict(model, *test[i]));
+      for (const std::vector<double>& of_baseline : predicted) {
+        evaluation.rows.back().baselines.push_back(of_baseline[i]);
+      }
+    }
+    ++done;
+  }
+  SumUp(evaluation, baselines);
+  return evaluation;
+}
+
+ErrorReport EvaluateModel(const TargetModel& model, std::span<const TrainingRow* const> rows) {
+  ErrorReport evaluation{.quantity = model.quantity, .groups = 0};
+  evaluation.promised_pct = kPercent * model.promised;
+  for (const TrainingRow* row : rows) evaluation.rows.push_back(Predict(model, *row));
+  SumUp(evaluation, {});
+  return evaluation;
+}
+
+}  // namespace horus

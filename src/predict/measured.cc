@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps what was measured, and puts it in the place of what was predicted.
+#include "predict/measured.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/status.h"
+
+namespace horus {
+namespace {
+
+constexpr double kMostWeight = 100;  // observations; older ones fade by one in a hundred each
+// What one observation leaves open: repeated runs of one job differ by 5-10 %, the caching allocator by a segment or
+// two.
+constexpr double kTimeNoise = 0.10;
+constexpr double kMemoryNoise = 0.05;
+constexpr double kTwoSigma = 2;
+constexpr double kMostPct = 100;
+constexpr double kMostMemMib = 4294967296.0;  // as ValidateDemand
+constexpr double kMostStepUs = 35184372088832.0;
+constexpr size_t kMostNameBytes = 256;
+constexpr std::string_view kMagic = "HORUSOBS";
+constexpr uint32_t kVersion = 1;
+
+struct Limit {
+  const char* name;
+  const char* unit;
+  double most;
+};
+constexpr std::array<Limit, 4> kLimits = {{{"gpu_util_pct", "per cent", kMostPct},
+                                           {"mem_bw_util_pct", "per cent", kMostPct},
+                                           {"mem_mib", "MiB", kMostMemMib},
+                                           {"step_time_us", "us", kMostStepUs}}};
+
+std::array<std::optional<double>, 4> Values(const DemandObservation& o) {
+  return {o.gpu_util_pct, o.mem_bw_util_pct, o.mem_mib, o.step_time_us};
+}
+
+// Above the mean by the noise of a single run and by the doubt that is left of the mean itself.
+double UpperOf(const RunningMean& seen, double noise) {
+  const double sigma = std::max(noise * seen.mean, std::sqrt(seen.variance));
+  return std::max(seen.largest, seen.mean + kTwoSigma * sigma / std::sqrt(seen.weight) + sigma);
+}
+
+Bounded Replaced(const RunningMean& seen, double most) {
+  const double upper = std::min(most, UpperOf(seen, kTimeNoise));
+  Bounded pair{.estimate = static_cast<float>(seen.mean), .upper = static_cast<float>(upper)};
+  pair.upper = std::max(pair.upper, pair.estimate);
+  return pair;
+}
+
+BoundedInt ReplacedWhole(double estimate, double upper, double most) {
+  const double value = std::min(most, std::ceil(estimate));
+  return {.estimate = static_cast<int64_t>(value),
+          .upper = static_cast<int64_t>(std::clamp(std::ceil(upper), value, most))};
+}
+
+}  // namespace
+
+void RunningMean::Add(double value) {
+  weight = std::min(weight + 1, kMostWeight);
+  const double share = 1 / weight, before = value - mean;
+  mean += share * before;
+  variance = (1 - share) * (variance + share * before * before);
+  // The largest fades towards the mean as slowly as the rest, so that one wild value does not stay for ever.
+  largest = std::max(value, weight < kMostWeight ? largest : largest - share * (largest - mean));
+}
+
+absl::Status MeasuredDemands::Add(uint64_t profile_id, std::string_view gpu_type,
+                                  const DemandObservation& observation) {
+  if (profile_id == 0) return InvalidArgument("observation: profile_id: expected one that is not 0, found 0");
+  if (gpu_type.empty() || gpu_type.size() > kMostNameBytes) {
+    return InvalidArgument("observation: gpu_type: expected 1 to %d bytes, found %d", kMostNameBytes, gpu_type.size());
+  }
+  const auto values = Values(observation);
+  bool any = false;
+  for (size_t i = 0; i < kQuantities; ++i) {
+    if (!values[i].has_value()) continue;
+    any = true;
+    if (*values[i] >= 0 && *values[i] <= kLimits[i].most) continue;  // false for NaN
+    return InvalidArgument("observation: %s: expected 0 to %g %s, found %g", kLimits[i].name, kLimits[i].most,
+                           kLimits[i].unit, *values[i]);
+  }
+  if (!any) return InvalidArgument("observation: expected at least one measured quantity, found none");
+  Entry& entry = entries_[Key(profile_id, gpu_type)];
+  if (entry.seen != 0) by_age_.erase(entry.seen);
+  entry.seen = ++epoch_;
+  by_age_.emplace(entry.seen, Key(profile_id, gpu_type));
+  for (size_t i = 0; i < kQuantities; ++i) {
+    if (values[i].has_value()) entry.quantities[i].Add(*values[i]);
+  }
+  Forget();
+  return absl::OkStatus();
+}
+
+void MeasuredDemands::Forget() {
+  while (entries_.size() > std::max<size_t>(1, capacity_)) {
+    entries_.erase(by_age_.begin()->second);
+    by_age_.erase(by_age_.begin());
+  }
+}
+
+Demand MeasuredDemands::Apply(std::string_view gpu_type, Demand demand) const {
+  if (entries_.empty()) return demand;
+  const auto found = entries_.find(Key(demand.profile_id, gpu_type));
+  if (found == entries_.end()) return demand;
+  const auto& [util, bandwidth, memory, step] = found->second.quantities;
+  if (util.weight > 0) demand.gpu_util_pct = Replaced(util, kMostPct);
+  if (bandwidth.weight > 0) demand.mem_bw_util_pct = Replaced(bandwidth, kMostPct);
+  // Memory is a peak: the largest one seen counts.
+  if (memory.weight > 0) {
+    demand.mem_mib = ReplacedWhole(memory.largest, memory.largest * (1 + kMemoryNoise), kMostMemMib);
+  }
+  if (step.weight > 0) demand.step_time_us = ReplacedWhole(step.mean, UpperOf(step, kTimeNoise), kMostStepUs);
+  demand.flags |= kDemandMeasured;
+  const bool all = util.weight > 0 && bandwidth.weight > 0 && memory.weight > 0 && step.weight > 0;
+  if (all) {
+    demand.flags &= ~static_cast<uint32_t>(kDemandOutside | kDemandUncalibrated);
+    demand.distance = 0;
+  }
+  return demand;
+}
+
+int64_t MeasuredDemands::bytes_held() const {
+  constexpr size_t kMapNode = 48;  // of a red-black tree, with its allocation
+  size_t bytes = sizeof(MeasuredDemands);
+  for (const auto& [key, entry] : entries_) {
+    bytes += 2 * (kMapNode + sizeof(Key) + key.second.capacity()) + sizeof(entry) + sizeof(uint64_t);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+std::string MeasuredDemands::Save() const {
+  ByteWriter body;
+  body.U64(capacity_);
+  body.U64(epoch_);
+  body.U64(entries_.size());
+  for (const auto& [key, entry] : entries_) {
+    body.U64(key.first);
+    body.Text(key.second);
+    body.U64(entry.seen);
+    for (const RunningMean& mean : entry.quantities) {
+      for (const double value : {mean.weight, mean.mean, mean.variance, mean.largest}) body.F64(value);
+    }
+  }
+  std::string bytes(kMagic);
+  AppendLittleEndian(bytes, kVersion);
+  AppendLittleEndian(bytes, Hash64(body.bytes()));
+  return bytes + body.bytes();
+}
+
+absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t> bytes) {
+  constexpr size_t kVersionAt = kMagic.size(), kHashAt = kVersionAt + 4, kHeader = kHashAt + 8;
+  const auto damaged = [](const char* what) {
+    return MakeError(absl::StatusCode::kDataLoss, "observations: %s", what);
+  };
+  if (bytes.size() < kHeader || !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+    return damaged("expected the bytes of saved observations, found others");
+  }
+  ByteReader header(bytes.subspan(kVersionAt));
+  if (const uint32_t version = header.U32(); version != kVersion) {
+    return MakeError(absl::StatusCode::kOutOfRange, "observations: expected format %d, found %d", kVersion, version);
+  }
+  const std::span<const uint8_t> body = bytes.subspan(kHeader);
+  if (header.U64() != Hash64(body.data(), body.size())) return damaged("the checksum does not fit the bytes");
+  ByteReader in(body);
+  MeasuredDemands result(in.U64());
+  result.epoch_ = in.U64();
+  const uint64_t count = in.U64();
+  for (uint64_t i = 0; i < count && in.ok(); ++i) {
+    const uint64_t profile = in.U64();
+    std::string gpu(in.Text());
+    Entry entry;
+    entry.seen = in.U64();
+    bool valid = profile != 0 && !gpu.empty() && gpu.size() <= kMostNameBytes && entry.seen <= result.epoch_;
+    for (size_t q = 0; q < kQuantities; ++q) {
+      RunningMean& mean = entry.quantities[q];
+      for (double* value : {&mean.weight, &mean.mean, &mean.variance, &mean.largest}) *value = in.F64();
+      const double most = kLimits[q].most;
+      valid = valid && mean.weight >= 0 && mean.weight <= kMostWeight && mean.mean >= 0 && mean.mean <= most &&
+              mean.variance >= 0 && mean.variance <= most * most && mean.largest >= 0 && mean.largest <= most;
+    }
+    if (!valid || !in.ok()) return damaged("an entry is not one that was saved");
+    if (!result.by_age_.emplace(entry.seen, Key(profile, gpu)).second ||
+        !result.entries_.emplace(Key(profile, gpu), entry).second) {
+      return damaged("an entry occurs twice");
+    }
+  }
+  if (!in.ok() || in.left() != 0 || result.entries_.size() != count || count > std::max<size_t>(1, result.capacity_)) {
+    return damaged("expected as many entries as are announced");
+  }
+  return result;
+}
+
+}  // namespace horus

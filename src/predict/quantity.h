@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantity: what is predicted of a job on a GPU type, and how it is measured, bounded and trained.
+//
+// Enters:  nothing.                      Leaves: a constant table.
+// Units:   in the name of each quantity.
+// Cost:    none.                         Thread class: constants.
+#ifndef HORUS_PREDICT_QUANTITY_H_
+#define HORUS_PREDICT_QUANTITY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "trees/bundle.h"
+
+namespace horus {
+
+enum class Quantity : uint8_t { kGpuUtil, kMemBwUtil, kMemory, kStepTime, kGpuUtilMax, kPower };
+inline constexpr size_t kQuantityCount = 6;
+
+struct QuantityInfo {
+  std::string_view name;  // of bundle targets and of dataset columns
+  std::string_view unit;
+  Link link = Link::kExp;         // errors are ratios; percentages near zero are kept apart from it by log1p
+  double most = 0;                // largest value that is not refused
+  double default_factor = 0;      // from the roofline's estimate to its uncalibrated bound; an assumption
+  bool grows_with_batch = false;  // never falls as the batch grows, all else equal
+};
+
+// A year in microseconds and 4 PiB, as ValidateDemand; no board takes 100 kW.
+inline constexpr double kMostStepUs = 35184372088832.0;  // 2^45
+inline constexpr double kMostMemMib = 4294967296.0;      // 2^32
+inline constexpr double kMostPowerW = 100'000.0;
+
+inline constexpr std::array<QuantityInfo, kQuantityCount> kQuantities = {{
+    {"gpu_util_pct", "per cent", Link::kExpm1, 100, 2.0, false},
+    {"mem_bw_util_pct", "per cent", Link::kExpm1, 100, 2.0, false},
+    {"mem_mib", "MiB", Link::kExp, kMostMemMib, 1.5, true},
+    {"step_time_us", "us", Link::kExp, kMostStepUs, 2.5, true},
+    {"gpu_util_max_pct", "per cent", Link::kExpm1, 100, 2.0, false},
+    {"power_w", "W", Link::kExp, kMostPowerW, 1.5, false},
+}};
+
+[[nodiscard]] constexpr const QuantityInfo& InfoOf(Quantity quantity) {
+  return kQuantities[static_cast<size_t>(quantity)];
+}
+[[nodiscard]] constexpr std::optional<Quantity> FindQuantity(std::string_view name) {
+  for (size_t i = 0; i < kQuantityCount; ++i) {
+    if (kQuantities[i].name == name) return static_cast<Quantity>(i);
+  }
+  return std::nullopt;
+}
+
+// The inverse of ApplyLink, for values of zero or more.
+[[nodiscard]] double MarginOf(Link link, double value);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_QUANTITY_H_

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Refines the roofline's answer, and writes and reads what does so as a target of a bundle.
+#include "predict/target_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <optional>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "features/feature_row.h"
+
+namespace horus {
+namespace {
+
+constexpr std::array<RangeColumn, 10> kRangeColumns = {{
+    {"step_flops"},
+    {"step_bytes"},
+    {"step_kernels"},
+    {"step_intensity"},
+    {"horus_parameters"},
+    {"gpu_fp32_gflops"},
+    {"gpu_mem_bandwidth_mb_s"},
+    {"gpu_sm_count"},
+    {"training", false},
+    {"precision", false},
+}};
+
+// Series of a target.
+constexpr std::string_view kFactors = "prior_factors";
+constexpr std::string_view kUpper = "upper_margin";
+constexpr std::string_view kUnseenGpu = "unseen_gpu_margin";
+constexpr std::string_view kCoverage = "coverage";  // promised, observed, rows, groups
+constexpr std::string_view kLow = "range_low", kHigh = "range_high";
+constexpr std::string_view kGpuPrefix = "gpu:";
+// Errors of memory grow with what a convolution may take as scratch, besides a share of the peak (features/memory.cc).
+constexpr double kPeakShare = 0.03;
+// On a GPU type that was not trained on, what a context with all kernels loaded may take besides.
+constexpr double kUnseenContextBytes = 512.0 * kBytesPerMib;
+constexpr double kMostFactor = 20;     // e^20 times an assumption is none
+constexpr double kMostWidening = 1;    // at a distance of 1 and more a bound is the square of its factor
+constexpr double kCodeDistance = 0.5;  // a mode or precision that was not trained on
+constexpr double kFullFade = 1;        // the distance (a factor of e) at which the prior leads alone
+
+absl::Status Damaged(const BundleTarget& target, std::string_view series, std::string_view expected) {
+  return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: series %s: expected %s", Quoted(target.name),
+                   std::string(series), std::string(expected));
+}
+
+// The only value of a series, or `otherwise`; nullopt when it has another count or is outside [low, high].
+std::optional<double> One(const BundleTarget& target, std::string_view name, double otherwise, double low,
+                          double high) {
+  const NamedSeries* series = FindSeries(target.calibration, name);
+  if (series == nullptr) return otherwise;
+  if (series->values.size() != 1 || series->values[0] < low || series->values[0] > high) return std::nullopt;
+  return series->values[0];
+}
+
+struct Distance {
+  double value = 0;
+  std::string_view column;
+};
+
+Distance DistanceOf(const TrainedRange& range, std::span<const float> row) {
+  static const std::array<size_t, kRangeColumns.size()> places = [] {
+    std::array<size_t, kRangeColumns.size()> found = {};
+    for (size_t i = 0; i < found.size(); ++i) found[i] = *FindFeature(kRangeColumns[i].name);
+    return found;
+  }();
+  Distance farthest;
+  for (size_t i = 0; i < range.low.size(); ++i) {
+    const double value = places[i] < row.size() ? double{row[places[i]]} : 0.0;
+    const double low = range.low[i], high = range.high[i];
+    if (!(low <= high) || (value >= low && value <= high)) continue;  // not seen in training, or inside
+    double distance = 0;
+    if (!kRangeColumns[i].ratio) {
+      distance = kCodeDistance;
+    } else if (value <= 0 || high <= 0) {
+      distance = kFullFade;  // nothing to divide by: present here and absent there
+    } else {
+      distance = value > high ? std::log(value / high) : std::log(low / value);
+    }
+    if (!(distance <= farthest.value)) farthest = {std::isnan(distance) ? kFullFade : distance, kRangeColumns[i].name};
+  }
+  return farthest;
+}
+
+}  // namespace
+
+std::span<const RangeColumn> RangeColumns() { return kRangeColumns; }
+
+const double* TargetModel::FindGpu(std::string_view name) const {
+  const auto at = std::lower_bound(gpus.begin(), gpus.end(), name,
+                                   [](const auto& gpu, std::string_view n) { return std::string_view(gpu.first) < n; });
+  return at != gpus.end() && at->first == name ? &at->second : nullptr;
+}
+
+double TargetModel::FittedMargin(std::span<const float> row, std::string_view gpu) const {
+  const double* own = FindGpu(gpu);
+  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row), factors, own == nullptr ? 0 : *own));
+}
+
+double TargetModel::ErrorScale(std::span<const float> row, bool gpu_seen) const {
+  if (quantity != Quantity::kMemory) return 1;
+  static const size_t scratch_at = *FindFeature("mem_largest_scratch"), peak_at = *FindFeature("mem_peak");
+  if (row.size() <= std::max(scratch_at, peak_at) || !(row[peak_at] > 0)) return 1;
+  return kPeakShare + (double{row[scratch_at]} + (gpu_seen ? 0 : kUnseenContextBytes)) / double{row[peak_at]};
+}
+
+Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, double roofline,
+                            double roofline_upper) const {
+  const QuantityInfo& info = InfoOf(quantity);
+  const Distance distance = DistanceOf(range, row);
+  const double prior = MarginOf(info.link, roofline);
+  const double default_margin = std::max(0.0, MarginOf(info.link, roofline_upper) - prior);
+  const double fitted = FittedMargin(row, gpu);
+  const double trained = double{forest.PredictMargin(row, static_cast<float>(fitted))};
+
+  Refined refined{.roofline = roofline, .fitted = ApplyLink(info.link, fitted)};
+  refined.distance = distance.value;
+  refined.farthest = distance.column;
+  const bool gpu_seen = FindGpu(gpu) != nullptr;
+  const double bound = gpu_seen ? upper_margin : unseen_gpu_margin;
+  refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
+  const double seen = std::isfinite(trained) ? std::clamp(1 - distance.value / kFullFade, 0.0, 1.0) : 0;
+  // Trees cannot extrapolate, the fitted roofline can.
+  const double margin = seen > 0 ? fitted + seen * (trained - fitted) : fitted;
+  const double inside = bound >= 0 ? bound * ErrorScale(row, gpu_seen) : default_margin;
+  // The analytic bound of memory holds for any job; those of times and shares are factors that nobody has checked
+  // there.
+  const double widening = quantity == Quantity::kMemory ? 0 : std::min(distance.value, kMostWidening);
+  const double width = (seen * inside + (1 - seen) * std::max(inside, default_margin)) * (1 + widening);
+  refined.value = std::clamp(ApplyLink(info.link, margin), 0.0, info.most);
+  refined.upper = std::clamp(ApplyLink(info.link, margin + width), refined.value, info.most);
+  return refined;
+}
+
+size_t TargetModel::bytes_held() const {
+  return sizeof(TargetModel) + forest.bytes_held() + (factors.capacity() + 2 * range.low.capacity()) * sizeof(double) +
+         gpus.capacity() * sizeof(gpus[0]);
+}
+
+BundleTarget ToBundle(const TargetModel& model) {
+  const QuantityInfo& info = InfoOf(model.quantity);
+  BundleTarget target;
+  target.name = std::string(info.name);
+  target.link = info.link;
+  const auto add = [&target](std::string_view name, std::vector<double> values) {
+    target.calibration.push_back({std::string(name), std::move(values)});
+  };
+  add(kFactors, model.factors);
+  for (const auto& [name, factor] : model.gpus) add(std::string(kGpuPrefix) + name, {factor});
+  if (model.upper_margin >= 0) add(kUpper, {model.upper_margin});
+  if (model.unseen_gpu_margin >= 0) add(kUnseenGpu, {model.unseen_gpu_margin});
+  add(kCoverage, {model.promised, model.observed, model.rows, model.groups});
+  add(kLow, model.range.low);
+  add(kHigh, model.range.high);
+  target.forest = model.forest.data();
+  if (target.forest.num_features == 0) target.forest.num_features = static_cast<uint32_t>(FeatureCount());
+  return target;
+}
+
+absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t feature_count) {
+  const std::optional<Quantity> quantity = FindQuantity(target.name);
+  if (!quantity.has_value()) {
+    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected a quantity of this library",
+                     Quoted(target.name));
+  }
+  const QuantityInfo& info = InfoOf(*quantity);
+  if (target.link != info.link) {
+    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected link %d, found %d", Quoted(target.name),
+                     static_cast<int>(info.link), static_cast<int>(target.link));
+  }
+  if (target.forest.num_features != feature_count) {
+    return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: expected %d features, found %d",
+                     Quoted(target.name), feature_count, target.forest.num_features);
+  }
+  TargetModel model;
+  model.quantity = *quantity;
+  const auto bounded = [](const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::abs(v) <= kMostFactor; });
+  };
+  const NamedSeries* factors = FindSeries(target.calibration, kFactors);
+  const size_t expected = FactorsOf(*quantity).size();
+  if (factors == nullptr || factors->values.size() != expected || !bounded(factors->values)) {
+    return Damaged(target, kFactors, std::to_string(expected) + " factors from -20 to 20");
+  }
+  model.factors = factors->values;
+  for (const NamedSeries& series : target.calibration) {
+    if (!series.name.starts_with(kGpuPrefix)) continue;
+    if (series.values.size() != 1 || !bounded(series.values))
+      return Damaged(target, series.name, "one factor from -20 to 20");
+    model.gpus.emplace_back(series.name.substr(kGpuPrefix.size()), series.values[0]);
+  }
+  std::sort(model.gpus.begin(), model.gpus.end());
+  constexpr double kInfinite = HUGE_VAL;
+  const auto upper = One(target, kUpper, -1, 0, kInfinite), unseen = One(target, kUnseenGpu, -1, 0, kInfinite);
+  if (!upper.has_value()) return Damaged(target, kUpper, "one number from 0");
+  if (!unseen.has_value()) return Damaged(target, kUnseenGpu, "one number from 0");
+  model.upper_margin = *upper;
+  model.unseen_gpu_margin = *unseen;
+  if (const NamedSeries* coverage = FindSeries(target.calibration, kCoverage); coverage != nullptr) {
+    if (coverage->values.size() != 4) return Damaged(target, kCoverage, "four numbers");
+    model.promised = coverage->values[0];
+    model.observed = coverage->values[1];
+    model.rows = coverage->values[2];
+    model.groups = coverage->values[3];
+  }
+  const NamedSeries* low = FindSeries(target.calibration, kLow);
+  const NamedSeries* high = FindSeries(target.calibration, kHigh);
+  if (low != nullptr && high != nullptr) {
+    if (low->values.size() != high->values.size() || low->values.size() > kRangeColumns.size()) {
+      return Damaged(target, kLow, "as many numbers as range_high and at most " + std::to_string(kRangeColumns.size()));
+    }
+    model.range = {low->values, high->values};
+  }
+  HORUS_ASSIGN_OR_RETURN(model.forest, Forest::Create(target.forest));
+  return model;
+}
+
+}  // namespace horus

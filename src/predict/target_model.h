@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// TargetModel: one quantity as a bundle knows it: fitted prior, forest on its residual, bound, and what it was trained
+// on.
+//
+// Enters:  a feature row, the GPU type's name, and the roofline's own answer.
+// Leaves:  estimate and bound, how far the row lies outside the training data, and the parts that explain it.
+// Units:   of the quantity; distances are natural logarithms of "times beyond the trained range".
+// Cost:    about 100 ns and the walk of the forest.
+// Thread class: immutable, share freely.
+#ifndef HORUS_PREDICT_TARGET_MODEL_H_
+#define HORUS_PREDICT_TARGET_MODEL_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "predict/prior.h"
+#include "predict/quantity.h"
+#include "trees/bundle.h"
+#include "trees/forest.h"
+
+namespace horus {
+
+// The span of the training rows in the columns that say what kind of job on what kind of GPU a row is.
+struct TrainedRange {
+  std::vector<double> low, high;  // as RangeColumns(); empty = nothing is known
+  friend bool operator==(const TrainedRange&, const TrainedRange&) = default;
+};
+struct RangeColumn {
+  std::string_view name;
+  bool ratio = true;  // else a code
+};
+[[nodiscard]] std::span<const RangeColumn> RangeColumns();
+
+// A job beyond this distance is flagged: a quarter more or a fifth less than anything trained on.
+inline constexpr double kOutsideDistance = 0.25;
+
+struct Refined {
+  double roofline = 0;  // its own estimate
+  double fitted = 0;    // with the fitted constants
+  double value = 0;     // and the forest, which fades as the distance grows
+  double upper = 0;
+  double distance = 0;        // 0 = inside the trained range
+  std::string_view farthest;  // the column that says so; empty inside
+  bool calibrated = false;    // the bound rests on measured errors
+};
+
+struct TargetModel {
+  Quantity quantity = Quantity::kStepTime;
+  std::vector<double> factors;                       // of the prior
+  std::vector<std::pair<std::string, double>> gpus;  // factor of each GPU type seen, sorted by name
+  Forest forest;                                     // on the residual; may be empty
+  double upper_margin = -1;       // x ErrorScale, added to the margin for the bound; < 0 = not calibrated
+  double unseen_gpu_margin = -1;  // likewise on a GPU type that was not trained on
+  double promised = 0;            // coverage that upper_margin stands for, 0-1
+  double observed = 0;            // coverage of the training rows, each bounded without its own group
+  double rows = 0, groups = 0;
+  TrainedRange range;
+
+  [[nodiscard]] const double* FindGpu(std::string_view name) const;  // nullptr when not seen
+  // What the forest starts from: the prior's margin; an unseen GPU type has factor 0.
+  [[nodiscard]] double FittedMargin(std::span<const float> row, std::string_view gpu) const;
+  // What an error of the margin is measured in: 1, for memory the share of the peak that is uncertain.
+  [[nodiscard]] double ErrorScale(std::span<const float> row, bool gpu_seen) const;
+  // `roofline_upper` is the bound without calibration, >= roofline.
+  [[nodiscard]] Refined Refine(std::span<const float> row, std::string_view gpu, double roofline,
+                               double roofline_upper) const;
+  [[nodiscard]] size_t bytes_held() const;
+};
+
+[[nodiscard]] BundleTarget ToBundle(const TargetModel& model);
+// Refuses (kDataLoss) what ToBundle cannot have written, naming target, series, expected and found.
+[[nodiscard]] absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t feature_count);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_TARGET_MODEL_H_

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains one quantity after the other: folds of whole nets choose the trees, folds of whole families calibrate the
+// bound.
+#include "predict/train.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "features/feature_row.h"
+#include "horus/version.h"
+#include "predict/fit_prior.h"
+#include "trees/trainer.h"
+
+namespace horus {
+namespace {
+
+constexpr uint32_t kMostFolds = 10;
+constexpr uint32_t kFoldsOfMany = 5;  // of many rows each fit is dear, and fewer folds tell as much
+constexpr size_t kMany = 5000;
+constexpr size_t kLeastGpusToGeneralise = 3;
+
+// Position of each name among the sorted distinct ones.
+std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, std::string TrainingRow::* field,
+                                std::vector<std::string>& names) {
+  std::map<std::string, uint32_t> index;
+  for (const TrainingRow* row : rows) index.emplace(row->*field, 0);
+  for (auto& [name, at] : index) {
+    at = static_cast<uint32_t>(names.size());
+    names.push_back(name);
+  }
+  std::vector<uint32_t> ids;
+  ids.reserve(rows.size());
+  for (const TrainingRow* row : rows) ids.push_back(index.at(row->*field));
+  return ids;
+}
+
+// What a forest may read of a quantity that grows with the batch: sizes, which it must not fall with, and what the
+// batch does not change. Shares and intensities move either way with the batch, so they are hidden.
+enum class Use : uint8_t { kFree, kRising, kHidden };
+Use UseOf(const FeatureColumn& column, const QuantityInfo& quantity) {
+  if (!quantity.grows_with_batch) return Use::kFree;
+  for (const std::string_view name : {"mem_activations", "mem_transient", "mem_allocator_slack"}) {
+    if (column.name == name) return Use::kHidden;  // as they stand at the peak, which moves
+  }
+  for (const std::string_view unit : {"FLOP/byte", "0-1", "per cent"}) {
+    if (column.unit == unit) return Use::kHidden;
+  }
+  for (const std::string_view unit : {"FLOP", "bytes", "us", "count", "samples"}) {
+    if (column.unit == unit && !column.name.starts_with("gpu_")) return Use::kRising;
+  }
+  return Use::kFree;
+}
+
+class Trainer {
+ public:
+  Trainer(Quantity quantity, std::span<const TrainingRow* const> rows, const TrainOptions& options,
+          const TrainProgress& progress)
+      : quantity_(quantity), info_(InfoOf(quantity)), rows_(rows), options_(options), progress_(progress) {
+    families_ = Enumerate(rows, &TrainingRow::family, family_names_);
+    nets_ = Enumerate(rows, &TrainingRow::model, net_names_);
+    gpus_ = Enumerate(rows, &TrainingRow::gpu, gpu_names_);
+    std::vector<double> of_family(family_names_.size(), 0);
+    for (const uint32_t family : families_) ++of_family[family];
+    // A family weighs the root of its rows: between every row alike, where large families would decide, and every
+    // family alike, where one odd run of a small one would. The mean weight is 1.
+    double sum = 0;
+    for (const double count : of_family) sum += std::sqrt(count);
+    const double each = static_cast<double>(rows.size()) / sum;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      weights_.push_back(static_cast<float>(each / std::sqrt(of_family[families_[i]])));
+      margins_.push_back(MarginOf(info_.link, rows[i]->measured[static_cast<size_t>(quantity)]));
+    }
+    for (const auto columns : {JobFeatureColumns(), DeviceFeatureColumns()}) {
+      for (const FeatureColumn& column : columns) uses_.push_back(UseOf(column, info_));
+    }
+  }
+
+  absl::StatusOr<TargetModel> Train() {
+    const auto folds_of = [this](size_t groups) {
+      return static_cast<uint32_t>(std::min<size_t>(groups, rows_.size() > kMany ? kFoldsOfMany : kMostFolds));
+    };
+    const uint32_t folds = folds_of(family_names_.size()), net_folds = folds_of(net_names_.size());
+    const std::vector<uint32_t> fold_of = AssignFolds(rows_.size(), families_, folds);
+    const size_t gpu_folds = gpu_names_.size() >= kLeastGpusToGeneralise ? gpu_names_.size() : 0;
+    // Counted in fits: two a fold of nets to choose the rounds, one a fold of families and one a GPU type to calibrate.
+    total_ = 2.0 * net_folds + folds + static_cast<double>(gpu_folds) + 1;
+    int32_t rounds = 0;
+    if (net_folds >= 2) {
+      HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(AssignFolds(rows_.size(), nets_, net_folds), net_folds));
+    }
+    HORUS_ASSIGN_OR_RETURN(TargetModel model, FitOn([](size_t) { return true; }, rounds));
+    model.rows = static_cast<double>(rows_.size());
+    model.groups = static_cast<double>(family_names_.size());
+    model.range = RangeOf();
+    if (folds >= 2) {
+      HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores, HeldOutScores(fold_of, folds, rounds));
+      Calibrate(scores, model);
+    }
+    if (gpu_folds > 0) {
+      HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores,
+                             HeldOutScores(gpus_, static_cast<uint32_t>(gpu_folds), rounds));
+      const double margin = ConformalQuantile(GroupScores(scores, gpus_, gpu_names_.size(), nullptr), options_.promise);
+      model.unseen_gpu_margin = std::max({0.0, margin, model.upper_margin});
+    }
+    return model;
+  }
+
+ private:
+  using Wanted = std::function<bool(size_t)>;
+
+  // The prior's factors from the wanted rows.
+  [[nodiscard]] TargetModel FitFactors(const Wanted& wanted) const {
+    std::vector<PriorRow> rows;
+    std::vector<bool> seen(gpu_names_.size(), false);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (!wanted(i)) continue;
+      rows.push_back({TermsOf(rows_[i]->features), margins_[i], double{weights_[i]}, gpus_[i]});
+      seen[gpus_[i]] = true;
+    }
+    FittedPrior fitted = FitPrior(quantity_, rows, gpu_names_.size());
+    TargetModel model;
+    model.quantity = quantity_;
+    model.factors = std::move(fitted.factors);
+    for (size_t g = 0; g < gpu_names_.size(); ++g) {
+      if (seen[g]) model.gpus.emplace_back(gpu_names_[g], fitted.gpus[g]);
+    }
+    return model;
+  }
+
+  // Copies of the wanted rows, as the trainer of forests takes them.
+  struct Columns {
+    std::vector<float> rows, targets, margins, weights;
+    std::vector<uint32_t> groups;
+    [[nodiscard]] TrainingData View() const {
+      return {.row_count = targets.size(),
+              .feature_count = FeatureCount(),
+              .rows = rows,
+              .targets = targets,
+              .base_margins = margins,
+              .weights = weights,
+              .groups = groups,
+              .feature_names = {}};
+    }
+  };
+  [[nodiscard]] Columns ColumnsOf(const TargetModel& model, const Wanted& wanted, const Wanted& held_out) const {
+    Columns columns;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (!wanted(i)) continue;
+      for (size_t f = 0; f < uses_.size(); ++f) {
+        columns.rows.push_back(uses_[f] == Use::kHidden ? std::numeric_limits<float>::quiet_NaN()
+                                                        : rows_[i]->features[f]);
+      }
+      columns.targets.push_back(static_cast<float>(margins_[i]));
+      columns.margins.push_back(static_cast<float>(model.FittedMargin(rows_[i]->features, rows_[i]->gpu)));
+      columns.weights.push_back(weights_[i]);
+      columns.groups.push_back(held_out(i) ? 1 : 0);
+    }
+    return columns;
+  }
+  [[nodiscard]] TrainingParams Params(size_t rows, int32_t rounds) const {
+    TrainingParams params = DefaultTrainingParams(rows);
+    params.rounds = rounds;
+    params.seed = options_.seed;
+    params.library_path = options_.library_path;
+    for (const Use use : uses_) params.monotone.push_back(use == Use::kRising ? 1 : 0);
+    return params;
+  }
+
+  absl::StatusOr<TargetModel> FitOn(const Wanted& wanted, int32_t rounds) {
+    TargetModel model = FitFactors(wanted);
+    if (rounds > 0) {
+      const Columns columns = ColumnsOf(model, wanted, [](size_t) { return false; });
+      HORUS_ASSIGN_OR_RETURN(model.forest, Fit(columns.View(), Params(columns.targets.size(), rounds), Ticker(rounds)));
+    }
+    ++done_;
+    return model;
+  }
+
+  // The number of trees at which nets left out are predicted best; 0 where trees do not help. Nets and not families:
+  // most jobs are variants of what was trained on, and the bound answers for families.
+  absl::StatusOr<int32_t> ChooseRounds(const std::vector<uint32_t>& fold_of, uint32_t folds) {
+    std::vector<double> error(static_cast<size_t>(options_.rounds) + 1, 0.0);
+    for (uint32_t fold = 0; fold < folds; ++fold) {
+      const TargetModel prior = FitFactors([&](size_t i) { return fold_of[i] != fold; });
+      const Columns columns =
+          ColumnsOf(prior, [](size_t) { return true; }, [&](size_t i) { return fold_of[i] == fold; });
+      double weight = 0;
+      for (size_t i = 0; i < rows_.size(); ++i) {
+        if (fold_of[i] != fold) continue;
+        const double miss = double{columns.targets[i]} - double{columns.margins[i]};
+        error[0] += double{weights_[i]} * miss * miss;
+        weight += double{weights_[i]};
+      }
+      if (options_.rounds == 0) continue;
+      TrainingParams params = Params(rows_.size(), options_.rounds);
+      params.held_out_group = 1;
+      TrainingReport report;
+      HORUS_RETURN_IF_ERROR(Fit(columns.View(), params, Ticker(2 * options_.rounds), &report).status());
+      for (size_t r = 0; r < report.valid_rmse.size(); ++r) error[r + 1] += weight * std::pow(report.valid_rmse[r], 2);
+      done_ += 2;
+    }
+    return static_cast<int32_t>(std::min_element(error.begin(), error.end()) - error.begin());
+  }
+
+  // Error of each row, above the prediction of a model that has not seen its fold, in units of ErrorScale.
+  absl::StatusOr<std::vector<double>> HeldOutScores(const std::vector<uint32_t>& fold_of, uint32_t folds,
+                                                    int32_t rounds) {
+    std::vector<double> scores(rows_.size());
+    for (uint32_t fold = 0; fold < folds; ++fold) {
+      HORUS_ASSIGN_OR_RETURN(const TargetModel model, FitOn([&](size_t i) { return fold_of[i] != fold; }, rounds));
+      for (size_t i = 0; i < rows_.size(); ++i) {
+        if (fold_of[i] != fold) continue;
+        const std::vector<float>& row = rows_[i]->features;
+        const double fitted = model.FittedMargin(row, rows_[i]->gpu);
+        scores[i] = (margins_[i] - double{model.forest.PredictMargin(row, static_cast<float>(fitted))}) /
+                    model.ErrorScale(row, model.FindGpu(rows_[i]->gpu) != nullptr);
+      }
+    }
+    return scores;
+  }
+
+  // Per group the promised quantile of its rows' scores; `without` leaves out one group.
+  [[nodiscard]] std::vector<double> GroupScores(const std::vector<double>& scores,
+                                                const std::vector<uint32_t>& group_of, size_t groups,
+                                                const uint32_t* without) const {
+    std::vector<std::vector<double>> of_group(groups);
+    for (size_t i = 0; i < scores.size(); ++i) of_group[group_of[i]].push_back(scores[i]);
+    std::vector<double> result;
+    for (uint32_t g = 0; g < groups; ++g) {
+      if (of_group[g].empty() || (without != nullptr && *without == g)) continue;
+      std::sort(of_group[g].begin(), of_group[g].end());
+      const double at = options_.promise * static_cast<double>(of_group[g].size() - 1);
+      const auto low = static_cast<size_t>(at);
+      const size_t high = std::min(low + 1, of_group[g].size() - 1);
+      result.push_back(of_group[g][low] + (at - static_cast<double>(low)) * (of_group[g][high] - of_group[g][low]));
+    }
+    return result;
+  }
+
+  void Calibrate(const std::vector<double>& scores, TargetModel& model) const {
+    const size_t groups = family_names_.size();
+    const auto n = static_cast<double>(groups);
+    model.upper_margin =
+        std::max(0.0, ConformalQuantile(GroupScores(scores, families_, groups, nullptr), options_.promise));
+    model.promised = std::min(options_.promise, n / (n + 1));
+    double covered = 0;
+    for (uint32_t g = 0; g < groups; ++g) {
+      const double margin =
+          std::max(0.0, ConformalQuantile(GroupScores(scores, families_, groups, &g), options_.promise));
+      for (size_t i = 0; i < scores.size(); ++i) covered += families_[i] == g && scores[i] <= margin ? 1 : 0;
+    }
+    model.observed = covered / static_cast<double>(scores.size());
+  }
+
+  [[nodiscard]] TrainedRange RangeOf() const {
+    TrainedRange range;
+    for (const RangeColumn& column : RangeColumns()) {
+      const size_t at = *FindFeature(column.name);
+      double low = HUGE_VAL, high = -HUGE_VAL;
+      for (const TrainingRow* row : rows_) {
+        if (std::isnan(row->features[at])) continue;
+        low = std::min(low, double{row->features[at]});
+        high = std::max(high, double{row->features[at]});
+      }
+      range.low.push_back(low);
+      range.high.push_back(high);
+    }
+    return range;
+  }
+
+  // Passes the progress of one fit on; `rounds` are all that the fit grows.
+  [[nodiscard]] TrainingCallback Ticker(int32_t rounds) const {
+    if (!progress_) return nullptr;
+    return [this, rounds, grown = 0](const TrainingProgress&) mutable {
+      ++grown;
+      const double part = std::min(1.0, static_cast<double>(grown) / rounds);
+      return progress_(std::min(1.0, (done_ + part) / total_));
+    };
+  }
+
+  Quantity quantity_;
+  const QuantityInfo& info_;
+  std::span<const TrainingRow* const> rows_;
+  const TrainOptions& options_;
+  const TrainProgress& progress_;
+  std::vector<std::string> family_names_, net_names_, gpu_names_;
+  std::vector<uint32_t> families_, nets_, gpus_;
+  std::vector<float> weights_;
+  std::vector<double> margins_;  // measured
+  std::vector<Use> uses_;        // by feature
+  double done_ = 0, total_ = 1;  // fits
+};
+
+absl::Status CheckOptions(const TrainOptions& options) {
+  if (!(options.promise >= 0.5 && options.promise <= 0.99)) {
+    return InvalidArgument("promise: expected 0.5 to 0.99, found %g", options.promise);
+  }
+  if (options.rounds < 0 || options.rounds > 2000) {
+    return InvalidArgument("rounds: expected 0 to 2000, found %d", options.rounds);
+  }
+  return absl::OkStatus();
+}
+
+std::string SummaryOf(const TrainReport& report, const TrainOptions& options) {
+  std::string text;
+  for (const TrainedQuantity& q : report.quantities) {
+    absl::StrAppendFormat(
+        &text, "%s: %d rows, %d families, %d GPU types, %d trees, coverage promised %.2f observed %.2f\n",
+        std::string(InfoOf(q.quantity).name), q.rows, q.families, q.gpus, q.trees, q.promised, q.observed);
+  }
+  absl::StrAppendFormat(&text, "promise %g, at most %d rounds, seed %d", options.promise, options.rounds, options.seed);
+  return text;
+}
+
+}  // namespace
+
+double ConformalQuantile(std::vector<double> scores, double promise) {
+  if (scores.empty()) return HUGE_VAL;
+  std::sort(scores.begin(), scores.end());
+  const auto rank = static_cast<size_t>(std::ceil(promise * static_cast<double>(scores.size() + 1) - 1e-9));
+  return scores[std::clamp<size_t>(rank, 1, scores.size()) - 1];
+}
+
+std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quantity) {
+  std::vector<const TrainingRow*> rows;
+  for (const TrainingRow& row : set.rows) {
+    if (!std::isnan(row.measured[static_cast<size_t>(quantity)])) rows.push_back(&row);
+  }
+  return rows;
+}
+
+absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const TrainingRow* const> rows,
+                                        const TrainOptions& options, const TrainProgress& progress) {
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  if (rows.size() < kLeastTrainingRows) {
+    return InvalidArgument("%s: expected at least %d rows that measure it, found %d",
+                           std::string(InfoOf(quantity).name), kLeastTrainingRows, rows.size());
+  }
+  return Trainer(quantity, rows, options, progress).Train();
+}
+
+absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions& options,
+                                      const TrainProgress& progress, TrainReport* report) {
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  HORUS_RETURN_IF_ERROR(CheckTrainingSet(set));
+  TrainReport found;
+  Bundle bundle;
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    const auto quantity = static_cast<Quantity>(q);
+    const std::vector<const TrainingRow*> rows = RowsWith(set, quantity);
+    if (rows.size() < kLeastTrainingRows) {
+      if (!rows.empty()) found.left_out.push_back(quantity);
+      continue;
+    }
+    const TrainProgress part = [&progress, q](double done) {
+      return !progress || progress((static_cast<double>(q) + done) / static_cast<double>(kQuantityCount));
+    };
+    HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, rows, options, part));
+    found.quantities.push_back({.quantity = quantity,
+                                .rows = rows.size(),
+                                .families = static_cast<size_t>(model.groups),
+                                .gpus = model.gpus.size(),
+                                .trees = model.forest.num_trees(),
+                                .promised = model.promised,
+                                .observed = model.observed});
+    bundle.targets.push_back(ToBundle(model));
+  }
+  if (bundle.targets.empty()) {
+    return InvalidArgument("training: expected a quantity that at least %d rows measure, found none in %d rows",
+                           kLeastTrainingRows, set.rows.size());
+  }
+  bundle.schema_hash = FeatureSchemaHash();
+  bundle.data_fingerprint = FingerprintOf(set);
+  bundle.library_version = absl::StrFormat("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
+  bundle.training_summary = SummaryOf(found, options);
+  if (report != nullptr) *report = std::move(found);
+  return bundle;
+}
+
+}  // namespace horus

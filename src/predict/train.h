@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training: from measured runs to a bundle. Per quantity: constants of the prior, a forest on the residual, a bound.
+//
+// Enters:  a TrainingSet and options.
+// Leaves:  a bundle and what was found on the way; equal input gives equal bytes (same XGBoost and architecture).
+// Units:   as in quantity.h.
+// Cost:    about 3 x folds fits of a forest a quantity; loads libhorus_train.so.
+// Thread class: pure functions.
+#ifndef HORUS_PREDICT_TRAIN_H_
+#define HORUS_PREDICT_TRAIN_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "predict/target_model.h"
+#include "predict/training_set.h"
+#include "trees/bundle.h"
+
+namespace horus {
+
+struct TrainOptions {
+  double promise = 0.9;  // coverage of the bounds on families not seen, 0.5 to 0.99; at most n / (n + 1) for n families
+  int32_t rounds = 100;  // trees a quantity at most, 0 to 2,000; cross-validation chooses how many are worth it
+  uint32_t seed = 0;
+  std::string library_path;  // of libhorus_train.so; empty: found as trees/trainer.h says
+};
+
+// Share of the work done, 0-1; false cancels. Called on the calling thread.
+using TrainProgress = std::function<bool(double done)>;
+
+// Rows of a quantity that belong to at least two families are needed for a bound.
+inline constexpr size_t kLeastTrainingRows = 8;
+
+// One quantity from the rows that measured it. Errors: fewer than kLeastTrainingRows, kCancelled, kUnavailable
+// (library).
+[[nodiscard]] absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const TrainingRow* const> rows,
+                                                      const TrainOptions& options, const TrainProgress& progress);
+
+struct TrainedQuantity {
+  Quantity quantity = Quantity::kStepTime;
+  size_t rows = 0, families = 0, gpus = 0, trees = 0;
+  double promised = 0, observed = 0;  // coverage of the bound, 0-1; 0 without one
+};
+struct TrainReport {
+  std::vector<TrainedQuantity> quantities;
+  std::vector<Quantity> left_out;  // measured in too few rows
+};
+
+// Every quantity that enough rows measured. Errors: those of CheckTrainingSet and TrainTarget; no quantity at all.
+[[nodiscard]] absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions& options,
+                                                    const TrainProgress& progress = nullptr,
+                                                    TrainReport* report = nullptr);
+
+// Rows that measured the quantity, in order.
+[[nodiscard]] std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quantity);
+
+// The order statistic that bounds a new group's score with coverage min(promise, n / (n + 1)): the
+// ceil(promise (n + 1))-th least of n scores, or the largest.
+[[nodiscard]] double ConformalQuantile(std::vector<double> scores, double promise);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_TRAIN_H_

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks measured runs before anything is learned from them, and names a set of them.
+#include "predict/training_set.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "features/feature_row.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kMostNameBytes = 60;  // with its prefix, a series of a bundle
+
+absl::Status CheckName(const TrainingRow& row, const char* what, const std::string& name) {
+  bool printable = !name.empty() && name.size() <= kMostNameBytes;
+  for (const char c : name) printable = printable && c >= ' ' && c <= '~';
+  if (printable) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected 1 to %d printable ASCII characters, found %s", row.where, what,
+                         kMostNameBytes, Quoted(name));
+}
+
+absl::Status CheckRow(const TrainingRow& row) {
+  HORUS_RETURN_IF_ERROR(CheckName(row, "gpu", row.gpu));
+  HORUS_RETURN_IF_ERROR(CheckName(row, "family", row.family));
+  HORUS_RETURN_IF_ERROR(CheckName(row, "model", row.model));
+  if (row.gpu.find(' ') != std::string::npos) {
+    return InvalidArgument("%s: gpu: expected a name without spaces, found %s", row.where, Quoted(row.gpu));
+  }
+  if (row.features.size() != FeatureCount()) {
+    return InvalidArgument("%s: expected %d features, found %d", row.where, FeatureCount(), row.features.size());
+  }
+  for (size_t i = 0; i < row.features.size(); ++i) {
+    if (std::isinf(row.features[i])) {
+      return InvalidArgument("%s: feature %d: expected a finite number or NaN, found %g", row.where, i,
+                             row.features[i]);
+    }
+  }
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    const QuantityInfo& info = kQuantities[q];
+    const double value = row.measured[q];
+    const bool zero_allowed = info.link == Link::kExpm1;
+    if (std::isnan(value) || (value <= info.most && (value > 0 || (zero_allowed && value == 0)))) continue;
+    return InvalidArgument("%s: %s: expected %s 0 to %g %s, found %g", row.where, std::string(info.name),
+                           zero_allowed ? "from" : "above", info.most, std::string(info.unit), value);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckTrainingSet(const TrainingSet& set) {
+  for (const TrainingRow& row : set.rows) HORUS_RETURN_IF_ERROR(CheckRow(row));
+  return absl::OkStatus();
+}
+
+double RooflineOf(Quantity quantity, const std::vector<float>& features) {
+  static const std::array<size_t, 4> columns = {*FindFeature("roofline_gpu_util_pct"),
+                                                *FindFeature("roofline_mem_bw_util_pct"), *FindFeature("mem_peak"),
+                                                *FindFeature("roofline_step_time_us")};
+  const auto value = [&features](size_t i) { return i < features.size() ? double{features[i]} : 0.0; };
+  switch (quantity) {
+    case Quantity::kGpuUtil:
+    case Quantity::kGpuUtilMax:
+      return value(columns[0]);
+    case Quantity::kMemBwUtil:
+      return value(columns[1]);
+    case Quantity::kMemory:
+      return value(columns[2]) / kBytesPerMib;
+    case Quantity::kStepTime:
+      return value(columns[3]);
+    case Quantity::kPower:
+      break;
+  }
+  return 0;
+}
+
+uint64_t FingerprintOf(const TrainingSet& set) {
+  uint64_t hash = CombineHash(FeatureSchemaHash(), set.rows.size());
+  for (const TrainingRow& row : set.rows) {
+    for (const std::string* text : {&row.gpu, &row.family, &row.model}) hash = CombineHash(hash, Hash64(*text));
+    for (const float value : row.features) {
+      hash = CombineHash(hash, std::isnan(value) ? 0 : std::bit_cast<uint32_t>(value));
+    }
+    for (const double value : row.measured) {
+      hash = CombineHash(hash, std::isnan(value) ? 0 : std::bit_cast<uint64_t>(value));
+    }
+  }
+  return hash;
+}
+
+}  // namespace horus

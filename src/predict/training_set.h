@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// TrainingSet: measured runs as models read them: a feature row, where it ran, what belongs together, what was
+// measured.
+//
+// Enters:  rows from a dataset file or from a caller's columns.
+// Leaves:  a plain value with its check and fingerprint.
+// Units:   of the quantities; NaN = not measured.
+// Cost:    about 600 bytes a row.        Thread class: value, share freely.
+#ifndef HORUS_PREDICT_TRAINING_SET_H_
+#define HORUS_PREDICT_TRAINING_SET_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "predict/quantity.h"
+
+namespace horus {
+
+struct TrainingRow {
+  std::vector<float> features;  // FeatureCount(); NaN = missing
+  std::string gpu;              // canonical type name; an undescribed GPU has a name of its own
+  std::string family;           // rows of one family are never split between training and calibration
+  std::string model;            // the net
+  std::array<double, kQuantityCount> measured = [] {
+    std::array<double, kQuantityCount> none;
+    none.fill(std::numeric_limits<double>::quiet_NaN());
+    return none;
+  }();
+  std::string where;  // "rows.csv:12", for errors and reports
+};
+
+// The roofline's own answer for a row: its columns hold it; power has none (0).
+[[nodiscard]] double RooflineOf(Quantity quantity, const std::vector<float>& features);
+
+struct TrainingSet {
+  std::vector<TrainingRow> rows;
+};
+
+// Every row has all features, none infinite; a name for GPU, family and model; measured values above zero (utilisation
+// from zero) and at most InfoOf(quantity).most. Errors name the row's place, column, unit, expected and found.
+[[nodiscard]] absl::Status CheckTrainingSet(const TrainingSet& set);
+
+// Of all that training reads, in order.
+[[nodiscard]] uint64_t FingerprintOf(const TrainingSet& set);
+
+}  // namespace horus
+
+#endif  // HORUS_PREDICT_TRAINING_SET_H_
