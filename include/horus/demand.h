@@ -124,11 +124,13 @@ typedef struct horus_demand {
 /* Predicts demands from graphs. Immutable: share freely. */
 typedef struct horus_predictor horus_predictor;
 
-/* The built-in predictor. Errors: UNSUPPORTED, NO_MEMORY. Any thread. Since 0.1. */
+/* The built-in predictor: the roofline refined by the bundle that the library brings. Errors: UNSUPPORTED, NO_MEMORY.
+ * Any thread. Since 0.1. */
 HORUS_API horus_status horus_predictor_default(horus_predictor** out, horus_error* error);
 
 /* A predictor from a trained bundle of `size` bytes, which are not kept.
- * Errors: INVALID_ARGUMENT, CORRUPT, VERSION, LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
+ * Errors: INVALID_ARGUMENT, CORRUPT, VERSION (of the format), STATE (made for another feature schema: train again),
+ * LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
 HORUS_API horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_predictor** out,
                                                   horus_error* error);
 
@@ -139,7 +141,8 @@ HORUS_API void horus_predictor_free(horus_predictor* predictor);
 HORUS_API uint64_t horus_predictor_bytes_held(const horus_predictor* predictor);
 
 /* Demand of `graph` run as `run` (NULL = defaults) on each of `count` GPU types, named by `gpu_types`, into
- * the structs that `demands` points to. All or nothing. The graph is analysed once, whatever the count.
+ * the structs that `demands` points to. All or nothing. The graph is analysed once, whatever the count, and not at
+ * all where the predictor was asked the same before.
  * Errors: NOT_FOUND (type), as horus_graph_cost. Any thread. Since 0.1. */
 HORUS_API horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                               const horus_graph* graph, const horus_run_spec* run, size_t count,

@@ -97,6 +97,34 @@ struct Solution {
   std::string message;
 };
 
+// What running jobs were seen to take; one thread at a time.
+class Observations {
+ public:
+  explicit Observations(size_t capacity = 0) {
+    horus_observations* out = nullptr;
+    detail::Call(horus_observations_create, capacity, &out);
+    handle_.reset(out);
+  }
+  explicit Observations(std::span<const std::byte> snapshot) {
+    horus_observations* out = nullptr;
+    detail::Call(horus_observations_restore, snapshot.data(), snapshot.size(), &out);
+    handle_.reset(out);
+  }
+  void Add(const horus_demand_observation& observation, const Catalogue* catalogue = nullptr) {
+    detail::Call(horus_observations_add_demand, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(),
+                 &observation);
+  }
+  [[nodiscard]] std::vector<std::byte> Snapshot() const {
+    return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {
+      return horus_observations_snapshot(get(), capacity, bytes, count, error);
+    });
+  }
+  [[nodiscard]] const horus_observations* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::Owned<horus_observations, horus_observations_free> handle_;
+};
+
 class Predictor {
  public:
   Predictor() {
@@ -108,6 +136,26 @@ class Predictor {
     horus_predictor* out = nullptr;
     detail::Call(horus_predictor_from_bytes, bundle.data(), bundle.size(), &out);
     handle_.reset(out);
+  }
+  // Trained on measured runs.
+  explicit Predictor(const horus_training_data& data, const horus_training_options* options = nullptr,
+                     const Catalogue* catalogue = nullptr) {
+    horus_predictor* out = nullptr;
+    detail::Call(horus_predictor_fit, catalogue == nullptr ? nullptr : catalogue->get(), &data, options, nullptr,
+                 nullptr, &out);
+    handle_.reset(out);
+  }
+  // A predictor of a new epoch that answers with what was measured.
+  [[nodiscard]] Predictor Commit(const Observations& observations) const {
+    horus_predictor* out = nullptr;
+    detail::Call(horus_predictor_commit, handle_.get(), observations.get(), &out);
+    return Predictor(out);
+  }
+  [[nodiscard]] uint64_t epoch() const noexcept { return horus_predictor_epoch(handle_.get()); }
+  [[nodiscard]] std::vector<std::byte> Bundle() const {
+    return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {
+      return horus_predictor_to_bytes(handle_.get(), capacity, bytes, count, error);
+    });
   }
   // The demand on each of the GPU types, in their order.
   [[nodiscard]] std::vector<Demand> Demands(const Graph& graph, const RunSpec& run,
@@ -145,6 +193,7 @@ class Predictor {
   }
 
  private:
+  explicit Predictor(horus_predictor* owned) : handle_(owned) {}
   detail::Owned<horus_predictor, horus_predictor_free> handle_;
 };
 

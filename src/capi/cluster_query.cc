@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capi/args.h"
+#include "capi/bytes_out.h"
 #include "capi/columns.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
@@ -194,13 +195,9 @@ horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacit
                                     horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
-    HORUS_RETURN_IF_ERROR(RequireColumn(bytes, "bytes", capacity));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::SaveSnapshot(cluster->value));
-    HORUS_RETURN_IF_ERROR(CheckCapacity(saved.size(), capacity, count));
-    std::memcpy(bytes, saved.data(), saved.size());
-    *count = saved.size();
-    return absl::OkStatus();
+    return WriteBytes(saved, capacity, bytes, count);
   });
 }
 

@@ -8,9 +8,11 @@
 #define HORUS_CAPI_GRAPH_HANDLES_H_
 
 #include <memory>
+#include <utility>
 
 #include "graph/graph.h"
 #include "horus/graph.h"
+#include "predict/demand_cache.h"
 #include "predict/predictor.h"
 
 struct horus_graph {
@@ -18,7 +20,9 @@ struct horus_graph {
 };
 
 struct horus_predictor {
+  explicit horus_predictor(std::shared_ptr<const horus::Predictor> predictor) : value(std::move(predictor)) {}
   std::shared_ptr<const horus::Predictor> value;
+  mutable horus::DemandCache cache;
 };
 
 #endif  // HORUS_CAPI_GRAPH_HANDLES_H_

@@ -22,9 +22,14 @@
 #include "place/cluster.h"
 #include "place/placer.h"
 #include "place/plan.h"
+#include "predict/measured.h"
 
 struct horus_catalogue {
   std::shared_ptr<const horus::Catalogue> value;
+};
+
+struct horus_observations {
+  horus::MeasuredDemands demands;
 };
 
 struct horus_interference {

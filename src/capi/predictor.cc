@@ -81,6 +81,29 @@ SolveProgress ProgressFromC(horus_progress progress, void* user) {
   };
 }
 
+// From the cache where all types are in it, else by one analysis.
+absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
+                                              const std::shared_ptr<const Graph>& graph, const RunSpec& run,
+                                              const Catalogue& catalogue, const std::vector<GpuTypeId>& types) {
+  const std::optional<DemandKey> job = KeyOf(*graph, run);
+  std::vector<Demand> demands;
+  for (const GpuTypeId type : types) {
+    if (!job.has_value()) break;
+    const std::optional<Demand> known = predictor.cache.Find(OnGpu(*job, catalogue.at(type)));
+    if (!known.has_value()) break;
+    demands.push_back(*known);
+  }
+  if (demands.size() == types.size()) return demands;
+  demands.clear();
+  HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, run));
+  for (const GpuTypeId type : types) {
+    const GpuType& gpu = catalogue.at(type);
+    demands.push_back(predictor.value->Predict(profile, gpu));
+    if (job.has_value()) predictor.cache.Put(OnGpu(*job, gpu), demands.back());
+  }
+  return demands;
+}
+
 horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
   horus_solution c = HORUS_SOLUTION_INIT;
   c.reason = static_cast<int32_t>(solution.end);
@@ -101,7 +124,7 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 horus_status horus_predictor_default(horus_predictor** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    *out = new horus_predictor{horus::Predictor::Default()};
+    *out = new horus_predictor(horus::Predictor::Default());
     return absl::OkStatus();
   });
 }
@@ -111,7 +134,7 @@ horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_pr
     HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
     const std::span<const uint8_t> bundle(static_cast<const uint8_t*>(bytes), size);
     HORUS_ASSIGN_OR_RETURN(auto predictor, horus::Predictor::FromBundle(bundle));
-    *out = new horus_predictor{std::move(predictor)};
+    *out = new horus_predictor(std::move(predictor));
     return absl::OkStatus();
   });
 }
@@ -119,7 +142,8 @@ horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_pr
 void horus_predictor_free(horus_predictor* predictor) { delete predictor; }
 
 uint64_t horus_predictor_bytes_held(const horus_predictor* predictor) {
-  return predictor == nullptr ? 0 : static_cast<uint64_t>(predictor->value->bytes_held());
+  return predictor == nullptr ? 0
+                              : static_cast<uint64_t>(predictor->value->bytes_held() + predictor->cache.bytes_held());
 }
 
 horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,
@@ -131,10 +155,9 @@ horus_status horus_predictor_demand(const horus_predictor* predictor, const horu
     HORUS_ASSIGN_OR_RETURN(const std::vector<horus::GpuTypeId> types, FindTypes(*known, count, gpu_types));
     HORUS_RETURN_IF_ERROR(CheckOutputs(count, demands, "demands"));
     HORUS_ASSIGN_OR_RETURN(const horus::RunSpec spec, RunFromC(run));
-    HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, horus::Analyse(graph->value, spec));
-    for (size_t i = 0; i < count; ++i) {
-      WriteStruct(DemandToC(predictor->value->Predict(profile, known->at(types[i]))), demands[i]);
-    }
+    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Demand> found,
+                           DemandsOf(*predictor, graph->value, spec, *known, types));
+    for (size_t i = 0; i < count; ++i) WriteStruct(DemandToC(found[i]), demands[i]);
     return absl::OkStatus();
   });
 }

@@ -3,6 +3,7 @@
 #include "capi/guard.h"
 #include "horus/demand.h"
 #include "horus/graph.h"
+#include "horus/learn.h"
 
 namespace {
 
@@ -52,3 +53,20 @@ horus_status horus_predictor_solve(const horus_predictor*, const horus_catalogue
                                    horus_progress, void*, horus_solution* const*, horus_error* error) {
   return Missing(error);
 }
+
+horus_status horus_predictor_fit(const horus_catalogue*, const horus_training_data*, const horus_training_options*,
+                                 horus_progress, void*, horus_predictor**, horus_error* error) {
+  return Missing(error);
+}
+horus_status horus_predictor_to_bytes(const horus_predictor*, size_t, void*, size_t*, horus_error* error) {
+  return Missing(error);
+}
+horus_status horus_predictor_get_quality(const horus_predictor*, const char*, horus_prediction_quality*,
+                                         horus_error* error) {
+  return Missing(error);
+}
+horus_status horus_predictor_commit(const horus_predictor*, const horus_observations*, horus_predictor**,
+                                    horus_error* error) {
+  return Missing(error);
+}
+uint64_t horus_predictor_epoch(const horus_predictor*) { return 0; }

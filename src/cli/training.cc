@@ -52,17 +52,7 @@ class Builder {
       return row;
     }
     HORUS_ASSIGN_OR_RETURN(const JobProfile* job, Profile(from));
-    if (from.gpu.has_value()) {
-      row.features = DescribeOn(*job, catalogue_.at(*from.gpu)).row;
-      return row;
-    }
-    // Nothing is known of the device: its columns are missing, but for the job's own peak of memory.
-    const GpuType undescribed;
-    row.features = DescribeOn(*job, undescribed).row;
-    static const size_t peak = *FindFeature("mem_peak");
-    for (size_t i = JobFeatureColumns().size(); i < row.features.size(); ++i) {
-      if (i != peak) row.features[i] = std::numeric_limits<float>::quiet_NaN();
-    }
+    row.features = FeaturesOn(*job, from.gpu.has_value() ? &catalogue_.at(*from.gpu) : nullptr);
     return row;
   }
 

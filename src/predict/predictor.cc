@@ -72,6 +72,7 @@ std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerm
 
 struct Predictor::Impl {
   std::array<std::shared_ptr<const TargetModel>, kQuantityCount> models;
+  std::shared_ptr<const std::string> bundle;  // null without
   MeasuredDemands measured{0};
   bool calibrated = false;
 };
@@ -91,7 +92,7 @@ std::shared_ptr<const Predictor> Predictor::Prior() {
 
 absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(std::span<const uint8_t> bytes) {
   HORUS_ASSIGN_OR_RETURN(const Bundle bundle, ReadBundle(bytes, {}, FeatureSchemaHash()));
-  return FromBundle(bundle);
+  return FromBundle(bundle);  // writing it gives these very bytes
 }
 
 absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(const Bundle& bundle) {
@@ -101,6 +102,8 @@ absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(const Bun
     impl->models[At(model.quantity)] = std::make_shared<const TargetModel>(std::move(model));
   }
   if (bundle.targets.empty()) return InvalidArgument("bundle: expected at least one target, found none");
+  HORUS_ASSIGN_OR_RETURN(std::string bytes, WriteBundle(bundle));
+  impl->bundle = std::make_shared<const std::string>(std::move(bytes));
   impl->calibrated = std::all_of(kPublished.begin(), kPublished.end(), [&impl](Quantity q) {
     return impl->models[At(q)] != nullptr && impl->models[At(q)]->upper_margin >= 0;
   });
@@ -194,6 +197,10 @@ std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType
   return all;
 }
 
+std::string_view Predictor::bundle() const {
+  return impl_->bundle == nullptr ? std::string_view() : std::string_view(*impl_->bundle);
+}
+
 const TargetModel* Predictor::FindModel(Quantity quantity) const { return impl_->models[At(quantity)].get(); }
 bool Predictor::calibrated() const { return impl_->calibrated; }
 uint64_t Predictor::epoch() const { return impl_->measured.epoch(); }
@@ -203,7 +210,7 @@ int64_t Predictor::bytes_held() const {
   for (const auto& model : impl_->models) {
     if (model != nullptr) bytes += model->bytes_held();
   }
-  return static_cast<int64_t>(bytes) + impl_->measured.bytes_held();
+  return static_cast<int64_t>(bytes + bundle().size()) + impl_->measured.bytes_held();
 }
 
 }  // namespace horus

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -95,6 +96,9 @@ class Predictor {
 
   // One entry for each quantity that this predictor refines.
   [[nodiscard]] std::vector<Explanation> Explain(const JobProfile& job, const GpuType& gpu) const;
+
+  // The bundle's bytes; empty where there is none.
+  [[nodiscard]] std::string_view bundle() const;
 
   // The model of a quantity; nullptr where the roofline stands alone.
   [[nodiscard]] const TargetModel* FindModel(Quantity quantity) const;

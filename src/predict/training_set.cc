@@ -9,7 +9,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "device/gpu_type.h"
 #include "features/feature_row.h"
+#include "predict/predictor.h"
 
 namespace horus {
 namespace {
@@ -56,6 +58,16 @@ absl::Status CheckRow(const TrainingRow& row) {
 absl::Status CheckTrainingSet(const TrainingSet& set) {
   for (const TrainingRow& row : set.rows) HORUS_RETURN_IF_ERROR(CheckRow(row));
   return absl::OkStatus();
+}
+
+std::vector<float> FeaturesOn(const JobProfile& job, const GpuType* gpu) {
+  if (gpu != nullptr) return DescribeOn(job, *gpu).row;
+  std::vector<float> row = DescribeOn(job, GpuType()).row;
+  static const size_t peak = *FindFeature("mem_peak");
+  for (size_t i = JobFeatureColumns().size(); i < row.size(); ++i) {
+    if (i != peak) row[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  return row;
 }
 
 double RooflineOf(Quantity quantity, const std::vector<float>& features) {

@@ -20,6 +20,9 @@
 
 namespace horus {
 
+struct GpuType;
+struct JobProfile;
+
 struct TrainingRow {
   std::vector<float> features;  // FeatureCount(); NaN = missing
   std::string gpu;              // canonical type name; an undescribed GPU has a name of its own
@@ -32,6 +35,9 @@ struct TrainingRow {
   }();
   std::string where;  // "rows.csv:12", for errors and reports
 };
+
+// The feature row of a job; null = on a GPU of which nothing is known: its columns are missing, but for the job's peak.
+[[nodiscard]] std::vector<float> FeaturesOn(const JobProfile& job, const GpuType* gpu);
 
 // The roofline's own answer for a row: its columns hold it; power has none (0).
 [[nodiscard]] double RooflineOf(Quantity quantity, const std::vector<float>& features);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/learn.h, what running jobs were seen to take.
+#include <memory>
+#include <span>
+#include <string>
+
+#include "capi/args.h"
+#include "capi/bytes_out.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/structs.h"
+#include "horus/learn.h"
+
+namespace horus::capi {
+namespace {
+
+constexpr uint32_t kKnownMeasured =
+    HORUS_OBSERVED_GPU_UTIL | HORUS_OBSERVED_MEM_BW_UTIL | HORUS_OBSERVED_MEMORY | HORUS_OBSERVED_STEP_TIME;
+
+absl::Status AddDemand(const horus_demand_observation* given, const Catalogue& catalogue, MeasuredDemands& demands) {
+  HORUS_ASSIGN_OR_RETURN(const horus_demand_observation c, ReadStruct(given));
+  if ((c.measured & ~kKnownMeasured) != 0) {
+    return InvalidArgument("horus_demand_observation: measured: expected a sum of HORUS_OBSERVED_*, found %#x",
+                           c.measured);
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_type, "gpu_type"));
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+  const auto value = [&c](uint32_t flag, double number) {
+    return (c.measured & flag) != 0 ? std::optional<double>(number) : std::nullopt;
+  };
+  return demands.Add(c.profile_id, catalogue.at(type).name,
+                     {.gpu_util_pct = value(HORUS_OBSERVED_GPU_UTIL, c.gpu_util_pct),
+                      .mem_bw_util_pct = value(HORUS_OBSERVED_MEM_BW_UTIL, c.mem_bw_util_pct),
+                      .mem_mib = value(HORUS_OBSERVED_MEMORY, c.mem_mib),
+                      .step_time_us = value(HORUS_OBSERVED_STEP_TIME, c.step_time_us)});
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    const size_t room = capacity == 0 ? horus::MeasuredDemands::kDefaultCapacity : capacity;
+    *out = new horus_observations{horus::MeasuredDemands(room)};
+    return absl::OkStatus();
+  });
+}
+
+void horus_observations_free(horus_observations* observations) { delete observations; }
+
+uint64_t horus_observations_bytes_held(const horus_observations* observations) {
+  return observations == nullptr ? 0 : static_cast<uint64_t>(observations->demands.bytes_held());
+}
+
+horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
+                                           const horus_demand_observation* observation, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+    return AddDemand(observation, *CatalogueOf(catalogue), observations->demands);
+  });
+}
+
+horus_status horus_observations_snapshot(const horus_observations* observations, size_t capacity, void* bytes,
+                                         size_t* count, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+    return WriteBytes(observations->demands.Save(), capacity, bytes, count);
+  });
+}
+
+horus_status horus_observations_restore(const void* bytes, size_t size, horus_observations** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+    const std::span<const uint8_t> saved(static_cast<const uint8_t*>(bytes), size);
+    HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(saved));
+    *out = new horus_observations{std::move(demands)};
+    return absl::OkStatus();
+  });
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract of horus/learn.h: a predictor that is trained, saved, asked again, and corrected by measurements. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+#define ROWS 16
+
+static const char* const V100[1] = {"v100-sxm2-16gb"};
+
+static horus_demand DemandOf(const horus_predictor* predictor, const horus_graph* graph, int64_t batch) {
+  horus_demand demand = HORUS_DEMAND_INIT;
+  horus_demand* out[1];
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  out[0] = &demand;
+  run.batch = batch;
+  CHECK_OK(horus_predictor_demand(predictor, NULL, graph, &run, 1, V100, out, &error));
+  return demand;
+}
+
+static int32_t Count(void* user, double done) {
+  int* calls = user;
+  CHECK(done >= 0 && done <= 1);
+  return ++*calls >= 3; /* cancels */
+}
+
+/* Runs of two nets at growing batches, all on one GPU type, whose steps take 1 ms a sample. */
+typedef struct Table {
+  horus_training_data data;
+  horus_run_spec runs[ROWS];
+  const horus_run_spec* run_of[ROWS];
+  const horus_graph* graphs[ROWS];
+  const char* gpus[ROWS];
+  const char* families[ROWS];
+  double step_us[ROWS];
+} Table;
+
+static void Fill(Table* table, const horus_graph* first, const horus_graph* second) {
+  const horus_training_data data = HORUS_TRAINING_DATA_INIT;
+  const horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  int i;
+  table->data = data;
+  for (i = 0; i < ROWS; ++i) {
+    table->runs[i] = run;
+    table->runs[i].batch = 1 << (i / 2);
+    table->run_of[i] = &table->runs[i];
+    table->graphs[i] = i % 2 == 0 ? first : second;
+    table->families[i] = i % 2 == 0 ? "a" : "b";
+    table->gpus[i] = V100[0];
+    table->step_us[i] = 1000.0 * (double)table->runs[i].batch;
+  }
+  table->data.count = ROWS;
+  table->data.graphs = table->graphs;
+  table->data.runs = table->run_of;
+  table->data.gpu_types = table->gpus;
+  table->data.families = table->families;
+  table->data.step_time_us = table->step_us;
+}
+
+static void WrongTablesAreRefused(Table* table) {
+  horus_predictor* predictor = NULL;
+  horus_training_options options = HORUS_TRAINING_OPTIONS_INIT;
+  int calls = 0;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_fit(NULL, NULL, NULL, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, NULL, &error));
+  table->data.families = NULL;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "families",
+                horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
+  table->data.families = table->families;
+  table->gpus[3] = "abacus";
+  CHECK_MESSAGE(HORUS_NOT_FOUND, "row[3]",
+                horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
+  table->gpus[3] = V100[0];
+  table->step_us[5] = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[5]",
+                horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
+  table->step_us[5] = 4000;
+  table->data.step_time_us = NULL;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "8 rows",
+                horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
+  table->data.step_time_us = table->step_us;
+  options.promise = 2;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "promise",
+                horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  options.promise = 0;
+  options.library_path = "/no such library.so";
+  CHECK_STATUS(HORUS_IO, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_fit(NULL, &table->data, NULL, Count, &calls, &predictor, &error));
+  CHECK(predictor == NULL && calls == 3);
+}
+
+static void ATrainedPredictorIsTheSameFromItsBytes(const Table* table, const horus_graph* graph) {
+  horus_predictor *trained = NULL, *again = NULL;
+  horus_prediction_quality quality = HORUS_PREDICTION_QUALITY_INIT;
+  horus_demand one, two;
+  size_t size = 0;
+  void* bytes;
+  CHECK_OK(horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &trained, &error));
+  if (trained == NULL) return;
+  one = DemandOf(trained, graph, 16);
+  CHECK(one.step_time_us > 8000 && one.step_time_us < 32000); /* the law says 16,000 */
+  CHECK_OK(horus_predictor_get_quality(trained, "step_time_us", &quality, &error));
+  CHECK(quality.rows == ROWS && quality.families == 2 && quality.gpu_types == 1 && quality.trees <= 100);
+  CHECK(fabs(quality.promised - 2.0 / 3) < 1e-9);
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_predictor_get_quality(trained, "mem_mib", &quality, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "colour", &quality, &error));
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_predictor_to_bytes(trained, 0, NULL, &size, &error));
+  bytes = malloc(size);
+  CHECK_OK(horus_predictor_to_bytes(trained, size, bytes, &size, &error));
+  CHECK_OK(horus_predictor_from_bytes(bytes, size, &again, &error));
+  two = DemandOf(again, graph, 16);
+  CHECK(memcmp(&one, &two, sizeof one) == 0);
+  free(bytes);
+  horus_predictor_free(trained);
+  horus_predictor_free(again);
+}
+
+static void MeasuredBeatsPredicted(const horus_graph* graph) {
+  horus_predictor *predictor = NULL, *committed = NULL;
+  horus_observations* observations = NULL;
+  horus_demand_observation observation = HORUS_DEMAND_OBSERVATION_INIT;
+  horus_demand before, after, other;
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+  before = DemandOf(predictor, graph, 32);
+  observation.profile_id = before.profile_id;
+  observation.gpu_type = V100[0];
+  observation.measured = HORUS_OBSERVED_GPU_UTIL | HORUS_OBSERVED_MEMORY;
+  observation.gpu_util_pct = 41;
+  observation.mem_mib = (double)before.mem_mib + 500;
+  CHECK_OK(horus_observations_create(0, &observations, &error));
+  CHECK_OK(horus_observations_add_demand(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_commit(NULL, observations, &committed, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_commit(predictor, NULL, &committed, &error));
+  CHECK_OK(horus_predictor_commit(predictor, observations, &committed, &error));
+  after = DemandOf(committed, graph, 32);
+  CHECK(after.gpu_util_pct == 41 && after.mem_mib == before.mem_mib + 500);
+  CHECK(after.gpu_util_pct_upper < 100 && after.step_time_us == before.step_time_us);
+  CHECK((after.flags & HORUS_DEMAND_MEASURED) != 0 && (before.flags & HORUS_DEMAND_MEASURED) == 0);
+  CHECK(horus_predictor_epoch(committed) == 1 && horus_predictor_epoch(predictor) == 0);
+  CHECK(horus_predictor_epoch(NULL) == 0);
+  other = DemandOf(committed, graph, 64); /* another profile */
+  CHECK((other.flags & HORUS_DEMAND_MEASURED) == 0);
+  other = DemandOf(predictor, graph, 32); /* the old predictor says what it said */
+  CHECK(memcmp(&other, &before, sizeof other) == 0);
+  horus_observations_free(observations);
+  horus_predictor_free(predictor);
+  horus_predictor_free(committed);
+}
+
+int main(void) {
+  horus_graph *resnet = NULL, *vgg = NULL;
+  static Table table;
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/resnet18.onnx", NULL, &resnet, &error));
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/vgg11.onnx", NULL, &vgg, &error));
+  Fill(&table, resnet, vgg);
+#ifdef HORUS_WITH_TRAIN
+  WrongTablesAreRefused(&table);
+  ATrainedPredictorIsTheSameFromItsBytes(&table, resnet);
+#endif
+  MeasuredBeatsPredicted(resnet);
+  horus_graph_free(resnet);
+  horus_graph_free(vgg);
+  return report();
+}

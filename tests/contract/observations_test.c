@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract of horus/learn.h: observations, which every build has. */
+#include <stdlib.h>
+
+#include "check.h"
+
+static horus_demand_observation Observation(void) {
+  horus_demand_observation observation = HORUS_DEMAND_OBSERVATION_INIT;
+  observation.profile_id = 7;
+  observation.gpu_type = "V100-SXM2-16GB";
+  observation.measured = HORUS_OBSERVED_MEMORY | HORUS_OBSERVED_STEP_TIME;
+  observation.mem_mib = 9000;
+  observation.step_time_us = 12345;
+  return observation;
+}
+
+static void WrongObservationsAreRefusedAndLeaveNothing(horus_observations* observations) {
+  const uint64_t before = horus_observations_bytes_held(observations);
+  horus_demand_observation observation = Observation();
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add_demand(NULL, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add_demand(observations, NULL, NULL, &error));
+  observation.struct_size = 8;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_observations_add_demand(observations, NULL, &observation, &error));
+  observation = Observation();
+  observation.gpu_type = "abacus";
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_observations_add_demand(observations, NULL, &observation, &error));
+  observation = Observation();
+  observation.profile_id = 0;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile_id",
+                horus_observations_add_demand(observations, NULL, &observation, &error));
+  observation = Observation();
+  observation.measured = 16;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "measured",
+                horus_observations_add_demand(observations, NULL, &observation, &error));
+  observation.measured = 0;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add_demand(observations, NULL, &observation, &error));
+  observation = Observation();
+  observation.mem_mib = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mem_mib",
+                horus_observations_add_demand(observations, NULL, &observation, &error));
+  CHECK(horus_observations_bytes_held(observations) == before);
+}
+
+static void ASnapshotIsRestoredAndADamagedOneRefused(const horus_observations* observations) {
+  size_t size = 0, again = 0, i;
+  unsigned char* bytes;
+  unsigned char* second;
+  horus_observations* restored = NULL;
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_observations_snapshot(observations, 0, NULL, &size, &error));
+  CHECK(size > 0);
+  bytes = malloc(size + 1);
+  second = malloc(size);
+  CHECK_OK(horus_observations_snapshot(observations, size, bytes, &size, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_snapshot(observations, size, bytes, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_snapshot(NULL, size, bytes, &again, &error));
+  CHECK_OK(horus_observations_restore(bytes, size, &restored, &error));
+  CHECK_OK(horus_observations_snapshot(restored, size, second, &again, &error));
+  CHECK(again == size && memcmp(bytes, second, size) == 0);
+  horus_observations_free(restored);
+  restored = NULL;
+  for (i = 0; i < size; ++i) {
+    bytes[i] ^= 1;
+    CHECK(horus_observations_restore(bytes, size, &restored, NULL) != HORUS_OK && restored == NULL);
+    bytes[i] ^= 1;
+  }
+  CHECK_STATUS(HORUS_CORRUPT, horus_observations_restore(bytes, size - 1, &restored, &error));
+  CHECK_STATUS(HORUS_CORRUPT, horus_observations_restore(bytes, size + 1, &restored, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_restore(NULL, size, &restored, &error));
+  CHECK(restored == NULL);
+  free(bytes);
+  free(second);
+}
+
+int main(void) {
+  horus_observations* observations = NULL;
+  const horus_demand_observation observation = Observation();
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_create(0, NULL, &error));
+  CHECK_OK(horus_observations_create(0, &observations, &error));
+  CHECK(horus_observations_bytes_held(observations) > 0 && horus_observations_bytes_held(NULL) == 0);
+  WrongObservationsAreRefusedAndLeaveNothing(observations);
+  CHECK_OK(horus_observations_add_demand(observations, NULL, &observation, &error));
+  ASnapshotIsRestoredAndADamagedOneRefused(observations);
+  horus_observations_free(observations);
+  horus_observations_free(NULL);
+  return report();
+}
