@@ -47,6 +47,7 @@ struct Options {
   std::vector<std::string> gpus_files;
   std::string bundle;
   bool features = false;
+  bool explain = false;
   bool json = false;
   std::string solve;  // empty: no search
   int64_t solve_max = kDefaultSolveMax;
@@ -115,6 +116,7 @@ absl::StatusOr<std::string> Inspect(const Options& options) {
   InspectReport report =
       MakeInspectReport(options.model, inputs.graph, *std::move(profile), *inputs.predictor, inputs.types, options.top);
   report.with_features = options.features;
+  report.with_explanations = options.explain;
   return options.json ? InspectJson(report) : InspectText(report);
 }
 
@@ -147,6 +149,7 @@ void AddSolve(CLI::App& app, Options& options) {
           ->check(CLI::Validator([](std::string& name) { return name.empty() ? "expected a name" : ""; }, ""))
           ->excludes("--top")
           ->excludes("--features")
+          ->excludes("--explain")
           ->type_name("NAME");
   app.add_option("--beside-mib", options.beside_mib,
                  "With --solve: upper bound of a resident's memory; may be repeated, the sum counts")
@@ -205,6 +208,8 @@ Command AddInspect(CLI::App& parser) {
       ->type_name("FILE");
   app->add_option("--bundle", options->bundle, "Trained models that refine the prediction")->type_name("FILE");
   app->add_flag("--features", options->features, "Also print the feature row");
+  app->add_flag("--explain", options->explain,
+                "Also print what moved the prediction away from the roofline, and by how much");
   app->add_flag("--json", options->json, "Print JSON");
   AddSolve(*app, *options);
   app->footer(kFooter);

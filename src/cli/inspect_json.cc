@@ -2,6 +2,7 @@
 // Writes an inspect report as JSON; docs/cli.md lists the keys.
 #include "absl/strings/str_format.h"
 #include "base/units.h"
+#include "cli/explain_report.h"
 #include "cli/inspect_report.h"
 #include "io/placement_json.h"
 #include "nlohmann/json.hpp"
@@ -125,6 +126,7 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"distance", ShortDouble(demand.distance)},
                {"operator_types", OperatorsJson(gpu.by_type, false)},
                {"operators", OperatorsJson(gpu.single, true)}};
+  if (report.with_explanations) json["explanations"] = ExplainJson(gpu);
   if (report.with_features) json["features"] = FeaturesJson(DeviceFeatureColumns(), gpu.features);
   return json;
 }

@@ -112,6 +112,7 @@ InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> g
     GpuReport gpu;
     gpu.type = type;
     gpu.demand = predictor.Predict(profile, type);
+    gpu.explanations = predictor.Explain(profile, type);
     gpu.roofline = RooflineOf(profile.cost, profile.run, type);
     StepMemory memory = profile.memory;
     memory.context = type.context_mib * (int64_t{1} << 20);

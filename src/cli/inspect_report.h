@@ -38,7 +38,8 @@ struct GpuReport {
   GpuType type;
   Demand demand;
   RooflineTerms roofline;
-  std::vector<float> features;        // DeviceFeatureColumns()
+  std::vector<float> features;  // DeviceFeatureColumns()
+  std::vector<Explanation> explanations;
   std::vector<OperatorCost> by_type;  // costliest first, at most `top`
   std::vector<OperatorCost> single;
 };
@@ -52,6 +53,7 @@ struct InspectReport {
   std::vector<OperatorCost> single;
   bool calibrated = false;
   bool with_features = false;
+  bool with_explanations = false;
 };
 
 [[nodiscard]] InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> graph, JobProfile profile,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/units.h"
+#include "cli/explain_report.h"
 #include "cli/inspect_report.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
@@ -128,7 +129,12 @@ std::string GpusText(const InspectReport& report) {
   }
   for (const GpuReport& gpu : report.gpus) {
     if ((gpu.demand.flags & kDemandOutside) == 0) continue;
-    text += "  " + gpu.type.name + ": the job lies outside what the prediction was made for.\n";
+    const std::string why = OutsideText(gpu);
+    for (const std::string& line :
+         Wrap(gpu.type.name + ": outside what the prediction was made for" + (why.empty() ? "" : ": " + why) + ".",
+              kPageWidth - 2)) {
+      text += "  " + line + "\n";
+    }
   }
   return text;
 }
@@ -216,7 +222,11 @@ std::string RunText(const RunSpec& run, int64_t batch) {
 std::string InspectText(const InspectReport& report) {
   std::string text =
       absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile.run, report.profile.shaped->batch));
-  text += SummaryText(report) + MemoryText(report) + GpusText(report) + CostliestText(report);
+  text += SummaryText(report) + MemoryText(report) + GpusText(report);
+  if (report.with_explanations) {
+    for (const GpuReport& gpu : report.gpus) text += ExplainText(gpu);
+  }
+  text += CostliestText(report);
   if (report.with_features) text += FeaturesText(report);
   return text;
 }

@@ -115,7 +115,9 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, do
   const QuantityInfo& info = InfoOf(quantity);
   const Distance distance = DistanceOf(range, row);
   const double prior = MarginOf(info.link, roofline);
-  const double default_margin = std::max(0.0, MarginOf(info.link, roofline_upper) - prior);
+  // Without an answer of the roofline's (power) there is only the factor.
+  const double default_margin =
+      roofline > 0 ? std::max(0.0, MarginOf(info.link, roofline_upper) - prior) : std::log(info.default_factor);
   const double fitted = FittedMargin(row, gpu);
   const double trained = double{forest.PredictMargin(row, static_cast<float>(fitted))};
 

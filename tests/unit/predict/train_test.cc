@@ -161,8 +161,8 @@ TEST(Evaluate, LeavesWholeGroupsOut) {
     Set(row.features, "ops_other", static_cast<double>(Hash64(row.family) % 1000));
   }
   const auto rows = RowsWith(set, Quantity::kStepTime);
-  const auto families = Evaluate(Quantity::kStepTime, rows, LeaveOut::kFamily, Options(100));
-  const auto random = Evaluate(Quantity::kStepTime, rows, LeaveOut::kRows, Options(100));
+  const auto families = Evaluate(Quantity::kStepTime, rows, LeaveOut::kFamily, Options(30));
+  const auto random = Evaluate(Quantity::kStepTime, rows, LeaveOut::kRows, Options(30));
   ASSERT_TRUE(families.ok() && random.ok()) << families.status();
   EXPECT_EQ(families->groups, 8u);
   EXPECT_EQ(families->rows.size(), rows.size());

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// CSV tables: what is read, and how what is wrong is named.
+#include "io/csv.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace horus {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+TEST(Csv, ReadsQuotesNewlinesAndBlankLines) {
+  const auto table = ParseCsv(
+      "\xEF\xBB\xBF"
+      "a,b\r\n1,\"x,\"\"y\"\"\nz\"\r\n\n2,\n",
+      "t.csv");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->header, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(table->rows, (Rows{{"1", "x,\"y\"\nz"}, {"2", ""}}));
+}
+
+TEST(Csv, TheLastLineNeedsNoNewline) {
+  const auto table = ParseCsv("a\n1", "t.csv");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->rows, (Rows{{"1"}}));
+}
+
+TEST(Csv, ErrorsNameFileAndRow) {
+  const auto refused = [](std::string_view text, std::string_view words) {
+    const absl::Status status = ParseCsv(text, "t.csv").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_NE(status.message().find("t.csv"), std::string::npos);
+    EXPECT_NE(std::string(status.message()).find(words), std::string::npos) << status;
+  };
+  refused("", "header");
+  refused("a,b\n1,2\n3\n", "row 2: expected 2 fields");
+  refused("a,b\n1,2,3\n", "row 1: expected 2 fields as in the header, found 3");
+  refused("a,a\n", "occurs twice");
+  refused("a,\n", "a name for every column");
+  refused("a\n\"x\"y\n", "row 1");
+  refused("a\n\"never closed\n", "row 1");
+  refused(std::string_view("a\n1\0\n", 5), "null byte at 3");
+}
+
+}  // namespace
+}  // namespace horus
