@@ -138,13 +138,16 @@ def gavel(rows, stem, writer):
             continue
         writer.add(net, r["job"], dims=dims, batch=batch, optimizer=optimizer, framework="pytorch-1",
                    gpu=GPUS.get(r["gpu"], r["gpu"]), step_time_us=f"{US_PER_S / float(r['steps_per_s']):.1f}",
-                   campaign=r["source"])
+                   campaign=r["source"], note=HOST_WORK.get(name, ""))
 
 
 def job_of(text):
     match = re.fullmatch(r"(.*?)(?: \(batch size (\d+)\))?", text)
     return match[1], match[2] or "1"
 
+
+# Nets whose step does work that no graph shows.
+HOST_WORK = {"A3C": "host: a step simulates its games"}
 
 # Columns that tell a layout.
 LAYOUTS = ((miso, {"model", "batch", "gpu_util_pct", "power_w"}), (alnair, {"Model", "BS", "MGUP"}),

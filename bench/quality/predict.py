@@ -32,8 +32,10 @@ QUANTITIES = {
 UNITS = {"rmsle": "log1p", "ratio": "of the constant's", "mape_pct": "%", "spearman": ""}
 
 
-def evaluate(horus, table, leave):
+def evaluate(horus, table, leave, without=()):
     command = [horus, "evaluate", "--data", str(table), "--leave", leave, "--json", "--rows"]
+    for net in without:
+        command += ["--without", net]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         return []  # fewer than two groups
@@ -63,6 +65,12 @@ def rows_of(name, leave, evaluation):
                  "aim": None, "better": "higher", "baseline": f"promised {evaluation['coverage_promised_pct']:.0f} %",
                  "protocol": f"{protocol}; bound over truth by {evaluation['slack_pct']:.0f} % on average"})
     return rows
+
+
+def host_nets(table):
+    """Nets whose step does work on the host that no graph shows: judged with the others, and the others without them."""
+    with table.open(newline="", encoding="utf-8") as file:
+        return sorted({row["net"] for row in csv.DictReader(file) if row["note"].startswith("host:")})
 
 
 def campaigns(name, table):
@@ -96,6 +104,8 @@ def main():
             for leave in ("model",) if arguments.smoke else LEAVES:
                 for evaluation in evaluate(arguments.horus, table, leave):
                     rows += rows_of(name, leave, evaluation)
+                for evaluation in evaluate(arguments.horus, table, leave, host_nets(table)) if host_nets(table) else ():
+                    rows += rows_of(f"{name}_graph_only", leave, evaluation)
             rows += campaigns(name, table)
     if not rows:
         print("predict: SKIPPED: no table of measured runs under --data", file=sys.stderr)
