@@ -28,8 +28,9 @@ MODELS = ROOT / "examples" / "models"
 COLUMNS = ("graph", "net", "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "gpu",
            "sharing_mode", "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w",
            "campaign", "note")
-# GPU words of file names and columns -> catalogue types.
-GPUS = {"k80": "k80", "p100": "p100-pcie-16gb", "v100": "v100-sxm2-16gb", "a100": "a100-40gb"}
+# GPU words of file names and columns -> catalogue types; the form that the sources of the tables name or imply.
+GPUS = {"k80": "k80", "m60": "m60", "p100": "p100-pcie-16gb", "v100": "v100-sxm2-16gb", "t4": "t4", "a100": "a100-40gb",
+        "a10": "a10", "a40": "a40", "h100": "h100-sxm", "h200": "h200"}
 MB_PER_MIB = 1e6 / (1 << 20)
 US_PER_S = 1e6
 
@@ -76,13 +77,15 @@ class Writer:
 
 
 def gpu_in(text):
-    found = [gpu for word, gpu in GPUS.items() if word in text.lower()]
-    return found[0] if found else "opaque:unnamed"
+    """The GPU that a text names as a word of its own; an opaque one if it names none."""
+    words = re.split(r"[^a-z0-9]+", text.lower())
+    found = [gpu for word, gpu in GPUS.items() if word in words]
+    return found[0] if found else f"opaque:{words[0]}"
 
 
 def miso(rows, stem, writer):
     for r in rows:
-        net, dims = MISO.get(r["model"], ("", ""))
+        net, dims = MISO.get(r["model"], (r["model"], ""))
         writer.add(net, r["model"], dims=dims, batch=r["batch"], optimizer="adam", framework="tensorflow",
                    precision="tf32",
                    gpu=gpu_in(stem), gpu_util_pct=r["gpu_util_pct"], mem_bw_util_pct=r["gpu_mem_util_pct"],
@@ -92,9 +95,9 @@ def miso(rows, stem, writer):
 def alnair(rows, stem, writer):
     for r in rows:
         name = "".join(r["Model"].split()).lower()
-        net, dims = ALNAIR.get(name, ("", ""))
+        net, dims = ALNAIR.get(name, (name, ""))
         bert = re.fullmatch(r"small_bert/bert_en_uncased_l-(\d+)_h-(\d+)_a-\d+", name)
-        if not net and bert:
+        if name not in ALNAIR and bert:
             net, dims = f"bert_l{bert[1]}_h{bert[2]}", "seq=128"
         writer.add(net, r["Model"].strip(), dims=dims, batch=r["BS"], optimizer="adam", framework="tensorflow",
                    gpu=gpu_in(stem), gpu_util_max_pct=r["MGUP"])
@@ -137,7 +140,7 @@ def gavel(rows, stem, writer):
             writer.add("", f"{r['job']} of {r['source']} (a whole pass, not a step)")
             continue
         writer.add(net, r["job"], dims=dims, batch=batch, optimizer=optimizer, framework="pytorch-1",
-                   gpu=GPUS.get(r["gpu"], r["gpu"]), step_time_us=f"{US_PER_S / float(r['steps_per_s']):.1f}",
+                   gpu=gpu_in(r["gpu"]), step_time_us=f"{US_PER_S / float(r['steps_per_s']):.1f}",
                    campaign=r["source"], note=HOST_WORK.get(name, ""))
 
 

@@ -38,7 +38,8 @@ def evaluate(horus, table, leave, without=()):
         command += ["--without", net]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        return []  # fewer than two groups
+        print(f"predict: {table.stem}, {leave} left out: {done.stderr.strip()}", file=sys.stderr)
+        return []  # two groups are needed
     return json.loads(done.stdout)["evaluations"]
 
 

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "features/feature_row.h"
 #include "horus/version.h"
+#include "predict/calibrate.h"
 #include "predict/fit_prior.h"
 #include "trees/trainer.h"
 
@@ -99,13 +100,16 @@ class Trainer {
     model.range = RangeOf();
     if (folds >= 2) {
       HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores, HeldOutScores(fold_of, folds, rounds));
-      Calibrate(scores, model);
+      const Calibration calibration = Calibrate(scores, families_, family_names_.size(), options_.promise);
+      model.upper_margin = calibration.margin;
+      model.promised = calibration.promised;
+      model.observed = calibration.observed;
     }
     if (gpu_folds > 0) {
       HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores,
                              HeldOutScores(gpus_, static_cast<uint32_t>(gpu_folds), rounds));
-      const double margin = ConformalQuantile(GroupScores(scores, gpus_, gpu_names_.size(), nullptr), options_.promise);
-      model.unseen_gpu_margin = std::max({0.0, margin, model.upper_margin});
+      const Calibration calibration = Calibrate(scores, gpus_, gpu_names_.size(), options_.promise);
+      model.unseen_gpu_margin = std::max(calibration.margin, model.upper_margin);
     }
     return model;
   }
@@ -224,39 +228,6 @@ class Trainer {
     return scores;
   }
 
-  // Per group the promised quantile of its rows' scores; `without` leaves out one group.
-  [[nodiscard]] std::vector<double> GroupScores(const std::vector<double>& scores,
-                                                const std::vector<uint32_t>& group_of, size_t groups,
-                                                const uint32_t* without) const {
-    std::vector<std::vector<double>> of_group(groups);
-    for (size_t i = 0; i < scores.size(); ++i) of_group[group_of[i]].push_back(scores[i]);
-    std::vector<double> result;
-    for (uint32_t g = 0; g < groups; ++g) {
-      if (of_group[g].empty() || (without != nullptr && *without == g)) continue;
-      std::sort(of_group[g].begin(), of_group[g].end());
-      const double at = options_.promise * static_cast<double>(of_group[g].size() - 1);
-      const auto low = static_cast<size_t>(at);
-      const size_t high = std::min(low + 1, of_group[g].size() - 1);
-      result.push_back(of_group[g][low] + (at - static_cast<double>(low)) * (of_group[g][high] - of_group[g][low]));
-    }
-    return result;
-  }
-
-  void Calibrate(const std::vector<double>& scores, TargetModel& model) const {
-    const size_t groups = family_names_.size();
-    const auto n = static_cast<double>(groups);
-    model.upper_margin =
-        std::max(0.0, ConformalQuantile(GroupScores(scores, families_, groups, nullptr), options_.promise));
-    model.promised = std::min(options_.promise, n / (n + 1));
-    double covered = 0;
-    for (uint32_t g = 0; g < groups; ++g) {
-      const double margin =
-          std::max(0.0, ConformalQuantile(GroupScores(scores, families_, groups, &g), options_.promise));
-      for (size_t i = 0; i < scores.size(); ++i) covered += families_[i] == g && scores[i] <= margin ? 1 : 0;
-    }
-    model.observed = covered / static_cast<double>(scores.size());
-  }
-
   [[nodiscard]] TrainedRange RangeOf() const {
     TrainedRange range;
     for (const RangeColumn& column : RangeColumns()) {
@@ -318,13 +289,6 @@ std::string SummaryOf(const TrainReport& report, const TrainOptions& options) {
 }
 
 }  // namespace
-
-double ConformalQuantile(std::vector<double> scores, double promise) {
-  if (scores.empty()) return HUGE_VAL;
-  std::sort(scores.begin(), scores.end());
-  const auto rank = static_cast<size_t>(std::ceil(promise * static_cast<double>(scores.size() + 1) - 1e-9));
-  return scores[std::clamp<size_t>(rank, 1, scores.size()) - 1];
-}
 
 std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quantity) {
   std::vector<const TrainingRow*> rows;

@@ -58,10 +58,6 @@ struct TrainReport {
 // Rows that measured the quantity, in order.
 [[nodiscard]] std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quantity);
 
-// The order statistic that bounds a new group's score with coverage min(promise, n / (n + 1)): the
-// ceil(promise (n + 1))-th least of n scores, or the largest.
-[[nodiscard]] double ConformalQuantile(std::vector<double> scores, double promise);
-
 }  // namespace horus
 
 #endif  // HORUS_PREDICT_TRAIN_H_

@@ -19,15 +19,6 @@ TrainOptions Options(int32_t rounds = 40) {
   return options;
 }
 
-TEST(ConformalQuantile, IsTheOrderStatisticThatCoversANewGroup) {
-  const std::vector<double> nine = {9, 1, 8, 2, 7, 3, 6, 4, 5};
-  EXPECT_EQ(ConformalQuantile(nine, 0.9), 9);  // ceil(0.9 x 10)
-  EXPECT_EQ(ConformalQuantile(nine, 0.8), 8);
-  EXPECT_EQ(ConformalQuantile(nine, 0.5), 5);
-  EXPECT_EQ(ConformalQuantile({3, 1, 2}, 0.9), 3);  // three groups cannot promise more than 3 / 4
-  EXPECT_TRUE(std::isinf(ConformalQuantile({}, 0.9)));
-}
-
 TEST(Train, LearnsTheConstantsAndNeedsNoTreesWhereThePriorIsTheLaw) {
   const TrainingSet set = Lawful(Quantity::kStepTime, {0.1, 0.1, 0.8, 0, 0.3}, 8);
   const auto model = TrainTarget(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), Options(), nullptr);
