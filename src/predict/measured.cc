@@ -175,7 +175,10 @@ absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t
     std::string gpu(in.Text());
     Entry entry;
     entry.seen = in.U64();
-    bool valid = profile != 0 && !gpu.empty() && gpu.size() <= kMostNameBytes && entry.seen <= result.epoch_;
+    bool valid =
+        profile != 0 && !gpu.empty() && gpu.size() <= kMostNameBytes && entry.seen >= 1 && entry.seen <= result.epoch_;
+    // In the order in which they are saved, so that equal observations have equal bytes.
+    valid = valid && (result.entries_.empty() || result.entries_.rbegin()->first < Key(profile, gpu));
     for (size_t q = 0; q < kQuantities; ++q) {
       RunningMean& mean = entry.quantities[q];
       for (double* value : {&mean.weight, &mean.mean, &mean.variance, &mean.largest}) *value = in.F64();

@@ -104,6 +104,27 @@ void TheLargestBatchIsSolvedFor() {
   CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.dim = "depth"}, types); }) == HORUS_INVALID_ARGUMENT);
   CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.resident_mib = {1}}, types); }) == HORUS_INVALID_ARGUMENT);
 }
+
+void MeasuredDemandsAreCommitted() {
+  const horus::Graph graph = horus::Graph::FromFile(HORUS_GRAPHS_DIR "/resnet18.onnx");
+  const horus::Predictor predictor;
+  const std::vector<std::string> types = {"t4"};
+  const horus::Demand before = predictor.Demands(graph, {.batch = 8}, types)[0];
+  horus::Observations observations;
+  horus_demand_observation seen = HORUS_DEMAND_OBSERVATION_INIT;
+  seen.profile_id = before.profile_id;
+  seen.gpu_type = "t4";
+  seen.measured = HORUS_OBSERVED_STEP_TIME;
+  seen.step_time_us = 12'345;
+  observations.Add(seen);
+  const horus::Predictor corrected = predictor.Commit(horus::Observations(observations.Snapshot()));
+  CHECK(corrected.Demands(graph, {.batch = 8}, types)[0].step_time_us == 12'345);
+  CHECK(corrected.epoch() == 1 && predictor.epoch() == 0);
+  const horus::Predictor again(predictor.Bundle());
+  CHECK(again.Demands(graph, {.batch = 8}, types)[0].step_time_us == before.step_time_us);
+  const horus_training_data none = HORUS_TRAINING_DATA_INIT;
+  CHECK(StatusOf([&] { horus::Predictor trained(none); }) == HORUS_INVALID_ARGUMENT);
+}
 #endif
 
 }  // namespace
@@ -115,6 +136,7 @@ int main() {
   CataloguesCanBeRead();
 #ifdef HORUS_GRAPHS_DIR
   TheLargestBatchIsSolvedFor();
+  MeasuredDemandsAreCommitted();
 #endif
   return report();
 }
