@@ -12,8 +12,9 @@ MISO        TensorFlow (memory grows by doubling), Adam, float32; 32x32 images (
             BERT on 384 tokens (SQuAD), speech of 12 s (LibriSpeech's mean), translation of 64 tokens a side
 Alnair      TensorFlow, Adam, float32; 75x75 images (the least that Inception takes; larger ones would not fit at batch
             1024); BERT on 128 tokens. MGUP is a maximum
-SchedTune   PyTorch, momentum, float32, 224x224 images (299x299 Inception); the GPU is an opaque id
-Salus       TensorFlow, momentum, float32; the GPU is not named
+SchedTune   PyTorch, momentum, float32, 224x224 images (299x299 Inception); the GPU is an opaque id; each net is a family
+            of its own, as in the table: three families of siblings could promise no more than 75 %
+Salus       TensorFlow, momentum, float32; the GPU is not named; families as SchedTune
 Gavel       PyTorch before 2.0, float32; K80, P100 PCIe 16 GB, V100 SXM2 16 GB; 32 tokens a side
 """
 import argparse
@@ -57,7 +58,7 @@ class Writer:
     def __init__(self, families, out):
         self.families, self.out, self.rows, self.without = families, out, [], {}
 
-    def add(self, net, name, **fields):
+    def add(self, net, name, **fields):  # fields may name another family than the zoo does
         if net not in self.families:
             self.without[name] = self.without.get(name, 0) + 1
             return
@@ -109,7 +110,7 @@ def schedtune(rows, stem, writer):
     for r in rows:
         card = tuple(v for k, v in r.items() if k not in known)
         cards.setdefault(card, f"opaque:{stem}-{len(cards) + 1}")
-        writer.add(r["model"], r["model"], batch=r["batchsize"], optimizer="momentum", framework="pytorch-1",
+        writer.add(r["model"], r["model"], family=r["model"], batch=r["batchsize"], optimizer="momentum", framework="pytorch-1",
                    gpu=cards[card], mem_mib=r["peak mem usage"])
 
 
@@ -120,7 +121,7 @@ def salus(rows, stem, writer):
         if (model, batch) in seen:  # each configuration was run for three lengths of time
             continue
         seen.add((model, batch))
-        writer.add(SALUS.get(model, model), model, batch=batch, optimizer="momentum", framework="tensorflow",
+        writer.add(SALUS.get(model, model), model, family=model, batch=batch, optimizer="momentum", framework="tensorflow",
                    gpu=f"opaque:{stem}", mem_mib=f"{float(r['peak_mem_mb']) * MB_PER_MIB:.1f}")
 
 

@@ -59,7 +59,7 @@ def rows_of(name, leave, evaluation):
         value = shown["horus"] / shown["constant"] if error == "ratio" else shown["horus"]
         others = "; ".join(f"{m} {shown[m]:.3g}" for m in shown if m != "horus") if error != "ratio" else ""
         word = {"mape_pct": "mape"}.get(error, error)
-        metric = f"{short}_{word}_{ending}_{name}" if error != "ratio" else f"{short}_rmsle_{ending}_{name}_ratio"
+        metric = f"{short}_{word}_{ending}_{name}" if error != "ratio" else f"util_rmsle_{ending}_{name}_ratio"
         rows.append({"metric": metric, "value": value, "unit": UNITS[error], "aim": aims.get(ending),
                      "better": "higher" if error == "spearman" else "lower", "baseline": others, "protocol": protocol})
     rows.append({"metric": f"{short}_coverage_{ending}_{name}", "value": evaluation["coverage_observed_pct"], "unit": "%",
@@ -101,7 +101,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tables = datasets.convert_all(pathlib.Path(arguments.data), pathlib.Path(folder)) if arguments.data else []
         for table in tables:
-            name = table.stem.split("_")[0]
+            word = table.stem.split("_")[0]
+            name = word if [t.stem.split("_")[0] for t in tables].count(word) == 1 else table.stem
             for leave in ("model",) if arguments.smoke else LEAVES:
                 for evaluation in evaluate(arguments.horus, table, leave):
                     rows += rows_of(name, leave, evaluation)

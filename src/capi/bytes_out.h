@@ -19,7 +19,7 @@ namespace horus::capi {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_RETURN_IF_ERROR(RequireColumn(bytes, "bytes", capacity));
   HORUS_RETURN_IF_ERROR(CheckCapacity(from.size(), capacity, count));
-  std::memcpy(bytes, from.data(), from.size());
+  if (!from.empty()) std::memcpy(bytes, from.data(), from.size());
   *count = from.size();
   return absl::OkStatus();
 }

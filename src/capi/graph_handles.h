@@ -20,9 +20,12 @@ struct horus_graph {
 };
 
 struct horus_predictor {
-  explicit horus_predictor(std::shared_ptr<const horus::Predictor> predictor) : value(std::move(predictor)) {}
+  explicit horus_predictor(std::shared_ptr<const horus::Predictor> predictor,
+                           std::shared_ptr<horus::DemandCache> shared = std::make_shared<horus::DemandCache>())
+      : value(std::move(predictor)), cache(std::move(shared)) {}
   std::shared_ptr<const horus::Predictor> value;
-  mutable horus::DemandCache cache;
+  // Demands without what was measured: a commit leaves them as they are, so predictors of all epochs share them.
+  std::shared_ptr<horus::DemandCache> cache;
 };
 
 #endif  // HORUS_CAPI_GRAPH_HANDLES_H_

@@ -41,30 +41,69 @@ std::array<const double*, kQuantityCount> MeasuredColumns(const horus_training_d
   return columns;
 }
 
-absl::StatusOr<TrainingRow> RowFromC(const horus_training_data& c, size_t i, const Catalogue& catalogue) {
-  TrainingRow row;
-  row.where = Element("row", i);
-  HORUS_ASSIGN_OR_RETURN(row.family, ReadText(c.families[i], "families"));
-  row.model = row.family;
-  if (c.nets != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(row.model, ReadText(c.nets[i], "nets"));
+// Rows one after another; a graph and run that follow themselves are analysed once.
+class RowReader {
+ public:
+  RowReader(const horus_training_data& c, const Catalogue& catalogue) : c_(c), catalogue_(catalogue) {}
+
+  absl::StatusOr<TrainingRow> Read(size_t i) {
+    TrainingRow row;
+    row.where = Element("row", i);
+    HORUS_ASSIGN_OR_RETURN(row.family, ReadText(c_.families[i], "families"));
+    row.model = row.family;
+    if (c_.nets != nullptr) {
+      HORUS_ASSIGN_OR_RETURN(row.model, ReadText(c_.nets[i], "nets"));
+    }
+    HORUS_ASSIGN_OR_RETURN(row.gpu, ReadText(c_.gpu_types[i], "gpu_types"));
+    const GpuType* gpu = nullptr;
+    if (!row.gpu.starts_with(kOpaque) || row.gpu.size() == kOpaque.size()) {
+      HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue_.Find(row.gpu));
+      gpu = &catalogue_.at(type);
+      row.gpu = gpu->name;
+    }
+    HORUS_RETURN_IF_ERROR(Analyse(i));
+    row.features = FeaturesOn(job_, gpu);
+    const auto measured = MeasuredColumns(c_);
+    for (size_t q = 0; q < kQuantityCount; ++q) {
+      if (measured[q] != nullptr) row.measured[q] = measured[q][i];
+    }
+    return row;
   }
-  HORUS_ASSIGN_OR_RETURN(row.gpu, ReadText(c.gpu_types[i], "gpu_types"));
-  const GpuType* gpu = nullptr;
-  if (!row.gpu.starts_with(kOpaque)) {
-    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(row.gpu));
-    gpu = &catalogue.at(type);
-    row.gpu = gpu->name;
+
+ private:
+  absl::Status Analyse(size_t i) {
+    HORUS_RETURN_IF_ERROR(Require({{c_.graphs[i], "graphs"}}));
+    HORUS_ASSIGN_OR_RETURN(RunSpec run, RunFromC(c_.runs == nullptr ? nullptr : c_.runs[i]));
+    if (graph_ == c_.graphs[i] && run == run_) return absl::OkStatus();
+    HORUS_ASSIGN_OR_RETURN(job_, horus::Analyse(c_.graphs[i]->value, run));
+    graph_ = c_.graphs[i];
+    run_ = std::move(run);
+    return absl::OkStatus();
   }
-  HORUS_RETURN_IF_ERROR(Require({{c.graphs[i], "graphs"}}));
-  HORUS_ASSIGN_OR_RETURN(const RunSpec run, RunFromC(c.runs == nullptr ? nullptr : c.runs[i]));
-  HORUS_ASSIGN_OR_RETURN(const JobProfile job, Analyse(c.graphs[i]->value, run));
-  row.features = FeaturesOn(job, gpu);
-  const auto measured = MeasuredColumns(c);
-  for (size_t q = 0; q < kQuantityCount; ++q) {
-    if (measured[q] != nullptr) row.measured[q] = measured[q][i];
+
+  const horus_training_data& c_;
+  const Catalogue& catalogue_;
+  const horus_graph* graph_ = nullptr;  // of job_
+  RunSpec run_;
+  JobProfile job_;
+};
+
+constexpr double kRowsShare = 0.2;  // of the work, for the progress
+
+absl::StatusOr<TrainingSet> RowsFromC(const horus_training_data& c, const Catalogue& catalogue, horus_progress progress,
+                                      void* user) {
+  TrainingSet set;
+  RowReader reader(c, catalogue);
+  for (size_t i = 0; i < c.count; ++i) {
+    if (progress != nullptr &&
+        progress(user, kRowsShare * static_cast<double>(i) / static_cast<double>(c.count)) != 0) {
+      return MakeError(absl::StatusCode::kCancelled, "training: cancelled at row %d of %d", i, c.count);
+    }
+    absl::StatusOr<TrainingRow> row = reader.Read(i);
+    if (!row.ok()) return At(Element("row", i), row.status());
+    set.rows.push_back(*std::move(row));
   }
-  return row;
+  return set;
 }
 
 absl::StatusOr<TrainOptions> OptionsFromC(const horus_training_options* given) {
@@ -91,14 +130,11 @@ horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_t
     HORUS_RETURN_IF_ERROR(CheckColumns(c));
     HORUS_ASSIGN_OR_RETURN(const horus::TrainOptions train, OptionsFromC(options));
     const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
-    horus::TrainingSet set;
-    for (size_t i = 0; i < c.count; ++i) {
-      absl::StatusOr<horus::TrainingRow> row = RowFromC(c, i, *known);
-      if (!row.ok()) return At(Element("row", i), row.status());
-      set.rows.push_back(*std::move(row));
-    }
+    HORUS_ASSIGN_OR_RETURN(const horus::TrainingSet set, RowsFromC(c, *known, progress, user));
     horus::TrainProgress tell;
-    if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
+    if (progress != nullptr) {
+      tell = [progress, user](double done) { return progress(user, kRowsShare + (1 - kRowsShare) * done) == 0; };
+    }
     HORUS_ASSIGN_OR_RETURN(const horus::Bundle bundle, horus::TrainPredictor(set, train, tell));
     HORUS_ASSIGN_OR_RETURN(auto predictor, horus::Predictor::FromBundle(bundle));
     *out = new horus_predictor(std::move(predictor));
@@ -140,7 +176,7 @@ horus_status horus_predictor_commit(const horus_predictor* predictor, const horu
                                     horus_predictor** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {observations, "observations"}, {out, "out"}}));
-    *out = new horus_predictor(predictor->value->WithMeasured(observations->demands));
+    *out = new horus_predictor(predictor->value->WithMeasured(observations->demands), predictor->cache);
     return absl::OkStatus();
   });
 }

@@ -89,17 +89,18 @@ absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
   std::vector<Demand> demands;
   for (const GpuTypeId type : types) {
     if (!job.has_value()) break;
-    const std::optional<Demand> known = predictor.cache.Find(OnGpu(*job, catalogue.at(type)));
+    const std::optional<Demand> known = predictor.cache->Find(OnGpu(*job, catalogue.at(type)));
     if (!known.has_value()) break;
-    demands.push_back(*known);
+    demands.push_back(predictor.value->WithMeasurements(catalogue.at(type), *known));
   }
-  if (demands.size() == types.size()) return demands;
+  if (!types.empty() && demands.size() == types.size()) return demands;
   demands.clear();
   HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, run));
   for (const GpuTypeId type : types) {
     const GpuType& gpu = catalogue.at(type);
-    demands.push_back(predictor.value->Predict(profile, gpu));
-    if (job.has_value()) predictor.cache.Put(OnGpu(*job, gpu), demands.back());
+    const Demand predicted = predictor.value->PredictUnmeasured(profile, gpu);
+    if (job.has_value()) predictor.cache->Put(OnGpu(*job, gpu), predicted);
+    demands.push_back(predictor.value->WithMeasurements(gpu, predicted));
   }
   return demands;
 }
@@ -143,7 +144,7 @@ void horus_predictor_free(horus_predictor* predictor) { delete predictor; }
 
 uint64_t horus_predictor_bytes_held(const horus_predictor* predictor) {
   return predictor == nullptr ? 0
-                              : static_cast<uint64_t>(predictor->value->bytes_held() + predictor->cache.bytes_held());
+                              : static_cast<uint64_t>(predictor->value->bytes_held() + predictor->cache->bytes_held());
 }
 
 horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,

@@ -86,14 +86,16 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
   text += "\n";
   const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
   Table table({{"METHOD"}, right("MAPE"), right("MEDIAN"), right("RMSLE"), right("RANK")});
+  const auto percent = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.1f %%", value); };
+  const auto plain = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.3f", value); };
   for (const ErrorSummary& m : evaluation.methods) {
-    table.AddRow({m.method, absl::StrFormat("%.1f %%", m.mape_pct), absl::StrFormat("%.1f %%", m.median_pct),
-                  absl::StrFormat("%.3f", m.rmsle),
-                  std::isnan(m.spearman) ? "-" : absl::StrFormat("%.3f", m.spearman)});
+    table.AddRow({m.method, percent(m.mape_pct), percent(m.median_pct), plain(m.rmsle), plain(m.spearman)});
   }
   text += table.Render("  ");
-  absl::StrAppendFormat(&text, "  bound: promised %.0f %%, covers %.1f %%, above the truth by %.0f %% on average\n",
-                        evaluation.promised_pct, evaluation.covered_pct, evaluation.slack_pct);
+  absl::StrAppendFormat(&text, "  bound: %s, covers %.1f %%, above the truth by %.0f %% on average\n",
+                        evaluation.promised_pct > 0 ? absl::StrFormat("promised %.0f %%", evaluation.promised_pct)
+                                                    : std::string("promises nothing (for some rows)"),
+                        evaluation.covered_pct, evaluation.slack_pct);
   if (!with_rows) return text;
   Table rows({{"ROW"}, {"NET"}, {"GPU"}, right("MEASURED"), right("PREDICTED"), right("BOUND"), right("DISTANCE")});
   for (const EvaluatedRow& r : evaluation.rows) {
@@ -104,34 +106,46 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
   return text + rows.Render("  ");
 }
 
-// One evaluation a quantity that enough rows measured.
-absl::StatusOr<std::vector<ErrorReport>> EvaluateAll(const Options& options, const TrainingSet& set) {
+// What could be evaluated, and what could not and why.
+struct Outcome {
+  std::vector<ErrorReport> reports;
+  std::vector<std::pair<Quantity, std::string>> skipped;
+};
+
+absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& set) {
   HORUS_ASSIGN_OR_RETURN(const LeaveOut leave, ParseLeaveOut(options.leave));
   std::shared_ptr<const Predictor> predictor;
   if (!options.bundle.empty()) {
     HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.bundle));
   }
-  std::vector<ErrorReport> all;
+  Outcome outcome;
   for (size_t q = 0; q < kQuantityCount; ++q) {
     const auto quantity = static_cast<Quantity>(q);
     const std::vector<const TrainingRow*> rows = RowsWith(set, quantity);
+    if (rows.empty()) continue;
     if (predictor != nullptr) {
       const TargetModel* model = predictor->FindModel(quantity);
-      if (model != nullptr && !rows.empty()) all.push_back(EvaluateModel(*model, rows));
+      if (model != nullptr) outcome.reports.push_back(EvaluateModel(*model, rows));
       continue;
     }
-    if (rows.size() < kLeastTrainingRows) continue;
     Progress progress;
     constexpr uint64_t kWhole = 1000;
     const std::string what = "evaluating " + std::string(InfoOf(quantity).name);
-    HORUS_ASSIGN_OR_RETURN(ErrorReport evaluation, Evaluate(quantity, rows, leave, options.train, [&](double done) {
-                             progress.Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
-                             return true;
-                           }));
-    all.push_back(std::move(evaluation));
+    absl::StatusOr<ErrorReport> report = Evaluate(quantity, rows, leave, options.train, [&](double done) {
+      progress.Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
+      return true;
+    });
+    if (report.ok()) {
+      outcome.reports.push_back(*std::move(report));
+    } else if (report.status().code() == absl::StatusCode::kInvalidArgument) {  // too few rows or groups
+      outcome.skipped.emplace_back(quantity, std::string(report.status().message()));
+    } else {
+      return report.status();
+    }
   }
-  if (all.empty()) return InvalidArgument("evaluation: expected a quantity that enough rows measure, found none");
-  return all;
+  if (!outcome.reports.empty()) return outcome;
+  if (!outcome.skipped.empty()) return InvalidArgument("evaluation: %s", outcome.skipped.front().second);
+  return InvalidArgument("evaluation: expected a quantity that rows measure and the bundle holds, found none");
 }
 
 int RunEvaluate(const Options& options) {
@@ -139,19 +153,23 @@ int RunEvaluate(const Options& options) {
   if (!catalogue.ok()) return Fail(catalogue.status());
   const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
   if (!set.ok()) return Fail(set.status());
-  const auto evaluations = EvaluateAll(options, *set);
-  if (!evaluations.ok()) return Fail(evaluations.status());
-  Json list = Json::array();
+  const auto outcome = EvaluateAll(options, *set);
+  if (!outcome.ok()) return Fail(outcome.status());
+  Json list = Json::array(), skipped = Json::array();
   std::string text;
-  for (const ErrorReport& evaluation : *evaluations) {
+  for (const ErrorReport& evaluation : outcome->reports) {
     if (options.json) {
       list.push_back(EvaluationJson(evaluation, options.rows));
     } else {
       text += EvaluationText(evaluation, options.rows);
     }
   }
+  for (const auto& [quantity, why] : outcome->skipped) {
+    skipped.push_back({{"quantity", std::string(InfoOf(quantity).name)}, {"reason", why}});
+    text += "left out: " + why + "\n";
+  }
   if (options.json) {
-    text = Json({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}})
+    text = Json({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}})
                .dump(2, ' ', false, Json::error_handler_t::replace) +
            "\n";
   }

@@ -32,8 +32,9 @@ struct Collector {
     }
     const size_t row = table.rows.size() + 1;
     if (fields.size() != table.header.size()) {
-      status = InvalidArgument("%s: row %d: expected %d fields as in the header, found %d", file, row,
-                               table.header.size(), fields.size());
+      status =
+          InvalidArgument("%s: row %d: expected %d fields as in the header, found %s%d", file, row, table.header.size(),
+                          fields.size() > kMaxCsvColumns ? "more than " : "", std::min(fields.size(), kMaxCsvColumns));
     } else if (row > kMaxCsvRows || count > kMaxCsvFields) {
       status = MakeError(absl::StatusCode::kResourceExhausted, "%s: row %d: more than %d rows or %d fields", file, row,
                          kMaxCsvRows, kMaxCsvFields);
@@ -44,8 +45,8 @@ struct Collector {
 
   void CheckHeader() {
     if (table.header.size() > kMaxCsvColumns) {
-      status = MakeError(absl::StatusCode::kResourceExhausted, "%s: header: expected at most %d columns, found %d",
-                         file, kMaxCsvColumns, table.header.size());
+      status = MakeError(absl::StatusCode::kResourceExhausted, "%s: header: expected at most %d columns, found more",
+                         file, kMaxCsvColumns);
       return;
     }
     std::vector<std::string> sorted = table.header;
@@ -60,6 +61,7 @@ void OnField(void* text, size_t size, void* user) {
   Collector& collector = *static_cast<Collector*>(user);
   if (!collector.status.ok() || collector.out_of_memory) return;
   try {
+    if (collector.fields.size() > kMaxCsvColumns) return;  // refused at the end of the row
     collector.fields.emplace_back(static_cast<const char*>(text), size);
     ++collector.count;
   } catch (const std::bad_alloc&) {

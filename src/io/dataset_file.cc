@@ -18,8 +18,8 @@
 namespace horus {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
-constexpr size_t kMaxTextBytes = 4096;
+constexpr size_t kMaxFileBytes = size_t{1} << 28;
+constexpr size_t kMaxNameBytes = 60;  // as CheckTrainingSet
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 // Columns besides the measured ones and the features; `campaign` and `note` are for people.
@@ -173,9 +173,13 @@ absl::StatusOr<DatasetRow> ReadRow(const Row& row, const std::string& file, cons
                                    bool has_features) {
   DatasetRow out;
   out.where = row.where();
-  for (const std::string_view column : {"graph", "net", "family", "gpu"}) {
-    if (row.Find(column).size() <= kMaxTextBytes) continue;
-    return row.Wrong(column, "at most 4096 bytes", row.Find(column).substr(0, 64));
+  if (row.Find("graph").size() > kMaxPathBytes)
+    return row.Wrong("graph", "a path of at most 4096 bytes", row.Find("graph"));
+  for (const std::string_view column : {"net", "family", "gpu"}) {
+    const std::string_view name = row.Find(column);
+    const bool printable = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
+    if (name.size() <= kMaxNameBytes && printable) continue;
+    return row.Wrong(column, "at most 60 printable ASCII characters", name);
   }
   const std::string_view graph = row.Find("graph");
   if (graph.empty() && !has_features) {

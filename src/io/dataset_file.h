@@ -42,7 +42,7 @@ struct DatasetRow {
 inline constexpr std::string_view kOpaqueGpu = "opaque:";
 inline constexpr std::string_view kFeaturePrefix = "feature.";
 
-// `features` are the names of all columns of the feature row: a row without a graph gives every one of them.
+// `features` are the names of all columns of the feature row: a row without a graph gives what it knows of them.
 [[nodiscard]] absl::StatusOr<std::vector<DatasetRow>> ParseDataset(const std::string& file, std::string_view text,
                                                                    const Catalogue& catalogue,
                                                                    std::span<const MeasuredColumn> measured,

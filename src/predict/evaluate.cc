@@ -42,7 +42,7 @@ std::vector<double> Ranks(const std::vector<double>& values) {
   std::sort(order.begin(), order.end(), [&values](size_t a, size_t b) { return values[a] < values[b]; });
   std::vector<double> ranks(values.size());
   for (size_t begin = 0; begin < order.size();) {
-    size_t end = begin;
+    size_t end = begin + 1;
     while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
     for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
     begin = end;
@@ -64,9 +64,19 @@ double Correlation(const std::vector<double>& a, const std::vector<double>& b) {
   return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : std::numeric_limits<double>::quiet_NaN();
 }
 
-ErrorSummary Summarise(std::string_view method, const std::vector<double>& measured,
-                       const std::vector<double>& predicted) {
-  ErrorSummary summary{.method = std::string(method)};
+// A method that has no answer for some rows (a roofline without a GPU) is judged by the others, and by none if it has
+// none.
+ErrorSummary Summarise(std::string_view method, const std::vector<double>& all_measured,
+                       const std::vector<double>& all_predicted) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  ErrorSummary summary{
+      .method = std::string(method), .mape_pct = kNone, .median_pct = kNone, .rmsle = kNone, .spearman = kNone};
+  std::vector<double> measured, predicted;
+  for (size_t i = 0; i < all_measured.size(); ++i) {
+    if (!std::isfinite(all_predicted[i])) continue;
+    measured.push_back(all_measured[i]);
+    predicted.push_back(all_predicted[i]);
+  }
   std::vector<double> ratios;
   double squares = 0;
   for (size_t i = 0; i < measured.size(); ++i) {
@@ -96,6 +106,10 @@ void SumUp(ErrorReport& evaluation, std::span<const std::string_view> baselines)
     evaluation.slack_pct += kPercent * (row.upper / row.measured - 1);
   }
   if (evaluation.rows.empty()) return;
+  evaluation.promised_pct = kPercent;
+  for (const EvaluatedRow& row : evaluation.rows) {
+    evaluation.promised_pct = std::min(evaluation.promised_pct, kPercent * row.promised);
+  }
   evaluation.covered_pct = kPercent * static_cast<double>(covered) / static_cast<double>(evaluation.rows.size());
   if (positive > 0) evaluation.slack_pct /= static_cast<double>(positive);
   evaluation.methods.push_back(Summarise("horus", measured, predicted));
@@ -115,6 +129,7 @@ EvaluatedRow Predict(const TargetModel& model, const TrainingRow& row) {
           .predicted = refined.value,
           .upper = refined.upper,
           .distance = refined.distance,
+          .promised = refined.promised,
           .baselines = {}};
 }
 
@@ -138,7 +153,6 @@ absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const Training
                            std::string(InfoOf(quantity).name), std::string(Name(leave)), groups.size());
   }
   ErrorReport evaluation{.quantity = quantity, .leave = leave, .groups = groups.size()};
-  evaluation.promised_pct = kPercent;
   const std::vector<std::string_view> baselines = BaselineNames(quantity);
   double done = 0;
   for (const auto& [group, test] : groups) {
@@ -151,7 +165,6 @@ absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const Training
     };
     HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, train, options, part));
     HORUS_ASSIGN_OR_RETURN(const auto predicted, PredictBaselines(quantity, train, test, options));
-    evaluation.promised_pct = std::min(evaluation.promised_pct, kPercent * model.promised);
     for (size_t i = 0; i < test.size(); ++i) {
       evaluation.rows.push_back(Predict(model, *test[i]));
       for (const std::vector<double>& of_baseline : predicted) {
@@ -166,7 +179,6 @@ absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const Training
 
 ErrorReport EvaluateModel(const TargetModel& model, std::span<const TrainingRow* const> rows) {
   ErrorReport evaluation{.quantity = model.quantity, .groups = 0};
-  evaluation.promised_pct = kPercent * model.promised;
   for (const TrainingRow* row : rows) evaluation.rows.push_back(Predict(model, *row));
   SumUp(evaluation, {});
   return evaluation;

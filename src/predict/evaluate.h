@@ -37,6 +37,7 @@ struct ErrorSummary {
 struct EvaluatedRow {
   const TrainingRow* row = nullptr;
   double measured = 0, predicted = 0, upper = 0, distance = 0;
+  double promised = 0;            // coverage that `upper` stands for, 0-1; 0 = a default factor, which promises nothing
   std::vector<double> baselines;  // as ErrorReport::methods after the first
 };
 
@@ -46,7 +47,7 @@ struct ErrorReport {
   size_t groups = 0;
   std::vector<EvaluatedRow> rows;
   std::vector<ErrorSummary> methods;  // "horus" first
-  double promised_pct = 0;            // least coverage promised by any of the models
+  double promised_pct = 0;            // least coverage promised to any row; 0 = some bound promises nothing
   double covered_pct = 0;             // rows at or below their bound
   double slack_pct = 0;               // mean of bound / measured - 1
 };

@@ -24,16 +24,19 @@ constexpr double kMostStepUs = 35184372088832.0;
 constexpr size_t kMostNameBytes = 256;
 constexpr std::string_view kMagic = "HORUSOBS";
 constexpr uint32_t kVersion = 1;
+constexpr uint64_t kMostEpoch = uint64_t{1} << 62;
 
 struct Limit {
   const char* name;
   const char* unit;
   double most;
+  bool zero_allowed;
 };
-constexpr std::array<Limit, 4> kLimits = {{{"gpu_util_pct", "per cent", kMostPct},
-                                           {"mem_bw_util_pct", "per cent", kMostPct},
-                                           {"mem_mib", "MiB", kMostMemMib},
-                                           {"step_time_us", "us", kMostStepUs}}};
+constexpr std::array<Limit, 4> kLimits = {{{"gpu_util_pct", "per cent", kMostPct, true},
+                                           {"mem_bw_util_pct", "per cent", kMostPct, true},
+                                           {"mem_mib", "MiB", kMostMemMib, false},
+                                           {"step_time_us", "us", kMostStepUs, false}}};
+constexpr size_t kMemory = 2;  // a peak: the largest one seen counts, for ever
 
 std::array<std::optional<double>, 4> Values(const DemandObservation& o) {
   return {o.gpu_util_pct, o.mem_bw_util_pct, o.mem_mib, o.step_time_us};
@@ -60,13 +63,13 @@ BoundedInt ReplacedWhole(double estimate, double upper, double most) {
 
 }  // namespace
 
-void RunningMean::Add(double value) {
+void RunningMean::Add(double value, bool largest_fades) {
   weight = std::min(weight + 1, kMostWeight);
   const double share = 1 / weight, before = value - mean;
   mean += share * before;
   variance = (1 - share) * (variance + share * before * before);
-  // The largest fades towards the mean as slowly as the rest, so that one wild value does not stay for ever.
-  largest = std::max(value, weight < kMostWeight ? largest : largest - share * (largest - mean));
+  const bool fades = largest_fades && weight >= kMostWeight;
+  largest = std::max(value, fades ? largest - share * (largest - mean) : largest);
 }
 
 absl::Status MeasuredDemands::Add(uint64_t profile_id, std::string_view gpu_type,
@@ -80,17 +83,25 @@ absl::Status MeasuredDemands::Add(uint64_t profile_id, std::string_view gpu_type
   for (size_t i = 0; i < kQuantities; ++i) {
     if (!values[i].has_value()) continue;
     any = true;
-    if (*values[i] >= 0 && *values[i] <= kLimits[i].most) continue;  // false for NaN
-    return InvalidArgument("observation: %s: expected 0 to %g %s, found %g", kLimits[i].name, kLimits[i].most,
-                           kLimits[i].unit, *values[i]);
+    const bool positive = kLimits[i].zero_allowed ? *values[i] >= 0 : *values[i] > 0;  // false for NaN
+    if (positive && *values[i] <= kLimits[i].most) continue;
+    return InvalidArgument("observation: %s: expected %s 0 to %g %s, found %g", kLimits[i].name,
+                           kLimits[i].zero_allowed ? "from" : "above", kLimits[i].most, kLimits[i].unit, *values[i]);
   }
   if (!any) return InvalidArgument("observation: expected at least one measured quantity, found none");
-  Entry& entry = entries_[Key(profile_id, gpu_type)];
+  Key key(profile_id, gpu_type);
+  const auto [at, is_new] = entries_.try_emplace(key);
+  try {
+    by_age_.emplace(epoch_ + 1, std::move(key));
+  } catch (...) {  // no memory: as if nothing had been said
+    if (is_new) entries_.erase(at);
+    throw;
+  }
+  Entry& entry = at->second;
   if (entry.seen != 0) by_age_.erase(entry.seen);
   entry.seen = ++epoch_;
-  by_age_.emplace(entry.seen, Key(profile_id, gpu_type));
   for (size_t i = 0; i < kQuantities; ++i) {
-    if (values[i].has_value()) entry.quantities[i].Add(*values[i]);
+    if (values[i].has_value()) entry.quantities[i].Add(*values[i], i != kMemory);
   }
   Forget();
   return absl::OkStatus();
@@ -169,6 +180,7 @@ absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t
   ByteReader in(body);
   MeasuredDemands result(in.U64());
   result.epoch_ = in.U64();
+  if (result.epoch_ > kMostEpoch) return damaged("expected fewer than 2^62 observations");
   const uint64_t count = in.U64();
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const uint64_t profile = in.U64();

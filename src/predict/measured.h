@@ -36,8 +36,8 @@ struct RunningMean {
   double weight = 0;
   double mean = 0;
   double variance = 0;
-  double largest = 0;
-  void Add(double value);
+  double largest = 0;  // fades as slowly as the rest, or never: as Add was told
+  void Add(double value, bool largest_fades);
   friend bool operator==(const RunningMean&, const RunningMean&) = default;
 };
 

@@ -72,8 +72,8 @@ std::array<float, kTraitCount> TraitsOf(const StepCost& cost, const RooflineTerm
 
 struct Predictor::Impl {
   std::array<std::shared_ptr<const TargetModel>, kQuantityCount> models;
-  std::shared_ptr<const std::string> bundle;  // null without
-  MeasuredDemands measured{0};
+  std::shared_ptr<const std::string> bundle;        // null without
+  std::shared_ptr<const MeasuredDemands> measured;  // null without
   bool calibrated = false;
 };
 
@@ -112,7 +112,7 @@ absl::StatusOr<std::shared_ptr<const Predictor>> Predictor::FromBundle(const Bun
 
 std::shared_ptr<const Predictor> Predictor::WithMeasured(MeasuredDemands measured) const {
   auto impl = std::make_unique<Impl>(*impl_);
-  impl->measured = std::move(measured);
+  impl->measured = std::make_shared<const MeasuredDemands>(std::move(measured));
   return std::shared_ptr<const Predictor>(new Predictor(std::move(impl)));
 }
 
@@ -148,6 +148,14 @@ absl::StatusOr<Demand> Predictor::Predict(std::shared_ptr<const Graph> graph, co
 }
 
 Demand Predictor::Predict(const JobProfile& job, const GpuType& gpu) const {
+  return WithMeasurements(gpu, PredictUnmeasured(job, gpu));
+}
+
+Demand Predictor::WithMeasurements(const GpuType& gpu, const Demand& predicted) const {
+  return impl_->measured == nullptr ? predicted : impl_->measured->Apply(gpu.name, predicted);
+}
+
+Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) const {
   const RowOnGpu on = DescribeOn(job, gpu);
   std::array<Estimate, kQuantityCount> estimates;
   Demand demand;
@@ -174,7 +182,7 @@ Demand Predictor::Predict(const JobProfile& job, const GpuType& gpu) const {
   demand.power_w = Real(estimates[At(Quantity::kPower)], kMostPowerW);
   demand.gradient_mib = on.gradient_mib;
   demand.traits = TraitsOf(job.cost, on.terms);
-  return impl_->measured.Apply(gpu.name, demand);
+  return demand;
 }
 
 std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType& gpu) const {
@@ -188,7 +196,8 @@ std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType
     std::vector<double> shifts(model->forest.num_features());
     if (model->forest.num_trees() > 0) static_cast<void>(model->forest.Contributions(on.row, shifts));
     for (size_t f = 0; f < shifts.size(); ++f) {
-      if (shifts[f] != 0) one.shifts.push_back({.feature = f, .shift = shifts[f]});
+      const double shift = shifts[f] * one.parts.forest_share;
+      if (shift != 0) one.shifts.push_back({.feature = f, .shift = shift});
     }
     std::stable_sort(one.shifts.begin(), one.shifts.end(),
                      [](const auto& a, const auto& b) { return std::abs(a.shift) > std::abs(b.shift); });
@@ -203,14 +212,15 @@ std::string_view Predictor::bundle() const {
 
 const TargetModel* Predictor::FindModel(Quantity quantity) const { return impl_->models[At(quantity)].get(); }
 bool Predictor::calibrated() const { return impl_->calibrated; }
-uint64_t Predictor::epoch() const { return impl_->measured.epoch(); }
+uint64_t Predictor::epoch() const { return impl_->measured == nullptr ? 0 : impl_->measured->epoch(); }
 
 int64_t Predictor::bytes_held() const {
   size_t bytes = sizeof(Predictor) + sizeof(Impl);
   for (const auto& model : impl_->models) {
     if (model != nullptr) bytes += model->bytes_held();
   }
-  return static_cast<int64_t>(bytes + bundle().size()) + impl_->measured.bytes_held();
+  return static_cast<int64_t>(bytes + bundle().size()) +
+         (impl_->measured == nullptr ? 0 : impl_->measured->bytes_held());
 }
 
 }  // namespace horus

@@ -94,6 +94,10 @@ class Predictor {
   // For several GPU types: analyse once, predict for each.
   [[nodiscard]] Demand Predict(const JobProfile& job, const GpuType& gpu) const;
 
+  // The two halves of Predict: without what was measured, and with it put in its place.
+  [[nodiscard]] Demand PredictUnmeasured(const JobProfile& job, const GpuType& gpu) const;
+  [[nodiscard]] Demand WithMeasurements(const GpuType& gpu, const Demand& predicted) const;
+
   // One entry for each quantity that this predictor refines.
   [[nodiscard]] std::vector<Explanation> Explain(const JobProfile& job, const GpuType& gpu) const;
 

@@ -26,7 +26,7 @@ struct QuantityInfo {
   Link link = Link::kExp;         // errors are ratios; percentages near zero are kept apart from it by log1p
   double most = 0;                // largest value that is not refused
   double default_factor = 0;      // from the roofline's estimate to its uncalibrated bound; an assumption
-  bool grows_with_batch = false;  // never falls as the batch grows, all else equal
+  bool grows_with_batch = false;  // its forest never falls as the batch grows
 };
 
 // A year in microseconds and 4 PiB, as ValidateDemand; no board takes 100 kW.

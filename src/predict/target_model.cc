@@ -33,13 +33,14 @@ constexpr std::array<RangeColumn, 10> kRangeColumns = {{
 constexpr std::string_view kFactors = "prior_factors";
 constexpr std::string_view kUpper = "upper_margin";
 constexpr std::string_view kUnseenGpu = "unseen_gpu_margin";
-constexpr std::string_view kCoverage = "coverage";  // promised, observed, rows, groups
+constexpr std::string_view kCoverage = "coverage";  // promised, observed, rows, groups, promised on an unseen GPU type
 constexpr std::string_view kLow = "range_low", kHigh = "range_high";
 constexpr std::string_view kGpuPrefix = "gpu:";
 // Errors of memory grow with what a convolution may take as scratch, besides a share of the peak (features/memory.cc).
 constexpr double kPeakShare = 0.03;
 // On a GPU type that was not trained on, what a context with all kernels loaded may take besides.
 constexpr double kUnseenContextBytes = 512.0 * kBytesPerMib;
+constexpr double kMostMargin = 1000;   // e^1000 is beyond every cap; memory counts in per cent of its peak
 constexpr double kMostFactor = 20;     // e^20 times an assumption is none
 constexpr double kMostWidening = 1;    // at a distance of 1 and more a bound is the square of its factor
 constexpr double kCodeDistance = 0.5;  // a mode or precision that was not trained on
@@ -74,7 +75,8 @@ Distance DistanceOf(const TrainedRange& range, std::span<const float> row) {
   for (size_t i = 0; i < range.low.size(); ++i) {
     const double value = places[i] < row.size() ? double{row[places[i]]} : 0.0;
     const double low = range.low[i], high = range.high[i];
-    if (!(low <= high) || (value >= low && value <= high)) continue;  // not seen in training, or inside
+    // Nothing was seen in training, nothing is known of the job's GPU, or inside.
+    if (!(low <= high) || std::isnan(value) || (value >= low && value <= high)) continue;
     double distance = 0;
     if (!kRangeColumns[i].ratio) {
       distance = kCodeDistance;
@@ -83,7 +85,7 @@ Distance DistanceOf(const TrainedRange& range, std::span<const float> row) {
     } else {
       distance = value > high ? std::log(value / high) : std::log(low / value);
     }
-    if (!(distance <= farthest.value)) farthest = {std::isnan(distance) ? kFullFade : distance, kRangeColumns[i].name};
+    if (distance > farthest.value) farthest = {distance, kRangeColumns[i].name};
   }
   return farthest;
 }
@@ -103,11 +105,19 @@ double TargetModel::FittedMargin(std::span<const float> row, std::string_view gp
   return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row), factors, own == nullptr ? 0 : *own));
 }
 
-double TargetModel::ErrorScale(std::span<const float> row, bool gpu_seen) const {
-  if (quantity != Quantity::kMemory) return 1;
+// What is uncertain of the memory that a row is predicted to take, as a share of it.
+double UncertainShare(std::span<const float> row, bool gpu_seen) {
   static const size_t scratch_at = *FindFeature("mem_largest_scratch"), peak_at = *FindFeature("mem_peak");
   if (row.size() <= std::max(scratch_at, peak_at) || !(row[peak_at] > 0)) return 1;
   return kPeakShare + (double{row[scratch_at]} + (gpu_seen ? 0 : kUnseenContextBytes)) / double{row[peak_at]};
+}
+
+double TargetModel::ScoreOf(std::span<const float> row, bool gpu_seen, double error) const {
+  return quantity == Quantity::kMemory ? std::expm1(error) / UncertainShare(row, gpu_seen) : error;
+}
+
+double TargetModel::ErrorOf(std::span<const float> row, bool gpu_seen, double score) const {
+  return quantity == Quantity::kMemory ? std::log1p(score * UncertainShare(row, gpu_seen)) : score;
 }
 
 Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, double roofline,
@@ -127,16 +137,22 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, do
   const bool gpu_seen = FindGpu(gpu) != nullptr;
   const double bound = gpu_seen ? upper_margin : unseen_gpu_margin;
   refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
+  refined.promised = bound < 0 ? 0 : gpu_seen ? promised : unseen_gpu_promised;
   const double seen = std::isfinite(trained) ? std::clamp(1 - distance.value / kFullFade, 0.0, 1.0) : 0;
+  refined.forest_share = seen;
   // Trees cannot extrapolate, the fitted roofline can.
   const double margin = seen > 0 ? fitted + seen * (trained - fitted) : fitted;
-  const double inside = bound >= 0 ? bound * ErrorScale(row, gpu_seen) : default_margin;
-  // The analytic bound of memory holds for any job; those of times and shares are factors that nobody has checked
+  double inside = bound >= 0 ? ErrorOf(row, gpu_seen, bound) : default_margin;
+  if (!gpu_seen && bound >= 0) inside = std::max(inside, ErrorOf(row, true, upper_margin));
+  // The analytic bound of memory is made for any job; those of times and shares are factors that nobody has checked
   // there.
   const double widening = quantity == Quantity::kMemory ? 0 : std::min(distance.value, kMostWidening);
   const double width = (seen * inside + (1 - seen) * std::max(inside, default_margin)) * (1 + widening);
   refined.value = std::clamp(ApplyLink(info.link, margin), 0.0, info.most);
   refined.upper = std::clamp(ApplyLink(info.link, margin + width), refined.value, info.most);
+  if (quantity == Quantity::kMemory && distance.value > kOutsideDistance) {
+    refined.upper = std::clamp(roofline_upper, refined.upper, info.most);
+  }
   return refined;
 }
 
@@ -157,7 +173,7 @@ BundleTarget ToBundle(const TargetModel& model) {
   for (const auto& [name, factor] : model.gpus) add(std::string(kGpuPrefix) + name, {factor});
   if (model.upper_margin >= 0) add(kUpper, {model.upper_margin});
   if (model.unseen_gpu_margin >= 0) add(kUnseenGpu, {model.unseen_gpu_margin});
-  add(kCoverage, {model.promised, model.observed, model.rows, model.groups});
+  add(kCoverage, {model.promised, model.observed, model.rows, model.groups, model.unseen_gpu_promised});
   add(kLow, model.range.low);
   add(kHigh, model.range.high);
   target.forest = model.forest.data();
@@ -198,18 +214,24 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
     model.gpus.emplace_back(series.name.substr(kGpuPrefix.size()), series.values[0]);
   }
   std::sort(model.gpus.begin(), model.gpus.end());
-  constexpr double kInfinite = HUGE_VAL;
-  const auto upper = One(target, kUpper, -1, 0, kInfinite), unseen = One(target, kUnseenGpu, -1, 0, kInfinite);
-  if (!upper.has_value()) return Damaged(target, kUpper, "one number from 0");
-  if (!unseen.has_value()) return Damaged(target, kUnseenGpu, "one number from 0");
+  const auto upper = One(target, kUpper, -1, 0, kMostMargin), unseen = One(target, kUnseenGpu, -1, 0, kMostMargin);
+  if (!upper.has_value()) return Damaged(target, kUpper, "one number from 0 to 1000");
+  if (!unseen.has_value()) return Damaged(target, kUnseenGpu, "one number from 0 to 1000");
   model.upper_margin = *upper;
   model.unseen_gpu_margin = *unseen;
   if (const NamedSeries* coverage = FindSeries(target.calibration, kCoverage); coverage != nullptr) {
-    if (coverage->values.size() != 4) return Damaged(target, kCoverage, "four numbers");
+    constexpr double kMostRows = 9007199254740992.0;  // 2^53
+    const double most[] = {1, 1, kMostRows, kMostRows, 1};
+    bool valid = coverage->values.size() == std::size(most);
+    for (size_t i = 0; valid && i < std::size(most); ++i) {
+      valid = coverage->values[i] >= 0 && coverage->values[i] <= most[i];
+    }
+    if (!valid) return Damaged(target, kCoverage, "two shares, two counts and a share");
     model.promised = coverage->values[0];
     model.observed = coverage->values[1];
     model.rows = coverage->values[2];
     model.groups = coverage->values[3];
+    model.unseen_gpu_promised = coverage->values[4];
   }
   const NamedSeries* low = FindSeries(target.calibration, kLow);
   const NamedSeries* high = FindSeries(target.calibration, kHigh);

@@ -36,7 +36,7 @@ struct RangeColumn {
 };
 [[nodiscard]] std::span<const RangeColumn> RangeColumns();
 
-// A job beyond this distance is flagged: a quarter more or a fifth less than anything trained on.
+// A job beyond this distance is flagged: 28 % more or 22 % less than anything trained on.
 inline constexpr double kOutsideDistance = 0.25;
 
 struct Refined {
@@ -46,7 +46,9 @@ struct Refined {
   double upper = 0;
   double distance = 0;        // 0 = inside the trained range
   std::string_view farthest;  // the column that says so; empty inside
-  bool calibrated = false;    // the bound rests on measured errors
+  bool calibrated = false;    // the bound rests on measured errors, and the job is like those measured
+  double promised = 0;        // coverage of the bound on families, or GPU types, not seen, 0-1; 0 = no promise
+  double forest_share = 0;    // how much of the forest counts, 0-1
 };
 
 struct TargetModel {
@@ -54,18 +56,21 @@ struct TargetModel {
   std::vector<double> factors;                       // of the prior
   std::vector<std::pair<std::string, double>> gpus;  // factor of each GPU type seen, sorted by name
   Forest forest;                                     // on the residual; may be empty
-  double upper_margin = -1;       // x ErrorScale, added to the margin for the bound; < 0 = not calibrated
-  double unseen_gpu_margin = -1;  // likewise on a GPU type that was not trained on
-  double promised = 0;            // coverage that upper_margin stands for, 0-1
-  double observed = 0;            // coverage of the training rows, each bounded without its own group
+  double upper_margin = -1;        // a score: its error is added to the margin for the bound; < 0 = not calibrated
+  double unseen_gpu_margin = -1;   // likewise on a GPU type that was not trained on
+  double promised = 0;             // coverage that upper_margin stands for, 0-1
+  double unseen_gpu_promised = 0;  // that unseen_gpu_margin stands for
+  double observed = 0;             // coverage of the training rows, each bounded without its own group
   double rows = 0, groups = 0;
   TrainedRange range;
 
   [[nodiscard]] const double* FindGpu(std::string_view name) const;  // nullptr when not seen
   // What the forest starts from: the prior's margin; an unseen GPU type has factor 0.
   [[nodiscard]] double FittedMargin(std::span<const float> row, std::string_view gpu) const;
-  // What an error of the margin is measured in: 1, for memory the share of the peak that is uncertain.
-  [[nodiscard]] double ErrorScale(std::span<const float> row, bool gpu_seen) const;
+  // An error of the margin as calibration counts it, and back. Memory's errors are additive: they count relative to the
+  // prediction and in units of what is uncertain of it.
+  [[nodiscard]] double ScoreOf(std::span<const float> row, bool gpu_seen, double error) const;
+  [[nodiscard]] double ErrorOf(std::span<const float> row, bool gpu_seen, double score) const;
   // `roofline_upper` is the bound without calibration, >= roofline.
   [[nodiscard]] Refined Refine(std::span<const float> row, std::string_view gpu, double roofline,
                                double roofline_upper) const;

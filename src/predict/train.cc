@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -87,9 +88,9 @@ class Trainer {
     };
     const uint32_t folds = folds_of(family_names_.size()), net_folds = folds_of(net_names_.size());
     const std::vector<uint32_t> fold_of = AssignFolds(rows_.size(), families_, folds);
-    const size_t gpu_folds = gpu_names_.size() >= kLeastGpusToGeneralise ? gpu_names_.size() : 0;
+    const uint32_t gpu_folds = gpu_names_.size() >= kLeastGpusToGeneralise ? folds_of(gpu_names_.size()) : 0;
     // Counted in fits: two a fold of nets to choose the rounds, one a fold of families and one a GPU type to calibrate.
-    total_ = 2.0 * net_folds + folds + static_cast<double>(gpu_folds) + 1;
+    total_ = 2.0 * net_folds + folds + gpu_folds + 1;
     int32_t rounds = 0;
     if (net_folds >= 2) {
       HORUS_ASSIGN_OR_RETURN(rounds, ChooseRounds(AssignFolds(rows_.size(), nets_, net_folds), net_folds));
@@ -107,9 +108,10 @@ class Trainer {
     }
     if (gpu_folds > 0) {
       HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores,
-                             HeldOutScores(gpus_, static_cast<uint32_t>(gpu_folds), rounds));
+                             HeldOutScores(AssignFolds(rows_.size(), gpus_, gpu_folds), gpu_folds, rounds));
       const Calibration calibration = Calibrate(scores, gpus_, gpu_names_.size(), options_.promise);
-      model.unseen_gpu_margin = std::max(calibration.margin, model.upper_margin);
+      model.unseen_gpu_margin = calibration.margin;
+      model.unseen_gpu_promised = calibration.promised;
     }
     return model;
   }
@@ -182,6 +184,7 @@ class Trainer {
       HORUS_ASSIGN_OR_RETURN(model.forest, Fit(columns.View(), Params(columns.targets.size(), rounds), Ticker(rounds)));
     }
     ++done_;
+    HORUS_RETURN_IF_ERROR(Tell());
     return model;
   }
 
@@ -200,6 +203,7 @@ class Trainer {
         error[0] += double{weights_[i]} * miss * miss;
         weight += double{weights_[i]};
       }
+      HORUS_RETURN_IF_ERROR(Tell());
       if (options_.rounds == 0) continue;
       TrainingParams params = Params(rows_.size(), options_.rounds);
       params.held_out_group = 1;
@@ -211,7 +215,7 @@ class Trainer {
     return static_cast<int32_t>(std::min_element(error.begin(), error.end()) - error.begin());
   }
 
-  // Error of each row, above the prediction of a model that has not seen its fold, in units of ErrorScale.
+  // Error of each row, above the prediction of a model that has not seen its fold, as ScoreOf counts it.
   absl::StatusOr<std::vector<double>> HeldOutScores(const std::vector<uint32_t>& fold_of, uint32_t folds,
                                                     int32_t rounds) {
     std::vector<double> scores(rows_.size());
@@ -221,8 +225,8 @@ class Trainer {
         if (fold_of[i] != fold) continue;
         const std::vector<float>& row = rows_[i]->features;
         const double fitted = model.FittedMargin(row, rows_[i]->gpu);
-        scores[i] = (margins_[i] - double{model.forest.PredictMargin(row, static_cast<float>(fitted))}) /
-                    model.ErrorScale(row, model.FindGpu(rows_[i]->gpu) != nullptr);
+        const double predicted = double{model.forest.PredictMargin(row, static_cast<float>(fitted))};
+        scores[i] = model.ScoreOf(row, model.FindGpu(rows_[i]->gpu) != nullptr, margins_[i] - predicted);
       }
     }
     return scores;
@@ -242,6 +246,11 @@ class Trainer {
       range.high.push_back(high);
     }
     return range;
+  }
+
+  [[nodiscard]] absl::Status Tell() const {
+    if (!progress_ || progress_(std::min(1.0, done_ / total_))) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kCancelled, "training: cancelled");
   }
 
   // Passes the progress of one fit on; `rounds` are all that the fit grows.
@@ -301,6 +310,12 @@ std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quanti
 absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const TrainingRow* const> rows,
                                         const TrainOptions& options, const TrainProgress& progress) {
   HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  std::set<std::string_view> gpus;
+  for (const TrainingRow* row : rows) gpus.insert(row->gpu);
+  if (gpus.size() > kMostTrainingGpus) {
+    return InvalidArgument("%s: expected at most %d GPU types, found %d", std::string(InfoOf(quantity).name),
+                           kMostTrainingGpus, gpus.size());
+  }
   if (rows.size() < kLeastTrainingRows) {
     return InvalidArgument("%s: expected at least %d rows that measure it, found %d",
                            std::string(InfoOf(quantity).name), kLeastTrainingRows, rows.size());

@@ -34,9 +34,10 @@ using TrainProgress = std::function<bool(double done)>;
 
 // Rows of a quantity that belong to at least two families are needed for a bound.
 inline constexpr size_t kLeastTrainingRows = 8;
+inline constexpr size_t kMostTrainingGpus = 128;  // types that rows of a quantity name, each with a constant of its own
 
-// One quantity from the rows that measured it. Errors: fewer than kLeastTrainingRows, kCancelled, kUnavailable
-// (library).
+// One quantity from the rows that measured it. Errors: fewer than kLeastTrainingRows, more than kMostTrainingGpus,
+// kCancelled, kUnavailable (library).
 [[nodiscard]] absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const TrainingRow* const> rows,
                                                       const TrainOptions& options, const TrainProgress& progress);
 

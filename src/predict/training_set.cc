@@ -92,14 +92,15 @@ double RooflineOf(Quantity quantity, const std::vector<float>& features) {
 }
 
 uint64_t FingerprintOf(const TrainingSet& set) {
+  constexpr uint64_t kNoNumber = ~uint64_t{0};  // the bits of no finite value
   uint64_t hash = CombineHash(FeatureSchemaHash(), set.rows.size());
   for (const TrainingRow& row : set.rows) {
     for (const std::string* text : {&row.gpu, &row.family, &row.model}) hash = CombineHash(hash, Hash64(*text));
     for (const float value : row.features) {
-      hash = CombineHash(hash, std::isnan(value) ? 0 : std::bit_cast<uint32_t>(value));
+      hash = CombineHash(hash, std::isnan(value) ? kNoNumber : std::bit_cast<uint32_t>(value));
     }
     for (const double value : row.measured) {
-      hash = CombineHash(hash, std::isnan(value) ? 0 : std::bit_cast<uint64_t>(value));
+      hash = CombineHash(hash, std::isnan(value) ? kNoNumber : std::bit_cast<uint64_t>(value));
     }
   }
   return hash;

@@ -255,6 +255,23 @@ class Learn(Files):
         self.assertIn("step_time_us: 30 rows", out)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
 
+    def test_a_quantity_that_cannot_be_judged_is_named_and_the_others_are(self):
+        header = self.HEADER.replace("gpu_util_pct", "power_w")
+        rows = self.rows().read_text().splitlines()[1:]
+        one_family = [r.rsplit(",", 1)[0] + (",150" if "resnet18" in r else ",") for r in rows]
+        data = self.write("one.csv", header + "\n".join(one_family) + "\n")
+        code, out, err = run("evaluate", "--data", data, "--rounds", 5, "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.assertEqual({e["quantity"] for e in document["evaluations"]}, {"mem_mib", "step_time_us"})
+        self.assertEqual([s["quantity"] for s in document["skipped"]], ["power_w"])
+
+    def test_undescribed_gpus_can_be_judged(self):
+        data = self.write("opaque.csv", self.rows().read_text().replace(",t4,", ",opaque:x,"))
+        code, out, err = run("evaluate", "--data", data, "--rounds", 5)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("step_time_us: 30 rows", out)
+
     def test_rows_may_be_left_out_by_net_or_family(self):
         _, out = self.train("--without", "vgg11", "--json")
         self.assertEqual(json.loads(out)["rows"], 20)

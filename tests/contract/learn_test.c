@@ -64,6 +64,15 @@ static void WrongTablesAreRefused(Table* table) {
   int calls = 0;
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_fit(NULL, NULL, NULL, NULL, NULL, &predictor, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, NULL, &error));
+  table->data.struct_size = 8;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
+  table->data.struct_size = sizeof table->data;
+  options.struct_size = 4;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  options.struct_size = sizeof options;
+  options.reserved = 1;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  options.reserved = 0;
   table->data.families = NULL;
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "families",
                 horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
@@ -92,7 +101,8 @@ static void WrongTablesAreRefused(Table* table) {
 
 static void ATrainedPredictorIsTheSameFromItsBytes(const Table* table, const horus_graph* graph) {
   horus_predictor *trained = NULL, *again = NULL;
-  horus_prediction_quality quality = HORUS_PREDICTION_QUALITY_INIT;
+  horus_prediction_quality quality = HORUS_PREDICTION_QUALITY_INIT, untouched;
+  char small[4] = {7, 7, 7, 7};
   horus_demand one, two;
   size_t size = 0;
   void* bytes;
@@ -103,9 +113,16 @@ static void ATrainedPredictorIsTheSameFromItsBytes(const Table* table, const hor
   CHECK_OK(horus_predictor_get_quality(trained, "step_time_us", &quality, &error));
   CHECK(quality.rows == ROWS && quality.families == 2 && quality.gpu_types == 1 && quality.trees <= 100);
   CHECK(fabs(quality.promised - 2.0 / 3) < 1e-9);
+  untouched = quality;
   CHECK_STATUS(HORUS_NOT_FOUND, horus_predictor_get_quality(trained, "mem_mib", &quality, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "colour", &quality, &error));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_predictor_to_bytes(trained, 0, NULL, &size, &error));
+  CHECK(memcmp(&quality, &untouched, sizeof quality) == 0);
+  quality.struct_size = 8;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_get_quality(trained, "step_time_us", &quality, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "step_time_us", NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(NULL, "step_time_us", &untouched, &error));
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_predictor_to_bytes(trained, 4, small, &size, &error));
+  CHECK(memcmp(small, "\7\7\7\7", 4) == 0);
   bytes = malloc(size);
   CHECK_OK(horus_predictor_to_bytes(trained, size, bytes, &size, &error));
   CHECK_OK(horus_predictor_from_bytes(bytes, size, &again, &error));
@@ -114,6 +131,18 @@ static void ATrainedPredictorIsTheSameFromItsBytes(const Table* table, const hor
   free(bytes);
   horus_predictor_free(trained);
   horus_predictor_free(again);
+}
+
+/* Without trees there is still something to cancel. */
+static void EveryCallCanBeCancelled(const Table* table) {
+  horus_predictor* predictor = NULL;
+  horus_training_options options = HORUS_TRAINING_OPTIONS_INIT;
+  int calls = 2;
+  options.rounds = -1;
+  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_fit(NULL, &table->data, &options, Count, &calls, &predictor, &error));
+  calls = -ROWS; /* after the rows */
+  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_fit(NULL, &table->data, &options, Count, &calls, &predictor, &error));
+  CHECK(predictor == NULL);
 }
 
 static void MeasuredBeatsPredicted(const horus_graph* graph) {
@@ -156,6 +185,7 @@ int main(void) {
   Fill(&table, resnet, vgg);
 #ifdef HORUS_WITH_TRAIN
   WrongTablesAreRefused(&table);
+  EveryCallCanBeCancelled(&table);
   ATrainedPredictorIsTheSameFromItsBytes(&table, resnet);
 #endif
   MeasuredBeatsPredicted(resnet);

@@ -27,6 +27,12 @@ TEST(Csv, TheLastLineNeedsNoNewline) {
   EXPECT_EQ(table->rows, (Rows{{"1"}}));
 }
 
+TEST(Csv, ARowOfEndlessFieldsTakesLittleMemory) {
+  const std::string many(5'000'000, ',');
+  EXPECT_FALSE(ParseCsv("a,b\n" + many + "\n", "t.csv").ok());
+  EXPECT_EQ(ParseCsv(many + "\n", "t.csv").status().code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(Csv, ErrorsNameFileAndRow) {
   const auto refused = [](std::string_view text, std::string_view words) {
     const absl::Status status = ParseCsv(text, "t.csv").status();

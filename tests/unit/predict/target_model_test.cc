@@ -19,6 +19,7 @@ TargetModel Model(double shift = 0) {
   model.upper_margin = 0.5;
   model.unseen_gpu_margin = 0.9;
   model.promised = 0.8;
+  model.unseen_gpu_promised = 0.7;
   const std::vector<float> small = Features(1000, 5000, 8), large = Features(10'000, 5000, 8);
   for (const RangeColumn& column : RangeColumns()) {
     model.range.low.push_back(double{small[*FindFeature(column.name)]});
@@ -55,6 +56,8 @@ TEST(TargetModel, AnUnseenGpuTypeHasTheTypicalFactorAndTheWiderBound) {
   EXPECT_NEAR(seen.value, StepOf(model, row, 0.3), 1e-4 * seen.value);
   EXPECT_NEAR(unseen.value, StepOf(model, row, 0), 1e-4 * unseen.value);
   EXPECT_NEAR(unseen.upper / unseen.value, std::exp(0.9), 1e-4);
+  EXPECT_EQ(seen.promised, 0.8);
+  EXPECT_EQ(unseen.promised, 0.7);
 }
 
 TEST(TargetModel, WithoutAMarginForUnseenGpusTheDefaultFactorStays) {
@@ -62,18 +65,20 @@ TEST(TargetModel, WithoutAMarginForUnseenGpusTheDefaultFactorStays) {
   model.unseen_gpu_margin = -1;
   const Refined refined = model.Refine(Features(5000, 5000, 8), "t4", 6000, 15'000);
   EXPECT_FALSE(refined.calibrated);
+  EXPECT_EQ(refined.promised, 0);
   EXPECT_NEAR(refined.upper / refined.value, 2.5, 1e-6);
 }
 
 TEST(TargetModel, OutsideTheRangeTheForestFadesAndTheBoundWidens) {
   const TargetModel model = Model(0.4);
-  double last_width = 0, last_shift = 1;
+  double last_width = 0, last_shift = HUGE_VAL;
   for (const double device : {10'000.0, 14'000.0, 20'000.0, 40'000.0}) {
     const std::vector<float> row = Features(device, 5000, 8);
     const Refined refined = model.Refine(row, "v100", device, 2.5 * device);
     EXPECT_NEAR(refined.distance, std::log(device / 10'000), 1e-5);
     EXPECT_GE(refined.upper / refined.value, last_width);
-    EXPECT_LE(refined.value / refined.fitted, last_shift * std::exp(0.41));
+    EXPECT_LT(refined.value / refined.fitted, last_shift);
+    EXPECT_NEAR(std::log(refined.value / refined.fitted), 0.4 * refined.forest_share, 1e-5);
     last_width = refined.upper / refined.value;
     last_shift = refined.value / refined.fitted;
   }
@@ -81,6 +86,24 @@ TEST(TargetModel, OutsideTheRangeTheForestFadesAndTheBoundWidens) {
   const Refined far = model.Refine(Features(40'000, 5000, 8), "v100", 40'000, 100'000);
   EXPECT_FALSE(far.calibrated);
   EXPECT_EQ(far.farthest, "step_flops");
+}
+
+TEST(TargetModel, AGpuOfWhichNothingIsKnownIsJudgedByTheJobAlone) {
+  std::vector<float> row = Features(5000, 5000, 8);
+  for (const char* column : {"gpu_fp32_gflops", "gpu_mem_bandwidth_mb_s", "gpu_sm_count"}) {
+    Set(row, column, std::numeric_limits<double>::quiet_NaN());
+  }
+  EXPECT_EQ(Model().Refine(row, "opaque:x", 6000, 15'000).distance, 0);
+}
+
+TEST(TargetModel, OutsideTheRangeMemoryKeepsAtLeastItsAnalyticBound) {
+  TargetModel model = Model(-0.5);
+  model.quantity = Quantity::kMemory;
+  model.factors.assign(FactorsOf(Quantity::kMemory).size(), -0.3);
+  const std::vector<float> row = Features(20'000, 5000, 8, 5000);
+  const Refined refined = model.Refine(row, "v100", 5000, 9000);
+  EXPECT_GT(refined.distance, kOutsideDistance);
+  EXPECT_GE(refined.upper, 9000);
 }
 
 TEST(TargetModel, AModeThatWasNotTrainedOnIsOutside) {
@@ -106,6 +129,8 @@ TEST(TargetModel, ABundleKeepsAllOfIt) {
   EXPECT_EQ(read->range, model.range);
   EXPECT_EQ(read->upper_margin, model.upper_margin);
   EXPECT_EQ(read->unseen_gpu_margin, model.unseen_gpu_margin);
+  EXPECT_EQ(read->promised, model.promised);
+  EXPECT_EQ(read->unseen_gpu_promised, model.unseen_gpu_promised);
   EXPECT_EQ(read->forest.data(), model.forest.data());
   EXPECT_EQ(ToBundle(*read), ToBundle(model));
 }
@@ -133,7 +158,10 @@ TEST(TargetModel, RefusesWhatItCannotHaveWritten) {
   refused([&](BundleTarget& t) { series(t, "prior_factors").values[0] = HUGE_VAL; });
   refused([&](BundleTarget& t) { series(t, "upper_margin").values = {-1}; });
   refused([&](BundleTarget& t) { series(t, "unseen_gpu_margin").values = {1, 2}; });
+  refused([&](BundleTarget& t) { series(t, "upper_margin").values = {HUGE_VAL}; });
   refused([&](BundleTarget& t) { series(t, "coverage").values = {1}; });
+  refused([&](BundleTarget& t) { series(t, "coverage").values = {7, 0, 1, 1, 0}; });
+  refused([&](BundleTarget& t) { series(t, "coverage").values = {0.5, 0.5, 1e300, 1, 0}; });
   refused([&](BundleTarget& t) { series(t, "gpu:k80").values = {}; });
   refused([&](BundleTarget& t) { series(t, "range_low").values.pop_back(); });
   refused([&](BundleTarget& t) {

@@ -84,6 +84,13 @@ TEST(Train, MemoryNeverFallsAsTheBatchGrows) {
   }
 }
 
+TEST(Train, ZeroMeasuredIsNotTheSameAsNotMeasured) {
+  TrainingSet set = Lawful(Quantity::kGpuUtil, {0, 0, 0, 0, 0}, 4);
+  const uint64_t before = FingerprintOf(set);
+  set.rows[0].measured[static_cast<size_t>(Quantity::kMemBwUtil)] = 0;
+  EXPECT_NE(FingerprintOf(set), before);
+}
+
 TEST(Train, EqualRowsGiveEqualBytes) {
   TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 6, 0.4);
   const auto first = TrainPredictor(set, Options()), second = TrainPredictor(set, Options());
@@ -138,6 +145,12 @@ TEST(Train, RefusesRowsThatCannotBe) {
   refused([](TrainingRow& r) { r.measured[static_cast<size_t>(Quantity::kStepTime)] = -1; });
   refused([](TrainingRow& r) { r.measured[static_cast<size_t>(Quantity::kGpuUtil)] = 101; });
   EXPECT_EQ(TrainPredictor({}, Options()).status().code(), absl::StatusCode::kInvalidArgument);
+  TrainingSet crowd = good;
+  for (size_t i = 0; i <= kMostTrainingGpus; ++i) {
+    crowd.rows.push_back(good.rows[i % good.rows.size()]);
+    crowd.rows.back().gpu = "gpu" + std::to_string(i);
+  }
+  EXPECT_EQ(TrainPredictor(crowd, Options()).status().code(), absl::StatusCode::kInvalidArgument);
   TrainOptions wild = Options();
   wild.promise = 1.5;
   EXPECT_FALSE(TrainPredictor(good, wild).ok());
@@ -175,6 +188,30 @@ TEST(Evaluate, SumsUpErrorsAsNamed) {
   EXPECT_NEAR(evaluation.methods[0].rmsle, std::log(2), 1e-3);
   EXPECT_NEAR(evaluation.methods[0].spearman, 1, 1e-9);
   EXPECT_EQ(evaluation.covered_pct, 0);
+}
+
+TEST(Evaluate, MethodsWithoutAnAnswerAreNotJudged) {
+  // Undescribed GPUs: the roofline says nothing of them.
+  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  for (TrainingRow& row : set.rows) {
+    row.gpu = "opaque:x";
+    for (const char* column : {"roofline_step_time_us", "gpu_fp32_gflops"}) {
+      Set(row.features, column, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kFamily, Options(5));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(std::isfinite(report->methods[0].mape_pct));
+  EXPECT_EQ(report->methods[4].method, "roofline");
+  EXPECT_TRUE(std::isnan(report->methods[4].mape_pct));
+}
+
+TEST(Evaluate, ABoundOfUnseenGpusPromisesNothingWhereTooFewWereSeen) {
+  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  for (size_t i = 0; i < set.rows.size(); ++i) set.rows[i].gpu = i % 2 == 0 ? "a" : "b";
+  const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kGpu, Options(0));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->promised_pct, 0);
 }
 
 TEST(Evaluate, NeedsTwoGroups) {
