@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// demand: from a loaded graph to its demand on several GPU types through the C ABI, asked anew and again, per net of the zoo.
+// demand: from a loaded graph to its demand on several GPU types through the C ABI, asked anew and again, per net of
+// the zoo.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -82,9 +83,10 @@ void Measure(const Options& options, std::vector<Row>* rows) {
     all_cached_us.push_back(asker.Ask(graph, 8, 1, cached_repeats));
     all_cached5_us.push_back(asker.Ask(graph, 8, kGpuCount, cached_repeats));
     all_us.push_back(Quantile(us, 0.5));
-    rows->push_back({"demand_5gpus_us/" + file.stem().string(), all_us.back(), "us", 0, true, "",
-                     absl::StrFormat("loaded graph to demands on 5 GPU types, %d nodes, %d batches never asked before, median",
-                                     info.nodes, repeats)});
+    rows->push_back(
+        {"demand_5gpus_us/" + file.stem().string(), all_us.back(), "us", 0, true, "",
+         absl::StrFormat("loaded graph to demands on 5 GPU types, %d nodes, %d batches never asked before, median",
+                         info.nodes, repeats)});
     horus_graph_free(graph);
   }
   if (all_us.empty()) return;
