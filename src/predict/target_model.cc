@@ -100,9 +100,15 @@ const double* TargetModel::FindGpu(std::string_view name) const {
   return at != gpus.end() && at->first == name ? &at->second : nullptr;
 }
 
+double TargetModel::GpuFactor(std::string_view name) const {
+  if (const double* own = FindGpu(name); own != nullptr) return *own;
+  double sum = 0;
+  for (const auto& gpu : gpus) sum += gpu.second;
+  return sum / static_cast<double>(gpus.size() + 1);  // the typical factor, 0, counts as one more type
+}
+
 double TargetModel::FittedMargin(std::span<const float> row, std::string_view gpu) const {
-  const double* own = FindGpu(gpu);
-  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row), factors, own == nullptr ? 0 : *own));
+  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row), factors, GpuFactor(gpu)));
 }
 
 // What is uncertain of the memory that a row is predicted to take, as a share of it.

@@ -65,7 +65,9 @@ struct TargetModel {
   TrainedRange range;
 
   [[nodiscard]] const double* FindGpu(std::string_view name) const;  // nullptr when not seen
-  // What the forest starts from: the prior's margin; an unseen GPU type has factor 0.
+  // The type's own factor, or the mean of the typical one, 0, and those seen.
+  [[nodiscard]] double GpuFactor(std::string_view name) const;
+  // What the forest starts from: the prior's margin.
   [[nodiscard]] double FittedMargin(std::span<const float> row, std::string_view gpu) const;
   // An error of the margin as calibration counts it, and back. Memory's errors are additive: they count relative to the
   // prediction and in units of what is uncertain of it.
