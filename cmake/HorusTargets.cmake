@@ -51,5 +51,6 @@ function(horus_unit_test name)
   add_executable(${name}_test ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE horus_${name} ${ARG_LIBS} horus_settings GTest::gmock_main)
   target_compile_definitions(${name}_test PRIVATE HORUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit")  # draw.h
   gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60)
 endfunction()

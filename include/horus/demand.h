@@ -116,8 +116,8 @@ typedef struct horus_demand {
   float traits[HORUS_TRAIT_COUNT]; /* columns of learned interference models; all zero = unknown */
   float power_w;                   /* board power, mean over the steps; 0 = unknown */
   float power_w_upper;
-  float distance; /* ln of "times beyond what the predictor was trained on"; 0 = inside */
-  uint32_t reserved;
+  float distance;    /* ln of "times beyond what the predictor was trained on"; 0 = inside */
+  float operator_us; /* mean time of an operator, weighted by that time; 0 = unknown */
 } horus_demand;
 #define HORUS_DEMAND_INIT {sizeof(horus_demand), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0}
 

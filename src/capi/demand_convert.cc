@@ -38,6 +38,7 @@ absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
   demand.step_time_us = MakePair<BoundedInt>(c.step_time_us, c.step_time_us_upper);
   demand.power_w = MakePair<Bounded>(c.power_w, c.power_w_upper);
   demand.distance = c.distance;
+  demand.operator_us = c.operator_us;
   demand.gradient_mib = c.gradient_mib;
   demand.flags = c.flags;
   std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
@@ -60,6 +61,7 @@ horus_demand DemandToC(const Demand& demand) {
   c.power_w = demand.power_w.estimate;
   c.power_w_upper = demand.power_w.upper;
   c.distance = demand.distance;
+  c.operator_us = demand.operator_us;
   c.gradient_mib = demand.gradient_mib;
   std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
   return c;

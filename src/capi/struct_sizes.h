@@ -30,7 +30,7 @@ HORUS_FIRST_RELEASE(horus_run_spec, reserved);
 HORUS_FIRST_RELEASE(horus_step_cost, horus_memory_bytes);
 HORUS_FIRST_RELEASE(horus_mig_profile, max_instances);
 HORUS_FIRST_RELEASE(horus_gpu, aliases);
-HORUS_FIRST_RELEASE(horus_demand, reserved);
+HORUS_FIRST_RELEASE(horus_demand, operator_us);
 HORUS_FIRST_RELEASE(horus_solve_options, resident_mib);
 HORUS_FIRST_RELEASE(horus_solution, message);
 HORUS_FIRST_RELEASE(horus_training_data, power_w);

@@ -122,6 +122,7 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"compute_share", gpu.roofline.compute_share},
                {"bandwidth_share", gpu.roofline.bandwidth_share},
                {"launch_share", gpu.roofline.launch_share},
+               {"operator_us", ShortDouble(demand.operator_us)},
                {"outside_training_data", (demand.flags & kDemandOutside) != 0},
                {"distance", ShortDouble(demand.distance)},
                {"operator_types", OperatorsJson(gpu.by_type, false)},

@@ -54,6 +54,7 @@ struct RooflineTerms {
   double bandwidth_share = 0;
   double launch_share = 0;
   double mean_parallelism = 0;  // 0-1
+  double mean_operator_us = 0;  // of an operator, forward and backward together, weighted by that time
 };
 
 // The columns of JobFeatureColumns().

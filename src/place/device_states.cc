@@ -30,7 +30,7 @@ uint64_t DigestOf(const Demand& demand) {
   digest = Add(digest, demand.step_time_us);
   digest = Add(digest, demand.power_w);
   digest = CombineHash(digest, static_cast<uint64_t>(demand.gradient_mib));
-  digest = CombineHash(digest, Bits(demand.distance));
+  digest = CombineHash(digest, Bits(demand.distance) << 32 | Bits(demand.operator_us));
   for (size_t i = 0; i < kTraitCount; i += 2)
     digest = CombineHash(digest, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
   return digest;

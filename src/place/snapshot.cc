@@ -111,6 +111,7 @@ class Demands {
     out.set_power_w(demand.power_w.estimate);
     out.set_power_w_upper(demand.power_w.upper);
     out.set_distance(demand.distance);
+    out.set_operator_us(demand.operator_us);
     const bool none = std::all_of(demand.traits.begin(), demand.traits.end(), [](float trait) { return trait == 0; });
     if (!none) out.mutable_traits()->Add(demand.traits.begin(), demand.traits.end());
   }

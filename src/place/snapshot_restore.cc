@@ -86,7 +86,8 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
                 .power_w = {in.power_w(), in.power_w_upper()},
                 .gradient_mib = in.gradient_mib(),
                 .flags = in.flags(),
-                .distance = in.distance()};
+                .distance = in.distance(),
+                .operator_us = in.operator_us()};
   if (in.traits_size() > static_cast<int>(kTraitCount)) {
     return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount,
                            in.traits_size());

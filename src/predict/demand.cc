@@ -62,6 +62,9 @@ absl::Status ValidateDemand(const Demand& demand) {
   if (!(demand.distance >= 0 && demand.distance <= kMaxDistance)) {
     return InvalidArgument("demand.distance: expected 0 to %g, found %g", kMaxDistance, demand.distance);
   }
+  if (!(demand.operator_us >= 0 && demand.operator_us <= static_cast<float>(kMaxStepUs))) {
+    return InvalidArgument("demand.operator_us: expected 0 to %d us, found %g", kMaxStepUs, demand.operator_us);
+  }
   if (demand.gradient_mib < 0 || demand.gradient_mib > kMaxMemMib) {
     return InvalidArgument("demand.gradient_mib: expected 0 to %d MiB, found %d", kMaxMemMib, demand.gradient_mib);
   }

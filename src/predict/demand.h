@@ -59,6 +59,8 @@ struct Demand {
   int64_t gradient_mib = 0;  // all-reduced per step by a data-parallel gang
   uint32_t flags = 0;        // DemandFlag bits
   float distance = 0;  // from what the predictor was trained on: ln of "times beyond the trained range"; 0 = inside
+  float operator_us =
+      0;  // mean time of an operator, weighted by that time: how long others may have to wait; 0 = unknown
   std::array<float, kTraitCount> traits = {};  // indexed by Trait; all zero = unknown
   friend bool operator==(const Demand&, const Demand&) = default;
 };

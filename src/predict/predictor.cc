@@ -182,6 +182,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   demand.power_w = Real(estimates[At(Quantity::kPower)], kMostPowerW);
   demand.gradient_mib = on.gradient_mib;
   demand.traits = TraitsOf(job.cost, on.terms);
+  demand.operator_us = static_cast<float>(on.terms.mean_operator_us);
   return demand;
 }
 

@@ -112,11 +112,16 @@ double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
 RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
   const Rates rates = RatesOf(gpu, run.precision);
   Sum sum;
+  double operators_us = 0, squares = 0;
   for (size_t i = 0; i < cost.ops.size(); ++i) {
     const Part forward = ForwardOf(cost.ops[i], rates);
+    const Part backward = BackwardOf(cost.ops[i], rates);
     sum.Add(forward);
     if (cost.RunsTwice(i)) sum.Add(forward);
-    sum.Add(BackwardOf(cost.ops[i], rates));
+    sum.Add(backward);
+    const double operator_us = forward.us + backward.us;
+    operators_us += operator_us;
+    squares += operator_us * operator_us;
   }
   sum.Add(ForwardOf(cost.loss, rates));
   sum.Add(BackwardOf(cost.loss, rates));
@@ -124,6 +129,7 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
 
   RooflineTerms terms;
   terms.device_time_us = sum.us;
+  if (operators_us > 0) terms.mean_operator_us = squares / operators_us;
   const double library = std::min(cost.totals.library_kernels, cost.StepKernels());
   terms.host_time_us = (cost.StepKernels() - library) * kDispatchUs + library * kLaunchUs;
   // The batch is copied before the first kernel can start; NVML does not count copies as busy.

@@ -14,8 +14,8 @@
 #include "base/status.h"
 #include "features/feature_row.h"
 #include "horus/version.h"
-#include "predict/calibrate.h"
 #include "predict/fit_prior.h"
+#include "trees/calibrate.h"
 #include "trees/trainer.h"
 
 namespace horus {

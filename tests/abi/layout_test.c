@@ -125,7 +125,7 @@ static const row kLayout[] = {
     OFFSET(horus_demand, power_w, 104)
     OFFSET(horus_demand, power_w_upper, 108)
     OFFSET(horus_demand, distance, 112)
-    OFFSET(horus_demand, reserved, 116)
+    OFFSET(horus_demand, operator_us, 116)
     SIZE(horus_training_data, 104)
     OFFSET(horus_training_data, struct_size, 0)
     OFFSET(horus_training_data, reserved, 4)

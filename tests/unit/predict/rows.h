@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hash.h"
+#include "draw.h"
 #include "features/feature_row.h"
 #include "predict/prior.h"
 #include "predict/training_set.h"
@@ -18,9 +18,6 @@ namespace horus {
 inline void Set(std::vector<float>& row, std::string_view column, double value) {
   row[*FindFeature(column)] = static_cast<float>(value);
 }
-
-// Uniform in (0, 1), a function of its argument.
-inline double Draw(uint64_t i) { return (static_cast<double>(Mix64(i) >> 11) + 0.5) / 9007199254740992.0; }
 
 // A row whose step is `device_us` of kernels, `host_us` of dispatch and a peak of `peak_mib`.
 inline std::vector<float> Features(double device_us, double host_us, double batch, double peak_mib = 4000) {

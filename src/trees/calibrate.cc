@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weighted quantiles of sorted scores, with and without one group.
-#include "predict/calibrate.h"
+#include "trees/calibrate.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 // Leaves:  the margin that covers a row of a new group, what it promises and what it is seen to cover.
 // Units:   of the scores.
 // Cost:    n log n in rows.              Thread class: pure functions.
-#ifndef HORUS_PREDICT_CALIBRATE_H_
-#define HORUS_PREDICT_CALIBRATE_H_
+#ifndef HORUS_TREES_CALIBRATE_H_
+#define HORUS_TREES_CALIBRATE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -30,4 +30,4 @@ struct Calibration {
 
 }  // namespace horus
 
-#endif  // HORUS_PREDICT_CALIBRATE_H_
+#endif  // HORUS_TREES_CALIBRATE_H_

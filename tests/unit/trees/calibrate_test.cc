@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cross-conformal bounds: order statistics, what they promise, and that they keep it on groups never seen.
-#include "predict/calibrate.h"
+#include "trees/calibrate.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
-#include "rows.h"
+#include "draw.h"
 
 namespace horus {
 namespace {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The four columns of a JobPoint.
+#include "interference/job_point.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/hash.h"
+#include "interference/slice.h"
+
+namespace horus {
+namespace {
+
+constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
+
+float LogOf(double value) { return value > 0 ? static_cast<float>(std::log(value)) : kUnknown; }
+
+}  // namespace
+
+std::string_view NameOf(PointColumn column) {
+  switch (column) {
+    case PointColumn::kLogStepUs:
+      return "log_step_us";
+    case PointColumn::kLogKernelUs:
+      return "log_kernel_us";
+    case PointColumn::kLogOperatorUs:
+      return "log_operator_us";
+    case PointColumn::kLogUtil:
+      return "log_util";
+  }
+  return "unknown";
+}
+
+uint64_t PointSchemaHash() {
+  std::string text = "interference columns, version 1";
+  for (size_t i = 0; i < kPointColumns; ++i) {
+    text += '\n';
+    text += NameOf(static_cast<PointColumn>(i));
+  }
+  return Hash64(text);
+}
+
+Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
+  const auto whole_util = static_cast<double>(demand.gpu_util_pct.estimate);
+  const auto share = static_cast<double>(device.compute_share);
+  const double util = std::max(SliceUtilPct(whole_util, share) / 100, kLeastUtil);
+  const double step_us = static_cast<double>(demand.step_time_us.estimate) / SliceSpeed(whole_util, share);
+  const auto log_kernels = static_cast<double>(demand.traits[static_cast<size_t>(Trait::kLogKernels)]);
+
+  Tenant tenant{.profile_id = demand.profile_id};
+  const auto set = [&tenant](PointColumn column, float value) { tenant.point[static_cast<size_t>(column)] = value; };
+  set(PointColumn::kLogStepUs, LogOf(step_us));
+  set(PointColumn::kLogKernelUs, log_kernels > 0 ? LogOf(util * step_us / std::pow(10, log_kernels)) : kUnknown);
+  set(PointColumn::kLogOperatorUs, LogOf(static_cast<double>(demand.operator_us) / share));
+  set(PointColumn::kLogUtil, LogOf(util));
+  return tenant;
+}
+
+}  // namespace horus
