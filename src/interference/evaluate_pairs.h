@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How well slowdowns are foretold of pairs, jobs, families or GPU types that training has not seen.
+//
+// Enters:  a PairSet, a model's name and what is left out.
+// Leaves:  a prediction with its bound for every row that a left-out group takes part in.
+// Units:   slowdowns.
+// Cost:    one training (train_pairs.h) a left-out group.   Thread class: pure functions.
+#ifndef HORUS_INTERFERENCE_EVALUATE_PAIRS_H_
+#define HORUS_INTERFERENCE_EVALUATE_PAIRS_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/pair_set.h"
+#include "interference/train_pairs.h"
+
+namespace horus {
+
+enum class PairLeave {
+  kPair,    // unordered pairs, in ten folds: a pair leaves on every device and in every campaign
+  kJob,     // every pair that the job takes part in
+  kFamily,  // likewise of all jobs of a family
+  kGpu,     // a GPU type, in every mode and campaign
+};
+
+struct PairPrediction {
+  PairRow row;
+  std::string left_out;  // the group: "fold 3", a job, a family, a GPU type
+  double predicted = 1;
+  double upper = 1;      // NaN where the model gives none
+};
+
+// The kinds of train_pairs.h, then "utilisation" and the references: "constant" (of the device's training rows) and "factors"
+// (of victim and other, fitted to the fold's training rows; knows nothing of a job left out).
+[[nodiscard]] std::vector<std::string_view> EvaluatedPairModels();
+
+// A row that two left-out groups take part in is predicted once for each. Errors: those of TrainInterference; fewer than
+// two groups; NOT_FOUND for the model's name.
+[[nodiscard]] absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, std::string_view model,
+                                                                        PairLeave leave, const PairTrainOptions& options,
+                                                                        const PairProgress& progress = nullptr);
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_EVALUATE_PAIRS_H_

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains every kind of learned interference model on measured pairs, with bounds calibrated on pairs and families left out.
+//
+// Enters:  a PairSet and options.
+// Leaves:  a bundle with one target a kind; equal input gives equal bytes (same XGBoost and architecture).
+// Units:   slowdowns; coverage 0-1.
+// Cost:    about 20 fits a kind, seconds for 2,000 rows; the boosted kind loads libhorus_train.so.
+// Thread class: pure functions.
+#ifndef HORUS_INTERFERENCE_TRAIN_PAIRS_H_
+#define HORUS_INTERFERENCE_TRAIN_PAIRS_H_
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/pair_model.h"
+#include "trees/bundle.h"
+
+namespace horus {
+
+// "horus", "boosted", "iasp", "iapp".
+[[nodiscard]] std::span<const PairModelKind> PairModelKinds();
+[[nodiscard]] absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name);  // NOT_FOUND lists them
+
+struct PairTrainOptions {
+  double promise = 0.95;           // coverage of the bounds, 0.5 to 0.99; n groups can promise at most n / (n + 1)
+  std::vector<std::string> kinds;  // empty = all
+  PairFitOptions fit;
+};
+
+// Share of the work done, 0-1; false cancels. Called on the calling thread.
+using PairProgress = std::function<bool(double done)>;
+
+struct TrainedKind {
+  std::string kind;
+  double pair_mape = 0, family_mape = 0;          // of the rows, each predicted without its pair or a family of its two, %
+  double pair_promised = 0, pair_observed = 0;    // coverage of the bound for two jobs that were trained on
+  double family_promised = 0, family_observed = 0;  // for a job of a family that was not
+};
+
+inline constexpr size_t kLeastPairRows = 8;
+
+// Errors: those of CheckPairSet and of the kinds; fewer than kLeastPairRows rows; unknown kind; kCancelled.
+[[nodiscard]] absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options,
+                                                       const PairProgress& progress = nullptr,
+                                                       std::vector<TrainedKind>* report = nullptr);
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_TRAIN_PAIRS_H_
