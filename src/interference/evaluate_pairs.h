@@ -14,17 +14,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "interference/pair_folds.h"
 #include "interference/pair_set.h"
 #include "interference/train_pairs.h"
 
 namespace horus {
-
-enum class PairLeave {
-  kPair,    // unordered pairs, in ten folds: a pair leaves on every device and in every campaign
-  kJob,     // every pair that the job takes part in
-  kFamily,  // likewise of all jobs of a family
-  kGpu,     // a GPU type, in every mode and campaign
-};
 
 struct PairPrediction {
   PairRow row;

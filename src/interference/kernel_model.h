@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kind "horus": a Gaussian process over victim, other and device, on top of what theory says of time slicing.
+//
+// Enters:  to fit: rows of a PairSet. To answer: tenants and their device.
+// Leaves:  slowdowns; docs/interference.md has the formula and where its constants come from.
+// Units:   slowdown = step time shared / step time alone; inside, z of excess.h.
+// Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on;
+//          about 1 us a tenant for 22 jobs on 3 devices. To fit: some hundred products of matrices of that size.
+// Thread class: a KernelModel is immutable, share freely.
+#ifndef HORUS_INTERFERENCE_KERNEL_MODEL_H_
+#define HORUS_INTERFERENCE_KERNEL_MODEL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/pair_model.h"
+
+namespace horus {
+
+// Standard deviations of z that each part of the prior may explain, and its lengths. Chosen round, before any fit: halving or
+// doubling any of them moves the mean error on public pairs by at most a point or two (docs/interference.md has the table).
+struct KernelSettings {
+  double level = 1;          // of all rows, and again of a device's
+  double slope = 0.2;        // of a straight line, a standard deviation of a column
+  double curve = 0.3;        // of a smooth function of a tenant's columns
+  double job = 0.15;          // of a job, beyond its columns
+  double interaction = 0.2;  // of a smooth function of both tenants' columns
+  double pair = 0.1;         // of two jobs, beyond their columns
+  double campaign = 0.1;     // of a campaign, and of a job in it; part of the fit, not of the answers
+  double noise = 0.08;       // of a single measurement
+  double length = 1.5;       // of the smooth functions, in standard deviations of a column
+  double across = 0.6;       // correlation of one part on two devices, 0-1
+};
+
+// What a device's rows taught: one entry a job with rows there, and a weight for each two of them.
+struct KernelBlock {
+  using Point = std::array<double, kPointColumns>;  // standardised; unknown = 0
+
+  std::vector<uint32_t> jobs;   // positions in the header, ascending
+  std::vector<Point> points;    // parallel to jobs
+  std::vector<double> weights;  // jobs x jobs, victim major
+
+  // Made of the above by Complete().
+  std::vector<double> victim_weights, other_weights;  // sums of rows and columns
+  Point victim_slope = {}, other_slope = {};
+  double sum = 0;
+  void Complete();
+  [[nodiscard]] size_t size() const { return jobs.size(); }
+};
+
+struct KernelState {
+  KernelSettings settings;
+  std::array<double, kPointColumns> centre = {}, scale = {};  // of the columns; scale > 0
+  double mean = 0;                                            // of z beyond theory
+  std::vector<KernelBlock> blocks;                            // parallel to the header's devices; empty = no rows
+
+  [[nodiscard]] KernelBlock::Point Standardise(const JobPoint& point) const;
+};
+
+// z by theory alone, up to a constant: how long a victim waits grows with the share of the time in which the other is busy, and
+// with half the logarithm of its own, because waiting partly hides behind the host's work.
+[[nodiscard]] double TheoryOf(const JobPoint& victim, const JobPoint& other);
+
+class KernelModel final : public PairModel {
+ public:
+  KernelModel(const PairHeader& header, KernelState state);  // blocks are completed here
+
+  void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override;
+  [[nodiscard]] size_t bytes_held() const override;
+
+ private:
+  struct Encoded;
+  [[nodiscard]] uint32_t JobOf(uint64_t profile) const;  // kUnseen
+  void Encode(uint32_t device, const Tenant& tenant, Encoded& out) const;
+
+  KernelState state_;
+  std::vector<std::pair<uint64_t, uint32_t>> profiles_;  // sorted: profile, position in the header
+  std::vector<std::vector<int32_t>> slots_;              // [device][job]: position in the block, -1 = no rows
+  size_t atoms_ = 0;                                     // entries of all blocks
+};
+
+inline constexpr size_t kMostKernelEntries = 512;   // jobs with rows, summed over devices
+inline constexpr size_t kMostKernelPairs = 65'536;  // ordered two of them with rows
+
+// Errors: RESOURCE_EXHAUSTED above those limits.
+[[nodiscard]] absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRow> rows,
+                                                    const KernelSettings& settings);
+
+[[nodiscard]] BundleTarget ToTarget(const KernelState& state);
+[[nodiscard]] absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const BundleTarget& target);
+
+[[nodiscard]] PairModelKind KernelKind();
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_KERNEL_MODEL_H_

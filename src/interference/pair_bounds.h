@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a slowdown may lie above its estimate: conformal margins for each device, and what they promise.
+//
+// Enters:  a kind and the rows that it is fitted to; later an estimate and what is known of its two jobs.
+// Leaves:  margins; an upper bound.
+// Units:   margins in z of excess.h; slowdowns; coverage 0-1.
+// Cost:    to calibrate, a fit a left-out group; to apply, an exponential.   Thread class: pure functions over values.
+#ifndef HORUS_INTERFERENCE_PAIR_BOUNDS_H_
+#define HORUS_INTERFERENCE_PAIR_BOUNDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/pair_folds.h"
+#include "interference/pair_model.h"
+
+namespace horus {
+
+struct PairMargin {
+  double margin = 0;    // >= 0
+  double promised = 0;  // coverage, 0-1; 0 = none
+  double observed = 0;  // of the rows, each bounded by what the other groups give
+  friend bool operator==(const PairMargin&, const PairMargin&) = default;
+};
+
+struct PairBounds {
+  struct Device {
+    PairMargin pair;    // two jobs with rows on the device that were not measured together: holds over pairs
+    PairMargin family;  // a job of a family without rows: holds over families
+    friend bool operator==(const Device&, const Device&) = default;
+  };
+  std::vector<Device> devices;  // parallel to the header's
+  PairMargin unseen;            // on a GPU type without rows: holds over GPU types
+
+  // What stands for two jobs on a device of the header or kUnseen.
+  [[nodiscard]] const PairMargin& Of(uint32_t device, bool both_seen) const;
+  friend bool operator==(const PairBounds&, const PairBounds&) = default;
+};
+
+// The bound that a margin gives an estimate; >= estimate.
+[[nodiscard]] double UpperOf(double estimate, double margin);
+
+// Where too few groups were measured to calibrate, a margin stands in that promises nothing: e^1 times the excess.
+inline constexpr double kDefaultMargin = 1;
+
+struct CalibrationPlan {
+  double promise = 0.95;
+  uint32_t folds = 10;  // of pairs
+  bool pairs = true, families = true, gpus = true;  // what to calibrate; the rest keeps the default margin
+};
+
+// Mean absolute percentage errors of the rows left out, where they were.
+struct LeftOutErrors {
+  double pair = 0, family = 0, gpu = 0;
+};
+
+// `done` is called after every fit and cancels by returning false (kCancelled).
+[[nodiscard]] absl::StatusOr<PairBounds> CalibratePairs(const PairModelKind& kind, const PairSet& set,
+                                                        std::span<const PairRow> rows, const CalibrationPlan& plan,
+                                                        const PairFitOptions& options, const std::function<bool()>& done,
+                                                        LeftOutErrors* errors = nullptr);
+
+// Fits that CalibratePairs makes.
+[[nodiscard]] size_t FitsToCalibrate(const PairSet& set, std::span<const PairRow> rows, const CalibrationPlan& plan,
+                                     uint32_t seed);
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_PAIR_BOUNDS_H_

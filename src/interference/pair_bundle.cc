@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, jobs and bounds as named series, and back.
+#include "interference/pair_bundle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+constexpr char kDevicePrefix[] = "device:";  // then the GPU type, ':' and the mode; values: positions of the jobs seen there
+constexpr double kHalf = 4294967296.0;       // a profile id as two whole numbers: float64 holds 53 bits
+constexpr double kMostMargin = 100;
+constexpr size_t kMarginValues = 3;
+
+absl::Status Corrupt(const std::string& where, const std::string& expected, const std::string& found) {
+  return MakeError(absl::StatusCode::kDataLoss, "%s: expected %s, found %s", where, expected, found);
+}
+
+bool Whole(double value, double limit) { return value >= 0 && value < limit && value == std::floor(value); }
+
+absl::StatusOr<PairDevice> ReadDevice(const std::string& name) {
+  const size_t colon = name.rfind(':');
+  const size_t start = sizeof(kDevicePrefix) - 1;
+  if (colon <= start) return Corrupt("series " + Quoted(name), "device:GPU:MODE", "no such name");
+  PairDevice device{.gpu = name.substr(start, colon - start)};
+  const absl::StatusOr<SharingMode> mode = ParseSharingMode(name.substr(colon + 1));
+  if (!mode.ok()) return Corrupt("series " + Quoted(name), "a sharing mode at its end", Quoted(name.substr(colon + 1)));
+  device.mode = *mode;
+  return device;
+}
+
+absl::Status AddDevice(const NamedSeries& series, PairBundleHead& head) {
+  HORUS_ASSIGN_OR_RETURN(PairDevice device, ReadDevice(series.name));
+  if (head.header.DeviceOf(device) != kUnseen) return Corrupt("series " + Quoted(series.name), "one of its kind", "two");
+  std::vector<uint32_t>& seen = head.seen.emplace_back();
+  for (const double value : series.values) {
+    if (!Whole(value, static_cast<double>(head.header.profiles.size())) || (!seen.empty() && value <= seen.back())) {
+      return Corrupt("series " + Quoted(series.name), "ascending positions of jobs", absl::StrFormat("%g", value));
+    }
+    seen.push_back(static_cast<uint32_t>(value));
+  }
+  head.header.devices.push_back(std::move(device));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PairMargin> ReadMargin(const BundleTarget& target, const std::vector<double>& values, size_t at) {
+  const PairMargin margin{values[at], values[at + 1], values[at + 2]};
+  const auto share = [](double value) { return value >= 0 && value <= 1; };
+  if (!(margin.margin >= 0 && margin.margin <= kMostMargin) || !share(margin.promised) || !share(margin.observed)) {
+    return Corrupt("target " + target.name + ": series bounds", "a margin from 0 to 100 and two shares",
+                   absl::StrFormat("%g, %g, %g", margin.margin, margin.promised, margin.observed));
+  }
+  return margin;
+}
+
+}  // namespace
+
+PairBundleHead HeadOf(const PairSet& set, std::span<const PairRow> rows) {
+  std::vector<std::set<uint32_t>> seen(set.devices.size());
+  for (const PairRow& row : rows) {
+    seen[row.device].insert(row.victim);
+    seen[row.device].insert(row.other);
+  }
+  PairBundleHead head{.header = HeaderOf(set), .seen = {}};
+  for (const auto& jobs : seen) head.seen.emplace_back(jobs.begin(), jobs.end());
+  return head;
+}
+
+void WriteHead(const PairBundleHead& head, Bundle& bundle) {
+  bundle.schema_hash = PointSchemaHash();
+  NamedSeries profiles{.name = "profiles", .values = {}};
+  for (const uint64_t profile : head.header.profiles) {
+    profiles.values.push_back(static_cast<double>(profile >> 32));
+    profiles.values.push_back(static_cast<double>(profile & 0xffffffffu));
+  }
+  bundle.series.push_back(std::move(profiles));
+  for (size_t d = 0; d < head.header.devices.size(); ++d) {
+    const PairDevice& device = head.header.devices[d];
+    bundle.series.push_back({kDevicePrefix + device.gpu + ":" + std::string(SharingModeName(device.mode)),
+                             {head.seen[d].begin(), head.seen[d].end()}});
+  }
+}
+
+void WriteBounds(const PairBounds& bounds, BundleTarget& target) {
+  NamedSeries series{.name = "bounds", .values = {}};
+  const auto add = [&series](const PairMargin& margin) {
+    series.values.insert(series.values.end(), {margin.margin, margin.promised, margin.observed});
+  };
+  for (const PairBounds::Device& device : bounds.devices) {
+    add(device.pair);
+    add(device.family);
+  }
+  add(bounds.unseen);
+  target.calibration.push_back(std::move(series));
+}
+
+absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle) {
+  if (bundle.schema_hash != PointSchemaHash()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "bundle: expected interference models (schema %016x), found schema %016x", PointSchemaHash(),
+                     bundle.schema_hash);
+  }
+  PairBundleHead head;
+  const NamedSeries* profiles = FindSeries(bundle.series, "profiles");
+  if (profiles == nullptr || profiles->values.size() % 2 != 0 || profiles->values.size() > 2 * kMostPairJobs) {
+    return Corrupt("series profiles", absl::StrFormat("two values a job, at most %d jobs", kMostPairJobs),
+                   profiles == nullptr ? "none" : absl::StrFormat("%d values", profiles->values.size()));
+  }
+  for (size_t i = 0; i < profiles->values.size(); i += 2) {
+    const double high = profiles->values[i], low = profiles->values[i + 1];
+    if (!Whole(high, kHalf) || !Whole(low, kHalf)) return Corrupt("series profiles", "whole 32-bit numbers", "others");
+    head.header.profiles.push_back(static_cast<uint64_t>(high) << 32 | static_cast<uint64_t>(low));
+  }
+  for (const NamedSeries& series : bundle.series) {
+    if (series.name.starts_with(kDevicePrefix)) HORUS_RETURN_IF_ERROR(AddDevice(series, head));
+  }
+  if (head.header.devices.empty() || head.header.devices.size() > kMostPairDevices) {
+    return Corrupt("bundle", absl::StrFormat("1 to %d devices", kMostPairDevices),
+                   absl::StrFormat("%d", head.header.devices.size()));
+  }
+  return head;
+}
+
+absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarget& target) {
+  const NamedSeries* series = FindSeries(target.calibration, "bounds");
+  const size_t expected = kMarginValues * (2 * header.devices.size() + 1);
+  if (series == nullptr || series->values.size() != expected) {
+    return Corrupt("target " + target.name + ": series bounds", absl::StrFormat("%d values", expected),
+                   series == nullptr ? "none" : absl::StrFormat("%d", series->values.size()));
+  }
+  PairBounds bounds;
+  for (size_t d = 0; d < header.devices.size(); ++d) {
+    PairBounds::Device& device = bounds.devices.emplace_back();
+    HORUS_ASSIGN_OR_RETURN(device.pair, ReadMargin(target, series->values, 2 * d * kMarginValues));
+    HORUS_ASSIGN_OR_RETURN(device.family, ReadMargin(target, series->values, (2 * d + 1) * kMarginValues));
+  }
+  HORUS_ASSIGN_OR_RETURN(bounds.unseen, ReadMargin(target, series->values, expected - kMarginValues));
+  return bounds;
+}
+
+}  // namespace horus

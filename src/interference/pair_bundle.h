@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bundle of interference models: who was measured where, and a target with its bounds for every kind.
+//
+// Enters:  what training found, or a Bundle.
+// Leaves:  a Bundle, or its parts checked.
+// Units:   as in pair_bounds.h.
+// Cost:    linear in the bundle.          Thread class: pure functions over values.
+#ifndef HORUS_INTERFERENCE_PAIR_BUNDLE_H_
+#define HORUS_INTERFERENCE_PAIR_BUNDLE_H_
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/pair_bounds.h"
+#include "interference/pair_model.h"
+#include "trees/bundle.h"
+
+namespace horus {
+
+// What all kinds of a bundle share.
+struct PairBundleHead {
+  PairHeader header;
+  std::vector<std::vector<uint32_t>> seen;  // for each device, ascending positions of the jobs with rows there
+  friend bool operator==(const PairBundleHead&, const PairBundleHead&) = default;
+};
+[[nodiscard]] PairBundleHead HeadOf(const PairSet& set, std::span<const PairRow> rows);
+
+// Into the bundle's series; into the target's.
+void WriteHead(const PairBundleHead& head, Bundle& bundle);
+void WriteBounds(const PairBounds& bounds, BundleTarget& target);
+
+// Errors: kDataLoss for what the writers above cannot have written; kFailedPrecondition for a bundle of another schema, such as
+// one of demands.
+[[nodiscard]] absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle);
+[[nodiscard]] absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarget& target);
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_PAIR_BUNDLE_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits and calibrates one kind after the other.
+#include "interference/train_pairs.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "horus/version.h"
+#include "interference/kernel_model.h"
+#include "interference/pair_bounds.h"
+#include "interference/pair_bundle.h"
+#include "interference/pair_folds.h"
+
+namespace horus {
+namespace {
+
+absl::StatusOr<std::vector<const PairModelKind*>> KindsNamed(const std::vector<std::string>& names) {
+  std::vector<const PairModelKind*> kinds;
+  for (const PairModelKind& kind : PairModelKinds()) {
+    if (names.empty()) kinds.push_back(&kind);
+  }
+  for (const std::string& name : names) {
+    HORUS_ASSIGN_OR_RETURN(const PairModelKind* kind, FindPairModelKind(name));
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+// The least of what the bounds of all devices promise and were seen to cover.
+TrainedKind Summary(std::string_view kind, const PairBounds& bounds, const LeftOutErrors& errors) {
+  TrainedKind summary{.kind = std::string(kind), .pair_mape = errors.pair, .family_mape = errors.family};
+  const auto least = [&bounds](double PairMargin::* field, PairMargin PairBounds::Device::* which) {
+    double value = 1;
+    for (const PairBounds::Device& device : bounds.devices) value = std::min(value, device.*which.*field);
+    return bounds.devices.empty() ? 0 : value;
+  };
+  summary.pair_promised = least(&PairMargin::promised, &PairBounds::Device::pair);
+  summary.pair_observed = least(&PairMargin::observed, &PairBounds::Device::pair);
+  summary.family_promised = least(&PairMargin::promised, &PairBounds::Device::family);
+  summary.family_observed = least(&PairMargin::observed, &PairBounds::Device::family);
+  return summary;
+}
+
+absl::Status CheckRows(const std::vector<PairRow>& rows) {
+  if (rows.size() >= kLeastPairRows) return absl::OkStatus();
+  return InvalidArgument("pairs: expected at least %d measured slowdowns, found %d", kLeastPairRows, rows.size());
+}
+
+}  // namespace
+
+std::span<const PairModelKind> PairModelKinds() {
+  static const std::array kKinds = {KernelKind()};
+  return kKinds;
+}
+
+absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name) {
+  std::string names;
+  for (const PairModelKind& kind : PairModelKinds()) {
+    if (kind.name == name) return &kind;
+    names += (names.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  return MakeError(absl::StatusCode::kNotFound, "learned interference model: expected one of %s, found %s", names,
+                   Quoted(name));
+}
+
+absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options, const PairProgress& progress,
+                                         std::vector<TrainedKind>* report) {
+  HORUS_RETURN_IF_ERROR(CheckPairSet(set));
+  if (!(options.promise >= 0.5 && options.promise <= 0.99)) {
+    return InvalidArgument("promise: expected 0.5 to 0.99, found %g", options.promise);
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto kinds, KindsNamed(options.kinds));
+  const std::vector<PairRow> rows = RowsOf(set);
+  HORUS_RETURN_IF_ERROR(CheckRows(rows));
+
+  const CalibrationPlan plan{.promise = options.promise};
+  const size_t fits = kinds.size() * (1 + FitsToCalibrate(set, rows, plan, options.fit.seed));
+  size_t made = 0;
+  const auto done = [&] { return !progress || progress(static_cast<double>(++made) / static_cast<double>(fits)); };
+
+  Bundle bundle;
+  bundle.data_fingerprint = FingerprintOf(set);
+  bundle.library_version = absl::StrFormat("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
+  WriteHead(HeadOf(set, rows), bundle);
+  std::vector<TrainedKind> trained;
+  for (const PairModelKind* kind : kinds) {
+    HORUS_ASSIGN_OR_RETURN(BundleTarget target, kind->fit(set, rows, options.fit));
+    if (!done()) return MakeError(absl::StatusCode::kCancelled, "training was cancelled");
+    LeftOutErrors errors;
+    HORUS_ASSIGN_OR_RETURN(const PairBounds bounds,
+                           CalibratePairs(*kind, set, rows, plan, options.fit, done, &errors));
+    WriteBounds(bounds, target);
+    bundle.targets.push_back(std::move(target));
+    trained.push_back(Summary(kind->name, bounds, errors));
+  }
+  bundle.training_summary = absl::StrFormat("interference of %d jobs on %d devices: %d slowdowns", set.jobs.size(),
+                                            set.devices.size(), rows.size());
+  if (report != nullptr) *report = std::move(trained);
+  return bundle;
+}
+
+}  // namespace horus
