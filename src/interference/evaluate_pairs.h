@@ -24,17 +24,18 @@ struct PairPrediction {
   PairRow row;
   std::string left_out;  // the group: "fold 3", a job, a family, a GPU type
   double predicted = 1;
-  double upper = 1;      // NaN where the model gives none
+  double upper = 1;  // NaN where the model gives none
 };
 
-// The kinds of train_pairs.h, then "utilisation" and the references: "constant" (of the device's training rows) and "factors"
-// (of victim and other, fitted to the fold's training rows; knows nothing of a job left out).
+// The kinds of train_pairs.h, then "utilisation" and the references: "constant" (of the device's training rows) and
+// "factors" (of victim and other, fitted to the fold's training rows; knows nothing of a job left out).
 [[nodiscard]] std::vector<std::string_view> EvaluatedPairModels();
 
-// A row that two left-out groups take part in is predicted once for each. Errors: those of TrainInterference; fewer than
-// two groups; NOT_FOUND for the model's name.
+// A row that two left-out groups take part in is predicted once for each. Errors: those of TrainInterference; fewer
+// than two groups; NOT_FOUND for the model's name.
 [[nodiscard]] absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, std::string_view model,
-                                                                        PairLeave leave, const PairTrainOptions& options,
+                                                                        PairLeave leave,
+                                                                        const PairTrainOptions& options,
                                                                         const PairProgress& progress = nullptr);
 
 }  // namespace horus

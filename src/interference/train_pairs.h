@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains every kind of learned interference model on measured pairs, with bounds calibrated on pairs and families left out.
+// Trains every kind of learned interference model on measured pairs, with bounds calibrated on pairs and families left
+// out.
 //
 // Enters:  a PairSet and options.
 // Leaves:  a bundle with one target a kind; equal input gives equal bytes (same XGBoost and architecture).
@@ -36,8 +37,8 @@ using PairProgress = std::function<bool(double done)>;
 
 struct TrainedKind {
   std::string kind;
-  double pair_mape = 0, family_mape = 0;          // of the rows, each predicted without its pair or a family of its two, %
-  double pair_promised = 0, pair_observed = 0;    // coverage of the bound for two jobs that were trained on
+  double pair_mape = 0, family_mape = 0;  // of the rows, each predicted without its pair or a family of its two, %
+  double pair_promised = 0, pair_observed = 0;      // coverage of the bound for two jobs that were trained on
   double family_promised = 0, family_observed = 0;  // for a job of a family that was not
 };
 

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sorted array of measured pairs, and the sums over it.
+#include "interference/table_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "interference/combine.h"
+
+namespace horus {
+namespace {
+
+bool KnownMode(SharingMode mode) {
+  return std::find(kSharingModes.begin(), kSharingModes.end(), mode) != kSharingModes.end();
+}
+
+absl::Status CheckEntry(const TableEntry& entry, size_t index) {
+  if (!entry.type.valid()) return InvalidArgument("table[%d]: expected a GPU type, found none", index);
+  if (!KnownMode(entry.mode)) {
+    return InvalidArgument("table[%d]: unknown sharing mode %d", index, static_cast<int>(entry.mode));
+  }
+  if (entry.victim == 0 || entry.other == 0) {
+    return InvalidArgument("table[%d]: expected profile ids other than 0, found victim %d and other %d", index,
+                           entry.victim, entry.other);
+  }
+  if (entry.slowdown >= kLeastMeasuredSlowdown && entry.slowdown <= kMostMeasuredSlowdown) return absl::OkStatus();
+  return InvalidArgument("table[%d]: slowdown: expected a ratio from %g to %g, found %g", index, kLeastMeasuredSlowdown,
+                         kMostMeasuredSlowdown, entry.slowdown);
+}
+
+absl::Status CheckDevice(const DeviceContext& device, std::span<const Demand* const> tenants) {
+  if (!KnownMode(device.mode)) {
+    return InvalidArgument("table model: unknown sharing mode %d", static_cast<int>(device.mode));
+  }
+  if (!(device.compute_share > 0 && device.compute_share <= 1)) {
+    return InvalidArgument("table model: expected a compute share in (0, 1], found %g", device.compute_share);
+  }
+  if (std::find(tenants.begin(), tenants.end(), nullptr) == tenants.end()) return absl::OkStatus();
+  return InvalidArgument("table model: a tenant is null");
+}
+
+template <typename Row>
+auto KeyOf(const Row& row) {
+  return std::tuple(row.victim, row.other, row.type, row.mode);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<const TableEntry> entries,
+                                                                     std::shared_ptr<const InterferenceModel> fallback,
+                                                                     double noise) {
+  if (fallback == nullptr) return InvalidArgument("table model: expected a fallback, found none");
+  if (!(noise >= 0 && noise <= kMostTableNoise)) {
+    return InvalidArgument("table model: noise: expected a share from 0 to %g, found %g", kMostTableNoise, noise);
+  }
+  if (entries.size() > kMostTableEntries) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "table model: expected at most %d entries, found %d",
+                     kMostTableEntries, entries.size());
+  }
+  std::vector<Row> rows;
+  rows.reserve(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const TableEntry& entry = entries[i];
+    HORUS_RETURN_IF_ERROR(CheckEntry(entry, i));
+    rows.push_back(
+        {entry.victim, entry.other, entry.type, entry.mode, static_cast<float>(std::max(1.0, entry.slowdown))});
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::tuple(KeyOf(a), a.slowdown) < std::tuple(KeyOf(b), b.slowdown);
+  });
+  for (size_t i = 1; i < rows.size(); ++i) {
+    if (KeyOf(rows[i]) != KeyOf(rows[i - 1]) || rows[i].slowdown == rows[i - 1].slowdown) continue;
+    return InvalidArgument(
+        "table model: GPU type %d, %s, victim %016x beside %016x: expected one slowdown, found %g and %g",
+        rows[i].type.value(), std::string(SharingModeName(rows[i].mode)), rows[i].victim, rows[i].other,
+        rows[i - 1].slowdown, rows[i].slowdown);
+  }
+  const auto same = [](const Row& a, const Row& b) { return KeyOf(a) == KeyOf(b); };
+  rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+  rows.shrink_to_fit();
+  return std::shared_ptr<const TableModel>(new TableModel(std::move(rows), std::move(fallback), noise));
+}
+
+TableModel::TableModel(std::vector<Row> rows, std::shared_ptr<const InterferenceModel> fallback, double noise)
+    : rows_(std::move(rows)), fallback_(std::move(fallback)), upper_factor_(static_cast<float>(1 + noise)) {
+  uint64_t hash = CombineHash(Hash64(fallback_->name()), fallback_->epoch());
+  hash = CombineHash(hash, std::bit_cast<uint32_t>(upper_factor_));
+  for (const Row& row : rows_) {
+    hash = CombineHash(CombineHash(hash, row.victim), row.other);
+    hash = CombineHash(CombineHash(hash, row.type.value()), static_cast<uint64_t>(row.mode));
+    hash = CombineHash(hash, std::bit_cast<uint32_t>(row.slowdown));
+  }
+  epoch_ = hash;
+}
+
+const float* TableModel::Find(const DeviceContext& device, const Demand& victim, const Demand& other) const {
+  if (victim.profile_id == 0 || other.profile_id == 0 || device.compute_share < 1) return nullptr;
+  const auto key = std::tuple(victim.profile_id, other.profile_id, device.type, device.mode);
+  const auto at = std::lower_bound(rows_.begin(), rows_.end(), key,
+                                   [](const Row& row, const auto& sought) { return KeyOf(row) < sought; });
+  return at != rows_.end() && KeyOf(*at) == key ? &at->slowdown : nullptr;
+}
+
+absl::Status TableModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                 std::span<Slowdown> out) const {
+  const size_t count = tenants.size();
+  if (out.size() != count) {
+    return InvalidArgument("table model: expected room for %d slowdowns, found %d", count, out.size());
+  }
+  HORUS_RETURN_IF_ERROR(CheckDevice(device, tenants));
+  std::vector<float> pairs(count * count, 1);
+  std::vector<float> uppers(count * count, 1);
+  std::vector<const Demand*> unmeasured;  // the victim first
+  std::vector<Slowdown> answers;
+  for (size_t i = 0; i < count; ++i) {
+    unmeasured.assign(1, tenants[i]);
+    size_t last = 0;
+    for (size_t j = 0; j < count; ++j) {
+      if (i == j) continue;
+      if (const float* slowdown = Find(device, *tenants[i], *tenants[j])) {
+        pairs[i * count + j] = *slowdown;
+        uppers[i * count + j] = *slowdown * upper_factor_;
+      } else {
+        unmeasured.push_back(tenants[j]);
+        last = j;
+      }
+    }
+    if (unmeasured.size() == 1) continue;
+    answers.resize(unmeasured.size());
+    HORUS_RETURN_IF_ERROR(fallback_->Predict(device, unmeasured, answers));
+    // One of the pairs stands for all of them: only their sum counts.
+    pairs[i * count + last] = answers[0].estimate;
+    uppers[i * count + last] = answers[0].upper;
+  }
+  CombinePairs(pairs, uppers, out);
+  return absl::OkStatus();
+}
+
+std::vector<uint8_t> TableModel::Measured(const DeviceContext& device, std::span<const Demand* const> tenants) const {
+  const size_t count = tenants.size();
+  std::vector<uint8_t> measured(count * count, 1);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j < count; ++j) {
+      if (i != j) measured[i * count + j] = Find(device, *tenants[i], *tenants[j]) != nullptr ? 1 : 0;
+    }
+  }
+  return measured;
+}
+
+size_t TableModel::bytes_held() const { return sizeof(*this) + rows_.capacity() * sizeof(Row); }
+
+}  // namespace horus

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of measured pairs as an interference model, with another model for what was not measured.
+//
+// Enters:  measured slowdowns of two jobs on whole GPUs of a type; a fallback.
+// Leaves:  slowdowns by the additive rule of combine.h; which of a device's pairs were measured.
+// Units:   slowdown = step time shared / step time alone.
+// Cost:    0.1 us a pair and one call of the fallback for each tenant that lacks one; 24 bytes a pair.
+// Thread class: immutable, share freely.
+#ifndef HORUS_INTERFERENCE_TABLE_MODEL_H_
+#define HORUS_INTERFERENCE_TABLE_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/model.h"
+#include "interference/pair_set.h"
+
+namespace horus {
+
+// What one job lost beside another. Jobs are known by the profile id of their demands.
+struct TableEntry {
+  GpuTypeId type;
+  SharingMode mode = SharingMode::kTimeSlice;
+  uint64_t victim = 0;  // never 0
+  uint64_t other = 0;   // never 0; the victim's own for two copies of a job
+  double slowdown = 1;  // of the victim; below 1 is noise and counts as 1
+};
+
+inline constexpr size_t kMostTableEntries = 2 * kMostPairRuns;
+// By how much a second measurement may exceed the first: runs of one campaign repeat within a few per cent, so this is
+// a margin for the same site, not for another one. A chosen value.
+inline constexpr double kDefaultTableNoise = 0.05;
+inline constexpr double kMostTableNoise = 10;
+
+class TableModel final : public InterferenceModel {
+ public:
+  // `noise` (0 to kMostTableNoise): the bound of a measured pair is slowdown * (1 + noise). INVALID_ARGUMENT: no
+  // fallback, a noise or slowdown out of range (kLeastMeasuredSlowdown to kMostMeasuredSlowdown), a profile id 0, an
+  // invalid type or mode, two entries of the same jobs, type and mode that differ. RESOURCE_EXHAUSTED: too many.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const TableModel>> Create(
+      std::span<const TableEntry> entries, std::shared_ptr<const InterferenceModel> fallback,
+      double noise = kDefaultTableNoise);
+
+  [[nodiscard]] std::string_view name() const override { return "table"; }
+  [[nodiscard]] uint64_t epoch() const override { return epoch_; }  // of entries, noise and fallback
+
+  // A tenant's excess is the sum of what it loses beside each other tenant that was measured beside it, and of what the
+  // fallback says it loses beside all those together that were not: with nothing measured the fallback's own answer.
+  // On a slice of a GPU (compute_share below 1) nothing counts as measured. Errors: those of the fallback; sizes that
+  // differ, unknown mode, a share outside (0, 1], a null tenant.
+  [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const override;
+
+  // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where the fallback is asked;
+  // 1 on the diagonal, for n = tenants.size(), none of them null.
+  [[nodiscard]] std::vector<uint8_t> Measured(const DeviceContext& device,
+                                              std::span<const Demand* const> tenants) const;
+
+  [[nodiscard]] size_t size() const { return rows_.size(); }
+  [[nodiscard]] const InterferenceModel& fallback() const { return *fallback_; }
+  [[nodiscard]] size_t bytes_held() const;  // the fallback excluded
+
+ private:
+  struct Row {
+    uint64_t victim = 0, other = 0;
+    GpuTypeId type;
+    SharingMode mode = SharingMode::kTimeSlice;
+    float slowdown = 1;
+  };
+
+  TableModel(std::vector<Row> rows, std::shared_ptr<const InterferenceModel> fallback, double noise);
+
+  // The slowdown of `victim` beside `other`, or nullptr.
+  [[nodiscard]] const float* Find(const DeviceContext& device, const Demand& victim, const Demand& other) const;
+
+  std::vector<Row> rows_;  // sorted, distinct
+  std::shared_ptr<const InterferenceModel> fallback_;
+  float upper_factor_ = 1;
+  uint64_t epoch_ = 0;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_TABLE_MODEL_H_
