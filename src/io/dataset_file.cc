@@ -4,122 +4,27 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "base/text.h"
-#include "io/csv.h"
+#include "io/csv_row.h"
 #include "io/file.h"
+#include "io/run_columns.h"
 
 namespace horus {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 28;
-constexpr size_t kMaxNameBytes = 60;  // as CheckTrainingSet
-constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
-// Columns besides the measured ones and the features; `campaign` and `note` are for people.
-constexpr std::array<std::string_view, 15> kColumns = {
-    "graph",    "net",       "family",       "batch",     "dims",
-    "mode",     "precision", "optimizer",    "framework", "checkpoint_segments",
-    "replicas", "gpu",       "sharing_mode", "campaign",  "note"};
+// Columns besides the run's, the measured ones and the features; `campaign` and `note` are for people.
+constexpr std::array<std::string_view, 5> kColumns = {"net", "gpu", "sharing_mode", "campaign", "note"};
 constexpr std::array<std::string_view, 2> kRequired = {"family", "gpu"};
 
-using ColumnIndex = std::map<std::string_view, size_t>;  // header name -> field
-
-class Row {
- public:
-  Row(const CsvTable& table, const ColumnIndex& columns, size_t index, const std::string& file)
-      : columns_(columns), fields_(table.rows[index]), where_(file + ": row " + std::to_string(index + 1)) {}
-
-  [[nodiscard]] const std::string& where() const { return where_; }
-
-  // Blank where the column is absent.
-  [[nodiscard]] std::string_view Find(std::string_view column) const {
-    const auto at = columns_.find(column);
-    return at == columns_.end() ? std::string_view() : Trimmed(fields_[at->second]);
-  }
-
-  [[nodiscard]] absl::Status Wrong(std::string_view column, std::string_view expected, std::string_view found) const {
-    return InvalidArgument("%s: %s: expected %s, found %s", where_, std::string(column), std::string(expected),
-                           Quoted(found));
-  }
-
-  absl::StatusOr<double> Number(std::string_view column, std::string_view expected) const {
-    const std::string_view text = Find(column);
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-      return Wrong(column, expected, text);
-    }
-    return value;
-  }
-
-  absl::Status ReadCount(std::string_view column, int64_t least, int64_t& out) const {
-    const std::string_view text = Find(column);
-    if (text.empty()) return absl::OkStatus();
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value < least || value > kMaxCount) {
-      return Wrong(column, "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCount), text);
-    }
-    out = value;
-    return absl::OkStatus();
-  }
-
-  template <typename Enum>
-  absl::Status ReadName(std::string_view column, absl::StatusOr<Enum> (*parse)(std::string_view), Enum& out) const {
-    const std::string_view text = Find(column);
-    if (text.empty()) return absl::OkStatus();
-    const absl::StatusOr<Enum> value = parse(text);
-    if (!value.ok()) return MakeError(value.status().code(), "%s: %s", where_, std::string(value.status().message()));
-    out = *value;
-    return absl::OkStatus();
-  }
-
- private:
-  static std::string_view Trimmed(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
-  }
-
-  const ColumnIndex& columns_;
-  const std::vector<std::string>& fields_;
-  std::string where_;
-};
-
-// "seq=128; tgt_seq=32"
-absl::Status ReadDims(const Row& row, DimBindings& dims) {
-  std::string_view rest = row.Find("dims");
-  while (!rest.empty()) {
-    const size_t end = std::min(rest.find(';'), rest.size());
-    std::string_view one = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    while (!one.empty() && one.front() == ' ') one.remove_prefix(1);
-    while (!one.empty() && one.back() == ' ') one.remove_suffix(1);
-    if (one.empty()) continue;
-    const size_t equals = one.find('=');
-    int64_t size = 0;
-    const bool named = equals != std::string_view::npos && equals > 0;
-    const std::string_view number = named ? one.substr(equals + 1) : std::string_view();
-    const auto [stop, error] = std::from_chars(number.data(), number.data() + number.size(), size);
-    if (!named || error != std::errc() || stop != number.data() + number.size() || size < 1 || size > kMaxCount) {
-      return row.Wrong("dims", "NAME=SIZE;NAME=SIZE with sizes from 1", one);
-    }
-    dims.dims.emplace_back(std::string(one.substr(0, equals)), size);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadGpu(const Row& row, const Catalogue& catalogue, DatasetRow& out) {
-  const std::string_view name = row.Find("gpu");
+absl::Status ReadGpu(const CsvRow& row, const Catalogue& catalogue, DatasetRow& out) {
+  HORUS_ASSIGN_OR_RETURN(const std::string name, row.Label("gpu"));
   if (name.starts_with(kOpaqueGpu) && name.size() > kOpaqueGpu.size()) {
-    out.gpu_name = std::string(name);
+    out.gpu_name = name;
   } else {
     const absl::StatusOr<GpuTypeId> id = catalogue.Find(name);
     if (!id.ok()) {
@@ -134,7 +39,7 @@ absl::Status ReadGpu(const Row& row, const Catalogue& catalogue, DatasetRow& out
   return row.Wrong("sharing_mode", "exclusive or blank (a demand is what a job takes of a GPU of its own)", mode);
 }
 
-absl::Status ReadMeasured(const Row& row, std::span<const MeasuredColumn> columns, DatasetRow& out) {
+absl::Status ReadMeasured(const CsvRow& row, std::span<const MeasuredColumn> columns, DatasetRow& out) {
   bool any = false;
   for (const MeasuredColumn& column : columns) {
     out.measured.push_back(std::numeric_limits<double>::quiet_NaN());
@@ -155,7 +60,7 @@ absl::Status ReadMeasured(const Row& row, std::span<const MeasuredColumn> column
   return InvalidArgument("%s: expected a value in at least one of %s, found none", row.where(), names);
 }
 
-absl::Status ReadFeatures(const Row& row, std::span<const std::string_view> names, DatasetRow& out) {
+absl::Status ReadFeatures(const CsvRow& row, std::span<const std::string_view> names, DatasetRow& out) {
   for (const std::string_view name : names) {
     const std::string column = std::string(kFeaturePrefix) + std::string(name);
     if (row.Find(column).empty()) {
@@ -168,42 +73,24 @@ absl::Status ReadFeatures(const Row& row, std::span<const std::string_view> name
   return absl::OkStatus();
 }
 
-absl::StatusOr<DatasetRow> ReadRow(const Row& row, const std::string& file, const Catalogue& catalogue,
+absl::StatusOr<DatasetRow> ReadRow(const CsvRow& row, const std::string& file, const Catalogue& catalogue,
                                    std::span<const MeasuredColumn> measured, std::span<const std::string_view> features,
                                    bool has_features) {
   DatasetRow out;
   out.where = row.where();
-  if (row.Find("graph").size() > kMaxPathBytes)
-    return row.Wrong("graph", "a path of at most 4096 bytes", row.Find("graph"));
-  for (const std::string_view column : {"net", "family", "gpu"}) {
-    const std::string_view name = row.Find(column);
-    const bool printable = std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
-    if (name.size() <= kMaxNameBytes && printable) continue;
-    return row.Wrong(column, "at most 60 printable ASCII characters", name);
-  }
+  HORUS_ASSIGN_OR_RETURN(out.model, ReadModelRun(row, file));
   const std::string_view graph = row.Find("graph");
   if (graph.empty() && !has_features) {
     return row.Wrong("graph", "the path of an ONNX file, since there are no feature columns", graph);
   }
-  if (!graph.empty()) out.model.path = PathBeside(file, std::string(graph));
-  out.net = row.Find("net");
+  HORUS_ASSIGN_OR_RETURN(out.net, row.Label("net"));
   if (out.net.empty()) {
     const size_t slash = graph.rfind('/');
     out.net = graph.substr(slash == std::string_view::npos ? 0 : slash + 1);
     if (out.net.ends_with(".onnx")) out.net.resize(out.net.size() - 5);
   }
   if (out.net.empty()) return row.Wrong("net", "a name, since there is no graph to take it from", "");
-  out.family = row.Find("family");
-  if (out.family.empty()) return row.Wrong("family", "the name of the model family", "");
-  RunSpec& run = out.model.run;
-  HORUS_RETURN_IF_ERROR(row.ReadCount("batch", 1, run.dims.batch));
-  HORUS_RETURN_IF_ERROR(ReadDims(row, run.dims));
-  HORUS_RETURN_IF_ERROR(row.ReadName("mode", ParseRunMode, run.mode));
-  HORUS_RETURN_IF_ERROR(row.ReadName("precision", ParsePrecision, run.precision));
-  HORUS_RETURN_IF_ERROR(row.ReadName("optimizer", ParseOptimizer, run.optimizer));
-  HORUS_RETURN_IF_ERROR(row.ReadName("framework", ParseFramework, run.framework));
-  HORUS_RETURN_IF_ERROR(row.ReadCount("checkpoint_segments", 0, run.checkpoint_segments));
-  HORUS_RETURN_IF_ERROR(row.ReadCount("replicas", 1, run.data_parallel));
+  HORUS_ASSIGN_OR_RETURN(out.family, ReadFamily(row));
   HORUS_RETURN_IF_ERROR(ReadGpu(row, catalogue, out));
   HORUS_RETURN_IF_ERROR(ReadMeasured(row, measured, out));
   if (graph.empty()) HORUS_RETURN_IF_ERROR(ReadFeatures(row, features, out));
@@ -212,24 +99,18 @@ absl::StatusOr<DatasetRow> ReadRow(const Row& row, const std::string& file, cons
 
 absl::Status CheckHeader(const CsvTable& table, const std::string& file, std::span<const MeasuredColumn> measured,
                          std::span<const std::string_view> features) {
-  const auto has = [&table](std::string_view name) {
-    return std::find(table.header.begin(), table.header.end(), name) != table.header.end();
+  HORUS_RETURN_IF_ERROR(CheckRequiredColumns(table, file, kRequired));
+  std::vector<std::string_view> known(kRunColumns.begin(), kRunColumns.end());
+  known.insert(known.end(), kColumns.begin(), kColumns.end());
+  for (const MeasuredColumn& column : measured) known.push_back(column.name);
+  const auto has = [](std::span<const std::string_view> names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
   };
-  for (const std::string_view name : kRequired) {
-    if (!has(name)) return InvalidArgument("%s: header: expected a column %s, found none", file, std::string(name));
-  }
-  for (const std::string& name : table.header) {
-    bool known = std::find(kColumns.begin(), kColumns.end(), name) != kColumns.end();
-    known = known || std::any_of(measured.begin(), measured.end(), [&](const auto& m) { return m.name == name; });
-    if (!known && name.starts_with(kFeaturePrefix)) {
-      const std::string_view feature = std::string_view(name).substr(kFeaturePrefix.size());
-      known = std::find(features.begin(), features.end(), feature) != features.end();
-    }
-    if (known) continue;
-    std::string all;
-    for (const std::string_view column : kColumns) all.append(column).append(", ");
-    for (const MeasuredColumn& column : measured) all.append(column.name).append(", ");
-    return InvalidArgument("%s: header: expected one of %sfeature.NAME, found %s", file, all, Quoted(name));
+  for (const std::string_view name : table.header) {
+    if (has(known, name)) continue;
+    if (name.starts_with(kFeaturePrefix) && has(features, name.substr(kFeaturePrefix.size()))) continue;
+    known.push_back("feature.NAME");
+    return UnknownColumn(file, name, known);
   }
   return absl::OkStatus();
 }
@@ -244,12 +125,11 @@ absl::StatusOr<std::vector<DatasetRow>> ParseDataset(const std::string& file, st
   HORUS_RETURN_IF_ERROR(CheckHeader(table, file, measured, features));
   const bool has_features = std::any_of(table.header.begin(), table.header.end(),
                                         [](const std::string& name) { return name.starts_with(kFeaturePrefix); });
-  ColumnIndex columns;
-  for (size_t i = 0; i < table.header.size(); ++i) columns.emplace(table.header[i], i);
+  const CsvColumns columns = ColumnsOf(table);
   std::vector<DatasetRow> rows;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     HORUS_ASSIGN_OR_RETURN(DatasetRow row,
-                           ReadRow(Row(table, columns, i, file), file, catalogue, measured, features, has_features));
+                           ReadRow(CsvRow(table, columns, i, file), file, catalogue, measured, features, has_features));
     rows.push_back(std::move(row));
   }
   return rows;

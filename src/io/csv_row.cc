@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cells to values.
+#include "io/csv_row.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+CsvColumns ColumnsOf(const CsvTable& table) {
+  CsvColumns columns;
+  for (size_t i = 0; i < table.header.size(); ++i) columns.emplace(table.header[i], i);
+  return columns;
+}
+
+std::string_view CsvRow::Find(std::string_view column) const {
+  const auto at = columns_.find(column);
+  return at == columns_.end() ? std::string_view() : Trimmed(fields_[at->second]);
+}
+
+absl::Status CsvRow::Wrong(std::string_view column, std::string_view expected, std::string_view found) const {
+  return InvalidArgument("%s: %s: expected %s, found %s", where_, std::string(column), std::string(expected),
+                         Quoted(found));
+}
+
+absl::StatusOr<double> CsvRow::Number(std::string_view column, std::string_view expected) const {
+  const std::string_view text = Find(column);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    return Wrong(column, expected, text);
+  }
+  return value;
+}
+
+absl::StatusOr<std::string> CsvRow::Label(std::string_view column) const {
+  const std::string_view text = Find(column);
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (text.size() <= kMaxLabelBytes && printable) return std::string(text);
+  return Wrong(column, "at most " + std::to_string(kMaxLabelBytes) + " printable ASCII characters", text);
+}
+
+absl::Status CsvRow::ReadCount(std::string_view column, int64_t least, int64_t& out) const {
+  const std::string_view text = Find(column);
+  if (text.empty()) return absl::OkStatus();
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > kMaxCsvCount) {
+    return Wrong(column, "a whole number from " + std::to_string(least) + " to " + std::to_string(kMaxCsvCount), text);
+  }
+  out = value;
+  return absl::OkStatus();
+}
+
+}  // namespace horus

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// CsvRow: one row of a table, read by column name, with errors that name file, row and column.
+//
+// Enters:  a parsed table and a row of it.
+// Leaves:  text, numbers and names; or "rows.csv: row 12: batch: expected ..., found ...".
+// Units:   rows count from 1 after the header.
+// Cost:    a binary search a cell.       Thread class: a view; table and columns must outlive it.
+#ifndef HORUS_IO_CSV_ROW_H_
+#define HORUS_IO_CSV_ROW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "io/csv.h"
+
+namespace horus {
+
+inline constexpr int64_t kMaxCsvCount = std::numeric_limits<int32_t>::max();
+inline constexpr size_t kMaxLabelBytes = 60;  // as CheckTrainingSet
+
+using CsvColumns = std::map<std::string_view, size_t>;  // header name -> field
+
+[[nodiscard]] CsvColumns ColumnsOf(const CsvTable& table);
+
+class CsvRow {
+ public:
+  CsvRow(const CsvTable& table, const CsvColumns& columns, size_t index, const std::string& file)
+      : columns_(columns), fields_(table.rows[index]), where_(file + ": row " + std::to_string(index + 1)) {}
+
+  [[nodiscard]] const std::string& where() const { return where_; }
+
+  // Without spaces around it; blank where the column is absent.
+  [[nodiscard]] std::string_view Find(std::string_view column) const;
+
+  [[nodiscard]] absl::Status Wrong(std::string_view column, std::string_view expected, std::string_view found) const;
+
+  // A finite number.
+  [[nodiscard]] absl::StatusOr<double> Number(std::string_view column, std::string_view expected) const;
+
+  // At most kMaxLabelBytes printable ASCII characters; may be blank.
+  [[nodiscard]] absl::StatusOr<std::string> Label(std::string_view column) const;
+
+  // A blank cell leaves `out` alone.
+  [[nodiscard]] absl::Status ReadCount(std::string_view column, int64_t least, int64_t& out) const;
+
+  template <typename Enum>
+  [[nodiscard]] absl::Status ReadName(std::string_view column, absl::StatusOr<Enum> (*parse)(std::string_view),
+                                      Enum& out) const {
+    const std::string_view text = Find(column);
+    if (text.empty()) return absl::OkStatus();
+    const absl::StatusOr<Enum> value = parse(text);
+    if (!value.ok()) return MakeError(value.status().code(), "%s: %s", where_, std::string(value.status().message()));
+    out = *value;
+    return absl::OkStatus();
+  }
+
+ private:
+  const CsvColumns& columns_;
+  const std::vector<std::string>& fields_;
+  std::string where_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_IO_CSV_ROW_H_
