@@ -42,6 +42,15 @@ uint64_t PointSchemaHash() {
   return Hash64(text);
 }
 
+double SquaredDistance(const JobPoint& a, const JobPoint& b) {
+  double sum = 0;
+  for (size_t c = 0; c < kPointColumns; ++c) {
+    const double difference = static_cast<double>(a[c] - b[c]) / ScaleOf(c);
+    if (!std::isnan(difference)) sum += difference * difference;
+  }
+  return sum;
+}
+
 Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
   const auto whole_util = static_cast<double>(demand.gpu_util_pct.estimate);
   const auto share = static_cast<double>(device.compute_share);

@@ -22,11 +22,6 @@ double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-// What makes jobs different: times five times as long, or half as busy again. Not taken from the rows, so that a job unlike
-// all of them is as far away as it is.
-constexpr double kTimeScale = 1.6;  // ln 5
-constexpr double kUtilScale = 0.4;  // ln 1.5
-
 // out[n x p] += scale * a[n x m] b[m x p]
 void AddProduct(const std::vector<double>& a, const std::vector<double>& b, size_t n, size_t m, size_t p, double scale,
                 std::vector<double>& out) {
@@ -185,7 +180,7 @@ void Describe(const PairSet& set, std::span<const PairRow> rows, KernelState& st
   }
   for (size_t c = 0; c < kPointColumns; ++c) {
     state.centre[c] = count[c] > 0 ? sum[c] / count[c] : 0;
-    state.scale[c] = c == static_cast<size_t>(PointColumn::kLogUtil) ? kUtilScale : kTimeScale;
+    state.scale[c] = ScaleOf(c);
   }
   for (size_t d = 0; d < jobs.size(); ++d) {
     KernelBlock& block = state.blocks.emplace_back();

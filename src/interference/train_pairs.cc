@@ -3,14 +3,11 @@
 #include "interference/train_pairs.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "horus/version.h"
-#include "interference/kernel_model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
 #include "interference/pair_folds.h"
@@ -51,21 +48,6 @@ absl::Status CheckRows(const std::vector<PairRow>& rows) {
 }
 
 }  // namespace
-
-std::span<const PairModelKind> PairModelKinds() {
-  static const std::array kKinds = {KernelKind()};
-  return kKinds;
-}
-
-absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name) {
-  std::string names;
-  for (const PairModelKind& kind : PairModelKinds()) {
-    if (kind.name == name) return &kind;
-    names += (names.empty() ? "" : ", ") + std::string(kind.name);
-  }
-  return MakeError(absl::StatusCode::kNotFound, "learned interference model: expected one of %s, found %s", names,
-                   Quoted(name));
-}
 
 absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options, const PairProgress& progress,
                                          std::vector<TrainedKind>* report) {

@@ -17,14 +17,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "interference/pair_model.h"
+#include "interference/pair_kinds.h"
+#include "interference/pair_set.h"
 #include "trees/bundle.h"
 
 namespace horus {
-
-// "horus", "boosted", "iasp", "iapp".
-[[nodiscard]] std::span<const PairModelKind> PairModelKinds();
-[[nodiscard]] absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name);  // NOT_FOUND lists them
 
 struct PairTrainOptions {
   double promise = 0.95;           // coverage of the bounds, 0.5 to 0.99; n groups can promise at most n / (n + 1)

@@ -16,7 +16,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "place/device_states.h"
-#include "place/id_map.h"
+#include "base/id_map.h"
 #include "place/job.h"
 #include "place/node.h"
 

@@ -15,7 +15,7 @@
 
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
-#include "place/id_map.h"
+#include "base/id_map.h"
 #include "place/job.h"
 #include "place/node.h"
 #include "predict/demand.h"

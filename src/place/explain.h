@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "place/decision.h"
-#include "place/id_map.h"
+#include "base/id_map.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
 #include "place/search.h"

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "place/id_map.h"
+#include "base/id_map.h"
 
 namespace horus {
 namespace {

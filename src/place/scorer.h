@@ -17,7 +17,7 @@
 #include "interference/model.h"
 #include "place/device_states.h"
 #include "place/fit.h"
-#include "place/id_map.h"
+#include "base/id_map.h"
 #include "place/policy.h"
 
 namespace horus {

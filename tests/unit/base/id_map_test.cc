@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the map from ids, beside std::map.
-#include "place/id_map.h"
+#include "base/id_map.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 // Units:   none.
 // Cost:    one probe sequence a call; 4/3 to 8/3 cells an entry.
 // Thread class: value with one writer; readers share freely while nobody writes.
-#ifndef HORUS_PLACE_ID_MAP_H_
-#define HORUS_PLACE_ID_MAP_H_
+#ifndef HORUS_BASE_ID_MAP_H_
+#define HORUS_BASE_ID_MAP_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -115,4 +115,4 @@ void ReserveMore(std::vector<T>& vector, size_t more) {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_ID_MAP_H_
+#endif  // HORUS_BASE_ID_MAP_H_

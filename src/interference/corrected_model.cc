@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applies corrections to a model's answers.
+#include "interference/corrected_model.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "interference/excess.h"
+#include "interference/pair_bounds.h"
+
+namespace horus {
+namespace {
+
+// Jobs on kinds of devices where something was seen after `since`: one observation moves all answers there a little.
+std::vector<ChangedJob> ChangedSince(const ObservedSlowdowns& observed, uint64_t since) {
+  const auto device_of = [](const Situation& s) { return std::tuple{s.gpu, s.mode}; };
+  std::set<std::tuple<std::string, SharingMode>> touched;
+  for (const Situation& s : observed.situations()) {
+    if (s.seen > since) touched.insert(device_of(s));
+  }
+  std::set<ChangedJob> changed;
+  for (const Situation& s : observed.situations()) {
+    if (!touched.contains(device_of(s))) continue;
+    for (const Demand& tenant : s.tenants) changed.insert({s.gpu, s.mode, tenant.profile_id});
+  }
+  return {changed.begin(), changed.end()};
+}
+
+double MarginOf(const Slowdown& s) {
+  return ExcessOf(static_cast<double>(s.upper)) - ExcessOf(static_cast<double>(s.estimate));
+}
+
+Slowdown Shifted(const Slowdown& s, double shift, double margin) {
+  const double estimate = SlowdownOf(ExcessOf(static_cast<double>(s.estimate)) + shift);
+  return {static_cast<float>(estimate), static_cast<float>(UpperOf(estimate, margin))};
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const CorrectedModel>> CorrectedModel::Commit(
+    std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue) {
+  uint64_t since = 0;
+  if (const auto* corrected = dynamic_cast<const CorrectedModel*>(model.get()); corrected != nullptr) {
+    since = corrected->observations_;
+    model = corrected->beneath_;
+  }
+  const std::shared_ptr<CorrectedModel> result(new CorrectedModel());
+  HORUS_ASSIGN_OR_RETURN(result->corrections_, Corrections::Learn(*model, observed, catalogue));
+  result->epoch_ = CombineHash(model->epoch(), Hash64(observed.Save()));
+  result->observations_ = observed.epoch();
+  result->changed_ = ChangedSince(observed, since);
+  result->beneath_ = std::move(model);
+  return std::shared_ptr<const CorrectedModel>(result);
+}
+
+absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const {
+  HORUS_RETURN_IF_ERROR(beneath_->Predict(device, tenants, out));
+  const size_t n = tenants.size();
+  if (n < 2 || corrections_.size() == 0) return absl::OkStatus();
+  std::vector<Tenant> points;
+  for (const Demand* tenant : tenants) points.push_back(TenantOf(*tenant, device));
+  if (n == 2) {
+    for (const size_t i : {size_t{0}, size_t{1}}) {
+      const Correction c = corrections_.Of(device, points[i], points[1 - i], out[i]);
+      out[i] = Shifted(out[i], c.shift, c.margin >= 0 ? std::min(c.margin, MarginOf(out[i])) : MarginOf(out[i]));
+    }
+    return absl::OkStatus();
+  }
+  // Of what each other costs the victim, its share of the correction; in an order that is not the caller's.
+  struct Part {
+    double excess, shift;
+    auto operator<=>(const Part&) const = default;
+  };
+  std::vector<std::vector<Part>> parts(n);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = i + 1; j < n; ++j) {
+      const std::array<const Demand*, 2> two = {tenants[i], tenants[j]};
+      std::array<Slowdown, 2> alone;
+      HORUS_RETURN_IF_ERROR(beneath_->Predict(device, two, alone));
+      const auto add = [&](size_t victim, size_t other, const Slowdown& s) {
+        parts[victim].push_back({static_cast<double>(s.estimate) - kSlowdownShift,
+                                 corrections_.Of(device, points[victim], points[other], s).shift});
+      };
+      add(i, j, alone[0]);
+      add(j, i, alone[1]);
+    }
+  }
+  for (size_t i = 0; i < n; ++i) {
+    std::sort(parts[i].begin(), parts[i].end());
+    double excess = 0, shift = 0;
+    for (const Part& part : parts[i]) {
+      excess += part.excess;
+      shift += part.excess * part.shift;
+    }
+    out[i] = Shifted(out[i], shift / excess, MarginOf(out[i]));
+  }
+  return absl::OkStatus();
+}
+
+size_t CorrectedModel::bytes_held() const {
+  size_t bytes = sizeof(*this) + corrections_.bytes_held();
+  for (const ChangedJob& job : changed_) bytes += sizeof(job) + job.gpu.capacity();
+  return bytes;
+}
+
+}  // namespace horus

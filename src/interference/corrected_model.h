@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// CorrectedModel: another model, put right by what was observed.
+//
+// Enters:  a model, collected observations, the types' names.
+// Leaves:  a new immutable model with an epoch of its own, and what it answers differently.
+// Units:   as in model.h.
+// Cost:    that of the other model, and of corrections.h for every ordered two tenants; with three and more tenants the other
+//          model is asked for every two of them as well.
+// Thread class: immutable, share freely.
+#ifndef HORUS_INTERFERENCE_CORRECTED_MODEL_H_
+#define HORUS_INTERFERENCE_CORRECTED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interference/corrections.h"
+#include "interference/model.h"
+
+namespace horus {
+
+// A job whose slowdowns, or those of others beside it, may be answered differently on this kind of device.
+struct ChangedJob {
+  std::string gpu;
+  SharingMode mode = SharingMode::kTimeSlice;
+  uint64_t profile_id = 0;
+  friend auto operator<=>(const ChangedJob&, const ChangedJob&) = default;
+};
+
+class CorrectedModel final : public InterferenceModel {
+ public:
+  // From `model` as it stands, or from what lies beneath it if it was corrected before: observations count once. Errors: those
+  // of the model.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const CorrectedModel>> Commit(
+      std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue);
+
+  [[nodiscard]] std::string_view name() const override { return beneath_->name(); }
+  [[nodiscard]] uint64_t epoch() const override { return epoch_; }
+  [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const override;
+
+  // Since the commit before, sorted.
+  [[nodiscard]] const std::vector<ChangedJob>& changed() const { return changed_; }
+  [[nodiscard]] uint64_t observations() const { return observations_; }  // taken in so far
+  [[nodiscard]] size_t bytes_held() const;
+
+ private:
+  CorrectedModel() = default;
+  std::shared_ptr<const InterferenceModel> beneath_;
+  Corrections corrections_;
+  uint64_t epoch_ = 0;
+  uint64_t observations_ = 0;
+  std::vector<ChangedJob> changed_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_CORRECTED_MODEL_H_

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks up the device, asks the kind for every two tenants, bounds and combines what it says.
+#include "interference/learned_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "interference/combine.h"
+#include "interference/job_point.h"
+#include "interference/pair_kinds.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kUsualTenants = 4;  // that need no allocation
+
+absl::Status CheckDevice(const DeviceContext& device) {
+  if (std::find(kSharingModes.begin(), kSharingModes.end(), device.mode) == kSharingModes.end()) {
+    return InvalidArgument("interference: unknown sharing mode %d", static_cast<int>(device.mode));
+  }
+  if (!(device.compute_share > 0 && device.compute_share <= 1)) {
+    return InvalidArgument("interference: expected a compute share in (0, 1], found %g", device.compute_share);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_view kind) {
+  if (const BundleTarget* target = bundle.FindTarget(kind); target != nullptr) return target;
+  std::string names;
+  for (const BundleTarget& target : bundle.targets) names += (names.empty() ? "" : ", ") + target.name;
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names, Quoted(kind));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const LearnedModel>> LearnedModel::Create(const Bundle& bundle, std::string_view kind,
+                                                                         const Catalogue& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const PairBundleHead head, ReadHead(bundle));
+  HORUS_ASSIGN_OR_RETURN(const BundleTarget* target, TargetOf(bundle, kind));
+  HORUS_ASSIGN_OR_RETURN(const PairModelKind* known, FindPairModelKind(kind));
+  HORUS_ASSIGN_OR_RETURN(const std::string bytes, WriteBundle(bundle));
+  const std::shared_ptr<LearnedModel> model(new LearnedModel());
+  model->name_ = kind;
+  model->epoch_ = CombineHash(Hash64(bytes), Hash64(kind));
+  HORUS_ASSIGN_OR_RETURN(model->bounds_, ReadBounds(head.header, *target));
+  HORUS_ASSIGN_OR_RETURN(model->pairs_, known->read(head.header, *target));
+  for (const std::vector<uint32_t>& jobs : head.seen) {
+    std::vector<uint64_t>& seen = model->seen_.emplace_back();
+    for (const uint32_t job : jobs) {
+      if (head.header.profiles[job] != 0) seen.push_back(head.header.profiles[job]);
+    }
+    std::sort(seen.begin(), seen.end());
+  }
+  for (const GpuType& type : catalogue.types()) {
+    auto& places = model->places_.emplace_back();
+    for (const SharingMode mode : kSharingModes) {
+      Place& place = places[static_cast<size_t>(mode)];
+      // An exclusive device that is shared all the same is time-sliced.
+      const SharingMode as = mode == SharingMode::kExclusive ? SharingMode::kTimeSlice : mode;
+      place.device = head.header.DeviceOf({type.name, as});
+      place.exact = place.device != kUnseen;
+      for (size_t i = 0; i < kSharingModes.size() && place.device == kUnseen; ++i) {
+        place.device = head.header.DeviceOf({type.name, kSharingModes[i]});
+      }
+    }
+  }
+  return std::shared_ptr<const LearnedModel>(model);
+}
+
+LearnedModel::Place LearnedModel::PlaceOf(const DeviceContext& device) const {
+  const size_t type = device.type.value();
+  return type < places_.size() ? places_[type][static_cast<size_t>(device.mode)] : Place{};
+}
+
+bool LearnedModel::Seen(uint32_t device, uint64_t profile) const {
+  return profile != 0 && std::binary_search(seen_[device].begin(), seen_[device].end(), profile);
+}
+
+const PairMargin& LearnedModel::MarginOf(const Place& place, uint64_t victim, uint64_t other) const {
+  if (!place.exact) return bounds_.unseen;
+  return bounds_.Of(place.device, Seen(place.device, victim) && Seen(place.device, other));
+}
+
+const PairMargin& LearnedModel::MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const {
+  return MarginOf(PlaceOf(device), victim, other);
+}
+
+absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                   std::span<Slowdown> out) const {
+  const size_t n = tenants.size();
+  if (out.size() != n) return InvalidArgument("interference: expected room for %d slowdowns, found %d", n, out.size());
+  HORUS_RETURN_IF_ERROR(CheckDevice(device));
+  absl::InlinedVector<Tenant, kUsualTenants> points;
+  for (const Demand* tenant : tenants) {
+    if (tenant == nullptr) return InvalidArgument("interference: a tenant is null");
+    points.push_back(TenantOf(*tenant, device));
+  }
+  if (n == 1) {
+    out[0] = {1, 1};
+    return absl::OkStatus();
+  }
+  const Place place = PlaceOf(device);
+  absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f), uppers(n * n, 1.0f);
+  pairs_->Pairs(place.device, points, std::span(pairs.data(), pairs.size()));
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      if (i == j) continue;
+      const PairMargin& margin = MarginOf(place, points[i].profile_id, points[j].profile_id);
+      uppers[i * n + j] = static_cast<float>(UpperOf(static_cast<double>(pairs[i * n + j]), margin.margin));
+    }
+  }
+  CombinePairs(pairs, uppers, out);
+  return absl::OkStatus();
+}
+
+size_t LearnedModel::bytes_held() const {
+  size_t bytes = sizeof(*this) + name_.capacity() + pairs_->bytes_held() + places_.capacity() * sizeof(places_[0]) +
+                 bounds_.devices.capacity() * sizeof(bounds_.devices[0]);
+  for (const auto& seen : seen_) bytes += sizeof(seen) + seen.capacity() * sizeof(uint64_t);
+  return bytes;
+}
+
+}  // namespace horus

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// LearnedModel: a trained kind behind the seam, with bounds and the rule for three and more tenants.
+//
+// Enters:  a bundle of interference models and a kind; later the tenants of a device.
+// Leaves:  slowdowns with calibrated upper bounds.
+// Units:   as in model.h.
+// Cost:    that of the kind for all ordered two of the tenants, and a few allocations.
+// Thread class: immutable, share freely.
+#ifndef HORUS_INTERFERENCE_LEARNED_MODEL_H_
+#define HORUS_INTERFERENCE_LEARNED_MODEL_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device/catalogue.h"
+#include "interference/model.h"
+#include "interference/pair_bounds.h"
+#include "interference/pair_bundle.h"
+#include "interference/pair_model.h"
+
+namespace horus {
+
+class LearnedModel final : public InterferenceModel {
+ public:
+  // Types are known by the names of `catalogue`. Errors: those of ReadHead and ReadBounds; NOT_FOUND (the bundle's kinds).
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const LearnedModel>> Create(const Bundle& bundle,
+                                                                                  std::string_view kind,
+                                                                                  const Catalogue& catalogue);
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] uint64_t epoch() const override { return epoch_; }  // of the bundle and kind
+
+  // A lone tenant is undisturbed. Several on an exclusive device take turns. INVALID_ARGUMENT: sizes differ, unknown
+  // mode, share or null tenant.
+  [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const override;
+
+  // What stands behind the bound of these two jobs.
+  [[nodiscard]] const PairMargin& MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const;
+
+  [[nodiscard]] size_t bytes_held() const;
+
+ private:
+  // A device of the header that answers for a type and mode.
+  struct Place {
+    uint32_t device = kUnseen;
+    bool exact = false;  // measured in that very mode; else another mode of the type answers, bounded as unseen
+  };
+  LearnedModel() = default;
+  [[nodiscard]] Place PlaceOf(const DeviceContext& device) const;
+  [[nodiscard]] bool Seen(uint32_t device, uint64_t profile) const;
+  [[nodiscard]] const PairMargin& MarginOf(const Place& place, uint64_t victim, uint64_t other) const;
+
+  std::string name_;
+  uint64_t epoch_ = 0;
+  std::unique_ptr<const PairModel> pairs_;
+  PairBounds bounds_;
+  std::vector<std::vector<uint64_t>> seen_;                        // [device]: ascending profiles
+  std::vector<std::array<Place, kSharingModes.size()>> places_;    // [type][mode]
+};
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_LEARNED_MODEL_H_

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of learned kinds.
+#include "interference/pair_kinds.h"
+
+#include <array>
+#include <string>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "interference/kernel_model.h"
+
+namespace horus {
+
+std::span<const PairModelKind> PairModelKinds() {
+  static const std::array kKinds = {KernelKind()};
+  return kKinds;
+}
+
+absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name) {
+  std::string names;
+  for (const PairModelKind& kind : PairModelKinds()) {
+    if (kind.name == name) return &kind;
+    names += (names.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  return MakeError(absl::StatusCode::kNotFound, "learned interference model: expected one of %s, found %s", names,
+                   Quoted(name));
+}
+
+}  // namespace horus
