@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
+#include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/training.h"
@@ -27,13 +28,19 @@ Examples:
   horus evaluate --data rows.csv                       leave one family out at a time
   horus evaluate --data rows.csv --leave gpu           one GPU type
   horus evaluate --data rows.csv --bundle model.hbundle    the bundle as it is
+  horus evaluate --pairs pairs.csv --jobs jobs.csv --leave pair    interference models, without a tenth of the pairs
 
 Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation.
 The baselines learn from the same rows: a constant, a line, trees on the six Horus features; the roofline learns nothing.)";
 
+// Options that pairs have no use for, and the other way round.
+constexpr const char* kOnlyData[] = {"--without", "--rounds"};
+constexpr const char* kOnlyPairs[] = {"--jobs", "--model"};
+
 struct Options {
-  std::vector<std::string> data, gpus_files, without;
-  std::string leave = "family", bundle;
+  std::vector<std::string> data, without, models;
+  PairInputs pairs;  // its bundle and gpus_files for --data too
+  std::string leave = "family";
   TrainOptions train;
   bool json = false, rows = false;
 };
@@ -115,8 +122,8 @@ struct Outcome {
 absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& set) {
   HORUS_ASSIGN_OR_RETURN(const LeaveOut leave, ParseLeaveOut(options.leave));
   std::shared_ptr<const Predictor> predictor;
-  if (!options.bundle.empty()) {
-    HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.bundle));
+  if (!options.pairs.bundle.empty()) {
+    HORUS_ASSIGN_OR_RETURN(predictor, LoadPredictor(options.pairs.bundle));
   }
   Outcome outcome;
   for (size_t q = 0; q < kQuantityCount; ++q) {
@@ -149,7 +156,7 @@ absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& s
 }
 
 int RunEvaluate(const Options& options) {
-  const auto catalogue = LoadCatalogue(options.gpus_files);
+  const auto catalogue = LoadCatalogue(options.pairs.gpus_files);
   if (!catalogue.ok()) return Fail(catalogue.status());
   const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
   if (!set.ok()) return Fail(set.status());
@@ -182,15 +189,33 @@ int RunEvaluate(const Options& options) {
 Command AddEvaluate(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("evaluate", "Measure how well measured runs are predicted");
-  AddTrainOptions(*app, options->data, options->gpus_files, options->without, options->train);
-  app->add_option("--leave", options->leave, "What training does not see at a time: family, model, gpu or rows")
+  AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
+  app->add_option(
+         "--leave", options->leave,
+         "What training does not see at a time: family, model, gpu or rows; of pairs: pair, job, family or gpu")
       ->capture_default_str()
       ->type_name("WHAT");
-  app->add_option("--bundle", options->bundle, "Judge this bundle as it is, without training")->type_name("FILE");
+  AddPairOptions(*app, options->pairs);
+  app->add_option("--model", options->models, "With --pairs: only this interference model; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("NAME");
+  app->add_option("--bundle", options->pairs.bundle,
+                  "Judge this bundle as it is, without training; with --pairs: foretell the jobs' demands with it")
+      ->type_name("FILE");
   app->add_flag("--rows", options->rows, "Also print every row");
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);
-  return {app, [options] { return RunEvaluate(*options); }};
+  return {app, [app, options] {
+            if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
+              return Fail(given);
+            if (options->pairs.pairs.empty()) return RunEvaluate(*options);
+            return RunEvaluatePairs({.inputs = options->pairs,
+                                     .train = PairOptionsOf(*app, options->train.promise, options->train.seed),
+                                     .leave = options->leave,
+                                     .models = options->models,
+                                     .json = options->json,
+                                     .rows = options->rows});
+          }};
 }
 
 }  // namespace horus::cli

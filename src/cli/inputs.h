@@ -36,10 +36,10 @@ class DemandShelf {
   // `present`: the types that a request without gpu_types may use.
   [[nodiscard]] absl::StatusOr<JobSpec> Complete(const JobRequest& request, std::span<const GpuTypeId> present);
 
- private:
   // Demands by GpuTypeId for one model and run.
   [[nodiscard]] absl::StatusOr<const std::vector<Demand>*> Demands(const ModelRun& model);
 
+ private:
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
   std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by path

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
+#include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/training.h"
@@ -26,11 +27,18 @@ Examples:
   horus train --data rows.csv --out model.hbundle
   horus inspect net.onnx --batch 64 --gpu a100-40gb --bundle model.hbundle --explain
   horus evaluate --data rows.csv --leave family       how well that works for families it has not seen
+  horus train --pairs pairs.csv --jobs jobs.csv --out pairs.hbundle
+                                                      interference models, from runs of two jobs side by side
 
-docs/dataset.md describes the rows; docs/predict.md what is learned from them.)";
+docs/dataset.md describes the rows; docs/predict.md and docs/interference.md what is learned from them.)";
+
+// Options that pairs have no use for, and the other way round.
+constexpr const char* kOnlyData[] = {"--without", "--rounds"};
+constexpr const char* kOnlyPairs[] = {"--jobs", "--bundle"};
 
 struct Options {
-  std::vector<std::string> data, gpus_files, without;
+  std::vector<std::string> data, without;
+  PairInputs pairs;  // its gpus_files for --data too
   std::string out;
   TrainOptions train;
   bool json = false;
@@ -84,7 +92,7 @@ std::string ReportText(const Options& options, const Bundle& bundle, const Train
 }
 
 int RunTrain(const Options& options) {
-  const auto catalogue = LoadCatalogue(options.gpus_files);
+  const auto catalogue = LoadCatalogue(options.pairs.gpus_files);
   if (!catalogue.ok()) return Fail(catalogue.status());
   const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
   if (!set.ok()) return Fail(set.status());
@@ -120,13 +128,12 @@ int RunTrain(const Options& options) {
 void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<std::string>& gpus_files,
                      std::vector<std::string>& without, TrainOptions& train) {
   app.add_option("--data", data, "Dataset of measured runs (CSV); may be repeated")
-      ->required()
       ->allow_extra_args(false)
       ->type_name("FILE");
   app.add_option("--without", without, "Leave out the rows of this net or family; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
-  app.add_option("--promise", train.promise, "Coverage of the bounds on families that were not seen")
+  app.add_option("--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.95)")
       ->check(CLI::Range(0.5, 0.99))
       ->capture_default_str()
       ->type_name("SHARE");
@@ -143,11 +150,22 @@ void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<
 Command AddTrain(CLI::App& parser) {
   auto options = std::make_shared<Options>();
   CLI::App* app = parser.add_subcommand("train", "Train a model bundle on measured runs");
-  AddTrainOptions(*app, options->data, options->gpus_files, options->without, options->train);
+  AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
+  AddPairOptions(*app, options->pairs);
+  app->add_option("--bundle", options->pairs.bundle, "With --pairs: trained models that foretell the jobs' demands")
+      ->type_name("FILE");
   app->add_option("--out", options->out, "Bundle to write")->required()->type_name("FILE");
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);
-  return {app, [options] { return RunTrain(*options); }};
+  return {app, [app, options] {
+            if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
+              return Fail(given);
+            if (options->pairs.pairs.empty()) return RunTrain(*options);
+            return RunTrainPairs({.inputs = options->pairs,
+                                  .train = PairOptionsOf(*app, options->train.promise, options->train.seed),
+                                  .out = options->out,
+                                  .json = options->json});
+          }};
 }
 
 }  // namespace horus::cli

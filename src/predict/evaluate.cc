@@ -8,8 +8,10 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/hash.h"
+#include "base/statistics.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "predict/baselines.h"
@@ -35,35 +37,6 @@ std::string GroupOf(const TrainingRow& row, size_t position, LeaveOut leave, uin
   return "";
 }
 
-// Ranks from 0; equal values share the mean of their ranks.
-std::vector<double> Ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&values](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> ranks(values.size());
-  for (size_t begin = 0; begin < order.size();) {
-    size_t end = begin + 1;
-    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
-    for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
-    begin = end;
-  }
-  return ranks;
-}
-
-double Correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto mean = [](const std::vector<double>& v) {
-    return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
-  };
-  const double mean_a = mean(a), mean_b = mean(b);
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    ab += (a[i] - mean_a) * (b[i] - mean_b);
-    aa += (a[i] - mean_a) * (a[i] - mean_a);
-    bb += (b[i] - mean_b) * (b[i] - mean_b);
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : std::numeric_limits<double>::quiet_NaN();
-}
-
 // A method that has no answer for some rows (a roofline without a GPU) is judged by the others, and by none if it has
 // none.
 ErrorSummary Summarise(std::string_view method, const std::vector<double>& all_measured,
@@ -85,12 +58,10 @@ ErrorSummary Summarise(std::string_view method, const std::vector<double>& all_m
   }
   if (measured.empty()) return summary;
   summary.rmsle = std::sqrt(squares / static_cast<double>(measured.size()));
-  summary.spearman = Correlation(Ranks(measured), Ranks(predicted));
+  summary.spearman = RankCorrelation(measured, predicted);
   if (ratios.empty()) return summary;
   summary.mape_pct = kPercent * std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size());
-  std::sort(ratios.begin(), ratios.end());
-  const size_t half = ratios.size() / 2;
-  summary.median_pct = kPercent * (ratios.size() % 2 == 1 ? ratios[half] : (ratios[half - 1] + ratios[half]) / 2);
+  summary.median_pct = kPercent * Median(std::move(ratios));
   return summary;
 }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summaries of measured values that several rooms report.
+//
+// Enters:  finite numbers.
+// Leaves:  a median, a rank correlation; NaN where there is none.
+// Units:   those of the numbers; a correlation is from -1 to 1.
+// Cost:    a sort.                       Thread class: pure functions.
+#ifndef HORUS_BASE_STATISTICS_H_
+#define HORUS_BASE_STATISTICS_H_
+
+#include <span>
+#include <vector>
+
+namespace horus {
+
+// The middle value, or the mean of the middle two; NaN of none.
+[[nodiscard]] double Median(std::vector<double> values);
+
+// Spearman's: of the ranks, equal values sharing the mean of theirs. NaN when all of one side are equal. Both of one
+// size.
+[[nodiscard]] double RankCorrelation(std::span<const double> a, std::span<const double> b);
+
+}  // namespace horus
+
+#endif  // HORUS_BASE_STATISTICS_H_

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus evaluate --pairs: how well interference models foretell pairs, jobs, families or GPU types left out of
+// training.
+#include "interference/evaluate_pairs.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/statistics.h"
+#include "base/text.h"
+#include "cli/exit_code.h"
+#include "cli/pair_commands.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "nlohmann/json.hpp"
+
+namespace horus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kPercent = 100;
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array<std::string_view, 4> kLeaves = {"pair", "job", "family", "gpu"};  // indexed by PairLeave
+
+// One model on one device.
+struct Judged {
+  std::string model;
+  uint32_t device = 0;
+  std::vector<PairPrediction> rows;
+  size_t groups = 0;
+  double mape_pct = kNone, median_pct = kNone, r2 = kNone, spearman = kNone;
+  double covered_pct = kNone, slack_pct = kNone;  // of the rows with a bound
+};
+
+void Summarise(Judged& judged) {
+  std::vector<double> measured, predicted, errors;
+  std::set<std::string_view> groups;
+  double covered = 0, slack = 0, sum = 0;
+  size_t bounded = 0;
+  for (const PairPrediction& row : judged.rows) {
+    measured.push_back(row.row.slowdown);
+    predicted.push_back(row.predicted);
+    errors.push_back(std::abs(row.predicted - row.row.slowdown) / row.row.slowdown);
+    groups.insert(row.left_out);
+    sum += row.row.slowdown;
+    if (std::isnan(row.upper)) continue;
+    ++bounded;
+    covered += row.row.slowdown <= row.upper ? 1 : 0;
+    slack += row.upper / row.row.slowdown - 1;
+  }
+  judged.groups = groups.size();
+  if (judged.rows.empty()) return;
+  const auto count = static_cast<double>(judged.rows.size());
+  double total = 0, squares = 0, spread = 0;
+  for (size_t i = 0; i < measured.size(); ++i) {
+    total += errors[i];
+    squares += (predicted[i] - measured[i]) * (predicted[i] - measured[i]);
+    spread += (measured[i] - sum / count) * (measured[i] - sum / count);
+  }
+  judged.mape_pct = kPercent * total / count;
+  judged.median_pct = kPercent * Median(std::move(errors));
+  if (spread > 0) judged.r2 = 1 - squares / spread;
+  judged.spearman = RankCorrelation(measured, predicted);
+  if (bounded == 0) return;
+  judged.covered_pct = kPercent * covered / static_cast<double>(bounded);
+  judged.slack_pct = kPercent * slack / static_cast<double>(bounded);
+}
+
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOptions& options) {
+  const PairDevice& device = set.devices[judged.device];
+  Json json = {{"model", judged.model},
+               {"leave", options.leave},
+               {"gpu", device.gpu},
+               {"sharing_mode", std::string(SharingModeName(device.mode))},
+               {"groups", judged.groups},
+               {"rows_measured", judged.rows.size()},
+               {"mape_pct", NumberOrNull(judged.mape_pct)},
+               {"median_pct", NumberOrNull(judged.median_pct)},
+               {"r2", NumberOrNull(judged.r2)},
+               {"spearman", NumberOrNull(judged.spearman)},
+               {"coverage_asked_pct", kPercent * options.train.promise},
+               {"coverage_observed_pct", NumberOrNull(judged.covered_pct)},
+               {"slack_pct", NumberOrNull(judged.slack_pct)}};
+  if (!options.rows) return json;
+  Json rows = Json::array();
+  for (const PairPrediction& row : judged.rows) {
+    rows.push_back({{"where", set.runs[row.row.run].where},
+                    {"gpu", device.gpu},
+                    {"sharing_mode", std::string(SharingModeName(device.mode))},
+                    {"campaign", set.runs[row.row.run].campaign},
+                    {"victim", set.jobs[row.row.victim].name},
+                    {"victim_family", set.jobs[row.row.victim].family},
+                    {"other", set.jobs[row.row.other].name},
+                    {"other_family", set.jobs[row.row.other].family},
+                    {"left_out", row.left_out},
+                    {"measured", row.row.slowdown},
+                    {"predicted", NumberOrNull(row.predicted)},
+                    {"upper", NumberOrNull(row.upper)}});
+  }
+  json["rows"] = rows;
+  return json;
+}
+
+Column Right(const char* title) { return {title, Align::kRight, false}; }
+
+std::string Plain(double value, const char* unit = "") {
+  return std::isnan(value) ? "-" : absl::StrFormat("%.3g%s", value, unit);
+}
+
+std::string RowsText(const Judged& judged, const PairSet& set) {
+  Table table({{"VICTIM", Align::kLeft, true},
+               {"BESIDE", Align::kLeft, true},
+               {"CAMPAIGN", Align::kLeft, true},
+               {"LEFT OUT", Align::kLeft, true},
+               Right("MEASURED"),
+               Right("PREDICTED"),
+               Right("BOUND")});
+  for (const PairPrediction& row : judged.rows) {
+    table.AddRow({Printable(set.jobs[row.row.victim].name), Printable(set.jobs[row.row.other].name),
+                  Printable(set.runs[row.row.run].campaign), Printable(row.left_out),
+                  absl::StrFormat("%.3f", row.row.slowdown), absl::StrFormat("%.3f", row.predicted),
+                  std::isnan(row.upper) ? "-" : absl::StrFormat("%.3f", row.upper)});
+  }
+  const PairDevice& device = set.devices[judged.device];
+  return absl::StrFormat("\n%s on %s, %s\n", judged.model, device.gpu, std::string(SharingModeName(device.mode))) +
+         table.Render("  ");
+}
+
+std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs, const EvaluatePairsOptions& options) {
+  Table table({{"MODEL"},
+               {"GPU"},
+               {"SHARING"},
+               Right("ROWS"),
+               Right("MAPE"),
+               Right("MEDIAN"),
+               Right("R2"),
+               Right("RANK"),
+               Right("COVERED"),
+               Right("BOUND OVER TRUTH")});
+  std::string rows;
+  for (const Judged& judged : all) {
+    const PairDevice& device = pairs.set.devices[judged.device];
+    table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)),
+                  std::to_string(judged.rows.size()), Plain(judged.mape_pct, " %"), Plain(judged.median_pct, " %"),
+                  Plain(judged.r2), Plain(judged.spearman), Plain(judged.covered_pct, " %"),
+                  Plain(judged.slack_pct, " %")});
+    if (options.rows) rows += RowsText(judged, pairs.set);
+  }
+  return absl::StrFormat("Slowdowns of %d pairs of %d jobs, each predicted without its %s\n", pairs.set.runs.size(),
+                         pairs.set.jobs.size(), options.leave) +
+         table.Render("  ") + SkippedText(pairs.skipped) + rows;
+}
+
+std::string Names(std::span<const std::string_view> names) {
+  return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
+}
+
+absl::StatusOr<PairLeave> ParsePairLeave(std::string_view name) {
+  const auto at = std::find(kLeaves.begin(), kLeaves.end(), name);
+  if (at != kLeaves.end()) return static_cast<PairLeave>(at - kLeaves.begin());
+  return InvalidArgument("--leave: expected one of %s with --pairs, found %s", Names(kLeaves), Quoted(name));
+}
+
+absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& options) {
+  const std::vector<std::string_view> known = EvaluatedPairModels();
+  if (options.models.empty()) return std::vector<std::string>(known.begin(), known.end());
+  for (const std::string& model : options.models) {
+    if (std::find(known.begin(), known.end(), model) != known.end()) continue;
+    return InvalidArgument("--model: expected one of %s, found %s", Names(known), Quoted(model));
+  }
+  return options.models;
+}
+
+// By model, then device; devices without a row of the model left out.
+absl::StatusOr<std::vector<Judged>> Judge(const EvaluatePairsOptions& options, PairLeave leave,
+                                          const std::vector<std::string>& models, const PairSet& set) {
+  std::vector<Judged> all;
+  for (const std::string& model : models) {
+    Progress progress;
+    constexpr uint64_t kWhole = 1000;
+    const auto show = [&](double done) {
+      progress.Update("evaluating " + model, static_cast<uint64_t>(done * kWhole), kWhole);
+      return true;
+    };
+    HORUS_ASSIGN_OR_RETURN(const std::vector<PairPrediction> predictions,
+                           EvaluatePairs(set, model, leave, options.train, show));
+    for (uint32_t device = 0; device < set.devices.size(); ++device) {
+      Judged judged{.model = model, .device = device};
+      std::copy_if(predictions.begin(), predictions.end(), std::back_inserter(judged.rows),
+                   [device](const PairPrediction& row) { return row.row.device == device; });
+      if (judged.rows.empty()) continue;
+      Summarise(judged);
+      all.push_back(std::move(judged));
+    }
+  }
+  return all;
+}
+
+absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) {
+  HORUS_ASSIGN_OR_RETURN(const PairLeave leave, ParsePairLeave(options.leave));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<std::string> models, ModelsOf(options));
+  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, pairs.set));
+  if (!options.json) return ReportText(all, pairs, options);
+  Json list = Json::array();
+  for (const Judged& judged : all) list.push_back(JudgedJson(judged, pairs.set, options));
+  const PairsSkipped& skipped = pairs.skipped;
+  const Json document = {
+      {"schema", "horus-evaluate-pairs"},
+      {"version", 1},
+      {"jobs", pairs.set.jobs.size()},
+      {"pairs", pairs.set.runs.size()},
+      {"left_out", {{"apart", skipped.apart}, {"no_alone", skipped.no_alone}, {"several", skipped.several}}},
+      {"evaluations", list}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int RunEvaluatePairs(const EvaluatePairsOptions& options) {
+  const absl::StatusOr<std::string> text = EvaluateToText(options);
+  if (!text.ok()) return Fail(text.status());
+  std::fputs(text->c_str(), stdout);
+  return kExitDecided;
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `horus train` and `horus evaluate` do when they are given pairs.
+//
+// Enters:  their options.                Leaves: the exit code; results on stdout, errors on stderr.
+// Units:   none.
+// Cost:    that of train_pairs.h and evaluate_pairs.h.   Thread class: main thread.
+#ifndef HORUS_CLI_PAIR_COMMANDS_H_
+#define HORUS_CLI_PAIR_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/pair_training.h"
+#include "interference/train_pairs.h"
+
+namespace horus::cli {
+
+struct TrainPairsOptions {
+  PairInputs inputs;
+  PairTrainOptions train;
+  std::string out;
+  bool json = false;
+};
+[[nodiscard]] int RunTrainPairs(const TrainPairsOptions& options);
+
+struct EvaluatePairsOptions {
+  PairInputs inputs;
+  PairTrainOptions train;
+  std::string leave;                // "pair", "job", "family", "gpu"
+  std::vector<std::string> models;  // empty = all
+  bool json = false, rows = false;
+};
+[[nodiscard]] int RunEvaluatePairs(const EvaluatePairsOptions& options);
+
+}  // namespace horus::cli
+
+#endif  // HORUS_CLI_PAIR_COMMANDS_H_

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Analyses the jobs of measured pairs and places them on the devices that the pairs name.
+#include "cli/pair_training.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/inputs.h"
+#include "cli/progress.h"
+#include "interference/job_point.h"
+#include "io/job_table.h"
+
+namespace horus::cli {
+namespace {
+
+struct Device {
+  GpuTypeId gpu;
+  SharingMode mode = SharingMode::kTimeSlice;
+};
+
+// Devices in the order in which pairs name them; runs without jobs yet.
+std::vector<Device> AddDevices(std::span<const NamedPair> pairs, const Catalogue& catalogue, PairSet& set) {
+  std::vector<Device> devices;
+  for (const NamedPair& pair : pairs) {
+    const PairDevice device{catalogue.at(pair.gpu).name, pair.mode};
+    const auto at = std::find(set.devices.begin(), set.devices.end(), device);
+    PairRun run{.device = static_cast<uint32_t>(at - set.devices.begin())};
+    if (at == set.devices.end()) {
+      set.devices.push_back(device);
+      devices.push_back({pair.gpu, pair.mode});
+    }
+    run.campaign = pair.campaign;
+    run.slowdown_a = pair.slowdown_a;
+    run.slowdown_b = pair.slowdown_b;
+    run.where = pair.where;
+    set.runs.push_back(std::move(run));
+  }
+  return devices;
+}
+
+absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> devices, DemandShelf& shelf) {
+  const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(from.model);
+  if (!demands.ok()) {
+    return MakeError(demands.status().code(), "%s: graph: %s", from.where, std::string(demands.status().message()));
+  }
+  PairJob job{.name = from.name, .family = from.family, .points = {}};
+  for (const Device& device : devices) {
+    const Tenant tenant = TenantOf((**demands)[device.gpu.value()], {.type = device.gpu, .mode = device.mode});
+    job.profile_id = tenant.profile_id;  // the same on every device
+    job.points.push_back(tenant.point);
+  }
+  return job;
+}
+
+}  // namespace
+
+void AddPairOptions(CLI::App& app, PairInputs& inputs) {
+  app.add_option("--pairs", inputs.pairs, "Measured pairs (CSV, or Gavel's JSON) in place of --data; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app.add_option("--jobs", inputs.jobs, "Graphs and runs of the jobs that --pairs names (CSV)")->type_name("FILE");
+}
+
+absl::Status CheckDataOrPairs(const CLI::App& app, std::span<const char* const> only_data,
+                              std::span<const char* const> only_pairs) {
+  const bool data = app.count("--data") > 0;
+  const bool pairs = app.count("--pairs") > 0;
+  if (data == pairs) {
+    return InvalidArgument(
+        "expected one of --data (runs of jobs alone, for demands) and --pairs (runs of two jobs side by side, for "
+        "interference), found %s",
+        data ? "both" : "neither");
+  }
+  for (const char* const option : pairs ? only_data : only_pairs) {
+    if (app.count(option) == 0) continue;
+    return InvalidArgument("%s: expected %s beside it, found %s", option, pairs ? "--data" : "--pairs",
+                           pairs ? "--pairs" : "--data");
+  }
+  if (data || app.count("--jobs") > 0) return absl::OkStatus();
+  return InvalidArgument("--pairs: expected --jobs with the graphs of the jobs that it names, found none");
+}
+
+PairTrainOptions PairOptionsOf(const CLI::App& app, double promise, uint32_t seed) {
+  PairTrainOptions options;
+  if (app.count("--promise") > 0) options.promise = promise;
+  options.fit.seed = seed;
+  return options;
+}
+
+absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs, std::shared_ptr<const Catalogue> catalogue,
+                                        std::shared_ptr<const Predictor> predictor) {
+  HORUS_ASSIGN_OR_RETURN(const std::vector<TableJob> jobs, ReadJobTable(inputs.jobs));
+  std::vector<std::string> names;
+  for (const TableJob& job : jobs) names.push_back(job.name);
+  PairsReader reader(*catalogue, std::move(names));
+  for (const std::string& file : inputs.pairs) HORUS_RETURN_IF_ERROR(reader.Read(file));
+
+  LoadedPairs loaded{.set = {}, .skipped = reader.skipped()};
+  const std::vector<Device> devices = AddDevices(reader.pairs(), *catalogue, loaded.set);
+  std::set<std::string_view> named;
+  for (const NamedPair& pair : reader.pairs()) named.insert({pair.job_a, pair.job_b});
+  DemandShelf shelf(std::move(catalogue), std::move(predictor));
+  std::map<std::string_view, uint32_t> positions;
+  Progress progress;
+  for (const TableJob& job : jobs) {
+    if (!named.contains(job.name)) continue;
+    progress.Update("analysing jobs:", loaded.set.jobs.size(), named.size());
+    HORUS_ASSIGN_OR_RETURN(PairJob made, MakeJob(job, devices, shelf));
+    positions.emplace(job.name, static_cast<uint32_t>(loaded.set.jobs.size()));
+    loaded.set.jobs.push_back(std::move(made));
+  }
+  for (size_t i = 0; i < reader.pairs().size(); ++i) {
+    loaded.set.runs[i].job_a = positions.at(reader.pairs()[i].job_a);
+    loaded.set.runs[i].job_b = positions.at(reader.pairs()[i].job_b);
+  }
+  HORUS_RETURN_IF_ERROR(CheckPairSet(loaded.set));
+  return loaded;
+}
+
+absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs) {
+  HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const Catalogue> catalogue, LoadCatalogue(inputs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const Predictor> predictor, LoadPredictor(inputs.bundle));
+  return LoadPairSet(inputs, std::move(catalogue), std::move(predictor));
+}
+
+std::string SkippedText(const PairsSkipped& skipped) {
+  std::string text;
+  const auto add = [&text](size_t count, const char* why) {
+    if (count > 0) absl::StrAppendFormat(&text, "left out: %d entries %s\n", count, why);
+  };
+  add(skipped.apart, "of jobs that did not run together");
+  add(skipped.no_alone, "of jobs without a speed alone");
+  add(skipped.several, "of jobs on several GPUs");
+  return text;
+}
+
+}  // namespace horus::cli
