@@ -172,11 +172,16 @@ def convert(path, families, out):
     return writer.write(path.stem)
 
 
+def zoo_families():
+    """Net of the zoo -> model family."""
+    with (MODELS / "zoo.csv").open(newline="", encoding="utf-8") as file:
+        return {row["net"]: row["family"] for row in csv.DictReader(file)}
+
+
 def convert_all(data, out):
     """The datasets of every known table under `data`."""
     out.mkdir(parents=True, exist_ok=True)
-    with (MODELS / "zoo.csv").open(newline="", encoding="utf-8") as file:
-        families = {row["net"]: row["family"] for row in csv.DictReader(file)}
+    families = zoo_families()
     return [found for path in sorted(data.rglob("*.csv")) if (found := convert(path, families, out.resolve()))]
 
 
