@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits and walks boosted trees over the columns of two tenants and their device.
+#include "interference/boosted_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "interference/pair_columns.h"
+#include "trees/trainer.h"
+
+namespace horus {
+namespace {
+
+constexpr std::string_view kOffsets = "device_offset";        // of each device, then of one without rows
+constexpr std::string_view kTrained = "device_trained";       // 1 for a device with rows, else 0
+constexpr double kMostOffset = 50;                            // of a margin: e^50 is beyond kMaxSlowdown
+constexpr int32_t kMostDepth = 4, kMostTrees = 200;           // about a microsecond a pair
+constexpr size_t kMostNodes = (size_t{2} << kMostDepth) - 1;  // of a tree
+
+// Some twenty jobs are few values a column, which trees fit exactly: small leaves, and each tree sees half of the
+// columns.
+constexpr float kLearningRate = 0.1f, kLambda = 10, kFeatureShare = 0.5f;
+
+// The other's columns, the victim's, then one a device: 1 for the present one.
+constexpr size_t kPairColumns = 2 * kPointColumns;
+using PairColumns = std::array<float, kPairColumns + kMostPairDevices>;
+
+size_t WidthOf(size_t devices) { return kPairColumns + devices; }
+
+void FillColumns(uint32_t device, const JobPoint& victim, const JobPoint& other, std::span<float> row) {
+  for (size_t c = 0; c < kPointColumns; ++c) {
+    row[c] = other[c];
+    row[kPointColumns + c] = victim[c];
+  }
+  for (size_t d = kPairColumns; d < row.size(); ++d) row[d] = d == kPairColumns + device ? 1.0f : 0.0f;
+}
+
+// A busier other, or one with longer turns, never makes it easier for the victim.
+std::vector<int32_t> Monotone(size_t devices) {
+  std::vector<int32_t> monotone(WidthOf(devices), 0);
+  for (const PointColumn column : {PointColumn::kLogKernelUs, PointColumn::kLogOperatorUs, PointColumn::kLogUtil}) {
+    monotone[static_cast<size_t>(column)] = 1;
+  }
+  return monotone;
+}
+
+class BoostedModel final : public PairModel {
+ public:
+  BoostedModel(PointScale scale, std::vector<double> offsets, std::vector<uint32_t> trained, Forest forest)
+      : scale_(scale), offsets_(std::move(offsets)), trained_(std::move(trained)), forest_(std::move(forest)) {}
+
+  void Pairs(uint32_t device, std::span<const Tenant> tenants, std::span<float> out) const override {
+    const bool known = std::binary_search(trained_.begin(), trained_.end(), device);
+    for (size_t i = 0; i < tenants.size(); ++i) {
+      for (size_t j = 0; j < tenants.size(); ++j) {
+        if (i == j) continue;
+        const JobPoint &victim = tenants[i].point, &other = tenants[j].point;
+        out[i * tenants.size() + j] =
+            SlowdownOfMargin(known ? Margin(device, offsets_[device], victim, other) : MeanMargin(victim, other));
+      }
+    }
+  }
+
+  [[nodiscard]] size_t bytes_held() const override {
+    return sizeof(*this) + offsets_.capacity() * sizeof(double) + trained_.capacity() * sizeof(uint32_t) +
+           forest_.bytes_held();
+  }
+
+ private:
+  [[nodiscard]] double Margin(uint32_t device, double offset, const JobPoint& victim, const JobPoint& other) const {
+    PairColumns columns;
+    const std::span<float> row = std::span(columns).first(WidthOf(offsets_.size() - 1));
+    FillColumns(device, victim, other, row);
+    return double{forest_.PredictMargin(row, static_cast<float>(offset + scale_.Physics(victim, other)))};
+  }
+
+  // Of an untrained device: what the trees add on the trained ones, on average. A forest asked about no device at all
+  // would answer for whichever its splits leave over.
+  [[nodiscard]] double MeanMargin(const JobPoint& victim, const JobPoint& other) const {
+    double sum = 0;
+    for (const uint32_t device : trained_) sum += Margin(device, offsets_.back(), victim, other);
+    return sum / static_cast<double>(trained_.size());
+  }
+
+  PointScale scale_;
+  std::vector<double> offsets_;    // one a device, then that of an untrained one
+  std::vector<uint32_t> trained_;  // rising, at least one
+  Forest forest_;
+};
+
+absl::Status Damaged(const BundleTarget& target, const std::string& what) {
+  return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: %s", Quoted(target.name), what);
+}
+
+absl::StatusOr<Forest> ReadTrees(const BundleTarget& target) {
+  const ForestData& data = target.forest;
+  if (data.tree_sizes.size() > size_t{kMostTrees} || data.nodes.size() > kMostTrees * kMostNodes) {
+    return Damaged(target, absl::StrFormat("expected at most %d trees of %d nodes, found %d with %d nodes together",
+                                           kMostTrees, kMostNodes, data.tree_sizes.size(), data.nodes.size()));
+  }
+  for (const TreeNode& node : data.nodes) {
+    if (!node.is_leaf() || std::abs(double{node.value}) <= kMostOffset) continue;
+    return Damaged(target, absl::StrFormat("expected leaves of magnitude up to %g, found %g", kMostOffset, node.value));
+  }
+  absl::StatusOr<Forest> forest = Forest::Create(data);
+  if (!forest.ok()) return Damaged(target, std::string(forest.status().message()));
+  return forest;
+}
+
+}  // namespace
+
+absl::StatusOr<BundleTarget> FitBoosted(const PairSet& set, std::span<const PairRow> rows,
+                                        const PairFitOptions& options) {
+  const size_t width = WidthOf(set.devices.size());
+  const PointScale scale = ScaleOf(set, rows);
+  const MeanResidual offset = MeanResidualOf(set, rows, scale);
+  std::vector<float> columns(rows.size() * width), targets, margins;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const PairRow& row = rows[i];
+    const JobPoint &victim = set.jobs[row.victim].points[row.device], &other = set.jobs[row.other].points[row.device];
+    FillColumns(row.device, victim, other, std::span(columns).subspan(i * width, width));
+    targets.push_back(static_cast<float>(MarginOfSlowdown(row.slowdown)));
+    margins.push_back(static_cast<float>(offset.devices[row.device] + scale.Physics(victim, other)));
+  }
+  TrainingParams params = DefaultTrainingParams(rows.size());
+  params.max_depth = std::min(params.max_depth, kMostDepth);
+  params.rounds = std::min(params.rounds, kMostTrees);
+  params.learning_rate = kLearningRate;
+  params.lambda = kLambda;
+  params.feature_share = kFeatureShare;
+  params.seed = options.seed;
+  params.library_path = options.library_path;
+  params.monotone = Monotone(set.devices.size());
+  const TrainingData data{.row_count = rows.size(),
+                          .feature_count = width,
+                          .rows = columns,
+                          .targets = targets,
+                          .base_margins = margins,
+                          .weights = {},
+                          .groups = {},
+                          .feature_names = {}};
+  HORUS_ASSIGN_OR_RETURN(const Forest forest, Fit(data, params));
+  BundleTarget target;
+  target.name = std::string(kBoostedName);
+  target.link = Link::kExp;
+  AddScale(scale, target);
+  std::vector<double> offsets = offset.devices;
+  offsets.push_back(offset.all);
+  target.calibration.push_back({std::string(kOffsets), std::move(offsets)});
+  const std::vector<bool> trained = PresenceOf(set, rows).devices;
+  target.calibration.push_back({std::string(kTrained), {trained.begin(), trained.end()}});
+  target.forest = forest.data();
+  return target;
+}
+
+absl::StatusOr<std::unique_ptr<const PairModel>> ReadBoosted(const PairHeader& header, const BundleTarget& target) {
+  const size_t devices = header.devices.size();
+  if (devices > kMostPairDevices) {
+    return MakeError(absl::StatusCode::kDataLoss, "bundle: expected at most %d devices, found %d", kMostPairDevices,
+                     devices);
+  }
+  HORUS_RETURN_IF_ERROR(CheckPairTarget(target, kBoostedName, static_cast<uint32_t>(WidthOf(devices))));
+  HORUS_ASSIGN_OR_RETURN(const PointScale scale, ReadScale(target));
+  HORUS_ASSIGN_OR_RETURN(const auto offsets, ReadSeries(target, kOffsets, devices + 1, kMostOffset));
+  HORUS_ASSIGN_OR_RETURN(const auto flags, ReadSeries(target, kTrained, devices, 1));
+  std::vector<uint32_t> trained;
+  for (uint32_t d = 0; d < devices; ++d) {
+    if (flags[d] == 1) trained.push_back(d);
+  }
+  if (trained.empty() || trained.size() + static_cast<size_t>(std::count(flags.begin(), flags.end(), 0.0)) != devices) {
+    return Damaged(target, "series " + std::string(kTrained) + ": expected only 0 and 1 and at least one 1");
+  }
+  HORUS_ASSIGN_OR_RETURN(Forest forest, ReadTrees(target));
+  return std::make_unique<const BoostedModel>(scale, std::vector<double>(offsets.begin(), offsets.end()),
+                                              std::move(trained), std::move(forest));
+}
+
+}  // namespace horus
