@@ -56,9 +56,9 @@ std::string ReportText(const TrainPairsOptions& options, const Trained& trained)
   Table table({{"MODEL"},
                right("MAPE, PAIR UNSEEN"),
                right("FAMILY UNSEEN"),
-               right("COVERAGE PROMISED"),
+               right("PROMISED"),
                right("OBSERVED"),
-               right("FAMILY UNSEEN: PROMISED"),
+               right("FAMILY: PROMISED"),
                right("OBSERVED")});
   const auto percent = [](double value) { return absl::StrFormat("%.1f %%", value); };
   const auto share = [](double value) {

@@ -12,7 +12,6 @@
 namespace horus {
 namespace {
 
-constexpr char kName[] = "horus";
 constexpr double kMostMagnitude = 1e6;  // of any number in a target: z is a logarithm of at most 1,000
 constexpr double kLeastScale = 1e-4;    // of a column, and of the settings that divide
 
@@ -111,16 +110,6 @@ absl::Status ReadWeights(const BundleTarget& target, KernelState& state) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<BundleTarget> FitTarget(const PairSet& set, std::span<const PairRow> rows, const PairFitOptions& /*options*/) {
-  HORUS_ASSIGN_OR_RETURN(const KernelState state, FitKernel(set, rows, KernelSettings{}));
-  return ToTarget(state);
-}
-
-absl::StatusOr<std::unique_ptr<const PairModel>> ReadModel(const PairHeader& header, const BundleTarget& target) {
-  HORUS_ASSIGN_OR_RETURN(KernelState state, KernelFromTarget(header, target));
-  return std::make_unique<const KernelModel>(header, std::move(state));
-}
-
 }  // namespace
 
 BundleTarget ToTarget(const KernelState& state) {
@@ -142,7 +131,7 @@ BundleTarget ToTarget(const KernelState& state) {
       ++cell;
     }
   }
-  return {.name = kName,
+  return {.name = std::string(kKernelName),
           .link = Link::kIdentity,
           .calibration = {{"settings", SettingsOf(state.settings)},
                           {"centre", {state.centre.begin(), state.centre.end()}},
@@ -163,6 +152,15 @@ absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const Bun
   return state;
 }
 
-PairModelKind KernelKind() { return {.name = kName, .fit = FitTarget, .read = ReadModel}; }
+absl::StatusOr<BundleTarget> FitKernelTarget(const PairSet& set, std::span<const PairRow> rows,
+                                             const PairFitOptions& /*options*/) {
+  HORUS_ASSIGN_OR_RETURN(const KernelState state, FitKernel(set, rows, KernelSettings{}));
+  return ToTarget(state);
+}
+
+absl::StatusOr<std::unique_ptr<const PairModel>> ReadKernelModel(const PairHeader& header, const BundleTarget& target) {
+  HORUS_ASSIGN_OR_RETURN(KernelState state, KernelFromTarget(header, target));
+  return std::make_unique<const KernelModel>(header, std::move(state));
+}
 
 }  // namespace horus

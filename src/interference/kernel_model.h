@@ -94,7 +94,11 @@ inline constexpr size_t kMostKernelPairs = 65'536;  // ordered two of them with 
 [[nodiscard]] BundleTarget ToTarget(const KernelState& state);
 [[nodiscard]] absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const BundleTarget& target);
 
-[[nodiscard]] PairModelKind KernelKind();
+inline constexpr std::string_view kKernelName = "horus";
+[[nodiscard]] absl::StatusOr<BundleTarget> FitKernelTarget(const PairSet& set, std::span<const PairRow> rows,
+                                                           const PairFitOptions& options);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<const PairModel>> ReadKernelModel(const PairHeader& header,
+                                                                               const BundleTarget& target);
 
 }  // namespace horus
 

@@ -7,12 +7,14 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "interference/boosted_model.h"
 #include "interference/kernel_model.h"
 
 namespace horus {
 
 std::span<const PairModelKind> PairModelKinds() {
-  static const std::array kKinds = {KernelKind()};
+  static constexpr std::array<PairModelKind, 2> kKinds = {{{kKernelName, FitKernelTarget, ReadKernelModel},
+                                                           {kBoostedName, FitBoosted, ReadBoosted}}};
   return kKinds;
 }
 
