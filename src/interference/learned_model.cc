@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "interference/combine.h"
 #include "interference/job_point.h"
-#include "interference/pair_kinds.h"
+#include "interference/pair_readers.h"
 
 namespace horus {
 namespace {
@@ -42,13 +42,12 @@ absl::StatusOr<std::shared_ptr<const LearnedModel>> LearnedModel::Create(const B
                                                                          const Catalogue& catalogue) {
   HORUS_ASSIGN_OR_RETURN(const PairBundleHead head, ReadHead(bundle));
   HORUS_ASSIGN_OR_RETURN(const BundleTarget* target, TargetOf(bundle, kind));
-  HORUS_ASSIGN_OR_RETURN(const PairModelKind* known, FindPairModelKind(kind));
   HORUS_ASSIGN_OR_RETURN(const std::string bytes, WriteBundle(bundle));
   const std::shared_ptr<LearnedModel> model(new LearnedModel());
   model->name_ = kind;
   model->epoch_ = CombineHash(Hash64(bytes), Hash64(kind));
   HORUS_ASSIGN_OR_RETURN(model->bounds_, ReadBounds(head.header, *target));
-  HORUS_ASSIGN_OR_RETURN(model->pairs_, known->read(head.header, *target));
+  HORUS_ASSIGN_OR_RETURN(model->pairs_, ReadPairModel(head.header, *target));
   for (const std::vector<uint32_t>& jobs : head.seen) {
     std::vector<uint64_t>& seen = model->seen_.emplace_back();
     for (const uint32_t job : jobs) {

@@ -31,14 +31,14 @@ using Columns = std::array<double, kPointColumns>;
 struct PointScale {
   Columns mean = {}, spread = {};
 
-  // What is unknown is the mean; beyond kFarthest standard deviations no model knows more than there.
+  // What is unknown is the mean; beyond kFarthest standard deviations, where few jobs are, none says more than there.
   [[nodiscard]] Columns Standardise(const JobPoint& point) const;
 
   // The law that models refine: waiting grows in proportion to how busy the other is, and with the root of how busy the
   // victim is, which waits only while it wants the device.
   [[nodiscard]] double Physics(const JobPoint& victim, const JobPoint& other) const;
 };
-inline constexpr double kFarthest = 4;
+inline constexpr double kFarthest = 2;
 
 // Whether device `d` or job `j` has a row: what has none must not be learned from.
 struct Presence {

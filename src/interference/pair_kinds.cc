@@ -8,13 +8,15 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/boosted_model.h"
+#include "interference/iapp_model.h"
 #include "interference/kernel_model.h"
 
 namespace horus {
 
 std::span<const PairModelKind> PairModelKinds() {
-  static constexpr std::array<PairModelKind, 2> kKinds = {{{kKernelName, FitKernelTarget, ReadKernelModel},
-                                                           {kBoostedName, FitBoosted, ReadBoosted}}};
+  static constexpr std::array<PairModelKind, 3> kKinds = {{{kKernelName, FitKernelTarget, ReadKernelModel},
+                                                           {kBoostedName, FitBoosted, ReadBoosted},
+                                                           {kIappName, FitIapp, ReadIapp}}};
   return kKinds;
 }
 
