@@ -152,12 +152,6 @@ absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const Bun
   return state;
 }
 
-absl::StatusOr<BundleTarget> FitKernelTarget(const PairSet& set, std::span<const PairRow> rows,
-                                             const PairFitOptions& /*options*/) {
-  HORUS_ASSIGN_OR_RETURN(const KernelState state, FitKernel(set, rows, KernelSettings{}));
-  return ToTarget(state);
-}
-
 absl::StatusOr<std::unique_ptr<const PairModel>> ReadKernelModel(const PairHeader& header, const BundleTarget& target) {
   HORUS_ASSIGN_OR_RETURN(KernelState state, KernelFromTarget(header, target));
   return std::make_unique<const KernelModel>(header, std::move(state));

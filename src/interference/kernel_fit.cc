@@ -265,4 +265,10 @@ absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRo
   return state;
 }
 
+absl::StatusOr<BundleTarget> FitKernelTarget(const PairSet& set, std::span<const PairRow> rows,
+                                             const PairFitOptions& /*options*/) {
+  HORUS_ASSIGN_OR_RETURN(const KernelState state, FitKernel(set, rows, KernelSettings{}));
+  return ToTarget(state);
+}
+
 }  // namespace horus
