@@ -10,6 +10,7 @@
 #include "horus/graph.h"        /* ONNX graph -> cost and features */
 #include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
 #include "horus/learn.h"        /* training on measured runs; observations of running jobs */
+#include "horus/learn_pairs.h"  /* training on measured pairs; correcting by observed slowdowns */
 #include "horus/place.h"        /* plans, decisions, verdicts */
 
 #endif /* HORUS_HORUS_H_ */

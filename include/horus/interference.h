@@ -28,8 +28,37 @@ typedef struct horus_device {
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
 
-/* The model called `name`; NULL = "utilisation". Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
+/* The built-in model called `name` ("horus", "boosted", "iapp", "utilisation"); NULL = "horus". GPU types of catalogues that
+ * extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
+
+/* The model called `name` (NULL = "horus") of a trained bundle of `size` bytes, which are not kept; it knows GPU types by the
+ * catalogue's names. Errors: INVALID_ARGUMENT, NOT_FOUND (name), CORRUPT, VERSION (of the format), STATE (no bundle of
+ * interference models, or of another schema: train again), LIMIT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, const void* bytes, size_t size,
+                                                     const char* name, horus_interference** out, horus_error* error);
+
+/* Measured pairs, columns of `count` values. Jobs are known by the profile_id of their demands. */
+typedef struct horus_pair_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t count;
+  const char* const* gpu_types;
+  const int32_t* sharing_modes; /* HORUS_SHARING_*; NULL = TIME_SLICE */
+  const uint64_t* profiles_a;   /* not 0 */
+  const uint64_t* profiles_b;   /* not 0; may equal a: two copies of a job */
+  const double* slowdown_a;     /* of a beside b, 0.5 to 1,000; NaN = not measured */
+  const double* slowdown_b;
+  double noise; /* a bound is so much above what was measured: 0 = 0.05, up to 10 */
+} horus_pair_table;
+#define HORUS_PAIR_TABLE_INIT {sizeof(horus_pair_table), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0}
+
+/* A model that answers with what was measured, and with `fallback` (NULL = the built-in "horus") where nothing was. With three
+ * and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Errors: INVALID_ARGUMENT (row,
+ * column, expected, found; entries that contradict each other), NOT_FOUND (type), INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,
+                                                     const horus_interference* fallback, horus_interference** out,
+                                                     horus_error* error);
 
 /* The caller's own model. Fills slowdown[count] and slowdown_upper[count] for the `count` tenants' demands on one
  * device: 1 <= slowdown <= slowdown_upper <= 1e9, else the call that asked ends with CALLBACK; both come in as
@@ -46,6 +75,15 @@ typedef int32_t (*horus_interference_callback)(void* user, const horus_device* d
 HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* catalogue,
                                                         horus_interference_callback callback, void* user,
                                                         uint64_t epoch, horus_interference** out, horus_error* error);
+
+/* "horus", "table", "callback", ...; lives as long as the model. NULL for NULL. Any thread. Since 0.1. */
+HORUS_API const char* horus_interference_name(const horus_interference* model);
+
+/* Differs between models that answer differently; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API uint64_t horus_interference_epoch(const horus_interference* model);
+
+/* Memory of the model in bytes, without that of a fallback or of what it corrects; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API uint64_t horus_interference_bytes_held(const horus_interference* model);
 
 /* A placer keeps what it needs of the model. Accepts NULL. Since 0.1. */
 HORUS_API void horus_interference_free(horus_interference* model);

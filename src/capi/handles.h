@@ -19,6 +19,7 @@
 #include "device/catalogue.h"
 #include "horus/horus.h"
 #include "interference/model.h"
+#include "interference/observed_slowdowns.h"
 #include "place/cluster.h"
 #include "place/placer.h"
 #include "place/plan.h"
@@ -30,12 +31,14 @@ struct horus_catalogue {
 
 struct horus_observations {
   horus::MeasuredDemands demands;
+  horus::ObservedSlowdowns slowdowns;
 };
 
 struct horus_interference {
   std::shared_ptr<const horus::InterferenceModel> value;
   // Whose type ids the model understands; null = any.
   std::shared_ptr<const horus::Catalogue> catalogue;
+  std::string bundle;  // empty without
 };
 
 struct horus_cluster {

@@ -2,8 +2,10 @@
 // horus/interference.h: models by name, models by callback, and what they say of one device.
 #include "horus/interference.h"
 
+#include <cmath>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,12 +17,11 @@
 #include "capi/sharing.h"
 #include "capi/structs.h"
 #include "interference/registry.h"
+#include "interference/table_model.h"
 #include "place/node.h"
 
 namespace horus::capi {
 namespace {
-
-constexpr char kDefaultModel[] = "utilisation";
 
 absl::StatusOr<DeviceContext> DeviceFromC(const Catalogue& types, const horus_device* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_device c, ReadStruct(given));
@@ -33,6 +34,44 @@ absl::StatusOr<DeviceContext> DeviceFromC(const Catalogue& types, const horus_de
   HORUS_ASSIGN_OR_RETURN(device.mode, SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
   if (c.compute_share > 0) device.compute_share = static_cast<float>(c.compute_share);
   return device;
+}
+
+std::string_view NameOrDefault(const char* name) { return name == nullptr ? kDefaultInterferenceModel : name; }
+
+absl::Status CheckColumns(const horus_pair_table& c) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.gpu_types, "gpu_types", c.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles_a, "profiles_a", c.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles_b, "profiles_b", c.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.slowdown_a, "slowdown_a", c.count));
+  return RequireColumn(c.slowdown_b, "slowdown_b", c.count);
+}
+
+absl::Status AddEntries(const horus_pair_table& c, size_t row, const Catalogue& types, std::vector<TableEntry>& entries) {
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[row], "gpu_types"));
+  TableEntry entry;
+  HORUS_ASSIGN_OR_RETURN(entry.type, types.Find(name));
+  const int32_t mode = c.sharing_modes == nullptr || c.sharing_modes[row] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[row];
+  HORUS_ASSIGN_OR_RETURN(entry.mode, SharingFromC(mode));
+  const auto add = [&](uint64_t victim, uint64_t other, double slowdown) {
+    entry.victim = victim;
+    entry.other = other;
+    entry.slowdown = slowdown;
+    if (!std::isnan(slowdown)) entries.push_back(entry);
+  };
+  add(c.profiles_a[row], c.profiles_b[row], c.slowdown_a[row]);
+  add(c.profiles_b[row], c.profiles_a[row], c.slowdown_b[row]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const InterferenceModel>> TableFromC(const horus_pair_table* given, const Catalogue& types,
+                                                                    std::shared_ptr<const InterferenceModel> fallback) {
+  HORUS_ASSIGN_OR_RETURN(const horus_pair_table c, ReadStruct(given));
+  HORUS_RETURN_IF_ERROR(CheckColumns(c));
+  std::vector<TableEntry> entries;
+  for (size_t row = 0; row < c.count; ++row) {
+    if (const absl::Status added = AddEntries(c, row, types, entries); !added.ok()) return At(Element("row", row), added);
+  }
+  return TableModel::Create(entries, std::move(fallback), c.noise == 0 ? kDefaultTableNoise : c.noise);
 }
 
 absl::StatusOr<std::vector<Slowdown>> SlowdownsOf(const horus_interference& model, const horus_catalogue* catalogue,
@@ -62,10 +101,52 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
-    HORUS_ASSIGN_OR_RETURN(auto model, horus::MakeInterferenceModel(name == nullptr ? kDefaultModel : name));
-    *out = new horus_interference{std::move(model), nullptr};
+    HORUS_ASSIGN_OR_RETURN(auto model, horus::MakeInterferenceModel(NameOrDefault(name)));
+    *out = new horus_interference{std::move(model), nullptr, {}};
     return absl::OkStatus();
   });
+}
+
+horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, const void* bytes, size_t size,
+                                           const char* name, horus_interference** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+    auto types = CatalogueOf(catalogue);
+    const std::span<const uint8_t> bundle(static_cast<const uint8_t*>(bytes), size);
+    HORUS_ASSIGN_OR_RETURN(auto model, horus::InterferenceModelFromBundle(bundle, NameOrDefault(name), *types));
+    *out = new horus_interference{std::move(model), std::move(types), std::string(bundle.begin(), bundle.end())};
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,
+                                           const horus_interference* fallback, horus_interference** out,
+                                           horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    auto types = CatalogueOf(catalogue);
+    std::shared_ptr<const horus::InterferenceModel> beneath;
+    if (fallback == nullptr) {
+      HORUS_ASSIGN_OR_RETURN(beneath, horus::MakeInterferenceModel(horus::kDefaultInterferenceModel));
+    } else if (!SameTypes(fallback->catalogue, types)) {
+      return horus::InvalidArgument("fallback: expected a model for the GPU types of the catalogue, found others");
+    } else {
+      beneath = fallback->value;
+    }
+    HORUS_ASSIGN_OR_RETURN(auto model, TableFromC(table, *types, std::move(beneath)));
+    *out = new horus_interference{std::move(model), std::move(types), {}};
+    return absl::OkStatus();
+  });
+}
+
+const char* horus_interference_name(const horus_interference* model) {
+  return model == nullptr ? nullptr : model->value->name().data();
+}
+
+uint64_t horus_interference_epoch(const horus_interference* model) { return model == nullptr ? 0 : model->value->epoch(); }
+
+uint64_t horus_interference_bytes_held(const horus_interference* model) {
+  return model == nullptr ? 0 : sizeof(*model) + model->bundle.capacity() + model->value->bytes_held();
 }
 
 horus_status horus_interference_from_callback(const horus_catalogue* catalogue, horus_interference_callback callback,
@@ -76,7 +157,7 @@ horus_status horus_interference_from_callback(const horus_catalogue* catalogue, 
     if (callback == nullptr) return horus::InvalidArgument("callback: expected a function, found NULL");
     auto types = CatalogueOf(catalogue);
     auto model = std::make_shared<const CallbackModel>(types, callback, user, epoch);
-    *out = new horus_interference{std::move(model), std::move(types)};
+    *out = new horus_interference{std::move(model), std::move(types), {}};
     return absl::OkStatus();
   });
 }

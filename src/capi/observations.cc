@@ -3,7 +3,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "base/bytes.h"
 #include "capi/args.h"
 #include "capi/bytes_out.h"
 #include "capi/guard.h"
@@ -35,6 +37,24 @@ absl::Status AddDemand(const horus_demand_observation* given, const Catalogue& c
                       .step_time_us = value(HORUS_OBSERVED_STEP_TIME, c.step_time_us)});
 }
 
+// A snapshot is the size of its first part, then both parts, which have their own checksums.
+std::string Save(const horus_observations& observations) {
+  ByteWriter writer;
+  const std::string demands = observations.demands.Save();
+  writer.U64(demands.size());
+  return writer.bytes() + demands + observations.slowdowns.Save();
+}
+
+absl::StatusOr<std::pair<std::span<const uint8_t>, std::span<const uint8_t>>> Parts(std::span<const uint8_t> saved) {
+  ByteReader reader(saved);
+  const uint64_t first = reader.U64();
+  if (!reader.ok() || first > reader.left()) {
+    return MakeError(absl::StatusCode::kDataLoss, "observations: expected the bytes of saved observations, found others");
+  }
+  const auto parts = saved.subspan(sizeof(uint64_t));
+  return std::pair{parts.first(first), parts.subspan(first)};
+}
+
 }  // namespace
 }  // namespace horus::capi
 
@@ -44,7 +64,7 @@ horus_status horus_observations_create(size_t capacity, horus_observations** out
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
     const size_t room = capacity == 0 ? horus::MeasuredDemands::kDefaultCapacity : capacity;
-    *out = new horus_observations{horus::MeasuredDemands(room)};
+    *out = new horus_observations{horus::MeasuredDemands(room), horus::ObservedSlowdowns()};
     return absl::OkStatus();
   });
 }
@@ -52,7 +72,8 @@ horus_status horus_observations_create(size_t capacity, horus_observations** out
 void horus_observations_free(horus_observations* observations) { delete observations; }
 
 uint64_t horus_observations_bytes_held(const horus_observations* observations) {
-  return observations == nullptr ? 0 : static_cast<uint64_t>(observations->demands.bytes_held());
+  if (observations == nullptr) return 0;
+  return static_cast<uint64_t>(observations->demands.bytes_held()) + observations->slowdowns.bytes_held();
 }
 
 horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
@@ -67,7 +88,7 @@ horus_status horus_observations_snapshot(const horus_observations* observations,
                                          size_t* count, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
-    return WriteBytes(observations->demands.Save(), capacity, bytes, count);
+    return WriteBytes(Save(*observations), capacity, bytes, count);
   });
 }
 
@@ -75,8 +96,10 @@ horus_status horus_observations_restore(const void* bytes, size_t size, horus_ob
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
     const std::span<const uint8_t> saved(static_cast<const uint8_t*>(bytes), size);
-    HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(saved));
-    *out = new horus_observations{std::move(demands)};
+    HORUS_ASSIGN_OR_RETURN(const auto parts, Parts(saved));
+    HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(parts.first));
+    HORUS_ASSIGN_OR_RETURN(horus::ObservedSlowdowns slowdowns, horus::ObservedSlowdowns::Restore(parts.second));
+    *out = new horus_observations{std::move(demands), std::move(slowdowns)};
     return absl::OkStatus();
   });
 }

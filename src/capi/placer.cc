@@ -20,7 +20,6 @@ namespace horus::capi {
 namespace {
 
 constexpr char kDefaultPolicy[] = "horus";
-constexpr char kDefaultModel[] = "utilisation";
 
 // Marks the placer and locks the cluster for one call; BUSY when a callback of such a call is running.
 class PlacerUse {
@@ -71,7 +70,7 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
   auto placer = std::make_unique<horus_placer>();
   std::shared_ptr<const InterferenceModel> model;
   if (options.interference == nullptr) {
-    HORUS_ASSIGN_OR_RETURN(model, MakeInterferenceModel(kDefaultModel));
+    HORUS_ASSIGN_OR_RETURN(model, MakeInterferenceModel(kDefaultInterferenceModel));
   } else {
     model = options.interference->value;
     placer->catalogue = options.interference->catalogue;

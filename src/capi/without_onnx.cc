@@ -4,6 +4,7 @@
 #include "horus/demand.h"
 #include "horus/graph.h"
 #include "horus/learn.h"
+#include "horus/learn_pairs.h"
 
 namespace {
 
@@ -67,6 +68,10 @@ horus_status horus_predictor_get_quality(const horus_predictor*, const char*, ho
 }
 horus_status horus_predictor_commit(const horus_predictor*, const horus_observations*, horus_predictor**,
                                     horus_error* error) {
+  return Missing(error);
+}
+horus_status horus_interference_fit(const horus_catalogue*, const horus_pair_data*, const horus_pair_options*,
+                                    horus_progress, void*, horus_interference**, horus_error* error) {
   return Missing(error);
 }
 uint64_t horus_predictor_epoch(const horus_predictor*) { return 0; }

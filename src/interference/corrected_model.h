@@ -46,7 +46,7 @@ class CorrectedModel final : public InterferenceModel {
   // Since the commit before, sorted.
   [[nodiscard]] const std::vector<ChangedJob>& changed() const { return changed_; }
   [[nodiscard]] uint64_t observations() const { return observations_; }  // taken in so far
-  [[nodiscard]] size_t bytes_held() const;
+  [[nodiscard]] size_t bytes_held() const override;
 
  private:
   CorrectedModel() = default;

@@ -44,7 +44,7 @@ class LearnedModel final : public InterferenceModel {
   // What stands behind the bound of these two jobs.
   [[nodiscard]] const PairMargin& MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const;
 
-  [[nodiscard]] size_t bytes_held() const;
+  [[nodiscard]] size_t bytes_held() const override;
 
  private:
   // A device of the header that answers for a type and mode.

@@ -8,6 +8,7 @@
 #ifndef HORUS_INTERFERENCE_MODEL_H_
 #define HORUS_INTERFERENCE_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -44,6 +45,8 @@ class InterferenceModel {
 
   // Changes whenever an answer may have changed; part of every cache key.
   [[nodiscard]] virtual uint64_t epoch() const = 0;
+
+  [[nodiscard]] virtual size_t bytes_held() const { return sizeof(*this); }
 
   // Fills `out`, of the size of `tenants`. A pure function of its arguments; the answer for a tenant
   // does not depend on the order of the others. Non-OK (nothing written) for an unknown device.

@@ -135,6 +135,12 @@ void ObservedSlowdowns::Follow(const SlowdownObservation& o) {
   devices_[slot] = record;
 }
 
+std::vector<DeviceRecord> ObservedSlowdowns::DevicesOldestFirst() const {
+  std::vector<DeviceRecord> records;
+  for (const size_t slot : device_slots_.OldestFirst()) records.push_back(devices_[slot]);
+  return records;
+}
+
 size_t ObservedSlowdowns::bytes_held() const {
   size_t bytes = sizeof(*this) + situations_.capacity() * sizeof(Situation) + devices_.capacity() * sizeof(DeviceRecord) +
                  situation_slots_.bytes_held() + device_slots_.bytes_held();

@@ -80,7 +80,8 @@ class ObservedSlowdowns {
   [[nodiscard]] absl::Status Add(const SlowdownObservation& observation);
 
   [[nodiscard]] const std::vector<Situation>& situations() const { return situations_; }  // in no order that matters
-  [[nodiscard]] const std::vector<DeviceRecord>& devices() const { return devices_; }
+  [[nodiscard]] const std::vector<DeviceRecord>& devices() const { return devices_; }  // likewise
+  [[nodiscard]] std::vector<DeviceRecord> DevicesOldestFirst() const;
   [[nodiscard]] const RunningCalibration& calibration() const { return calibration_; }
   [[nodiscard]] uint64_t epoch() const { return epoch_; }  // observations taken so far
   [[nodiscard]] size_t capacity() const { return capacity_; }

@@ -62,7 +62,7 @@ class TableModel final : public InterferenceModel {
 
   [[nodiscard]] size_t size() const { return rows_.size(); }
   [[nodiscard]] const InterferenceModel& fallback() const { return *fallback_; }
-  [[nodiscard]] size_t bytes_held() const;  // the fallback excluded
+  [[nodiscard]] size_t bytes_held() const override;  // the fallback excluded
 
  private:
   struct Row {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/learn_pairs.h in every build: observed slowdowns, commits, and how right predictions were.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/args.h"
+#include "capi/bytes_out.h"
+#include "capi/demand_convert.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/sharing.h"
+#include "capi/structs.h"
+#include "horus/learn_pairs.h"
+#include "interference/corrected_model.h"
+
+namespace horus::capi {
+namespace {
+
+absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogue& catalogue, ObservedSlowdowns& slowdowns) {
+  HORUS_ASSIGN_OR_RETURN(const horus_slowdown_observation c, ReadStruct(given));
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_type, "gpu_type"));
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+  SlowdownObservation observation{.gpu = catalogue.at(type).name,
+                                  .compute_share = c.compute_share == 0 ? 1.0f : static_cast<float>(c.compute_share),
+                                  .slowdown = c.slowdown,
+                                  .device_id = c.device_id,
+                                  .predicted = c.predicted,
+                                  .predicted_upper = c.predicted_upper};
+  HORUS_ASSIGN_OR_RETURN(observation.mode, SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
+  if (c.co_tenant_count > kMostCoTenants) {
+    return InvalidArgument("co_tenant_count: expected 1 to %d, found %d", kMostCoTenants, c.co_tenant_count);
+  }
+  HORUS_RETURN_IF_ERROR(Require({{c.job, "job"}}));
+  HORUS_ASSIGN_OR_RETURN(const Demand job, DemandFromC(c.job));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> others, DemandsFromC(c.co_tenant_count, c.co_tenants));
+  std::vector<const Demand*> pointers;
+  for (const Demand& other : others) pointers.push_back(&other);
+  observation.victim = &job;
+  observation.others = pointers;
+  return slowdowns.Add(observation);
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_interference_to_bytes(const horus_interference* model, size_t capacity, void* bytes, size_t* count,
+                                         horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{model, "model"}}));
+    if (model->bundle.empty()) {
+      return absl::UnimplementedError("model: expected one that was trained or read from a bundle, found another");
+    }
+    return WriteBytes(model->bundle, capacity, bytes, count);
+  });
+}
+
+horus_status horus_observations_add(horus_observations* observations, const horus_catalogue* catalogue,
+                                    const horus_slowdown_observation* observation, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+    return AddSlowdown(observation, *CatalogueOf(catalogue), observations->slowdowns);
+  });
+}
+
+horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
+                                       const horus_observations* observations, horus_interference** out,
+                                       horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {observations, "observations"}, {out, "out"}}));
+    const auto types = CatalogueOf(catalogue);
+    if (!SameTypes(model->catalogue, types)) {
+      return horus::InvalidArgument("catalogue: expected the GPU types that the model was made for, found others");
+    }
+    HORUS_ASSIGN_OR_RETURN(auto corrected, horus::CorrectedModel::Commit(model->value, observations->slowdowns, *types));
+    *out = new horus_interference{std::move(corrected), types, {}};
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_interference_get_changes(const horus_interference* model, size_t capacity, const char** gpu_types,
+                                            int32_t* sharing_modes, uint64_t* profile_ids, size_t* count,
+                                            horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {count, "count"}}));
+    const auto* corrected = dynamic_cast<const horus::CorrectedModel*>(model->value.get());
+    const size_t needed = corrected == nullptr ? 0 : corrected->changed().size();
+    HORUS_RETURN_IF_ERROR(CheckCapacity(needed, capacity, count));
+    for (size_t i = 0; i < needed; ++i) {
+      const horus::ChangedJob& changed = corrected->changed()[i];
+      Put(gpu_types, i, changed.gpu.c_str());
+      Put(sharing_modes, i, SharingToC(changed.mode));
+      Put(profile_ids, i, changed.profile_id);
+    }
+    *count = needed;
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_observations_get_calibration(const horus_observations* observations, horus_calibration* calibration,
+                                                horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(calibration));
+    const horus::RunningCalibration& found = observations->slowdowns.calibration();
+    horus_calibration c = HORUS_CALIBRATION_INIT;
+    c.predictions = found.weight;
+    c.error = found.error;
+    c.bias = found.bias;
+    c.bounds = found.bound_weight;
+    c.covered = found.covered;
+    WriteStruct(c, calibration);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_observations_get_devices(const horus_observations* observations, size_t capacity,
+                                            uint64_t* device_ids, uint64_t* profile_ids, double* observed,
+                                            double* predicted, double* predicted_upper, uint64_t* times, size_t* count,
+                                            horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}, {count, "count"}}));
+    const std::vector<horus::DeviceRecord> records = observations->slowdowns.DevicesOldestFirst();
+    HORUS_RETURN_IF_ERROR(CheckCapacity(records.size(), capacity, count));
+    for (size_t i = 0; i < records.size(); ++i) {
+      Put(device_ids, i, records[i].device_id);
+      Put(profile_ids, i, records[i].profile_id);
+      Put(observed, i, records[i].slowdown);
+      Put(predicted, i, records[i].predicted);
+      Put(predicted_upper, i, records[i].predicted_upper);
+      Put(times, i, records[i].observations);
+    }
+    *count = records.size();
+    return absl::OkStatus();
+  });
+}
