@@ -28,7 +28,7 @@ typedef struct horus_device {
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
 
-/* The built-in model called `name` ("horus", "boosted", "iapp", "utilisation"); NULL = "horus". GPU types of catalogues that
+/* The built-in model called `name` ("horus", "boosted", "iasp", "iapp", "utilisation"); NULL = "horus". GPU types of catalogues that
  * extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
 

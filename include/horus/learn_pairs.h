@@ -36,7 +36,7 @@ typedef struct horus_pair_data {
 typedef struct horus_pair_options {
   uint32_t struct_size;
   uint32_t seed;
-  const char* model;        /* "horus", "boosted" or "iapp"; NULL = "horus" */
+  const char* model;        /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
   double promise;           /* coverage of the bounds, 0.5 to 0.99; 0 = 0.95. n groups promise at most n / (n + 1) */
   const char* library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
 } horus_pair_options;

@@ -26,8 +26,7 @@ class Adam {
     square_decayed_ *= kSquareDecay;
     mean_ = kMeanDecay * mean_ + (1 - kMeanDecay) * gradient;
     square_ = kSquareDecay * square_ + (1 - kSquareDecay) * gradient.square();
-    parameters -=
-        rate * (mean_ / (1 - mean_decayed_)) / ((square_ / (1 - square_decayed_)).sqrt() + kTiny);
+    parameters -= rate * (mean_ / (1 - mean_decayed_)) / ((square_ / (1 - square_decayed_)).sqrt() + kTiny);
   }
 
  private:

@@ -4,7 +4,7 @@
 // Enters:  to fit: rows of a PairSet. To answer: the tenants of a device.
 // Leaves:  as pair_model.h says.
 // Units:   the network adds to the margin, ln(slowdown - kSlowdownShift).
-// Cost:    a fit: 0.5 s for 2,000 rows. An answer: about a microsecond an ordered pair; no allocation.
+// Cost:    a fit: 0.5 s for 2,000 rows. An answer: 0.3 us an ordered pair; no allocation.
 // Thread class: pure functions; the model is immutable, share freely.
 #ifndef HORUS_INTERFERENCE_IAPP_MODEL_H_
 #define HORUS_INTERFERENCE_IAPP_MODEL_H_

@@ -9,13 +9,15 @@
 #include "base/text.h"
 #include "interference/boosted_model.h"
 #include "interference/iapp_model.h"
+#include "interference/iasp_model.h"
 #include "interference/kernel_model.h"
 
 namespace horus {
 
 std::span<const PairModelKind> PairModelKinds() {
-  static constexpr std::array<PairModelKind, 3> kKinds = {{{kKernelName, FitKernelTarget, ReadKernelModel},
+  static constexpr std::array<PairModelKind, 4> kKinds = {{{kKernelName, FitKernelTarget, ReadKernelModel},
                                                            {kBoostedName, FitBoosted, ReadBoosted},
+                                                           {kIaspName, FitIasp, ReadIasp},
                                                            {kIappName, FitIapp, ReadIapp}}};
   return kKinds;
 }

@@ -10,14 +10,15 @@
 #include "base/text.h"
 #include "interference/boosted_model.h"
 #include "interference/iapp_model.h"
+#include "interference/iasp_model.h"
 #include "interference/kernel_model.h"
 
 namespace horus {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {kKernelName, kBoostedName, kIappName};
+constexpr std::array<std::string_view, 4> kNames = {kKernelName, kBoostedName, kIaspName, kIappName};
 using ReadFunction = absl::StatusOr<std::unique_ptr<const PairModel>> (*)(const PairHeader&, const BundleTarget&);
-constexpr std::array<ReadFunction, 3> kReaders = {ReadKernelModel, ReadBoosted, ReadIapp};
+constexpr std::array<ReadFunction, 4> kReaders = {ReadKernelModel, ReadBoosted, ReadIasp, ReadIapp};
 
 }  // namespace
 

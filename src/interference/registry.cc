@@ -20,7 +20,7 @@ extern const size_t kDefaultInterferenceSize;
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {kDefaultInterferenceModel, "boosted", "iapp", "utilisation"};
+constexpr std::array<std::string_view, 5> kNames = {kDefaultInterferenceModel, "boosted", "iasp", "iapp", "utilisation"};
 
 }  // namespace
 
