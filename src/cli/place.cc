@@ -41,7 +41,7 @@ struct Options {
   std::string cluster;
   std::string jobs;
   std::string policy = "horus";
-  std::string interference = "utilisation";
+  std::string interference{kDefaultInterferenceModel};
   std::string slowdown_bound;
   uint64_t seed = 0;
   int32_t max_tenants = PlacerOptions{}.max_tenants;

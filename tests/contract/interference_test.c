@@ -64,7 +64,7 @@ static void TenantsOfASliceSlowMore(void) {
   const horus_demand* demands[2];
   horus_device slice = *device_of(FIXTURE_GPU, HORUS_SHARING_MIG);
   float slowdown[2] = {0, 0};
-  CHECK_OK(horus_interference_create(NULL, &model, &error));
+  CHECK_OK(horus_interference_create("utilisation", &model, &error));
   demands_of(40, &first, &second, demands);
   slice.compute_share = 0.5;
   CHECK_OK(horus_interference_slowdown(model, NULL, &slice, 2, demands, slowdown, NULL, &error));
