@@ -23,7 +23,9 @@ constexpr double kLength = 2.5;         // of the smooth part, in units of Squar
 constexpr double kNoise = 0.07;         // of one observation, relative: between the 5 and 10 % that sites report
 constexpr double kDrift = 0.03;         // of z: no number of observations makes anything surer than this
 constexpr double kPerBound = 1.645;     // standard deviations from an estimate to a bound at 95 %
-constexpr double kLeastError = 0.05, kMostError = 0.5;  // of a model, in z, whatever its bounds say
+// Of a model, in z, whatever its bounds say. The least is small, so that a model that says that it is right, and is, loses
+// less than 0.2 points to noise by being corrected; one whose bound is its estimate gives no bound, and says nothing.
+constexpr double kLeastError = 0.015, kMostError = 0.5, kErrorWithoutBound = 0.3;
 constexpr double kOutlier = 2;          // standard deviations of noise beyond which an observation counts less
 constexpr int kRobustPasses = 3;
 constexpr double kEnoughSeen = 3;       // observations of two jobs before their own bound stands
@@ -39,7 +41,7 @@ double Near(const JobPoint& a, const JobPoint& b) { return std::exp(-0.5 * Squar
 // How wrong the model may be, from the bound that it gives.
 double ErrorOf(const Slowdown& s) {
   const double margin = ExcessOf(static_cast<double>(s.upper)) - ExcessOf(static_cast<double>(s.estimate));
-  return std::clamp(margin / kPerBound, kLeastError, kMostError);
+  return margin > 0 ? std::clamp(margin / kPerBound, kLeastError, kMostError) : kErrorWithoutBound;
 }
 
 }  // namespace
@@ -150,7 +152,10 @@ absl::StatusOr<Corrections> Corrections::Learn(const InterferenceModel& model, c
     HORUS_RETURN_IF_ERROR(model.Predict(device, all, answers));
     const double seen = std::exp(s->mean), predicted = static_cast<double>(answers[0].estimate);
     line.residual = ExcessOf(seen) - ExcessOf(predicted);
-    const double per_excess = kNoise * seen / (std::max(seen, predicted) - kSlowdownShift);
+    // What was seen to disagree with itself is noisier than usual: one of three is an outlier. And as the excess hides a
+    // smaller share of a larger slowdown's noise, an outlier downwards is not to pass for precise.
+    const double noise = std::max(kNoise, std::sqrt(s->variance)), most = std::max(seen, predicted);
+    const double per_excess = noise * most / (most - kSlowdownShift);
     line.variance = per_excess * per_excess / s->weight + kDrift * kDrift;
     if (line.pairs.size() == 1 && s->weight >= kEnoughSeen) {
       c.pairs_[line.pairs[0].first].margin = kPerBound * std::sqrt(line.variance);
