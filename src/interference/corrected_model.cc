@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
-#include <tuple>
+#include <bit>
 #include <utility>
 
 #include "base/hash.h"
@@ -15,21 +14,6 @@
 
 namespace horus {
 namespace {
-
-// Jobs on kinds of devices where something was seen after `since`: one observation moves all answers there a little.
-std::vector<ChangedJob> ChangedSince(const ObservedSlowdowns& observed, uint64_t since) {
-  const auto device_of = [](const Situation& s) { return std::tuple{s.gpu, s.mode}; };
-  std::set<std::tuple<std::string, SharingMode>> touched;
-  for (const Situation& s : observed.situations()) {
-    if (s.seen > since) touched.insert(device_of(s));
-  }
-  std::set<ChangedJob> changed;
-  for (const Situation& s : observed.situations()) {
-    if (!touched.contains(device_of(s))) continue;
-    for (const Demand& tenant : s.tenants) changed.insert({s.gpu, s.mode, tenant.profile_id});
-  }
-  return {changed.begin(), changed.end()};
-}
 
 double MarginOf(const Slowdown& s) {
   return ExcessOf(static_cast<double>(s.upper)) - ExcessOf(static_cast<double>(s.estimate));
@@ -42,18 +26,48 @@ Slowdown Shifted(const Slowdown& s, double shift, double margin) {
 
 }  // namespace
 
+CorrectedModel::SeenDevices CorrectedModel::SeenIn(const ObservedSlowdowns& observed) {
+  SeenDevices devices;
+  for (const Situation& s : observed.situations()) {
+    Seen& seen = devices[{s.gpu, s.mode}];
+    uint64_t hash = CombineHash(s.seen, std::bit_cast<uint64_t>(s.mean));  // no two of one handle were seen last together
+    for (const Demand& tenant : s.tenants) {
+      hash = CombineHash(hash, tenant.profile_id);
+      seen.jobs.insert(tenant.profile_id);
+    }
+    seen.fingerprint += hash;
+  }
+  return devices;
+}
+
+// One situation more, another or forgotten moves all answers on its kind of device a little.
+std::vector<ChangedJob> CorrectedModel::Changes(const SeenDevices& before, const SeenDevices& after) {
+  std::set<ChangedJob> changed;
+  const auto add = [&changed](const SeenDevices& these, const SeenDevices& those) {
+    for (const auto& [device, seen] : these) {
+      const auto at = those.find(device);
+      if (at != those.end() && at->second.fingerprint == seen.fingerprint) continue;
+      for (const uint64_t job : seen.jobs) changed.insert({device.first, device.second, job});
+    }
+  };
+  add(before, after);
+  add(after, before);
+  return {changed.begin(), changed.end()};
+}
+
 absl::StatusOr<std::shared_ptr<const CorrectedModel>> CorrectedModel::Commit(
     std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue) {
-  uint64_t since = 0;
+  SeenDevices before;
   if (const auto* corrected = dynamic_cast<const CorrectedModel*>(model.get()); corrected != nullptr) {
-    since = corrected->observations_;
+    before = corrected->seen_;
     model = corrected->beneath_;
   }
   const std::shared_ptr<CorrectedModel> result(new CorrectedModel());
   HORUS_ASSIGN_OR_RETURN(result->corrections_, Corrections::Learn(*model, observed, catalogue));
   result->epoch_ = CombineHash(model->epoch(), Hash64(observed.Save()));
   result->observations_ = observed.epoch();
-  result->changed_ = ChangedSince(observed, since);
+  result->seen_ = SeenIn(observed);
+  result->changed_ = Changes(before, result->seen_);
   result->beneath_ = std::move(model);
   return std::shared_ptr<const CorrectedModel>(result);
 }
@@ -106,6 +120,9 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
 size_t CorrectedModel::bytes_held() const {
   size_t bytes = sizeof(*this) + corrections_.bytes_held();
   for (const ChangedJob& job : changed_) bytes += sizeof(job) + job.gpu.capacity();
+  for (const auto& [device, seen] : seen_) {
+    bytes += sizeof(seen) + sizeof(device) + device.first.capacity() + seen.jobs.size() * 5 * sizeof(uint64_t);  // tree nodes
+  }
   return bytes;
 }
 

@@ -11,10 +11,13 @@
 #define HORUS_INTERFERENCE_CORRECTED_MODEL_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,17 +46,27 @@ class CorrectedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
-  // Since the commit before, sorted.
+  // Since the commit before, sorted: jobs on the kinds of devices of which anything was seen or forgotten.
   [[nodiscard]] const std::vector<ChangedJob>& changed() const { return changed_; }
   [[nodiscard]] uint64_t observations() const { return observations_; }  // taken in so far
   [[nodiscard]] size_t bytes_held() const override;
 
  private:
+  // All that was seen on a kind of device.
+  struct Seen {
+    uint64_t fingerprint = 0;  // of its situations, in any order
+    std::set<uint64_t> jobs;
+  };
+  using SeenDevices = std::map<std::pair<std::string, SharingMode>, Seen>;
+  [[nodiscard]] static SeenDevices SeenIn(const ObservedSlowdowns& observed);
+  [[nodiscard]] static std::vector<ChangedJob> Changes(const SeenDevices& before, const SeenDevices& after);
+
   CorrectedModel() = default;
   std::shared_ptr<const InterferenceModel> beneath_;
   Corrections corrections_;
   uint64_t epoch_ = 0;
   uint64_t observations_ = 0;
+  SeenDevices seen_;
   std::vector<ChangedJob> changed_;
 };
 
