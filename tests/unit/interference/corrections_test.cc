@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Corrections do no harm: over many drawn sites the error after observing is at most that before it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fake_model.h"
+#include "interference/corrected_model.h"
+#include "interference/excess.h"
+
+namespace horus {
+namespace {
+
+constexpr uint64_t kSeeds = 1'000;
+constexpr double kPerBound = 1.645;  // standard deviations below a bound at 95 %
+
+// How wrong the model is of each job, as a standard deviation of z, and how wrong its bounds say that it is.
+struct Case {
+  double wrong = 0, stated = 0;
+};
+
+struct Errors {
+  double before = 0, after = 0;  // per cent
+};
+
+// A victim beside one of `others` jobs a time, seen `count` times with 5-10 % noise, one outlier of 2 in 20 and a drift of up to
+// 0.4 % an observation. Then the question: the victim beside the job seen last, or one that it was never seen with.
+Errors OfSite(const Case& c, uint64_t seed, int count, uint64_t others, bool seen) {
+  uint64_t draw = seed << 12;
+  const auto job = [seed](uint64_t i) { return JobOf(16 * seed + i + 1); };
+  const double bias = c.wrong * DrawNormal(draw++), noise = 0.05 + 0.05 * Draw(draw++);
+  const double drift = 0.004 * (2 * Draw(draw++) - 1);
+  const auto truth = [&](const Demand& other, int time) {
+    return SlowdownOf(ExcessOf(FakeModel::PairOf(job(0), other)) + bias + drift * time);
+  };
+  ObservedSlowdowns observed;
+  uint64_t other = 1;
+  for (int i = 0; i < count; ++i) {
+    other = 1 + static_cast<uint64_t>(i) % others;
+    const double outlier = Draw(draw++), factor = outlier < 0.025 ? 2 : outlier < 0.05 ? 0.5 : 1;
+    const double slowdown = truth(job(other), i) * std::exp(noise * DrawNormal(draw++)) * factor;
+    EXPECT_TRUE(Observe(observed, {job(0), job(other)}, std::max(slowdown, 0.5)).ok());
+  }
+  const auto base = std::make_shared<const FakeModel>(kPerBound * c.stated);
+  const auto corrected = CorrectedModel::Commit(base, observed, *Catalogue::Default());
+  EXPECT_TRUE(corrected.ok()) << corrected.status();
+  const std::vector<Demand> asked = {job(0), job(seen ? other : 15)};
+  const double right = truth(asked[1], count - 1);
+  const auto error = [&](const InterferenceModel& model) {
+    return 100 * std::abs(static_cast<double>(Ask(model, asked)[0].estimate) / right - 1);
+  };
+  return {error(*base), error(**corrected)};
+}
+
+Errors Mean(const Case& c, int count, uint64_t others, bool seen) {
+  Errors sum;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Errors found = OfSite(c, seed, count, others, seen);
+    sum.before += found.before / kSeeds;
+    sum.after += found.after / kSeeds;
+  }
+  return sum;
+}
+
+void ExpectNoHarm(const Case& c) {
+  constexpr double kHarm = 0.2;  // percentage points
+  for (const int count : {1, 3, 10}) {
+    for (const auto& [others, seen] : {std::pair{1, true}, {3, true}, {1, false}, {3, false}}) {
+      const Errors mean = Mean(c, count, static_cast<uint64_t>(others), seen);
+      EXPECT_LE(mean.after, mean.before + kHarm)
+          << count << " observations beside " << others << " jobs, asked of " << (seen ? "one of them" : "another");
+    }
+  }
+}
+
+TEST(Corrections, DoNoHarmToAModelThatIsWrongByAFactorOfEachJob) { ExpectNoHarm({.wrong = 0.3, .stated = 0.3}); }
+
+TEST(Corrections, DoNoHarmToAModelThatIsALittleWrong) { ExpectNoHarm({.wrong = 0.1, .stated = 0.1}); }
+
+TEST(Corrections, DoNoHarmToAModelThatIsRightAndSaysSo) { ExpectNoHarm({.wrong = 0, .stated = 0.01}); }
+
+TEST(Corrections, DoNoHarmToAModelThatIsMoreWrongThanItSays) { ExpectNoHarm({.wrong = 0.3, .stated = 0.01}); }
+
+TEST(Corrections, HelpWhereAModelIsWrong) {
+  const Case wrong = {.wrong = 0.3, .stated = 0.3};
+  EXPECT_LT(Mean(wrong, 1, 1, true).after, 0.75 * Mean(wrong, 1, 1, true).before);
+  EXPECT_LT(Mean(wrong, 10, 1, true).after, 0.3 * Mean(wrong, 10, 1, true).before);
+  EXPECT_LT(Mean(wrong, 10, 3, false).after, 0.75 * Mean(wrong, 10, 3, false).before);  // of jobs never met, too
+}
+
+// Its bound is its estimate: nothing is known of its error, and observations win.
+TEST(Corrections, HelpAModelWithoutBounds) {
+  const Errors mean = Mean({.wrong = 0.3, .stated = 0}, 10, 1, true);
+  EXPECT_LT(mean.after, 0.3 * mean.before);
+}
+
+}  // namespace
+}  // namespace horus
