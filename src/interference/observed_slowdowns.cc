@@ -77,7 +77,7 @@ uint64_t ObservedSlowdowns::KeyOf(const Situation& s) {
 }
 
 uint64_t ObservedSlowdowns::KeyOf(const DeviceRecord& record) {
-  return CombineHash(Mix64(record.device_id), record.profile_id);
+  return CombineHash(CombineHash(0, record.device_id), record.profile_id);
 }
 
 ObservedSlowdowns::ObservedSlowdowns(size_t capacity) : capacity_(std::clamp<size_t>(capacity, 1, kMostCapacity)) {}
