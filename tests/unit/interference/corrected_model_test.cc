@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <vector>
 
 #include "fake_model.h"
 #include "interference/excess.h"
