@@ -28,13 +28,14 @@ typedef struct horus_device {
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
 
-/* The built-in model called `name` ("horus", "boosted", "iasp", "iapp", "utilisation"); NULL = "horus". GPU types of catalogues that
- * extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. Since 0.1. */
+/* The built-in model called `name` ("horus", "boosted", "iasp", "iapp", "utilisation"); NULL = "horus". GPU types of
+ * catalogues that extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. Since
+ * 0.1. */
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
 
-/* The model called `name` (NULL = "horus") of a trained bundle of `size` bytes, which are not kept; it knows GPU types by the
- * catalogue's names. Errors: INVALID_ARGUMENT, NOT_FOUND (name), CORRUPT, VERSION (of the format), STATE (no bundle of
- * interference models, or of another schema: train again), LIMIT. Any thread. Since 0.1. */
+/* The model called `name` (NULL = "horus") of a trained bundle of `size` bytes, which are not kept; it knows GPU types
+ * by the catalogue's names. Errors: INVALID_ARGUMENT, NOT_FOUND (name), CORRUPT, VERSION (of the format), STATE (no
+ * bundle of interference models, or of another schema: train again), LIMIT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                                      const char* name, horus_interference** out, horus_error* error);
 
@@ -53,9 +54,10 @@ typedef struct horus_pair_table {
 } horus_pair_table;
 #define HORUS_PAIR_TABLE_INIT {sizeof(horus_pair_table), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0}
 
-/* A model that answers with what was measured, and with `fallback` (NULL = the built-in "horus") where nothing was. With three
- * and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Errors: INVALID_ARGUMENT (row,
- * column, expected, found; entries that contradict each other), NOT_FOUND (type), INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
+/* A model that answers with what was measured, and with `fallback` (NULL = the built-in "horus") where nothing was.
+ * With three and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Errors:
+ * INVALID_ARGUMENT (row, column, expected, found; entries that contradict each other), NOT_FOUND (type),
+ * INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,
                                                      const horus_interference* fallback, horus_interference** out,
                                                      horus_error* error);
@@ -82,7 +84,8 @@ HORUS_API const char* horus_interference_name(const horus_interference* model);
 /* Differs between models that answer differently; 0 for NULL. Any thread. Since 0.1. */
 HORUS_API uint64_t horus_interference_epoch(const horus_interference* model);
 
-/* Memory of the model in bytes, without that of a fallback or of what it corrects; 0 for NULL. Any thread. Since 0.1. */
+/* Memory of the model in bytes, without that of a fallback or of what it corrects; 0 for NULL. Any thread. Since 0.1.
+ */
 HORUS_API uint64_t horus_interference_bytes_held(const horus_interference* model);
 
 /* A placer keeps what it needs of the model. Accepts NULL. Since 0.1. */

@@ -17,17 +17,17 @@ typedef struct horus_pair_data {
   uint32_t struct_size;
   uint32_t reserved;
   size_t device_count;
-  const char* const* gpu_types;   /* [device_count] names of the catalogue */
-  const int32_t* sharing_modes;   /* [device_count] HORUS_SHARING_*; NULL = TIME_SLICE */
+  const char* const* gpu_types; /* [device_count] names of the catalogue */
+  const int32_t* sharing_modes; /* [device_count] HORUS_SHARING_*; NULL = TIME_SLICE */
   size_t job_count;
-  const char* const* families;    /* [job_count] jobs of one family are left out together by the calibration */
+  const char* const* families;        /* [job_count] jobs of one family are left out together by the calibration */
   const horus_demand* const* demands; /* [job_count x device_count], job major; one profile_id a job */
   size_t count;
-  const uint32_t* devices;        /* [count] positions */
+  const uint32_t* devices; /* [count] positions */
   const uint32_t* jobs_a;
-  const uint32_t* jobs_b;         /* may equal jobs_a: two copies */
-  const char* const* campaigns;   /* runs of one site and time; NULL = one campaign */
-  const double* slowdown_a;       /* of job a beside job b, 0.5 to 1,000; NaN = not measured */
+  const uint32_t* jobs_b;       /* may equal jobs_a: two copies */
+  const char* const* campaigns; /* runs of one site and time; NULL = one campaign */
+  const double* slowdown_a;     /* of job a beside job b, 0.5 to 1,000; NaN = not measured */
   const double* slowdown_b;
 } horus_pair_data;
 #define HORUS_PAIR_DATA_INIT \
@@ -36,55 +36,58 @@ typedef struct horus_pair_data {
 typedef struct horus_pair_options {
   uint32_t struct_size;
   uint32_t seed;
-  const char* model;        /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
-  double promise;           /* coverage of the bounds, 0.5 to 0.99; 0 = 0.95. n groups promise at most n / (n + 1) */
-  const char* library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
+  const char* model; /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
+  double promise;    /* coverage of the bounds, 0.5 to 0.99; 0 = 0.95. n groups promise at most n / (n + 1) */
+  const char*
+      library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
 } horus_pair_options;
 #define HORUS_PAIR_OPTIONS_INIT {sizeof(horus_pair_options), 0, NULL, 0, NULL}
 
-/* A model trained on the runs. Equal runs give equal models. `options` may be NULL; `progress` (NULL = none) is called on
- * this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column, expected, found), NOT_FOUND (type, model),
+/* A model trained on the runs. Equal runs give equal models. `options` may be NULL; `progress` (NULL = none) is called
+ * on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column, expected, found), NOT_FOUND (type, model),
  * INVALID_STRUCT, LIMIT, CANCELLED, IO (the library), UNSUPPORTED. Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
                                               const horus_pair_options* options, horus_progress progress, void* user,
                                               horus_interference** out, horus_error* error);
 
-/* The bundle of a model that was trained or read from one, for horus_interference_from_bytes. `capacity` and *count as in
- * horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin). Any thread. Since 0.1. */
+/* The bundle of a model that was trained or read from one, for horus_interference_from_bytes. `capacity` and *count as
+ * in horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin). Any thread. Since
+ * 0.1. */
 HORUS_API horus_status horus_interference_to_bytes(const horus_interference* model, size_t capacity, void* bytes,
                                                    size_t* count, horus_error* error);
 
 /* One tenant of a shared device, seen for a while. */
 typedef struct horus_slowdown_observation {
   uint32_t struct_size;
-  int32_t sharing_mode;     /* HORUS_SHARING_*; 0 = TIME_SLICE */
-  const char* gpu_type;     /* name or alias of the catalogue */
-  double compute_share;     /* of a MIG instance, up to 1; 0 = 1 */
-  const horus_demand* job;  /* on that type; profile_id not 0 */
-  size_t co_tenant_count;   /* 1 to 15 */
+  int32_t sharing_mode;                  /* HORUS_SHARING_*; 0 = TIME_SLICE */
+  const char* gpu_type;                  /* name or alias of the catalogue */
+  double compute_share;                  /* of a MIG instance, up to 1; 0 = 1 */
+  const horus_demand* job;               /* on that type; profile_id not 0 */
+  size_t co_tenant_count;                /* 1 to 15 */
   const horus_demand* const* co_tenants; /* likewise, any order */
-  double slowdown;          /* step time shared / step time alone, 0.5 to 1,000 */
-  double predicted;         /* what the decision said; 0 = unknown */
+  double slowdown;                       /* step time shared / step time alone, 0.5 to 1,000 */
+  double predicted;                      /* what the decision said; 0 = unknown */
   double predicted_upper;
-  uint64_t device_id;       /* the caller's, for horus_observations_get_devices; 0 = none */
+  uint64_t device_id; /* the caller's, for horus_observations_get_devices; 0 = none */
 } horus_slowdown_observation;
 #define HORUS_SLOWDOWN_OBSERVATION_INIT {sizeof(horus_slowdown_observation), 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0}
 
-/* Collects one observation in constant time; it becomes visible by horus_interference_commit. At most 16,384 sets of jobs
- * (about 16 MiB) are remembered, the longest unseen goes first. Errors: INVALID_ARGUMENT (field, expected, found),
+/* Collects one observation in constant time; it becomes visible by horus_interference_commit. At most 16,384 sets of
+ * jobs (about 16 MiB) are remembered, the longest unseen goes first. Errors: INVALID_ARGUMENT (field, expected, found),
  * NOT_FOUND (type), INVALID_STRUCT. On failure nothing was collected. Since 0.1. */
 HORUS_API horus_status horus_observations_add(horus_observations* observations, const horus_catalogue* catalogue,
                                               const horus_slowdown_observation* observation, horus_error* error);
 
-/* A new model that `model` (which stays) becomes by what was observed: its answers move towards what the same jobs, and those
- * that met them, were seen to lose; bounds of pairs that were seen three times and more tighten. Committing to a committed
- * model counts observations once. Errors: INVALID_ARGUMENT, CALLBACK, NO_MEMORY. Any thread. Since 0.1. */
+/* A new model that `model` (which stays) becomes by what was observed: its answers move towards what the same jobs, and
+ * those that met them, were seen to lose; bounds of pairs that were seen three times and more tighten. Committing to a
+ * committed model counts observations once. Errors: INVALID_ARGUMENT, CALLBACK, NO_MEMORY. Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
                                                  const horus_observations* observations, horus_interference** out,
                                                  horus_error* error);
 
-/* Jobs whose answers, or those of others beside them, the last commit may have changed: columns of `capacity` values, NULL =
- * not wanted; gpu_types are borrowed from the model. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread. Since 0.1. */
+/* Jobs whose answers, or those of others beside them, the last commit may have changed: columns of `capacity` values,
+ * NULL = not wanted; gpu_types are borrowed from the model. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread.
+ * Since 0.1. */
 HORUS_API horus_status horus_interference_get_changes(const horus_interference* model, size_t capacity,
                                                       const char** gpu_types, int32_t* sharing_modes,
                                                       uint64_t* profile_ids, size_t* count, horus_error* error);
@@ -106,7 +109,8 @@ HORUS_API horus_status horus_observations_get_calibration(const horus_observatio
                                                           horus_calibration* calibration, horus_error* error);
 
 /* Predicted and observed slowdown side by side, as last seen of each tenant on each device that was named: columns of
- * `capacity` values, NULL = not wanted, the longest unseen first. Errors: BUFFER_TOO_SMALL (*count = needed). Since 0.1. */
+ * `capacity` values, NULL = not wanted, the longest unseen first. Errors: BUFFER_TOO_SMALL (*count = needed). Since
+ * 0.1. */
 HORUS_API horus_status horus_observations_get_devices(const horus_observations* observations, size_t capacity,
                                                       uint64_t* device_ids, uint64_t* profile_ids, double* observed,
                                                       double* predicted, double* predicted_upper, uint64_t* times,

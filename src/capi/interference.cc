@@ -46,11 +46,13 @@ absl::Status CheckColumns(const horus_pair_table& c) {
   return RequireColumn(c.slowdown_b, "slowdown_b", c.count);
 }
 
-absl::Status AddEntries(const horus_pair_table& c, size_t row, const Catalogue& types, std::vector<TableEntry>& entries) {
+absl::Status AddEntries(const horus_pair_table& c, size_t row, const Catalogue& types,
+                        std::vector<TableEntry>& entries) {
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[row], "gpu_types"));
   TableEntry entry;
   HORUS_ASSIGN_OR_RETURN(entry.type, types.Find(name));
-  const int32_t mode = c.sharing_modes == nullptr || c.sharing_modes[row] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[row];
+  const int32_t mode =
+      c.sharing_modes == nullptr || c.sharing_modes[row] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[row];
   HORUS_ASSIGN_OR_RETURN(entry.mode, SharingFromC(mode));
   const auto add = [&](uint64_t victim, uint64_t other, double slowdown) {
     entry.victim = victim;
@@ -63,13 +65,15 @@ absl::Status AddEntries(const horus_pair_table& c, size_t row, const Catalogue& 
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const InterferenceModel>> TableFromC(const horus_pair_table* given, const Catalogue& types,
+absl::StatusOr<std::shared_ptr<const InterferenceModel>> TableFromC(const horus_pair_table* given,
+                                                                    const Catalogue& types,
                                                                     std::shared_ptr<const InterferenceModel> fallback) {
   HORUS_ASSIGN_OR_RETURN(const horus_pair_table c, ReadStruct(given));
   HORUS_RETURN_IF_ERROR(CheckColumns(c));
   std::vector<TableEntry> entries;
   for (size_t row = 0; row < c.count; ++row) {
-    if (const absl::Status added = AddEntries(c, row, types, entries); !added.ok()) return At(Element("row", row), added);
+    if (const absl::Status added = AddEntries(c, row, types, entries); !added.ok())
+      return At(Element("row", row), added);
   }
   return TableModel::Create(entries, std::move(fallback), c.noise == 0 ? kDefaultTableNoise : c.noise);
 }
@@ -143,7 +147,9 @@ const char* horus_interference_name(const horus_interference* model) {
   return model == nullptr ? nullptr : model->value->name().data();
 }
 
-uint64_t horus_interference_epoch(const horus_interference* model) { return model == nullptr ? 0 : model->value->epoch(); }
+uint64_t horus_interference_epoch(const horus_interference* model) {
+  return model == nullptr ? 0 : model->value->epoch();
+}
 
 uint64_t horus_interference_bytes_held(const horus_interference* model) {
   return model == nullptr ? 0 : sizeof(*model) + model->bundle.capacity() + model->value->bytes_held();

@@ -38,7 +38,8 @@ absl::Status AddDevices(const horus_pair_data& c, const Catalogue& types, PairSe
   for (size_t d = 0; d < c.device_count; ++d) {
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[d], "gpu_types"));
     HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, types.Find(name));
-    const int32_t mode = c.sharing_modes == nullptr || c.sharing_modes[d] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[d];
+    const int32_t mode =
+        c.sharing_modes == nullptr || c.sharing_modes[d] == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_modes[d];
     PairDevice device{.gpu = types.at(type).name};
     HORUS_ASSIGN_OR_RETURN(device.mode, SharingFromC(mode));
     set.devices.push_back(std::move(device));
@@ -73,8 +74,12 @@ absl::StatusOr<PairSet> SetFromC(const horus_pair_data* given, const Catalogue& 
     set.jobs.push_back(*std::move(job));
   }
   for (size_t i = 0; i < c.count; ++i) {
-    PairRun run{.device = c.devices[i], .job_a = c.jobs_a[i], .job_b = c.jobs_b[i], .slowdown_a = c.slowdown_a[i],
-                .slowdown_b = c.slowdown_b[i], .where = Element("row", i)};
+    PairRun run{.device = c.devices[i],
+                .job_a = c.jobs_a[i],
+                .job_b = c.jobs_b[i],
+                .slowdown_a = c.slowdown_a[i],
+                .slowdown_b = c.slowdown_b[i],
+                .where = Element("row", i)};
     if (c.campaigns != nullptr) {
       HORUS_ASSIGN_OR_RETURN(run.campaign, ReadOptionalText(c.campaigns[i], "campaigns"));
     }

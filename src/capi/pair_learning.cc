@@ -18,7 +18,8 @@
 namespace horus::capi {
 namespace {
 
-absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogue& catalogue, ObservedSlowdowns& slowdowns) {
+absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogue& catalogue,
+                         ObservedSlowdowns& slowdowns) {
   HORUS_ASSIGN_OR_RETURN(const horus_slowdown_observation c, ReadStruct(given));
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_type, "gpu_type"));
   HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
@@ -28,7 +29,8 @@ absl::Status AddSlowdown(const horus_slowdown_observation* given, const Catalogu
                                   .device_id = c.device_id,
                                   .predicted = c.predicted,
                                   .predicted_upper = c.predicted_upper};
-  HORUS_ASSIGN_OR_RETURN(observation.mode, SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
+  HORUS_ASSIGN_OR_RETURN(observation.mode,
+                         SharingFromC(c.sharing_mode == 0 ? HORUS_SHARING_TIME_SLICE : c.sharing_mode));
   if (c.co_tenant_count > kMostCoTenants) {
     return InvalidArgument("co_tenant_count: expected 1 to %d, found %d", kMostCoTenants, c.co_tenant_count);
   }
@@ -75,7 +77,8 @@ horus_status horus_interference_commit(const horus_interference* model, const ho
     if (!SameTypes(model->catalogue, types)) {
       return horus::InvalidArgument("catalogue: expected the GPU types that the model was made for, found others");
     }
-    HORUS_ASSIGN_OR_RETURN(auto corrected, horus::CorrectedModel::Commit(model->value, observations->slowdowns, *types));
+    HORUS_ASSIGN_OR_RETURN(auto corrected,
+                           horus::CorrectedModel::Commit(model->value, observations->slowdowns, *types));
     *out = new horus_interference{std::move(corrected), types, {}};
     return absl::OkStatus();
   });

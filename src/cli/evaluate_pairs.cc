@@ -148,7 +148,7 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
                Right("R2"),
                Right("RANK"),
                Right("COVERED"),
-               Right("BOUND OVER TRUTH")});
+               Right("BOUND ABOVE")});
   std::string rows;
   for (const Judged& judged : all) {
     const PairDevice& device = pairs.set.devices[judged.device];

@@ -30,7 +30,8 @@ CorrectedModel::SeenDevices CorrectedModel::SeenIn(const ObservedSlowdowns& obse
   SeenDevices devices;
   for (const Situation& s : observed.situations()) {
     Seen& seen = devices[{s.gpu, s.mode}];
-    uint64_t hash = CombineHash(s.seen, std::bit_cast<uint64_t>(s.mean));  // no two of one handle were seen last together
+    uint64_t hash =
+        CombineHash(s.seen, std::bit_cast<uint64_t>(s.mean));  // no two of one handle were seen last together
     for (const Demand& tenant : s.tenants) {
       hash = CombineHash(hash, tenant.profile_id);
       seen.jobs.insert(tenant.profile_id);
@@ -121,7 +122,8 @@ size_t CorrectedModel::bytes_held() const {
   size_t bytes = sizeof(*this) + corrections_.bytes_held();
   for (const ChangedJob& job : changed_) bytes += sizeof(job) + job.gpu.capacity();
   for (const auto& [device, seen] : seen_) {
-    bytes += sizeof(seen) + sizeof(device) + device.first.capacity() + seen.jobs.size() * 5 * sizeof(uint64_t);  // tree nodes
+    bytes += sizeof(seen) + sizeof(device) + device.first.capacity() +
+             seen.jobs.size() * 5 * sizeof(uint64_t);  // tree nodes
   }
   return bytes;
 }

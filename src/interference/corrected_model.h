@@ -4,7 +4,8 @@
 // Enters:  a model, collected observations, the types' names.
 // Leaves:  a new immutable model with an epoch of its own, and what it answers differently.
 // Units:   as in model.h.
-// Cost:    that of the other model, and of corrections.h for every ordered two tenants; with three and more tenants the other
+// Cost:    that of the other model, and of corrections.h for every ordered two tenants; with three and more tenants the
+// other
 //          model is asked for every two of them as well.
 // Thread class: immutable, share freely.
 #ifndef HORUS_INTERFERENCE_CORRECTED_MODEL_H_
@@ -36,8 +37,8 @@ struct ChangedJob {
 
 class CorrectedModel final : public InterferenceModel {
  public:
-  // From `model` as it stands, or from what lies beneath it if it was corrected before: observations count once. Errors: those
-  // of the model.
+  // From `model` as it stands, or from what lies beneath it if it was corrected before: observations count once.
+  // Errors: those of the model.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const CorrectedModel>> Commit(
       std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue);
 

@@ -16,19 +16,20 @@
 namespace horus {
 namespace {
 
-// Shares of an error's variance, as round as they can be told from public pairs with a family left out (docs/interference.md):
-// of a job beside anybody; of a job, smooth in whom it meets; of these two alone.
+// Shares of an error's variance, as round as they can be told from public pairs with a family left out
+// (docs/interference.md): of a job beside anybody; of a job, smooth in whom it meets; of these two alone.
 constexpr double kOfJob = 0.15, kOfJobSmooth = 0.33, kOfPair = 0.04;  // 2 x (0.15 + 0.33) + 0.04 = 1: victim and other
-constexpr double kLength = 2.5;         // of the smooth part, in units of SquaredDistance
-constexpr double kNoise = 0.07;         // of one observation, relative: between the 5 and 10 % that sites report
-constexpr double kDrift = 0.03;         // of z: no number of observations makes anything surer than this
-constexpr double kPerBound = 1.645;     // standard deviations from an estimate to a bound at 95 %
-// Of a model, in z, whatever its bounds say. The least is small, so that a model that says that it is right, and is, loses
-// less than 0.2 points to noise by being corrected; one whose bound is its estimate gives no bound, and says nothing.
+constexpr double kLength = 2.5;                                       // of the smooth part, in units of SquaredDistance
+constexpr double kNoise = 0.07;      // of one observation, relative: between the 5 and 10 % that sites report
+constexpr double kDrift = 0.03;      // of z: no number of observations makes anything surer than this
+constexpr double kPerBound = 1.645;  // standard deviations from an estimate to a bound at 95 %
+// Of a model, in z, whatever its bounds say. The least is small, so that a model that says that it is right, and is,
+// loses less than 0.2 points to noise by being corrected; one whose bound is its estimate gives no bound, and says
+// nothing.
 constexpr double kLeastError = 0.015, kMostError = 0.5, kErrorWithoutBound = 0.3;
-constexpr double kOutlier = 2;          // standard deviations of noise beyond which an observation counts less
+constexpr double kOutlier = 2;  // standard deviations of noise beyond which an observation counts less
 constexpr int kRobustPasses = 3;
-constexpr double kEnoughSeen = 3;       // observations of two jobs before their own bound stands
+constexpr double kEnoughSeen = 3;  // observations of two jobs before their own bound stands
 constexpr double kTolerance = 1e-8;
 constexpr int kMostIterations = 500;
 
@@ -36,7 +37,9 @@ uint64_t DeviceKey(GpuTypeId type, SharingMode mode, float share) {
   return CombineHash(CombineHash(type.value(), static_cast<uint64_t>(mode)), std::bit_cast<uint32_t>(share));
 }
 
-double Near(const JobPoint& a, const JobPoint& b) { return std::exp(-0.5 * SquaredDistance(a, b) / (kLength * kLength)); }
+double Near(const JobPoint& a, const JobPoint& b) {
+  return std::exp(-0.5 * SquaredDistance(a, b) / (kLength * kLength));
+}
 
 // How wrong the model may be, from the bound that it gives.
 double ErrorOf(const Slowdown& s) {
@@ -132,13 +135,16 @@ absl::StatusOr<Corrections> Corrections::Learn(const InterferenceModel& model, c
       const std::array<const Demand*, 2> two = {&victim, &s->tenants[o]};
       std::array<Slowdown, 2> answer;
       HORUS_RETURN_IF_ERROR(model.Predict(device, two, answer));
-      const auto [at, fresh] = position.try_emplace({key, victim.profile_id, two[1]->profile_id},
-                                                    static_cast<uint32_t>(c.pairs_.size()));
+      const auto [at, fresh] =
+          position.try_emplace({key, victim.profile_id, two[1]->profile_id}, static_cast<uint32_t>(c.pairs_.size()));
       if (fresh) {
         ++met[{key, victim.profile_id, true}];
         ++met[{key, two[1]->profile_id, false}];
-        c.pairs_.push_back({.device = key, .victim = victim.profile_id, .other = two[1]->profile_id,
-                            .victim_point = victim_tenant.point, .other_point = TenantOf(*two[1], device).point,
+        c.pairs_.push_back({.device = key,
+                            .victim = victim.profile_id,
+                            .other = two[1]->profile_id,
+                            .victim_point = victim_tenant.point,
+                            .other_point = TenantOf(*two[1], device).point,
                             .amplitude = ErrorOf(answer[0])});
       }
       const double share = static_cast<double>(answer[0].estimate) - kSlowdownShift;
@@ -152,8 +158,8 @@ absl::StatusOr<Corrections> Corrections::Learn(const InterferenceModel& model, c
     HORUS_RETURN_IF_ERROR(model.Predict(device, all, answers));
     const double seen = std::exp(s->mean), predicted = static_cast<double>(answers[0].estimate);
     line.residual = ExcessOf(seen) - ExcessOf(predicted);
-    // What was seen to disagree with itself is noisier than usual: one of three is an outlier. And as the excess hides a
-    // smaller share of a larger slowdown's noise, an outlier downwards is not to pass for precise.
+    // What was seen to disagree with itself is noisier than usual: one of three is an outlier. And as the excess hides
+    // a smaller share of a larger slowdown's noise, an outlier downwards is not to pass for precise.
     const double noise = std::max(kNoise, std::sqrt(s->variance)), most = std::max(seen, predicted);
     const double per_excess = noise * most / (most - kSlowdownShift);
     line.variance = per_excess * per_excess / s->weight + kDrift * kDrift;

@@ -4,7 +4,8 @@
 // Enters:  a model and collected observations.
 // Leaves:  shifts of z for any two tenants; none for jobs that nobody observed.
 // Units:   z of excess.h; devices are told apart by type, mode and share.
-// Cost:    to learn, some ten sums over all situations times jobs met, after one question to the model a situation; to ask,
+// Cost:    to learn, some ten sums over all situations times jobs met, after one question to the model a situation; to
+// ask,
 //          an exponential for each job that victim or other was seen with, at most 128.
 // Thread class: immutable once learned, share freely.
 #ifndef HORUS_INTERFERENCE_CORRECTIONS_H_
@@ -25,16 +26,17 @@ namespace horus {
 
 // What a shift of two tenants rests on.
 struct Correction {
-  double shift = 0;    // of z
-  double margin = -1;  // of z: how far the truth may lie above, where the two themselves were seen often enough; else < 0
+  double shift = 0;  // of z
+  double margin =
+      -1;  // of z: how far the truth may lie above, where the two themselves were seen often enough; else < 0
 };
 
 class Corrections {
  public:
   // Situations on types that the catalogue lacks are left out, and of the jobs that one job was seen with all but the
   // latest kMostMet. Errors: those of the model.
-  [[nodiscard]] static absl::StatusOr<Corrections> Learn(const InterferenceModel& model, const ObservedSlowdowns& observed,
-                                                         const Catalogue& catalogue);
+  [[nodiscard]] static absl::StatusOr<Corrections> Learn(const InterferenceModel& model,
+                                                         const ObservedSlowdowns& observed, const Catalogue& catalogue);
 
   // `estimate` is the model's own answer for the victim beside the other alone.
   [[nodiscard]] Correction Of(const DeviceContext& device, const Tenant& victim, const Tenant& other,
@@ -50,9 +52,9 @@ class Corrections {
     uint64_t device = 0;  // fingerprint
     uint64_t victim = 0, other = 0;
     JobPoint victim_point = {}, other_point = {};
-    double amplitude = 0;   // standard deviation of the model's error in z, before any observation
-    double weight = 0;      // what it adds to others
-    double margin = -1;     // as in Correction
+    double amplitude = 0;  // standard deviation of the model's error in z, before any observation
+    double weight = 0;     // what it adds to others
+    double margin = -1;    // as in Correction
   };
   struct Equations;
   [[nodiscard]] std::pair<size_t, size_t> WithVictim(uint64_t device, uint64_t victim) const;
@@ -60,8 +62,8 @@ class Corrections {
   [[nodiscard]] double Covered(const Pair& pair) const;  // sum of the weights times the covariance with this pair
   void Index();
 
-  std::vector<Pair> pairs_;           // by device, victim, other
-  std::vector<uint32_t> by_other_;    // positions, by device, other, victim
+  std::vector<Pair> pairs_;         // by device, victim, other
+  std::vector<uint32_t> by_other_;  // positions, by device, other, victim
 };
 
 }  // namespace horus

@@ -48,12 +48,14 @@ std::vector<double> PredictConstant(std::span<const PairRow> train, std::span<co
   return predicted;
 }
 
-// Effects of victim and other on z, shrunk towards nothing, by sweeps over the rows of one device (all, where it has none).
+// Effects of victim and other on z, shrunk towards nothing, by sweeps over the rows of one device (all, where it has
+// none).
 class Factors {
  public:
   Factors(std::span<const PairRow> train, uint32_t device, size_t jobs) : victim_(jobs), other_(jobs) {
     std::vector<PairRow> rows;
-    std::copy_if(train.begin(), train.end(), std::back_inserter(rows), [&](const PairRow& r) { return r.device == device; });
+    std::copy_if(train.begin(), train.end(), std::back_inserter(rows),
+                 [&](const PairRow& r) { return r.device == device; });
     if (rows.empty()) rows.assign(train.begin(), train.end());
     for (const PairRow& row : rows) mean_ += ExcessOf(row.slowdown) / static_cast<double>(rows.size());
     constexpr int kSweeps = 50;
@@ -105,9 +107,9 @@ struct Predictions {
   std::vector<double> values, uppers;
 };
 
-absl::StatusOr<Predictions> PredictLearned(const PairModelKind& kind, const PairSet& set, std::span<const PairRow> train,
-                                           std::span<const PairRow> test, PairLeave leave,
-                                           const PairTrainOptions& options) {
+absl::StatusOr<Predictions> PredictLearned(const PairModelKind& kind, const PairSet& set,
+                                           std::span<const PairRow> train, std::span<const PairRow> test,
+                                           PairLeave leave, const PairTrainOptions& options) {
   Predictions found;
   HORUS_ASSIGN_OR_RETURN(found.values, FitAndPredict(kind, set, train, test, options.fit));
   const CalibrationPlan plan{.promise = options.promise,
@@ -150,7 +152,8 @@ std::vector<std::string_view> EvaluatedPairModels() {
 }
 
 absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, std::string_view model, PairLeave leave,
-                                                          const PairTrainOptions& options, const PairProgress& progress) {
+                                                          const PairTrainOptions& options,
+                                                          const PairProgress& progress) {
   HORUS_RETURN_IF_ERROR(CheckPairSet(set));
   const std::vector<std::string_view> names = EvaluatedPairModels();
   if (std::find(names.begin(), names.end(), model) == names.end()) {

@@ -14,8 +14,9 @@
 
 namespace horus {
 
-// The excess above 1 is nearly a product of what the victim suffers and what the other inflicts, hence the logarithm. It is
-// counted from a little below 1: measured slowdowns just below 1 are noise, and must not count as infinitely good.
+// The excess above 1 is nearly a product of what the victim suffers and what the other inflicts, hence the logarithm.
+// It is counted from a little below 1: measured slowdowns just below 1 are noise, and must not count as infinitely
+// good.
 inline constexpr double kSlowdownShift = 0.9;
 inline constexpr double kLeastExcess = 0.02;  // slowdown - shift counts as at least so much
 

@@ -38,8 +38,8 @@ struct Tenant {
 // On a MIG instance the job is busier and its step longer, as slice.h says.
 [[nodiscard]] Tenant TenantOf(const Demand& demand, const DeviceContext& device);
 
-// What makes jobs different: times five times as long, or half as busy again. Not taken from data, so that a job unlike all
-// that were measured is as far away as it is.
+// What makes jobs different: times five times as long, or half as busy again. Not taken from data, so that a job unlike
+// all that were measured is as far away as it is.
 inline constexpr double kTimeScale = 1.6;  // ln 5
 inline constexpr double kUtilScale = 0.4;  // ln 1.5
 [[nodiscard]] constexpr double ScaleOf(size_t column) {

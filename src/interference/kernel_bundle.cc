@@ -21,15 +21,16 @@ std::vector<double> SettingsOf(const KernelSettings& s) {
 constexpr size_t kSettings = 10;
 
 absl::Status Corrupt(std::string_view series, const std::string& expected, const std::string& found) {
-  return MakeError(absl::StatusCode::kDataLoss, "target horus: series %s: expected %s, found %s", std::string(series), expected,
-                   found);
+  return MakeError(absl::StatusCode::kDataLoss, "target horus: series %s: expected %s, found %s", std::string(series),
+                   expected, found);
 }
 
 absl::StatusOr<std::vector<double>> Read(const BundleTarget& target, std::string_view name, size_t multiple) {
   const NamedSeries* series = FindSeries(target.calibration, name);
   if (series == nullptr) return Corrupt(name, "one", "none");
   if (series->values.size() % multiple != 0) {
-    return Corrupt(name, "a multiple of " + std::to_string(multiple) + " values", std::to_string(series->values.size()));
+    return Corrupt(name, "a multiple of " + std::to_string(multiple) + " values",
+                   std::to_string(series->values.size()));
   }
   for (const double value : series->values) {
     if (!(std::abs(value) <= kMostMagnitude)) return Corrupt(name, "values up to 1e6", std::to_string(value));
@@ -45,7 +46,8 @@ absl::StatusOr<std::vector<double>> ReadExactly(const BundleTarget& target, std:
 
 // A whole number below `limit`, or kUnseen.
 uint32_t Position(double value, size_t limit) {
-  return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value) ? static_cast<uint32_t>(value) : kUnseen;
+  return value >= 0 && value < static_cast<double>(limit) && value == std::floor(value) ? static_cast<uint32_t>(value)
+                                                                                        : kUnseen;
 }
 
 absl::Status ReadScales(const BundleTarget& target, KernelState& state) {
@@ -98,7 +100,8 @@ absl::Status ReadWeights(const BundleTarget& target, KernelState& state) {
   size_t block = 0;
   double last = -1;
   for (size_t i = 0; i < places.size(); ++i) {
-    while (block < state.blocks.size() && places[i] >= static_cast<double>(cells + state.blocks[block].weights.size())) {
+    while (block < state.blocks.size() &&
+           places[i] >= static_cast<double>(cells + state.blocks[block].weights.size())) {
       cells += state.blocks[block++].weights.size();
     }
     if (block == state.blocks.size() || places[i] <= last || places[i] != std::floor(places[i])) {

@@ -13,8 +13,8 @@
 namespace horus {
 namespace {
 
-constexpr double kTolerance = 1e-9;      // of the residual, relative to the right-hand side
-constexpr int kMostIterations = 2'000;   // far more than any set of rows needed
+constexpr double kTolerance = 1e-9;     // of the residual, relative to the right-hand side
+constexpr int kMostIterations = 2'000;  // far more than any set of rows needed
 
 double Dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
@@ -35,9 +35,9 @@ void AddProduct(const std::vector<double>& a, const std::vector<double>& b, size
 
 // Where a row stands in the sums.
 struct Place {
-  uint32_t device, victim, other;                    // entries of the device's block
+  uint32_t device, victim, other;                      // entries of the device's block
   uint32_t campaign, campaign_victim, campaign_other;  // of the campaign's sums
-  bool several;                                        // campaigns on the device: a single one cannot be told from the device
+  bool several;  // campaigns on the device: a single one cannot be told from the device
 };
 
 class Covariance {
@@ -88,7 +88,8 @@ class Covariance {
     std::vector<double> out(alpha.size());
     for (size_t r = 0; r < places_.size(); ++r) {
       const Place& p = places_[r];
-      const double of_campaign = by_campaign[p.campaign] + by_campaign[p.campaign_victim] + by_campaign[p.campaign_other];
+      const double of_campaign =
+          by_campaign[p.campaign] + by_campaign[p.campaign_victim] + by_campaign[p.campaign_other];
       out[r] = s.level * s.level * (total + state_.blocks[p.device].sum) +
                fields[p.device][p.victim * state_.blocks[p.device].size() + p.other] +
                (p.several ? s.campaign * s.campaign * of_campaign : 0) + s.noise * s.noise * alpha[r];
@@ -125,8 +126,8 @@ class Covariance {
     return field;
   }
 
-  void AddInteraction(const std::vector<double>& near, const std::vector<double>& back, const KernelBlock& there, size_t n,
-                      double share, std::vector<double>& field) const {
+  void AddInteraction(const std::vector<double>& near, const std::vector<double>& back, const KernelBlock& there,
+                      size_t n, double share, std::vector<double>& field) const {
     const size_t m = there.size();
     std::vector<double> half(n * m);
     AddProduct(near, there.weights, n, m, m, 1, half);
@@ -148,8 +149,9 @@ class Covariance {
     for (size_t v = 0; v < here.size(); ++v) {
       for (size_t o = 0; o < here.size(); ++o) {
         if (same[v] < 0 || same[o] < 0) continue;
-        field[v * here.size() + o] += share * s.pair * s.pair *
-                                      there.weights[static_cast<size_t>(same[v]) * there.size() + static_cast<size_t>(same[o])];
+        field[v * here.size() + o] +=
+            share * s.pair * s.pair *
+            there.weights[static_cast<size_t>(same[v]) * there.size() + static_cast<size_t>(same[o])];
       }
     }
   }
@@ -218,8 +220,8 @@ absl::Status CheckLimits(const KernelState& state, const std::vector<Place>& pla
   for (const KernelBlock& block : state.blocks) entries += block.size();
   if (entries > kMostKernelEntries) {
     return MakeError(absl::StatusCode::kResourceExhausted,
-                     "horus model: expected at most %d jobs with rows, summed over devices, found %d", kMostKernelEntries,
-                     entries);
+                     "horus model: expected at most %d jobs with rows, summed over devices, found %d",
+                     kMostKernelEntries, entries);
   }
   std::set<std::array<uint32_t, 3>> pairs;
   for (const Place& p : places) pairs.insert({p.device, p.victim, p.other});
@@ -232,7 +234,8 @@ absl::Status CheckLimits(const KernelState& state, const std::vector<Place>& pla
 
 }  // namespace
 
-absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRow> rows, const KernelSettings& settings) {
+absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRow> rows,
+                                      const KernelSettings& settings) {
   KernelState state{.settings = settings};
   Describe(set, rows, state);
   std::vector<Place> places = PlacesOf(state, rows);
@@ -240,8 +243,8 @@ absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRo
 
   std::vector<double> residual;  // of the equations; starts as their right-hand side
   for (const PairRow& row : rows) {
-    residual.push_back(ExcessOf(row.slowdown) - TheoryOf(set.jobs[row.victim].points[row.device],
-                                                         set.jobs[row.other].points[row.device]));
+    residual.push_back(ExcessOf(row.slowdown) -
+                       TheoryOf(set.jobs[row.victim].points[row.device], set.jobs[row.other].points[row.device]));
     state.mean += residual.back() / static_cast<double>(rows.size());
   }
   for (double& value : residual) value -= state.mean;

@@ -12,7 +12,8 @@
 namespace horus {
 namespace {
 
-constexpr double kVictimShare = 0.5;  // of its waiting that a victim's host does not hide: half-way between none and all
+constexpr double kVictimShare =
+    0.5;  // of its waiting that a victim's host does not hide: half-way between none and all
 
 double Dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -58,8 +59,8 @@ KernelBlock::Point KernelState::Standardise(const JobPoint& point) const {
 
 // A tenant as the sums need it.
 struct KernelModel::Encoded {
-  std::span<double> near;      // [atoms] smooth kernel to every entry of every block
-  std::span<double> reach;     // [atoms] the interaction's weights of this victim, for every other
+  std::span<double> near;   // [atoms] smooth kernel to every entry of every block
+  std::span<double> reach;  // [atoms] the interaction's weights of this victim, for every other
   uint32_t job = kUnseen;
   double as_victim = 0, as_other = 0;
 };
@@ -136,15 +137,17 @@ void KernelModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::s
       const int32_t v = slots_[d][victim], o = slots_[d][other];
       if (v < 0 || o < 0) continue;
       const KernelBlock& block = state_.blocks[d];
-      sum += (d == device ? 1 : s.across) * block.weights[static_cast<size_t>(v) * block.size() + static_cast<size_t>(o)];
+      sum +=
+          (d == device ? 1 : s.across) * block.weights[static_cast<size_t>(v) * block.size() + static_cast<size_t>(o)];
     }
     return sum * s.pair * s.pair;
   };
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
-      const double z = level + TheoryOf(tenants[i].point, tenants[j].point) + encoded[i].as_victim + encoded[j].as_other +
-                       Dot(encoded[i].reach, encoded[j].near) + remembered(encoded[i].job, encoded[j].job);
+      const double z = level + TheoryOf(tenants[i].point, tenants[j].point) + encoded[i].as_victim +
+                       encoded[j].as_other + Dot(encoded[i].reach, encoded[j].near) +
+                       remembered(encoded[i].job, encoded[j].job);
       out[i * n + j] = static_cast<float>(SlowdownOf(z));
     }
   }

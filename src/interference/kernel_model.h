@@ -22,13 +22,14 @@
 
 namespace horus {
 
-// Standard deviations of z that each part of the prior may explain, and its lengths. Chosen round, before any fit: halving or
-// doubling any of them moves the mean error on public pairs by at most a point or two (docs/interference.md has the table).
+// Standard deviations of z that each part of the prior may explain, and its lengths. Chosen round, before any fit:
+// halving or doubling any of them moves the mean error on public pairs by at most a point or two (docs/interference.md
+// has the table).
 struct KernelSettings {
   double level = 1;          // of all rows, and again of a device's
   double slope = 0.2;        // of a straight line, a standard deviation of a column
   double curve = 0.3;        // of a smooth function of a tenant's columns
-  double job = 0.15;          // of a job, beyond its columns
+  double job = 0.15;         // of a job, beyond its columns
   double interaction = 0.2;  // of a smooth function of both tenants' columns
   double pair = 0.1;         // of two jobs, beyond their columns
   double campaign = 0.1;     // of a campaign, and of a job in it; part of the fit, not of the answers
@@ -62,8 +63,8 @@ struct KernelState {
   [[nodiscard]] KernelBlock::Point Standardise(const JobPoint& point) const;
 };
 
-// z by theory alone, up to a constant: how long a victim waits grows with the share of the time in which the other is busy, and
-// with half the logarithm of its own, because waiting partly hides behind the host's work.
+// z by theory alone, up to a constant: how long a victim waits grows with the share of the time in which the other is
+// busy, and with half the logarithm of its own, because waiting partly hides behind the host's work.
 [[nodiscard]] double TheoryOf(const JobPoint& victim, const JobPoint& other);
 
 class KernelModel final : public PairModel {

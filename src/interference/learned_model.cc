@@ -33,7 +33,8 @@ absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_v
   if (const BundleTarget* target = bundle.FindTarget(kind); target != nullptr) return target;
   std::string names;
   for (const BundleTarget& target : bundle.targets) names += (names.empty() ? "" : ", ") + target.name;
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names, Quoted(kind));
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names,
+                   Quoted(kind));
 }
 
 }  // namespace

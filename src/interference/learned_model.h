@@ -28,7 +28,8 @@ namespace horus {
 
 class LearnedModel final : public InterferenceModel {
  public:
-  // Types are known by the names of `catalogue`. Errors: those of ReadHead and ReadBounds; NOT_FOUND (the bundle's kinds).
+  // Types are known by the names of `catalogue`. Errors: those of ReadHead and ReadBounds; NOT_FOUND (the bundle's
+  // kinds).
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const LearnedModel>> Create(const Bundle& bundle,
                                                                                   std::string_view kind,
                                                                                   const Catalogue& catalogue);
@@ -61,8 +62,8 @@ class LearnedModel final : public InterferenceModel {
   uint64_t epoch_ = 0;
   std::unique_ptr<const PairModel> pairs_;
   PairBounds bounds_;
-  std::vector<std::vector<uint64_t>> seen_;                        // [device]: ascending profiles
-  std::vector<std::array<Place, kSharingModes.size()>> places_;    // [type][mode]
+  std::vector<std::vector<uint64_t>> seen_;                      // [device]: ascending profiles
+  std::vector<std::array<Place, kSharingModes.size()>> places_;  // [type][mode]
 };
 
 }  // namespace horus

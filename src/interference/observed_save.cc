@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kMagic = "HORUSSLO";
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kMostEpoch = uint64_t{1} << 62;
-constexpr double kMostWeight = 1'000;      // of any running mean
-constexpr double kMostLog = 10;            // of a slowdown within the limits, and more
+constexpr double kMostWeight = 1'000;  // of any running mean
+constexpr double kMostLog = 10;        // of a slowdown within the limits, and more
 constexpr size_t kMostNameBytes = 256;
 
 void Write(const Demand& demand, ByteWriter& out) {
@@ -70,8 +70,9 @@ bool Valid(const Situation& s) {
 
 bool Valid(const DeviceRecord& d) {
   const auto known = [](double value) { return value == 0 || InRange(value, 1, static_cast<double>(kMaxSlowdown)); };
-  return d.device_id != 0 && d.profile_id != 0 && d.observations >= 1 && d.observations <= d.seen && known(d.predicted) &&
-         InRange(d.slowdown, kLeastMeasuredSlowdown, kMostMeasuredSlowdown) && known(d.predicted_upper);
+  return d.device_id != 0 && d.profile_id != 0 && d.observations >= 1 && d.observations <= d.seen &&
+         known(d.predicted) && InRange(d.slowdown, kLeastMeasuredSlowdown, kMostMeasuredSlowdown) &&
+         known(d.predicted_upper);
 }
 
 bool Valid(const RunningCalibration& c) {
@@ -100,8 +101,8 @@ std::string ObservedSlowdowns::Save() const {
   ByteWriter body;
   body.U64(capacity_);
   body.U64(epoch_);
-  for (const double value : {calibration_.weight, calibration_.error, calibration_.bias, calibration_.covered,
-                             calibration_.bound_weight}) {
+  for (const double value :
+       {calibration_.weight, calibration_.error, calibration_.bias, calibration_.covered, calibration_.bound_weight}) {
     body.F64(value);
   }
   body.U64(situations_.size());

@@ -17,20 +17,22 @@
 namespace horus {
 namespace {
 
-constexpr double kMostWeight = 50;        // observations of one situation that count: older ones fade
+constexpr double kMostWeight = 50;         // observations of one situation that count: older ones fade
 constexpr double kMostCalibration = 1000;  // observations of all that count in the running calibration
-constexpr double kLeastSpread = 0.05;     // of ln(slowdown): what repeats of one run differ by at least
-constexpr double kCredible = 3;           // spreads from the mean beyond which a value counts as if it were there
-constexpr double kFirstSpreads = 3;       // before a mean rests on so many values nothing is too far away
+constexpr double kLeastSpread = 0.05;      // of ln(slowdown): what repeats of one run differ by at least
+constexpr double kCredible = 3;            // spreads from the mean beyond which a value counts as if it were there
+constexpr double kFirstSpreads = 3;        // before a mean rests on so many values nothing is too far away
 
 absl::Status CheckTenant(const Demand* demand, const char* who, size_t index) {
   if (demand == nullptr) return InvalidArgument("observation: %s[%d]: expected a demand, found NULL", who, index);
-  if (demand->profile_id == 0) return InvalidArgument("observation: %s[%d].profile_id: expected one, found 0", who, index);
+  if (demand->profile_id == 0)
+    return InvalidArgument("observation: %s[%d].profile_id: expected one, found 0", who, index);
   return ValidateDemand(*demand);
 }
 
 absl::Status Check(const SlowdownObservation& o) {
-  if (o.gpu.empty() || o.gpu.size() > 256) return InvalidArgument("observation: gpu: expected a name, found %s", Quoted(o.gpu));
+  if (o.gpu.empty() || o.gpu.size() > 256)
+    return InvalidArgument("observation: gpu: expected a name, found %s", Quoted(o.gpu));
   if (std::find(kSharingModes.begin(), kSharingModes.end(), o.mode) == kSharingModes.end()) {
     return InvalidArgument("observation: sharing_mode: expected a known mode, found %d", static_cast<int>(o.mode));
   }
@@ -46,8 +48,11 @@ absl::Status Check(const SlowdownObservation& o) {
     return InvalidArgument("observation: slowdown: expected a ratio from %g to %g, found %g", kLeastMeasuredSlowdown,
                            kMostMeasuredSlowdown, o.slowdown);
   }
-  const auto known = [](double value) { return value == 0 || (value >= 1 && value <= static_cast<double>(kMaxSlowdown)); };
-  if (!known(o.predicted)) return InvalidArgument("observation: predicted: expected 0 or at least 1, found %g", o.predicted);
+  const auto known = [](double value) {
+    return value == 0 || (value >= 1 && value <= static_cast<double>(kMaxSlowdown));
+  };
+  if (!known(o.predicted))
+    return InvalidArgument("observation: predicted: expected 0 or at least 1, found %g", o.predicted);
   if (!known(o.predicted_upper) || (o.predicted_upper != 0 && o.predicted_upper < o.predicted)) {
     return InvalidArgument("observation: predicted_upper: expected 0 or at least predicted (%g), found %g", o.predicted,
                            o.predicted_upper);
@@ -87,7 +92,8 @@ absl::Status ObservedSlowdowns::Add(const SlowdownObservation& o) {
   std::array<const Demand*, kMostCoTenants> sorted = {};
   std::copy(o.others.begin(), o.others.end(), sorted.begin());
   const std::span<const Demand*> others(sorted.data(), o.others.size());
-  std::sort(others.begin(), others.end(), [](const Demand* a, const Demand* b) { return a->profile_id < b->profile_id; });
+  std::sort(others.begin(), others.end(),
+            [](const Demand* a, const Demand* b) { return a->profile_id < b->profile_id; });
 
   // All that can fail comes first.
   Situation next{.gpu = std::string(o.gpu), .mode = o.mode, .compute_share = o.compute_share, .tenants = {*o.victim}};
@@ -102,7 +108,8 @@ absl::Status ObservedSlowdowns::Add(const SlowdownObservation& o) {
   const size_t slot = situation_slots_.Touch(KeyOf(next), capacity_, fresh);
   if (slot == situations_.size()) situations_.emplace_back();
   Situation& situation = situations_[slot];
-  if (!fresh) std::tie(next.weight, next.mean, next.variance) = std::tie(situation.weight, situation.mean, situation.variance);
+  if (!fresh)
+    std::tie(next.weight, next.mean, next.variance) = std::tie(situation.weight, situation.mean, situation.variance);
   Update(next, std::log(o.slowdown));
   situation = std::move(next);
   Follow(o);
@@ -118,7 +125,8 @@ void ObservedSlowdowns::Follow(const SlowdownObservation& o) {
   }
   if (o.predicted_upper > 0) {
     calibration_.bound_weight = std::min(calibration_.bound_weight + 1, kMostCalibration);
-    calibration_.covered += ((o.slowdown <= o.predicted_upper ? 1 : 0) - calibration_.covered) / calibration_.bound_weight;
+    calibration_.covered +=
+        ((o.slowdown <= o.predicted_upper ? 1 : 0) - calibration_.covered) / calibration_.bound_weight;
   }
   if (o.device_id == 0) return;
   bool fresh = false;
@@ -142,8 +150,9 @@ std::vector<DeviceRecord> ObservedSlowdowns::DevicesOldestFirst() const {
 }
 
 size_t ObservedSlowdowns::bytes_held() const {
-  size_t bytes = sizeof(*this) + situations_.capacity() * sizeof(Situation) + devices_.capacity() * sizeof(DeviceRecord) +
-                 situation_slots_.bytes_held() + device_slots_.bytes_held();
+  size_t bytes = sizeof(*this) + situations_.capacity() * sizeof(Situation) +
+                 devices_.capacity() * sizeof(DeviceRecord) + situation_slots_.bytes_held() +
+                 device_slots_.bytes_held();
   for (const Situation& situation : situations_) {
     bytes += situation.gpu.capacity() + situation.tenants.capacity() * sizeof(Demand);
   }
@@ -202,8 +211,6 @@ std::vector<size_t> ObservedSlowdowns::Slots::OldestFirst() const {
   return slots;
 }
 
-size_t ObservedSlowdowns::Slots::bytes_held() const {
-  return links_.capacity() * sizeof(Link) + slot_of_.bytes_held();
-}
+size_t ObservedSlowdowns::Slots::bytes_held() const { return links_.capacity() * sizeof(Link) + slot_of_.bytes_held(); }
 
 }  // namespace horus

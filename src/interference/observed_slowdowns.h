@@ -4,7 +4,8 @@
 // Enters:  observations of one tenant of a shared device, its co-tenants and its slowdown.
 // Leaves:  one running mean for each set of jobs on a kind of device; predicted beside observed for each device; bytes.
 // Units:   slowdown = step time shared / step time alone.
-// Cost:    an observation about 1 us; at most `capacity` situations of about 0.6 KB and as many device rows; the longest
+// Cost:    an observation about 1 us; at most `capacity` situations of about 0.6 KB and as many device rows; the
+// longest
 //          unseen goes first.
 // Thread class: one thread at a time; one that is only read: share freely.
 #ifndef HORUS_INTERFERENCE_OBSERVED_SLOWDOWNS_H_
@@ -80,7 +81,7 @@ class ObservedSlowdowns {
   [[nodiscard]] absl::Status Add(const SlowdownObservation& observation);
 
   [[nodiscard]] const std::vector<Situation>& situations() const { return situations_; }  // in no order that matters
-  [[nodiscard]] const std::vector<DeviceRecord>& devices() const { return devices_; }  // likewise
+  [[nodiscard]] const std::vector<DeviceRecord>& devices() const { return devices_; }     // likewise
   [[nodiscard]] std::vector<DeviceRecord> DevicesOldestFirst() const;
   [[nodiscard]] const RunningCalibration& calibration() const { return calibration_; }
   [[nodiscard]] uint64_t epoch() const { return epoch_; }  // observations taken so far

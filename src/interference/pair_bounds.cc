@@ -66,7 +66,8 @@ struct Calibrator {
 
   [[nodiscard]] PairMargin OnDevice(std::span<const Score> scores, uint32_t device) const {
     std::vector<Score> here;
-    std::copy_if(scores.begin(), scores.end(), std::back_inserter(here), [&](const Score& s) { return s.device == device; });
+    std::copy_if(scores.begin(), scores.end(), std::back_inserter(here),
+                 [&](const Score& s) { return s.device == device; });
     return MarginOf(here, plan.promise);
   }
 };
@@ -89,7 +90,8 @@ absl::StatusOr<PairBounds> CalibratePairs(const PairModelKind& kind, const PairS
   const Calibrator calibrator{kind, set, rows, plan, options, done};
   LeftOutErrors found;
   HORUS_ASSIGN_OR_RETURN(const std::vector<Score> pairs, calibrator.Scores(plan.pairs, PairLeave::kPair, &found.pair));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Score> families, calibrator.Scores(plan.families, PairLeave::kFamily, &found.family));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Score> families,
+                         calibrator.Scores(plan.families, PairLeave::kFamily, &found.family));
   HORUS_ASSIGN_OR_RETURN(const std::vector<Score> gpus, calibrator.Scores(plan.gpus, PairLeave::kGpu, &found.gpu));
   PairBounds bounds;
   for (uint32_t d = 0; d < set.devices.size(); ++d) {

@@ -48,7 +48,7 @@ inline constexpr double kDefaultMargin = 1;
 
 struct CalibrationPlan {
   double promise = 0.95;
-  uint32_t folds = 10;  // of pairs
+  uint32_t folds = 10;                              // of pairs
   bool pairs = true, families = true, gpus = true;  // what to calibrate; the rest keeps the default margin
 };
 
@@ -60,7 +60,8 @@ struct LeftOutErrors {
 // `done` is called after every fit and cancels by returning false (kCancelled).
 [[nodiscard]] absl::StatusOr<PairBounds> CalibratePairs(const PairModelKind& kind, const PairSet& set,
                                                         std::span<const PairRow> rows, const CalibrationPlan& plan,
-                                                        const PairFitOptions& options, const std::function<bool()>& done,
+                                                        const PairFitOptions& options,
+                                                        const std::function<bool()>& done,
                                                         LeftOutErrors* errors = nullptr);
 
 // Fits that CalibratePairs makes.

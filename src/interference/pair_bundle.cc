@@ -15,8 +15,9 @@
 namespace horus {
 namespace {
 
-constexpr char kDevicePrefix[] = "device:";  // then the GPU type, ':' and the mode; values: positions of the jobs seen there
-constexpr double kHalf = 4294967296.0;       // a profile id as two whole numbers: float64 holds 53 bits
+constexpr char kDevicePrefix[] =
+    "device:";                          // then the GPU type, ':' and the mode; values: positions of the jobs seen there
+constexpr double kHalf = 4294967296.0;  // a profile id as two whole numbers: float64 holds 53 bits
 constexpr double kMostMargin = 100;
 constexpr size_t kMarginValues = 3;
 
@@ -39,7 +40,8 @@ absl::StatusOr<PairDevice> ReadDevice(const std::string& name) {
 
 absl::Status AddDevice(const NamedSeries& series, PairBundleHead& head) {
   HORUS_ASSIGN_OR_RETURN(PairDevice device, ReadDevice(series.name));
-  if (head.header.DeviceOf(device) != kUnseen) return Corrupt("series " + Quoted(series.name), "one of its kind", "two");
+  if (head.header.DeviceOf(device) != kUnseen)
+    return Corrupt("series " + Quoted(series.name), "one of its kind", "two");
   std::vector<uint32_t>& seen = head.seen.emplace_back();
   for (const double value : series.values) {
     if (!Whole(value, static_cast<double>(head.header.profiles.size())) || (!seen.empty() && value <= seen.back())) {

@@ -32,8 +32,8 @@ struct PairBundleHead {
 void WriteHead(const PairBundleHead& head, Bundle& bundle);
 void WriteBounds(const PairBounds& bounds, BundleTarget& target);
 
-// Errors: kDataLoss for what the writers above cannot have written; kFailedPrecondition for a bundle of another schema, such as
-// one of demands.
+// Errors: kDataLoss for what the writers above cannot have written; kFailedPrecondition for a bundle of another schema,
+// such as one of demands.
 [[nodiscard]] absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle);
 [[nodiscard]] absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarget& target);
 

@@ -14,7 +14,8 @@ namespace horus {
 namespace {
 
 // The groups that a row belongs to: one of a job, up to two of jobs and families.
-std::set<std::string> GroupsOfRow(const PairSet& set, const PairRow& row, PairLeave leave, uint32_t folds, uint32_t seed) {
+std::set<std::string> GroupsOfRow(const PairSet& set, const PairRow& row, PairLeave leave, uint32_t folds,
+                                  uint32_t seed) {
   const PairJob &victim = set.jobs[row.victim], &other = set.jobs[row.other];
   switch (leave) {
     case PairLeave::kPair: {

@@ -30,8 +30,8 @@ struct LeftOut {
   std::vector<uint32_t> rows;  // positions, ascending
 };
 
-// Groups with rows, in the order of the first of them; pairs are dealt to folds by a hash of seed and pair. `folds` counts for
-// pairs only.
+// Groups with rows, in the order of the first of them; pairs are dealt to folds by a hash of seed and pair. `folds`
+// counts for pairs only.
 [[nodiscard]] std::vector<LeftOut> LeaveOut(const PairSet& set, std::span<const PairRow> rows, PairLeave leave,
                                             uint32_t folds, uint32_t seed);
 
@@ -40,7 +40,8 @@ struct LeftOut {
 [[nodiscard]] std::vector<PairRow> RowsBut(std::span<const PairRow> rows, std::span<const uint32_t> positions);
 
 // The slowdown that the model says for each row.
-[[nodiscard]] std::vector<double> PredictRows(const PairModel& model, const PairSet& set, std::span<const PairRow> rows);
+[[nodiscard]] std::vector<double> PredictRows(const PairModel& model, const PairSet& set,
+                                              std::span<const PairRow> rows);
 
 // Likewise by a model of this kind fitted to `train`, which may be empty only if `test` is.
 [[nodiscard]] absl::StatusOr<std::vector<double>> FitAndPredict(const PairModelKind& kind, const PairSet& set,

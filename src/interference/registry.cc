@@ -20,7 +20,8 @@ extern const size_t kDefaultInterferenceSize;
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {kDefaultInterferenceModel, "boosted", "iasp", "iapp", "utilisation"};
+constexpr std::array<std::string_view, 5> kNames = {kDefaultInterferenceModel, "boosted", "iasp", "iapp",
+                                                    "utilisation"};
 
 }  // namespace
 

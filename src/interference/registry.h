@@ -22,10 +22,12 @@ namespace horus {
 [[nodiscard]] std::span<const std::string_view> InterferenceModelNames();
 inline constexpr std::string_view kDefaultInterferenceModel = "horus";
 
-// A learned model knows the types of Catalogue::Default(), and those of catalogues that extend it. NOT_FOUND lists the names.
+// A learned model knows the types of Catalogue::Default(), and those of catalogues that extend it. NOT_FOUND lists the
+// names.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> MakeInterferenceModel(std::string_view name);
 
-// From a trained bundle; types are known by the names of `catalogue`. Errors: those of ReadBundle and LearnedModel::Create.
+// From a trained bundle; types are known by the names of `catalogue`. Errors: those of ReadBundle and
+// LearnedModel::Create.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> InterferenceModelFromBundle(
     std::span<const uint8_t> bundle, std::string_view name, const Catalogue& catalogue);
 

@@ -49,8 +49,8 @@ absl::Status CheckRows(const std::vector<PairRow>& rows) {
 
 }  // namespace
 
-absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options, const PairProgress& progress,
-                                         std::vector<TrainedKind>* report) {
+absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOptions& options,
+                                         const PairProgress& progress, std::vector<TrainedKind>* report) {
   HORUS_RETURN_IF_ERROR(CheckPairSet(set));
   if (!(options.promise >= 0.5 && options.promise <= 0.99)) {
     return InvalidArgument("promise: expected 0.5 to 0.99, found %g", options.promise);
@@ -73,8 +73,7 @@ absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOpti
     HORUS_ASSIGN_OR_RETURN(BundleTarget target, kind->fit(set, rows, options.fit));
     if (!done()) return MakeError(absl::StatusCode::kCancelled, "training was cancelled");
     LeftOutErrors errors;
-    HORUS_ASSIGN_OR_RETURN(const PairBounds bounds,
-                           CalibratePairs(*kind, set, rows, plan, options.fit, done, &errors));
+    HORUS_ASSIGN_OR_RETURN(const PairBounds bounds, CalibratePairs(*kind, set, rows, plan, options.fit, done, &errors));
     WriteBounds(bounds, target);
     bundle.targets.push_back(std::move(target));
     trained.push_back(Summary(kind->name, bounds, errors));

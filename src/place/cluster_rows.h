@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "place/device_states.h"
 #include "base/id_map.h"
+#include "place/device_states.h"
 #include "place/job.h"
 #include "place/node.h"
 

@@ -13,9 +13,9 @@
 #include <span>
 #include <vector>
 
+#include "base/id_map.h"
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
-#include "base/id_map.h"
 #include "place/job.h"
 #include "place/node.h"
 #include "predict/demand.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "place/decision.h"
 #include "base/id_map.h"
+#include "place/decision.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
 #include "place/search.h"

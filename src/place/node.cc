@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/id_map.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "base/id_map.h"
 
 namespace horus {
 namespace {

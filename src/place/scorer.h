@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/id_map.h"
 #include "interference/model.h"
 #include "place/device_states.h"
 #include "place/fit.h"
-#include "base/id_map.h"
 #include "place/policy.h"
 
 namespace horus {

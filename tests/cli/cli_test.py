@@ -549,7 +549,8 @@ class Place(Files):
         jobs = self.jobs(half % "a" + half % "b")
 
         def placed(bound):
-            code, out, err = self.place(jobs, "--policy", "first-fit", "--slowdown-bound", bound, "--json")
+            code, out, err = self.place(jobs, "--policy", "first-fit", "--interference", "utilisation",
+                                        "--slowdown-bound", bound, "--json")
             self.assertEqual(code, 0, err)
             return json.loads(out)["totals"]["placed"]
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* horus/learn_pairs.h and the models of horus/interference.h that know jobs: tables, observations, commits, training. */
+/* horus/learn_pairs.h and the models of horus/interference.h that know jobs: tables, observations, commits, training.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -150,7 +151,8 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   CHECK(slowdown_of_first(first, &one, &two) > slowdown_of_first(model, &one, &two));
   CHECK(slowdown_of_first(first, &stranger, &stranger) == slowdown_of_first(model, &stranger, &stranger));
   CHECK(horus_interference_epoch(first) != horus_interference_epoch(model));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_interference_get_changes(first, 1, types, modes, profiles, &count, &error));
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+               horus_interference_get_changes(first, 1, types, modes, profiles, &count, &error));
   CHECK(count == 2);
   CHECK_OK(horus_interference_get_changes(first, 4, types, modes, profiles, &count, &error));
   CHECK(count == 2 && strcmp(types[0], FIXTURE_GPU) == 0 && modes[0] == HORUS_SHARING_TIME_SLICE);
@@ -176,16 +178,16 @@ static void PredictedStandsBesideObserved(const horus_observations* observations
   CHECK_OK(horus_observations_get_calibration(observations, &calibration, &error));
   CHECK(calibration.predictions == 1 && fabs(calibration.error - 0.5) < 1e-12 && fabs(calibration.bias - 0.5) < 1e-12);
   CHECK(calibration.bounds == 1 && calibration.covered == 0);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_observations_get_devices(observations, 0, NULL, NULL, NULL, NULL, NULL, NULL,
-                                                                      &count, &error));
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+               horus_observations_get_devices(observations, 0, NULL, NULL, NULL, NULL, NULL, NULL, &count, &error));
   CHECK_OK(horus_observations_get_devices(observations, 2, device, profile, observed, predicted, upper, times, &count,
                                           &error));
   CHECK(count == 1 && device[0] == 9 && profile[0] == 100 && times[0] == 1);
   CHECK(observed[0] == 3 && predicted[0] == 2 && upper[0] == 2.5);
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_get_calibration(NULL, &calibration, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_get_calibration(observations, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_get_devices(observations, 2, device, NULL, NULL, NULL, NULL, NULL,
-                                                                      NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_observations_get_devices(observations, 2, device, NULL, NULL, NULL, NULL, NULL, NULL, &error));
 }
 
 static void WhatWasSeenSurvivesASnapshot(const horus_observations* observations) {
@@ -272,7 +274,8 @@ static void AModelIsTrainedSavedAndReadAgain(void) {
   options.model = "oracle";
   CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_fit(NULL, &data, &options, NULL, NULL, &again, &error));
   first[3] = 0;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[3]", horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[3]",
+                horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
   first[3] = 1.5;
   a[3] = JOBS;
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));

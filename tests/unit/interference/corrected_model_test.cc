@@ -27,7 +27,9 @@ std::shared_ptr<const CorrectedModel> Commit(const Model& model, const ObservedS
   return corrected.ok() ? *corrected : nullptr;
 }
 
-double ObservedBy(const std::vector<Demand>& jobs, double factor) { return FakeModel::PairOf(jobs[0], jobs[1]) * factor; }
+double ObservedBy(const std::vector<Demand>& jobs, double factor) {
+  return FakeModel::PairOf(jobs[0], jobs[1]) * factor;
+}
 
 TEST(CorrectedModel, WithoutObservationsAnswersAreTheBases) {
   const auto corrected = Commit(Base(), ObservedSlowdowns());
@@ -47,7 +49,8 @@ TEST(CorrectedModel, FollowsWhatWasSeen) {
   double last = std::abs(static_cast<double>(Ask(*Base(), jobs)[0].estimate) - ObservedBy(jobs, 1.5));
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(Observe(observed, jobs, ObservedBy(jobs, 1.5)).ok());
-    const double left = std::abs(static_cast<double>(Ask(*Commit(Base(), observed), jobs)[0].estimate) - ObservedBy(jobs, 1.5));
+    const double left =
+        std::abs(static_cast<double>(Ask(*Commit(Base(), observed), jobs)[0].estimate) - ObservedBy(jobs, 1.5));
     EXPECT_LT(left, last);
     last = left;
   }
@@ -65,9 +68,9 @@ TEST(CorrectedModel, JobsNeverObservedAreAnsweredAsBefore) {
       {JobOf(3), JobOf(4)}, {JobOf(3), JobOf(4), JobOf(5)}, {nameless, JobOf(3)}, {nameless, nameless}};
   for (const auto& jobs : strangers) EXPECT_EQ(Ask(*corrected, jobs), Ask(*Base(), jobs));
   // Nor are the same jobs elsewhere.
-  for (const DeviceContext& device : {DeviceContext{.type = GpuTypeId(1)},
-                                      DeviceContext{.type = GpuTypeId(0), .mode = SharingMode::kMps},
-                                      DeviceContext{.type = GpuTypeId(0), .compute_share = 0.5f}}) {
+  for (const DeviceContext& device :
+       {DeviceContext{.type = GpuTypeId(1)}, DeviceContext{.type = GpuTypeId(0), .mode = SharingMode::kMps},
+        DeviceContext{.type = GpuTypeId(0), .compute_share = 0.5f}}) {
     EXPECT_EQ(Ask(*corrected, seen, device), Ask(*Base(), seen, device));
   }
   EXPECT_NE(Ask(*corrected, seen), Ask(*Base(), seen));
@@ -153,7 +156,9 @@ TEST(CorrectedModel, NeitherOrderNorBoundsBreakWithSeveralTenants) {
   }
   const auto corrected = Commit(Base(), observed);
   std::vector<uint64_t> order = {1, 2, 3, 7};
-  const auto ask = [&] { return Ask(*corrected, {JobOf(order[0]), JobOf(order[1]), JobOf(order[2]), JobOf(order[3])}); };
+  const auto ask = [&] {
+    return Ask(*corrected, {JobOf(order[0]), JobOf(order[1]), JobOf(order[2]), JobOf(order[3])});
+  };
   const std::vector<Slowdown> expected = ask();
   do {
     const std::vector<Slowdown> found = ask();

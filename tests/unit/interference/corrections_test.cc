@@ -27,8 +27,9 @@ struct Errors {
   double before = 0, after = 0;  // per cent
 };
 
-// A victim beside one of `others` jobs a time, seen `count` times with 5-10 % noise, one outlier of 2 in 20 and a drift of up to
-// 0.4 % an observation. Then the question: the victim beside the job seen last, or one that it was never seen with.
+// A victim beside one of `others` jobs a time, seen `count` times with 5-10 % noise, one outlier of 2 in 20 and a drift
+// of up to 0.4 % an observation. Then the question: the victim beside the job seen last, or one that it was never seen
+// with.
 Errors OfSite(const Case& c, uint64_t seed, int count, uint64_t others, bool seen) {
   uint64_t draw = seed << 12;
   const auto job = [seed](uint64_t i) { return JobOf(16 * seed + i + 1); };

@@ -39,7 +39,8 @@ class FakeModel final : public InterferenceModel {
   explicit FakeModel(double margin, uint64_t epoch = 1) : margin_(margin), epoch_(epoch) {}
 
   [[nodiscard]] static double PairOf(const Demand& victim, const Demand& other) {
-    return 1 + static_cast<double>(victim.gpu_util_pct.estimate) / 200 + static_cast<double>(other.gpu_util_pct.estimate) / 100;
+    return 1 + static_cast<double>(victim.gpu_util_pct.estimate) / 200 +
+           static_cast<double>(other.gpu_util_pct.estimate) / 100;
   }
   [[nodiscard]] std::string_view name() const override { return "fake"; }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }

@@ -18,7 +18,9 @@ Demand Known() {
   return demand;
 }
 
-double At(const Tenant& tenant, PointColumn column) { return static_cast<double>(tenant.point[static_cast<size_t>(column)]); }
+double At(const Tenant& tenant, PointColumn column) {
+  return static_cast<double>(tenant.point[static_cast<size_t>(column)]);
+}
 
 TEST(JobPoint, HoldsLogarithmsOfTheEstimates) {
   const Tenant tenant = TenantOf(Known(), {});

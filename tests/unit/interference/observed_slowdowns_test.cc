@@ -96,7 +96,8 @@ TEST(ObservedSlowdowns, CapacityBoundsTheMemory) {
   for (uint64_t i = 0; i < 100'000; ++i) {
     victim.profile_id = 1 + i;
     second.profile_id = 1 + Mix64(i);
-    ASSERT_TRUE(observed.Add({.gpu = GpuName(), .victim = &victim, .others = others, .slowdown = 2, .device_id = 1 + i}).ok());
+    ASSERT_TRUE(
+        observed.Add({.gpu = GpuName(), .victim = &victim, .others = others, .slowdown = 2, .device_id = 1 + i}).ok());
   }
   EXPECT_EQ(observed.situations().size(), kCapacity);
   EXPECT_EQ(observed.devices().size(), kCapacity);
@@ -109,10 +110,12 @@ TEST(ObservedSlowdowns, TheOrderOfCoTenantsDoesNotMatter) {
   ObservedSlowdowns sorted, shuffled;
   for (int i = 0; i < 6; ++i) {
     std::vector<Demand> ordered = jobs;
-    std::sort(ordered.begin() + 1, ordered.end(), [](const auto& a, const auto& b) { return a.profile_id < b.profile_id; });
+    std::sort(ordered.begin() + 1, ordered.end(),
+              [](const auto& a, const auto& b) { return a.profile_id < b.profile_id; });
     ASSERT_TRUE(Observe(sorted, ordered, 1.5 + i).ok());
     ASSERT_TRUE(Observe(shuffled, jobs, 1.5 + i).ok());
-    std::next_permutation(jobs.begin() + 1, jobs.end(), [](const auto& a, const auto& b) { return a.profile_id < b.profile_id; });
+    std::next_permutation(jobs.begin() + 1, jobs.end(),
+                          [](const auto& a, const auto& b) { return a.profile_id < b.profile_id; });
   }
   EXPECT_EQ(sorted, shuffled);
   EXPECT_EQ(sorted.situations().size(), 1u);
@@ -137,7 +140,8 @@ TEST(ObservedSlowdowns, AnOutlierMovesAMeanOfSeveralByLittle) {
   for (const int before : {3, 10, 30}) {
     for (const double outlier : {0.5, 4.0, 1000.0}) {
       ObservedSlowdowns observed;
-      for (int i = 0; i < before; ++i) ASSERT_TRUE(Observe(observed, {JobOf(1), JobOf(2)}, i % 2 == 0 ? 1.98 : 2.02).ok());
+      for (int i = 0; i < before; ++i)
+        ASSERT_TRUE(Observe(observed, {JobOf(1), JobOf(2)}, i % 2 == 0 ? 1.98 : 2.02).ok());
       const double mean = MeanOf(observed);
       ASSERT_TRUE(Observe(observed, {JobOf(1), JobOf(2)}, outlier).ok());
       EXPECT_NEAR(MeanOf(observed), mean, 0.16 / (before + 1) * mean);  // three spreads of 5 %, shared by all
@@ -159,7 +163,12 @@ TEST(ObservedSlowdowns, FollowsPredictionsOfDevices) {
   ObservedSlowdowns observed;
   const Demand a = JobOf(1), b = JobOf(2);
   const std::vector<const Demand*> others = {&b};
-  SlowdownObservation o{.gpu = GpuName(), .victim = &a, .others = others, .slowdown = 3, .device_id = 7, .predicted = 2,
+  SlowdownObservation o{.gpu = GpuName(),
+                        .victim = &a,
+                        .others = others,
+                        .slowdown = 3,
+                        .device_id = 7,
+                        .predicted = 2,
                         .predicted_upper = 2.5};
   ASSERT_TRUE(observed.Add(o).ok());
   o.slowdown = 1;
@@ -175,8 +184,13 @@ TEST(ObservedSlowdowns, FollowsPredictionsOfDevices) {
   EXPECT_NEAR(c.error, (0.5 + 0.5 + 0) / 3, 1e-12);
   EXPECT_NEAR(c.bias, 0, 1e-12);
   EXPECT_NEAR(c.covered, 2.0 / 3, 1e-12);
-  const DeviceRecord expected{.device_id = 7, .profile_id = 1, .slowdown = 1, .predicted = 2, .predicted_upper = 2.5,
-                              .observations = 2, .seen = 2};
+  const DeviceRecord expected{.device_id = 7,
+                              .profile_id = 1,
+                              .slowdown = 1,
+                              .predicted = 2,
+                              .predicted_upper = 2.5,
+                              .observations = 2,
+                              .seen = 2};
   EXPECT_EQ(observed.devices(), std::vector<DeviceRecord>{expected});
 }
 
