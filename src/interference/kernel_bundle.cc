@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "interference/kernel_model.h"
 
 namespace horus {
@@ -65,6 +66,17 @@ absl::Status ReadScales(const BundleTarget& target, KernelState& state) {
   if (std::any_of(scale.begin(), scale.end(), [](double value) { return value < kLeastScale; })) {
     return Corrupt("scale", "values above 0", "others");
   }
+  return absl::OkStatus();
+}
+
+// The answer is made of the series alone.
+absl::Status CheckShape(const BundleTarget& target) {
+  const auto corrupt = [](const char* expected, const std::string& found) {
+    return MakeError(absl::StatusCode::kDataLoss, "target horus: expected %s, found %s", expected, found);
+  };
+  if (target.name != kKernelName) return corrupt("that name", Quoted(target.name));
+  if (target.link != Link::kIdentity) return corrupt("link 0", std::to_string(static_cast<uint32_t>(target.link)));
+  if (target.forest != ForestData{}) return corrupt("no forest", "one");
   return absl::OkStatus();
 }
 
@@ -148,6 +160,7 @@ BundleTarget ToTarget(const KernelState& state) {
 
 absl::StatusOr<KernelState> KernelFromTarget(const PairHeader& header, const BundleTarget& target) {
   KernelState state;
+  HORUS_RETURN_IF_ERROR(CheckShape(target));
   HORUS_RETURN_IF_ERROR(ReadScales(target, state));
   HORUS_RETURN_IF_ERROR(ReadEntries(header, target, state));
   HORUS_RETURN_IF_ERROR(ReadWeights(target, state));

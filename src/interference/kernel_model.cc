@@ -12,8 +12,9 @@
 namespace horus {
 namespace {
 
-constexpr double kVictimShare =
-    0.5;  // of its waiting that a victim's host does not hide: half-way between none and all
+constexpr double kFurthest = 1e6;  // from the centre, in scales: keeps sums finite, and no job is nearly so odd
+// Of its waiting that a victim's host does not hide: half-way between none and all.
+constexpr double kVictimShare = 0.5;
 
 double Dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -21,7 +22,7 @@ double Dot(std::span<const double> a, std::span<const double> b) {
 
 double LogUtil(const JobPoint& point) {
   const auto value = static_cast<double>(point[static_cast<size_t>(PointColumn::kLogUtil)]);
-  return std::isnan(value) ? 0 : value;  // unknown: busy all the time
+  return std::isfinite(value) ? value : 0;  // unknown: busy all the time
 }
 
 }  // namespace
@@ -52,7 +53,8 @@ void KernelBlock::Complete() {
 KernelBlock::Point KernelState::Standardise(const JobPoint& point) const {
   KernelBlock::Point x = {};
   for (size_t c = 0; c < kPointColumns; ++c) {
-    if (!std::isnan(point[c])) x[c] = (static_cast<double>(point[c]) - centre[c]) / scale[c];
+    if (std::isnan(point[c])) continue;
+    x[c] = std::clamp((static_cast<double>(point[c]) - centre[c]) / scale[c], -kFurthest, kFurthest);
   }
   return x;
 }
