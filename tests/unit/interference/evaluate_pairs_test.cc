@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation on pairs: every row is foretold without its group, and references are what they say.
+#include "interference/evaluate_pairs.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pair_law.h"
+
+namespace horus {
+namespace {
+
+PairTrainOptions Options() { return {.promise = 0.9, .kinds = {"horus"}}; }
+
+std::vector<PairPrediction> Evaluated(const PairSet& set, std::string_view model, PairLeave leave) {
+  auto found = EvaluatePairs(set, model, leave, Options());
+  EXPECT_TRUE(found.ok()) << found.status();
+  return found.ok() ? *std::move(found) : std::vector<PairPrediction>();
+}
+
+double Mape(const std::vector<PairPrediction>& predictions) {
+  double sum = 0;
+  for (const PairPrediction& each : predictions) sum += std::abs(each.predicted / each.row.slowdown - 1);
+  return 100 * sum / static_cast<double>(predictions.size());
+}
+
+TEST(EvaluatePairs, ForetellsEveryRowOnceForEachGroupThatItBelongsTo) {
+  const PairSet set = LawfulSet(8);
+  const std::vector<PairRow> rows = RowsOf(set);
+  for (const PairLeave leave : {PairLeave::kPair, PairLeave::kJob, PairLeave::kFamily, PairLeave::kGpu}) {
+    std::map<std::pair<uint32_t, uint32_t>, size_t> found;  // run, victim
+    for (const PairPrediction& each : Evaluated(set, "constant", leave)) ++found[{each.row.run, each.row.victim}];
+    EXPECT_EQ(found.size(), rows.size());
+    for (const PairRow& row : rows) {
+      const size_t groups = leave == PairLeave::kJob      ? 1 + (row.victim != row.other)
+                            : leave == PairLeave::kFamily ? 1 + (set.jobs[row.victim].family != set.jobs[row.other].family)
+                                                          : 1;
+      EXPECT_EQ((found[{row.run, row.victim}]), groups);
+    }
+  }
+}
+
+TEST(EvaluatePairs, WhatIsLeftOutDoesNotTeach) {
+  PairSet set = LawfulSet(8);
+  const auto before = Evaluated(set, "horus", PairLeave::kFamily);
+  for (PairRun& run : set.runs) {
+    if (run.job_a < 2 || run.job_b < 2) run.slowdown_a = run.slowdown_b = 50;  // family0
+  }
+  const auto after = Evaluated(set, "horus", PairLeave::kFamily);
+  ASSERT_EQ(before.size(), after.size());
+  size_t compared = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before[i].left_out != "family0") continue;
+    EXPECT_EQ(before[i].predicted, after[i].predicted);
+    EXPECT_EQ(before[i].upper, after[i].upper);
+    ++compared;
+  }
+  EXPECT_GT(compared, 20u);
+}
+
+TEST(EvaluatePairs, TheLearnedModelBeatsTheReferencesOnFamiliesLeftOut) {
+  const PairSet set = LawfulSet();
+  const double learned = Mape(Evaluated(set, "horus", PairLeave::kFamily));
+  for (const char* reference : {"constant", "factors", "utilisation"}) {
+    EXPECT_LT(learned, 0.6 * Mape(Evaluated(set, reference, PairLeave::kFamily))) << reference;
+  }
+}
+
+TEST(EvaluatePairs, FactorsBeatAConstantOnPairsLeftOut) {
+  const PairSet set = LawfulSet();
+  EXPECT_LT(Mape(Evaluated(set, "factors", PairLeave::kPair)), 0.5 * Mape(Evaluated(set, "constant", PairLeave::kPair)));
+}
+
+TEST(EvaluatePairs, ReferencesGiveNoBoundAndTheUtilisationIsAsSummed) {
+  const PairSet set = LawfulSet(8);
+  for (const PairPrediction& each : Evaluated(set, "utilisation", PairLeave::kPair)) {
+    EXPECT_TRUE(std::isnan(each.upper));
+    const auto util = [&](uint32_t job) { return std::exp(static_cast<double>(set.jobs[job].points[0][3])); };
+    EXPECT_NEAR(each.predicted, std::max(1.0, util(each.row.victim) + util(each.row.other)), 1e-6);
+  }
+}
+
+TEST(EvaluatePairs, AConstantIsTheOneOfLeastError) {
+  PairSet set = LawfulSet(8);
+  for (PairRun& run : set.runs) run.slowdown_a = run.slowdown_b = 1.7;
+  for (const PairPrediction& each : Evaluated(set, "constant", PairLeave::kPair)) EXPECT_EQ(each.predicted, 1.7);
+}
+
+TEST(EvaluatePairs, RefusesWhatCannotBeEvaluated) {
+  const PairSet set = LawfulSet(8);
+  const absl::Status unknown = EvaluatePairs(set, "magic", PairLeave::kPair, Options()).status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kNotFound);
+  for (const std::string_view name : EvaluatedPairModels()) {
+    EXPECT_NE(unknown.message().find(std::string(name)), std::string::npos) << unknown;
+  }
+  PairSet one_gpu = set;
+  std::erase_if(one_gpu.runs, [](const PairRun& run) { return run.device != 0; });
+  EXPECT_EQ(EvaluatePairs(one_gpu, "horus", PairLeave::kGpu, Options()).status().code(), absl::StatusCode::kInvalidArgument);
+  // Of two jobs, one left out leaves a row each.
+  EXPECT_EQ(EvaluatePairs(LawfulSet(2), "horus", PairLeave::kJob, Options()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  int calls = 0;
+  const auto cancelled = EvaluatePairs(set, "constant", PairLeave::kJob, Options(), [&](double) { return ++calls < 3; });
+  EXPECT_EQ(cancelled.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(calls, 3);
+}
+
+}  // namespace
+}  // namespace horus
