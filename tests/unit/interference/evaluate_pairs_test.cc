@@ -37,9 +37,10 @@ TEST(EvaluatePairs, ForetellsEveryRowOnceForEachGroupThatItBelongsTo) {
     for (const PairPrediction& each : Evaluated(set, "constant", leave)) ++found[{each.row.run, each.row.victim}];
     EXPECT_EQ(found.size(), rows.size());
     for (const PairRow& row : rows) {
-      const size_t groups = leave == PairLeave::kJob      ? 1 + (row.victim != row.other)
-                            : leave == PairLeave::kFamily ? 1 + (set.jobs[row.victim].family != set.jobs[row.other].family)
-                                                          : 1;
+      const size_t groups = leave == PairLeave::kJob ? 1 + (row.victim != row.other)
+                            : leave == PairLeave::kFamily
+                                ? 1 + (set.jobs[row.victim].family != set.jobs[row.other].family)
+                                : 1;
       EXPECT_EQ((found[{row.run, row.victim}]), groups);
     }
   }
@@ -73,7 +74,8 @@ TEST(EvaluatePairs, TheLearnedModelBeatsTheReferencesOnFamiliesLeftOut) {
 
 TEST(EvaluatePairs, FactorsBeatAConstantOnPairsLeftOut) {
   const PairSet set = LawfulSet();
-  EXPECT_LT(Mape(Evaluated(set, "factors", PairLeave::kPair)), 0.5 * Mape(Evaluated(set, "constant", PairLeave::kPair)));
+  EXPECT_LT(Mape(Evaluated(set, "factors", PairLeave::kPair)),
+            0.5 * Mape(Evaluated(set, "constant", PairLeave::kPair)));
 }
 
 TEST(EvaluatePairs, ReferencesGiveNoBoundAndTheUtilisationIsAsSummed) {
@@ -100,12 +102,14 @@ TEST(EvaluatePairs, RefusesWhatCannotBeEvaluated) {
   }
   PairSet one_gpu = set;
   std::erase_if(one_gpu.runs, [](const PairRun& run) { return run.device != 0; });
-  EXPECT_EQ(EvaluatePairs(one_gpu, "horus", PairLeave::kGpu, Options()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(EvaluatePairs(one_gpu, "horus", PairLeave::kGpu, Options()).status().code(),
+            absl::StatusCode::kInvalidArgument);
   // Of two jobs, one left out leaves a row each.
   EXPECT_EQ(EvaluatePairs(LawfulSet(2), "horus", PairLeave::kJob, Options()).status().code(),
             absl::StatusCode::kInvalidArgument);
   int calls = 0;
-  const auto cancelled = EvaluatePairs(set, "constant", PairLeave::kJob, Options(), [&](double) { return ++calls < 3; });
+  const auto cancelled =
+      EvaluatePairs(set, "constant", PairLeave::kJob, Options(), [&](double) { return ++calls < 3; });
   EXPECT_EQ(cancelled.status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(calls, 3);
 }

@@ -81,8 +81,9 @@ TEST_F(KernelBundle, RefusesEntriesThatDoNotAscendWithinTheHeader) {
   const auto at = [](size_t entry, size_t column, double value) {
     return [=](auto& values) { values[entry * kRow + column] = value; };
   };
-  Refused("entries", [](auto& values) { std::swap_ranges(values.begin(), values.begin() + kRow, values.begin() + kRow); },
-          "series entries");
+  Refused(
+      "entries", [](auto& values) { std::swap_ranges(values.begin(), values.begin() + kRow, values.begin() + kRow); },
+      "series entries");
   Refused("entries", at(1, 1, 0), "series entries");  // the first job twice
   for (const double position : {-1.0, 0.5, 6.0, 1e6}) Refused("entries", at(0, 1, position), "series entries");
   for (const double device : {-1.0, 0.5, 3.0, 1e6}) Refused("entries", at(0, 0, device), "series entries");
@@ -90,7 +91,8 @@ TEST_F(KernelBundle, RefusesEntriesThatDoNotAscendWithinTheHeader) {
 
 TEST_F(KernelBundle, RefusesWeightsOutsideTheBlocks) {
   const size_t cells = 2 * 6 * 6;  // two devices with rows of six jobs
-  for (const double place : {72.0, 1e6}) Refused("weight_places", [place](auto& v) { v.back() = place; }, "weight_places");
+  for (const double place : {72.0, 1e6})
+    Refused("weight_places", [place](auto& v) { v.back() = place; }, "weight_places");
   EXPECT_LT(FindSeries(target_.calibration, "weight_places")->values.back(), static_cast<double>(cells));
   Refused("weight_places", [](auto& v) { v[1] = v[0]; }, "weight_places");
   Refused("weight_places", [](auto& v) { std::swap(v[0], v[1]); }, "weight_places");
@@ -125,7 +127,8 @@ TEST(KernelLimits, TooManyJobsOnDevicesAreRefused) {
   PairSet set = LawfulSet(2);
   set.runs.clear();
   const auto add = [&set](uint32_t first) {
-    set.runs.push_back({.device = 0, .job_a = first, .job_b = first + 1, .slowdown_a = 2, .slowdown_b = 2, .where = "test"});
+    set.runs.push_back(
+        {.device = 0, .job_a = first, .job_b = first + 1, .slowdown_a = 2, .slowdown_b = 2, .where = "test"});
   };
   for (uint32_t j = 2; j < kMostKernelEntries + 2; ++j) {
     set.jobs.push_back(set.jobs[j % 2]);

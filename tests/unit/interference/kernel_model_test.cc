@@ -38,7 +38,8 @@ TEST(KernelModel, NearlyReproducesWhatItWasFittedTo) {
   double error = 0;
   const std::vector<PairRow> rows = RowsOf(set);
   for (const PairRow& row : rows) {
-    const float found = PairOf(*model, row.device, TenantOfJob(set, row.victim, row.device), TenantOfJob(set, row.other, row.device));
+    const float found =
+        PairOf(*model, row.device, TenantOfJob(set, row.victim, row.device), TenantOfJob(set, row.other, row.device));
     error += std::abs(static_cast<double>(found) / row.slowdown - 1) / static_cast<double>(rows.size());
   }
   EXPECT_LT(error, 0.03);  // below its noise of 8 % of the excess
@@ -115,7 +116,8 @@ TEST(KernelModel, CampaignsAreNotMistakenForJobs) {
   ASSERT_NE(model, nullptr);
   for (uint32_t j = 1; j < set.jobs.size(); ++j) {
     const Tenant victim = TenantOfJob(set, j - 1, 0), other = TenantOfJob(set, j, 0);
-    const auto z = ExcessOf(static_cast<double>(PairOf(*model, 0, victim, other))) - ExcessOf(LawOf(victim.point, other.point, 0));
+    const auto z =
+        ExcessOf(static_cast<double>(PairOf(*model, 0, victim, other))) - ExcessOf(LawOf(victim.point, other.point, 0));
     EXPECT_GT(z, -0.15);
     EXPECT_LT(z, std::log(1.2) + 0.15);
   }

@@ -29,7 +29,8 @@ constexpr double kOfPair = 0.1, kOfFamily = 0.3, kOfUnseen = 0.7;
 // Two GPU types, the first of them with MPS as well.
 PairBundleHead Head() {
   PairBundleHead head;
-  head.header.devices = {{GpuName(0), SharingMode::kTimeSlice}, {GpuName(0), SharingMode::kMps}, {GpuName(1), SharingMode::kTimeSlice}};
+  head.header.devices = {
+      {GpuName(0), SharingMode::kTimeSlice}, {GpuName(0), SharingMode::kMps}, {GpuName(1), SharingMode::kTimeSlice}};
   for (uint64_t job = 1; job <= kSeenJobs; ++job) head.header.profiles.push_back(job);
   head.seen.assign(head.header.devices.size(), {0, 1, 2, 3});
   return head;
@@ -122,7 +123,8 @@ TEST(LearnedModel, TheBoundIsThatOfWhatWasSeen) {
 TEST(LearnedModel, ModesThatWereNotMeasuredAnswerAsAnotherModeOfTheType) {
   const auto model = Created();
   const std::vector<Demand> jobs = {JobOf(1), JobOf(2)};
-  const auto as = Ask(*model, jobs, {.type = GpuTypeId(1)}), mps = Ask(*model, jobs, {.type = GpuTypeId(1), .mode = SharingMode::kMps});
+  const auto as = Ask(*model, jobs, {.type = GpuTypeId(1)}),
+             mps = Ask(*model, jobs, {.type = GpuTypeId(1), .mode = SharingMode::kMps});
   EXPECT_EQ(mps[0].estimate, as[0].estimate);
   EXPECT_GT(mps[0].upper, as[0].upper);
   EXPECT_NE(as[0].estimate, Ask(*model, jobs, {.type = GpuTypeId(2)})[0].estimate);
@@ -133,7 +135,9 @@ TEST(LearnedModel, RefusedQuestionsWriteNothing) {
   const Demand job = JobOf(1);
   const std::vector<const Demand*> two = {&job, &job}, missing = {&job, nullptr};
   std::vector<Slowdown> out(2, Slowdown{-1, -1}), small(1, Slowdown{-1, -1});
-  const auto refused = [&](const absl::Status& status) { EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status; };
+  const auto refused = [&](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  };
   refused(model->Predict({}, two, small));
   refused(model->Predict({}, missing, out));
   refused(model->Predict({.mode = static_cast<SharingMode>(7)}, two, out));
@@ -182,7 +186,8 @@ TEST(LearnedModel, EveryDamagedNumberIsRefusedOrHarmless) {
     if (!model.ok()) return;
     ++kept;
     for (uint16_t type = 0; type < 3; ++type) {
-      for (const Slowdown& s : Ask(**model, {JobOf(1), JobOf(2), JobOf(9)}, {.type = GpuTypeId(type)})) EXPECT_TRUE(Sound(s));
+      for (const Slowdown& s : Ask(**model, {JobOf(1), JobOf(2), JobOf(9)}, {.type = GpuTypeId(type)}))
+        EXPECT_TRUE(Sound(s));
     }
   };
   for (const double value : {-1e300, -1e6, -1.0, 0.0, 0.5, 1.0, 1e6, 1e300, HUGE_VAL}) {
@@ -264,7 +269,8 @@ TEST(BuiltInBundle, KnowsLessOfWhatItHasNotSeen) {
     }
     const auto model = LearnedModel::Create(*bundle, target.name, *Catalogue::Default());
     ASSERT_TRUE(model.ok()) << model.status();
-    for (const PairDevice& device : head->header.devices) EXPECT_TRUE(Catalogue::Default()->Find(device.gpu).ok()) << device.gpu;
+    for (const PairDevice& device : head->header.devices)
+      EXPECT_TRUE(Catalogue::Default()->Find(device.gpu).ok()) << device.gpu;
     for (size_t type = 0; type < Catalogue::Default()->size(); type += 7) {
       const auto found = Ask(**model, {JobOf(1), JobOf(2), JobOf(3)}, {.type = GpuTypeId(static_cast<uint16_t>(type))});
       for (const Slowdown& s : found) EXPECT_TRUE(Sound(s)) << target.name;

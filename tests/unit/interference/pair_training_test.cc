@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on pairs: what is left out together, what bounds promise and keep, and what is refused.
-#include "interference/train_pairs.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "interference/learned_model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_folds.h"
+#include "interference/train_pairs.h"
 #include "pair_law.h"
 
 namespace horus {
@@ -124,8 +123,9 @@ TEST(PairBounds, CalibrationMakesAsManyFitsAsItSaysAndCanBeCancelled) {
   }
 }
 
-// Every row is bounded by models and margins that have not seen its group. The share below the bound differs from the promise by
-// sampling: groups are what is exchangeable, so its deviation is that of as many draws as there are groups. Three of them.
+// Every row is bounded by models and margins that have not seen its group. The share below the bound differs from the
+// promise by sampling: groups are what is exchangeable, so its deviation is that of as many draws as there are groups.
+// Three of them.
 struct Coverage {
   PairLeave leave = PairLeave::kPair;
   double promise = 0.9;
