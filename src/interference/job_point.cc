@@ -55,7 +55,8 @@ Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
   const auto whole_util = static_cast<double>(demand.gpu_util_pct.estimate);
   const auto share = static_cast<double>(device.compute_share);
   const double util = std::max(SliceUtilPct(whole_util, share) / 100, kLeastUtil);
-  const double step_us = static_cast<double>(demand.step_time_us.estimate) / SliceSpeed(whole_util, share);
+  const auto bandwidth = static_cast<double>(demand.mem_bw_util_pct.estimate);
+  const double step_us = static_cast<double>(demand.step_time_us.estimate) / SliceSpeed(whole_util, bandwidth, share);
   const auto log_kernels = static_cast<double>(demand.traits[static_cast<size_t>(Trait::kLogKernels)]);
 
   Tenant tenant{.profile_id = demand.profile_id};

@@ -139,6 +139,7 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
       .before = before_,
       .after = after_,
       .relative_speed = on->relative_speed * SliceSpeed(static_cast<double>(on->tenant.demand.gpu_util_pct.estimate),
+                                                        static_cast<double>(on->tenant.demand.mem_bw_util_pct.estimate),
                                                         static_cast<double>(device.compute_share))};
   verdict.reason = FitSlowdowns(bounds_, before_, after_, limits_, &evaluation.shortfall);
   if (verdict.reason != Reason::kNone) {
