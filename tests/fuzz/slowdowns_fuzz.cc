@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: restores observed slowdowns from any bytes; what is accepted saves the same bytes, keeps its limits, takes
-// one more observation and corrects a model.
+// Fuzz target: restores observed slowdowns from any bytes; what is accepted saves the same bytes, keeps its limits,
+// takes one more observation and corrects a model.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -47,7 +47,8 @@ void Check(const std::string& bytes) {
   const Demand victim{.profile_id = 1}, other{.profile_id = 2};
   const std::vector<const Demand*> others = {&other};
   const uint64_t before = restored->epoch();
-  if (!restored->Add({.gpu = "v100", .victim = &victim, .others = others, .slowdown = 2, .device_id = 1}).ok()) std::abort();
+  if (!restored->Add({.gpu = "v100", .victim = &victim, .others = others, .slowdown = 2, .device_id = 1}).ok())
+    std::abort();
   if (restored->epoch() != before + 1 || restored->situations().size() > restored->capacity()) std::abort();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Learned models behind the seam: which bound stands where, what is refused, and the bundle that the library brings.
+// Learned models behind the seam: which bound stands where, and what is refused.
 #include "interference/learned_model.h"
 
 #include <gtest/gtest.h>
@@ -17,10 +17,6 @@
 #include "interference/registry.h"
 
 namespace horus {
-
-extern const unsigned char kDefaultInterference[];
-extern const size_t kDefaultInterferenceSize;
-
 namespace {
 
 constexpr uint64_t kSeenJobs = 4;  // JobOf(1) to JobOf(4), on all devices of the bundle
@@ -241,41 +237,6 @@ TEST(LearnedModel, EpochsTellBundlesAndKindsApart) {
   std::set<uint64_t> epochs;
   for (const std::string_view name : InterferenceModelNames()) epochs.insert((*MakeInterferenceModel(name))->epoch());
   EXPECT_EQ(epochs.size(), InterferenceModelNames().size());
-}
-
-TEST(BuiltInBundle, HoldsEveryLearnedNameAndTheSchema) {
-  const auto bundle = ReadBundle(std::span(kDefaultInterference, kDefaultInterferenceSize), {}, PointSchemaHash());
-  ASSERT_TRUE(bundle.ok()) << bundle.status();
-  for (const std::string_view name : InterferenceModelNames()) {
-    const auto model = MakeInterferenceModel(name);
-    ASSERT_TRUE(model.ok()) << name << ": " << model.status();
-    EXPECT_EQ((*model)->name(), name);
-    if (name == "utilisation") continue;
-    EXPECT_NE(bundle->FindTarget(name), nullptr) << name;
-  }
-}
-
-TEST(BuiltInBundle, KnowsLessOfWhatItHasNotSeen) {
-  const auto bundle = ReadBundle(std::span(kDefaultInterference, kDefaultInterferenceSize));
-  ASSERT_TRUE(bundle.ok()) << bundle.status();
-  const auto head = ReadHead(*bundle);
-  ASSERT_TRUE(head.ok()) << head.status();
-  for (const BundleTarget& target : bundle->targets) {
-    const auto bounds = ReadBounds(head->header, target);
-    ASSERT_TRUE(bounds.ok()) << bounds.status();
-    for (const PairBounds::Device& device : bounds->devices) {
-      EXPECT_GE(device.family.margin, device.pair.margin) << target.name;
-      EXPECT_GE(bounds->unseen.margin, device.family.margin) << target.name;
-    }
-    const auto model = LearnedModel::Create(*bundle, target.name, *Catalogue::Default());
-    ASSERT_TRUE(model.ok()) << model.status();
-    for (const PairDevice& device : head->header.devices)
-      EXPECT_TRUE(Catalogue::Default()->Find(device.gpu).ok()) << device.gpu;
-    for (size_t type = 0; type < Catalogue::Default()->size(); type += 7) {
-      const auto found = Ask(**model, {JobOf(1), JobOf(2), JobOf(3)}, {.type = GpuTypeId(static_cast<uint16_t>(type))});
-      for (const Slowdown& s : found) EXPECT_TRUE(Sound(s)) << target.name;
-    }
-  }
 }
 
 }  // namespace
