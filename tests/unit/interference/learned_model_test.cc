@@ -152,7 +152,7 @@ TEST(LearnedModel, UnknownKindsListTheNames) {
   odd.targets[0].name = "magic";  // in the bundle, but of no kind that is known
   const absl::Status unread = LearnedModel::Create(odd, "magic", *Catalogue::Default()).status();
   EXPECT_EQ(unread.code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(unread.message().find("horus, boosted, iapp"), std::string::npos) << unread;
+  EXPECT_NE(unread.message().find("horus, boosted, iasp, iapp"), std::string::npos) << unread;
 }
 
 TEST(LearnedModel, ABundleOfDemandsIsRefused) {
