@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "interference/excess.h"
 #include "interference/pair_columns.h"
 #include "trees/trainer.h"
 
@@ -60,8 +61,8 @@ class BoostedModel final : public PairModel {
       for (size_t j = 0; j < tenants.size(); ++j) {
         if (i == j) continue;
         const JobPoint &victim = tenants[i].point, &other = tenants[j].point;
-        out[i * tenants.size() + j] =
-            SlowdownOfMargin(known ? Margin(device, offsets_[device], victim, other) : MeanMargin(victim, other));
+        const double z = known ? Margin(device, offsets_[device], victim, other) : MeanMargin(victim, other);
+        out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(z));
       }
     }
   }
@@ -124,7 +125,7 @@ absl::StatusOr<BundleTarget> FitBoosted(const PairSet& set, std::span<const Pair
     const PairRow& row = rows[i];
     const JobPoint &victim = set.jobs[row.victim].points[row.device], &other = set.jobs[row.other].points[row.device];
     FillColumns(row.device, victim, other, std::span(columns).subspan(i * width, width));
-    targets.push_back(static_cast<float>(MarginOfSlowdown(row.slowdown)));
+    targets.push_back(static_cast<float>(ExcessOf(row.slowdown)));
     margins.push_back(static_cast<float>(offset.devices[row.device] + scale.Physics(victim, other)));
   }
   TrainingParams params = DefaultTrainingParams(rows.size());

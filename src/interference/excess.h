@@ -24,8 +24,9 @@ inline constexpr double kLeastExcess = 0.02;  // slowdown - shift counts as at l
   return std::log(std::max(slowdown - kSlowdownShift, kLeastExcess));
 }
 
-// At least 1, at most kMaxSlowdown.
+// At least 1, at most kMaxSlowdown, which is also the answer for no number.
 [[nodiscard]] inline double SlowdownOf(double z) {
+  if (std::isnan(z)) return static_cast<double>(kMaxSlowdown);
   return std::clamp(kSlowdownShift + std::exp(z), 1.0, static_cast<double>(kMaxSlowdown));
 }
 

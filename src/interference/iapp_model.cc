@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "interference/excess.h"
 #include "interference/iapp_net.h"
 #include "interference/pair_columns.h"
 
@@ -36,8 +37,8 @@ class IappModel final : public PairModel {
         const Columns other = scale_.Standardise(tenants[j].point);
         double sum = 0;
         for (size_t at = 0; at < weights_.size(); at += shape_.size()) sum += Walk(&weights_[at], bias, victim, other);
-        out[i * tenants.size() + j] = SlowdownOfMargin(sum / static_cast<double>(kIappNetworks) +
-                                                       scale_.Physics(tenants[i].point, tenants[j].point));
+        const double z = sum / static_cast<double>(kIappNetworks) + scale_.Physics(tenants[i].point, tenants[j].point);
+        out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(z));
       }
     }
   }

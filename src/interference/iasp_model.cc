@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/status.h"
+#include "interference/excess.h"
 #include "interference/iasp_net.h"
 
 namespace horus {
@@ -62,7 +63,7 @@ void IaspModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::spa
       double margin =
           offset + victim.suffers_alike + other.inflicts_alike + scale_.Physics(tenants[i].point, tenants[j].point);
       for (size_t r = 0; r < kIaspRank; ++r) margin += victim.suffers[r] * other.inflicts[r];
-      out[i * tenants.size() + j] = SlowdownOfMargin(margin);
+      out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(margin));
     }
   }
 }

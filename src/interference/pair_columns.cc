@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "interference/excess.h"
 
 namespace horus {
 namespace {
@@ -19,13 +20,6 @@ constexpr double kMostMean = 100;                      // e^100 us is beyond the
 constexpr double kLeastSpread = 1e-3;
 
 }  // namespace
-
-double MarginOfSlowdown(double slowdown) { return std::log(std::max(slowdown - kSlowdownShift, kLeastExcess)); }
-
-float SlowdownOfMargin(double margin) {
-  if (std::isnan(margin)) return kMaxSlowdown;
-  return static_cast<float>(std::clamp(kSlowdownShift + std::exp(margin), 1.0, double{kMaxSlowdown}));
-}
 
 Columns PointScale::Standardise(const JobPoint& point) const {
   Columns columns = {};
@@ -86,7 +80,7 @@ std::vector<double> ResidualsOf(const PairSet& set, std::span<const PairRow> row
   std::vector<double> residuals;
   residuals.reserve(rows.size());
   for (const PairRow& row : rows) {
-    residuals.push_back(MarginOfSlowdown(row.slowdown) -
+    residuals.push_back(ExcessOf(row.slowdown) -
                         scale.Physics(set.jobs[row.victim].points[row.device], set.jobs[row.other].points[row.device]));
   }
   return residuals;

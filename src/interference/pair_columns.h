@@ -14,16 +14,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "interference/excess.h"
 #include "interference/job_point.h"
 #include "interference/pair_set.h"
 #include "trees/bundle.h"
 
 namespace horus {
-
-[[nodiscard]] double MarginOfSlowdown(double slowdown);
-// From 1 to kMaxSlowdown; a margin that is no number is the latter.
-[[nodiscard]] float SlowdownOfMargin(double margin);
 
 using Columns = std::array<double, kPointColumns>;
 
