@@ -11,13 +11,14 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "interference/conjugate_gradients.h"
 #include "interference/excess.h"
 
 namespace horus {
 namespace {
 
-// Shares of an error's variance, as round as they can be told from public pairs with a family left out
-// (docs/interference.md): of a job beside anybody; of a job, smooth in whom it meets; of these two alone.
+// Shares of an error's variance, round choices made with the public pairs in sight: of a job beside anybody; of a job,
+// smooth in whom it meets; of these two alone.
 constexpr double kOfJob = 0.15, kOfJobSmooth = 0.33, kOfPair = 0.04;  // 2 x (0.15 + 0.33) + 0.04 = 1: victim and other
 constexpr double kLength = 2.5;                                       // of the smooth part, in units of SquaredDistance
 constexpr double kNoise = 0.07;      // of one observation, relative: between the 5 and 10 % that sites report
@@ -79,28 +80,10 @@ struct Corrections::Equations {
   }
   // (K + noise) x = residuals, by conjugate gradients.
   [[nodiscard]] std::vector<double> Solve(Corrections& c) const {
-    const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
-      double sum = 0;
-      for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-      return sum;
-    };
-    std::vector<double> x(lines.size()), left;
-    for (const Line& line : lines) left.push_back(line.residual);
-    std::vector<double> direction = left;
-    double square = dot(left, left);
-    const double enough = square * kTolerance * kTolerance;
-    for (int i = 0; i < kMostIterations && square > enough; ++i) {
-      const std::vector<double> product = Times(direction, c);
-      const double step = square / dot(direction, product);
-      for (size_t r = 0; r < x.size(); ++r) {
-        x[r] += step * direction[r];
-        left[r] -= step * product[r];
-      }
-      const double next = dot(left, left);
-      for (size_t r = 0; r < x.size(); ++r) direction[r] = left[r] + next / square * direction[r];
-      square = next;
-    }
-    return x;
+    std::vector<double> residuals;
+    for (const Line& line : lines) residuals.push_back(line.residual);
+    return SolveByConjugateGradients([&](const std::vector<double>& x) { return Times(x, c); }, std::move(residuals),
+                                     kTolerance, kMostIterations);
   }
 };
 

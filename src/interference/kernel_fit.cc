@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "interference/conjugate_gradients.h"
 #include "interference/excess.h"
 #include "interference/kernel_model.h"
 
@@ -15,12 +16,6 @@ namespace {
 
 constexpr double kTolerance = 1e-9;     // of the residual, relative to the right-hand side
 constexpr int kMostIterations = 2'000;  // far more than any set of rows needed
-
-double Dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 // out[n x p] += scale * a[n x m] b[m x p]
 void AddProduct(const std::vector<double>& a, const std::vector<double>& b, size_t n, size_t m, size_t p, double scale,
@@ -241,7 +236,7 @@ absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRo
   std::vector<Place> places = PlacesOf(state, rows);
   HORUS_RETURN_IF_ERROR(CheckLimits(state, places));
 
-  std::vector<double> residual;  // of the equations; starts as their right-hand side
+  std::vector<double> residual;
   for (const PairRow& row : rows) {
     residual.push_back(ExcessOf(row.slowdown) -
                        TheoryOf(set.jobs[row.victim].points[row.device], set.jobs[row.other].points[row.device]));
@@ -250,20 +245,9 @@ absl::StatusOr<KernelState> FitKernel(const PairSet& set, std::span<const PairRo
   for (double& value : residual) value -= state.mean;
 
   Covariance covariance(state, std::move(places));
-  std::vector<double> alpha(rows.size()), direction = residual;
-  double square = Dot(residual, residual);
-  const double enough = square * kTolerance * kTolerance;
-  for (int i = 0; i < kMostIterations && square > enough; ++i) {
-    const std::vector<double> product = covariance.Times(direction);
-    const double step = square / Dot(direction, product);
-    for (size_t r = 0; r < alpha.size(); ++r) {
-      alpha[r] += step * direction[r];
-      residual[r] -= step * product[r];
-    }
-    const double next = Dot(residual, residual);
-    for (size_t r = 0; r < alpha.size(); ++r) direction[r] = residual[r] + next / square * direction[r];
-    square = next;
-  }
+  const std::vector<double> alpha =
+      SolveByConjugateGradients([&covariance](const std::vector<double>& x) { return covariance.Times(x); },
+                                std::move(residual), kTolerance, kMostIterations);
   covariance.SetWeights(alpha);
   return state;
 }

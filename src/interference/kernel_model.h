@@ -22,9 +22,8 @@
 
 namespace horus {
 
-// Standard deviations of z that each part of the prior may explain, and its lengths. Chosen round, before any fit:
-// halving or doubling any of them moves the mean error on public pairs by at most a point or two (docs/interference.md
-// has the table).
+// Standard deviations of z that each part of the prior may explain, and its lengths: round choices, not fits
+// (docs/interference.md says with what in sight).
 struct KernelSettings {
   double level = 1;          // of all rows, and again of a device's
   double slope = 0.2;        // of a straight line, a standard deviation of a column

@@ -3,12 +3,12 @@
 #include "interference/registry.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/learned_model.h"
+#include "interference/pair_readers.h"
 #include "interference/utilisation_model.h"
 #include "trees/bundle.h"
 
@@ -20,21 +20,26 @@ extern const size_t kDefaultInterferenceSize;
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {kDefaultInterferenceModel, "boosted", "iasp", "iapp",
-                                                    "utilisation"};
+constexpr std::string_view kUtilisation = "utilisation";
 
 }  // namespace
 
-std::span<const std::string_view> InterferenceModelNames() { return kNames; }
+std::vector<std::string_view> InterferenceModelNames() {
+  const std::span<const std::string_view> learned = LearnedModelNames();
+  std::vector<std::string_view> names(learned.begin(), learned.end());
+  names.push_back(kUtilisation);
+  return names;
+}
 
 absl::StatusOr<std::shared_ptr<const InterferenceModel>> MakeInterferenceModel(std::string_view name) {
-  if (name == "utilisation") return std::make_shared<const UtilisationModel>();
-  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) {
+  if (name == kUtilisation) return std::make_shared<const UtilisationModel>();
+  const std::vector<std::string_view> all = InterferenceModelNames();
+  if (std::find(all.begin(), all.end(), name) != all.end()) {
     return InterferenceModelFromBundle(std::span(kDefaultInterference, kDefaultInterferenceSize), name,
                                        *Catalogue::Default());
   }
   std::string names;
-  for (const std::string_view known : kNames) {
+  for (const std::string_view known : all) {
     if (!names.empty()) names += ", ";
     names += known;
   }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
@@ -19,7 +20,7 @@
 namespace horus {
 
 // In a fixed order, the default first. `table` is not among them: it needs a table (table_model.h).
-[[nodiscard]] std::span<const std::string_view> InterferenceModelNames();
+[[nodiscard]] std::vector<std::string_view> InterferenceModelNames();
 inline constexpr std::string_view kDefaultInterferenceModel = "horus";
 
 // A learned model knows the types of Catalogue::Default(), and those of catalogues that extend it. NOT_FOUND lists the

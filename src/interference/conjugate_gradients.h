@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conjugate gradients: solves A x = b for a symmetric positive definite A that is only known by what it does to a
+// vector.
+//
+// Enters:  a function that gives A x; b.   Leaves: x, equal for equal input.
+// Units:   of the caller.
+// Cost:    one product an iteration, a few hundred at most for covariances with noise.   Thread class: pure function.
+#ifndef HORUS_INTERFERENCE_CONJUGATE_GRADIENTS_H_
+#define HORUS_INTERFERENCE_CONJUGATE_GRADIENTS_H_
+
+#include <cstddef>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace horus {
+
+// Until the residual is `tolerance` of b, or after `most` iterations.
+template <typename Times>
+[[nodiscard]] std::vector<double> SolveByConjugateGradients(const Times& times, std::vector<double> b, double tolerance,
+                                                            int most) {
+  const auto square_of = [](const std::vector<double>& v) {
+    return std::inner_product(v.begin(), v.end(), v.begin(), 0.0);
+  };
+  std::vector<double> x(b.size()), left = std::move(b), direction = left;
+  double square = square_of(left);
+  const double enough = square * tolerance * tolerance;
+  for (int i = 0; i < most && square > enough; ++i) {
+    const std::vector<double> product = times(direction);
+    const double step = square / std::inner_product(direction.begin(), direction.end(), product.begin(), 0.0);
+    for (size_t r = 0; r < x.size(); ++r) {
+      x[r] += step * direction[r];
+      left[r] -= step * product[r];
+    }
+    const double next = square_of(left);
+    for (size_t r = 0; r < x.size(); ++r) direction[r] = left[r] + next / square * direction[r];
+    square = next;
+  }
+  return x;
+}
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_CONJUGATE_GRADIENTS_H_
