@@ -29,19 +29,22 @@ Examples:
   horus evaluate --data rows.csv --leave gpu           one GPU type
   horus evaluate --data rows.csv --bundle model.hbundle    the bundle as it is
   horus evaluate --pairs pairs.csv --jobs jobs.csv --leave pair    interference models, without a tenth of the pairs
+  horus evaluate --pairs pairs.csv --jobs jobs.csv --observe 3     and after three co-locations of a job were seen
 
 Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation.
 The baselines learn from the same rows: a constant, a line, trees on the six Horus features; the roofline learns nothing.)";
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs", "--model"};
+constexpr const char* kOnlyPairs[] = {"--jobs", "--model", "--observe", "--noise"};
 
 struct Options {
   std::vector<std::string> data, without, models;
   PairInputs pairs;  // its bundle and gpus_files for --data too
   std::string leave = "family";
   TrainOptions train;
+  std::vector<uint32_t> observe;
+  double noise_pct = 100 * OnlinePlan().noise;
   bool json = false, rows = false;
 };
 
@@ -204,13 +207,35 @@ Command AddEvaluate(CLI::App& parser) {
       ->type_name("FILE");
   app->add_flag("--rows", options->rows, "Also print every row");
   app->add_flag("--json", options->json, "Print JSON");
+  auto* observe =
+      app->add_option("--observe", options->observe,
+                      "With --pairs: foretell jobs of a family left out after so many of their co-locations "
+                      "were observed; may be repeated")
+          ->allow_extra_args(false)
+          ->check(CLI::Range(uint32_t{0}, kMostObserved))
+          ->excludes("--leave")
+          ->excludes("--rows")
+          ->type_name("N");
+  app->add_option("--noise", options->noise_pct, "Standard deviation of an observed slowdown, per cent")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 50.0))
+      ->needs(observe)
+      ->type_name("PCT");
   app->footer(kFooter);
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);
             if (options->pairs.pairs.empty()) return RunEvaluate(*options);
+            const PairTrainOptions train = PairOptionsOf(*app, options->train.promise, options->train.seed);
+            if (!options->observe.empty()) {
+              return RunEvaluateOnline({.inputs = options->pairs,
+                                        .train = train,
+                                        .plan = {.observed = options->observe, .noise = options->noise_pct / 100},
+                                        .models = options->models,
+                                        .json = options->json});
+            }
             return RunEvaluatePairs({.inputs = options->pairs,
-                                     .train = PairOptionsOf(*app, options->train.promise, options->train.seed),
+                                     .train = train,
                                      .leave = options->leave,
                                      .models = options->models,
                                      .json = options->json,

@@ -3,7 +3,7 @@
 //
 // Enters:  their options.                Leaves: the exit code; results on stdout, errors on stderr.
 // Units:   none.
-// Cost:    that of train_pairs.h and evaluate_pairs.h.   Thread class: main thread.
+// Cost:    that of train_pairs.h, evaluate_pairs.h and evaluate_online.h.   Thread class: main thread.
 #ifndef HORUS_CLI_PAIR_COMMANDS_H_
 #define HORUS_CLI_PAIR_COMMANDS_H_
 
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/pair_training.h"
+#include "interference/evaluate_online.h"
 #include "interference/train_pairs.h"
 
 namespace horus::cli {
@@ -31,6 +32,15 @@ struct EvaluatePairsOptions {
   bool json = false, rows = false;
 };
 [[nodiscard]] int RunEvaluatePairs(const EvaluatePairsOptions& options);
+
+struct EvaluateOnlineOptions {
+  PairInputs inputs;
+  PairTrainOptions train;
+  OnlinePlan plan;
+  std::vector<std::string> models;  // empty = all that are trained
+  bool json = false;
+};
+[[nodiscard]] int RunEvaluateOnline(const EvaluateOnlineOptions& options);
 
 }  // namespace horus::cli
 

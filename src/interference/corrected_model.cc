@@ -57,14 +57,15 @@ std::vector<ChangedJob> CorrectedModel::Changes(const SeenDevices& before, const
 }
 
 absl::StatusOr<std::shared_ptr<const CorrectedModel>> CorrectedModel::Commit(
-    std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue) {
+    std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue,
+    const CommitProgress& progress) {
   SeenDevices before;
   if (const auto* corrected = dynamic_cast<const CorrectedModel*>(model.get()); corrected != nullptr) {
     before = corrected->seen_;
     model = corrected->beneath_;
   }
   const std::shared_ptr<CorrectedModel> result(new CorrectedModel());
-  HORUS_ASSIGN_OR_RETURN(result->corrections_, Corrections::Learn(*model, observed, catalogue));
+  HORUS_ASSIGN_OR_RETURN(result->corrections_, Corrections::Learn(*model, observed, catalogue, progress));
   result->epoch_ = CombineHash(model->epoch(), Hash64(observed.Save()));
   result->observations_ = observed.epoch();
   result->seen_ = SeenIn(observed);
@@ -79,17 +80,24 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
   const size_t n = tenants.size();
   if (n < 2 || corrections_.size() == 0) return absl::OkStatus();
   std::vector<Tenant> points;
-  for (const Demand* tenant : tenants) points.push_back(TenantOf(*tenant, device));
+  std::vector<double> errors;
+  for (const Demand* tenant : tenants) {
+    points.push_back(TenantOf(*tenant, device));
+    HORUS_ASSIGN_OR_RETURN(errors.emplace_back(), ErrorOfJob(*beneath_, device, *tenant));
+  }
+  const auto correct = [&](size_t victim, size_t other) {
+    return corrections_.Of(device, points[victim], errors[victim], points[other], errors[other]);
+  };
   if (n == 2) {
     for (const size_t i : {size_t{0}, size_t{1}}) {
-      const Correction c = corrections_.Of(device, points[i], points[1 - i], out[i]);
-      out[i] = Shifted(out[i], c.shift, c.margin >= 0 ? std::min(c.margin, MarginOf(out[i])) : MarginOf(out[i]));
+      const Correction c = correct(i, 1 - i);
+      out[i] = Shifted(out[i], c.shift, std::min(c.margin, c.remaining * MarginOf(out[i])));
     }
     return absl::OkStatus();
   }
   // Of what each other costs the victim, its share of the correction; in an order that is not the caller's.
   struct Part {
-    double excess, shift;
+    double excess, shift, remaining;
     auto operator<=>(const Part&) const = default;
   };
   std::vector<std::vector<Part>> parts(n);
@@ -99,8 +107,8 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
       std::array<Slowdown, 2> alone;
       HORUS_RETURN_IF_ERROR(beneath_->Predict(device, two, alone));
       const auto add = [&](size_t victim, size_t other, const Slowdown& s) {
-        parts[victim].push_back({static_cast<double>(s.estimate) - kSlowdownShift,
-                                 corrections_.Of(device, points[victim], points[other], s).shift});
+        const Correction c = correct(victim, other);
+        parts[victim].push_back({static_cast<double>(s.estimate) - kSlowdownShift, c.shift, c.remaining});
       };
       add(i, j, alone[0]);
       add(j, i, alone[1]);
@@ -108,12 +116,13 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
   }
   for (size_t i = 0; i < n; ++i) {
     std::sort(parts[i].begin(), parts[i].end());
-    double excess = 0, shift = 0;
+    double excess = 0, shift = 0, remaining = 0;
     for (const Part& part : parts[i]) {
       excess += part.excess;
       shift += part.excess * part.shift;
+      remaining += part.excess * part.remaining;
     }
-    out[i] = Shifted(out[i], shift / excess, MarginOf(out[i]));
+    out[i] = Shifted(out[i], shift / excess, remaining / excess * MarginOf(out[i]));
   }
   return absl::OkStatus();
 }

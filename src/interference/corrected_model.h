@@ -38,9 +38,10 @@ struct ChangedJob {
 class CorrectedModel final : public InterferenceModel {
  public:
   // From `model` as it stands, or from what lies beneath it if it was corrected before: observations count once.
-  // Errors: those of the model.
+  // Errors: those of Corrections::Learn.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const CorrectedModel>> Commit(
-      std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue);
+      std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue,
+      const CommitProgress& progress = nullptr);
 
   [[nodiscard]] std::string_view name() const override { return beneath_->name(); }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }

@@ -68,4 +68,23 @@ Tenant TenantOf(const Demand& demand, const DeviceContext& device) {
   return tenant;
 }
 
+Demand DemandOf(uint64_t profile_id, const JobPoint& point) {
+  const auto value = [&point](PointColumn column) {
+    const float log = point[static_cast<size_t>(column)];
+    return std::isnan(log) ? 0 : std::exp(static_cast<double>(log));
+  };
+  const double step_us = value(PointColumn::kLogStepUs), util = value(PointColumn::kLogUtil);
+  const double kernel_us = value(PointColumn::kLogKernelUs);
+  Demand demand{.profile_id = profile_id};
+  const auto util_pct = static_cast<float>(std::min(100 * util, 100.0));
+  const auto rounded_us = static_cast<int64_t>(std::llround(step_us));
+  demand.gpu_util_pct = {util_pct, util_pct};
+  demand.step_time_us = {rounded_us, rounded_us};
+  demand.operator_us = static_cast<float>(value(PointColumn::kLogOperatorUs));
+  if (kernel_us > 0) {
+    demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(util * step_us / kernel_us));
+  }
+  return demand;
+}
+
 }  // namespace horus

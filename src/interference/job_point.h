@@ -38,6 +38,9 @@ struct Tenant {
 // On a MIG instance the job is busier and its step longer, as slice.h says.
 [[nodiscard]] Tenant TenantOf(const Demand& demand, const DeviceContext& device);
 
+// A demand on a whole GPU of which TenantOf makes this point again, but for rounding; unknown columns stay unknown.
+[[nodiscard]] Demand DemandOf(uint64_t profile_id, const JobPoint& point);
+
 // What makes jobs different: times five times as long, or half as busy again. Not taken from data, so that a job unlike
 // all that were measured is as far away as it is.
 inline constexpr double kTimeScale = 1.6;  // ln 5

@@ -3,8 +3,11 @@
 #ifndef HORUS_TESTS_UNIT_INTERFERENCE_FAKE_MODEL_H_
 #define HORUS_TESTS_UNIT_INTERFERENCE_FAKE_MODEL_H_
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -33,10 +36,12 @@ inline Demand JobOf(uint64_t number) {
   return demand;
 }
 
-// What a victim loses beside one other grows with how busy both are. All bounds lie `margin` of z above.
+// What a victim loses beside one other grows with how busy both are. Bounds lie `margin` of z above, further where one
+// of two has a larger margin of its own.
 class FakeModel final : public InterferenceModel {
  public:
-  explicit FakeModel(double margin, uint64_t epoch = 1) : margin_(margin), epoch_(epoch) {}
+  explicit FakeModel(double margin, uint64_t epoch = 1, std::map<uint64_t, double> margins = {})
+      : margin_(margin), epoch_(epoch), margins_(std::move(margins)) {}
 
   [[nodiscard]] static double PairOf(const Demand& victim, const Demand& other) {
     return 1 + static_cast<double>(victim.gpu_util_pct.estimate) / 200 +
@@ -54,7 +59,7 @@ class FakeModel final : public InterferenceModel {
         if (i == j) continue;
         const double found = PairOf(*tenants[i], *tenants[j]);
         pairs[i * n + j] = static_cast<float>(found);
-        uppers[i * n + j] = static_cast<float>(UpperOf(found, margin_));
+        uppers[i * n + j] = static_cast<float>(UpperOf(found, std::max(MarginOf(*tenants[i]), MarginOf(*tenants[j]))));
       }
     }
     CombinePairs(pairs, uppers, out);
@@ -62,8 +67,13 @@ class FakeModel final : public InterferenceModel {
   }
 
  private:
+  [[nodiscard]] double MarginOf(const Demand& job) const {
+    const auto at = margins_.find(job.profile_id);
+    return at == margins_.end() ? margin_ : at->second;
+  }
   double margin_;
   uint64_t epoch_;
+  std::map<uint64_t, double> margins_;  // by profile
 };
 
 inline const std::string& GpuName(size_t type = 0) { return Catalogue::Default()->types()[type].name; }

@@ -31,6 +31,19 @@ TEST(JobPoint, HoldsLogarithmsOfTheEstimates) {
   EXPECT_NEAR(At(tenant, PointColumn::kLogUtil), std::log(0.5), 1e-5);
 }
 
+TEST(JobPoint, ADemandOfAPointMakesThatPointAgain) {
+  for (const Demand& demand : {Known(), Demand{}}) {
+    const Tenant tenant = TenantOf(demand, {});
+    const Tenant again = TenantOf(DemandOf(tenant.profile_id, tenant.point), {});
+    EXPECT_EQ(again.profile_id, tenant.profile_id);
+    for (size_t c = 0; c < kPointColumns; ++c) {
+      EXPECT_EQ(std::isnan(again.point[c]), std::isnan(tenant.point[c])) << c;
+      if (std::isnan(tenant.point[c])) continue;
+      EXPECT_NEAR(again.point[c], tenant.point[c], 1e-4) << c;
+    }
+  }
+}
+
 TEST(JobPoint, WhatIsUnknownIsNotANumber) {
   const Tenant nothing = TenantOf(Demand{}, {});
   EXPECT_TRUE(std::isnan(At(nothing, PointColumn::kLogStepUs)));

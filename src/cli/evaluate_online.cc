@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus evaluate --pairs --observe: how fast a model learns what jobs of an unknown family lose and cost.
+#include "interference/evaluate_online.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "base/text.h"
+#include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/pair_commands.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "interference/pair_kinds.h"
+#include "nlohmann/json.hpp"
+
+namespace horus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kPercent = 100;
+
+struct Judged {
+  std::string model;
+  OnlineErrors errors;
+};
+
+Json ScoresJson(const OnlineScores& scores) {
+  if (scores.questions == 0) return nullptr;
+  const auto json = [](const OnlineScore& score) -> Json {
+    return {{"mape_pct", score.mape_pct}, {"covered_pct", score.covered_pct}, {"slack_pct", score.slack_pct}};
+  };
+  return {{"questions", scores.questions}, {"before", json(scores.before)}, {"after", json(scores.after)}};
+}
+
+std::string ReportJson(const std::vector<Judged>& all, const PairSet& set, const OnlinePlan& plan) {
+  Json list = Json::array();
+  for (const Judged& judged : all) {
+    const PairDevice& device = set.devices[judged.errors.device];
+    list.push_back({{"model", judged.model},
+                    {"gpu", device.gpu},
+                    {"sharing_mode", std::string(SharingModeName(device.mode))},
+                    {"observed", judged.errors.observed},
+                    {"all", ScoresJson(judged.errors.all)},
+                    {"residents", ScoresJson(judged.errors.residents)}});
+  }
+  const Json document = {{"schema", "horus-evaluate-online"},
+                         {"version", 1},
+                         {"noise_pct", kPercent * plan.noise},
+                         {"draws", plan.draws},
+                         {"evaluations", list}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const OnlinePlan& plan) {
+  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
+  Table table({{"MODEL"},
+               {"GPU"},
+               {"SHARING"},
+               {"BESIDE"},
+               right("SEEN"),
+               right("ASKED"),
+               right("MAPE BEFORE"),
+               right("AFTER"),
+               right("COVERED BEFORE"),
+               right("AFTER"),
+               right("BOUND ABOVE BEFORE"),
+               right("AFTER")});
+  const auto percent = [](double value) { return absl::StrFormat("%.3g %%", value); };
+  for (const Judged& judged : all) {
+    const PairDevice& device = set.devices[judged.errors.device];
+    for (const auto& [beside, scores] :
+         {std::pair{"anybody", &judged.errors.all}, {"residents", &judged.errors.residents}}) {
+      if (scores->questions == 0) continue;
+      const OnlineScore &before = scores->before, &after = scores->after;
+      table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)), beside,
+                    std::to_string(judged.errors.observed), std::to_string(scores->questions), percent(before.mape_pct),
+                    percent(after.mape_pct), percent(before.covered_pct), percent(after.covered_pct),
+                    percent(before.slack_pct), percent(after.slack_pct)});
+    }
+  }
+  return absl::StrFormat(
+             "Slowdowns of jobs whose family training has not seen, before and after some of their co-locations were "
+             "seen with %.3g %% noise (%d draws)\n",
+             kPercent * plan.noise, plan.draws) +
+         table.Render("  ");
+}
+
+absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options) {
+  std::vector<const PairModelKind*> kinds;
+  for (const std::string& name : options.models) {
+    HORUS_ASSIGN_OR_RETURN(kinds.emplace_back(), FindPairModelKind(name));
+  }
+  if (kinds.empty()) {
+    for (const PairModelKind& kind : PairModelKinds()) kinds.push_back(&kind);
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.inputs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
+  std::vector<Judged> all;
+  for (const PairModelKind* kind : kinds) {
+    Progress progress;
+    constexpr uint64_t kWhole = 1000;
+    const auto show = [&](double done) {
+      progress.Update("evaluating " + std::string(kind->name), static_cast<uint64_t>(done * kWhole), kWhole);
+      return true;
+    };
+    HORUS_ASSIGN_OR_RETURN(const std::vector<OnlineErrors> errors,
+                           EvaluateOnline(pairs.set, kind->name, *catalogue, options.plan, options.train, show));
+    for (const OnlineErrors& each : errors) all.push_back({std::string(kind->name), each});
+  }
+  return options.json ? ReportJson(all, pairs.set, options.plan)
+                      : ReportText(all, pairs.set, options.plan) + SkippedText(pairs.skipped);
+}
+
+}  // namespace
+
+int RunEvaluateOnline(const EvaluateOnlineOptions& options) {
+  const absl::StatusOr<std::string> text = EvaluateToText(options);
+  if (!text.ok()) return Fail(text.status());
+  std::fputs(text->c_str(), stdout);
+  return kExitDecided;
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluating online learning: who takes part, what observations are worth, and what is refused.
+#include "interference/evaluate_online.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "fake_model.h"
+#include "pair_law.h"
+
+namespace horus {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The law, but every job suffers by a factor of its own that nothing foretells.
+PairSet WilfulSet(size_t jobs = 8) {
+  PairSet set = LawfulSet(jobs);
+  for (uint32_t d = 0; d < set.devices.size(); ++d) set.devices[d].gpu = GpuName(d);
+  for (PairRun& run : set.runs) {
+    run.slowdown_a = 1 + (run.slowdown_a - 1) * std::exp(0.4 * DrawNormal(run.job_a));
+    run.slowdown_b = 1 + (run.slowdown_b - 1) * std::exp(0.4 * DrawNormal(run.job_b));
+  }
+  return set;
+}
+
+auto Evaluate(const PairSet& set, const OnlinePlan& plan, const PairProgress& progress = nullptr) {
+  return EvaluateOnline(set, "horus", *Catalogue::Default(), plan, {}, progress);
+}
+
+TEST(EvaluateOnline, ObservationsOfAJobTellItsOtherSlowdowns) {
+  const auto found = Evaluate(WilfulSet(12), {.observed = {0, 1, 3}, .draws = 2, .noise = 0});
+  ASSERT_TRUE(found.ok()) << found.status();
+  ASSERT_EQ(found->size(), 2 * 3u);  // the third device has no runs
+  for (size_t i = 0; i < found->size(); i += 3) {
+    const OnlineErrors &none = (*found)[i], &one = (*found)[i + 1], &three = (*found)[i + 2];
+    EXPECT_EQ(none.observed, 0u);
+    EXPECT_EQ(three.observed, 3u);
+    EXPECT_EQ(none.device, three.device);
+    EXPECT_DOUBLE_EQ(none.all.after.mape_pct, none.all.before.mape_pct);
+    EXPECT_LT(one.all.after.mape_pct, 0.95 * one.all.before.mape_pct);
+    EXPECT_LT(three.residents.after.mape_pct, 0.7 * three.residents.before.mape_pct);
+    EXPECT_LT(three.residents.after.slack_pct, three.residents.before.slack_pct);
+    EXPECT_GT(none.all.questions, three.all.questions);  // what was observed is not asked
+    EXPECT_GT(three.all.questions, three.residents.questions);
+  }
+}
+
+TEST(EvaluateOnline, EqualInputGivesEqualErrors) {
+  const OnlinePlan plan{.observed = {2}, .draws = 1};
+  const auto one = Evaluate(WilfulSet(), plan), again = Evaluate(WilfulSet(), plan);
+  ASSERT_TRUE(one.ok() && again.ok()) << one.status();
+  EXPECT_EQ((*one)[0].all.after.mape_pct, (*again)[0].all.after.mape_pct);
+}
+
+TEST(EvaluateOnline, JobsThatMetTooFewTakeNoPart) {
+  const auto found = Evaluate(WilfulSet(), {.observed = {kMostObserved}, .draws = 1});
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->empty());
+}
+
+TEST(EvaluateOnline, RefusesPlansOutOfRange) {
+  const auto refused = [](const OnlinePlan& plan, const std::string& named) {
+    const auto found = Evaluate(WilfulSet(), plan);
+    EXPECT_EQ(found.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr(named));
+  };
+  refused({.observed = {}}, "co-locations");
+  refused({.draws = 0}, "draws");
+  refused({.observed = {kMostObserved + 1}}, "expected 0 to 64, found 65");
+  refused({.noise = -0.1}, "noise: expected 0 to 0.5");
+  refused({.noise = std::nan("")}, "noise");
+}
+
+TEST(EvaluateOnline, RefusesSetsThatItCannotJudge) {
+  PairSet nameless = WilfulSet();
+  nameless.jobs[3].profile_id = 0;
+  EXPECT_THAT(std::string(Evaluate(nameless, {}).status().message()), HasSubstr(nameless.jobs[3].name));
+  PairSet alike = WilfulSet();
+  for (PairJob& job : alike.jobs) job.family = "one";
+  EXPECT_THAT(std::string(Evaluate(alike, {}).status().message()), HasSubstr("at least two families"));
+  EXPECT_EQ(EvaluateOnline(WilfulSet(), "no such model", *Catalogue::Default(), {}, {}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(EvaluateOnline, CanBeCancelled) {
+  const auto found = Evaluate(WilfulSet(), {.observed = {1}, .draws = 1}, [](double) { return false; });
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace horus
