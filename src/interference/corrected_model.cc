@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "base/hash.h"
@@ -80,10 +81,20 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
   const size_t n = tenants.size();
   if (n < 2 || corrections_.size() == 0) return absl::OkStatus();
   std::vector<Tenant> points;
-  std::vector<double> errors;
+  std::vector<std::optional<double>> known;
   for (const Demand* tenant : tenants) {
     points.push_back(TenantOf(*tenant, device));
-    HORUS_ASSIGN_OR_RETURN(errors.emplace_back(), ErrorOfJob(*beneath_, device, *tenant));
+    known.push_back(corrections_.KnownError(device, tenant->profile_id));
+  }
+  if (std::none_of(known.begin(), known.end(), [](const auto& error) { return error.has_value(); })) {
+    return absl::OkStatus();
+  }
+  std::vector<double> errors;
+  for (size_t i = 0; i < n; ++i) {
+    if (!known[i].has_value()) {
+      HORUS_ASSIGN_OR_RETURN(known[i], ErrorOfJob(*beneath_, device, *tenants[i]));
+    }
+    errors.push_back(*known[i]);
   }
   const auto correct = [&](size_t victim, size_t other) {
     return corrections_.Of(device, points[victim], errors[victim], points[other], errors[other]);

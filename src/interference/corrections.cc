@@ -65,6 +65,13 @@ std::span<const uint32_t> Corrections::WithOther(uint64_t device, uint64_t other
   return {first, last};
 }
 
+std::optional<double> Corrections::KnownError(const DeviceContext& device, uint64_t profile_id) const {
+  const uint64_t key = KeyOf(device);
+  if (const auto [first, last] = WithVictim(key, profile_id); first < last) return pairs_[first].victim_error;
+  if (const auto other = WithOther(key, profile_id); !other.empty()) return pairs_[other[0]].other_error;
+  return std::nullopt;
+}
+
 Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, double victim_error, const Tenant& other,
                            double other_error) const {
   if (pairs_.empty() || victim.profile_id == 0 || other.profile_id == 0) return {};

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -44,6 +45,9 @@ class Corrections {
   [[nodiscard]] static absl::StatusOr<Corrections> Learn(const InterferenceModel& model,
                                                          const ObservedSlowdowns& observed, const Catalogue& catalogue,
                                                          const CommitProgress& progress = nullptr);
+
+  // As ErrorOfJob found it when the job was first seen on such a device; none for a job that was not.
+  [[nodiscard]] std::optional<double> KnownError(const DeviceContext& device, uint64_t profile_id) const;
 
   // The errors are those of ErrorOfJob, standard deviations of z.
   [[nodiscard]] Correction Of(const DeviceContext& device, const Tenant& victim, double victim_error,
