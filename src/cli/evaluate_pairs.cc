@@ -39,13 +39,13 @@ struct Judged {
   std::vector<PairPrediction> rows;
   size_t groups = 0;
   double mape_pct = kNone, median_pct = kNone, r2 = kNone, spearman = kNone;
-  double covered_pct = kNone, slack_pct = kNone;  // of the rows with a bound
+  double promised_pct = kNone, covered_pct = kNone, slack_pct = kNone;  // of the rows with a bound
 };
 
 void Summarise(Judged& judged) {
   std::vector<double> measured, predicted, errors;
   std::set<std::string_view> groups;
-  double covered = 0, slack = 0, sum = 0;
+  double promised = 0, covered = 0, slack = 0, sum = 0;
   size_t bounded = 0;
   for (const PairPrediction& row : judged.rows) {
     measured.push_back(row.row.slowdown);
@@ -55,6 +55,7 @@ void Summarise(Judged& judged) {
     sum += row.row.slowdown;
     if (std::isnan(row.upper)) continue;
     ++bounded;
+    promised += row.promised;
     covered += row.row.slowdown <= row.upper ? 1 : 0;
     slack += row.upper / row.row.slowdown - 1;
   }
@@ -72,6 +73,7 @@ void Summarise(Judged& judged) {
   if (spread > 0) judged.r2 = 1 - squares / spread;
   judged.spearman = RankCorrelation(measured, predicted);
   if (bounded == 0) return;
+  judged.promised_pct = kPercent * promised / static_cast<double>(bounded);
   judged.covered_pct = kPercent * covered / static_cast<double>(bounded);
   judged.slack_pct = kPercent * slack / static_cast<double>(bounded);
 }
@@ -91,6 +93,7 @@ Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOpt
                {"r2", NumberOrNull(judged.r2)},
                {"spearman", NumberOrNull(judged.spearman)},
                {"coverage_asked_pct", kPercent * options.train.promise},
+               {"coverage_promised_pct", NumberOrNull(judged.promised_pct)},
                {"coverage_observed_pct", NumberOrNull(judged.covered_pct)},
                {"slack_pct", NumberOrNull(judged.slack_pct)}};
   if (!options.rows) return json;
@@ -147,6 +150,7 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
                Right("MEDIAN"),
                Right("R2"),
                Right("RANK"),
+               Right("PROMISED"),
                Right("COVERED"),
                Right("BOUND ABOVE")});
   std::string rows;
@@ -154,7 +158,7 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
     const PairDevice& device = pairs.set.devices[judged.device];
     table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)),
                   std::to_string(judged.rows.size()), Plain(judged.mape_pct, " %"), Plain(judged.median_pct, " %"),
-                  Plain(judged.r2), Plain(judged.spearman), Plain(judged.covered_pct, " %"),
+                  Plain(judged.r2), Plain(judged.spearman), Plain(judged.promised_pct, " %"), Plain(judged.covered_pct, " %"),
                   Plain(judged.slack_pct, " %")});
     if (options.rows) rows += RowsText(judged, pairs.set);
   }

@@ -104,7 +104,7 @@ std::vector<double> PredictUtilisation(const PairSet& set, std::span<const PairR
 }
 
 struct Predictions {
-  std::vector<double> values, uppers;
+  std::vector<double> values, uppers, promised;
 };
 
 absl::StatusOr<Predictions> PredictLearned(const PairModelKind& kind, const PairSet& set,
@@ -120,7 +120,9 @@ absl::StatusOr<Predictions> PredictLearned(const PairModelKind& kind, const Pair
   HORUS_ASSIGN_OR_RETURN(const PairBounds bounds, CalibratePairs(kind, set, train, plan, options.fit, nullptr));
   for (size_t i = 0; i < test.size(); ++i) {
     const uint32_t device = leave == PairLeave::kGpu ? kUnseen : test[i].device;
-    found.uppers.push_back(UpperOf(found.values[i], bounds.Of(device, leave == PairLeave::kPair).margin));
+    const PairMargin& margin = bounds.Of(device, leave == PairLeave::kPair);
+    found.uppers.push_back(UpperOf(found.values[i], margin.margin));
+    found.promised.push_back(margin.promised);
   }
   return found;
 }
@@ -139,6 +141,7 @@ absl::StatusOr<Predictions> Predict(std::string_view model, const PairSet& set, 
     return PredictLearned(*kind, set, train, test, leave, options);
   }
   found.uppers.assign(test.size(), kNoBound);
+  found.promised.assign(test.size(), 0);
   return found;
 }
 
@@ -175,7 +178,7 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, st
     }
     HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, leave, options));
     for (size_t i = 0; i < test.size(); ++i) {
-      predictions.push_back({test[i], groups[g].name, found.values[i], found.uppers[i]});
+      predictions.push_back({test[i], groups[g].name, found.values[i], found.uppers[i], found.promised[i]});
     }
     if (progress && !progress(static_cast<double>(g + 1) / static_cast<double>(groups.size()))) {
       return MakeError(absl::StatusCode::kCancelled, "evaluation was cancelled");

@@ -24,7 +24,8 @@ struct PairPrediction {
   PairRow row;
   std::string left_out;  // the group: "fold 3", a job, a family, a GPU type
   double predicted = 1;
-  double upper = 1;  // NaN where the model gives none
+  double upper = 1;     // NaN where the model gives none
+  double promised = 0;  // coverage of the bound, 0-1: what so few groups can promise
 };
 
 // The kinds of train_pairs.h, then "utilisation" and the references: "constant" (of the device's training rows) and
