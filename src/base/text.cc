@@ -64,4 +64,13 @@ std::string Nearest(std::string_view text, std::span<const std::string_view> nam
   return joined;
 }
 
+std::string Listed(std::span<const std::string_view> names) {
+  std::string list;
+  for (const std::string_view name : names) {
+    if (!list.empty()) list += ", ";
+    list += name;
+  }
+  return list;
+}
+
 }  // namespace horus

@@ -158,8 +158,8 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
     const PairDevice& device = pairs.set.devices[judged.device];
     table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)),
                   std::to_string(judged.rows.size()), Plain(judged.mape_pct, " %"), Plain(judged.median_pct, " %"),
-                  Plain(judged.r2), Plain(judged.spearman), Plain(judged.promised_pct, " %"), Plain(judged.covered_pct, " %"),
-                  Plain(judged.slack_pct, " %")});
+                  Plain(judged.r2), Plain(judged.spearman), Plain(judged.promised_pct, " %"),
+                  Plain(judged.covered_pct, " %"), Plain(judged.slack_pct, " %")});
     if (options.rows) rows += RowsText(judged, pairs.set);
   }
   return absl::StrFormat("Slowdowns of %d pairs of %d jobs, each predicted without its %s\n", pairs.set.runs.size(),

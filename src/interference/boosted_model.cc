@@ -77,7 +77,7 @@ class BoostedModel final : public PairModel {
     PairColumns columns;
     const std::span<float> row = std::span(columns).first(WidthOf(offsets_.size() - 1));
     FillColumns(device, victim, other, row);
-    return double{forest_.PredictMargin(row, static_cast<float>(offset + scale_.Physics(victim, other)))};
+    return double{forest_.PredictMargin(row, static_cast<float>(offset + scale_.Theory(victim, other)))};
   }
 
   // Of an untrained device: what the trees add on the trained ones, on average. A forest asked about no device at all
@@ -126,7 +126,7 @@ absl::StatusOr<BundleTarget> FitBoosted(const PairSet& set, std::span<const Pair
     const JobPoint &victim = set.jobs[row.victim].points[row.device], &other = set.jobs[row.other].points[row.device];
     FillColumns(row.device, victim, other, std::span(columns).subspan(i * width, width));
     targets.push_back(static_cast<float>(ExcessOf(row.slowdown)));
-    margins.push_back(static_cast<float>(offset.devices[row.device] + scale.Physics(victim, other)));
+    margins.push_back(static_cast<float>(offset.devices[row.device] + scale.Theory(victim, other)));
   }
   TrainingParams params = DefaultTrainingParams(rows.size());
   params.max_depth = std::min(params.max_depth, kMostDepth);

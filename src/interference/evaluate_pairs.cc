@@ -160,9 +160,7 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, st
   HORUS_RETURN_IF_ERROR(CheckPairSet(set));
   const std::vector<std::string_view> names = EvaluatedPairModels();
   if (std::find(names.begin(), names.end(), model) == names.end()) {
-    std::string list;
-    for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
-    return MakeError(absl::StatusCode::kNotFound, "model: expected one of %s, found %s", list, Quoted(model));
+    return MakeError(absl::StatusCode::kNotFound, "model: expected one of %s, found %s", Listed(names), Quoted(model));
   }
   const std::vector<PairRow> rows = RowsOf(set);
   const std::vector<LeftOut> groups = LeaveOut(set, rows, leave, kOuterFolds, options.fit.seed);

@@ -37,7 +37,7 @@ class IappModel final : public PairModel {
         const Columns other = scale_.Standardise(tenants[j].point);
         double sum = 0;
         for (size_t at = 0; at < weights_.size(); at += shape_.size()) sum += Walk(&weights_[at], bias, victim, other);
-        const double z = sum / static_cast<double>(kIappNetworks) + scale_.Physics(tenants[i].point, tenants[j].point);
+        const double z = sum / static_cast<double>(kIappNetworks) + scale_.Theory(tenants[i].point, tenants[j].point);
         out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(z));
       }
     }

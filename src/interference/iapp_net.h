@@ -21,7 +21,7 @@ inline constexpr size_t kIappInputs = 2 * kPointColumns;  // victim, other
 // something else, and the mean invents less.
 inline constexpr size_t kIappNetworks = 2;
 
-// One network: columns and device -> kIappHidden -> kIappHidden -> margin over Physics.
+// One network: columns and device -> kIappHidden -> kIappHidden -> margin over Theory.
 struct IappShape {
   size_t devices = 0;  // a bias of the first layer each; in a bundle one more, of a device without rows
 

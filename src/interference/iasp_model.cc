@@ -61,7 +61,7 @@ void IaspModel::Pairs(uint32_t device, std::span<const Tenant> tenants, std::spa
       if (i == j) continue;
       const IaspFactors &victim = factors[i], &other = factors[j];
       double margin =
-          offset + victim.suffers_alike + other.inflicts_alike + scale_.Physics(tenants[i].point, tenants[j].point);
+          offset + victim.suffers_alike + other.inflicts_alike + scale_.Theory(tenants[i].point, tenants[j].point);
       for (size_t r = 0; r < kIaspRank; ++r) margin += victim.suffers[r] * other.inflicts[r];
       out[i * tenants.size() + j] = static_cast<float>(SlowdownOf(margin));
     }

@@ -10,6 +10,7 @@
 #include "interference/conjugate_gradients.h"
 #include "interference/excess.h"
 #include "interference/kernel_model.h"
+#include "interference/theory.h"
 
 namespace horus {
 namespace {

@@ -8,28 +8,18 @@
 #include <utility>
 
 #include "interference/excess.h"
+#include "interference/theory.h"
 
 namespace horus {
 namespace {
 
 constexpr double kFurthest = 1e6;  // from the centre, in scales: keeps sums finite, and no job is nearly so odd
-// Of its waiting that a victim's host does not hide: half-way between none and all.
-constexpr double kVictimShare = 0.5;
 
 double Dot(std::span<const double> a, std::span<const double> b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-double LogUtil(const JobPoint& point) {
-  const auto value = static_cast<double>(point[static_cast<size_t>(PointColumn::kLogUtil)]);
-  return std::isfinite(value) ? value : 0;  // unknown: busy all the time
-}
-
 }  // namespace
-
-double TheoryOf(const JobPoint& victim, const JobPoint& other) {
-  return kVictimShare * LogUtil(victim) + LogUtil(other);
-}
 
 void KernelBlock::Complete() {
   victim_weights.assign(size(), 0);

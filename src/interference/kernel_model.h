@@ -62,10 +62,6 @@ struct KernelState {
   [[nodiscard]] KernelBlock::Point Standardise(const JobPoint& point) const;
 };
 
-// z by theory alone, up to a constant: how long a victim waits grows with the share of the time in which the other is
-// busy, and with half the logarithm of its own, because waiting partly hides behind the host's work.
-[[nodiscard]] double TheoryOf(const JobPoint& victim, const JobPoint& other);
-
 class KernelModel final : public PairModel {
  public:
   KernelModel(const PairHeader& header, KernelState state);  // blocks are completed here

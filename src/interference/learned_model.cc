@@ -31,9 +31,9 @@ absl::Status CheckDevice(const DeviceContext& device) {
 
 absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_view kind) {
   if (const BundleTarget* target = bundle.FindTarget(kind); target != nullptr) return target;
-  std::string names;
-  for (const BundleTarget& target : bundle.targets) names += (names.empty() ? "" : ", ") + target.name;
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names,
+  std::vector<std::string_view> names;
+  for (const BundleTarget& target : bundle.targets) names.push_back(target.name);
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(names),
                    Quoted(kind));
 }
 

@@ -9,13 +9,13 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/excess.h"
+#include "interference/theory.h"
 
 namespace horus {
 namespace {
 
 constexpr std::string_view kMean = "point_mean", kSpread = "point_spread";
-constexpr double kVictimPower = 0.5, kOtherPower = 1;  // of how busy each is, in Physics
-constexpr double kMostMean = 100;                      // e^100 us is beyond the age of the universe
+constexpr double kMostMean = 100;  // e^100 us is beyond the age of the universe
 // A column that varies less is a constant: dividing by its spread would only magnify rounding.
 constexpr double kLeastSpread = 1e-3;
 
@@ -30,13 +30,8 @@ Columns PointScale::Standardise(const JobPoint& point) const {
   return columns;
 }
 
-double PointScale::Physics(const JobPoint& victim, const JobPoint& other) const {
-  constexpr auto kUtil = static_cast<size_t>(PointColumn::kLogUtil);
-  static const double kLeast = std::log(kLeastUtil);
-  const auto log_util = [this](const JobPoint& point) {
-    return std::clamp(std::isnan(point[kUtil]) ? mean[kUtil] : double{point[kUtil]}, kLeast, 0.0);
-  };
-  return kVictimPower * log_util(victim) + kOtherPower * log_util(other);
+double PointScale::Theory(const JobPoint& victim, const JobPoint& other) const {
+  return TheoryOf(victim, other, mean[static_cast<size_t>(PointColumn::kLogUtil)]);
 }
 
 Presence PresenceOf(const PairSet& set, std::span<const PairRow> rows) {
@@ -81,7 +76,7 @@ std::vector<double> ResidualsOf(const PairSet& set, std::span<const PairRow> row
   residuals.reserve(rows.size());
   for (const PairRow& row : rows) {
     residuals.push_back(ExcessOf(row.slowdown) -
-                        scale.Physics(set.jobs[row.victim].points[row.device], set.jobs[row.other].points[row.device]));
+                        scale.Theory(set.jobs[row.victim].points[row.device], set.jobs[row.other].points[row.device]));
   }
   return residuals;
 }

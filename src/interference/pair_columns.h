@@ -29,9 +29,8 @@ struct PointScale {
   // What is unknown is the mean; beyond kFarthest standard deviations, where few jobs are, none says more than there.
   [[nodiscard]] Columns Standardise(const JobPoint& point) const;
 
-  // The law that models refine: waiting grows in proportion to how busy the other is, and with the root of how busy the
-  // victim is, which waits only while it wants the device.
-  [[nodiscard]] double Physics(const JobPoint& victim, const JobPoint& other) const;
+  // TheoryOf, where what is unknown is the mean.
+  [[nodiscard]] double Theory(const JobPoint& victim, const JobPoint& other) const;
 };
 inline constexpr double kFarthest = 2;
 
@@ -42,14 +41,14 @@ struct Presence {
 
 [[nodiscard]] Presence PresenceOf(const PairSet& set, std::span<const PairRow> rows);
 [[nodiscard]] PointScale ScaleOf(const PairSet& set, std::span<const PairRow> rows);
-// Of the rows' margins over Physics, of each device and of all; a device without rows has that of all.
+// Of the rows' margins over Theory, of each device and of all; a device without rows has that of all.
 struct MeanResidual {
   std::vector<double> devices;
   double all = 0;
 };
 [[nodiscard]] MeanResidual MeanResidualOf(const PairSet& set, std::span<const PairRow> rows, const PointScale& scale);
 
-// The margin over Physics of each row.
+// The margin over Theory of each row.
 [[nodiscard]] std::vector<double> ResidualsOf(const PairSet& set, std::span<const PairRow> rows,
                                               const PointScale& scale);
 

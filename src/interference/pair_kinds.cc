@@ -3,7 +3,6 @@
 #include "interference/pair_kinds.h"
 
 #include <array>
-#include <string>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -11,6 +10,7 @@
 #include "interference/iapp_model.h"
 #include "interference/iasp_model.h"
 #include "interference/kernel_model.h"
+#include "interference/pair_readers.h"
 
 namespace horus {
 
@@ -23,13 +23,11 @@ std::span<const PairModelKind> PairModelKinds() {
 }
 
 absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name) {
-  std::string names;
   for (const PairModelKind& kind : PairModelKinds()) {
     if (kind.name == name) return &kind;
-    names += (names.empty() ? "" : ", ") + std::string(kind.name);
   }
-  return MakeError(absl::StatusCode::kNotFound, "learned interference model: expected one of %s, found %s", names,
-                   Quoted(name));
+  return MakeError(absl::StatusCode::kNotFound, "learned interference model: expected one of %s, found %s",
+                   Listed(LearnedModelNames()), Quoted(name));
 }
 
 }  // namespace horus

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -27,9 +26,7 @@ std::span<const std::string_view> LearnedModelNames() { return kNames; }
 absl::StatusOr<std::unique_ptr<const PairModel>> ReadPairModel(const PairHeader& header, const BundleTarget& target) {
   const auto at = std::find(kNames.begin(), kNames.end(), target.name);
   if (at != kNames.end()) return kReaders[static_cast<size_t>(at - kNames.begin())](header, target);
-  std::string names;
-  for (const std::string_view name : kNames) names += (names.empty() ? "" : ", ") + std::string(name);
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names,
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(kNames),
                    Quoted(target.name));
 }
 

@@ -3,7 +3,6 @@
 #include "interference/registry.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -38,12 +37,7 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> MakeInterferenceModel(s
     return InterferenceModelFromBundle(std::span(kDefaultInterference, kDefaultInterferenceSize), name,
                                        *Catalogue::Default());
   }
-  std::string names;
-  for (const std::string_view known : all) {
-    if (!names.empty()) names += ", ";
-    names += known;
-  }
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", names,
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(all),
                    Quoted(name));
 }
 

@@ -45,12 +45,11 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
 std::span<const std::string_view> PolicyNames() { return kNames; }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyOptions& options) {
-  std::string names;
   for (const Entry& entry : kPolicies) {
     if (entry.name == name) return entry.make(options);
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return MakeError(absl::StatusCode::kNotFound, "policy: expected one of %s, found %s", names, Quoted(name));
+  return MakeError(absl::StatusCode::kNotFound, "policy: expected one of %s, found %s", Listed(PolicyNames()),
+                   Quoted(name));
 }
 
 }  // namespace horus

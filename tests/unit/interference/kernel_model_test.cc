@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "interference/excess.h"
+#include "interference/theory.h"
 #include "pair_law.h"
 
 namespace horus {
