@@ -98,6 +98,39 @@ HORUS_API horus_status horus_interference_slowdown(const horus_interference* mod
                                                    const horus_demand* const* demands, float* slowdown,
                                                    float* slowdown_upper, horus_error* error);
 
+/* Requests to an inference job: they arrive at random (Poisson) and are served one at a time, first come first served.
+ */
+typedef struct horus_request_load {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double requests_per_s; /* 0 or more */
+  double service_us;     /* mean time of one request, alone on the device, > 0 */
+  double slowdown;       /* where the job runs, 1 to 1e9; 0 = 1 */
+  double service_cv;     /* standard deviation / mean of that time, 0 (always the same) to 1 */
+} horus_request_load;
+#define HORUS_REQUEST_LOAD_INIT {sizeof(horus_request_load), 0, 0, 0, 0, 0}
+
+/* Time from arrival to answer. */
+typedef struct horus_latency {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double utilisation; /* share of the time in which a request is served; 1 and above = the queue grows without end */
+  double mean_us;     /* infinity then */
+  double p99_us;      /* 99th percentile; infinity then */
+} horus_latency;
+#define HORUS_LATENCY_INIT {sizeof(horus_latency), 0, 0, 0, 0}
+
+/* What requests take at that load and slowdown. Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any
+ * thread. Since 0.1. */
+HORUS_API horus_status horus_latency_predict(const horus_request_load* load, horus_latency* latency,
+                                             horus_error* error);
+
+/* The largest slowdown, up to 1e9, at which the 99th percentile is at most `p99_bound_us` (> 0): a slowdown_bound for
+ * such a job. load->slowdown is not read. *slowdown becomes 0 where not even 1 is within the bound.
+ * Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_latency_largest_slowdown(const horus_request_load* load, double p99_bound_us,
+                                                      double* slowdown, horus_error* error);
+
 #ifdef __cplusplus
 }
 #endif

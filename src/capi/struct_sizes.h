@@ -38,6 +38,8 @@ HORUS_FIRST_RELEASE(horus_training_options, library_path);
 HORUS_FIRST_RELEASE(horus_prediction_quality, trees);
 HORUS_FIRST_RELEASE(horus_demand_observation, step_time_us);
 HORUS_FIRST_RELEASE(horus_device, compute_share);
+HORUS_FIRST_RELEASE(horus_request_load, service_cv);
+HORUS_FIRST_RELEASE(horus_latency, p99_us);
 HORUS_FIRST_RELEASE(horus_pair_table, noise);
 HORUS_FIRST_RELEASE(horus_pair_data, slowdown_b);
 HORUS_FIRST_RELEASE(horus_pair_options, library_path);

@@ -84,6 +84,11 @@ static horus_status take_device(const void* given, horus_error* error) {
   return status;
 }
 
+static horus_status take_load(const void* given, horus_error* error) {
+  horus_latency latency = HORUS_LATENCY_INIT;
+  return horus_latency_predict(given, &latency, error);
+}
+
 static horus_status take_node(const void* given, horus_error* error) {
   horus_cluster* fresh = NULL;
   horus_status status;
@@ -170,9 +175,11 @@ static void check_inputs(void) {
   const horus_slots no_columns = {sizeof(horus_slots), 0, 8, NULL, NULL, NULL};
   const horus_effects no_effects = {sizeof(horus_effects), 0, 8, NULL, NULL, NULL, NULL, NULL, NULL};
   const horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_request_load load = HORUS_REQUEST_LOAD_INIT;
   given_job given;
   size_t i;
   give_job(&given, 2, 50, 4000);
+  load.service_us = 1000;
   mig.name = "1g.5gb";
   mig.compute_slices = 1;
   mig.memory_slices = 1;
@@ -184,6 +191,7 @@ static void check_inputs(void) {
         {"horus_mig_profile", take_mig, &mig, sizeof mig, offsetof(horus_mig_profile, reserved)},
         {"horus_demand", take_demand, &demand, sizeof demand, 0},
         {"horus_device", take_device, device_of(FIXTURE_GPU, 0), sizeof(horus_device), 0},
+        {"horus_request_load", take_load, &load, sizeof load, offsetof(horus_request_load, reserved)},
         {"horus_node", take_node, &node, sizeof node, 0},
         {"horus_job", take_job, &given.job, sizeof given.job, 0},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved)},
@@ -197,6 +205,7 @@ static void check_inputs(void) {
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_slots(NULL, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_effects(NULL, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_demand(NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_load(NULL, &error));
   CHECK_OK(take_options(NULL, &error)); /* optional */
 }
 
@@ -229,6 +238,12 @@ static horus_status fill_device(void* out, horus_error* error) {
 }
 static horus_status fill_job(void* out, horus_error* error) { return horus_cluster_get_job(cluster, 1, out, error); }
 static horus_status fill_decision(void* out, horus_error* error) { return horus_plan_get(plan, 0, out, error); }
+
+static horus_status fill_latency(void* out, horus_error* error) {
+  horus_request_load load = HORUS_REQUEST_LOAD_INIT;
+  load.service_us = 1000;
+  return horus_latency_predict(&load, out, error);
+}
 
 typedef struct output_row {
   const char* name;
@@ -272,6 +287,7 @@ static void check_outputs(void) {
       {"horus_device_info", fill_device, sizeof(horus_device_info)},
       {"horus_job_info", fill_job, sizeof(horus_job_info)},
       {"horus_decision", fill_decision, sizeof(horus_decision)},
+      {"horus_latency", fill_latency, sizeof(horus_latency)},
   };
   size_t i;
   for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_output(&rows[i]);
