@@ -18,7 +18,7 @@ typedef struct horus_placer_options {
   uint32_t struct_size;
   int32_t max_tenants;                    /* per device; 0 = 3 */
   const char* policy;                     /* NULL = "horus"; see horus_policy_name */
-  const horus_interference* interference; /* NULL = "utilisation"; kept alive by the placer */
+  const horus_interference* interference; /* NULL = "horus"; kept alive by the placer */
   uint64_t seed;                          /* of random policies */
   float slowdown_bound;                   /* for jobs without their own; 0 = the policy's default, infinity = none */
   int32_t reserved;
