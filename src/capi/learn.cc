@@ -16,6 +16,7 @@
 #include "capi/handles.h"
 #include "capi/run_convert.h"
 #include "capi/structs.h"
+#include "capi/train_options.h"
 #include "predict/train.h"
 
 namespace horus::capi {
@@ -110,9 +111,7 @@ absl::StatusOr<TrainOptions> OptionsFromC(const horus_training_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_training_options c, ReadOptionalStruct(given));
   TrainOptions options;
   if (c.rounds != 0) options.rounds = c.rounds == -1 ? 0 : c.rounds;
-  if (c.promise != 0) options.promise = c.promise;
-  options.seed = c.seed;
-  HORUS_ASSIGN_OR_RETURN(options.library_path, ReadOptionalText(c.library_path, "library_path"));
+  HORUS_RETURN_IF_ERROR(ReadTrainOptions(c, options.promise, options.seed, options.library_path));
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include "capi/handles.h"
 #include "capi/sharing.h"
 #include "capi/structs.h"
+#include "capi/train_options.h"
 #include "horus/learn_pairs.h"
 #include "interference/learned_model.h"
 #include "interference/registry.h"
@@ -91,9 +92,7 @@ absl::StatusOr<PairSet> SetFromC(const horus_pair_data* given, const Catalogue& 
 absl::StatusOr<PairTrainOptions> OptionsFromC(const horus_pair_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_pair_options c, ReadOptionalStruct(given));
   PairTrainOptions options;
-  if (c.promise != 0) options.promise = c.promise;
-  options.fit.seed = c.seed;
-  HORUS_ASSIGN_OR_RETURN(options.fit.library_path, ReadOptionalText(c.library_path, "library_path"));
+  HORUS_RETURN_IF_ERROR(ReadTrainOptions(c, options.promise, options.fit.seed, options.fit.library_path));
   HORUS_ASSIGN_OR_RETURN(std::string model, ReadOptionalText(c.model, "model"));
   options.kinds = {model.empty() ? std::string(kDefaultInterferenceModel) : std::move(model)};
   return options;
