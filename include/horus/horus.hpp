@@ -15,7 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "horus/catalogue.hpp"
 #include "horus/horus.h"
+#include "horus/interference.hpp"
+#include "horus/observations.hpp"
 #include "horus/values.hpp"
 
 namespace horus {
@@ -56,31 +59,6 @@ class Graph {
   detail::Owned<horus_graph, horus_graph_free> handle_;
 };
 
-// The GPU types; where a catalogue is optional, none means the built-in one.
-class Catalogue {
- public:
-  Catalogue() {
-    horus_catalogue* out = nullptr;
-    detail::Call(horus_catalogue_default, &out);
-    handle_.reset(out);
-  }
-  [[nodiscard]] size_t size() const noexcept { return horus_catalogue_count(get()); }
-  [[nodiscard]] horus_gpu at(size_t index) const {
-    horus_gpu gpu = HORUS_GPU_INIT;
-    detail::Call(horus_catalogue_get, get(), index, &gpu);
-    return gpu;
-  }
-  [[nodiscard]] size_t Find(const std::string& name) const {
-    size_t index = 0;
-    detail::Call(horus_catalogue_find, get(), name.c_str(), &index);
-    return index;
-  }
-  [[nodiscard]] const horus_catalogue* get() const noexcept { return handle_.get(); }
-
- private:
-  detail::Owned<horus_catalogue, horus_catalogue_free> handle_;
-};
-
 struct SolveOptions {
   std::string dim = "batch";
   int64_t max_value = 0;                   // 0 = the default
@@ -95,34 +73,6 @@ struct Solution {
   int64_t mem_mib_upper = 0;
   int64_t short_mib = 0;
   std::string message;
-};
-
-// What running jobs were seen to take; one thread at a time.
-class Observations {
- public:
-  explicit Observations(size_t capacity = 0) {
-    horus_observations* out = nullptr;
-    detail::Call(horus_observations_create, capacity, &out);
-    handle_.reset(out);
-  }
-  explicit Observations(std::span<const std::byte> snapshot) {
-    horus_observations* out = nullptr;
-    detail::Call(horus_observations_restore, snapshot.data(), snapshot.size(), &out);
-    handle_.reset(out);
-  }
-  void Add(const horus_demand_observation& observation, const Catalogue* catalogue = nullptr) {
-    detail::Call(horus_observations_add_demand, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(),
-                 &observation);
-  }
-  [[nodiscard]] std::vector<std::byte> Snapshot() const {
-    return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {
-      return horus_observations_snapshot(get(), capacity, bytes, count, error);
-    });
-  }
-  [[nodiscard]] const horus_observations* get() const noexcept { return handle_.get(); }
-
- private:
-  detail::Owned<horus_observations, horus_observations_free> handle_;
 };
 
 class Predictor {
@@ -141,8 +91,7 @@ class Predictor {
   explicit Predictor(const horus_training_data& data, const horus_training_options* options = nullptr,
                      const Catalogue* catalogue = nullptr) {
     horus_predictor* out = nullptr;
-    detail::Call(horus_predictor_fit, catalogue == nullptr ? nullptr : catalogue->get(), &data, options, nullptr,
-                 nullptr, &out);
+    detail::Call(horus_predictor_fit, detail::HandleOf(catalogue), &data, options, nullptr, nullptr, &out);
     handle_.reset(out);
   }
   // A predictor of a new epoch that answers with what was measured.
@@ -165,7 +114,7 @@ class Predictor {
     std::vector<Demand> demands(gpu_types.size());
     std::vector<horus_demand*> out;
     for (Demand& demand : demands) out.push_back(&demand);
-    detail::Call(horus_predictor_demand, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(), graph.get(),
+    detail::Call(horus_predictor_demand, handle_.get(), detail::HandleOf(catalogue), graph.get(),
                  detail::CRunSpec(run).get(), names.size(), names.data(), out.data());
     return demands;
   }
@@ -183,7 +132,7 @@ class Predictor {
     std::vector<horus_solution> found(count, horus_solution(HORUS_SOLUTION_INIT));
     std::vector<horus_solution*> out;
     for (horus_solution& solution : found) out.push_back(&solution);
-    detail::Call(horus_predictor_solve, handle_.get(), catalogue == nullptr ? nullptr : catalogue->get(), graph.get(),
+    detail::Call(horus_predictor_solve, handle_.get(), detail::HandleOf(catalogue), graph.get(),
                  detail::CRunSpec(run).get(), &c, count, names.data(), nullptr, nullptr, out.data());
     std::vector<Solution> solutions;
     for (const horus_solution& s : found) {
@@ -276,13 +225,12 @@ class Cluster {
  public:
   explicit Cluster(const Catalogue* catalogue = nullptr) {
     horus_cluster* out = nullptr;
-    detail::Call(horus_cluster_create, catalogue == nullptr ? nullptr : catalogue->get(), &out);
+    detail::Call(horus_cluster_create, detail::HandleOf(catalogue), &out);
     handle_.reset(out);
   }
   [[nodiscard]] static Cluster Restore(std::span<const std::byte> snapshot, const Catalogue* catalogue = nullptr) {
     horus_cluster* out = nullptr;
-    detail::Call(horus_cluster_restore, catalogue == nullptr ? nullptr : catalogue->get(), snapshot.data(),
-                 snapshot.size(), &out);
+    detail::Call(horus_cluster_restore, detail::HandleOf(catalogue), snapshot.data(), snapshot.size(), &out);
     return Cluster(out);
   }
   [[nodiscard]] std::vector<std::byte> Snapshot() const {
@@ -338,6 +286,7 @@ struct PlacerOptions {
   float slowdown_bound = 0;
   int32_t max_tenants = 0;
   uint64_t seed = 0;
+  const Interference* interference = nullptr;  // none = the built-in "horus"; may go once the placer is made
 };
 
 class Placer {
@@ -348,6 +297,7 @@ class Placer {
     c.slowdown_bound = options.slowdown_bound;
     c.max_tenants = options.max_tenants;
     c.seed = options.seed;
+    c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);
     handle_.reset(out);

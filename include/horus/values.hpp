@@ -72,6 +72,16 @@ std::vector<T> Collect(const Fill& fill) {
   }
 }
 
+// The rows of a table whose columns are asked for afterwards: `fill` asks for none and answers how many there are.
+template <typename Fill>
+size_t CountOf(const Fill& fill) {
+  size_t count = 0;
+  horus_error error = HORUS_ERROR_INIT;
+  const horus_status status = fill(&count, &error);
+  if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) throw Error(status, error.message);
+  return count;
+}
+
 }  // namespace detail
 
 // Throws unless the library at run time fits the header that the program was compiled with.

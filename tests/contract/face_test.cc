@@ -3,8 +3,7 @@
 #include <array>
 #include <type_traits>
 
-#include "check.h"
-#include "horus/horus.hpp"
+#include "face_check.h"
 
 namespace {
 
@@ -22,17 +21,6 @@ horus::Job JobOf(uint64_t id, int64_t mem_mib) {
   demand.gpu_util_pct = 40;
   demand.mem_mib = mem_mib;
   return {.id = id, .cpu_milli = 1'000, .demands = {{"", demand}}};
-}
-
-template <typename Body>
-horus_status StatusOf(const Body& body) {
-  try {
-    body();
-    return HORUS_OK;
-  } catch (const horus::Error& error) {
-    CHECK(std::string(error.what()).find(horus_status_name(error.status())) == 0);
-    return error.status();
-  }
 }
 
 void HandlesMoveAndDoNotCopy() {

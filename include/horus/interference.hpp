@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interference models in C++, over interference.h and learn_pairs.h: made, asked, trained, corrected by what was seen;
+// and what a slowdown does to latency. Included by horus.hpp.
+#ifndef HORUS_INTERFERENCE_HPP_
+#define HORUS_INTERFERENCE_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "horus/catalogue.hpp"
+#include "horus/horus.h"
+#include "horus/observations.hpp"
+#include "horus/pair_values.hpp"
+#include "horus/values.hpp"
+
+namespace horus {
+inline namespace face_v0 {  // why: values.hpp
+
+// Immutable: share freely (a callback model: as its callback allows).
+class Interference {
+ public:
+  // The built-in model of that name; empty = "horus".
+  explicit Interference(const std::string& name = {}) {
+    horus_interference* out = nullptr;
+    detail::Call(horus_interference_create, detail::TextOrNull(name), &out);
+    handle_.reset(out);
+  }
+  // The model of that name in a trained bundle.
+  [[nodiscard]] static Interference FromBytes(std::span<const std::byte> bundle, const std::string& name = {},
+                                              const Catalogue* catalogue = nullptr) {
+    horus_interference* out = nullptr;
+    detail::Call(horus_interference_from_bytes, detail::HandleOf(catalogue), bundle.data(), bundle.size(),
+                 detail::TextOrNull(name), &out);
+    return Interference(out);
+  }
+  // Measured pairs; `fallback` (none = the built-in "horus") answers where nothing was measured.
+  [[nodiscard]] static Interference FromTable(const PairTable& table, const Interference* fallback = nullptr,
+                                              const Catalogue* catalogue = nullptr) {
+    horus_interference* out = nullptr;
+    detail::Call(horus_interference_from_table, detail::HandleOf(catalogue), detail::CPairTable(table).get(),
+                 fallback == nullptr ? nullptr : fallback->get(), &out);
+    return Interference(out);
+  }
+  // `user` must outlive the model and every placer made with it; nothing may be thrown out of the callback.
+  [[nodiscard]] static Interference FromCallback(horus_interference_callback callback, void* user, uint64_t epoch,
+                                                 const Catalogue* catalogue = nullptr) {
+    horus_interference* out = nullptr;
+    detail::Call(horus_interference_from_callback, detail::HandleOf(catalogue), callback, user, epoch, &out);
+    return Interference(out);
+  }
+  // Trained on measured runs.
+  [[nodiscard]] static Interference Fit(const PairData& data, const PairOptions& options = {},
+                                        const Catalogue* catalogue = nullptr) {
+    const horus_pair_options c = {sizeof(horus_pair_options), options.seed, detail::TextOrNull(options.model),
+                                  options.promise, detail::TextOrNull(options.library_path)};
+    horus_interference* out = nullptr;
+    detail::Call(horus_interference_fit, detail::HandleOf(catalogue), detail::CPairData(data).get(), &c, nullptr,
+                 nullptr, &out);
+    return Interference(out);
+  }
+  // A model of a new epoch that answers more like what was observed; this one stays.
+  [[nodiscard]] Interference Commit(const Observations& observations, const Catalogue* catalogue = nullptr) const {
+    horus_interference* out = nullptr;
+    detail::Call(horus_interference_commit, get(), detail::HandleOf(catalogue), observations.get(), &out);
+    return Interference(out);
+  }
+  // What the commit that made this model may have changed; nothing for one that no commit made.
+  [[nodiscard]] std::vector<ChangedJob> Changes() const {
+    size_t count = detail::CountOf([&](size_t* needed, horus_error* error) {
+      return horus_interference_get_changes(get(), 0, nullptr, nullptr, nullptr, needed, error);
+    });
+    std::vector<const char*> types(count);
+    std::vector<int32_t> modes(count);
+    std::vector<uint64_t> profiles(count);
+    detail::Call(horus_interference_get_changes, get(), count, types.data(), modes.data(), profiles.data(), &count);
+    std::vector<ChangedJob> changes;
+    for (size_t i = 0; i < count; ++i) changes.push_back({types[i], modes[i], profiles[i]});
+    return changes;
+  }
+  // Of each tenant of the device, in their order.
+  [[nodiscard]] std::vector<Slowdown> Slowdowns(const SharedDevice& device, std::span<const Demand> tenants,
+                                                const Catalogue* catalogue = nullptr) const {
+    const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
+    const horus_device c = detail::ToC(device);
+    std::vector<float> estimates(demands.size()), uppers(demands.size());
+    detail::Call(horus_interference_slowdown, get(), detail::HandleOf(catalogue), &c, demands.size(),
+                 detail::Column(demands), estimates.data(), uppers.data());
+    std::vector<Slowdown> slowdowns;
+    for (size_t i = 0; i < demands.size(); ++i) slowdowns.push_back({estimates[i], uppers[i]});
+    return slowdowns;
+  }
+  // For FromBytes; only of a model that was trained or read from a bundle.
+  [[nodiscard]] std::vector<std::byte> Bundle() const {
+    return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {
+      return horus_interference_to_bytes(get(), capacity, bytes, count, error);
+    });
+  }
+  [[nodiscard]] std::string name() const {
+    const char* name = horus_interference_name(get());
+    return name == nullptr ? "" : name;  // null once moved from
+  }
+  [[nodiscard]] uint64_t epoch() const noexcept { return horus_interference_epoch(get()); }
+  [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_interference_bytes_held(get()); }
+  [[nodiscard]] const horus_interference* get() const noexcept { return handle_.get(); }
+
+ private:
+  explicit Interference(horus_interference* owned) : handle_(owned) {}
+  detail::Owned<horus_interference, horus_interference_free> handle_;
+};
+
+// What requests take at that load and slowdown; infinite where they come faster than they are served.
+[[nodiscard]] inline horus_latency PredictLatency(const RequestLoad& load) {
+  const horus_request_load c = detail::ToC(load);
+  horus_latency latency = HORUS_LATENCY_INIT;
+  detail::Call(horus_latency_predict, &c, &latency);
+  return latency;
+}
+
+// The largest slowdown that keeps the 99th percentile within the bound; load.slowdown is not read. 0 = none does.
+[[nodiscard]] inline double LargestSlowdown(const RequestLoad& load, double p99_bound_us) {
+  const horus_request_load c = detail::ToC(load);
+  double slowdown = 0;
+  detail::Call(horus_latency_largest_slowdown, &c, p99_bound_us, &slowdown);
+  return slowdown;
+}
+
+}  // namespace face_v0
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_HPP_
