@@ -22,11 +22,24 @@ function(run_example program)
   endif()
 endfunction()
 
+# What was observed lies above what was foretold, so the answer for the first job must have risen.
+function(run_interference program)
+  run("${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${PREFIX}/${LIBDIR}" "${program}")
+  if(NOT output MATCHES "before: +([0-9.]+) times.*changed: job 1 on .*after : +([0-9.]+) times"
+     OR NOT CMAKE_MATCH_2 GREATER CMAKE_MATCH_1)
+    message(FATAL_ERROR "${program} printed:\n${output}")
+  endif()
+endfunction()
+
 file(REMOVE_RECURSE "${WORK}")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed" --config "${CONFIG}")
 file(RENAME "${WORK}/installed" "${WORK}/moved") # a prefix may be moved
 set(PREFIX "${WORK}/moved")
-foreach(file include/horus/horus.h include/horus/horus.hpp include/horus/values.hpp ${LIBDIR}/libhorus.so)
+file(GLOB headers RELATIVE "${SOURCE}" "${SOURCE}/include/horus/*.h" "${SOURCE}/include/horus/*.hpp")
+if(NOT headers MATCHES "include/horus/interference[.]hpp")
+  message(FATAL_ERROR "no headers found below ${SOURCE}")
+endif()
+foreach(file ${headers} ${LIBDIR}/libhorus.so)
   if(NOT EXISTS "${PREFIX}/${file}")
     message(FATAL_ERROR "not installed: ${file}")
   endif()
@@ -40,6 +53,7 @@ foreach(language c cpp)
   run("${CMAKE_COMMAND}" --build "${WORK}/${language}")
   run_example("${WORK}/${language}/place")
 endforeach()
+run_interference("${WORK}/cpp/interference")
 
 # pkg-config and a plain C compiler.
 find_program(PKG_CONFIG NAMES pkg-config pkgconf)
