@@ -64,7 +64,8 @@ class Interference {
   // A model of a new epoch that answers more like what was observed; this one stays.
   [[nodiscard]] Interference Commit(const Observations& observations, const Catalogue* catalogue = nullptr) const {
     horus_interference* out = nullptr;
-    detail::Call(horus_interference_commit, get(), detail::HandleOf(catalogue), observations.get(), &out);
+    detail::Call(horus_interference_commit, get(), detail::HandleOf(catalogue), observations.get(), nullptr, nullptr,
+                 &out);
     return Interference(out);
   }
   // What the commit that made this model may have changed; nothing for one that no commit made.

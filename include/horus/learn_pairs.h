@@ -79,11 +79,12 @@ HORUS_API horus_status horus_observations_add(horus_observations* observations, 
                                               const horus_slowdown_observation* observation, horus_error* error);
 
 /* A new model that `model` (which stays) becomes by what was observed: its answers move towards what the same jobs, and
- * those that met them, were seen to lose; bounds of pairs that were seen three times and more tighten. Committing to a
- * committed model counts observations once. Errors: INVALID_ARGUMENT, CALLBACK, NO_MEMORY. Any thread. Since 0.1. */
+ * those that met them, were seen to lose, and their bounds tighten. Committing to a committed model counts observations
+ * once. `progress` (NULL = none) is called on this thread, non-zero cancels. Errors: INVALID_ARGUMENT, CALLBACK,
+ * NO_MEMORY, CANCELLED. Any thread. Since 0.1. */
 HORUS_API horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
-                                                 const horus_observations* observations, horus_interference** out,
-                                                 horus_error* error);
+                                                 const horus_observations* observations, horus_progress progress,
+                                                 void* user, horus_interference** out, horus_error* error);
 
 /* Jobs whose answers, or those of others beside them, the last commit may have changed: columns of `capacity` values,
  * NULL = not wanted; gpu_types are borrowed from the model. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread.

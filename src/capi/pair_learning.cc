@@ -69,16 +69,18 @@ horus_status horus_observations_add(horus_observations* observations, const horu
 }
 
 horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
-                                       const horus_observations* observations, horus_interference** out,
-                                       horus_error* error) {
+                                       const horus_observations* observations, horus_progress progress, void* user,
+                                       horus_interference** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {observations, "observations"}, {out, "out"}}));
     const auto types = CatalogueOf(catalogue);
     if (!SameTypes(model->catalogue, types)) {
       return horus::InvalidArgument("catalogue: expected the GPU types that the model was made for, found others");
     }
+    horus::CommitProgress tell;
+    if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
     HORUS_ASSIGN_OR_RETURN(auto corrected,
-                           horus::CorrectedModel::Commit(model->value, observations->slowdowns, *types));
+                           horus::CorrectedModel::Commit(model->value, observations->slowdowns, *types, tell));
     *out = new horus_interference{std::move(corrected), types, {}};
     return absl::OkStatus();
   });

@@ -43,6 +43,12 @@ static float slowdown_of_first(const horus_interference* model, const horus_dema
   return slowdown[0];
 }
 
+static int32_t stop(void* user, double done) {
+  (void)user;
+  (void)done;
+  return 1;
+}
+
 static void EveryModelSaysWhoItIs(void) {
   static const char* const names[] = {"horus", "boosted", "iasp", "iapp", "utilisation"};
   horus_interference* model = NULL;
@@ -138,7 +144,7 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   const horus_demand one = job_demand(0), two = job_demand(1), stranger = job_demand(5);
   const horus_demand* others[1];
   horus_slowdown_observation observation;
-  horus_interference *model = NULL, *first = NULL, *second = NULL;
+  horus_interference *model = NULL, *first = NULL, *second = NULL, *none = NULL;
   const char* types[4];
   int32_t modes[4];
   uint64_t profiles[4];
@@ -147,7 +153,7 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   observation = observation_of(&one, others);
   CHECK_OK(horus_interference_create("horus", &model, &error));
   CHECK_OK(horus_observations_add(observations, NULL, &observation, &error));
-  CHECK_OK(horus_interference_commit(model, NULL, observations, &first, &error));
+  CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &first, &error));
   CHECK(slowdown_of_first(first, &one, &two) > slowdown_of_first(model, &one, &two));
   CHECK(slowdown_of_first(first, &stranger, &stranger) == slowdown_of_first(model, &stranger, &stranger));
   CHECK(horus_interference_epoch(first) != horus_interference_epoch(model));
@@ -157,14 +163,17 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   CHECK_OK(horus_interference_get_changes(first, 4, types, modes, profiles, &count, &error));
   CHECK(count == 2 && strcmp(types[0], FIXTURE_GPU) == 0 && modes[0] == HORUS_SHARING_TIME_SLICE);
   CHECK(profiles[0] == 100 && profiles[1] == 101);
-  CHECK_OK(horus_interference_commit(first, NULL, observations, &second, &error));
+  CHECK_OK(horus_interference_commit(first, NULL, observations, NULL, NULL, &second, &error));
   CHECK(slowdown_of_first(second, &one, &two) == slowdown_of_first(first, &one, &two));
   CHECK_OK(horus_interference_get_changes(second, 4, NULL, NULL, NULL, &count, &error));
   CHECK(count == 0);
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_get_changes(second, 4, NULL, NULL, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(NULL, NULL, observations, &second, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(model, NULL, NULL, &second, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(model, NULL, observations, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_commit(NULL, NULL, observations, NULL, NULL, &second, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(model, NULL, NULL, NULL, NULL, &second, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(model, NULL, observations, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_CANCELLED, horus_interference_commit(model, NULL, observations, stop, NULL, &none, &error));
+  CHECK(none == NULL);
   horus_interference_free(first);
   horus_interference_free(second);
   horus_interference_free(model);
@@ -201,8 +210,8 @@ static void WhatWasSeenSurvivesASnapshot(const horus_observations* observations)
   CHECK_OK(horus_observations_snapshot(observations, size, bytes, &size, &error));
   CHECK_OK(horus_observations_restore(bytes, size, &restored, &error));
   CHECK_OK(horus_interference_create(NULL, &model, &error));
-  CHECK_OK(horus_interference_commit(model, NULL, observations, &before, &error));
-  CHECK_OK(horus_interference_commit(model, NULL, restored, &after, &error));
+  CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &before, &error));
+  CHECK_OK(horus_interference_commit(model, NULL, restored, NULL, NULL, &after, &error));
   CHECK(slowdown_of_first(before, &one, &two) == slowdown_of_first(after, &one, &two));
   CHECK(horus_interference_epoch(before) == horus_interference_epoch(after));
   horus_interference_free(before);
