@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built horus command for the tests beside this file: run it, read its JSON's keys, write it small files.
+
+Each test is called as: <command>_test.py HORUS_BINARY REPOSITORY_ROOT [unittest arguments]
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HORUS = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2])
+RESNET = ROOT / "examples/models/graphs/resnet50.onnx"
+
+# Objects whose keys are the user's, not ours.
+FREE_KEYS = {"run.dims", "decisions[].refused_devices"}
+
+
+def run(*args, cwd=None):
+    done = subprocess.run([HORUS, *map(str, args)], capture_output=True, cwd=cwd, timeout=120, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+
+def keys_of(value, path=""):
+    """Every key path below `value`; list positions are written []."""
+    if isinstance(value, list):
+        return set().union(*(keys_of(item, path + "[]") for item in value)) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    found = set()
+    for key, below in value.items():
+        here = f"{path}.{key}" if path else key
+        found.add(here)
+        if here not in FREE_KEYS:
+            found |= keys_of(below, here)
+    return found
+
+
+class Files(unittest.TestCase):
+    """A folder of small files for each test."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    def check_golden(self, name, document):
+        """The keys are stable: they are only added to, and the list here grows with them."""
+        golden = (ROOT / "tests/cli" / name).read_text().split()
+        self.assertEqual(sorted(keys_of(document)), sorted(golden))
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horus inspect but for --solve. Usage: see command.py."""
+
+import json
+import os
+
+from command import RESNET, Files, main, run
+
+
+class Inspect(Files):
+    def test_resnet50_has_its_published_parameters(self):
+        code, out, err = run("inspect", RESNET, "--batch", 64, "--gpu", "a100-40gb", "--gpu", "t4", "--features", "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.assertEqual(document["parameters"], 25557032)
+        self.assertEqual(document["run"]["batch"], 64)
+        self.assertEqual([gpu["gpu_type"] for gpu in document["gpus"]], ["a100-40gb", "t4"])
+        self.assertGreater(document["step_flops"], 2 * document["forward_flops"])
+        for gpu in document["gpus"]:
+            self.assertLessEqual(gpu["memory_mib"], gpu["memory_upper_mib"])
+            self.assertLessEqual(gpu["gpu_util_pct"], gpu["gpu_util_upper_pct"])
+        self.check_golden("inspect_keys.txt", document)
+
+    def test_memory_grows_with_batch_and_shrinks_without_training(self):
+        def peak(*args):
+            code, out, err = run("inspect", RESNET, "--json", *args)
+            self.assertEqual(code, 0, err)
+            return json.loads(out)["memory"]["peak_without_context_bytes"]
+
+        self.assertGreater(peak("--batch", 64), peak("--batch", 8))
+        self.assertGreater(peak("--batch", 8), peak("--batch", 8, "--mode", "inference"))
+        self.assertGreater(peak("--batch", 8, "--optimizer", "adam"), peak("--batch", 8))
+        self.assertGreater(peak("--batch", 64), peak("--batch", 64, "--checkpoint", 4))
+        self.assertGreater(peak("--batch", 8, "--replicas", 4), peak("--batch", 8))
+
+    def test_text_says_what_people_ask_for(self):
+        code, out, err = run("inspect", RESNET, "--batch", 64, "--gpu", "a100-40gb", "--top", 3)
+        self.assertEqual((code, err), (0, ""))
+        for word in ("parameters", "25557032", "forward", "weights", "gradients", "optimiser state", "activations",
+                     "workspace", "context", "a100-40gb", "Conv"):
+            self.assertIn(word, out)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_model_may_follow_the_gpu(self):
+        self.assertEqual(run("inspect", "--gpu", "t4", RESNET)[0], 0)
+
+    def test_without_gpu_it_still_answers(self):
+        code, out, _ = run("inspect", RESNET)
+        self.assertEqual(code, 0)
+        self.assertIn("name a --gpu", out)
+
+    def test_bad_input_names_the_place(self):
+        garbage = self.write("garbage.onnx", os.urandom(64))
+        cut = self.write("cut.onnx", RESNET.read_bytes()[:1000])
+        for args, words in (
+            ([self.folder / "none.onnx"], "none.onnx"),
+            ([self.folder], str(self.folder)),
+            ([garbage], "garbage.onnx"),
+            ([cut], "cut.onnx"),
+            ([RESNET, "--gpu", "a100-41gb"], "a100-40gb"),
+            ([RESNET, "--dim", "seq"], "expected NAME=SIZE"),
+            ([RESNET, "--dim", "nosuch=4"], "nosuch"),
+            ([RESNET, "--precision", "fp12"], "fp12"),
+            ([RESNET, "--optimizer", "adamm"], "adamm"),
+            ([RESNET, "--mode", "dreaming"], "dreaming"),
+            ([RESNET, "--bundle", garbage], "garbage.onnx"),
+        ):
+            code, out, err = run("inspect", *args)
+            self.assertEqual((code, out), (2, ""), (args, err))
+            self.assertIn(words, err, args)
+
+
+if __name__ == "__main__":
+    main()

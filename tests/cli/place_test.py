@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horus place. Usage: see command.py."""
+
+import json
+import os
+
+from command import ROOT, Files, main, run
+
+CLUSTER = ROOT / "examples/cluster.yaml"
+JOBS = ROOT / "examples/jobs.yaml"
+
+NODE = "  - {name: n, cpu_cores: 8, memory_gib: 32, gpus: [{type: t4, count: 2}]}\n"
+SMALL_JOB = "  - {name: j, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}\n"
+LARGE_JOB = "  - {name: huge, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 200}}}\n"
+
+
+class Place(Files):
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.write("cluster.yaml", "version: 1\nnodes:\n" + NODE)
+
+    def jobs(self, text):
+        return self.write("jobs.yaml", "version: 1\njobs:\n" + text)
+
+    def place(self, jobs, *args):
+        return run("place", "--cluster", self.cluster, "--jobs", jobs, *args)
+
+    def test_examples_are_decided(self):
+        code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        decisions = {decision["job"]: decision for decision in document["decisions"]}
+        self.assertEqual(len(decisions), 12)
+        self.assertEqual(len(decisions["bert-base-4gpu"]["slots"]), 4)
+        refused = decisions["vgg16-huge-batch"]
+        self.assertEqual((refused["verdict"], refused["reason"]), ("reject", "gpu_memory"))
+        self.assertGreater(refused["nearest_miss"]["needed"], refused["nearest_miss"]["available"])
+        self.assertEqual(document["totals"]["tenants_above_bound"], 0)
+        self.check_golden("place_keys.txt", document)
+
+    def test_text_explains(self):
+        code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--explain")
+        self.assertEqual((code, err), (0, ""))
+        for word in ("EXPECTED SLOWDOWN", "Nearest miss", "runner-up", "chosen", "GPUs in use",
+                     "predicted utilisation", "above slowdown bound"):
+            self.assertIn(word, out)
+
+    def test_table_fits_100_columns(self):
+        _, out, _ = run("place", "--cluster", CLUSTER, "--jobs", JOBS)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_same_input_gives_same_bytes(self):
+        args = ("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", "random", "--seed", 7, "--json")
+        self.assertEqual(run(*args), run(*args))
+
+    def test_every_policy_of_the_help_runs(self):
+        for policy in ("horus", "first-fit", "best-fit", "random", "exclusive"):
+            code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", policy, "--json")
+            self.assertEqual(code, 0, err)
+            self.assertEqual(json.loads(out)["policy"], policy)
+
+    def test_strict_turns_a_refusal_into_three(self):
+        self.assertEqual(self.place(self.jobs(SMALL_JOB), "--strict")[0], 0)
+        jobs = self.jobs(SMALL_JOB + LARGE_JOB)
+        self.assertEqual(self.place(jobs)[0], 0)
+        self.assertEqual(self.place(jobs, "--strict")[0], 3)
+        self.assertEqual(self.place(jobs, "--strict", "--json")[0], 3)
+
+    def test_no_jobs_is_an_answer(self):
+        code, out, _ = self.place(self.write("jobs.yaml", "version: 1\njobs: []\n"), "--strict")
+        self.assertEqual(code, 0)
+        self.assertIn("No jobs to place", out)
+
+    def test_out_is_what_json_prints_and_replaces_whole(self):
+        jobs, target = self.jobs(SMALL_JOB), self.folder / "placement.json"
+        target.write_text("old")
+        code, out, _ = self.place(jobs, "--json", "--out", target)
+        self.assertEqual(code, 0)
+        self.assertEqual(target.read_text(), out)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["cluster.yaml", "jobs.yaml", "placement.json"])
+
+    def test_failure_leaves_the_old_placement(self):
+        target = self.folder / "placement.json"
+        target.write_text("old")
+        self.assertEqual(self.place(self.jobs("  - {name: j}\n"), "--out", target)[0], 2)
+        self.assertEqual(target.read_text(), "old")
+        code, out, err = self.place(self.jobs(SMALL_JOB), "--out", self.folder / "none/placement.json")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("none/placement.json: cannot write", err)
+
+    def test_slowdown_bound_is_kept(self):
+        half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+        jobs = self.jobs(half % "a" + half % "b")
+
+        def placed(bound):
+            code, out, err = self.place(jobs, "--policy", "first-fit", "--interference", "utilisation",
+                                        "--slowdown-bound", bound, "--json")
+            self.assertEqual(code, 0, err)
+            return json.loads(out)["totals"]["placed"]
+
+        self.assertEqual((placed("1.5"), placed("1.7"), placed("none")), (1, 2, 2))
+
+    def test_bad_files_name_line_key_expected_and_found(self):
+        good = self.jobs(SMALL_JOB)
+        for text, words in (
+            ("version: 1\nnodes:\n  - {name: n, cpu_cores: x, memory_gib: 1}\n",
+             "cluster.yaml:3: nodes[0].cpu_cores: expected a number from 0 to 1000000, found 'x'"),
+            ("version: 1\nnodes:\n" + NODE + NODE,
+             "cluster.yaml:4: nodes[1]: name: expected a name of its own, found 'n' as on line 3"),
+            ("version: 1\nnodes:\n  - [\n", "cluster.yaml:4: expected YAML, found an error at column"),
+            ("version: 9\nnodes: []\n", "cluster.yaml:1: version: expected version 1"),
+            ("", "cluster.yaml:1: expected a mapping (key: value), found nothing"),
+        ):
+            self.cluster.write_text(text)
+            code, out, err = self.place(good)
+            self.assertEqual((code, out), (2, ""), text)
+            self.assertIn(words, err)
+        self.cluster.write_bytes(os.urandom(4096))
+        self.assertEqual(self.place(good)[0], 2)
+
+    def test_bad_jobs_name_line_and_model(self):
+        for text, words in (
+            ("  - {name: j, model: none.onnx}\n", "jobs.yaml:3: jobs[0].model: "),
+            ("  - {name: j, modell: none.onnx}\n", "did you mean 'model'"),
+            ("  - {name: j, model: jobs.yaml}\n", "jobs.yaml:3: jobs[0].model: "),
+        ):
+            code, out, err = self.place(self.jobs(text))
+            self.assertEqual((code, out), (2, ""), text)
+            self.assertIn(words, err)
+
+    def test_options_are_checked(self):
+        jobs = self.jobs(SMALL_JOB)
+        for args in (["--policy", "horsu"], ["--interference", "psychic"], ["--slowdown-bound", "0.5"],
+                     ["--slowdown-bound", "nan"], ["--seed", "-1"], ["--max-tenants", "0"], ["--bundle", "/none"]):
+            code, out, err = self.place(jobs, *args)
+            self.assertEqual((code, out), (2, ""), args)
+            self.assertNotEqual(err, "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horus train and horus evaluate on measured pairs. Usage: see command.py."""
+
+import json
+
+from command import ROOT, Files, main, run
+
+
+class Pairs(Files):
+    """horus train --pairs and horus evaluate --pairs."""
+
+    NETS = {"resnet18": "resnet", "vgg11": "vgg", "squeezenet1_1": "squeezenet", "mobilenet_v2": "mobilenet"}
+    HEADER = "gpu,sharing_mode,job_a,job_b,slowdown_a,slowdown_b,campaign\n"
+
+    def files(self):
+        """Pairs of eight jobs of four families on two GPU types; a slowdown is a product of the victim's and the other's."""
+        jobs = [(f"{net} {batch}", net, batch) for net in self.NETS for batch in (8, 32)]
+        table = "job,graph,family,batch\n" + "".join(
+            f"{job},{ROOT}/examples/models/graphs/{net}.onnx,{self.NETS[net]},{batch}\n" for job, net, batch in jobs)
+        pairs = self.HEADER
+        for gpu, scale in (("v100-16gb", 1.3), ("T4", 1.6)):
+            for a in range(len(jobs)):
+                for b in range(a, len(jobs)):
+                    slowdowns = [scale * (1 + 0.05 * v) * (1 + 0.02 * o) for v, o in ((a, b), (b, a))]
+                    pairs += f"{gpu},,{jobs[a][0]},{jobs[b][0]},{slowdowns[0]:.4f},{slowdowns[1]:.4f},first\n"
+        return "--pairs", self.write("pairs.csv", pairs), "--jobs", self.write("jobs.csv", table)
+
+    def test_a_bundle_is_trained_and_reported(self):
+        out = self.folder / "p.hbundle"
+        code, text, err = run("train", *self.files(), "--out", out, "--json")
+        self.assertEqual((code, err), (0, ""))
+        report = json.loads(text)
+        self.assertEqual((report["schema"], report["version"]), ("horus-train-pairs", 1))
+        self.assertEqual(report["devices"], [{"gpu": "v100-sxm2-16gb", "sharing_mode": "time-slice"},
+                                             {"gpu": "t4", "sharing_mode": "time-slice"}])
+        self.assertEqual((report["jobs"], report["pairs"], report["rows"]), (8, 72, 128))
+        self.assertIn("horus", [kind["kind"] for kind in report["kinds"]])
+        self.check_golden("train_pairs_keys.txt", report)
+        self.assertTrue(out.exists())
+        first = out.read_bytes()
+        self.assertEqual(run("train", *self.files(), "--out", out)[0], 0)
+        self.assertEqual(out.read_bytes(), first)
+
+    def test_every_protocol_answers_for_every_device(self):
+        files = self.files()
+        for leave, groups in (("pair", 10), ("job", 8), ("family", 4), ("gpu", 2)):
+            code, out, err = run("evaluate", *files, "--leave", leave, "--model", "horus", "--model", "constant", "--json",
+                                 "--rows")
+            self.assertEqual((code, err), (0, ""), leave)
+            document = json.loads(out)
+            self.check_golden("evaluate_pairs_keys.txt", document)
+            evaluations = document["evaluations"]
+            self.assertEqual([(e["model"], e["gpu"]) for e in evaluations],
+                             [(m, g) for m in ("horus", "constant") for g in ("v100-sxm2-16gb", "t4")])
+            for evaluation in evaluations:
+                self.assertEqual(len(evaluation["rows"]), evaluation["rows_measured"])
+                self.assertGreaterEqual(evaluation["rows_measured"], 64)
+                self.assertLessEqual(evaluation["groups"], groups)
+                for row in evaluation["rows"]:
+                    self.assertEqual((row["gpu"], row["campaign"]), (evaluation["gpu"], "first"))
+            if leave == "pair":  # the other half of what a pair's jobs do is known
+                errors = {(e["model"], e["gpu"]): e["mape_pct"] for e in evaluations}
+                self.assertLess(errors["horus", "t4"], errors["constant", "t4"])
+
+    def test_text_fits_the_page(self):
+        for args in (["train", "--out", self.folder / "p.hbundle"], ["evaluate", "--model", "factors", "--rows"]):
+            code, out, err = run(*args, *self.files())
+            self.assertEqual((code, err), (0, ""))
+            self.assertLessEqual(max(map(len, out.splitlines())), 100)
+
+    def test_gavels_own_layout_is_read(self):
+        *_, jobs = self.files()
+        names = [line.split(",")[0] for line in jobs.read_text().splitlines()[1:]]
+        speeds = {f"('{a}', 1)": {"null": 10.0, **{f"('{b}', 1)": [10 / (1.5 + 0.1 * i), 10 / (1.5 + 0.1 * j)]
+                                                   for j, b in enumerate(names)}} for i, a in enumerate(names)}
+        speeds["('resnet18 8', 1)"]["('vgg11 8', 1)"] = speeds["('vgg11 8', 1)"]["('resnet18 8', 1)"] = [0.0, 0.0]
+        gavel = self.write("gavel.json", json.dumps({"k80": speeds}))
+        code, out, err = run("evaluate", "--pairs", gavel, "--jobs", jobs, "--model", "constant", "--leave", "pair", "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.assertEqual((document["pairs"], document["left_out"]["apart"]), (35, 2))
+
+    def test_bad_input_names_the_place_and_writes_nothing(self):
+        _, pairs, _, jobs = self.files()
+        out = self.folder / "none.hbundle"
+        zero = self.write("zero.csv", self.HEADER + "t4,,resnet18 8,vgg11 8,1.5,0,\n")
+        unknown = self.write("unknown.csv", self.HEADER + "t4,,resnet18 8,nobody,1.5,2,\n")
+        few = self.write("few.csv", self.HEADER + "t4,,resnet18 8,vgg11 8,1.5,2,\n")
+        lost = self.write("lost.csv", "job,graph,family\nresnet18 8,nosuch.onnx,f\nvgg11 8,nosuch.onnx,f\n")
+        for args, words in (
+            (["--pairs", zero, "--jobs", jobs], "zero.csv: row 1: slowdown_b: expected a ratio"),
+            (["--pairs", unknown, "--jobs", jobs], "unknown.csv: row 1: job_b"),
+            (["--pairs", few, "--jobs", jobs], "8"),
+            (["--pairs", few, "--jobs", lost], "lost.csv: row 1: graph"),
+            (["--pairs", pairs], "--jobs"),
+            (["--pairs", pairs, "--jobs", jobs, "--data", pairs], "expected one of --data"),
+            (["--data", pairs, "--jobs", jobs], "--jobs: expected --pairs beside it"),
+            (["--pairs", pairs, "--jobs", jobs, "--rounds", 3], "--rounds: expected --data beside it"),
+            ([], "found neither"),
+        ):
+            code, text, err = run("train", "--out", out, *args)
+            self.assertEqual((code, text), (2, ""), args)
+            self.assertIn(words, err)
+            self.assertFalse(out.exists())
+        for args, words in ((["--leave", "rows"], "pair, job, family, gpu"), (["--model", "psychic"], "'psychic'")):
+            code, text, err = run("evaluate", "--pairs", pairs, "--jobs", jobs, *args)
+            self.assertEqual((code, text), (2, ""), args)
+            self.assertIn(words, err)
+
+
+if __name__ == "__main__":
+    main()
