@@ -178,23 +178,24 @@ def zoo_families():
         return {row["net"]: row["family"] for row in csv.DictReader(file)}
 
 
-def convert_all(data, out):
-    """The datasets of every known table under `data`."""
+def convert_all(data, out, convert_one=convert):
+    """What convert_one(path, families, out) makes of each table under `data` whose layout it knows."""
     out.mkdir(parents=True, exist_ok=True)
     families = zoo_families()
-    return [found for path in sorted(data.rglob("*.csv")) if (found := convert(path, families, out.resolve()))]
+    return [found for path in sorted(data.rglob("*.csv")) if (found := convert_one(path, families, out.resolve()))]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(doc, convert_every):
+    """A command line of --data and --out around convert_every(data, out), whose paths it prints."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=pathlib.Path)
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
-    written = convert_all(arguments.data, arguments.out)
+    written = convert_every(arguments.data, arguments.out)
     for path in written:
         print(path)
     return 0 if written else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__, convert_all))

@@ -9,10 +9,8 @@ is assumed as for Gavel's step times (datasets.py). Each kind of job is a family
 (ResNet-18 on small images and ResNet-50 are two). The GPUs were shared by time slicing; rows of a GPU that datasets.py
 does not know are left out and named too.
 """
-import argparse
 import csv
 import os
-import pathlib
 import sys
 
 import datasets
@@ -71,22 +69,8 @@ def convert(path, families, out):
 
 def convert_all(data, out):
     """Pairs and jobs of every table of pairs under `data`."""
-    out.mkdir(parents=True, exist_ok=True)
-    families = datasets.zoo_families()
-    return [found for path in sorted(data.rglob("*.csv")) if (found := convert(path, families, out.resolve()))]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, type=pathlib.Path)
-    parser.add_argument("--out", required=True, type=pathlib.Path)
-    arguments = parser.parse_args()
-    written = convert_all(arguments.data, arguments.out)
-    for pairs, jobs in written:
-        print(pairs)
-        print(jobs)
-    return 0 if written else 1
+    return datasets.convert_all(data, out, convert)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(datasets.main(__doc__, lambda data, out: [path for written in convert_all(data, out) for path in written]))
