@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# horus_room(), horus_unit_test() and the compile settings that every target of the project shares.
+# horus_room() and the compile settings that every target of the project shares.
 
 # Settings for our own code only: an INTERFACE target, so nothing leaks into an embedding build.
 add_library(horus_settings INTERFACE)
@@ -43,14 +43,4 @@ function(horus_room name)
     endif()
   endforeach()
   target_link_libraries(horus_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} PRIVATE $<BUILD_INTERFACE:horus_settings>)
-endfunction()
-
-# horus_unit_test(<room> SOURCES <file>... [LIBS <library>...]) : one test program per room.
-function(horus_unit_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
-  add_executable(${name}_test ${ARG_SOURCES})
-  target_link_libraries(${name}_test PRIVATE horus_${name} ${ARG_LIBS} horus_settings GTest::gmock_main)
-  target_compile_definitions(${name}_test PRIVATE HORUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  target_include_directories(${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit")  # draw.h
-  gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60)
 endfunction()

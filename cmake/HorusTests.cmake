@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# horus_test_program() and horus_unit_test(): programs of GoogleTest whose cases CTest knows by name.
+include(GoogleTest)
+
+# horus_test_program(<name> ROOM <room> SOURCES <file>... [LIBS <library>...] [FITS])
+# Cases are called <room>.<suite>.<case>. FITS: it calls the trainer.
+function(horus_test_program name)
+  cmake_parse_arguments(ARG "FITS" "ROOM" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} horus_settings GTest::gmock_main)
+  target_compile_definitions(${name} PRIVATE
+    HORUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HORUS_SHARED_DATA="${HORUS_SHARED_DATA}")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit")
+  if(ARG_FITS)
+    add_dependencies(${name} horus_train)
+    # A fit looks for libhorus_train.so beside the file that holds the trainer: here, this program.
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "$<TARGET_FILE_DIR:horus_train>")
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_ROOM}." DISCOVERY_TIMEOUT 60)
+endfunction()
+
+# horus_unit_test(<room> SOURCES <file>... [LIBS <library>...]) : the test program of a room.
+function(horus_unit_test room)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  horus_test_program(${room}_test ROOM ${room} SOURCES ${ARG_SOURCES} LIBS horus_${room} ${ARG_LIBS})
+endfunction()
