@@ -31,7 +31,8 @@ Examples:
   horus evaluate --pairs pairs.csv --jobs jobs.csv --leave pair    interference models, without a tenth of the pairs
   horus evaluate --pairs pairs.csv --jobs jobs.csv --observe 3     and after three co-locations of a job were seen
 
-Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation.
+Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation;
+COVERED is the share of rows within their bound, SLACK how far the bound lies above the truth on average.
 The baselines learn from the same rows: a constant, a line, trees on the six Horus features; the roofline learns nothing.)";
 
 // Options that pairs have no use for, and the other way round.

@@ -60,14 +60,10 @@ std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const
                {"SHARING"},
                {"BESIDE"},
                right("SEEN"),
-               right("ASKED"),
-               right("MAPE BEFORE"),
-               right("AFTER"),
-               right("COVERED BEFORE"),
-               right("AFTER"),
-               right("BOUND ABOVE BEFORE"),
-               right("AFTER")});
-  const auto percent = [](double value) { return absl::StrFormat("%.3g %%", value); };
+               right("MAPE %"),
+               right("COVERED %"),
+               right("SLACK %")});
+  const auto both = [](double before, double after) { return absl::StrFormat("%.3g -> %.3g", before, after); };
   for (const Judged& judged : all) {
     const PairDevice& device = set.devices[judged.errors.device];
     for (const auto& [beside, scores] :
@@ -75,14 +71,13 @@ std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const
       if (scores->questions == 0) continue;
       const OnlineScore &before = scores->before, &after = scores->after;
       table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)), beside,
-                    std::to_string(judged.errors.observed), std::to_string(scores->questions), percent(before.mape_pct),
-                    percent(after.mape_pct), percent(before.covered_pct), percent(after.covered_pct),
-                    percent(before.slack_pct), percent(after.slack_pct)});
+                    std::to_string(judged.errors.observed), both(before.mape_pct, after.mape_pct),
+                    both(before.covered_pct, after.covered_pct), both(before.slack_pct, after.slack_pct)});
     }
   }
   return absl::StrFormat(
-             "Slowdowns of jobs whose family training has not seen, before and after some of their co-locations were "
-             "seen with %.3g %% noise (%d draws)\n",
+             "Slowdowns of jobs whose family training has not seen,\n"
+             "before -> after some of their co-locations were seen with %.3g %% noise (%d draws)\n",
              kPercent * plan.noise, plan.draws) +
          table.Render("  ");
 }

@@ -152,7 +152,7 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
                Right("RANK"),
                Right("PROMISED"),
                Right("COVERED"),
-               Right("BOUND ABOVE")});
+               Right("SLACK")});
   std::string rows;
   for (const Judged& judged : all) {
     const PairDevice& device = pairs.set.devices[judged.device];

@@ -62,8 +62,21 @@ class Pairs(Files):
                 errors = {(e["model"], e["gpu"]): e["mape_pct"] for e in evaluations}
                 self.assertLess(errors["horus", "t4"], errors["constant", "t4"])
 
+    def test_observations_of_a_newcomer_are_judged(self):
+        code, out, err = run("evaluate", *self.files(), "--model", "horus", "--observe", 0, "--observe", 2, "--noise", 0, "--json")
+        self.assertEqual((code, err), (0, ""))
+        document = json.loads(out)
+        self.check_golden("evaluate_online_keys.txt", document)
+        evaluations = document["evaluations"]
+        self.assertEqual([(e["gpu"], e["observed"]) for e in evaluations],
+                         [(gpu, n) for gpu in ("v100-sxm2-16gb", "t4") for n in (0, 2)])
+        for none, two in (evaluations[:2], evaluations[2:]):
+            self.assertEqual(none["all"]["before"], none["all"]["after"])
+            self.assertLess(two["residents"]["after"]["mape_pct"], two["residents"]["before"]["mape_pct"])
+
     def test_text_fits_the_page(self):
-        for args in (["train", "--out", self.folder / "p.hbundle"], ["evaluate", "--model", "factors", "--rows"]):
+        for args in (["train", "--out", self.folder / "p.hbundle"], ["evaluate", "--model", "factors", "--rows"],
+                     ["evaluate", "--model", "horus", "--observe", 3]):
             code, out, err = run(*args, *self.files())
             self.assertEqual((code, err), (0, ""))
             self.assertLessEqual(max(map(len, out.splitlines())), 100)
@@ -102,7 +115,10 @@ class Pairs(Files):
             self.assertEqual((code, text), (2, ""), args)
             self.assertIn(words, err)
             self.assertFalse(out.exists())
-        for args, words in ((["--leave", "rows"], "pair, job, family, gpu"), (["--model", "psychic"], "'psychic'")):
+        for args, words in ((["--leave", "rows"], "pair, job, family, gpu"), (["--model", "psychic"], "'psychic'"),
+                            (["--observe", 1, "--model", "utilisation"], "'utilisation'"), (["--observe", 65], "--observe"),
+                            (["--observe", 1, "--leave", "gpu"], "--leave"), (["--observe", 1, "--rows"], "--rows"),
+                            (["--noise", 5], "--observe"), (["--observe", 1, "--noise", 51], "--noise")):
             code, text, err = run("evaluate", "--pairs", pairs, "--jobs", jobs, *args)
             self.assertEqual((code, text), (2, ""), args)
             self.assertIn(words, err)
