@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/statistics.h"
 #include "base/text.h"
 #include "cli/exit_code.h"
@@ -167,14 +166,10 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
          table.Render("  ") + SkippedText(pairs.skipped) + rows;
 }
 
-std::string Names(std::span<const std::string_view> names) {
-  return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
-}
-
 absl::StatusOr<PairLeave> ParsePairLeave(std::string_view name) {
   const auto at = std::find(kLeaves.begin(), kLeaves.end(), name);
   if (at != kLeaves.end()) return static_cast<PairLeave>(at - kLeaves.begin());
-  return InvalidArgument("--leave: expected one of %s with --pairs, found %s", Names(kLeaves), Quoted(name));
+  return InvalidArgument("--leave: expected one of %s with --pairs, found %s", Listed(kLeaves), Quoted(name));
 }
 
 absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& options) {
@@ -182,7 +177,7 @@ absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& op
   if (options.models.empty()) return std::vector<std::string>(known.begin(), known.end());
   for (const std::string& model : options.models) {
     if (std::find(known.begin(), known.end(), model) != known.end()) continue;
-    return InvalidArgument("--model: expected one of %s, found %s", Names(known), Quoted(model));
+    return InvalidArgument("--model: expected one of %s, found %s", Listed(known), Quoted(model));
   }
   return options.models;
 }

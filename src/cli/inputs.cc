@@ -13,8 +13,6 @@
 namespace horus::cli {
 namespace {
 
-constexpr size_t kMaxBundleBytes = size_t{1} << 30;
-
 // Equal texts for equal runs of one file.
 std::string KeyOf(const ModelRun& model) {
   const RunSpec& run = model.run;

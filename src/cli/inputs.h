@@ -24,6 +24,8 @@ namespace horus::cli {
 // The built-in catalogue and after it the types of `files`.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Catalogue>> LoadCatalogue(std::span<const std::string> files);
 
+inline constexpr size_t kMaxBundleBytes = size_t{1} << 30;
+
 // The built-in predictor for an empty path, else that of the bundle.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Predictor>> LoadPredictor(const std::string& bundle);
 

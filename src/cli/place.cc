@@ -7,15 +7,14 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
+#include "cli/interference_choice.h"
 #include "cli/place_text.h"
 #include "cli/progress.h"
-#include "interference/registry.h"
 #include "io/cluster_file.h"
 #include "io/file.h"
 #include "io/jobs_file.h"
@@ -41,7 +40,7 @@ struct Options {
   std::string cluster;
   std::string jobs;
   std::string policy = "horus";
-  std::string interference{kDefaultInterferenceModel};
+  InterferenceChoice interference;
   std::string slowdown_bound;
   uint64_t seed = 0;
   int32_t max_tenants = PlacerOptions{}.max_tenants;
@@ -98,15 +97,23 @@ absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>&
   return jobs;
 }
 
+// "table, horus": measured pairs first.
+std::string NameOf(const InterferenceChoice& choice) {
+  return choice.pairs.empty() ? choice.name : "table, " + choice.name;
+}
+
 absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   // Options before files, files before graphs: the cheapest error comes first.
-  HORUS_ASSIGN_OR_RETURN(const auto model, MakeInterferenceModel(options.interference));
-  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(options, model));
+  HORUS_RETURN_IF_ERROR(CheckChoice(options.interference));
+  HORUS_RETURN_IF_ERROR(MakePolicy(options.policy).status());
+  HORUS_RETURN_IF_ERROR(ParseBound(options.slowdown_bound).status());
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(options.bundle));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
+  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(options.interference, file.catalogue, predictor));
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(options, model));
 
   Progress progress;
   DemandShelf shelf(file.catalogue, predictor);
@@ -119,7 +126,7 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   }));
   return MakePlacementReport(cluster, std::move(jobs), std::move(plan), *model,
                              {.policy = options.policy,
-                              .interference = options.interference,
+                              .interference = NameOf(options.interference),
                               .slowdown_bound = placer->slowdown_bound(),
                               .seed = options.seed});
 }
@@ -144,10 +151,6 @@ int RunPlace(const Options& options) {
   return options.strict && !all ? kExitRefused : kExitDecided;
 }
 
-std::string Names(std::span<const std::string_view> names) {
-  return absl::StrJoin(names, ", ", [](std::string* out, std::string_view name) { out->append(name); });
-}
-
 }  // namespace
 
 Command AddPlace(CLI::App& parser) {
@@ -157,10 +160,8 @@ Command AddPlace(CLI::App& parser) {
       ->required()
       ->type_name("FILE");
   app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
-  app->add_option("--policy", options->policy, Names(PolicyNames()))->capture_default_str()->type_name("NAME");
-  app->add_option("--interference", options->interference, Names(InterferenceModelNames()))
-      ->capture_default_str()
-      ->type_name("NAME");
+  app->add_option("--policy", options->policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
+  AddInterferenceOptions(*app, options->interference);
   app->add_option("--slowdown-bound", options->slowdown_bound,
                   "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
       ->type_name("FACTOR");

@@ -254,6 +254,15 @@ std::string TotalsText(const PlacementReport& placement) {
   table.AddRow(
       {"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)", placement.TenantsAboveBound(),
                                                placement.TenantJobs(), Factor(placement.settings.slowdown_bound))});
+  if (const PlacementReport::Basis basis = placement.SlowdownBasis(); basis.sharing > 0) {
+    std::string text = absl::StrFormat("%d tenants share a GPU, %d of them only with jobs that they were measured with",
+                                       basis.sharing, basis.measured);
+    if (basis.beside_several > 0) {
+      absl::StrAppendFormat(&text, "\n%d beside two and more: pairs add up there, which nobody has measured",
+                            basis.beside_several);
+    }
+    table.AddRow({"slowdowns", text});
+  }
   return absl::StrFormat("\nCluster after the plan (%d nodes, policy %s, interference %s)\n", after.nodes,
                          placement.settings.policy, placement.settings.interference) +
          table.Render("  ");

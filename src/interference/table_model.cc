@@ -3,13 +3,16 @@
 #include "interference/table_model.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
+#include <map>
 #include <tuple>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "interference/combine.h"
 
 namespace horus {
@@ -153,5 +156,30 @@ std::vector<uint8_t> TableModel::Measured(const DeviceContext& device, std::span
 }
 
 size_t TableModel::bytes_held() const { return sizeof(*this) + rows_.capacity() * sizeof(Row); }
+
+absl::StatusOr<std::vector<TableEntry>> TableEntriesOf(const PairSet& set, const Catalogue& catalogue) {
+  std::map<std::array<uint32_t, 3>, std::map<uint32_t, double>> found;  // device, victim, other: campaign, slowdown
+  for (const PairRow& row : RowsOf(set)) {
+    const auto [at, fresh] = found[{row.device, row.victim, row.other}].emplace(row.campaign, row.slowdown);
+    if (fresh || at->second == row.slowdown) continue;
+    return InvalidArgument("%s: slowdown of %s beside %s: expected %g as measured before in campaign %s, found %g",
+                           set.runs[row.run].where, Quoted(set.jobs[row.victim].name), Quoted(set.jobs[row.other].name),
+                           at->second, Quoted(set.runs[row.run].campaign), row.slowdown);
+  }
+  std::vector<TableEntry> entries;
+  for (const auto& [key, campaigns] : found) {
+    const auto& [device, victim, other] = key;
+    const absl::StatusOr<GpuTypeId> type = catalogue.Find(set.devices[device].gpu);
+    if (!type.ok() || set.jobs[victim].profile_id == 0 || set.jobs[other].profile_id == 0) continue;
+    double mean = 0;
+    for (const auto& [campaign, slowdown] : campaigns) mean += slowdown / static_cast<double>(campaigns.size());
+    entries.push_back({.type = *type,
+                       .mode = set.devices[device].mode,
+                       .victim = set.jobs[victim].profile_id,
+                       .other = set.jobs[other].profile_id,
+                       .slowdown = mean});
+  }
+  return entries;
+}
 
 }  // namespace horus

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "device/catalogue.h"
 #include "interference/model.h"
 #include "interference/pair_set.h"
 
@@ -35,6 +36,10 @@ inline constexpr size_t kMostTableEntries = 2 * kMostPairRuns;
 // a margin for the same site, not for another one. A chosen value.
 inline constexpr double kDefaultTableNoise = 0.05;
 inline constexpr double kMostTableNoise = 10;
+
+// What was measured of the jobs of a set: of two campaigns the mean. Devices whose types the catalogue lacks are left
+// out, and jobs without a profile. INVALID_ARGUMENT: a campaign that contradicts itself (its place, expected, found).
+[[nodiscard]] absl::StatusOr<std::vector<TableEntry>> TableEntriesOf(const PairSet& set, const Catalogue& catalogue);
 
 class TableModel final : public InterferenceModel {
  public:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "interference/table_model.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -42,8 +43,18 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
   std::vector<Slowdown> slowdowns(demands.size());
   HORUS_RETURN_IF_ERROR(
       model.Predict({device.spec.type, device.spec.mode, device.spec.compute_share}, demands, slowdowns));
-  for (size_t i = 0; i < specs.size(); ++i) {
-    TenantOutcome tenant = {specs[i]->id, node, index, slowdowns[i], default_bound, false};
+  const auto* table = dynamic_cast<const TableModel*>(&model);
+  const size_t n = specs.size();
+  const std::vector<uint8_t> measured =
+      table == nullptr ? std::vector<uint8_t>(n * n)
+                       : table->Measured({device.spec.type, device.spec.mode, device.spec.compute_share}, demands);
+  for (size_t i = 0; i < n; ++i) {
+    TenantOutcome tenant{
+        .job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i], .bound = default_bound};
+    tenant.others = static_cast<uint32_t>(n - 1);
+    tenant.measured = n > 1 && std::all_of(measured.begin() + static_cast<std::ptrdiff_t>(i * n),
+                                           measured.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
+                                           [](uint8_t one) { return one != 0; });
     if (specs[i]->slowdown_bound > 0) tenant.bound = static_cast<double>(specs[i]->slowdown_bound);
     tenant.above_bound = IsBeyond(static_cast<double>(tenant.slowdown.upper), tenant.bound);
     tenants.push_back(tenant);
@@ -97,6 +108,16 @@ uint64_t PlacementReport::Count(Verdict verdict) const {
 
 uint64_t PlacementReport::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
 uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, false); }
+
+PlacementReport::Basis PlacementReport::SlowdownBasis() const {
+  Basis basis;
+  for (const TenantOutcome& tenant : tenants) {
+    basis.sharing += tenant.others > 0 ? 1 : 0;
+    basis.measured += tenant.measured ? 1 : 0;
+    basis.beside_several += tenant.others > 1 ? 1 : 0;
+  }
+  return basis;
+}
 
 absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std::vector<JobSpec> jobs, Plan plan,
                                                     const InterferenceModel& model, PlacementSettings settings) {

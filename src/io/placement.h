@@ -30,6 +30,8 @@ struct TenantOutcome {
   Slowdown slowdown;
   double bound = 0;          // its own, else the default; infinity = none
   bool above_bound = false;  // by the upper bound of the slowdown, as the placer counts
+  uint32_t others = 0;       // tenants beside it. Of two and more nobody has published a measurement: pairs add up
+  bool measured = false;     // what it loses beside each of them was measured (table_model.h)
 };
 
 // How people call nodes, jobs and devices.
@@ -71,6 +73,11 @@ struct PlacementReport {
   [[nodiscard]] uint64_t Count(Verdict verdict) const;
   [[nodiscard]] uint64_t TenantsAboveBound() const;  // distinct jobs
   [[nodiscard]] uint64_t TenantJobs() const;         // distinct jobs
+  // Of the tenants that share a device: those whose pairs were measured, and those beside two and more.
+  struct Basis {
+    uint64_t sharing = 0, measured = 0, beside_several = 0;
+  };
+  [[nodiscard]] Basis SlowdownBasis() const;
 
   absl::flat_hash_map<JobId, Demand> first_demand;  // of placed jobs, for DemandOf
 };

@@ -104,7 +104,9 @@ Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {
           {"slowdown", ShortDouble(tenant.slowdown.estimate)},
           {"slowdown_upper", ShortDouble(tenant.slowdown.upper)},
           {"slowdown_bound", tenant.bound},
-          {"above_bound", tenant.above_bound}};
+          {"above_bound", tenant.above_bound},
+          {"others", tenant.others},
+          {"measured", tenant.measured}};
 }
 
 Json TotalsJson(const PlacementReport& placement) {

@@ -129,10 +129,39 @@ class Place(Files):
             self.assertEqual((code, out), (2, ""), text)
             self.assertIn(words, err)
 
+    def test_measured_pairs_answer_where_they_measured(self):
+        graphs = f"{ROOT}/examples/models/graphs"
+        table = self.write("pair_jobs.csv", f"job,graph,family,batch\na,{graphs}/resnet18.onnx,r,8\nb,{graphs}/vgg11.onnx,v,8\n")
+        pairs = self.write("pairs.csv", "gpu,sharing_mode,job_a,job_b,slowdown_a,slowdown_b,campaign\n"
+                                        "t4,,a,b,3.0,5.0,one\nt4,,a,b,4.0,6.0,two\n")
+        job = "  - {name: %s, model: " + graphs + "/%s.onnx, batch: %d}\n"
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+
+        def slowdowns(second, *args):
+            code, out, err = self.place(self.jobs(job % ("a", "resnet18", 8) + job % second), "--policy", "first-fit",
+                                        "--slowdown-bound", "none", "--json", *args)
+            self.assertEqual(code, 0, err)
+            document = json.loads(out)
+            return document["interference"], {t["job"]: (t["slowdown"], t["measured"]) for t in document["tenants"]}
+
+        seen, other = ("b", "vgg11", 8), ("b", "vgg11", 16)
+        given = ("--pairs", pairs, "--pair-jobs", table, "--interference", "utilisation")
+        self.assertEqual(slowdowns(seen, *given), ("table, utilisation", {"a": (3.5, True), "b": (5.5, True)}))
+        named, plain = slowdowns(other, *given), slowdowns(other, "--interference", "utilisation")
+        for tenant in "ab":
+            self.assertAlmostEqual(named[1][tenant][0], plain[1][tenant][0], places=5)
+            self.assertFalse(named[1][tenant][1])
+        pairs.write_text(pairs.read_text().replace(",two", ",one"))
+        code, out, err = self.place(self.jobs(SMALL_JOB), *given)
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("pairs.csv: row 2: expected each pair once a GPU type, sharing mode and campaign", err)
+
     def test_options_are_checked(self):
         jobs = self.jobs(SMALL_JOB)
         for args in (["--policy", "horsu"], ["--interference", "psychic"], ["--slowdown-bound", "0.5"],
-                     ["--slowdown-bound", "nan"], ["--seed", "-1"], ["--max-tenants", "0"], ["--bundle", "/none"]):
+                     ["--slowdown-bound", "nan"], ["--seed", "-1"], ["--max-tenants", "0"], ["--bundle", "/none"],
+                     ["--interference-bundle", "/none"], ["--interference-bundle", CLUSTER], ["--pairs", "/none"],
+                     ["--pair-jobs", "/none"]):
             code, out, err = self.place(jobs, *args)
             self.assertEqual((code, out), (2, ""), args)
             self.assertNotEqual(err, "")

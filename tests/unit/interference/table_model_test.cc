@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "draw.h"
@@ -80,6 +82,42 @@ TEST(TableModel, ADeviceOfAnotherTypeModeOrShareIsNotWhatWasMeasured) {
         DeviceContext{kGpu, SharingMode::kTimeSlice, 0.5f}}) {
     EXPECT_EQ(Predict(*table, jobs, device), (std::vector<Slowdown>{{1, 1}, {1, 1}}));
   }
+}
+
+PairSet TwoCampaigns() {
+  PairSet set{.devices = {{.gpu = Catalogue::Default()->at(kGpu).name}, {.gpu = "no such card"}},
+              .jobs = {{.name = "a", .profile_id = kA}, {.name = "b", .profile_id = kB}, {.name = "nameless"}},
+              .runs = {}};
+  const auto add = [&set](uint32_t device, uint32_t job_b, const char* campaign, double a, double b) {
+    set.runs.push_back({.device = device,
+                        .job_b = job_b,
+                        .campaign = campaign,
+                        .slowdown_a = a,
+                        .slowdown_b = b,
+                        .where = "row " + std::to_string(set.runs.size() + 1)});
+  };
+  add(0, 1, "one", 2, 3);
+  add(0, 1, "two", 4, std::nan(""));
+  add(1, 1, "one", 2, 3);
+  add(0, 2, "one", 2, 3);
+  return set;
+}
+
+TEST(TableModel, OfCampaignsTheMeanCounts) {
+  const auto entries = TableEntriesOf(TwoCampaigns(), *Catalogue::Default());
+  ASSERT_TRUE(entries.ok()) << entries.status();
+  ASSERT_EQ(entries->size(), 2u);  // neither the unknown card nor the nameless job
+  EXPECT_EQ((*entries)[0].slowdown, 3);
+  EXPECT_EQ((*entries)[1].slowdown, 3);
+}
+
+TEST(TableModel, RefusesACampaignThatContradictsItself) {
+  PairSet set = TwoCampaigns();
+  set.runs[1].campaign = "one";
+  const auto entries = TableEntriesOf(set, *Catalogue::Default());
+  EXPECT_EQ(entries.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(entries.status().message(),
+            "row 2: slowdown of 'a' beside 'b': expected 2 as measured before in campaign 'one', found 4");
 }
 
 TEST(TableModel, AJobWithoutProfileIsNeverFound) {

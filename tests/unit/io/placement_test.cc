@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "interference/registry.h"
+#include "interference/table_model.h"
 #include "io/file.h"
 #include "io/placement_json.h"
 #include "nlohmann/json.hpp"
@@ -66,6 +67,32 @@ TEST(PlacementReport, CountsVerdictsAndTenantsAboveTheirBound) {
   EXPECT_EQ(placement.TenantsAboveBound(), 2u);
   ASSERT_EQ(placement.tenants.size(), 2u);
   EXPECT_NEAR(placement.tenants[0].slowdown.estimate, 1.8, 1e-5);
+}
+
+TEST(PlacementReport, SaysWhichSlowdownsRestOnMeasurements) {
+  Cluster cluster = OneT4();
+  const auto job = [](JobId id) {
+    JobSpec spec = Job(id, 20, 1000);
+    spec.demands[0].demand.profile_id = id;
+    return spec;
+  };
+  const GpuTypeId t4 = *Catalogue::Default()->Find("t4");
+  const std::vector<TableEntry> entries = {{.type = t4, .victim = 1, .other = 2, .slowdown = 2},
+                                           {.type = t4, .victim = 2, .other = 1, .slowdown = 3}};
+  const auto table = *TableModel::Create(entries, *MakeInterferenceModel("utilisation"));
+  const auto basis = [&](const InterferenceModel& model) {
+    return MakePlacementReport(cluster, {}, {}, model, {})->SlowdownBasis();
+  };
+  ASSERT_TRUE(cluster.Adopt(job(1), std::vector<Slot>{{5, 0, 0}}).ok());
+  EXPECT_EQ(basis(*table).sharing, 0u);
+  ASSERT_TRUE(cluster.Adopt(job(2), std::vector<Slot>{{5, 0, 0}}).ok());
+  EXPECT_EQ(basis(*table).measured, 2u);
+  EXPECT_EQ(basis(table->fallback()).measured, 0u);
+  EXPECT_EQ(basis(*table).beside_several, 0u);
+  ASSERT_TRUE(cluster.Adopt(job(3), std::vector<Slot>{{5, 0, 0}}).ok());
+  EXPECT_EQ(basis(*table).sharing, 3u);
+  EXPECT_EQ(basis(*table).measured, 0u);  // beside the third nobody was
+  EXPECT_EQ(basis(*table).beside_several, 3u);
 }
 
 TEST(PlacementReport, AJobsOwnBoundReplacesTheDefault) {
