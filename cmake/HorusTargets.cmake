@@ -12,20 +12,58 @@ target_compile_options(horus_settings INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-designated-field-initializers -Wno-missing-field-initializers>
   -ffp-contract=off -fno-math-errno
   $<$<BOOL:${HORUS_WERROR}>:-Werror>)
+if(HORUS_PCH)
+  # A compiler cache may bring back precompiled headers that are older than the headers.
+  target_compile_options(horus_settings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>)
+endif()
 if(HORUS_SANITIZE)
   target_compile_options(horus_settings INTERFACE
     -fsanitize=${HORUS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_link_options(horus_settings INTERFACE -fsanitize=${HORUS_SANITIZE})
+  # Clang puts its run time into programs alone, and the part for C++ only into those that it links as C++: ours of C
+  # load libraries of C++.
+  target_link_options(horus_settings INTERFACE -fsanitize=${HORUS_SANITIZE}
+    $<$<CXX_COMPILER_ID:Clang>:-fsanitize-link-c++-runtime>)
+  target_link_libraries(horus_settings INTERFACE $<$<AND:$<CXX_COMPILER_ID:Clang>,$<LINK_LANGUAGE:C>>:stdc++>)
+endif()
+# Shared libraries are whole, but for Clang's sanitisers, which only the program brings.
+set(HORUS_NO_UNDEFINED "LINKER:--no-undefined")
+if(HORUS_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(HORUS_NO_UNDEFINED)
 endif()
 if(HORUS_FUZZ)
   target_compile_options(horus_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...])
+# Foreign headers that most files include; with HORUS_PCH they are parsed once for all rooms, not once a file.
+set(HORUS_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <limits> <map> <memory> <optional> <set> <span>
+  <string> <string_view> <tuple> <utility> <vector> <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>)
+
+# horus_precompile(<target> <owner> <header>...) : the owner makes the precompiled headers, the other targets take them.
+# They must be compiled alike: the same options and, but for additions, the same definitions.
+function(horus_precompile target owner)
+  if(NOT HORUS_PCH)
+    return()
+  endif()
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
+# horus_unoptimised(<target>) : under the sanitisers, for code that generates far more instructions than it ever runs.
+function(horus_unoptimised target)
+  if(HORUS_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()
+
+# horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...] [PRECOMPILE <header>...] [UNOPTIMISED])
 # One static, position-independent library per room. DEPS are the rooms it may include (see
 # tests/layers/check_layers.py); LIBS are foreign libraries, entered by this room alone.
+# PRECOMPILE: headers of those that many of its files include. UNOPTIMISED: see horus_unoptimised().
 function(horus_room name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "UNOPTIMISED" "" "SOURCES;DEPS;LIBS;PRECOMPILE" ${ARGN})
   add_library(horus_${name} STATIC ${ARG_SOURCES})
   set_target_properties(horus_${name} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden
@@ -43,4 +81,12 @@ function(horus_room name)
     endif()
   endforeach()
   target_link_libraries(horus_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} PRIVATE $<BUILD_INTERFACE:horus_settings>)
+  set(_owner horus_base)
+  if(ARG_UNOPTIMISED)
+    horus_unoptimised(horus_${name})
+  endif()
+  if(ARG_UNOPTIMISED OR ARG_PRECOMPILE)
+    set(_owner horus_${name})
+  endif()
+  horus_precompile(horus_${name} ${_owner} ${HORUS_COMMON_HEADERS} ${ARG_PRECOMPILE})
 endfunction()

@@ -11,6 +11,8 @@ function(horus_test_program name)
   target_compile_definitions(${name} PRIVATE
     HORUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HORUS_SHARED_DATA="${HORUS_SHARED_DATA}")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit")
+  horus_unoptimised(${name})
+  horus_precompile(${name} base_test ${HORUS_COMMON_HEADERS} <gtest/gtest.h> <gmock/gmock.h>)
   if(ARG_FITS)
     add_dependencies(${name} horus_train)
     # A fit looks for libhorus_train.so beside the file that holds the trainer: here, this program.

@@ -5,7 +5,7 @@ packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-d
   libxgboost-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools)
 packages_lint=(clang-format-19 python3)
-packages_fuzz=(clang-19 libclang-rt-19-dev)
+packages_clang=(clang-19 libclang-rt-19-dev)
 packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
 
 say() { printf '\n== %s\n' "$*"; }
@@ -60,6 +60,8 @@ configure_and_build() {
   shift
   local launcher=()
   if command -v ccache >/dev/null; then
+    # With precompiled headers ccache needs telling that their macros and times are no matter.
+    export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   cmake --preset "$preset" "${launcher[@]}" >/dev/null
