@@ -17,8 +17,9 @@ namespace {
 using ::testing::HasSubstr;
 
 // The law, but every job suffers by a factor of its own that nothing foretells.
-PairSet WilfulSet(size_t jobs = 8) {
+PairSet WilfulSet(size_t jobs = 6) {
   PairSet set = LawfulSet(jobs);
+  std::erase_if(set.runs, [](const PairRun& run) { return run.device != 0; });  // one is enough, and faster
   for (uint32_t d = 0; d < set.devices.size(); ++d) set.devices[d].gpu = GpuName(d);
   for (PairRun& run : set.runs) {
     run.slowdown_a = 1 + (run.slowdown_a - 1) * std::exp(0.4 * DrawNormal(run.job_a));
@@ -32,21 +33,18 @@ auto Evaluate(const PairSet& set, const OnlinePlan& plan, const PairProgress& pr
 }
 
 TEST(EvaluateOnline, ObservationsOfAJobTellItsOtherSlowdowns) {
-  const auto found = Evaluate(WilfulSet(12), {.observed = {0, 1, 3}, .draws = 2, .noise = 0});
+  const auto found = Evaluate(WilfulSet(10), {.observed = {0, 1, 3}, .draws = 2, .noise = 0});
   ASSERT_TRUE(found.ok()) << found.status();
-  ASSERT_EQ(found->size(), 2 * 3u);  // the third device has no runs
-  for (size_t i = 0; i < found->size(); i += 3) {
-    const OnlineErrors &none = (*found)[i], &one = (*found)[i + 1], &three = (*found)[i + 2];
-    EXPECT_EQ(none.observed, 0u);
-    EXPECT_EQ(three.observed, 3u);
-    EXPECT_EQ(none.device, three.device);
-    EXPECT_DOUBLE_EQ(none.all.after.mape_pct, none.all.before.mape_pct);
-    EXPECT_LT(one.all.after.mape_pct, 0.95 * one.all.before.mape_pct);
-    EXPECT_LT(three.residents.after.mape_pct, 0.7 * three.residents.before.mape_pct);
-    EXPECT_LT(three.residents.after.slack_pct, three.residents.before.slack_pct);
-    EXPECT_GT(none.all.questions, three.all.questions);  // what was observed is not asked
-    EXPECT_GT(three.all.questions, three.residents.questions);
-  }
+  ASSERT_EQ(found->size(), 3u);  // the other devices have no runs
+  const OnlineErrors &none = (*found)[0], &one = (*found)[1], &three = (*found)[2];
+  EXPECT_EQ(none.observed, 0u);
+  EXPECT_EQ(three.observed, 3u);
+  EXPECT_DOUBLE_EQ(none.all.after.mape_pct, none.all.before.mape_pct);
+  EXPECT_LT(one.all.after.mape_pct, 0.95 * one.all.before.mape_pct);
+  EXPECT_LT(three.residents.after.mape_pct, 0.7 * three.residents.before.mape_pct);
+  EXPECT_LT(three.residents.after.slack_pct, three.residents.before.slack_pct);
+  EXPECT_GT(none.all.questions, three.all.questions);  // what was observed is not asked
+  EXPECT_GT(three.all.questions, three.residents.questions);
 }
 
 TEST(EvaluateOnline, EqualInputGivesEqualErrors) {
