@@ -98,6 +98,14 @@ HORUS_API horus_status horus_interference_slowdown(const horus_interference* mod
                                                    const horus_demand* const* demands, float* slowdown,
                                                    float* slowdown_upper, horus_error* error);
 
+/* measured[i * count + j] becomes 1 where the slowdown of tenant i beside tenant j was measured
+ * (horus_interference_from_table), and for i = j; 0 where it is foretold. Errors: those of
+ * horus_interference_slowdown. Any thread. Since 0.1. */
+HORUS_API horus_status horus_interference_get_measured(const horus_interference* model,
+                                                       const horus_catalogue* catalogue, const horus_device* device,
+                                                       size_t count, const horus_demand* const* demands,
+                                                       uint8_t* measured, horus_error* error);
+
 /* Requests to an inference job: they arrive at random (Poisson) and are served one at a time, first come first served.
  */
 typedef struct horus_request_load {

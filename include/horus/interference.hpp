@@ -93,6 +93,16 @@ class Interference {
     for (size_t i = 0; i < demands.size(); ++i) slowdowns.push_back({estimates[i], uppers[i]});
     return slowdowns;
   }
+  // Position i * tenants.size() + j: whether the slowdown of tenant i beside tenant j was measured (FromTable).
+  [[nodiscard]] std::vector<uint8_t> Measured(const SharedDevice& device, std::span<const Demand> tenants,
+                                              const Catalogue* catalogue = nullptr) const {
+    const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
+    const horus_device c = detail::ToC(device);
+    std::vector<uint8_t> measured(demands.size() * demands.size());
+    detail::Call(horus_interference_get_measured, get(), detail::HandleOf(catalogue), &c, demands.size(),
+                 detail::Column(demands), measured.data());
+    return measured;
+  }
   // For FromBytes; only of a model that was trained or read from a bundle.
   [[nodiscard]] std::vector<std::byte> Bundle() const {
     return detail::Collect<std::byte>([&](size_t capacity, std::byte* bytes, size_t* count, horus_error* error) {

@@ -2,6 +2,7 @@
 // horus/interference.h: models by name, models by callback, and what they say of one device.
 #include "horus/interference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <span>
@@ -78,9 +79,15 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> TableFromC(const horus_
   return TableModel::Create(entries, std::move(fallback), c.noise == 0 ? kDefaultTableNoise : c.noise);
 }
 
-absl::StatusOr<std::vector<Slowdown>> SlowdownsOf(const horus_interference& model, const horus_catalogue* catalogue,
-                                                  const horus_device* given, size_t count,
-                                                  const horus_demand* const* demands) {
+// A device and its tenants, as they were given.
+struct Asked {
+  DeviceContext device;
+  std::vector<Demand> values;
+  std::vector<const Demand*> tenants;  // into values
+};
+
+absl::StatusOr<Asked> AskedFromC(const horus_interference& model, const horus_catalogue* catalogue,
+                                 const horus_device* given, size_t count, const horus_demand* const* demands) {
   const std::shared_ptr<const Catalogue> types = CatalogueOf(catalogue);
   if (!SameTypes(model.catalogue, types)) {
     return InvalidArgument("catalogue: expected the GPU types that the callback model was made for, found others");
@@ -88,13 +95,11 @@ absl::StatusOr<std::vector<Slowdown>> SlowdownsOf(const horus_interference& mode
   if (count > static_cast<size_t>(kMaxTenantsPerDevice)) {
     return InvalidArgument("count: expected at most %d tenants, found %d", kMaxTenantsPerDevice, count);
   }
-  HORUS_ASSIGN_OR_RETURN(const DeviceContext device, DeviceFromC(*types, given));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
-  std::vector<const Demand*> tenants;
-  for (const Demand& demand : values) tenants.push_back(&demand);
-  std::vector<Slowdown> slowdowns(count);
-  HORUS_RETURN_IF_ERROR(model.value->Predict(device, tenants, slowdowns));
-  return slowdowns;
+  Asked asked;
+  HORUS_ASSIGN_OR_RETURN(asked.device, DeviceFromC(*types, given));
+  HORUS_ASSIGN_OR_RETURN(asked.values, DemandsFromC(count, demands));
+  for (const Demand& demand : asked.values) asked.tenants.push_back(&demand);
+  return asked;
 }
 
 }  // namespace
@@ -176,9 +181,25 @@ horus_status horus_interference_slowdown(const horus_interference* model, const 
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {device, "device"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
-    HORUS_ASSIGN_OR_RETURN(const auto all, SlowdownsOf(*model, catalogue, device, count, demands));
+    HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
+    std::vector<horus::Slowdown> all(count);
+    HORUS_RETURN_IF_ERROR(model->value->Predict(asked.device, asked.tenants, all));
     for (size_t i = 0; i < count; ++i) Put(slowdown, i, all[i].estimate);
     for (size_t i = 0; i < count; ++i) Put(slowdown_upper, i, all[i].upper);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_interference_get_measured(const horus_interference* model, const horus_catalogue* catalogue,
+                                             const horus_device* device, size_t count,
+                                             const horus_demand* const* demands, uint8_t* measured,
+                                             horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {device, "device"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(measured, "measured", count));
+    HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
+    const std::vector<uint8_t> all = model->value->Measured(asked.device, asked.tenants);
+    std::copy(all.begin(), all.end(), measured);
     return absl::OkStatus();
   });
 }

@@ -48,6 +48,11 @@ class CorrectedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
+  [[nodiscard]] std::vector<uint8_t> Measured(const DeviceContext& device,
+                                              std::span<const Demand* const> tenants) const override {
+    return beneath_->Measured(device, tenants);
+  }
+
   // Since the commit before, sorted: jobs on the kinds of devices of which anything was seen or forgotten.
   [[nodiscard]] const std::vector<ChangedJob>& changed() const { return changed_; }
   [[nodiscard]] uint64_t observations() const { return observations_; }  // taken in so far

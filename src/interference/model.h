@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "device/gpu_type.h"
@@ -52,6 +53,15 @@ class InterferenceModel {
   // does not depend on the order of the others. Non-OK (nothing written) for an unknown device.
   [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                              std::span<Slowdown> out) const = 0;
+
+  // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where it is foretold; 1 on the
+  // diagonal, for n = tenants.size(), none of them null.
+  [[nodiscard]] virtual std::vector<uint8_t> Measured(const DeviceContext& /*device*/,
+                                                      std::span<const Demand* const> tenants) const {
+    std::vector<uint8_t> measured(tenants.size() * tenants.size());
+    for (size_t i = 0; i < tenants.size(); ++i) measured[i * tenants.size() + i] = 1;
+    return measured;
+  }
 };
 
 }  // namespace horus

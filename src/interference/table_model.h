@@ -60,10 +60,8 @@ class TableModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
-  // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where the fallback is asked;
-  // 1 on the diagonal, for n = tenants.size(), none of them null.
   [[nodiscard]] std::vector<uint8_t> Measured(const DeviceContext& device,
-                                              std::span<const Demand* const> tenants) const;
+                                              std::span<const Demand* const> tenants) const override;
 
   [[nodiscard]] size_t size() const { return rows_.size(); }
   [[nodiscard]] const InterferenceModel& fallback() const { return *fallback_; }

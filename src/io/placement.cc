@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "interference/table_model.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -41,13 +40,10 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     demands.push_back(demand);
   }
   std::vector<Slowdown> slowdowns(demands.size());
-  HORUS_RETURN_IF_ERROR(
-      model.Predict({device.spec.type, device.spec.mode, device.spec.compute_share}, demands, slowdowns));
-  const auto* table = dynamic_cast<const TableModel*>(&model);
+  const DeviceContext context{device.spec.type, device.spec.mode, device.spec.compute_share};
+  HORUS_RETURN_IF_ERROR(model.Predict(context, demands, slowdowns));
   const size_t n = specs.size();
-  const std::vector<uint8_t> measured =
-      table == nullptr ? std::vector<uint8_t>(n * n)
-                       : table->Measured({device.spec.type, device.spec.mode, device.spec.compute_share}, demands);
+  const std::vector<uint8_t> measured = model.Measured(context, demands);
   for (size_t i = 0; i < n; ++i) {
     TenantOutcome tenant{
         .job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i], .bound = default_bound};

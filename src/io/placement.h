@@ -31,7 +31,7 @@ struct TenantOutcome {
   double bound = 0;          // its own, else the default; infinity = none
   bool above_bound = false;  // by the upper bound of the slowdown, as the placer counts
   uint32_t others = 0;       // tenants beside it. Of two and more nobody has published a measurement: pairs add up
-  bool measured = false;     // what it loses beside each of them was measured (table_model.h)
+  bool measured = false;     // what it loses beside each of them was measured, not foretold
 };
 
 // How people call nodes, jobs and devices.

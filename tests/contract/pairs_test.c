@@ -43,6 +43,20 @@ static float slowdown_of_first(const horus_interference* model, const horus_dema
   return slowdown[0];
 }
 
+static void check_measured(const horus_interference* model, const horus_demand* a, const horus_demand* b,
+                           int expected) {
+  const horus_demand* two[2];
+  uint8_t measured[4] = {9, 9, 9, 9};
+  two[0] = a;
+  two[1] = b;
+  CHECK_OK(horus_interference_get_measured(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, measured, &error));
+  CHECK(measured[0] == 1 && measured[3] == 1 && measured[1] == expected && measured[2] == expected);
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+               horus_interference_get_measured(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, NULL, &error));
+  CHECK_STATUS(HORUS_NOT_FOUND,
+               horus_interference_get_measured(model, NULL, device_of("no such card", 0), 2, two, measured, &error));
+}
+
 static int32_t stop(void* user, double done) {
   (void)user;
   (void)done;
@@ -90,6 +104,9 @@ static void ATableAnswersWithWhatWasMeasured(void) {
   CHECK(fabs(slowdown_of_first(model, &one, &two) - 1.75) < 1e-6);
   CHECK(fabs(slowdown_of_first(model, &two, &one) - 1.25) < 1e-6);
   CHECK(slowdown_of_first(model, &one, &three) == slowdown_of_first(fallback, &one, &three));
+  check_measured(model, &one, &two, 1);
+  check_measured(model, &one, &three, 0);
+  check_measured(fallback, &one, &two, 0);
   horus_interference_free(model);
   model = NULL;
   first[1] = 2; /* two copies of a job that differ */
