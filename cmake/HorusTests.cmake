@@ -2,17 +2,23 @@
 # horus_test_program() and horus_unit_test(): programs of GoogleTest whose cases CTest knows by name.
 include(GoogleTest)
 
-# horus_test_program(<name> ROOM <room> SOURCES <file>... [LIBS <library>...] [FITS])
-# Cases are called <room>.<suite>.<case>. FITS: it calls the trainer.
+# horus_test_program(<name> ROOM <room> SOURCES <file>... [LIBS <library>...] [FITS] [OPTIMISED])
+# Cases are called <room>.<suite>.<case>. FITS: it calls the trainer. OPTIMISED: under the sanitisers too, because its cases
+# are held to a time.
 function(horus_test_program name)
-  cmake_parse_arguments(ARG "FITS" "ROOM" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "FITS;OPTIMISED" "ROOM" "SOURCES;LIBS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} horus_settings GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE
     HORUS_SOURCE_DIR="${PROJECT_SOURCE_DIR}" HORUS_SHARED_DATA="${HORUS_SHARED_DATA}")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests/unit")
-  horus_unoptimised(${name})
-  horus_precompile(${name} base_test ${HORUS_COMMON_HEADERS} <gtest/gtest.h> <gmock/gmock.h>)
+  set(_owner base_test)
+  if(ARG_OPTIMISED AND HORUS_SANITIZE)
+    set(_owner ${name})  # compiled unlike the others
+  else()
+    horus_unoptimised(${name})
+  endif()
+  horus_precompile(${name} ${_owner} ${HORUS_COMMON_HEADERS} <gtest/gtest.h> <gmock/gmock.h>)
   if(ARG_FITS)
     add_dependencies(${name} horus_train)
     # A fit looks for libhorus_train.so beside the file that holds the trainer: here, this program.
@@ -21,8 +27,12 @@ function(horus_test_program name)
   gtest_discover_tests(${name} TEST_PREFIX "${ARG_ROOM}." DISCOVERY_TIMEOUT 60)
 endfunction()
 
-# horus_unit_test(<room> SOURCES <file>... [LIBS <library>...]) : the test program of a room.
+# horus_unit_test(<room> SOURCES <file>... [LIBS <library>...] [OPTIMISED]) : the test program of a room.
 function(horus_unit_test room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
-  horus_test_program(${room}_test ROOM ${room} SOURCES ${ARG_SOURCES} LIBS horus_${room} ${ARG_LIBS})
+  cmake_parse_arguments(ARG "OPTIMISED" "" "SOURCES;LIBS" ${ARGN})
+  set(_optimised)
+  if(ARG_OPTIMISED)
+    set(_optimised OPTIMISED)
+  endif()
+  horus_test_program(${room}_test ROOM ${room} SOURCES ${ARG_SOURCES} LIBS horus_${room} ${ARG_LIBS} ${_optimised})
 endfunction()
