@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 #include "graph/bind_model.h"
+#include "graph/growth.h"
 
 namespace horus {
 namespace {
@@ -106,21 +105,23 @@ TEST(Control, ForgetsUnknownOperatorsOfTrialWalks) {
 }
 
 TEST(Control, WalksLoopsInTimeThatUnknownOperatorsBeforeThemDoNotRaise) {
-  constexpr int kCount = 10'000;  // copying the list of unknown operators at every walk takes tens of seconds
   const w::Bytes body = w::Graph({.nodes = {w::Node("Identity", {"cond"}, {"cond_out"})},
                                   .inputs = {w::Value("i", w::kInt64, {}), w::Value("cond", w::kBool, {})},
                                   .outputs = {w::UntypedValue("cond_out")}});
-  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3}, {w::Int64Tensor("m", {}, {7})});
-  for (int i = 0; i < kCount; ++i) {
-    const std::string name = "u" + std::to_string(i);
-    parts.nodes.push_back(w::Node(name, {"x"}, {name}, {}, "", "x.y"));
-  }
-  for (int i = 0; i < kCount; ++i) {
-    parts.nodes.push_back(w::Node("Loop", {"m", ""}, {}, {w::GraphAttribute("body", body)}));
-  }
-  const auto start = std::chrono::steady_clock::now();
-  const auto graph = Bind(w::Model(parts));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  const auto model = [&body](int count) {
+    w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3}, {w::Int64Tensor("m", {}, {7})});
+    for (int i = 0; i < count; ++i) {
+      const std::string name = "u" + std::to_string(i);
+      parts.nodes.push_back(w::Node(name, {"x"}, {name}, {}, "", "x.y"));
+    }
+    for (int i = 0; i < count; ++i) {
+      parts.nodes.push_back(w::Node("Loop", {"m", ""}, {}, {w::GraphAttribute("body", body)}));
+    }
+    return w::Model(parts);
+  };
+  constexpr int kCount = 1'000;
+  EXPECT_LT(GrowthOf(kCount, model, [](const w::Bytes& bytes) { EXPECT_TRUE(Bind(bytes).ok()); }), kMostLinearGrowth);
+  const auto graph = Bind(model(kCount));
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(graph->coverage.unsupported.size(), size_t{kCount});
 }
@@ -186,27 +187,27 @@ TEST(Control, CountsWhatFunctionCallsCopy) {
 
 TEST(Control, ChoosesBranchesInTimeLinearInCalls) {
   // Each call chooses between branches whose subgraphs hold many nodes that the walk never enters.
-  constexpr int kCount = 60'000;  // walking them to count them at every call takes several seconds
-  w::GraphParts rare = {.outputs = {w::UntypedValue("r")}};
-  for (int i = 0; i < kCount; ++i) rare.nodes.push_back(w::Node("Neg", {"a"}, {"n" + std::to_string(i)}));
-  rare.nodes.push_back(w::Node("Neg", {"a"}, {"r"}));
-  const w::Bytes often = Branch({w::Node("Relu", {"a"}, {"r"})});
-  const w::Bytes inner = Branch(
-      {w::Node("Constant", {}, {"no"}, {w::TensorAttribute("value", w::Tensor("", {}, w::kBool, w::Ints(5, {0})))}),
-       w::Node("If", {"no"}, {"r"},
-               {w::GraphAttribute("then_branch", w::Graph(rare)), w::GraphAttribute("else_branch", often)})});
-  const w::Bytes function =
-      w::Function("my", "F", {"a", "c"}, {"b"},
-                  {w::Node("If", {"c"}, {"b"},
-                           {w::GraphAttribute("then_branch", inner), w::GraphAttribute("else_branch", often)})});
-  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3});
-  parts.inputs.push_back(w::Value("c", w::kBool, {}));
-  for (int i = 0; i < kCount; ++i) {
-    parts.nodes.push_back(w::Node("F", {"x", "c"}, {"f" + std::to_string(i)}, {}, "", "my"));
-  }
-  const auto start = std::chrono::steady_clock::now();
-  EXPECT_TRUE(Bind(w::Model(w::Graph(parts), 18, 8, {function})).ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(3));
+  const auto model = [](int count) {
+    w::GraphParts rare = {.outputs = {w::UntypedValue("r")}};
+    for (int i = 0; i < count; ++i) rare.nodes.push_back(w::Node("Neg", {"a"}, {"n" + std::to_string(i)}));
+    rare.nodes.push_back(w::Node("Neg", {"a"}, {"r"}));
+    const w::Bytes often = Branch({w::Node("Relu", {"a"}, {"r"})});
+    const w::Bytes inner = Branch(
+        {w::Node("Constant", {}, {"no"}, {w::TensorAttribute("value", w::Tensor("", {}, w::kBool, w::Ints(5, {0})))}),
+         w::Node("If", {"no"}, {"r"},
+                 {w::GraphAttribute("then_branch", w::Graph(rare)), w::GraphAttribute("else_branch", often)})});
+    const w::Bytes function =
+        w::Function("my", "F", {"a", "c"}, {"b"},
+                    {w::Node("If", {"c"}, {"b"},
+                             {w::GraphAttribute("then_branch", inner), w::GraphAttribute("else_branch", often)})});
+    w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {3});
+    parts.inputs.push_back(w::Value("c", w::kBool, {}));
+    for (int i = 0; i < count; ++i) {
+      parts.nodes.push_back(w::Node("F", {"x", "c"}, {"f" + std::to_string(i)}, {}, "", "my"));
+    }
+    return w::Model(w::Graph(parts), 18, 8, {function});
+  };
+  EXPECT_LT(GrowthOf(5'000, model, [](const w::Bytes& bytes) { EXPECT_TRUE(Bind(bytes).ok()); }), kMostLinearGrowth);
 }
 
 }  // namespace
