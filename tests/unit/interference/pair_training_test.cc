@@ -152,7 +152,7 @@ void ExpectCovered(const Coverage& c) {
 }
 
 TEST(PairBounds, CoverPairsLeftOutAsPromised) {
-  ExpectCovered({.leave = PairLeave::kPair, .promise = 0.95, .sets = 3, .groups = 20 * 21 / 2});
+  ExpectCovered({.leave = PairLeave::kPair, .promise = 0.95, .jobs = 12, .sets = 4, .groups = 12 * 13 / 2});
 }
 
 TEST(PairBounds, CoverFamiliesLeftOutAsPromised) {
