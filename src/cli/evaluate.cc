@@ -229,11 +229,14 @@ Command AddEvaluate(CLI::App& parser) {
             if (options->pairs.pairs.empty()) return RunEvaluate(*options);
             const PairTrainOptions train = PairOptionsOf(*app, options->train.promise, options->train.seed);
             if (!options->observe.empty()) {
-              return RunEvaluateOnline({.inputs = options->pairs,
-                                        .train = train,
-                                        .plan = {.observed = options->observe, .noise = options->noise_pct / 100},
-                                        .models = options->models,
-                                        .json = options->json});
+              EvaluateOnlineOptions online;
+              online.inputs = options->pairs;
+              online.train = train;
+              online.plan.observed = std::set<uint32_t>(options->observe.begin(), options->observe.end());
+              online.plan.noise = options->noise_pct / 100;
+              online.models = options->models;
+              online.json = options->json;
+              return RunEvaluateOnline(online);
             }
             return RunEvaluatePairs({.inputs = options->pairs,
                                      .train = train,

@@ -2,9 +2,11 @@
 // horus evaluate --pairs --observe: how fast a model learns what jobs of an unknown family lose and cost.
 #include "interference/evaluate_online.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -83,9 +85,14 @@ std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const
 }
 
 absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options) {
+  if (!(options.plan.noise >= 0 && options.plan.noise <= kMostObservedNoise)) {
+    return InvalidArgument("--noise: expected 0 to %g per cent, found %g", kPercent * kMostObservedNoise,
+                           kPercent * options.plan.noise);
+  }
   std::vector<const PairModelKind*> kinds;
   for (const std::string& name : options.models) {
-    HORUS_ASSIGN_OR_RETURN(kinds.emplace_back(), FindPairModelKind(name));
+    HORUS_ASSIGN_OR_RETURN(const PairModelKind* kind, FindPairModelKind(name));
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
   if (kinds.empty()) {
     for (const PairModelKind& kind : PairModelKinds()) kinds.push_back(&kind);

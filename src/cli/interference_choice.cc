@@ -2,6 +2,7 @@
 // Reads bundle and pairs, and puts a table of what was measured before the model.
 #include "cli/interference_choice.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "CLI/CLI.hpp"
@@ -58,7 +59,9 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadInterference(const 
   HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs,
                          LoadPairSet({.pairs = choice.pairs, .gpus_files = {}, .jobs = choice.pair_jobs, .bundle = {}},
                                      catalogue, std::move(predictor)));
+  std::fputs(SkippedText(pairs.skipped).c_str(), stderr);
   HORUS_ASSIGN_OR_RETURN(const std::vector<TableEntry> entries, TableEntriesOf(pairs.set, *catalogue));
+  if (entries.empty()) return InvalidArgument("--pairs: expected measured pairs, found none");
   return TableModel::Create(entries, std::move(model));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -25,14 +26,21 @@ Slowdown Shifted(const Slowdown& s, double shift, double margin) {
   return {static_cast<float>(estimate), static_cast<float>(UpperOf(estimate, margin))};
 }
 
+Slowdown Corrected(const Slowdown& s, const Correction& c) {
+  const double own = MarginOf(s);  // 0: the model gives no bound
+  const double margin = own > 0 ? std::min(c.margin, c.remaining * own) : std::isfinite(c.margin) ? c.margin : 0;
+  const double z = ExcessOf(static_cast<double>(s.estimate)) + c.shift;
+  return Shifted(s, c.shift, std::max(margin, c.least_bound - z));
+}
+
 }  // namespace
 
 CorrectedModel::SeenDevices CorrectedModel::SeenIn(const ObservedSlowdowns& observed) {
   SeenDevices devices;
   for (const Situation& s : observed.situations()) {
     Seen& seen = devices[{s.gpu, s.mode}];
-    uint64_t hash =
-        CombineHash(s.seen, std::bit_cast<uint64_t>(s.mean));  // no two of one handle were seen last together
+    uint64_t hash = CombineHash(s.seen, std::bit_cast<uint32_t>(s.compute_share));
+    for (const double value : {s.weight, s.mean, s.variance}) hash = CombineHash(hash, std::bit_cast<uint64_t>(value));
     for (const Demand& tenant : s.tenants) {
       hash = CombineHash(hash, tenant.profile_id);
       seen.jobs.insert(tenant.profile_id);
@@ -96,14 +104,11 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
     }
     errors.push_back(*known[i]);
   }
-  const auto correct = [&](size_t victim, size_t other) {
-    return corrections_.Of(device, points[victim], errors[victim], points[other], errors[other]);
+  const auto correct = [&](size_t victim, size_t other, const Slowdown& alone) {
+    return corrections_.Of(device, points[victim], errors[victim], points[other], errors[other], alone);
   };
   if (n == 2) {
-    for (const size_t i : {size_t{0}, size_t{1}}) {
-      const Correction c = correct(i, 1 - i);
-      out[i] = Shifted(out[i], c.shift, std::min(c.margin, c.remaining * MarginOf(out[i])));
-    }
+    for (const size_t i : {size_t{0}, size_t{1}}) out[i] = Corrected(out[i], correct(i, 1 - i, out[i]));
     return absl::OkStatus();
   }
   // Of what each other costs the victim, its share of the correction; in an order that is not the caller's.
@@ -118,7 +123,7 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
       std::array<Slowdown, 2> alone;
       HORUS_RETURN_IF_ERROR(beneath_->Predict(device, two, alone));
       const auto add = [&](size_t victim, size_t other, const Slowdown& s) {
-        const Correction c = correct(victim, other);
+        const Correction c = correct(victim, other, s);
         parts[victim].push_back({static_cast<double>(s.estimate) - kSlowdownShift, c.shift, c.remaining});
       };
       add(i, j, alone[0]);

@@ -25,14 +25,29 @@ constexpr double kLeastError = 0.015, kMostError = 0.5, kErrorWithoutBound = 0.3
 absl::StatusOr<double> ErrorOfJob(const InterferenceModel& model, const DeviceContext& device, const Demand& job) {
   std::array<Slowdown, 2> answer;
   HORUS_RETURN_IF_ERROR(model.Predict(device, std::array{&job, &job}, answer));
-  const double margin =
-      ExcessOf(static_cast<double>(answer[0].upper)) - ExcessOf(static_cast<double>(answer[0].estimate));
+  return ErrorOf(answer[0]);
+}
+
+double ErrorOf(const Slowdown& answer) {
+  const double margin = ExcessOf(static_cast<double>(answer.upper)) - ExcessOf(static_cast<double>(answer.estimate));
   return margin > 0 ? std::clamp(margin / kDeviationsToBound, kLeastError, kMostError) : kErrorWithoutBound;
 }
 
+double ScaleOfErrors(double victim_error, double other_error, const Slowdown& alone) {
+  return ErrorOf(alone) / std::max(victim_error, other_error);
+}
+
 double ResemblanceOf(const JobPoint& a, const JobPoint& b) {
+  // What is unknown is one value for all jobs, so that resemblance stays a covariance: counted as no difference, an
+  // unknown job would resemble two jobs fully that do not resemble each other. Any value would do: 0.1 s, 0.1 ms, 1 ms.
+  static const JobPoint kUnknown = {std::log(1e5f), std::log(100.0f), std::log(1000.0f), 0};
   constexpr double kLength = 2.5;  // in units of SquaredDistance: chosen as the shares of error were
-  return std::exp(-0.5 * SquaredDistance(a, b) / (kLength * kLength));
+  JobPoint known_a = a, known_b = b;
+  for (size_t c = 0; c < kPointColumns; ++c) {
+    if (std::isnan(a[c])) known_a[c] = kUnknown[c];
+    if (std::isnan(b[c])) known_b[c] = kUnknown[c];
+  }
+  return std::exp(-0.5 * SquaredDistance(known_a, known_b) / (kLength * kLength));
 }
 
 uint64_t Corrections::KeyOf(const DeviceContext& device) {
@@ -73,33 +88,47 @@ std::optional<double> Corrections::KnownError(const DeviceContext& device, uint6
 }
 
 Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, double victim_error, const Tenant& other,
-                           double other_error) const {
+                           double other_error, const Slowdown& alone) const {
   if (pairs_.empty() || victim.profile_id == 0 || other.profile_id == 0) return {};
-  const Pair asked{.device = KeyOf(device),
-                   .victim = victim.profile_id,
-                   .other = other.profile_id,
-                   .victim_point = victim.point,
-                   .other_point = other.point};
-  // Of victim and other: the variance of the model's error, and how many times over observations tell it.
+  Pair asked{.device = KeyOf(device),
+             .victim = victim.profile_id,
+             .other = other.profile_id,
+             .victim_point = victim.point,
+             .other_point = other.point,
+             .victim_error = victim_error,
+             .other_error = other_error,
+             .scale = ScaleOfErrors(victim_error, other_error, alone)};
+  const auto [first, last] = WithVictim(asked.device, asked.victim);
+  for (size_t i = first; i < last; ++i) {
+    if (pairs_[i].other == asked.other) asked.scale = pairs_[i].scale;  // what was learned of it
+  }
+  // Of victim and other: the variance of the model's error, how many times over observations tell it, and the share
+  // that the one most like it could tell at best.
   struct Part {
-    double variance, known = 0;
+    double variance, known = 0, best = 0;
+    [[nodiscard]] double Left() const { return variance * std::max(1 / (1 + known), 1 - best); }
   };
-  Part of_victim{kErrorOfOne * victim_error * victim_error}, of_other{kErrorOfOne * other_error * other_error};
+  const double own_victim = asked.scale * victim_error, own_other = asked.scale * other_error;
+  Part of_victim{kErrorOfOne * own_victim * own_victim}, of_other{kErrorOfOne * own_other * own_other};
   Correction correction;
   VisitRelated(asked, [&](size_t i, double share, bool as_victim) {
     const Pair& seen = pairs_[i];
-    const double error = as_victim ? seen.victim_error : seen.other_error;
-    const double nuisance = as_victim ? seen.other_error : seen.victim_error;
-    correction.shift += seen.weight * share * error * error;
+    const double error = seen.scale * (as_victim ? seen.victim_error : seen.other_error);
+    const double nuisance = seen.scale * (as_victim ? seen.other_error : seen.victim_error);
+    correction.shift += seen.weight * share * error * (as_victim ? own_victim : own_other);
     // An observation of a sum, of which this part is correlated with the one asked for.
     Part& part = as_victim ? of_victim : of_other;
-    const double told = share / kErrorOfOne * (share / kErrorOfOne) * part.variance;
-    part.known += told / (part.variance - told + seen.noise + kErrorOfOne * nuisance * nuisance);
-    if (seen.victim == asked.victim && seen.other == asked.other) correction.margin = seen.margin;
+    const double told = share / kErrorOfOne * (share / kErrorOfOne);
+    const double variance = kErrorOfOne * error * error;
+    part.known += told / (1 - told + (seen.noise + kErrorOfOne * nuisance * nuisance) / variance);
+    if (std::isfinite(seen.noise)) part.best = std::max(part.best, told);
+    if (seen.victim == asked.victim && seen.other == asked.other) {
+      correction.margin = seen.margin;
+      correction.least_bound = seen.least_bound;
+    }
   });
   const double before = of_victim.variance + of_other.variance;
-  const double after = of_victim.variance / (1 + of_victim.known) + of_other.variance / (1 + of_other.known);
-  correction.remaining = std::sqrt(after / before);
+  correction.remaining = std::sqrt((of_victim.Left() + of_other.Left()) / before);
   return correction;
 }
 

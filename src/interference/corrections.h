@@ -29,10 +29,11 @@ namespace horus {
 
 // What observations say of a victim beside another.
 struct Correction {
-  double shift = 0;           // of z
-  double remaining = 1;       // of the model's margin, 0-1
-  double margin = kNoMargin;  // of z: where the two themselves were seen often enough
-  static constexpr double kNoMargin = std::numeric_limits<double>::infinity();
+  double shift = 0;      // of z
+  double remaining = 1;  // of the model's margin, 0-1
+  // Where the two themselves were seen often enough: the margin of that, and z below which the bound may not lie.
+  double margin = kNone, least_bound = -kNone;
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
 };
 
 // Share of the work done, 0-1; false cancels.
@@ -49,9 +50,9 @@ class Corrections {
   // As ErrorOfJob found it when the job was first seen on such a device; none for a job that was not.
   [[nodiscard]] std::optional<double> KnownError(const DeviceContext& device, uint64_t profile_id) const;
 
-  // The errors are those of ErrorOfJob, standard deviations of z.
+  // `alone`: the model's answer for the victim beside the other alone. The errors are those of ErrorOfJob.
   [[nodiscard]] Correction Of(const DeviceContext& device, const Tenant& victim, double victim_error,
-                              const Tenant& other, double other_error) const;
+                              const Tenant& other, double other_error, const Slowdown& alone) const;
 
   [[nodiscard]] size_t size() const { return pairs_.size(); }  // ordered two jobs on a device that were seen
   [[nodiscard]] size_t bytes_held() const;
@@ -67,8 +68,9 @@ class Corrections {
     JobPoint victim_point = {}, other_point = {};
     double victim_error = 0, other_error = 0;  // of the model, of each job beside itself; standard deviations of z
     double weight = 0;                         // what it adds to others, times their covariance with it
-    double noise = Correction::kNoMargin;      // variance of what was seen of the two; infinite: never alone
-    double margin = Correction::kNoMargin;     // as in Correction
+    double scale = 1;                          // of both: ScaleOfErrors
+    double noise = Correction::kNone;          // variance of what was seen of the two; infinite: never alone
+    double margin = Correction::kNone, least_bound = -Correction::kNone;  // as in Correction
   };
   [[nodiscard]] static uint64_t KeyOf(const DeviceContext& device);
   [[nodiscard]] std::pair<size_t, size_t> WithVictim(uint64_t device, uint64_t victim) const;
@@ -93,6 +95,12 @@ inline constexpr double kErrorOfJob = 0.15, kErrorSmooth = 0.33, kErrorOfPair = 
 inline constexpr double kErrorOfOne = kErrorOfJob + kErrorSmooth + kErrorOfPair;
 
 inline constexpr double kDeviationsToBound = 1.645;  // from an estimate to a bound at 95 %
+
+// How wrong the model may be, from a bound that it gives; standard deviations of z.
+[[nodiscard]] double ErrorOf(const Slowdown& answer);
+// Of two jobs it may know more or less than of each beside itself, as a table of measured pairs does: the factor on
+// both errors. `alone` is its answer for the two.
+[[nodiscard]] double ScaleOfErrors(double victim_error, double other_error, const Slowdown& alone);
 
 // How wrong the model may be of a job: from its bound of the job beside itself, as beside another it may lack knowledge
 // of that one.

@@ -19,9 +19,11 @@ constexpr double kNoise = 0.07;  // of one observation, relative: between the 5 
 constexpr double kDrift = 0.03;  // of z: no number of observations makes anything surer than this
 constexpr double kOutlier = 2;   // standard deviations of noise beyond which an observation counts less
 constexpr int kRobustPasses = 3;
-constexpr double kEnoughSeen = 3;  // observations of two jobs before their own bound stands
+constexpr double kContradiction = 3;  // standard deviations of model and noise together
+constexpr double kEnoughSeen = 3;     // observations of two jobs before their own bound stands
 constexpr double kTolerance = 1e-8;
 constexpr int kMostIterations = 500;
+constexpr double kUsualIterations = 30;  // for progress only
 
 }  // namespace
 
@@ -41,6 +43,7 @@ class CorrectionsLearner {
     std::vector<std::pair<uint32_t, double>> pairs;  // position, share
     double residual = 0;
     double variance = 0;  // of the residual, by noise
+    double weight = 0;    // observations that it sums up
     double inflation = 1;
   };
   // Covariances of the pairs' errors, row by row.
@@ -52,7 +55,8 @@ class CorrectionsLearner {
 
   [[nodiscard]] bool HasRoom(const Situation& situation, uint64_t device) const;
   [[nodiscard]] absl::StatusOr<double> KnownError(const DeviceContext& device, const Demand& job);
-  [[nodiscard]] absl::StatusOr<uint32_t> PairOf(const DeviceContext& device, const Demand& victim, const Demand& other);
+  [[nodiscard]] absl::StatusOr<uint32_t> PairOf(const DeviceContext& device, const Demand& victim, const Demand& other,
+                                                const Slowdown& alone);
   void Sort();
   void Relate();
   void SetWeights(const std::vector<double>& x);
@@ -94,7 +98,7 @@ absl::StatusOr<double> CorrectionsLearner::KnownError(const DeviceContext& devic
 }
 
 absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device, const Demand& victim,
-                                                    const Demand& other) {
+                                                    const Demand& other, const Slowdown& alone) {
   const uint64_t key = Corrections::KeyOf(device);
   const auto [at, fresh] = position_.try_emplace({key, victim.profile_id, other.profile_id},
                                                  static_cast<uint32_t>(corrections_.pairs_.size()));
@@ -108,6 +112,7 @@ absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device,
               .other_point = TenantOf(other, device).point};
     HORUS_ASSIGN_OR_RETURN(pair.victim_error, KnownError(device, victim));
     HORUS_ASSIGN_OR_RETURN(pair.other_error, KnownError(device, other));
+    pair.scale = ScaleOfErrors(pair.victim_error, pair.other_error, alone);
     corrections_.pairs_.push_back(pair);
   }
   return at->second;
@@ -124,7 +129,7 @@ absl::Status CorrectionsLearner::Add(const Situation& s) {
   for (size_t o = 1; o < s.tenants.size(); ++o) {
     std::array<Slowdown, 2> answer;
     HORUS_RETURN_IF_ERROR(model_.Predict(device, std::array{&victim, &s.tenants[o]}, answer));
-    HORUS_ASSIGN_OR_RETURN(const uint32_t at, PairOf(device, victim, s.tenants[o]));
+    HORUS_ASSIGN_OR_RETURN(const uint32_t at, PairOf(device, victim, s.tenants[o], answer[0]));
     line.pairs.emplace_back(at, static_cast<double>(answer[0].estimate) - kSlowdownShift);
     excess += line.pairs.back().second;
   }
@@ -139,11 +144,21 @@ absl::Status CorrectionsLearner::Add(const Situation& s) {
   // smaller share of a larger slowdown's noise, an outlier downwards is not to pass for precise.
   const double noise = std::max(kNoise, std::sqrt(s.variance)), most = std::max(seen, predicted);
   const double per_excess = noise * most / (most - kSlowdownShift);
+  line.weight = s.weight;
   line.variance = per_excess * per_excess / s.weight + kDrift * kDrift;
   if (line.pairs.size() == 1) {
     Pair& pair = corrections_.pairs_[line.pairs[0].first];
     pair.noise = line.variance;
-    if (s.weight >= kEnoughSeen) pair.margin = kDeviationsToBound * std::sqrt(line.variance);
+    const double stated = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.victim_error, pair.other_error);
+    if (s.weight >= kEnoughSeen) {
+      // A model that is sure of itself is believed until several observations say that it cannot be right.
+      if (std::abs(line.residual) > kContradiction * std::hypot(stated, std::sqrt(line.variance))) {
+        pair.scale *= std::abs(line.residual) / stated;
+      }
+      pair.margin = kDeviationsToBound * std::sqrt(line.variance);
+      // Where the model's own bound turned out wrong, the bound is that of what was seen.
+      if (seen > static_cast<double>(answers[0].upper)) pair.least_bound = ExcessOf(seen) + pair.margin;
+    }
   }
   lines_.push_back(std::move(line));
   return absl::OkStatus();
@@ -174,9 +189,11 @@ void CorrectionsLearner::Sort() {
 void CorrectionsLearner::Relate() {
   for (const Pair& pair : corrections_.pairs_) {
     corrections_.VisitRelated(pair, [&](size_t at, double share, bool as_victim) {
-      const double error = as_victim ? pair.victim_error : pair.other_error;  // of the same job in both pairs
+      const Pair& other = corrections_.pairs_[at];
+      const double error = pair.scale * (as_victim ? pair.victim_error : pair.other_error);
+      const double others = other.scale * (as_victim ? other.victim_error : other.other_error);
       related_.positions.push_back(static_cast<uint32_t>(at));
-      related_.covariances.push_back(static_cast<float>(share * error * error));
+      related_.covariances.push_back(static_cast<float>(share * error * others));
     });
     related_.ends.push_back(related_.positions.size());
   }
@@ -215,18 +232,28 @@ absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& prog
   std::vector<double> residuals, x;
   for (const Line& line : lines_) residuals.push_back(line.residual);
   for (int pass = 0; pass < kRobustPasses; ++pass) {
-    if (progress && !progress((1.0 + pass) / (1.0 + kRobustPasses))) {
-      return MakeError(absl::StatusCode::kCancelled, "commit was cancelled");
-    }
+    bool go_on = true;
+    int iterations = 0;
+    const auto tell = [&] {
+      const double of_pass = 1 - 1 / (1 + ++iterations / kUsualIterations);
+      return go_on = !progress || progress((pass + of_pass) / kRobustPasses);
+    };
     x = SolveByConjugateGradients([this](const std::vector<double>& v) { return Times(v); }, residuals, kTolerance,
-                                  kMostIterations);
+                                  kMostIterations, tell);
+    if (!go_on) return MakeError(absl::StatusCode::kCancelled, "commit was cancelled");
     for (size_t i = 0; i < lines_.size(); ++i) {
+      // One or two observations may be outliers; more that agree are the truth, however unlikely the model finds them
+      // (what does not agree with the others of its situation counted little there).
+      if (lines_[i].weight >= kEnoughSeen) continue;
       // What is left of the residual is variance times solution.
       const double left = std::sqrt(lines_[i].variance) * lines_[i].inflation * std::abs(x[i]);
       lines_[i].inflation = std::max(1.0, left / kOutlier);
     }
   }
   SetWeights(x);
+  for (const Line& line : lines_) {
+    if (line.pairs.size() == 1) corrections_.pairs_[line.pairs[0].first].noise = line.variance * line.inflation;
+  }
   return std::move(corrections_);
 }
 

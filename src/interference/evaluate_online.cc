@@ -178,8 +178,8 @@ absl::Status CheckPlan(const PairSet& set, const OnlinePlan& plan) {
       return InvalidArgument("plan: observed co-locations: expected 0 to %d, found %d", kMostObserved, count);
     }
   }
-  if (!(plan.noise >= 0 && plan.noise <= 0.5)) {
-    return InvalidArgument("plan: noise: expected 0 to 0.5, found %g", plan.noise);
+  if (!(plan.noise >= 0 && plan.noise <= kMostObservedNoise)) {
+    return InvalidArgument("plan: noise: expected 0 to %g, found %g", kMostObservedNoise, plan.noise);
   }
   for (const PairJob& job : set.jobs) {
     if (job.profile_id == 0) return InvalidArgument("job %s: expected a profile, found none", job.name);
@@ -211,7 +211,20 @@ absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std
   if (families.size() < 2) {
     return InvalidArgument("pairs: expected at least two families to leave out in turn, found %d", families.size());
   }
-  const size_t least_residents = 1 + *std::max_element(plan.observed.begin(), plan.observed.end());
+  const size_t least_residents = 1 + *plan.observed.rbegin();
+  size_t most_residents = 0;
+  for (const LeftOut& family : families) {
+    for (const Arrival& arrival : ArrivalsOf(set, RowsAt(rows, family.rows), family.name, 0)) {
+      most_residents = std::max(most_residents, arrival.residents.size());
+    }
+  }
+  if (most_residents < least_residents) {
+    return InvalidArgument(
+        "plan: observed co-locations: expected fewer than the %d jobs of other families that a job was measured with "
+        "in "
+        "a campaign, found %d",
+        most_residents, least_residents - 1);
+  }
   Player player(set, catalogue, plan, options.fit.seed);
   double done = 0;
   const double part = 1 / static_cast<double>(families.size());

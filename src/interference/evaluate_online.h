@@ -10,6 +10,7 @@
 #define HORUS_INTERFERENCE_EVALUATE_ONLINE_H_
 
 #include <cstdint>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -21,11 +22,12 @@
 namespace horus {
 
 struct OnlinePlan {
-  std::vector<uint32_t> observed = {1, 3, 10};  // co-locations of a newcomer, each up to kMostObserved
-  uint32_t draws = 10;                          // of co-tenants and noise, a newcomer and campaign; at least 1
-  double noise = 0.05;                          // standard deviation of a measured slowdown, relative, 0-0.5
+  std::set<uint32_t> observed = {1, 3, 10};  // co-locations of a newcomer, each up to kMostObserved
+  uint32_t draws = 10;                       // of co-tenants and noise, a newcomer and campaign; at least 1
+  double noise = 0.05;                       // standard deviation of a measured slowdown, relative, 0-0.5
 };
 inline constexpr uint32_t kMostObserved = 64;
+inline constexpr double kMostObservedNoise = 0.5;
 
 // Of answers to the same questions.
 struct OnlineScore {
@@ -49,7 +51,8 @@ struct OnlineErrors {
 // other families; of each co-location both tenants' slowdowns are observed once, with noise. Jobs and campaigns with
 // fewer co-tenants than the largest number observed, and one left to ask of, take no part, so that all numbers are of
 // the same newcomers. By device, then number observed. Errors: those of TrainInterference; INVALID_ARGUMENT for a plan
-// out of range, a job without a profile, fewer than two families; NOT_FOUND for a GPU type; kCancelled.
+// out of range or beyond what was measured, a job without a profile, fewer than two families; NOT_FOUND for a GPU type;
+// kCancelled.
 [[nodiscard]] absl::StatusOr<std::vector<OnlineErrors>> EvaluateOnline(const PairSet& set, std::string_view model,
                                                                        const Catalogue& catalogue,
                                                                        const OnlinePlan& plan,

@@ -22,8 +22,9 @@ absl::Status Check(const RequestLoad& load) {
   if (!finite(load.requests_per_s, 0)) {
     return InvalidArgument("latency: requests_per_s: expected 0 or more, found %g", load.requests_per_s);
   }
-  if (!(finite(load.service_us, 0) && load.service_us > 0)) {
-    return InvalidArgument("latency: service_us: expected above 0 us, found %g", load.service_us);
+  if (!(load.service_us > 0 && load.service_us <= kMostServiceUs)) {
+    return InvalidArgument("latency: service_us: expected above 0 and at most %g us, found %g", kMostServiceUs,
+                           load.service_us);
   }
   if (!(load.slowdown >= 1 && load.slowdown <= static_cast<double>(kMaxSlowdown))) {
     return InvalidArgument("latency: slowdown: expected 1 to %g, found %g", kMaxSlowdown, load.slowdown);

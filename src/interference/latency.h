@@ -18,7 +18,8 @@ struct RequestLoad {
   double slowdown = 1;        // up to kMaxSlowdown
   double service_cv = 0;      // standard deviation / mean of the service time; 0 = always the same
 };
-inline constexpr double kMostServiceCv = 1;  // beyond it the formula was not compared with simulation
+inline constexpr double kMostServiceUs = 1e15;  // thirty years: beyond it nobody waits
+inline constexpr double kMostServiceCv = 1;     // beyond it the formula was not compared with simulation
 
 struct Latency {
   double utilisation = 0;  // of the server: 1 and above = the queue grows without end

@@ -53,10 +53,17 @@ absl::Status CheckPairSet(const PairSet& set) {
   HORUS_RETURN_IF_ERROR(CheckSize("jobs", set.jobs.size(), kMostPairJobs));
   HORUS_RETURN_IF_ERROR(CheckSize("runs", set.runs.size(), kMostPairRuns));
   std::set<std::string_view> names;
+  std::map<uint64_t, const PairJob*> by_profile;
   for (size_t i = 0; i < set.jobs.size(); ++i) {
     HORUS_RETURN_IF_ERROR(CheckJob(set.jobs[i], i, set.devices.size()));
     if (!names.insert(set.jobs[i].name).second) {
       return InvalidArgument("jobs[%d]: expected a name of its own, found %s twice", i, Quoted(set.jobs[i].name));
+    }
+    if (set.jobs[i].profile_id == 0) continue;
+    const auto [at, fresh] = by_profile.emplace(set.jobs[i].profile_id, &set.jobs[i]);
+    if (!fresh && at->second->family != set.jobs[i].family) {
+      return InvalidArgument("jobs[%d]: expected the family %s of %s, which is the same job (graph and run), found %s",
+                             i, Quoted(at->second->family), Quoted(at->second->name), Quoted(set.jobs[i].family));
     }
   }
   for (const PairRun& run : set.runs) {

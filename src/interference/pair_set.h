@@ -67,8 +67,8 @@ inline constexpr size_t kMostPairRuns = 200'000;
 inline constexpr double kLeastMeasuredSlowdown = 0.5;
 inline constexpr double kMostMeasuredSlowdown = 1'000;
 
-// Positions in range, names and families given and names unique, points of every device finite or NaN, slowdowns within
-// the limits or NaN. Errors name the run's place, field, expected and found.
+// Positions in range, names and families given and names unique, one family a profile, points of every device finite or
+// NaN, slowdowns within the limits or NaN. Errors name the run's place, field, expected and found.
 [[nodiscard]] absl::Status CheckPairSet(const PairSet& set);
 
 // Of all that training reads, in order.

@@ -3,7 +3,6 @@
 #include "interference/table_model.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <map>
@@ -70,8 +69,9 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
   for (size_t i = 0; i < entries.size(); ++i) {
     const TableEntry& entry = entries[i];
     HORUS_RETURN_IF_ERROR(CheckEntry(entry, i));
-    rows.push_back(
-        {entry.victim, entry.other, entry.type, entry.mode, static_cast<float>(std::max(1.0, entry.slowdown))});
+    const double slowdown = std::max(1.0, entry.slowdown);
+    rows.push_back({entry.victim, entry.other, entry.type, entry.mode, static_cast<float>(slowdown),
+                    static_cast<float>(std::max(slowdown * (1 + noise), entry.most))});
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return std::tuple(KeyOf(a), a.slowdown) < std::tuple(KeyOf(b), b.slowdown);
@@ -86,27 +86,26 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
   const auto same = [](const Row& a, const Row& b) { return KeyOf(a) == KeyOf(b); };
   rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
   rows.shrink_to_fit();
-  return std::shared_ptr<const TableModel>(new TableModel(std::move(rows), std::move(fallback), noise));
+  return std::shared_ptr<const TableModel>(new TableModel(std::move(rows), std::move(fallback)));
 }
 
-TableModel::TableModel(std::vector<Row> rows, std::shared_ptr<const InterferenceModel> fallback, double noise)
-    : rows_(std::move(rows)), fallback_(std::move(fallback)), upper_factor_(static_cast<float>(1 + noise)) {
+TableModel::TableModel(std::vector<Row> rows, std::shared_ptr<const InterferenceModel> fallback)
+    : rows_(std::move(rows)), fallback_(std::move(fallback)) {
   uint64_t hash = CombineHash(Hash64(fallback_->name()), fallback_->epoch());
-  hash = CombineHash(hash, std::bit_cast<uint32_t>(upper_factor_));
   for (const Row& row : rows_) {
     hash = CombineHash(CombineHash(hash, row.victim), row.other);
     hash = CombineHash(CombineHash(hash, row.type.value()), static_cast<uint64_t>(row.mode));
-    hash = CombineHash(hash, std::bit_cast<uint32_t>(row.slowdown));
+    hash = CombineHash(CombineHash(hash, std::bit_cast<uint32_t>(row.slowdown)), std::bit_cast<uint32_t>(row.upper));
   }
   epoch_ = hash;
 }
 
-const float* TableModel::Find(const DeviceContext& device, const Demand& victim, const Demand& other) const {
+const TableModel::Row* TableModel::Find(const DeviceContext& device, const Demand& victim, const Demand& other) const {
   if (victim.profile_id == 0 || other.profile_id == 0 || device.compute_share < 1) return nullptr;
   const auto key = std::tuple(victim.profile_id, other.profile_id, device.type, device.mode);
   const auto at = std::lower_bound(rows_.begin(), rows_.end(), key,
                                    [](const Row& row, const auto& sought) { return KeyOf(row) < sought; });
-  return at != rows_.end() && KeyOf(*at) == key ? &at->slowdown : nullptr;
+  return at != rows_.end() && KeyOf(*at) == key ? &*at : nullptr;
 }
 
 absl::Status TableModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
@@ -125,9 +124,9 @@ absl::Status TableModel::Predict(const DeviceContext& device, std::span<const De
     size_t last = 0;
     for (size_t j = 0; j < count; ++j) {
       if (i == j) continue;
-      if (const float* slowdown = Find(device, *tenants[i], *tenants[j])) {
-        pairs[i * count + j] = *slowdown;
-        uppers[i * count + j] = *slowdown * upper_factor_;
+      if (const Row* row = Find(device, *tenants[i], *tenants[j])) {
+        pairs[i * count + j] = row->slowdown;
+        uppers[i * count + j] = row->upper;
       } else {
         unmeasured.push_back(tenants[j]);
         last = j;
@@ -158,9 +157,12 @@ std::vector<uint8_t> TableModel::Measured(const DeviceContext& device, std::span
 size_t TableModel::bytes_held() const { return sizeof(*this) + rows_.capacity() * sizeof(Row); }
 
 absl::StatusOr<std::vector<TableEntry>> TableEntriesOf(const PairSet& set, const Catalogue& catalogue) {
-  std::map<std::array<uint32_t, 3>, std::map<uint32_t, double>> found;  // device, victim, other: campaign, slowdown
+  // Device, profiles of victim and other: campaign, slowdown.
+  std::map<std::tuple<uint32_t, uint64_t, uint64_t>, std::map<uint32_t, double>> found;
   for (const PairRow& row : RowsOf(set)) {
-    const auto [at, fresh] = found[{row.device, row.victim, row.other}].emplace(row.campaign, row.slowdown);
+    const auto key = std::tuple(row.device, set.jobs[row.victim].profile_id, set.jobs[row.other].profile_id);
+    if (std::get<1>(key) == 0 || std::get<2>(key) == 0) continue;
+    const auto [at, fresh] = found[key].emplace(row.campaign, row.slowdown);
     if (fresh || at->second == row.slowdown) continue;
     return InvalidArgument("%s: slowdown of %s beside %s: expected %g as measured before in campaign %s, found %g",
                            set.runs[row.run].where, Quoted(set.jobs[row.victim].name), Quoted(set.jobs[row.other].name),
@@ -170,14 +172,18 @@ absl::StatusOr<std::vector<TableEntry>> TableEntriesOf(const PairSet& set, const
   for (const auto& [key, campaigns] : found) {
     const auto& [device, victim, other] = key;
     const absl::StatusOr<GpuTypeId> type = catalogue.Find(set.devices[device].gpu);
-    if (!type.ok() || set.jobs[victim].profile_id == 0 || set.jobs[other].profile_id == 0) continue;
-    double mean = 0;
-    for (const auto& [campaign, slowdown] : campaigns) mean += slowdown / static_cast<double>(campaigns.size());
+    if (!type.ok()) continue;
+    double mean = 0, most = 0;
+    for (const auto& [campaign, slowdown] : campaigns) {
+      mean += slowdown / static_cast<double>(campaigns.size());
+      most = std::max(most, slowdown);
+    }
     entries.push_back({.type = *type,
                        .mode = set.devices[device].mode,
-                       .victim = set.jobs[victim].profile_id,
-                       .other = set.jobs[other].profile_id,
-                       .slowdown = mean});
+                       .victim = victim,
+                       .other = other,
+                       .slowdown = mean,
+                       .most = most});
   }
   return entries;
 }

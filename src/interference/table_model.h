@@ -29,6 +29,7 @@ struct TableEntry {
   uint64_t victim = 0;  // never 0
   uint64_t other = 0;   // never 0; the victim's own for two copies of a job
   double slowdown = 1;  // of the victim; below 1 is noise and counts as 1
+  double most = 0;      // the largest that the slowdown is a mean of; 0 = it is no mean. The bound is not below it
 };
 
 inline constexpr size_t kMostTableEntries = 2 * kMostPairRuns;
@@ -43,9 +44,10 @@ inline constexpr double kMostTableNoise = 10;
 
 class TableModel final : public InterferenceModel {
  public:
-  // `noise` (0 to kMostTableNoise): the bound of a measured pair is slowdown * (1 + noise). INVALID_ARGUMENT: no
-  // fallback, a noise or slowdown out of range (kLeastMeasuredSlowdown to kMostMeasuredSlowdown), a profile id 0, an
-  // invalid type or mode, two entries of the same jobs, type and mode that differ. RESOURCE_EXHAUSTED: too many.
+  // `noise` (0 to kMostTableNoise): the bound of a measured pair is slowdown * (1 + noise), or `most`.
+  // INVALID_ARGUMENT: no fallback, a noise or slowdown out of range (kLeastMeasuredSlowdown to kMostMeasuredSlowdown),
+  // a profile id 0, an invalid type or mode, two entries of the same jobs, type and mode that differ.
+  // RESOURCE_EXHAUSTED: too many.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const TableModel>> Create(
       std::span<const TableEntry> entries, std::shared_ptr<const InterferenceModel> fallback,
       double noise = kDefaultTableNoise);
@@ -72,17 +74,16 @@ class TableModel final : public InterferenceModel {
     uint64_t victim = 0, other = 0;
     GpuTypeId type;
     SharingMode mode = SharingMode::kTimeSlice;
-    float slowdown = 1;
+    float slowdown = 1, upper = 1;
   };
 
-  TableModel(std::vector<Row> rows, std::shared_ptr<const InterferenceModel> fallback, double noise);
+  TableModel(std::vector<Row> rows, std::shared_ptr<const InterferenceModel> fallback);
 
-  // The slowdown of `victim` beside `other`, or nullptr.
-  [[nodiscard]] const float* Find(const DeviceContext& device, const Demand& victim, const Demand& other) const;
+  // What was measured of `victim` beside `other`, or nullptr.
+  [[nodiscard]] const Row* Find(const DeviceContext& device, const Demand& victim, const Demand& other) const;
 
   std::vector<Row> rows_;  // sorted, distinct
   std::shared_ptr<const InterferenceModel> fallback_;
-  float upper_factor_ = 1;
   uint64_t epoch_ = 0;
 };
 

@@ -160,11 +160,19 @@ class Place(Files):
         jobs = self.jobs(SMALL_JOB)
         for args in (["--policy", "horsu"], ["--interference", "psychic"], ["--slowdown-bound", "0.5"],
                      ["--slowdown-bound", "nan"], ["--seed", "-1"], ["--max-tenants", "0"], ["--bundle", "/none"],
-                     ["--interference-bundle", "/none"], ["--interference-bundle", CLUSTER], ["--pairs", "/none"],
-                     ["--pair-jobs", "/none"]):
+                     ["--pairs", "/none"], ["--pair-jobs", "/none"]):
             code, out, err = self.place(jobs, *args)
             self.assertEqual((code, out), (2, ""), args)
             self.assertNotEqual(err, "")
+        none = self.write("none.csv", "gpu,sharing_mode,job_a,job_b,slowdown_a,slowdown_b,campaign\n")
+        table = self.write("table.csv", "job,graph,family\n")
+        for args, words in ((["--interference-bundle", "/none"], "/none"), (["--interference-bundle", CLUSTER], "cluster.yaml"),
+                            (["--pairs", "/none", "--pair-jobs", table], "/none"),
+                            (["--pairs", none, "--pair-jobs", "/none"], "/none"),
+                            (["--pairs", none, "--pair-jobs", table], "")):
+            code, out, err = self.place(jobs, *args)
+            self.assertEqual((code, out), (2, ""), args)
+            self.assertIn(words, err)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,8 @@ class Pairs(Files):
         for args, words in ((["--leave", "rows"], "pair, job, family, gpu"), (["--model", "psychic"], "'psychic'"),
                             (["--observe", 1, "--model", "utilisation"], "'utilisation'"), (["--observe", 65], "--observe"),
                             (["--observe", 1, "--leave", "gpu"], "--leave"), (["--observe", 1, "--rows"], "--rows"),
-                            (["--noise", 5], "--observe"), (["--observe", 1, "--noise", 51], "--noise")):
+                            (["--noise", 5], "--observe"), (["--observe", 1, "--noise", 51], "--noise"),
+                            (["--observe", 1, "--noise", "nan"], "--noise"), (["--observe", 64], "expected fewer than")):
             code, text, err = run("evaluate", "--pairs", pairs, "--jobs", jobs, *args)
             self.assertEqual((code, text), (2, ""), args)
             self.assertIn(words, err)

@@ -216,6 +216,61 @@ TEST(CorrectedModel, ABoundTightensForWhoeverWasSeenBesideOthers) {
   EXPECT_NEAR(MarginOf(found[1]), kMargin, 1e-5);  // as the other it was not
 }
 
+TEST(CorrectedModel, WhatIsSeenAgainAndAgainIsBelievedWhateverTheBoundSaid) {
+  const std::vector<Demand> jobs = {JobOf(1), JobOf(2)};
+  const double seen = ObservedBy(jobs, 1.8);
+  for (const double margin : {0.0, 0.02, 0.1, 0.2, 0.4}) {
+    ObservedSlowdowns observed;
+    for (int i = 0; i < 50; ++i) ASSERT_TRUE(Observe(observed, jobs, seen).ok());
+    const Slowdown found = Ask(*Commit(Base(margin), observed), jobs)[0];
+    EXPECT_GT(found.upper, seen) << margin;
+    EXPECT_GT(static_cast<double>(found.estimate), 0.5 * (seen + ObservedBy(jobs, 1))) << margin;
+  }
+}
+
+// Unknown columns are no difference to nobody in particular: no job resembles two that do not resemble each other.
+TEST(CorrectedModel, WhatIsUnknownOfJobsDoesNotThrowOthersOff) {
+  ObservedSlowdowns observed;
+  std::vector<Demand> jobs;
+  for (uint64_t number = 1; number <= 24; ++number) {
+    jobs.push_back(JobOf(number));
+    if (number % 3 != 0) continue;
+    jobs.back().step_time_us = {0, 0};
+    jobs.back().operator_us = 0;
+  }
+  for (size_t v = 0; v < jobs.size(); ++v) {
+    for (size_t o = 0; o < jobs.size(); ++o) {
+      const std::vector<Demand> two = {jobs[v], jobs[o]};
+      ASSERT_TRUE(Observe(observed, two, ObservedBy(two, 1 + 0.1 * DrawNormal(100 * v + o) / 2)).ok());
+    }
+  }
+  const auto corrected = Commit(Base(), observed);
+  for (const Demand& victim : jobs) {
+    for (const Demand& other : jobs) {
+      const double model = static_cast<double>(Ask(*Base(), {victim, other})[0].estimate);
+      EXPECT_NEAR(static_cast<double>(Ask(*corrected, {victim, other})[0].estimate), model, 0.3 * model);
+    }
+  }
+}
+
+TEST(CorrectedModel, ManyThatAreAlikeSayLittleOfOneThatIsNot) {
+  ObservedSlowdowns observed;
+  std::vector<Demand> alike(31, JobOf(2));
+  for (size_t i = 0; i < alike.size(); ++i) alike[i].profile_id = 100 + i;
+  Demand unlike = JobOf(2);
+  unlike.profile_id = 99;
+  unlike.step_time_us = {30 * unlike.step_time_us.estimate, 30 * unlike.step_time_us.upper};
+  unlike.operator_us *= 300;
+  const double before = MarginOf(Ask(*Base(), {JobOf(1), unlike})[0]);
+  std::vector<double> margins;
+  for (const Demand& other : alike) {
+    ASSERT_TRUE(Observe(observed, {JobOf(1), other}, ObservedBy({JobOf(1), other}, 1)).ok());
+    margins.push_back(MarginOf(Ask(*Commit(Base(), observed), {JobOf(1), unlike})[0]));
+  }
+  EXPECT_GT(margins.back(), 0.8 * before);
+  EXPECT_NEAR(margins.back(), margins[4], 0.05 * before);  // the rest told nothing new
+}
+
 // A newcomer lost more beside a job that the model knows well: that is the newcomer's doing.
 TEST(CorrectedModel, WhatWasMissedIsPutDownToTheJobThatTheModelKnowsLeast) {
   constexpr uint64_t kNewcomer = 1, kResident = 2, kStranger = 30;

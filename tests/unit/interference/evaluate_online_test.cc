@@ -55,9 +55,18 @@ TEST(EvaluateOnline, EqualInputGivesEqualErrors) {
 }
 
 TEST(EvaluateOnline, JobsThatMetTooFewTakeNoPart) {
-  const auto found = Evaluate(WilfulSet(), {.observed = {kMostObserved}, .draws = 1});
-  ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_TRUE(found->empty());
+  PairSet set = WilfulSet();
+  const auto questions = [&set](uint32_t observed) {
+    const auto found = Evaluate(set, {.observed = {observed}, .draws = 1});
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() && !found->empty() ? (*found)[0].residents.questions : 0;
+  };
+  const size_t all = questions(1);
+  std::erase_if(set.runs, [](const PairRun& run) { return run.job_a == 0 && run.job_b > 3; });  // the first meets two
+  EXPECT_LT(questions(1), all);
+  const size_t some = questions(2);
+  std::erase_if(set.runs, [](const PairRun& run) { return run.job_a == 0 && run.job_b > 1; });  // it meets its sibling
+  EXPECT_LT(questions(2), some);
 }
 
 TEST(EvaluateOnline, RefusesPlansOutOfRange) {
@@ -69,6 +78,7 @@ TEST(EvaluateOnline, RefusesPlansOutOfRange) {
   refused({.observed = {}}, "co-locations");
   refused({.draws = 0}, "draws");
   refused({.observed = {kMostObserved + 1}}, "expected 0 to 64, found 65");
+  refused({.observed = {4}}, "expected fewer than the 4 jobs of other families");
   refused({.noise = -0.1}, "noise: expected 0 to 0.5");
   refused({.noise = std::nan("")}, "noise");
 }
@@ -80,7 +90,7 @@ TEST(EvaluateOnline, RefusesSetsThatItCannotJudge) {
   PairSet alike = WilfulSet();
   for (PairJob& job : alike.jobs) job.family = "one";
   EXPECT_THAT(std::string(Evaluate(alike, {}).status().message()), HasSubstr("at least two families"));
-  EXPECT_EQ(EvaluateOnline(WilfulSet(), "no such model", *Catalogue::Default(), {}, {}).status().code(),
+  EXPECT_EQ(EvaluateOnline(WilfulSet(), "no such model", *Catalogue::Default(), {.observed = {1}}, {}).status().code(),
             absl::StatusCode::kNotFound);
 }
 

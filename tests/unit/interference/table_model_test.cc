@@ -109,6 +109,10 @@ TEST(TableModel, OfCampaignsTheMeanCounts) {
   ASSERT_EQ(entries->size(), 2u);  // neither the unknown card nor the nameless job
   EXPECT_EQ((*entries)[0].slowdown, 3);
   EXPECT_EQ((*entries)[1].slowdown, 3);
+  const auto model = Table(*entries);
+  const std::vector<Slowdown> found = Predict(*model, {Job(kA, 10, 10), Job(kB, 10, 10)});
+  EXPECT_EQ(found[0], (Slowdown{3, 4}));  // no bound below what was measured
+  EXPECT_FLOAT_EQ(found[1].upper, static_cast<float>(3 * (1 + kDefaultTableNoise)));
 }
 
 TEST(TableModel, RefusesACampaignThatContradictsItself) {
