@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training on pairs: what is left out together, what bounds promise and keep, and what is refused.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interference/evaluate_pairs.h"
@@ -14,6 +16,8 @@
 #include "interference/learned_model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_folds.h"
+#include "interference/pair_kinds.h"
+#include "interference/pair_readers.h"
 #include "interference/train_pairs.h"
 #include "pair_law.h"
 
@@ -157,6 +161,12 @@ TEST(PairBounds, CoverPairsLeftOutAsPromised) {
 
 TEST(PairBounds, CoverFamiliesLeftOutAsPromised) {
   ExpectCovered({.leave = PairLeave::kFamily, .promise = 0.8, .of_family = 0.3, .jobs = 12, .sets = 12, .groups = 6});
+}
+
+TEST(PairKinds, WhatIsFittedIsWhatEveryBuildReads) {
+  std::vector<std::string_view> fitted;
+  for (const PairModelKind& kind : PairModelKinds()) fitted.push_back(kind.name);
+  EXPECT_THAT(LearnedModelNames(), ::testing::ElementsAreArray(fitted));
 }
 
 TEST(TrainInterference, EqualInputGivesEqualBytes) {
