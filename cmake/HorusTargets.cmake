@@ -8,7 +8,7 @@ target_compile_options(horus_settings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
   # GCC 12 warns of copies inside std::string that cannot happen (its bug 105651).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers -Wno-restrict>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers -Wno-restrict -Wno-maybe-uninitialized>
   $<$<CXX_COMPILER_ID:Clang>:-Wno-missing-designated-field-initializers -Wno-missing-field-initializers>
   -ffp-contract=off -fno-math-errno
   $<$<BOOL:${HORUS_WERROR}>:-Werror>)

@@ -215,7 +215,7 @@ void Bench::Memo(const std::vector<Demand>& demands) {
     for (int i = 0; i < rounds + 1; ++i) {
       const double seconds = Seconds([&] {
         for (int k = 0; k < times; ++k) {
-          scorer.SetJob(view, states);
+          scorer.SetJob(view);
           Must(scorer.Judge(states, state, verdict));
         }
       });

@@ -90,31 +90,46 @@ const PairMargin& LearnedModel::MarginOf(const DeviceContext& device, uint64_t v
   return MarginOf(PlaceOf(device), victim, other);
 }
 
-absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
-                                   std::span<Slowdown> out) const {
+absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                        std::span<PairExcess> out) const {
   const size_t n = tenants.size();
-  if (out.size() != n) return InvalidArgument("interference: expected room for %d slowdowns, found %d", n, out.size());
+  if (out.size() != n * n) {
+    return InvalidArgument("interference: expected room for %d pairs, found %d", n * n, out.size());
+  }
   HORUS_RETURN_IF_ERROR(CheckDevice(device));
   absl::InlinedVector<Tenant, kUsualTenants> points;
   for (const Demand* tenant : tenants) {
     if (tenant == nullptr) return InvalidArgument("interference: a tenant is null");
     points.push_back(TenantOf(*tenant, device));
   }
-  if (n == 1) {
-    out[0] = {1, 1};
-    return absl::OkStatus();
-  }
+  if (n < 2) return absl::OkStatus();
   const Place place = PlaceOf(device);
-  absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f), uppers(n * n, 1.0f);
+  absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f);
   pairs_->Pairs(place.device, points, std::span(pairs.data(), pairs.size()));
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;
+      const float pair = pairs[i * n + j];
       const PairMargin& margin = MarginOf(place, points[i].profile_id, points[j].profile_id);
-      uppers[i * n + j] = static_cast<float>(UpperOf(static_cast<double>(pairs[i * n + j]), margin.margin));
+      out[i * n + j] = CountExcess(pair, static_cast<float>(UpperOf(static_cast<double>(pair), margin.margin)));
     }
   }
-  CombinePairs(pairs, uppers, out);
+  return absl::OkStatus();
+}
+
+absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                   std::span<Slowdown> out) const {
+  const size_t n = tenants.size();
+  if (out.size() != n) return InvalidArgument("interference: expected room for %d slowdowns, found %d", n, out.size());
+  absl::InlinedVector<PairExcess, kUsualTenants * kUsualTenants> pairs(n * n);
+  HORUS_RETURN_IF_ERROR(PredictPairs(device, tenants, std::span(pairs.data(), pairs.size())));
+  for (size_t i = 0; i < n; ++i) {
+    PairExcess sum;
+    for (size_t j = 0; j < n; ++j) {
+      if (i != j) AddExcess(sum, pairs[i * n + j]);
+    }
+    out[i] = SlowdownOf(sum);
+  }
   return absl::OkStatus();
 }
 

@@ -42,6 +42,10 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
+  [[nodiscard]] bool adds_pairs() const override { return true; }
+  [[nodiscard]] absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                          std::span<PairExcess> out) const override;
+
   // What stands behind the bound of these two jobs.
   [[nodiscard]] const PairMargin& MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const;
 

@@ -38,6 +38,14 @@ struct Slowdown {
   friend bool operator==(const Slowdown&, const Slowdown&) = default;
 };
 
+// What one tenant costs another, counted in whole millionths of its slowdown above 1, so that sums are exact whatever
+// their order. See combine.h.
+struct PairExcess {
+  int64_t estimate = 0;
+  int64_t upper = 0;  // >= estimate
+  friend bool operator==(const PairExcess&, const PairExcess&) = default;
+};
+
 class InterferenceModel {
  public:
   virtual ~InterferenceModel() = default;
@@ -53,6 +61,15 @@ class InterferenceModel {
   // does not depend on the order of the others. Non-OK (nothing written) for an unknown device.
   [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                              std::span<Slowdown> out) const = 0;
+
+  // Whether several tenants are answered by the additive rule (combine.h): every slowdown is 1 plus what each of the
+  // others costs alone. Callers may then keep what PredictPairs says and add up themselves.
+  [[nodiscard]] virtual bool adds_pairs() const { return false; }
+
+  // Only where adds_pairs(): out[i * n + j] becomes what tenant j costs tenant i, for n = tenants.size() and i != j.
+  // Pure; errors as Predict.
+  [[nodiscard]] virtual absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
+                                                  std::span<PairExcess> out) const;
 
   // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where it is foretold; 1 on the
   // diagonal, for n = tenants.size(), none of them null.

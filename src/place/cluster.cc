@@ -11,7 +11,11 @@
 namespace horus {
 namespace {
 
-enum Change : uint64_t { kAdded = 1, kChanged = 2, kNodeStateSet = 3, kDeviceStateSet = 4 };
+enum Change : uint64_t { kAdded = 1, kChanged = 2, kNodeStateSet = 3, kDeviceStateSet = 4, kRemoved = 7 };
+
+// A planner that looks in less often than once in so many changes reads the whole cluster anew.
+constexpr size_t kLeastLogged = 1024;
+constexpr size_t kLoggedPerNode = 2;
 
 absl::Status UnknownNode(NodeId node) {
   return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", node);
@@ -24,7 +28,7 @@ absl::Status CheckAdminState(AdminState state) {
 
 auto OrderOf(const ClusterRows& rows, NodeId id) {
   return std::lower_bound(rows.order.begin(), rows.order.end(), id,
-                          [&rows](uint32_t row, NodeId wanted) { return rows.nodes[row].spec.id < wanted; });
+                          [&rows](uint32_t row, NodeId wanted) { return rows.nodes[row].spec->id < wanted; });
 }
 
 }  // namespace
@@ -41,6 +45,24 @@ DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state) {
   return row;
 }
 
+void ChangeLog::Reserve(size_t changes) {
+  if (changes <= ring_.size()) return;
+  ring_ = std::vector<Entry>(changes);
+  first_ = count_;
+}
+
+void ChangeLog::Add(uint32_t node_row, uint64_t what) noexcept {
+  if (ring_.empty()) return;  // cannot be: there is a node
+  ring_[count_ % ring_.size()] = {history_, node_row};
+  history_ = CombineHash(history_, what);
+  if (++count_ - first_ > ring_.size()) ++first_;
+}
+
+bool ChangeLog::Knows(uint64_t count, uint64_t history) const {
+  if (count == count_) return history == history_;
+  return count >= first_ && count < count_ && ring_[count % ring_.size()].before == history;
+}
+
 Cluster::Cluster(std::shared_ptr<const Catalogue> catalogue)
     : catalogue_(catalogue != nullptr ? std::move(catalogue) : std::make_shared<const Catalogue>()) {}
 
@@ -53,10 +75,10 @@ absl::StatusOr<uint32_t> Cluster::FindNode(NodeId node) const {
 absl::StatusOr<uint32_t> Cluster::FindDevice(NodeId node, int32_t device) const {
   HORUS_ASSIGN_OR_RETURN(const uint32_t row, FindNode(node));
   const NodeRow& found = rows_.nodes[row];
-  const auto count = static_cast<int64_t>(found.spec.devices.size());
+  const auto count = static_cast<int64_t>(found.spec->devices.size());
   if (device < 0 || device >= count) {
     return MakeError(absl::StatusCode::kNotFound, "node %s: has %d devices, found index %d",
-                     IdAndName(node, found.spec.name), count, device);
+                     IdAndName(node, found.spec->name), count, device);
   }
   return found.first_device + static_cast<uint32_t>(device);
 }
@@ -65,6 +87,12 @@ absl::StatusOr<uint32_t> Cluster::FindDevice(NodeId node, int32_t device) const 
 void Cluster::Touch(uint32_t node_row, uint64_t what) noexcept {
   ++rows_.changes;
   rows_.nodes[node_row].version = CombineHash(rows_.nodes[node_row].version, what);
+  rows_.log.Add(node_row, rows_.nodes[node_row].version);
+}
+
+void Cluster::TouchStructure(uint32_t node_row, uint64_t what) noexcept {
+  rows_.structure = CombineHash(rows_.structure, what);
+  Touch(node_row, what);
 }
 
 void Cluster::ReserveNode() {
@@ -74,11 +102,13 @@ void Cluster::ReserveNode() {
   if (rows_.free_nodes.capacity() < rows_.nodes.capacity()) rows_.free_nodes.reserve(rows_.nodes.capacity());
   if (rows_.holes.capacity() < rows_.nodes.capacity() + 2) rows_.holes.reserve(rows_.nodes.capacity() + 2);
   rows_.node_of.ReserveOne();
+  rows_.log.Reserve(std::max(kLeastLogged, kLoggedPerNode * rows_.nodes.capacity()));
 }
 
 void Cluster::ReserveDevices(size_t count) {
   ReserveMore(rows_.device_state, count);
   ReserveMore(rows_.residents, count);
+  ReserveMore(rows_.device_changes, count);
 }
 
 uint32_t Cluster::TakeDevices(size_t count) noexcept {
@@ -93,6 +123,7 @@ uint32_t Cluster::TakeDevices(size_t count) noexcept {
   const auto first = static_cast<uint32_t>(rows_.device_state.size());
   rows_.device_state.resize(first + count, kNoState);
   rows_.residents.resize(first + count);
+  rows_.device_changes.resize(first + count);
   return first;
 }
 
@@ -116,6 +147,7 @@ void Cluster::GiveDevices(uint32_t first, size_t count) noexcept {
 }
 
 void Cluster::SetDevice(uint32_t device, uint32_t state) noexcept {
+  ++rows_.device_changes[device];
   const uint32_t old = std::exchange(rows_.device_state[device], state);
   if (state != kNoState) rows_.states.Ref(state);
   if (old != kNoState) rows_.states.Unref(old);
@@ -137,6 +169,7 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   for (const DeviceSpec& device : node.devices) {
     states.Hold(rows_.states.InternState(EmptyDevice(device, AdminState::kUp)));
   }
+  auto spec = std::make_shared<const NodeSpec>(node);
   // From here on nothing fails.
   uint32_t row = static_cast<uint32_t>(rows_.nodes.size());
   if (rows_.free_nodes.empty()) {
@@ -157,8 +190,8 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   added.state = AdminState::kUp;
   added.live = true;
   added.version = CombineHash(rows_.changes, node.id);
-  added.spec = std::move(node);
-  Touch(row, CombineHash(kAdded, HashNode(added.spec, added.state)));
+  added.spec = std::move(spec);
+  TouchStructure(row, CombineHash(kAdded, HashNode(node, added.state)));
   return absl::OkStatus();
 }
 
@@ -171,18 +204,18 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
                      was - free, unit, is);
   };
   HORUS_RETURN_IF_ERROR(
-      host("cpu_milli", "thousandths of a core", row.spec.cpu_milli, next.cpu_milli, row.free.cpu_milli));
-  HORUS_RETURN_IF_ERROR(host("mem_mib", "MiB", row.spec.mem_mib, next.mem_mib, row.free.mem_mib));
-  HORUS_RETURN_IF_ERROR(host("storage_mb_s", "MB/s", row.spec.storage_mb_s, next.storage_mb_s, row.free.storage_mb_s));
-  for (size_t i = 0; i < row.spec.devices.size(); ++i) {
+      host("cpu_milli", "thousandths of a core", row.spec->cpu_milli, next.cpu_milli, row.free.cpu_milli));
+  HORUS_RETURN_IF_ERROR(host("mem_mib", "MiB", row.spec->mem_mib, next.mem_mib, row.free.mem_mib));
+  HORUS_RETURN_IF_ERROR(host("storage_mb_s", "MB/s", row.spec->storage_mb_s, next.storage_mb_s, row.free.storage_mb_s));
+  for (size_t i = 0; i < row.spec->devices.size(); ++i) {
     const uint32_t device = row.first_device + static_cast<uint32_t>(i);
     if (rows_.residents[device].empty()) continue;
-    const JobId job = rows_.jobs[rows_.residents[device].front().job_row].spec->id;
+    const JobId job = rows_.residents[device].front().job;
     if (i >= next.devices.size()) {
       return MakeError(absl::StatusCode::kFailedPrecondition, "%s: devices[%d] is used by job %d, found %d devices",
                        where, i, job, next.devices.size());
     }
-    const DeviceSpec& was = row.spec.devices[i];
+    const DeviceSpec& was = row.spec->devices[i];
     const DeviceSpec& is = next.devices[i];
     const bool same = was.type == is.type && was.mode == is.mode && was.mig_profile == is.mig_profile;
     const int64_t used = rows_.states.state(rows_.device_state[device]).mem_used_upper_mib;
@@ -202,7 +235,7 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   HORUS_RETURN_IF_ERROR(ResolveNode(*catalogue_, next));
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(next.id));
   HORUS_RETURN_IF_ERROR(CheckChange(rows_.nodes[row_index], next));
-  const size_t old_count = rows_.nodes[row_index].spec.devices.size();
+  const size_t old_count = rows_.nodes[row_index].spec->devices.size();
   const size_t new_count = next.devices.size();
   if (device_count() - old_count + new_count > kMaxDevices) {
     return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d devices",
@@ -221,6 +254,7 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
     }
     states.Hold(rows_.states.InternState(std::move(state)));
   }
+  auto spec = std::make_shared<const NodeSpec>(next);
   // From here on nothing fails.
   const uint32_t first = old_count == new_count ? old_first : TakeDevices(new_count);
   int32_t idle = 0;
@@ -236,17 +270,17 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   NodeRow& row = rows_.nodes[row_index];
   row.first_device = first;
   row.idle_devices = idle;
-  row.free.cpu_milli += next.cpu_milli - row.spec.cpu_milli;
-  row.free.mem_mib += next.mem_mib - row.spec.mem_mib;
-  row.free.storage_mb_s += next.storage_mb_s - row.spec.storage_mb_s;
-  row.spec = std::move(next);
-  Touch(row_index, CombineHash(kChanged, HashNode(row.spec, row.state)));
+  row.free.cpu_milli += next.cpu_milli - row.spec->cpu_milli;
+  row.free.mem_mib += next.mem_mib - row.spec->mem_mib;
+  row.free.storage_mb_s += next.storage_mb_s - row.spec->storage_mb_s;
+  row.spec = std::move(spec);
+  TouchStructure(row_index, CombineHash(kChanged, HashNode(next, row.state)));
   return absl::OkStatus();
 }
 
 absl::Status Cluster::RemoveNode(NodeId node) {
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
-  const NodeSpec& spec = rows_.nodes[row_index].spec;
+  const NodeSpec& spec = *rows_.nodes[row_index].spec;
   const size_t count = spec.devices.size();
   if (const std::vector<JobId> jobs = JobsOnDevices(rows_.nodes[row_index].first_device, count); !jobs.empty()) {
     return MakeError(absl::StatusCode::kFailedPrecondition,
@@ -261,16 +295,16 @@ absl::Status Cluster::RemoveNode(NodeId node) {
   rows_.node_of.Erase(node);
   GiveDevices(row.first_device, count);
   rows_.live_devices -= count;
+  TouchStructure(row_index, CombineHash(kRemoved, node));
   row = NodeRow();
   rows_.free_nodes.push_back(row_index);
-  ++rows_.changes;
   return absl::OkStatus();
 }
 
 std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
   std::vector<JobId> jobs;
   for (uint32_t device = first; device < first + count; ++device) {
-    for (const ResidentRow& resident : rows_.residents[device]) jobs.push_back(rows_.jobs[resident.job_row].spec->id);
+    for (const ResidentRow& resident : rows_.residents[device]) jobs.push_back(resident.job);
   }
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
@@ -281,7 +315,7 @@ absl::StatusOr<std::vector<JobId>> Cluster::SetNodeState(NodeId node, AdminState
   HORUS_RETURN_IF_ERROR(CheckAdminState(state));
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
   NodeRow& row = rows_.nodes[row_index];
-  std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec.devices.size());
+  std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
   if (row.state != state) {
     row.state = state;
     Touch(row_index, CombineHash(kNodeStateSet, static_cast<uint64_t>(state)));

@@ -147,6 +147,7 @@ class Cluster {
   void GiveDevices(uint32_t first, size_t count) noexcept;    // after ReserveNode
   void SetDevice(uint32_t device, uint32_t state) noexcept;   // after StateTable::ReserveFree
   void Touch(uint32_t node_row, uint64_t what) noexcept;
+  void TouchStructure(uint32_t node_row, uint64_t what) noexcept;  // when it is added, changed or removed
 
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;

@@ -20,7 +20,11 @@ struct Expected {
 Expected FromJobs(const ClusterRows& rows) {
   Expected expected;
   for (const NodeRow& node : rows.nodes) {
-    expected.free.push_back({node.spec.cpu_milli, node.spec.mem_mib, node.spec.storage_mb_s});
+    if (node.spec == nullptr) {
+      expected.free.emplace_back();
+      continue;
+    }
+    expected.free.push_back({node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s});
   }
   expected.tenants.resize(rows.device_state.size());
   for (const JobRow& job : rows.jobs) {
@@ -41,11 +45,11 @@ Expected FromJobs(const ClusterRows& rows) {
 
 absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected, std::vector<uint32_t>& refs) {
   const NodeRow& node = rows.nodes[row];
-  const NodeId id = node.spec.id;
-  if (!node.live) return Broken(id, "live", 1, 0);
+  if (!node.live || node.spec == nullptr) return Broken(row, "live row", 1, 0);
+  const NodeId id = node.spec->id;
   if (node.free != expected.free[row]) return Broken(id, "free CPU", expected.free[row].cpu_milli, node.free.cpu_milli);
   int32_t idle = 0;
-  for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+  for (size_t i = 0; i < node.spec->devices.size(); ++i) {
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
     const uint32_t state = rows.device_state[device];
     if (state == kNoState) return Broken(id, "device without a state", 0, device);
@@ -75,11 +79,11 @@ absl::Status Cluster::CheckInvariants() const {
   for (size_t i = 0; i < rows_.order.size(); ++i) {
     const uint32_t row = rows_.order[i];
     HORUS_RETURN_IF_ERROR(CheckNode(rows_, row, expected, refs));
-    const NodeId id = rows_.nodes[row].spec.id;
-    if (i > 0 && rows_.nodes[rows_.order[i - 1]].spec.id >= id)
+    const NodeId id = rows_.nodes[row].spec->id;
+    if (i > 0 && rows_.nodes[rows_.order[i - 1]].spec->id >= id)
       return Broken(id, "position in id order", 0, static_cast<int64_t>(i));
     if (!HasNode(id) || rows_.node_of.at(id) != row) return Broken(id, "row by id", row, -1);
-    devices += rows_.nodes[row].spec.devices.size();
+    devices += rows_.nodes[row].spec->devices.size();
   }
   if (rows_.node_of.size() != rows_.order.size())
     return Broken(0, "nodes by id", node_count(), static_cast<int64_t>(rows_.node_of.size()));

@@ -79,7 +79,7 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
   for (const PlacedSlot& slot : slots) {
     const NodeRow& node = rows_.nodes[slot.node_row];
     const AdminState node_state = runs ? AdminState::kUp : node.state;
-    if (const Reason reason = FitNode(job, node.spec, node_state); reason != Reason::kNone) return reason;
+    if (const Reason reason = FitNode(job, *node.spec, node_state); reason != Reason::kNone) return reason;
     if (const Reason reason = FitHost(job, node.free, tasks_on.at(slot.node_row)); reason != Reason::kNone)
       return reason;
     const DeviceRow& device =
@@ -131,7 +131,7 @@ void Cluster::PutJob(JobRow job, std::span<const uint32_t> states) noexcept {
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
     SetDevice(device, states[i]);
     if (rows_.residents[device].empty()) --node.idle_devices;
-    rows_.residents[device].push_back({job_row, slot.task});
+    rows_.residents[device].push_back({spec.id, slot.tenant, slot.task});
     uint64_t what = CombineHash(CombineHash(kJobIn, spec.id), rows_.states.tenant(slot.tenant).digest);
     for (const int64_t part : {int64_t{slot.device}, spec.cpu_milli, spec.mem_mib, spec.storage_mb_s}) {
       what = CombineHash(what, static_cast<uint64_t>(part));
@@ -171,7 +171,7 @@ void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexce
     SetDevice(device, states[i]);
     Residents& residents = rows_.residents[device];
     residents.erase(std::find_if(residents.begin(), residents.end(),
-                                 [job_row](const ResidentRow& resident) { return resident.job_row == job_row; }));
+                                 [&](const ResidentRow& resident) { return resident.job == row.spec->id; }));
     if (residents.empty()) ++node.idle_devices;
     Touch(slot.node_row, CombineHash(kJobOut, row.spec->id));
   }
@@ -187,7 +187,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
     if (rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)].size() < kMaxResidentsPerDevice)
       continue;
     return MakeError(absl::StatusCode::kResourceExhausted,
-                     "%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec.id,
+                     "%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec->id,
                      slot.device, kMaxResidentsPerDevice);
   }
   if (job_count() >= kMaxJobs) {
@@ -288,7 +288,7 @@ absl::Status Cluster::Apply(const Plan& plan) {
     const NodeRow& row = rows_.nodes[*at];
     if (row.version != node.version) {
       return MakeError(absl::StatusCode::kAborted, "node %s: has changed since the plan was made",
-                       IdAndName(node.node, row.spec.name));
+                       IdAndName(node.node, row.spec->name));
     }
     seen.push_back(node.node);
   }

@@ -37,12 +37,12 @@ ClusterTotals Cluster::Totals() const {
   double util = 0;
   for (const uint32_t row : rows_.order) {
     const NodeRow& node = rows_.nodes[row];
-    totals.cpu_milli += node.spec.cpu_milli;
-    totals.cpu_used_milli += node.spec.cpu_milli - node.free.cpu_milli;
-    totals.mem_mib += node.spec.mem_mib;
-    totals.mem_used_mib += node.spec.mem_mib - node.free.mem_mib;
-    totals.devices_used += node.spec.devices.size() - static_cast<size_t>(node.idle_devices);
-    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    totals.cpu_milli += node.spec->cpu_milli;
+    totals.cpu_used_milli += node.spec->cpu_milli - node.free.cpu_milli;
+    totals.mem_mib += node.spec->mem_mib;
+    totals.mem_used_mib += node.spec->mem_mib - node.free.mem_mib;
+    totals.devices_used += node.spec->devices.size() - static_cast<size_t>(node.idle_devices);
+    for (size_t i = 0; i < node.spec->devices.size(); ++i) {
       const DeviceRow& device = rows_.states.state(rows_.device_state[node.first_device + i]);
       totals.slots += device.tenants.size();
       totals.gpu_mem_mib += device.mem_mib;
@@ -57,7 +57,7 @@ ClusterTotals Cluster::Totals() const {
 std::vector<NodeId> Cluster::NodeIds() const {
   std::vector<NodeId> ids;
   ids.reserve(rows_.order.size());
-  for (const uint32_t row : rows_.order) ids.push_back(rows_.nodes[row].spec.id);
+  for (const uint32_t row : rows_.order) ids.push_back(rows_.nodes[row].spec->id);
   return ids;
 }
 
@@ -74,13 +74,13 @@ std::vector<JobId> Cluster::JobIds() const {
 absl::StatusOr<NodeInfo> Cluster::Node(NodeId node) const {
   HORUS_ASSIGN_OR_RETURN(const uint32_t index, FindNode(node));
   const NodeRow& row = rows_.nodes[index];
-  NodeInfo info{.spec = row.spec,
+  NodeInfo info{.spec = *row.spec,
                 .state = row.state,
                 .version = row.version,
                 .cpu_free_milli = row.free.cpu_milli,
                 .mem_free_mib = row.free.mem_mib,
                 .storage_free_mb_s = row.free.storage_mb_s,
-                .jobs = JobsOnDevices(row.first_device, row.spec.devices.size())};
+                .jobs = JobsOnDevices(row.first_device, row.spec->devices.size())};
   return info;
 }
 
@@ -89,7 +89,7 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
   HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
   const NodeRow& row = rows_.nodes[index];
   const DeviceRow& state = rows_.states.state(rows_.device_state[flat]);
-  DeviceInfo info{.spec = row.spec.devices[static_cast<size_t>(device)],
+  DeviceInfo info{.spec = row.spec->devices[static_cast<size_t>(device)],
                   .node_state = row.state,
                   .state = state.state,
                   .mem_used_upper_mib = state.mem_used_upper_mib,
@@ -98,7 +98,7 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
                   .util_pct = state.util_pct,
                   .util_upper_pct = state.util_upper_pct};
   for (const ResidentRow& resident : rows_.residents[flat]) {
-    info.residents.push_back({rows_.jobs[resident.job_row].spec->id, resident.task});
+    info.residents.push_back({resident.job, resident.task});
   }
   std::sort(info.residents.begin(), info.residents.end());
   return info;
@@ -112,7 +112,7 @@ absl::StatusOr<JobInfo> Cluster::Job(JobId job) const {
   const JobRow& row = rows_.jobs[*at];
   JobInfo info{.spec = row.spec, .adopted = row.adopted, .over_committed = row.over_committed};
   for (const PlacedSlot& slot : row.slots) {
-    info.slots.push_back({rows_.nodes[slot.node_row].spec.id, slot.device, slot.task});
+    info.slots.push_back({rows_.nodes[slot.node_row].spec->id, slot.device, slot.task});
   }
   return info;
 }
@@ -121,8 +121,8 @@ uint64_t Cluster::state_hash() const {
   uint64_t hash = CombineHash(node_count(), job_count());
   for (const uint32_t row : rows_.order) {
     const NodeRow& node = rows_.nodes[row];
-    hash = CombineHash(hash, HashNode(node.spec, node.state));
-    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
+    hash = CombineHash(hash, HashNode(*node.spec, node.state));
+    for (size_t i = 0; i < node.spec->devices.size(); ++i) {
       hash = CombineHash(hash, rows_.states.state(rows_.device_state[node.first_device + i]).digest);
     }
   }
@@ -132,7 +132,7 @@ uint64_t Cluster::state_hash() const {
     if (job.spec == nullptr) continue;
     uint64_t one = CombineHash(HashOf(*job.spec), uint64_t{job.adopted} << 1 | uint64_t{job.over_committed});
     for (const PlacedSlot& slot : job.slots) {
-      one = CombineHash(one, rows_.nodes[slot.node_row].spec.id);
+      one = CombineHash(one, rows_.nodes[slot.node_row].spec->id);
       one = CombineHash(one, static_cast<uint64_t>(slot.device) << 32 | static_cast<uint64_t>(slot.task));
     }
     jobs += Mix64(one);
@@ -144,13 +144,14 @@ uint64_t Cluster::bytes_held() const {
   uint64_t bytes = sizeof(*this) + rows_.states.bytes_held();
   bytes += rows_.nodes.capacity() * sizeof(NodeRow) + rows_.jobs.capacity() * sizeof(JobRow);
   bytes += (rows_.order.capacity() + rows_.free_nodes.capacity() + rows_.device_state.capacity() +
-            rows_.free_jobs.capacity()) *
+            rows_.device_changes.capacity() + rows_.free_jobs.capacity()) *
            sizeof(uint32_t);
   bytes += rows_.residents.capacity() * sizeof(Residents) + rows_.holes.capacity() * sizeof(uint64_t);
-  bytes += rows_.node_of.bytes_held() + rows_.job_of.bytes_held();
+  bytes += rows_.node_of.bytes_held() + rows_.job_of.bytes_held() + rows_.log.bytes_held();
   for (const NodeRow& node : rows_.nodes) {
-    bytes += node.spec.devices.capacity() * sizeof(DeviceSpec) + node.spec.name.capacity();
-    for (const auto& [key, value] : node.spec.labels)
+    if (node.spec == nullptr) continue;
+    bytes += sizeof(NodeSpec) + node.spec->devices.capacity() * sizeof(DeviceSpec) + node.spec->name.capacity();
+    for (const auto& [key, value] : node.spec->labels)
       bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
   }
   for (const JobRow& job : rows_.jobs) {

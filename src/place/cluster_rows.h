@@ -36,7 +36,7 @@ struct HostFree {
 };
 
 struct NodeRow {
-  NodeSpec spec;
+  std::shared_ptr<const NodeSpec> spec;  // as resolved; null = free row
   AdminState state = AdminState::kUp;
   bool live = false;
   uint64_t version = 0;       // a hash chain over the node's changes: equal only for equal histories
@@ -60,10 +60,38 @@ struct JobRow {
 };
 
 struct ResidentRow {
-  uint32_t job_row = 0;
+  JobId job = 0;
+  uint32_t tenant = 0;  // class in ClusterRows::states
   int32_t task = 0;
 };
 using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
+
+// The last changes, for planners that follow a cluster: which node row, and a hash over the whole history until then,
+// by which copies of a cluster that went different ways are told apart.
+class ChangeLog {
+ public:
+  // Room for `changes` of them; may fail, and then changes nothing. What the log held is forgotten when it grows.
+  void Reserve(size_t changes);
+  void Add(uint32_t node_row, uint64_t what) noexcept;
+
+  [[nodiscard]] uint64_t count() const { return count_; }  // of all changes so far
+  [[nodiscard]] uint64_t history() const { return history_; }
+  // Whether a follower that had seen `count` changes with that history can be told what came after.
+  [[nodiscard]] bool Knows(uint64_t count, uint64_t history) const;
+  // The row of change `index`, from `count` on of what Knows() was asked.
+  [[nodiscard]] uint32_t RowOf(uint64_t index) const { return ring_[index % ring_.size()].node_row; }
+  [[nodiscard]] uint64_t bytes_held() const { return ring_.capacity() * sizeof(Entry); }
+
+ private:
+  struct Entry {
+    uint64_t before = 0;  // the history when it came
+    uint32_t node_row = 0;
+  };
+  std::vector<Entry> ring_;
+  uint64_t first_ = 0;  // oldest change still held
+  uint64_t count_ = 0;
+  uint64_t history_ = 0;
+};
 
 inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
 
@@ -75,6 +103,7 @@ struct ClusterRows {
 
   std::vector<uint32_t> device_state;  // id in `states`; kNoState for holes
   std::vector<Residents> residents;
+  std::vector<uint32_t> device_changes;              // counts them, for followers
   std::vector<std::pair<uint32_t, uint32_t>> holes;  // (first device, count) of removed nodes, ascending
   size_t live_devices = 0;
   StateTable states;
@@ -83,6 +112,8 @@ struct ClusterRows {
   std::vector<uint32_t> free_jobs;
   IdMap<uint32_t> job_of;  // by JobId
   uint64_t changes = 0;    // counts writes; feeds new nodes' versions
+  uint64_t structure = 0;  // a hash over all that added, changed or removed nodes
+  ChangeLog log;
 };
 
 // The state of a device without residents.

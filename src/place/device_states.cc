@@ -88,29 +88,10 @@ bool SameTenant(const TenantClass& a, const TenantClass& b) {
          a.exclusive == b.exclusive && a.gang == b.gang;
 }
 
-void StateTable::Reset(const StateTable* base) {
-  base_ = base;
-  base_tenants_ = base == nullptr ? 0 : static_cast<uint32_t>(base->tenants_.size());
-  base_states_ = base == nullptr ? 0 : static_cast<uint32_t>(base->states_.size());
-  tenants_.clear();
-  tenant_refs_.clear();
-  free_tenants_.clear();
-  tenant_of_.clear();
-  states_.clear();
-  digests_.clear();
-  state_refs_.clear();
-  free_states_.clear();
-  state_of_.clear();
-}
-
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {
   uint64_t digest = tenant.digest;
   const uint32_t found = Probe(
-      digest,
-      [this](uint64_t wanted) {
-        const uint32_t id = base_ == nullptr ? UINT32_MAX : Look(base_->tenant_of_, wanted);
-        return id != UINT32_MAX ? id : Look(tenant_of_, wanted);
-      },
+      digest, [this](uint64_t wanted) { return Look(tenant_of_, wanted); },
       [&](uint32_t id) { return SameTenant(this->tenant(id), tenant); });
   if (found != UINT32_MAX) return found;
   ReserveTenant();
@@ -118,8 +99,8 @@ uint32_t StateTable::InternTenant(const TenantClass& tenant) {
   tenants_[row] = tenant;
   tenants_[row].digest = digest;
   tenant_refs_[row] = 0;
-  tenant_of_.Insert(digest, base_tenants_ + row);
-  return base_tenants_ + row;
+  tenant_of_.Insert(digest, row);
+  return row;
 }
 
 void StateTable::Finish(DeviceRow& row) const {
@@ -151,24 +132,20 @@ void StateTable::Finish(DeviceRow& row) const {
 uint32_t StateTable::InternState(DeviceRow row) {
   Finish(row);
   const uint32_t found = Probe(
-      row.digest,
-      [this](uint64_t wanted) {
-        const uint32_t id = base_ == nullptr ? UINT32_MAX : Look(base_->state_of_, wanted);
-        return id != UINT32_MAX ? id : Look(state_of_, wanted);
-      },
+      row.digest, [this](uint64_t wanted) { return Look(state_of_, wanted); },
       [&](uint32_t id) { return SameState(state(id), row); });
   if (found != UINT32_MAX) return found;
   ReserveState();
   const uint32_t at = TakeRow(states_, state_refs_, free_states_);
   for (const uint32_t id : row.tenants) {
-    if (id >= base_tenants_) ++tenant_refs_[id - base_tenants_];
+    ++tenant_refs_[id];
   }
-  state_of_.Insert(row.digest, base_states_ + at);
+  state_of_.Insert(row.digest, at);
   digests_.resize(states_.size());
   digests_[at] = row.digest;
   states_[at] = std::move(row);
   state_refs_[at] = 0;
-  return base_states_ + at;
+  return at;
 }
 
 uint32_t StateTable::WithTenant(uint32_t state_id, const TenantClass& tenant, uint32_t& tenant_id) {
@@ -214,27 +191,25 @@ void StateTable::ReserveState() {
   state_of_.ReserveOne();
 }
 
-void StateTable::Ref(uint32_t id) noexcept {
-  if (id >= base_states_) ++state_refs_[id - base_states_];
-}
+void StateTable::Ref(uint32_t id) noexcept { ++state_refs_[id]; }
 
 void StateTable::Unref(uint32_t id) noexcept {
-  if (id < base_states_ || --state_refs_[id - base_states_] > 0) return;
-  DeviceRow& row = states_[id - base_states_];
+  if (--state_refs_[id] > 0) return;
+  DeviceRow& row = states_[id];
   state_of_.Erase(row.digest);
   for (const uint32_t tenant_id : row.tenants) {
-    if (tenant_id < base_tenants_) continue;
-    if (--tenant_refs_[tenant_id - base_tenants_] == 0) Discard(tenant_id);
+    if (--tenant_refs_[tenant_id] == 0) Discard(tenant_id);
   }
   row = DeviceRow();
-  free_states_.push_back(id - base_states_);
+  digests_[id] = 0;
+  free_states_.push_back(id);
 }
 
 void StateTable::Discard(uint32_t id) noexcept {
-  if (id < base_tenants_ || tenant_refs_[id - base_tenants_] != 0) return;
-  tenant_of_.Erase(tenants_[id - base_tenants_].digest);
-  tenants_[id - base_tenants_] = TenantClass();
-  free_tenants_.push_back(id - base_tenants_);
+  if (tenant_refs_[id] != 0) return;
+  tenant_of_.Erase(tenants_[id].digest);
+  tenants_[id] = TenantClass();
+  free_tenants_.push_back(id);
 }
 
 uint64_t StateTable::bytes_held() const {

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/id_map.h"
 #include "device/gpu_type.h"
 #include "device/sharing_mode.h"
@@ -36,7 +37,7 @@ struct TenantClass {
 [[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand);
 [[nodiscard]] bool SameTenant(const TenantClass& a, const TenantClass& b);
 
-using TenantIds = std::vector<uint32_t>;
+using TenantIds = absl::InlinedVector<uint32_t, 4>;  // 4 = what its object holds anyway
 
 struct DeviceRow {
   GpuTypeId type;
@@ -60,23 +61,12 @@ struct DeviceRow {
 // A failed allocation (bad_alloc) leaves the table as it was.
 class StateTable {
  public:
-  // A table of its own, or one over `base`, which must outlive it and stay unchanged: ids of `base` keep
-  // their meaning, new ones follow and are never freed (what-if overlays live short).
-  explicit StateTable(const StateTable* base = nullptr) { Reset(base); }
-  void Reset(const StateTable* base);
-
-  [[nodiscard]] const TenantClass& tenant(uint32_t id) const {
-    return id < base_tenants_ ? base_->tenants_[id] : tenants_[id - base_tenants_];
-  }
-  [[nodiscard]] const DeviceRow& state(uint32_t id) const {
-    return id < base_states_ ? base_->states_[id] : states_[id - base_states_];
-  }
-  // state(id).digest, from a column of its own: planners look at it for every device.
-  [[nodiscard]] uint64_t digest(uint32_t id) const {
-    return id < base_states_ ? base_->digests_[id] : digests_[id - base_states_];
-  }
+  [[nodiscard]] const TenantClass& tenant(uint32_t id) const { return tenants_[id]; }
+  [[nodiscard]] const DeviceRow& state(uint32_t id) const { return states_[id]; }
+  // state(id).digest, from a column of its own: planners look at it for every device. 0 for a free id.
+  [[nodiscard]] uint64_t digest(uint32_t id) const { return digests_[id]; }
   // Above every id in use.
-  [[nodiscard]] uint32_t state_limit() const { return base_states_ + static_cast<uint32_t>(states_.size()); }
+  [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(states_.size()); }
 
   [[nodiscard]] uint32_t InternTenant(const TenantClass& tenant);
   // `row.tenants` in any order; the derived fields are set here.
@@ -94,7 +84,7 @@ class StateTable {
 
   [[nodiscard]] size_t live_states() const { return state_of_.size(); }
   [[nodiscard]] size_t live_tenants() const { return tenant_of_.size(); }
-  [[nodiscard]] uint32_t refs(uint32_t state) const { return state_refs_[state - base_states_]; }
+  [[nodiscard]] uint32_t refs(uint32_t state) const { return state_refs_[state]; }
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
@@ -104,9 +94,6 @@ class StateTable {
   void ReserveTenant();
   void ReserveState();
 
-  const StateTable* base_ = nullptr;
-  uint32_t base_tenants_ = 0;
-  uint32_t base_states_ = 0;
   std::vector<TenantClass> tenants_;
   std::vector<uint32_t> tenant_refs_;  // states that hold the class, with multiplicity
   std::vector<uint32_t> free_tenants_;

@@ -10,21 +10,6 @@
 namespace horus {
 namespace {
 
-uint32_t DeviceOf(const Ledger& ledger, const PlacedSlot& slot) {
-  return ledger.rows().nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
-}
-
-PlaceCandidate PlaceOf(const Ledger& ledger, const JobView& view, const PlacedSlot& slot) {
-  const NodeSpec& node = ledger.rows().nodes[slot.node_row].spec;
-  return {.job = view.job->id,
-          .node = node.id,
-          .device = slot.device,
-          .node_devices = static_cast<int32_t>(node.devices.size()),
-          .node_idle_devices = ledger.idle_devices(slot.node_row),
-          .cpu_free_milli = ledger.host(slot.node_row).cpu_milli,
-          .mem_free_mib = ledger.host(slot.node_row).mem_mib};
-}
-
 // The refused node or device that came nearest. Reasons are numbered in the order in which constraints are asked:
 // the later one fails, the nearer it was; among equals the smaller distance (fit.h), then the lower place.
 struct NearestPlace {
@@ -51,72 +36,43 @@ Reason MainReason(const SearchResult& result) {
 
 }  // namespace
 
-void Explainer::Reset() { noted_.clear(); }
-
-void Explainer::Note(const Ledger& ledger, const JobView& view, std::span<const PlacedSlot> slots) {
-  for (const PlacedSlot& slot : slots) {
-    const uint32_t device = DeviceOf(ledger, slot);
-    const Demand* demand = FindDemand(*view.job, ledger.state(device).type);
-    if (demand == nullptr) continue;
-    std::vector<Neighbour>* there = noted_.Find(device);
-    if (there == nullptr) there = &noted_.Insert(device, {});
-    there->push_back({view.job->id, MakeTenantClass(*view.job, *demand).digest});
-  }
-}
-
-std::vector<Explainer::Neighbour> Explainer::NeighboursOf(const Ledger& ledger, uint32_t device) const {
-  std::vector<Neighbour> neighbours;
-  for (const ResidentRow& resident : ledger.rows().residents[device]) {
-    const JobRow& job = ledger.rows().jobs[resident.job_row];
-    // Slots ascend by task, so those of the resident's task are found without a walk over the whole gang.
-    auto slot = std::lower_bound(job.slots.begin(), job.slots.end(), resident.task,
-                                 [](const PlacedSlot& one, int32_t task) { return one.task < task; });
-    while (slot != job.slots.end() && DeviceOf(ledger, *slot) != device) ++slot;
-    if (slot == job.slots.end()) continue;  // cannot be: the resident is there
-    neighbours.push_back({job.spec->id, ledger.states().tenant(slot->tenant).digest});
-  }
-  if (const std::vector<Neighbour>* noted = noted_.Find(device)) {
-    neighbours.insert(neighbours.end(), noted->begin(), noted->end());
-  }
-  std::sort(neighbours.begin(), neighbours.end(), [](const Neighbour& a, const Neighbour& b) { return a.job < b.job; });
-  return neighbours;
-}
-
 absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
                                    Decision& decision) {
-  const uint32_t device = DeviceOf(ledger, slot);
+  const uint32_t device = ledger.device_of(slot);
   const DeviceRow& row = ledger.state(device);
   Evaluation evaluation;
-  HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), row, evaluation));
+  HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   const DeviceCandidate& candidate = evaluation.candidate;
   if (candidate.after.empty()) return absl::OkStatus();  // cannot be: the search found it to fit
-  const NodeId node = ledger.rows().nodes[slot.node_row].spec.id;
+  const NodeId node = ledger.spec(slot.node_row).id;
   const Slowdown own = candidate.after.back();
   if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
   if (own.upper > decision.own.upper) decision.own.upper = own.upper;
   decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own});
-  for (const Neighbour& neighbour : NeighboursOf(ledger, device)) {
-    for (size_t i = 0; i < row.tenants.size(); ++i) {
-      if (ledger.states().tenant(row.tenants[i]).digest != neighbour.tenant) continue;
-      decision.effects.push_back({neighbour.job, node, slot.device, false, candidate.before[i], candidate.after[i]});
-      break;
-    }
+  const auto first = static_cast<ptrdiff_t>(decision.effects.size());
+  for (const LedgerResident& resident : ledger.residents(device)) {
+    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+    if (at == row.tenants.end()) continue;  // cannot be: the resident is there
+    const auto i = static_cast<size_t>(at - row.tenants.begin());
+    decision.effects.push_back({resident.job, node, slot.device, false, candidate.before[i], candidate.after[i]});
   }
+  std::sort(decision.effects.begin() + first, decision.effects.end(),
+            [](const TenantEffect& a, const TenantEffect& b) { return a.job < b.job; });
   return absl::OkStatus();
 }
 
 absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const Placement& placement,
                               PricedPlace& priced) {
-  priced.node = ledger.rows().nodes[placement.slots.front().node_row].spec.id;
+  priced.node = ledger.spec(placement.slots.front().node_row).id;
   priced.device = placement.slots.front().device;
   priced.cost = placement.cost;
   std::vector<CostTerm> terms;
   for (const PlacedSlot& slot : placement.slots) {
     Evaluation evaluation;
-    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state(DeviceOf(ledger, slot)), evaluation));
+    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(ledger.device_of(slot)), evaluation));
     terms.clear();
     if (!evaluation.candidate.after.empty())
-      scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, view, slot), terms);
+      scorer_.policy().Explain(evaluation.candidate, PlaceOf(ledger, slot.node_row, view.job->id, slot.device), terms);
     for (const CostTerm& term : terms) {
       const auto at = std::find_if(priced.terms.begin(), priced.terms.end(),
                                    [&](const CostTerm& one) { return one.name == term.name; });
@@ -136,7 +92,7 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   decision.reason = Reason::kNone;
   decision.spans_nodes = result.spans_nodes;
   for (const PlacedSlot& slot : result.best.slots) {
-    decision.slots.push_back({ledger.rows().nodes[slot.node_row].spec.id, slot.device, slot.task});
+    decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
     HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
   }
   std::stable_sort(decision.effects.begin(), decision.effects.end(), [](const TenantEffect& a, const TenantEffect& b) {
@@ -154,26 +110,23 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     const uint32_t most = result.most_fitting;
     if (nodes.empty()) return absl::OkStatus();
     const uint32_t row = most > 0 ? result.most_node_row : nodes.front();
-    decision.miss = {Reason::kGang,
-                     ledger.rows().nodes[row].spec.id,
-                     -1,
-                     static_cast<double>(GpuCount(*view.job)),
-                     static_cast<double>(most),
-                     "GPUs"};
+    decision.miss = {
+        Reason::kGang, ledger.spec(row).id, -1, static_cast<double>(GpuCount(*view.job)), static_cast<double>(most),
+        "GPUs"};
     return absl::OkStatus();
   }
   // A walk of its own: the search would pay for it on every device of every job, and few jobs are refused.
   NearestPlace nearest;
   for (const uint32_t row : nodes) {
-    const NodeRow& node = ledger.rows().nodes[row];
+    const LedgerNode& node = ledger.node(row);
     Shortfall shortfall;
-    Reason reason = FitNode(*view.job, node.spec, ledger.node_state(row));
-    if (reason == Reason::kNone) reason = FitHost(*view.job, ledger.host(row), 1, &shortfall);
+    Reason reason = FitNode(*view.job, *node.spec, node.state);
+    if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, 1, &shortfall);
     if (reason != Reason::kNone) {
       nearest.Offer(reason, Distance(reason, shortfall), row, -1);
       continue;
     }
-    for (int32_t i = 0; i < static_cast<int32_t>(node.spec.devices.size()); ++i) {
+    for (int32_t i = 0; i < static_cast<int32_t>(node.spec->devices.size()); ++i) {
       DeviceVerdict verdict;
       const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
       HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
@@ -182,17 +135,18 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
   }
   if (nearest.reason == Reason::kNone) return absl::OkStatus();  // every node is left out
   Evaluation evaluation;
-  const NodeRow& node = ledger.rows().nodes[nearest.node_row];
+  const LedgerNode& node = ledger.node(nearest.node_row);
   if (nearest.device < 0) {
-    const Reason reason = FitHost(*view.job, ledger.host(nearest.node_row), 1, &evaluation.shortfall);
+    const Reason reason = FitHost(*view.job, node.free, 1, &evaluation.shortfall);
     if (reason != nearest.reason)
       evaluation.shortfall = Shortfall();  // its state or labels refused, which have no amount
   } else {
     const uint32_t device = node.first_device + static_cast<uint32_t>(nearest.device);
-    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state(device), evaluation));
+    HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   }
   const Shortfall& shortfall = evaluation.shortfall;
-  decision.miss = {nearest.reason, node.spec.id, nearest.device, shortfall.needed, shortfall.available, shortfall.unit};
+  decision.miss = {nearest.reason,   node.spec->id,       nearest.device,
+                   shortfall.needed, shortfall.available, shortfall.unit};
   return absl::OkStatus();
 }
 

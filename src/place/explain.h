@@ -5,7 +5,7 @@
 // Leaves:  the explained parts of a Decision.
 // Units:   see decision.h.
 // Cost:    O(slots x tenants) when placed; a refusal looks at each device once more in the memo.
-// Thread class: one thread at a time (holds scratch).
+// Thread class: one thread at a time .
 #ifndef HORUS_PLACE_EXPLAIN_H_
 #define HORUS_PLACE_EXPLAIN_H_
 
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/id_map.h"
 #include "place/decision.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
@@ -26,11 +25,6 @@ class Explainer {
  public:
   explicit Explainer(Scorer& scorer) : scorer_(scorer) {}
 
-  // Forgets the jobs noted.
-  void Reset();
-  // A job that the ledger holds and the cluster does not: it may turn up among later jobs' neighbours.
-  void Note(const Ledger& ledger, const JobView& view, std::span<const PlacedSlot> slots);
-
   // Effects, terms, own slowdown. The scorer's current job is `view`; the ledger does not hold it yet.
   [[nodiscard]] absl::Status Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
                                     Decision& decision);
@@ -39,18 +33,12 @@ class Explainer {
                                      const SearchResult& result, Decision& decision);
 
  private:
-  struct Neighbour {
-    JobId job = 0;
-    uint64_t tenant = 0;  // digest of its class on the device
-  };
-  [[nodiscard]] std::vector<Neighbour> NeighboursOf(const Ledger& ledger, uint32_t device) const;
   [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
                                         Decision& decision);
   [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement,
                                    PricedPlace& priced);
 
   Scorer& scorer_;
-  IdMap<std::vector<Neighbour>> noted_;  // by device
 };
 
 }  // namespace horus

@@ -69,6 +69,11 @@ Reason FitDeviceState(AdminState state) {
   return state == AdminState::kDrained ? Reason::kDeviceDrained : Reason::kNone;
 }
 
+bool MayTakeMore(const DeviceRow& device, const FitLimits& limits) {
+  const TenantClass smallest;  // shares, uses no memory
+  return FitDevice(&smallest, device, limits) == Reason::kNone;
+}
+
 Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
   const Reason reason = FitDeviceState(device.state);
   return reason != Reason::kNone ? reason : FitTenant(newcomer, device, limits, shortfall);

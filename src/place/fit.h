@@ -59,6 +59,9 @@ struct Shortfall {
 [[nodiscard]] Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
                                Shortfall* shortfall = nullptr);
 
+// Whether any job whatever could be put on the device: what is full, held or not up need not be asked per job.
+[[nodiscard]] bool MayTakeMore(const DeviceRow& device, const FitLimits& limits);
+
 // FitDeviceState, then FitTenant.
 [[nodiscard]] Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
                                Shortfall* shortfall = nullptr);

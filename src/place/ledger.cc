@@ -1,103 +1,244 @@
 // SPDX-License-Identifier: Apache-2.0
-// The what-if overlay: columns copied from the cluster, and a log to undo what was booked.
+// The planner's view: what it copies of the cluster, and a log to take back what was booked.
 #include "place/ledger.h"
+
+#include <algorithm>
 
 #include "base/hash.h"
 #include "place/fit.h"
 
 namespace horus {
+namespace {
 
-void Ledger::Reset(const Cluster& cluster) {
-  rows_ = &cluster.rows();
-  emptied_ = false;
-  hosts_.resize(rows_->nodes.size());
-  for (size_t i = 0; i < hosts_.size(); ++i) hosts_[i] = {rows_->nodes[i].free, rows_->nodes[i].idle_devices};
-  device_state_ = rows_->device_state;
-  states_.Reset(&rows_->states);
-  log_.clear();
-  ++changes_;
+// Changes that are held for what is derived from the ledger: as many as there are nodes, and at least these.
+constexpr size_t kLeastTouched = 4096;
+
+bool MayHaveMoreRoom(const HostFree& was, const HostFree& is) {
+  return is.cpu_milli > was.cpu_milli || is.mem_mib > was.mem_mib || is.storage_mb_s > was.storage_mb_s;
 }
 
-void Ledger::ResetEmptied(const Cluster& cluster) {
-  Reset(cluster);
-  emptied_ = true;
+const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
+  const Demand* demand = FindDemand(job, type);
+  return demand != nullptr ? *demand : job.demands.front().demand;
+}
+
+}  // namespace
+
+void Ledger::Clear() {
+  nodes_.clear();
+  order_.clear();
+  device_count_ = 0;
+  device_state_.clear();
+  device_changes_.clear();
+  residents_.clear();
+  states_ = StateTable();
+  log_.clear();
+  touched_.clear();
+  touched_begin_ = 0;
+  ++generation_;
+}
+
+void Ledger::SetDevice(uint32_t device, uint32_t state) {
+  const uint32_t old = device_state_[device];
+  states_.Ref(state);
+  device_state_[device] = state;
+  if (old != kNoState) states_.Unref(old);
+}
+
+void Ledger::Touch(uint32_t node_row) {
+  if (touched_.size() >= std::max(kLeastTouched, nodes_.size())) {
+    const size_t older = touched_.size() / 2;
+    touched_begin_ += older;
+    touched_.erase(touched_.begin(), touched_.begin() + static_cast<ptrdiff_t>(older));
+  }
+  touched_.push_back(node_row);
+}
+
+uint32_t Ledger::Import(const StateTable& from, uint32_t state) {
+  DeviceRow row = from.state(state);
+  for (uint32_t& tenant : row.tenants) tenant = states_.InternTenant(from.tenant(tenant));
+  states_.ReserveFree();
+  return states_.InternState(std::move(row));
+}
+
+void Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
+  if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return;
+  device_changes_[device] = rows.device_changes[device];
+  const uint32_t mine = device_state_[device];
+  const AdminState was = mine == kNoState ? AdminState::kUp : states_.state(mine).state;
+  SetDevice(device, Import(rows.states, rows.device_state[device]));
+  Residents residents;
+  for (const ResidentRow& one : rows.residents[device]) {
+    residents.push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant))});
+  }
+  const auto stays = [&](const LedgerResident& one) {
+    return std::find(residents.begin(), residents.end(), one) != residents.end();
+  };
+  if (was != states_.state(device_state_[device]).state ||
+      !std::all_of(residents_[device].begin(), residents_[device].end(), stays)) {
+    ++releases_;
+  }
+  residents_[device] = std::move(residents);
+}
+
+void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
+  const NodeRow& theirs = rows.nodes[node_row];
+  LedgerNode& mine = nodes_[node_row];
+  if (mine.version == theirs.version) return;
+  if (mine.state != theirs.state || MayHaveMoreRoom(mine.free, theirs.free)) ++releases_;
+  mine = {theirs.spec, theirs.version, theirs.first_device, theirs.idle_devices, theirs.state, theirs.free};
+  for (size_t i = 0; i < theirs.spec->devices.size(); ++i) {
+    TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i));
+  }
+  Touch(node_row);
+}
+
+void Ledger::Rebuild(const ClusterRows& rows) {
+  Clear();
+  nodes_.resize(rows.nodes.size());
+  device_state_.assign(rows.device_state.size(), kNoState);
+  device_changes_.assign(rows.device_state.size(), 0);
+  residents_.resize(rows.device_state.size());
+  order_ = rows.order;
+  device_count_ = rows.live_devices;
+  for (const uint32_t row : order_) {
+    TakeNode(rows, row);
+  }
+  touched_.clear();
+  touched_begin_ = 0;
+  ++releases_;
+}
+
+void Ledger::Follow(const Cluster& cluster) {
+  UndoTo(0);
+  const ClusterRows& rows = cluster.rows();
+  const bool incremental = whole_ && !emptied_ && structure_ == rows.structure && rows.log.Knows(followed_, history_);
+  if (incremental && followed_ == rows.log.count()) return;
+  ++changes_;
+  whole_ = false;
+  if (incremental) {
+    for (uint64_t i = followed_; i < rows.log.count(); ++i) TakeNode(rows, rows.log.RowOf(i));
+  } else {
+    Rebuild(rows);
+  }
+  emptied_ = false;
+  followed_ = rows.log.count();
+  history_ = rows.log.history();
+  structure_ = rows.structure;
+  whole_ = true;
+}
+
+void Ledger::FollowEmptied(const Cluster& cluster) {
+  UndoTo(0);
+  const ClusterRows& rows = cluster.rows();
+  if (whole_ && emptied_ && structure_ == rows.structure) return;
+  ++changes_;
+  ++releases_;
+  whole_ = false;
+  Clear();
+  nodes_.resize(rows.nodes.size());
+  device_state_.assign(rows.device_state.size(), kNoState);
+  device_changes_.assign(rows.device_state.size(), 0);
+  residents_.resize(rows.device_state.size());
+  order_ = rows.order;
+  device_count_ = rows.live_devices;
   DeviceSpec last;  // most devices are as the one before them
   uint32_t state = kNoState;
-  for (const uint32_t row : rows_->order) {
-    const NodeRow& node = rows_->nodes[row];
-    hosts_[row] = {{node.spec.cpu_milli, node.spec.mem_mib, node.spec.storage_mb_s},
-                   static_cast<int32_t>(node.spec.devices.size())};
-    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      if (state == kNoState || node.spec.devices[i] != last) {
-        last = node.spec.devices[i];
+  for (const uint32_t row : order_) {
+    const NodeRow& node = rows.nodes[row];
+    nodes_[row] = {node.spec,         node.version,
+                   node.first_device, static_cast<int32_t>(node.spec->devices.size()),
+                   AdminState::kUp,   {node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s}};
+    for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+      if (state == kNoState || node.spec->devices[i] != last) {
+        last = node.spec->devices[i];
         state = states_.InternState(EmptyDevice(last, AdminState::kUp));
       }
-      device_state_[node.first_device + i] = state;
+      SetDevice(node.first_device + static_cast<uint32_t>(i), state);
     }
   }
+  emptied_ = true;
+  structure_ = rows.structure;
+  whole_ = true;
 }
 
-void Ledger::TakeHost(uint32_t node_row, const JobSpec& job) {
-  Host& host = hosts_[node_row];
-  log_.push_back({.is_node = true, .row = node_row, .host = host});
-  host.free.cpu_milli -= job.cpu_milli;
-  host.free.mem_mib -= job.mem_mib;
-  host.free.storage_mb_s -= job.storage_mb_s;
+void Ledger::BookHost(uint32_t node_row, const JobSpec& job) {
+  LedgerNode& node = nodes_[node_row];
+  log_.push_back({.is_node = true, .row = node_row, .idle_devices = node.idle_devices, .free = node.free});
+  node.free.cpu_milli -= job.cpu_milli;
+  node.free.mem_mib -= job.mem_mib;
+  node.free.storage_mb_s -= job.storage_mb_s;
 }
 
-void Ledger::TakeDevice(uint32_t node_row, uint32_t device, const JobSpec& job) {
-  const DeviceRow& before = state(device);
-  if (before.tenants.empty()) {
-    log_.push_back({.is_node = true, .row = node_row, .host = hosts_[node_row]});
-    --hosts_[node_row].idle_devices;
+void Ledger::BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job) {
+  LedgerNode& node = nodes_[node_row];
+  if (state(device).tenants.empty()) {
+    log_.push_back({.is_node = true, .row = node_row, .idle_devices = node.idle_devices, .free = node.free});
+    --node.idle_devices;
   }
-  log_.push_back({.is_node = false, .row = device, .state = device_state_[device]});
-  const Demand* demand = FindDemand(job, before.type);
-  const TenantClass tenant = MakeTenantClass(job, demand != nullptr ? *demand : job.demands.front().demand);
+  states_.ReserveFree();
+  const TenantClass tenant = MakeTenantClass(job, DemandOn(job, state(device).type));
   uint32_t tenant_id = 0;
-  device_state_[device] = states_.WithTenant(device_state_[device], tenant, tenant_id);
+  const uint32_t before = device_state_[device];
+  states_.Ref(before);  // the log holds on to it
+  log_.push_back({.is_node = false, .row = device, .state = before});
+  SetDevice(device, states_.WithTenant(before, tenant, tenant_id));
+  residents_[device].push_back({job.id, tenant_id});
 }
 
 void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
-  ForEachTask(slots, [&](uint32_t node_row) { TakeHost(node_row, job); });
-  for (const PlacedSlot& slot : slots) {
-    TakeDevice(slot.node_row, rows_->nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device), job);
-  }
+  whole_ = false;
+  ForEachTask(slots, [&](uint32_t node_row) { BookHost(node_row, job); });
+  for (const PlacedSlot& slot : slots) BookDevice(slot.node_row, device_of(slot), job);
+  for (const PlacedSlot& slot : slots) Touch(slot.node_row);
   ++changes_;
+  whole_ = true;
 }
 
 void Ledger::UndoTo(size_t mark) {
-  if (log_.size() > mark) ++changes_;
+  if (log_.size() <= mark) return;
+  ++changes_;
+  ++releases_;
+  const bool was_whole = whole_;
+  whole_ = false;
+  uint32_t node_row = 0;
   while (log_.size() > mark) {
     const Entry& entry = log_.back();
     if (entry.is_node) {
-      hosts_[entry.row] = entry.host;
+      node_row = entry.row;
+      nodes_[node_row].idle_devices = entry.idle_devices;
+      nodes_[node_row].free = entry.free;
+      Touch(node_row);
     } else {
-      device_state_[entry.row] = entry.state;
+      SetDevice(entry.row, entry.state);
+      states_.Unref(entry.state);  // the log's hold
+      residents_[entry.row].pop_back();
     }
     log_.pop_back();
   }
+  whole_ = was_whole;
 }
 
 uint64_t Ledger::Hash() const {
   uint64_t hash = 0;
-  for (const uint32_t row : rows_->order) {
-    const Host& host = hosts_[row];
-    for (const int64_t value :
-         {host.free.cpu_milli, host.free.mem_mib, host.free.storage_mb_s, int64_t{host.idle_devices}}) {
-      hash = CombineHash(hash, static_cast<uint64_t>(value));
+  for (const uint32_t row : order_) {
+    const LedgerNode& node = nodes_[row];
+    for (const int64_t part :
+         {node.free.cpu_milli, node.free.mem_mib, node.free.storage_mb_s, int64_t{node.idle_devices}}) {
+      hash = CombineHash(hash, static_cast<uint64_t>(part));
     }
-    const NodeRow& node = rows_->nodes[row];
-    for (size_t i = 0; i < node.spec.devices.size(); ++i) {
-      hash = CombineHash(hash, state(node.first_device + static_cast<uint32_t>(i)).digest);
+    for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+      hash = CombineHash(hash, states_.digest(device_state_[node.first_device + static_cast<uint32_t>(i)]));
     }
   }
   return hash;
 }
 
 uint64_t Ledger::bytes_held() const {
-  return hosts_.capacity() * sizeof(Host) + device_state_.capacity() * sizeof(uint32_t) + states_.bytes_held() +
-         log_.capacity() * sizeof(Entry);
+  return nodes_.capacity() * sizeof(LedgerNode) +
+         (order_.capacity() + device_state_.capacity() + device_changes_.capacity() + touched_.capacity()) *
+             sizeof(uint32_t) +
+         residents_.capacity() * sizeof(Residents) + log_.capacity() * sizeof(Entry) + states_.bytes_held();
 }
 
 }  // namespace horus

@@ -1,30 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ledger: a what-if overlay on a const cluster; place, look, undo.
+// Ledger: a planner's own view of a cluster. It follows the cluster's changes; on it jobs are placed and taken back.
 //
-// Enters:  a cluster that stays unchanged, jobs with slots.
-// Leaves:  free host resources and device states as if the jobs were there.
-// Units:   see cluster_rows.h; positions are rows.
-// Cost:    Reset copies 4 bytes a device and 32 a node; Place and Undo O(slots).
+// Enters:  a cluster, read only while it is being followed; jobs with slots.
+// Leaves:  nodes, free host resources, device states and residents, as if the jobs were there.
+// Units:   see cluster_rows.h; rows are those of the cluster.
+// Cost:    Follow O(changes since), at first O(cluster); Place and Undo O(slots).
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_LEDGER_H_
 #define HORUS_PLACE_LEDGER_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "place/cluster.h"
 #include "place/job.h"
 
 namespace horus {
 
+struct LedgerNode {
+  std::shared_ptr<const NodeSpec> spec;  // null: no node in this row
+  uint64_t version = 0;
+  uint32_t first_device = 0;
+  int32_t idle_devices = 0;
+  AdminState state = AdminState::kUp;
+  HostFree free;
+};
+
+struct LedgerResident {
+  JobId job = 0;
+  uint32_t tenant = 0;  // class in the ledger's states
+  friend bool operator==(const LedgerResident&, const LedgerResident&) = default;
+};
+
 class Ledger {
  public:
   Ledger() = default;
-  explicit Ledger(const Cluster& cluster) { Reset(cluster); }
-  void Reset(const Cluster& cluster);
-  // As Reset, but of the cluster without its jobs and with all nodes and devices up.
-  void ResetEmptied(const Cluster& cluster);
+  explicit Ledger(const Cluster& cluster) { Follow(cluster); }
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // Takes back what was placed and catches up with the cluster.
+  void Follow(const Cluster& cluster);
+  // The same with the cluster emptied of its jobs and all nodes and devices up.
+  void FollowEmptied(const Cluster& cluster);
 
   // Books `job` on `slots`, rows of this cluster sorted by task. Whether it fits is fit.h's question.
   void Place(const JobSpec& job, std::span<const PlacedSlot> slots);
@@ -33,42 +54,73 @@ class Ledger {
   [[nodiscard]] size_t Mark() const { return log_.size(); }
   void UndoTo(size_t mark);
 
-  [[nodiscard]] const ClusterRows& rows() const { return *rows_; }
-  [[nodiscard]] const HostFree& host(uint32_t node_row) const { return hosts_[node_row].free; }
-  [[nodiscard]] int32_t idle_devices(uint32_t node_row) const { return hosts_[node_row].idle_devices; }
-  [[nodiscard]] AdminState node_state(uint32_t node_row) const {
-    return emptied_ ? AdminState::kUp : rows_->nodes[node_row].state;
+  [[nodiscard]] const LedgerNode& node(uint32_t node_row) const { return nodes_[node_row]; }
+  [[nodiscard]] const NodeSpec& spec(uint32_t node_row) const { return *nodes_[node_row].spec; }
+  [[nodiscard]] size_t node_rows() const { return nodes_.size(); }
+  [[nodiscard]] const std::vector<uint32_t>& order() const { return order_; }  // rows of nodes, ascending id
+  [[nodiscard]] size_t device_count() const { return device_count_; }
+  [[nodiscard]] size_t device_limit() const { return device_state_.size(); }  // above every device row
+  [[nodiscard]] uint32_t device_of(const PlacedSlot& slot) const {
+    return nodes_[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
   }
   [[nodiscard]] uint32_t state_id(uint32_t device) const { return device_state_[device]; }
   [[nodiscard]] const DeviceRow& state(uint32_t device) const { return states_.state(device_state_[device]); }
   [[nodiscard]] const StateTable& states() const { return states_; }
-  // Changes with every Place and UndoTo that did something.
+  [[nodiscard]] std::span<const LedgerResident> residents(uint32_t device) const { return residents_[device]; }
+
+  // Changes with everything that changes the ledger; with everything that may make room.
   [[nodiscard]] uint64_t changes() const { return changes_; }
+  [[nodiscard]] uint64_t releases() const { return releases_; }
+
+  // Which node rows changed, in order, for what is derived from the ledger. Entries from log_begin() on are held;
+  // whoever has seen less, or another generation, starts anew.
+  [[nodiscard]] uint64_t generation() const { return generation_; }
+  [[nodiscard]] uint64_t log_begin() const { return touched_begin_; }
+  [[nodiscard]] uint64_t log_end() const { return touched_begin_ + touched_.size(); }
+  [[nodiscard]] uint32_t touched(uint64_t index) const { return touched_[index - touched_begin_]; }
+
   // Of all free resources and device states; equal before Place and after the matching undo.
   [[nodiscard]] uint64_t Hash() const;
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  struct Host {
-    HostFree free;
-    int32_t idle_devices = 0;
-  };
+  using Residents = absl::InlinedVector<LedgerResident, 2>;
   struct Entry {  // what one step overwrote
     bool is_node = false;
     uint32_t row = 0;    // node row or device
     uint32_t state = 0;  // of a device
-    Host host;           // of a node
+    int32_t idle_devices = 0;
+    HostFree free;  // of a node
   };
-  void TakeHost(uint32_t node_row, const JobSpec& job);
-  void TakeDevice(uint32_t node_row, uint32_t device, const JobSpec& job);
+  void Clear();
+  void Rebuild(const ClusterRows& rows);
+  void TakeNode(const ClusterRows& rows, uint32_t node_row);
+  void TakeDevice(const ClusterRows& rows, uint32_t device);
+  [[nodiscard]] uint32_t Import(const StateTable& from, uint32_t state);
+  void SetDevice(uint32_t device, uint32_t state);
+  void Touch(uint32_t node_row);
+  void BookHost(uint32_t node_row, const JobSpec& job);
+  void BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job);
 
-  const ClusterRows* rows_ = nullptr;
-  bool emptied_ = false;
-  std::vector<Host> hosts_;
+  std::vector<LedgerNode> nodes_;
+  std::vector<uint32_t> order_;
+  size_t device_count_ = 0;
   std::vector<uint32_t> device_state_;
+  std::vector<uint32_t> device_changes_;  // ClusterRows::device_changes as far as followed
+  std::vector<Residents> residents_;      // in no order
   StateTable states_;
   std::vector<Entry> log_;
+
+  bool whole_ = false;  // false until the first Follow and after one that failed half-way
+  bool emptied_ = false;
+  uint64_t followed_ = 0;  // ChangeLog::count and history of the cluster
+  uint64_t history_ = 0;
+  uint64_t structure_ = 0;  // ClusterRows::structure
   uint64_t changes_ = 0;
+  uint64_t releases_ = 0;
+  uint64_t generation_ = 0;
+  std::vector<uint32_t> touched_;
+  uint64_t touched_begin_ = 0;
 };
 
 }  // namespace horus

@@ -48,38 +48,44 @@ struct Placer::Impl {
   Impl(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy, const FitLimits& limits,
        const PlacerOptions& wanted)
       : options(wanted),
-        scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes, wanted.exhaustive),
-        search(scorer),
+        scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes / 2, wanted.exhaustive),
+        search(scorer, wanted.memo_bytes / 4),
+        emptied_search(scorer, wanted.memo_bytes / 4),
         explainer(scorer) {}
 
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
-  absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
-  absl::StatusOr<Decision> DecideEmptied(const Cluster& cluster, const JobView& view);
+  absl::StatusOr<Decision> Decide(const JobView& view);
+  absl::StatusOr<Decision> DecideEmptied(const JobView& view);
+
+  [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
+  [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
 
   PlacerOptions options;
   Scorer scorer;
   Search search;
+  Search emptied_search;
   Explainer explainer;
   Ledger ledger;
   Ledger emptied;
-  bool emptied_ready = false;     // `emptied` is of the cluster of the plan at hand
-  std::vector<uint32_t> nodes;    // rows to consider, ascending id
+  bool subset = false;            // only `nodes` are considered
+  std::vector<uint32_t> nodes;    // rows of the subset, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
   SearchResult result;
-  IdMap<Decision> emptied_decisions;  // by JobView::request
+  IdMap<Decision> emptied_decisions;  // by JobView::request, for all nodes of the emptied ledger as it is
+  uint64_t emptied_at = 0;            // Ledger::changes() of the emptied ledger then
   IdMap<Decision> refused;            // the same, while the ledger stays as it is
   uint64_t refused_at = 0;            // Ledger::changes() then
 };
 
-absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
+absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> wanted) {
   const ClusterRows& rows = cluster.rows();
+  subset = wanted.has_value();
   nodes.clear();
   excluded_devices = 0;
-  if (!subset.has_value()) {
-    nodes = rows.order;
-    return absl::OkStatus();
-  }
-  std::vector<NodeId> ids(subset->begin(), subset->end());
+  refused.clear();
+  if (!subset) return absl::OkStatus();
+  emptied_decisions.clear();
+  std::vector<NodeId> ids(wanted->begin(), wanted->end());
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   size_t devices = 0;
@@ -89,34 +95,31 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
       return MakeError(absl::StatusCode::kNotFound, "node %d of the subset: not in this cluster", id);
     }
     nodes.push_back(*row);
-    devices += rows.nodes[*row].spec.devices.size();
+    devices += rows.nodes[*row].spec->devices.size();
   }
   excluded_devices = static_cast<uint32_t>(cluster.device_count() - devices);
   return absl::OkStatus();
 }
 
 // Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
-absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const Cluster& cluster, const JobView& view) {
+absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
+  if (std::exchange(emptied_at, emptied.changes()) != emptied.changes()) emptied_decisions.clear();
   if (const Decision* known = emptied_decisions.Find(view.request)) return *known;
-  if (!emptied_ready) emptied.ResetEmptied(cluster);
-  emptied_ready = true;
-  scorer.SetJob(view, emptied.states());
   SearchResult found;
-  HORUS_RETURN_IF_ERROR(search.Run(emptied, view, nodes, found));
+  HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, view, selected(), found));
   Decision decision{.verdict = Verdict::kPlace};
   if (found.best.slots.empty()) {
     decision.verdict = Verdict::kReject;
     found.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
     decision.refused_devices = found.refused;
-    HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, nodes, found, decision));
+    HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, considered(emptied), found, decision));
   }
   emptied_decisions.Insert(view.request, decision);
   return decision;
 }
 
-absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobView& view) {
-  if (refused_at != ledger.changes()) refused.clear();
-  refused_at = ledger.changes();
+absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
+  if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
   Decision decision;
   if (const Decision* known = refused.Find(view.request)) {
     decision = *known;
@@ -124,17 +127,17 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobV
     return decision;
   }
   decision.job = view.job->id;
-  scorer.SetJob(view, ledger.states());
-  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, nodes, result));
-  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
-  decision.refused_devices = result.refused;
+  scorer.SetJob(view);
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result));
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
     return decision;
   }
-  HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, nodes, result, decision));
+  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+  decision.refused_devices = result.refused;
+  HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
   decision.verdict = Verdict::kDefer;
-  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(cluster, view));
+  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
   if (emptied_decision.verdict == Verdict::kReject) {
     decision = std::move(emptied_decision);
     decision.job = view.job->id;
@@ -180,11 +183,8 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   }
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
-  my.ledger.Reset(cluster);
-  my.explainer.Reset();
-  my.emptied_decisions.clear();
-  my.refused.clear();
-  my.emptied_ready = false;
+  my.ledger.Follow(cluster);
+  my.emptied.FollowEmptied(cluster);
   Plan plan;
   plan.model_epoch = my.scorer.model().epoch();
   plan.decisions.reserve(jobs.size());
@@ -195,17 +195,15 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
     }
     const JobSpec& job = jobs[order[i]];
     const JobView view = ViewJob(job);
-    HORUS_ASSIGN_OR_RETURN(Decision decision, my.Decide(cluster, view));
+    HORUS_ASSIGN_OR_RETURN(Decision decision, my.Decide(view));
     if (decision.verdict == Verdict::kPlace) {
-      my.ledger.Place(job, my.result.best.slots);
-      my.explainer.Note(my.ledger, view, my.result.best.slots);
+      if (i + 1 < order.size()) my.ledger.Place(job, my.result.best.slots);
       for (const PlacedSlot& slot : my.result.best.slots) touched.push_back(slot.node_row);
       plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), decision.slots});
     }
     plan.decisions.push_back(std::move(decision));
   }
-  for (const uint32_t row : touched)
-    plan.seen.push_back({cluster.rows().nodes[row].spec.id, cluster.rows().nodes[row].version});
+  for (const uint32_t row : touched) plan.seen.push_back({my.ledger.spec(row).id, my.ledger.node(row).version});
   std::sort(plan.seen.begin(), plan.seen.end(), [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
   plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
   return plan;
@@ -228,23 +226,21 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   JobSpec task = job;
   task.tasks = 1;
   view.job = &task;
-  my.ledger.Reset(cluster);
-  bool emptied_ready = false;
+  my.ledger.Follow(cluster);
+  my.emptied.FollowEmptied(cluster);
   NodeVerdicts verdicts;
+  std::vector<uint32_t> one(1);
   for (const uint32_t row : rows) {
-    const std::span<const uint32_t> one(&row, 1);
-    my.scorer.SetJob(view, my.ledger.states());
-    HORUS_RETURN_IF_ERROR(my.search.Run(my.ledger, view, one, my.result));
+    one[0] = row;
+    my.scorer.SetJob(view);
+    HORUS_RETURN_IF_ERROR(my.search.Run(my.ledger, view, &one, my.result));
     Decision decision;
     if (!my.result.best.slots.empty()) {
       decision.verdict = Verdict::kPlace;
     } else {
       HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.ledger, view, one, my.result, decision));
-      if (!emptied_ready) my.emptied.ResetEmptied(cluster);
-      emptied_ready = true;
-      my.scorer.SetJob(view, my.emptied.states());
       SearchResult found;
-      HORUS_RETURN_IF_ERROR(my.search.Run(my.emptied, view, one, found));
+      HORUS_RETURN_IF_ERROR(my.emptied_search.Run(my.emptied, view, &one, found));
       decision.verdict = Verdict::kDefer;
       if (found.best.slots.empty()) {
         HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.emptied, view, one, found, decision));
@@ -266,7 +262,8 @@ double Placer::slowdown_bound() const { return impl_->scorer.limits().slowdown_b
 
 uint64_t Placer::bytes_held() const {
   return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
-         impl_->emptied.bytes_held() + impl_->nodes.capacity() * sizeof(uint32_t);
+         impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
+         impl_->nodes.capacity() * sizeof(uint32_t);
 }
 
 }  // namespace horus

@@ -4,7 +4,9 @@
 // Enters:  a const cluster, jobs in any order, optionally the nodes to consider.
 // Leaves:  a Plan; or per-node verdict, cost and reason for one job.
 // Units:   see job.h, decision.h; costs in the policy's unit.
-// Cost:    O(devices) a job with one memo look-up each; a (job class, device state) pair is scored once.
+// Cost:    what changed in the cluster since the last call; then a job of one GPU looks at the states that changed
+// since
+//          its class came last and at few places, others at every device's verdict in the memo. Refusals look at all.
 // Thread class: one thread at a time (holds scratch and the memo).
 #ifndef HORUS_PLACE_PLACER_H_
 #define HORUS_PLACE_PLACER_H_

@@ -69,6 +69,12 @@ class Policy {
   // Prices a device. A pure function of the candidate; a non-OK status ends the plan with that status.
   [[nodiscard]] virtual absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const = 0;
 
+  // No device costs less where the job would run at `relative_speed` alone, be slowed by `own`, and cost its neighbours
+  // `lost` normalised throughput in all: lets a search pass over devices unpriced. Never falls as own or lost grow.
+  [[nodiscard]] virtual double LeastCost(double /*relative_speed*/, double /*own*/, double /*lost*/) const {
+    return -std::numeric_limits<double>::infinity();
+  }
+
   // What the surroundings add; called for each node (or each device, see below) only when uses_place().
   [[nodiscard]] virtual bool uses_place() const { return false; }
   [[nodiscard]] virtual double ScorePlace(const PlaceCandidate& /*place*/) const { return 0; }

@@ -4,13 +4,19 @@
 // Enters:  a job, a device state.
 // Leaves:  the first constraint that fails or the policy's cost; on demand the slowdowns behind it.
 // Units:   see fit.h, policy.h.
-// Cost:    a memo hit is one array access; a miss calls the model twice and the policy once.
+// Cost:    a memo hit is one array access; a miss calls the policy once, and the model twice or, where its slowdowns
+// add
+//          up, only for pairs of tenants that never met.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_SCORER_H_
 #define HORUS_PLACE_SCORER_H_
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +24,7 @@
 #include "interference/model.h"
 #include "place/device_states.h"
 #include "place/fit.h"
+#include "place/pair_table.h"
 #include "place/policy.h"
 
 namespace horus {
@@ -54,13 +61,34 @@ class Scorer {
          uint64_t memo_bytes, bool exhaustive);
 
   // To be called before the first verdict on `view`, which must outlive them.
-  void SetJob(const JobView& view, const StateTable& states);
+  void SetJob(const JobView& view);
 
   // The verdict on the devices in that state.
   [[nodiscard]] absl::Status Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
+  // The same without the memo.
+  [[nodiscard]] absl::Status Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
+  // A state as Sift wants it. Those with many tenants, and all where the model does not add pairs, are not sifted.
+  struct Brief {
+    uint64_t digest = 0;  // of the state when it was described
+    uint32_t state = 0;
+    uint16_t context = 0;
+    uint16_t residents = kNotSifted;
+    std::array<uint32_t, 3> guests = {};
+    std::array<uint32_t, 3> before = {};  // excess of each, estimate
+    std::array<uint32_t, 3> room = {};    // what may be added to the upper excess of each
+    static constexpr uint16_t kNotSifted = UINT16_MAX;
+  };
+  [[nodiscard]] absl::Status Describe(const StateTable& states, uint32_t state, Brief& brief);
+  // Appends to `left` the positions of those that may take the current job at a cost below `cutoff`; the others may
+  // not. Much cheaper than weighing: most of many are passed over.
+  void Sift(std::span<const Brief> briefs, double cutoff, std::vector<uint32_t>& left);
   // The same, anew and in full.
-  [[nodiscard]] absl::Status Evaluate(const StateTable& states, const DeviceRow& device, Evaluation& evaluation);
+  [[nodiscard]] absl::Status Evaluate(const StateTable& states, uint32_t state, Evaluation& evaluation);
 
+  // Descriptions by Describe hold as long as this stays.
+  [[nodiscard]] uint64_t numbering() const { return numbering_; }
+  [[nodiscard]] bool exhaustive() const { return exhaustive_; }
+  [[nodiscard]] uint64_t class_digest() const { return view_->digest; }
   [[nodiscard]] const InterferenceModel& model() const { return *model_; }
   [[nodiscard]] const Policy& policy() const { return *policy_; }
   [[nodiscard]] const FitLimits& limits() const { return limits_; }
@@ -74,7 +102,38 @@ class Scorer {
     uint64_t tag = kUnset;  // upper 56 bits of the state's digest (ids are used again), and the reason
     double cost = 0;
   };
+  // What the scorer needs of a state to add up pairs.
+  struct Crowd {
+    static constexpr size_t kMost = 4;  // residents; more are predicted as a whole
+    uint64_t digest = 0;                // of the state; 0 = nothing known. Nothing here is an id of a state table
+    uint16_t context = 0;
+    uint16_t residents = 0;
+    std::array<uint32_t, kMost> guests = {};
+    std::array<float, kMost> bounds = {};
+    std::array<PairExcess, kMost> before = {};  // what the others cost each
+    std::array<uint32_t, kMost> room = {};      // what may be added to the upper excess of each
+  };
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out);
+  // Fills demands_, bounds_, before_ and after_ for the newcomer `on` beside the tenants of a device.
+  [[nodiscard]] absl::Status Foretell(const StateTable& states, uint32_t state, const JobView::OnType& on);
+  // The current job on one kind of device.
+  struct OnContext {
+    bool asked = false;
+    const JobView::OnType* on = nullptr;  // null = the type is not allowed
+    PairTable::Row* row = nullptr;
+    double relative_speed = 1;
+    uint64_t most_upper = 0;  // excess of the job's own bound beyond which it is refused
+  };
+  [[nodiscard]] OnContext& OnContextOf(uint32_t context);
+  // What is known of the state; null where it is predicted as a whole.
+  [[nodiscard]] absl::Status CrowdOf(const StateTable& states, uint32_t state, const Crowd*& crowd);
+  [[nodiscard]] absl::Status AddPairs(const StateTable& states, const TenantIds& tenants, const Crowd& crowd,
+                                      OnContext& here);
+  [[nodiscard]] absl::Status Meet(const StateTable& states, const DeviceRow& device, Crowd& crowd);
+  [[nodiscard]] DeviceCandidate CandidateOf(const DeviceRow& device, const JobView::OnType& on) const;
+  [[nodiscard]] absl::Status Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const;
+  void CheckEpoch();
+  [[nodiscard]] std::vector<Entry>* MemoRow(const StateTable& states);
 
   std::shared_ptr<const InterferenceModel> model_;
   std::unique_ptr<const Policy> policy_;
@@ -83,11 +142,17 @@ class Scorer {
   bool exhaustive_;
 
   const JobView* view_ = nullptr;
-  std::vector<Entry>* row_ = nullptr;  // of the current job, indexed by state id
+  std::vector<Entry>* memo_row_ = nullptr;  // of the current job, indexed by state id
   // By JobView::digest. Rows stay where they are when the map grows.
   IdMap<std::unique_ptr<std::vector<Entry>>> memo_;
   uint64_t memo_entries_ = 0;
   uint64_t memo_epoch_ = 0;
+
+  bool adds_pairs_;
+  uint64_t numbering_ = 0;
+  PairTable pairs_;
+  std::vector<Crowd> crowds_;          // by state id
+  std::vector<OnContext> on_context_;  // by context
 
   std::vector<const Demand*> demands_;  // scratch
   std::vector<float> bounds_;

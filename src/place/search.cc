@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -23,14 +24,9 @@ bool Beats(double cost, const Placement& placement) { return placement.slots.emp
 }  // namespace
 
 absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result) {
-  const NodeRow& node = ledger.rows().nodes[node_row];
+  const LedgerNode& node = ledger.node(node_row);
   const Policy& policy = scorer_.policy();
-  PlaceCandidate place{.job = view.job->id,
-                       .node = node.spec.id,
-                       .node_devices = static_cast<int32_t>(node.spec.devices.size()),
-                       .node_idle_devices = ledger.idle_devices(node_row),
-                       .cpu_free_milli = ledger.host(node_row).cpu_milli,
-                       .mem_free_mib = ledger.host(node_row).mem_mib};
+  PlaceCandidate place = PlaceOf(ledger, node_row, view.job->id, 0);
   const bool by_device = policy.uses_place() && policy.place_by_device();
   double place_cost = policy.uses_place() && !by_device ? policy.ScorePlace(place) : 0;
   const bool single = GpuCount(*view.job) == 1;
@@ -114,33 +110,103 @@ double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t ta
   return cost;
 }
 
-absl::Status Search::Run(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
-                         SearchResult& result) {
-  result = SearchResult();
+absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                          SearchResult& result) {
   offers_.clear();
   offered_.clear();
   const JobSpec& job = *view.job;
   const bool single = GpuCount(job) == 1;
   for (const uint32_t node_row : nodes) {
-    const NodeRow& node = ledger.rows().nodes[node_row];
-    const auto devices = static_cast<uint32_t>(node.spec.devices.size());
-    Reason reason = FitNode(job, node.spec, ledger.node_state(node_row));
-    if (reason == Reason::kNone) reason = FitHost(job, ledger.host(node_row), 1);
+    const LedgerNode& node = ledger.node(node_row);
+    Reason reason = FitNode(job, *node.spec, node.state);
+    if (reason == Reason::kNone) reason = FitHost(job, node.free, 1);
     if (reason != Reason::kNone) {
-      result.refused[static_cast<size_t>(reason)] += devices;
+      result.refused[static_cast<size_t>(reason)] += static_cast<uint32_t>(node.spec->devices.size());
       continue;
     }
     HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
     if (single) {
       TakeSingle(node_row, result);
     } else {
-      TakeGang(node_row, view, HostTasks(job, ledger.host(node_row), job.tasks), result);
+      TakeGang(node_row, view, HostTasks(job, node.free, job.tasks), result);
     }
   }
   if (!single && result.best.slots.empty() && job.tasks > 1) SpreadGang(ledger, view, result);
-  if (!result.best.slots.empty()) return absl::OkStatus();
-  result.refused[static_cast<size_t>(Reason::kGang)] += result.fitting;
+  if (!result.best.slots.empty()) {
+    result.refused = {};
+  } else {
+    result.refused[static_cast<size_t>(Reason::kGang)] += result.fitting;
+  }
   return absl::OkStatus();
+}
+
+bool Search::CanRank(const JobView& view) const {
+  const Policy& policy = scorer_.policy();
+  return GpuCount(*view.job) == 1 && !scorer_.exhaustive() && !(policy.uses_place() && policy.place_by_device());
+}
+
+absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result) {
+  HORUS_RETURN_IF_ERROR(index_.CatchUp(ledger));
+  Ranking* ranking = nullptr;
+  HORUS_RETURN_IF_ERROR(rankings_.Find(ledger, index_, scorer_, ranking));
+  struct Found {
+    double cost = std::numeric_limits<double>::infinity();
+    NodeId node = 0;
+    int32_t device = 0;
+    uint32_t node_row = 0;
+    bool operator<(const Found& other) const {
+      return std::tie(cost, node, device) < std::tie(other.cost, other.node, other.device);
+    }
+  };
+  Found best;
+  Found second;
+  // Whether a state of that cost can still hold something better than the second best.
+  const auto matters = [&](double cost) { return !(cost + index_.place_floor() > second.cost); };
+  const auto take_state = [&](const RankedState& entry) {
+    int taken = 0;  // the third device of a state is never among the best two
+    index_.ForEach(entry.state, [&](const DeviceIndex::Member& member) {
+      Found found{entry.cost + member.place, member.node, member.device, member.node_row};
+      if (found.cost > second.cost) return false;
+      const LedgerNode& node = ledger.node(member.node_row);
+      if (FitNode(*view.job, *node.spec, node.state) != Reason::kNone ||
+          FitHost(*view.job, node.free, 1) != Reason::kNone)
+        return true;
+      if (found < best) std::swap(found, best);
+      if (found < second) second = found;
+      return ++taken < 2;
+    });
+  };
+  for (;;) {
+    best = second = Found();
+    auto entry = ranking->states.begin();
+    while (entry != ranking->states.end() && matters(entry->cost)) {
+      if (!Rankings::IsCurrent(*entry, ledger, index_)) {
+        entry = rankings_.Drop(*ranking, entry);
+        continue;
+      }
+      take_state(*entry++);
+    }
+    if (entry != ranking->states.end() || !matters(ranking->cutoff) || std::isinf(ranking->cutoff)) break;
+    HORUS_RETURN_IF_ERROR(rankings_.Extend(ledger, index_, scorer_, *ranking));
+  }
+  const auto place = [](const Found& found, Placement& placement) {
+    if (std::isinf(found.cost)) return;
+    placement.cost = found.cost;
+    placement.slots.assign(1, {found.node_row, found.device, 0, 0});
+  };
+  place(best, result.best);
+  place(second, result.second);
+  return absl::OkStatus();
+}
+
+absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
+                         SearchResult& result) {
+  result = SearchResult();
+  if (nodes == nullptr && CanRank(view)) {
+    HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
+    if (!result.best.slots.empty()) return absl::OkStatus();
+  }
+  return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, result);
 }
 
 }  // namespace horus

@@ -4,7 +4,8 @@
 // Enters:  a job, the nodes to consider, a scorer.
 // Leaves:  the best and the next best place, or how many devices each constraint refused.
 // Units:   costs in the policy's unit; ties go to the lowest node id, then the lowest device.
-// Cost:    O(devices), one memo access each.
+// Cost:    one GPU on all nodes: the states that changed since the class came last, then a few places (ranking.h); else
+//          O(devices), one memo access each.
 // Thread class: one thread at a time (holds scratch).
 #ifndef HORUS_PLACE_SEARCH_H_
 #define HORUS_PLACE_SEARCH_H_
@@ -16,7 +17,9 @@
 
 #include "absl/status/status.h"
 #include "place/decision.h"
+#include "place/device_index.h"
 #include "place/ledger.h"
+#include "place/ranking.h"
 #include "place/scorer.h"
 
 namespace horus {
@@ -32,7 +35,7 @@ struct SearchResult {
   // same one. Empty where the gang spans nodes.
   Placement second;
   bool spans_nodes = false;
-  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason
+  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason; only where nothing was found
   uint32_t fitting = 0;                             // devices that fit by themselves
   uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
   uint32_t most_node_row = 0;  // the node with most of them
@@ -40,16 +43,20 @@ struct SearchResult {
 
 class Search {
  public:
-  explicit Search(Scorer& scorer) : scorer_(scorer) {}
+  Search(Scorer& scorer, uint64_t index_bytes)
+      : scorer_(scorer), index_(scorer.policy(), scorer.limits()), rankings_(index_bytes) {}
 
-  // `nodes`: node rows, ascending id. The scorer's current job is `view`.
+  // `nodes`: node rows, ascending id; null = all of the ledger. The scorer's current job is `view`. Its index serves
+  // one ledger; other ledgers are scanned.
   //
   // One GPU, or a gang that fits one node: exact. Otherwise the heuristic "fewest nodes, one rack first":
   // per GPU type and sharing mode, the racks that can hold the whole gang are tried before all racks
   // together; inside, nodes that take most tasks come first, cheapest first among equals, and the last
   // tasks go to the tightest node that holds them. Fewest nodes wins, then fewest racks, then cost.
-  [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+  [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
+
+  [[nodiscard]] uint64_t bytes_held() const { return index_.bytes_held() + rankings_.bytes_held(); }
 
  private:
   struct Fitting {
@@ -70,6 +77,11 @@ class Search {
     double cost = 0;
   };
 
+  [[nodiscard]] bool CanRank(const JobView& view) const;
+  // The best two places of a job of one GPU, by the index. Nothing found: nothing in `result`.
+  [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
+  [[nodiscard]] absl::Status Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                  SearchResult& result);
   [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view,
                                         SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
@@ -79,6 +91,8 @@ class Search {
   [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
 
   Scorer& scorer_;
+  DeviceIndex index_;
+  Rankings rankings_;
   std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
   std::vector<Fitting> offered_;

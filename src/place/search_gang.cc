@@ -9,8 +9,8 @@
 namespace horus {
 
 void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
-  const auto rack = [&](uint32_t offer) { return ledger.rows().nodes[offers_[offer].node_row].spec.rack; };
-  const auto node_id = [&](uint32_t offer) { return ledger.rows().nodes[offers_[offer].node_row].spec.id; };
+  const auto rack = [&](uint32_t offer) { return ledger.spec(offers_[offer].node_row).rack; };
+  const auto node_id = [&](uint32_t offer) { return ledger.spec(offers_[offer].node_row).id; };
   std::vector<uint32_t> order(offers_.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -64,9 +64,7 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
 }
 
 void Search::TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const {
-  const auto node = [&](uint32_t offer) -> const NodeSpec& {
-    return ledger.rows().nodes[offers_[offer].node_row].spec;
-  };
+  const auto node = [&](uint32_t offer) -> const NodeSpec& { return ledger.spec(offers_[offer].node_row); };
   // Racks that hold most of the gang first, so that few racks are touched; then large and cheap nodes.
   std::vector<std::pair<uint64_t, int64_t>> racks;  // offers come rack by rack
   for (const uint32_t offer : offers) {

@@ -23,7 +23,7 @@ class Types {
  public:
   explicit Types(const Cluster& cluster) : catalogue_(cluster.catalogue()) {
     for (const uint32_t row : cluster.rows().order) {
-      for (const DeviceSpec& device : cluster.rows().nodes[row].spec.devices) Note(device.type);
+      for (const DeviceSpec& device : cluster.rows().nodes[row].spec->devices) Note(device.type);
     }
     for (const JobRow& job : cluster.rows().jobs) {
       if (job.spec == nullptr) continue;
@@ -56,7 +56,7 @@ void WriteLabels(const std::vector<std::pair<std::string, std::string>>& labels,
 }
 
 void WriteNode(const Cluster& cluster, const NodeRow& row, const Types& types, pb::Node& out) {
-  const NodeSpec& node = row.spec;
+  const NodeSpec& node = *row.spec;
   out.set_id(node.id);
   out.set_name(node.name);
   out.set_cpu_milli(node.cpu_milli);
@@ -157,7 +157,7 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, De
   WriteLabels(job.node_selector, *out.mutable_node_selector());
   for (const PlacedSlot& slot : row.slots) {
     pb::Slot& one = *out.add_slots();
-    one.set_node(rows.nodes[slot.node_row].spec.id);
+    one.set_node(rows.nodes[slot.node_row].spec->id);
     one.set_device(static_cast<uint32_t>(slot.device));
     one.set_task(static_cast<uint32_t>(slot.task));
   }

@@ -196,7 +196,9 @@ class ClusterRestorer {
 
   Cluster Finish(const pb::Cluster& in) {
     for (const pb::Node& node : in.nodes()) {
-      cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.id())].version = node.version();
+      const uint32_t row = cluster_.rows_.node_of.at(node.id());
+      cluster_.rows_.nodes[row].version = node.version();
+      cluster_.rows_.log.Add(row, node.version());
     }
     cluster_.rows_.changes = in.changes();
     return std::move(cluster_);

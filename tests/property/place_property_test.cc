@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "interference/registry.h"
 #include "interference/utilisation_model.h"
 #include "place/cluster.h"
 #include "place/fit.h"
@@ -28,9 +29,9 @@ constexpr NodeId kNodeIds = 12;  // few, so that adding and removing meet
 constexpr JobId kJobIds = 200;
 constexpr uint64_t kSnapshotEvery = 500;
 
-std::unique_ptr<Placer> MakePlacer(std::string_view policy, bool exhaustive = false) {
-  return *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy(policy, {.seed = 7}),
-                         {.exhaustive = exhaustive});
+std::unique_ptr<Placer> MakePlacer(std::string_view policy, bool exhaustive = false,
+                                   std::string_view model = "utilisation") {
+  return *Placer::Create(*MakeInterferenceModel(model), *MakePolicy(policy, {.seed = 7}), {.exhaustive = exhaustive});
 }
 
 Cluster Restored(const Cluster& cluster) {
@@ -63,6 +64,9 @@ class Churn {
       placers_.push_back(MakePlacer(policy));
       exhaustive_.push_back(MakePlacer(policy, true));
     }
+    // One whose slowdowns add up: pairs are kept then, and most devices passed over unpriced.
+    placers_.push_back(MakePlacer("horus", false, "boosted"));
+    exhaustive_.push_back(MakePlacer("horus", true, "boosted"));
   }
 
   void Step() {
@@ -249,6 +253,43 @@ TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
   EXPECT_GT(spanning, HORUS_PROPERTY_OPS / 1000);
 }
 
+// Enough different devices that the lists of best ones are cut off, used up and made anew.
+TEST(PlaceProperty, TheIndexDecidesAsAScanOverManyStates) {
+  constexpr NodeId kNodes = 250;
+  constexpr JobId kResidents = 700;
+  for (const std::string_view model : {"utilisation", "boosted"}) {
+    SCOPED_TRACE(model);
+    Random random(21);
+    Cluster cluster(Catalogue::Default());
+    for (NodeId id = 0; id < kNodes; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+    const auto indexed = MakePlacer("horus", false, model);
+    const auto scan = MakePlacer("horus", true, model);
+    std::vector<JobSpec> profiles;
+    for (JobId id = 0; id < 12; ++id) profiles.push_back(RandomJob(random, id, 40));
+    std::vector<JobId> residents;
+    int placed = 0;
+    for (JobId id = 0; id < kResidents + HORUS_PROPERTY_OPS / 20; ++id) {
+      JobSpec job = profiles[random.Below(profiles.size())];
+      job.id = id;
+      job.tasks = job.gpus_per_task = 1;
+      job.exclusive = false;
+      const auto plan = indexed->MakePlan(cluster, {&job, 1});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      if (id >= kResidents) {
+        ASSERT_EQ(plan->decisions, scan->MakePlan(cluster, {&job, 1})->decisions) << "job " << id;
+        placed += plan->decisions[0].verdict == Verdict::kPlace ? 1 : 0;
+      }
+      ASSERT_TRUE(cluster.Apply(*plan).ok());
+      if (!plan->actions.empty()) residents.push_back(id);
+      if (id < kResidents) continue;
+      const size_t victim = random.Below(residents.size());
+      ASSERT_TRUE(cluster.Release(residents[victim]).ok());
+      residents.erase(residents.begin() + static_cast<ptrdiff_t>(victim));
+    }
+    EXPECT_GT(placed, HORUS_PROPERTY_OPS / 50);
+  }
+}
+
 TEST(PlaceProperty, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
   Random random(5);
   for (int round = 0; round < 300; ++round) {
@@ -278,7 +319,7 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
   Scorer scorer(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.slowdown_bound = 1.5}, 0, true);
   const Ledger ledger(cluster);
   const JobView view = ViewJob(job);
-  scorer.SetJob(view, ledger.states());
+  scorer.SetJob(view);
   NearestMiss miss;
   double nearest = 0;
   const auto offer = [&](Reason reason, NodeId node, int32_t device, const Shortfall& shortfall) {
@@ -290,15 +331,15 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
   for (const uint32_t row : cluster.rows().order) {
     const NodeRow& node = cluster.rows().nodes[row];
     Shortfall shortfall;
-    Reason reason = FitNode(job, node.spec, node.state);
+    Reason reason = FitNode(job, *node.spec, node.state);
     if (reason == Reason::kNone) reason = FitHost(job, node.free, 1, &shortfall);
-    if (reason != Reason::kNone) offer(reason, node.spec.id, -1, shortfall);
-    for (size_t i = 0; reason == Reason::kNone && i < node.spec.devices.size(); ++i) {
+    if (reason != Reason::kNone) offer(reason, node.spec->id, -1, shortfall);
+    for (size_t i = 0; reason == Reason::kNone && i < node.spec->devices.size(); ++i) {
       Evaluation evaluation;
       EXPECT_TRUE(
-          scorer.Evaluate(ledger.states(), ledger.state(node.first_device + static_cast<uint32_t>(i)), evaluation)
+          scorer.Evaluate(ledger.states(), ledger.state_id(node.first_device + static_cast<uint32_t>(i)), evaluation)
               .ok());
-      offer(evaluation.verdict.reason, node.spec.id, static_cast<int32_t>(i), evaluation.shortfall);
+      offer(evaluation.verdict.reason, node.spec->id, static_cast<int32_t>(i), evaluation.shortfall);
     }
   }
   return miss;

@@ -59,6 +59,11 @@ class HorusPolicy final : public Policy {
     return absl::OkStatus();
   }
 
+  // The other terms only add.
+  double LeastCost(double relative_speed, double own, double lost) const override {
+    return lost - relative_speed / own;
+  }
+
   double ScorePlace(const PlaceCandidate& place) const override { return kIdleNodeWeight * IdleShare(place); }
 
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,

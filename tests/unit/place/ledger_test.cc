@@ -27,8 +27,8 @@ TEST(Ledger, UndoRestoresExactlyWhatWas) {
   ledger.Place(job, slots);
   const uint64_t placed = ledger.Hash();
   EXPECT_NE(placed, before);
-  EXPECT_EQ(ledger.host(0).cpu_milli, 31'000);
-  EXPECT_EQ(ledger.idle_devices(1), 1);
+  EXPECT_EQ(ledger.node(0).free.cpu_milli, 31'000);
+  EXPECT_EQ(ledger.node(1).idle_devices, 1);
   ledger.UndoTo(mark);
   EXPECT_EQ(ledger.Hash(), before);
   ledger.Place(job, slots);
@@ -51,9 +51,9 @@ TEST(Ledger, EmptiedHasNoJobsAndEverythingUp) {
   ASSERT_TRUE(cluster.SetDeviceState(1, 1, AdminState::kDown).ok());
   ASSERT_TRUE(cluster.SetNodeState(1, AdminState::kDown).ok());
   Ledger ledger;
-  ledger.ResetEmptied(cluster);
+  ledger.FollowEmptied(cluster);
   EXPECT_EQ(ledger.Hash(), empty);
-  EXPECT_EQ(ledger.node_state(0), AdminState::kUp);
+  EXPECT_EQ(ledger.node(0).state, AdminState::kUp);
 }
 
 }  // namespace
