@@ -12,5 +12,6 @@
 #include "horus/learn.h"        /* training on measured runs; observations of running jobs */
 #include "horus/learn_pairs.h"  /* training on measured pairs; correcting by observed slowdowns */
 #include "horus/place.h"        /* plans, decisions, verdicts */
+#include "horus/queue.h"        /* who goes first */
 
 #endif /* HORUS_HORUS_H_ */

@@ -19,6 +19,7 @@
 #include "horus/horus.h"
 #include "horus/interference.hpp"
 #include "horus/observations.hpp"
+#include "horus/queue.hpp"
 #include "horus/values.hpp"
 
 namespace horus {

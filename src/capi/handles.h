@@ -24,6 +24,7 @@
 #include "place/placer.h"
 #include "place/plan.h"
 #include "predict/measured.h"
+#include "queue/queue.h"
 
 struct horus_catalogue {
   std::shared_ptr<const horus::Catalogue> value;
@@ -58,6 +59,10 @@ struct horus_plan {
   std::shared_ptr<const horus::Catalogue> catalogue;  // whose type ids it speaks
   mutable std::once_flag texts_once;
   mutable std::vector<std::string> texts;  // one per decision, written when first asked for
+};
+
+struct horus_queue {
+  std::unique_ptr<horus::Queue> value;
 };
 
 namespace horus::capi {

@@ -56,6 +56,8 @@ HORUS_FIRST_RELEASE(horus_job_info, submit_us);
 HORUS_FIRST_RELEASE(horus_placer_options, cache_bytes);
 HORUS_FIRST_RELEASE(horus_decision, text);
 HORUS_FIRST_RELEASE(horus_effects, slowdown_after_upper);
+HORUS_FIRST_RELEASE(horus_queue_options, patience_us);
+HORUS_FIRST_RELEASE(horus_queued_job, ideal_us);
 
 #undef HORUS_FIRST_RELEASE
 

@@ -12,11 +12,11 @@ namespace {
 
 constexpr size_t kHorusLookAhead = 5;  // Horus, as published
 
-absl::Status NoSuchJob(uint64_t id) {
+}  // namespace
+
+absl::Status NoSuchQueuedJob(uint64_t id) {
   return MakeError(absl::StatusCode::kNotFound, "queued job %d: expected a job of this queue, found none", id);
 }
-
-}  // namespace
 
 Queue::Queue(std::string_view name, const QueueOptions& options)
     : name_(name),
@@ -29,7 +29,7 @@ Queue::~Queue() = default;
 
 absl::StatusOr<uint32_t> Queue::SlotOf(uint64_t id) const {
   const uint32_t* slot = slot_of_.Find(id);
-  if (slot == nullptr) return NoSuchJob(id);
+  if (slot == nullptr) return NoSuchQueuedJob(id);
   return *slot;
 }
 

@@ -110,6 +110,9 @@ class Queue {
   std::unique_ptr<Discipline> discipline_;
 };
 
+// NOT_FOUND, naming the id.
+[[nodiscard]] absl::Status NoSuchQueuedJob(uint64_t id);
+
 // In a fixed order.
 [[nodiscard]] std::span<const std::string_view> QueueNames();
 

@@ -317,6 +317,7 @@ static const row kLayout[] = {
     OFFSET(horus_latency, mean_us, 16)
     OFFSET(horus_latency, p99_us, 24)
 #include "layout_learning.h"
+#include "layout_queue.h"
 };
 /* clang-format on */
 
