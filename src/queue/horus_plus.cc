@@ -33,6 +33,7 @@ struct JobCluster {
 struct NextClustering {
   std::vector<uint32_t> slots;
   JobClustering clusters;
+  std::vector<uint8_t> early;  // whether the job is of the half of its cluster that came first
 };
 
 class HorusPlus final : public Discipline {
@@ -173,7 +174,23 @@ class HorusPlus final : public Discipline {
     next.slots.push_back(slot);
     jobs.push_back(&job);
     next.clusters = ClusterJobs(jobs, most_clusters_);
+    next.early = EarlyHalves(jobs, next.clusters.cluster_of);
     return next;
+  }
+
+  [[nodiscard]] static std::vector<uint8_t> EarlyHalves(const std::vector<const QueuedJob*>& jobs,
+                                                        const std::vector<uint8_t>& cluster_of) {
+    std::array<std::vector<size_t>, kMostClusters> members;
+    for (size_t i = 0; i < jobs.size(); ++i) members[cluster_of[i]].push_back(i);
+    std::vector<uint8_t> early(jobs.size());
+    for (std::vector<size_t>& rows : members) {
+      const auto middle = rows.begin() + static_cast<ptrdiff_t>((rows.size() + 1) / 2);
+      std::nth_element(rows.begin(), middle, rows.end(), [&jobs](size_t a, size_t b) {
+        return std::pair(jobs[a]->submit_us, jobs[a]->id) < std::pair(jobs[b]->submit_us, jobs[b]->id);
+      });
+      std::for_each(rows.begin(), middle, [&early](size_t i) { early[i] = 1; });
+    }
+    return early;
   }
 
   // Carries out next_, for which there is room.
@@ -185,7 +202,16 @@ class HorusPlus final : public Discipline {
       cluster.waits.Clear();
     }
     const std::vector<uint32_t>& slots = next_->slots;
-    for (size_t i = 0; i < slots.size(); ++i) Add(slots[i], next_->clusters.cluster_of[i]);
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const uint8_t cluster = next_->clusters.cluster_of[i];
+      cluster_of_[slots[i]] = cluster;
+      clusters_[cluster].jobs.Append(Key(slots[i]), slots[i]);
+      clusters_[cluster].waits.Append(jobs_[slots[i]], slots[i], next_->early[i] != 0);
+    }
+    for (JobCluster& cluster : clusters_) {
+      cluster.jobs.Heapify(job_positions_);
+      cluster.waits.Heapify(wait_positions_);
+    }
     centres_.swap(next_->clusters.centres);
     scale_ = next_->clusters.scale;
     MoveCredit(oldest);
@@ -222,9 +248,11 @@ class HorusPlus final : public Discipline {
 
   void Add(uint32_t slot, uint8_t cluster) noexcept {
     cluster_of_[slot] = cluster;
-    const QueuedJob& job = jobs_[slot];
-    clusters_[cluster].jobs.Push(KeyOf(job, RankOf(AgedUtilisation(job, aging_us_per_pct_))), slot, job_positions_);
-    clusters_[cluster].waits.Push(job, slot, wait_positions_);
+    clusters_[cluster].jobs.Push(Key(slot), slot, job_positions_);
+    clusters_[cluster].waits.Push(jobs_[slot], slot, wait_positions_);
+  }
+  [[nodiscard]] ServiceKey Key(uint32_t slot) const {
+    return KeyOf(jobs_[slot], RankOf(AgedUtilisation(jobs_[slot], aging_us_per_pct_)));
   }
 
   const JobTable& jobs_;

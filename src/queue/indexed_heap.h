@@ -64,14 +64,19 @@ class IndexedHeap {
     entries_[at].key = key;
     Settle(at, positions);
   }
-  // New keys for all, in linear time.
-  template <typename KeyOf>
-  void ChangeAll(const KeyOf& key_of, HeapPositions& positions) noexcept {
-    for (Entry& entry : entries_) entry.key = key_of(entry.slot);
+  // Many at once, in linear time: Append puts entries anywhere, Heapify then orders them. Append requires room.
+  void Append(const Key& key, uint32_t slot) noexcept { entries_.push_back({key, slot}); }
+  void Heapify(HeapPositions& positions) noexcept {
     for (size_t i = 0; i < entries_.size(); ++i) positions[entries_[i].slot] = static_cast<uint32_t>(i);
     for (size_t i = entries_.size() / kArity + 1; i-- > 0;) {
       if (i < entries_.size()) Down(i, positions);
     }
+  }
+  // New keys for all, in linear time.
+  template <typename KeyOf>
+  void ChangeAll(const KeyOf& key_of, HeapPositions& positions) noexcept {
+    for (Entry& entry : entries_) entry.key = key_of(entry.slot);
+    Heapify(positions);
   }
   void Clear() noexcept { entries_.clear(); }
 

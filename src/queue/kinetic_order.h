@@ -5,8 +5,8 @@
 // Leaves:  the slot whose line is highest at that time: exact, compared in 128-bit integers.
 // Units:   microseconds.
 // Cost:    O(log n) comparisons a change. A new time costs one look unless a comparison has turned, else a path of the
-//          tree for each that has: O(log^2 n) amortised a change while time goes forwards (Basch, Guibas and Hershberger
-//          1997); comparisons that turn back and forth are paid each time.
+//          tree for each that has: O(log^2 n) amortised a change while time goes forwards (Basch, Guibas and
+//          Hershberger 1997); comparisons that turn back and forth are paid each time.
 // Thread class: one thread at a time.
 #ifndef HORUS_QUEUE_KINETIC_ORDER_H_
 #define HORUS_QUEUE_KINETIC_ORDER_H_

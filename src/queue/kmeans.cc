@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/hash.h"
+
 namespace horus {
 namespace {
 
@@ -51,6 +53,17 @@ std::vector<GridPoint> FarthestFirst(std::span<const GridPoint> points, size_t c
     seeds.push_back(points[farthest]);
   }
   return seeds;
+}
+
+// All points of few jobs; of many about kMostFitted, by a hash of the job's id, so that their order does not matter.
+std::vector<GridPoint> SampleOf(std::span<const QueuedJob* const> jobs, const std::vector<GridPoint>& points) {
+  if (points.size() <= kMostFitted) return points;
+  const uint64_t below = std::numeric_limits<uint64_t>::max() / points.size() * kMostFitted;
+  std::vector<GridPoint> sample;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (Mix64(jobs[i]->id) < below) sample.push_back(points[i]);
+  }
+  return sample.empty() ? points : sample;
 }
 
 }  // namespace
@@ -120,7 +133,7 @@ JobClustering ClusterJobs(std::span<const QueuedJob* const> jobs, size_t cluster
   std::vector<GridPoint> points;
   points.reserve(jobs.size());
   for (const QueuedJob* job : jobs) points.push_back(fit.scale.Place(FeaturesOf(*job)));
-  fit.centres = FitCentres(points, clusters);
+  fit.centres = FitCentres(SampleOf(jobs, points), clusters);
   fit.cluster_of.reserve(jobs.size());
   for (const GridPoint& point : points) {
     fit.cluster_of.push_back(static_cast<uint8_t>(NearestCentre(fit.centres, point)));

@@ -3,7 +3,7 @@
 //
 // Enters:  jobs, or points on a grid.     Leaves: centres, and for each point the nearest one.
 // Units:   each feature from 0 (its least value) to kFeatureGrid (its greatest).
-// Cost:    points x clusters x passes, at most kMostPasses.   Thread class: pure functions.
+// Cost:    clusters x (points + at most kMostFitted x kMostPasses).   Thread class: pure functions.
 #ifndef HORUS_QUEUE_KMEANS_H_
 #define HORUS_QUEUE_KMEANS_H_
 
@@ -22,6 +22,7 @@ inline constexpr size_t kJobFeatures = 6;
 using JobFeatures = std::array<double, kJobFeatures>;
 using GridPoint = std::array<int32_t, kJobFeatures>;
 inline constexpr int32_t kFeatureGrid = 4095;  // squared distances fit 32 bits
+inline constexpr size_t kMostFitted = 4096;    // points that centres are fitted to: chosen, a thousand a cluster
 inline constexpr int kMostPasses = 20;         // chosen: clusters of queues settle in fewer than ten
 
 [[nodiscard]] JobFeatures FeaturesOf(const QueuedJob& job);
@@ -51,7 +52,8 @@ struct JobClustering {
   std::vector<uint8_t> cluster_of;  // by job
 };
 
-// The features of `jobs` on a grid over all of them, and their clusters; at most 255.
+// The features of `jobs` on a grid over all of them, and their clusters, at most 255: the nearest of the centres of
+// about kMostFitted jobs, chosen by a hash of their ids.
 [[nodiscard]] JobClustering ClusterJobs(std::span<const QueuedJob* const> jobs, size_t clusters);
 
 }  // namespace horus

@@ -50,6 +50,19 @@ class WaitMedian {
     }
     Balance(positions);
   }
+  // Many at once, in linear time: Append to an empty one with the earlier half, rounded up, marked; then Heapify.
+  void Append(const QueuedJob& job, uint32_t slot, bool early) noexcept {
+    const Late key{job.submit_us, job.id};
+    if (early) {
+      early_.Append({key}, slot);
+    } else {
+      late_.Append(key, slot);
+    }
+  }
+  void Heapify(HeapPositions& positions) noexcept {
+    early_.Heapify(positions);
+    late_.Heapify(positions);
+  }
   void Clear() noexcept {
     early_.Clear();
     late_.Clear();

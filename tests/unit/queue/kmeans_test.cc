@@ -56,6 +56,24 @@ TEST(KMeans, TheOrderOfThePointsDoesNotMatter) {
   for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(after.cluster_of[i], before.cluster_of[jobs[i].id]);
 }
 
+TEST(KMeans, LargeQueuesAreFittedByASampleThatTheOrderDoesNotChange) {
+  std::vector<QueuedJob> jobs;
+  for (uint64_t id = 0; id < 20'000; ++id) {
+    const auto util = static_cast<float>(id % 3 * 40 + id % 7);  // groups at 0, 40 and 80 per cent
+    jobs.push_back({.id = id, .gpu_util_pct = {util, util}});
+  }
+  const auto fit = [&] {
+    std::vector<const QueuedJob*> pointers;
+    for (const QueuedJob& job : jobs) pointers.push_back(&job);
+    return ClusterJobs(pointers, 3);
+  };
+  const JobClustering before = fit();
+  for (uint64_t id = 0; id < jobs.size(); ++id) ASSERT_EQ(before.cluster_of[id], before.cluster_of[id % 3]) << id;
+  EXPECT_EQ(before.centres.size(), 3u);
+  std::reverse(jobs.begin(), jobs.end());
+  EXPECT_EQ(fit().centres, before.centres);
+}
+
 TEST(KMeans, NoPassIsLeftThatWouldHelp) {
   std::vector<GridPoint> points;
   for (uint64_t i = 0; i < 400; ++i)
