@@ -100,7 +100,8 @@ class Pair {
   // Twice: looking changes nothing.
   void Compare() {
     const auto count = static_cast<size_t>(Int(0, 50));
-    for (int i = 0; i < 2; ++i) ASSERT_EQ(*queue_->Window(now_, count), naive_.Window(now_, count)) << "now " << now_;
+    const std::vector<uint64_t> expected = naive_.Window(now_, count);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(*queue_->Window(now_, count), expected) << "now " << now_;
     ASSERT_EQ(queue_->size(), naive_.jobs().size());
   }
 
@@ -119,7 +120,7 @@ class Pair {
 };
 
 TEST_P(Oracle, ServesInTheOrderOfASort) {
-  constexpr uint64_t kSteps = 900;  // as long as ids stay unique
+  constexpr uint64_t kSteps = 500;  // fewer than there are ids
   Pair pair(GetParam());
   for (uint64_t step = 1; step <= kSteps; ++step) {
     pair.Step(step);
