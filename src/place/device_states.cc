@@ -76,16 +76,23 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
                      .slowdown_bound = job.slowdown_bound,
                      .gpu_milli = job.gpu_milli,
                      .exclusive = job.exclusive,
-                     .gang = GpuCount(job) > 1};
+                     .gang = GpuCount(job) > 1,
+                     .distributed = job.tasks > 1,
+                     .kind = job.kind,
+                     .priority = job.priority};
   tenant.digest =
       CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 2 |
                                         uint64_t{tenant.exclusive} << 1 | uint64_t{tenant.gang});
+  tenant.digest =
+      CombineHash(tenant.digest, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
+                                     static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
   return tenant;
 }
 
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
-         a.exclusive == b.exclusive && a.gang == b.gang;
+         a.exclusive == b.exclusive && a.gang == b.gang && a.distributed == b.distributed && a.kind == b.kind &&
+         a.priority == b.priority;
 }
 
 void StateTable::Reset(const StateTable* base) {

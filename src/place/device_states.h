@@ -28,7 +28,10 @@ struct TenantClass {
   float slowdown_bound = 0;  // as stated; 0 = the placer's default
   int32_t gpu_milli = 0;     // as stated; 0 = shares
   bool exclusive = false;
-  bool gang = false;    // the job has several GPUs
+  bool gang = false;         // the job has several GPUs
+  bool distributed = false;  // the job has several tasks
+  JobKind kind = JobKind::kTraining;
+  int32_t priority = 0;
   uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
 };
 

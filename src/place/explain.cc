@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "place/admit.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -169,6 +170,7 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     Shortfall shortfall;
     Reason reason = FitNode(*view.job, node.spec, ledger.node_state(row));
     if (reason == Reason::kNone) reason = FitHost(*view.job, ledger.host(row), 1, &shortfall);
+    if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, row, *view.job);
     if (reason != Reason::kNone) {
       nearest.Offer(reason, Distance(reason, shortfall), row, -1);
       continue;

@@ -3,6 +3,7 @@
 #include "place/policy.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "base/status.h"
@@ -32,6 +33,20 @@ constexpr auto kNames = [] {
   return names;
 }();
 
+absl::Status CheckOptions(const PolicyOptions& options) {
+  if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold))) {
+    return InvalidArgument("policy: pack_threshold: expected 0 or more, found %g", options.pack_threshold);
+  }
+  if (!(options.foreground_bound >= 1)) {  // infinity is legal
+    return InvalidArgument("policy: foreground_bound: expected 1 or more, found %g", options.foreground_bound);
+  }
+  if (options.profiling_label.empty() || options.profiling_label.size() > kMaxNameBytes) {
+    return InvalidArgument("policy: profiling_label: expected 1 to %d bytes, found %d", kMaxNameBytes,
+                           options.profiling_label.size());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
@@ -42,9 +57,29 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
   if (uses_place()) terms.push_back({"place", ScorePlace(place)});
 }
 
+absl::Status CheckObserved(const ObservedSharing& observed) {
+  if (observed.demands.size() != observed.throughput.size()) {
+    return InvalidArgument("observed sharing: expected a throughput for each of %d tenants, found %d",
+                           observed.demands.size(), observed.throughput.size());
+  }
+  for (size_t i = 0; i < observed.throughput.size(); ++i) {
+    if (observed.demands[i] == nullptr) return InvalidArgument("observed sharing: tenant %d: expected a demand", i);
+    if (observed.throughput[i] >= 0 && std::isfinite(observed.throughput[i])) continue;
+    return InvalidArgument("observed sharing: tenant %d: throughput: expected 0 or more, found %g", i,
+                           observed.throughput[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Revision> Policy::Revise(const ObservedSharing& observed) const {
+  HORUS_RETURN_IF_ERROR(CheckObserved(observed));
+  return Revision();
+}
+
 std::span<const std::string_view> PolicyNames() { return kNames; }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyOptions& options) {
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
   for (const Entry& entry : kPolicies) {
     if (entry.name == name) return entry.make(options);
   }

@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,12 +21,14 @@
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
+#include "place/device_states.h"
 #include "place/job.h"
+#include "place/node.h"
 
 namespace horus {
 
 // A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
-// `after` the newcomer last: `demands` and `after` are one longer than `before`.
+// `after` the newcomer last: `demands`, `tenants` and `after` are one longer than `before`.
 struct DeviceCandidate {
   // Of the job, with its demand all that a price may depend on: jobs alike in these share their verdicts.
   JobKind kind = JobKind::kTraining;
@@ -36,6 +39,7 @@ struct DeviceCandidate {
   int64_t mem_used_mib = 0;        // by the residents' estimates
   int32_t milli_used = 0;
   std::span<const Demand* const> demands;
+  std::span<const TenantClass* const> tenants;  // as `demands`: kind, priority, bound and requests of each
   std::span<const Slowdown> before;
   std::span<const Slowdown> after;
   double relative_speed = 1;  // the job's speed alone on this device / on the fastest type that it lists; 0-1
@@ -55,9 +59,32 @@ struct PlaceCandidate {
   int64_t mem_free_mib = 0;
 };
 
+// A node, for policies that keep a job off it whatever its devices are like. Of the job, what decides where it fits
+// may be read: kind, priority, tasks, GPUs, requests, selector, demands.
+struct NodeAdmission {
+  const JobSpec* job = nullptr;
+  const NodeSpec* node = nullptr;
+  bool holds_distributed = false;  // a job of several tasks has one of them here
+};
+
 struct DeviceScore {
   double cost = 0;        // finite
   bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
+};
+
+// What sharing did to the tenants of one device while they ran.
+struct ObservedSharing {
+  DeviceContext device;
+  std::span<const Demand* const> demands;  // of the tenants, in any order
+  std::span<const double> throughput;      // of each: speed shared / speed alone
+};
+
+class Policy;
+// What Policy::Revise answers with for an observation that cannot be.
+[[nodiscard]] absl::Status CheckObserved(const ObservedSharing& observed);
+struct Revision {
+  bool undo = false;                     // the tenants should go on apart; whom to move is the caller's choice
+  std::unique_ptr<const Policy> policy;  // what the policy has learned to be, for the placers to come; null = the same
 };
 
 class Policy {
@@ -75,6 +102,11 @@ class Policy {
   // Whether ScorePlace differs between the devices of a node.
   [[nodiscard]] virtual bool place_by_device() const { return false; }
 
+  // Whether AdmitsNode ever says no, and whether the job may use the node at all; a refusal is Reason::kPolicy. A job
+  // that leaves must never make it say no.
+  [[nodiscard]] virtual bool admits_nodes() const { return false; }
+  [[nodiscard]] virtual bool AdmitsNode(const NodeAdmission& /*node*/) const { return true; }
+
   // Bound on slowdowns for jobs that state none; infinity = none. A bound that a job states is always kept.
   [[nodiscard]] virtual double default_slowdown_bound() const { return std::numeric_limits<double>::infinity(); }
 
@@ -82,18 +114,28 @@ class Policy {
   virtual void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
                        std::vector<CostTerm>& terms) const;
 
-  // Reserved: whole batches (choose_batch) and changes to running jobs (revise) will be virtual functions
-  // here, with defaults that place one job after another and revise nothing.
+  // What the policy makes of an observation. It stays as it is (its verdicts are memoised): what it learned is a new
+  // policy. INVALID_ARGUMENT for columns of different length or throughputs that are none.
+  [[nodiscard]] virtual absl::StatusOr<Revision> Revise(const ObservedSharing& observed) const;
+
+  // Reserved: whole batches (choose_batch) will be a virtual function here, with a default that places one job
+  // after another.
 };
 
+inline constexpr const char* kProfilingLabel = "horus-profiling";
+
+// Settings of single policies; docs/policies.md says which are published and which are our choice.
 struct PolicyOptions {
-  uint64_t seed = 0;  // of policies that draw
+  uint64_t seed = 0;                              // of policies that draw
+  double pack_threshold = 1.5;                    // gavel-threshold: least summed normalised throughput of a pack
+  double foreground_bound = 1.1;                  // foreground: slowdown of a foreground job that states none
+  std::string profiling_label = kProfilingLabel;  // reactive: nodes with this label, whatever its value, only profile
 };
 
 // The built-in names, in a fixed order; "horus" first.
 [[nodiscard]] std::span<const std::string_view> PolicyNames();
 
-// The policy of that name; NOT_FOUND lists the names.
+// The policy of that name; NOT_FOUND lists the names, INVALID_ARGUMENT tells the setting out of range.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name,
                                                                  const PolicyOptions& options = {});
 

@@ -116,13 +116,16 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
     return absl::OkStatus();
   }
   demands_.clear();
+  tenants_.clear();
   bounds_.clear();
   for (const uint32_t id : device.tenants) {
     const TenantClass& tenant = states.tenant(id);
     demands_.push_back(&tenant.demand);
+    tenants_.push_back(&tenant);
     bounds_.push_back(tenant.slowdown_bound);
   }
   demands_.push_back(&on->tenant.demand);
+  tenants_.push_back(&on->tenant);
   bounds_.push_back(on->tenant.slowdown_bound);
   const DeviceContext context{device.type, device.mode, device.compute_share};
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size() - 1, before_));
@@ -136,6 +139,7 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
       .mem_used_mib = device.mem_used_mib,
       .milli_used = device.milli_used,
       .demands = demands_,
+      .tenants = tenants_,
       .before = before_,
       .after = after_,
       .relative_speed = on->relative_speed * SliceSpeed(static_cast<double>(on->tenant.demand.gpu_util_pct.estimate),

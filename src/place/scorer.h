@@ -90,6 +90,7 @@ class Scorer {
   uint64_t memo_epoch_ = 0;
 
   std::vector<const Demand*> demands_;  // scratch
+  std::vector<const TenantClass*> tenants_;
   std::vector<float> bounds_;
   std::vector<Slowdown> before_;
   std::vector<Slowdown> after_;

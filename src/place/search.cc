@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "place/admit.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -126,6 +127,7 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, std::span<co
     const auto devices = static_cast<uint32_t>(node.spec.devices.size());
     Reason reason = FitNode(job, node.spec, ledger.node_state(node_row));
     if (reason == Reason::kNone) reason = FitHost(job, ledger.host(node_row), 1);
+    if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, node_row, job);
     if (reason != Reason::kNone) {
       result.refused[static_cast<size_t>(reason)] += devices;
       continue;
