@@ -18,13 +18,25 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array<Entry, 6> kPolicies = {{
+constexpr std::array<Entry, 18> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
     {"first-fit", MakeFirstFitPolicy},
     {"best-fit", MakeBestFitPolicy},
     {"random", MakeRandomPolicy},
     {"exclusive", MakeExclusivePolicy},
+    {"least-utilised", MakeLeastUtilisedPolicy},
+    {"reactive", MakeReactivePolicy},
+    {"gandiva", MakeGandivaPolicy},
+    {"gavel-threshold", MakeGavelThresholdPolicy},
+    {"gavel-maxmin", MakeGavelMaxminPolicy},
+    {"lucid", MakeLucidPolicy},
+    {"muri", MakeMuriPolicy},
+    {"miso", MakeMisoPolicy},
+    {"pollux-avoid", MakePolluxAvoidPolicy},
+    {"foreground", MakeForegroundPolicy},
+    {"filler", MakeFillerPolicy},
+    {"oracle", MakeOraclePolicy},
 }};
 
 constexpr auto kNames = [] {

@@ -46,7 +46,8 @@ double IdleShare(const PlaceCandidate& place) {
 
 class HorusPolicy final : public Policy {
  public:
-  std::string_view name() const override { return "horus"; }
+  explicit HorusPolicy(std::string_view name) : name_(name) {}
+  std::string_view name() const override { return name_; }
   double default_slowdown_bound() const override { return kDefaultBound; }
   bool uses_place() const override { return true; }
 
@@ -70,10 +71,17 @@ class HorusPolicy final : public Policy {
     terms.push_back({"opens_idle_device", candidate.residents() == 0 ? kOpensIdleWeight : 0});
     terms.push_back({"idle_node", kIdleNodeWeight * IdleShare(place)});
   }
+
+ private:
+  std::string_view name_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& /*options*/) { return std::make_unique<HorusPolicy>(); }
+std::unique_ptr<Policy> MakeHorusPolicyAs(std::string_view name, const PolicyOptions& /*options*/) {
+  return std::make_unique<HorusPolicy>(name);
+}
+
+std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options) { return MakeHorusPolicyAs("horus", options); }
 
 }  // namespace horus
