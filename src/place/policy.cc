@@ -18,9 +18,11 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array<Entry, 18> kPolicies = {{
+constexpr std::array<Entry, 20> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
+    {"horus-as-coded", MakeHorusAsCodedPolicy},
+    {"clwp-nlwp", MakeClwpNlwpPolicy},
     {"first-fit", MakeFirstFitPolicy},
     {"best-fit", MakeBestFitPolicy},
     {"random", MakeRandomPolicy},
@@ -67,6 +69,10 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
   if (!ScoreDevice(candidate, score).ok()) return;
   terms.push_back({"device", score.cost});
   if (uses_place()) terms.push_back({"place", ScorePlace(place)});
+}
+
+absl::Status Policy::ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& /*score*/) const {
+  return MakeError(absl::StatusCode::kUnimplemented, "policy %s: prices no nodes", std::string(name()));
 }
 
 absl::Status CheckObserved(const ObservedSharing& observed) {

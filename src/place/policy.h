@@ -67,6 +67,27 @@ struct NodeAdmission {
   bool holds_distributed = false;  // a job of several tasks has one of them here
 };
 
+// A device of a node that may take one task of the job.
+struct NodeDevice {
+  GpuTypeId type;
+  uint32_t group = 0;  // GPU type and sharing mode: the devices of a task are of one group
+  bool fits = false;   // passed every hard constraint, and its group has enough such devices for the task
+  double cost = 0;     // of ScoreDevice; only for policies whose node_uses_devices()
+};
+
+// A node that can take one task of the job, before it does.
+struct NodeCandidate {
+  const JobSpec* job = nullptr;
+  NodeId node = 0;
+  const NodeSpec* spec = nullptr;  // its devices' places in the topology, in the order of `devices`
+  std::span<const NodeDevice> devices;
+};
+
+struct NodeScore {
+  double cost = 0;               // finite; of the whole task
+  std::vector<int32_t> devices;  // as many as a task has GPUs, ascending, of one group, all fitting
+};
+
 struct DeviceScore {
   double cost = 0;        // finite
   bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
@@ -101,6 +122,14 @@ class Policy {
   [[nodiscard]] virtual double ScorePlace(const PlaceCandidate& /*place*/) const { return 0; }
   // Whether ScorePlace differs between the devices of a node.
   [[nodiscard]] virtual bool place_by_device() const { return false; }
+
+  // Whether tasks of the job are priced by ScoreNode instead of device by device. A function of what
+  // JobView::request covers, like the cost itself.
+  [[nodiscard]] virtual bool PricesNode(const JobSpec& /*job*/) const { return false; }
+  // Prices a node for one task and chooses its devices. A pure function of the candidate without node id and job id.
+  [[nodiscard]] virtual absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const;
+  // Whether ScoreNode reads NodeDevice::cost.
+  [[nodiscard]] virtual bool node_uses_devices() const { return false; }
 
   // Whether AdmitsNode ever says no, and whether the job may use the node at all; a refusal is Reason::kPolicy. A job
   // that leaves must never make it say no.
