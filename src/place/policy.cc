@@ -17,13 +17,17 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array<Entry, 6> kPolicies = {{
+constexpr std::array<Entry, 10> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
     {"first-fit", MakeFirstFitPolicy},
     {"best-fit", MakeBestFitPolicy},
     {"random", MakeRandomPolicy},
     {"exclusive", MakeExclusivePolicy},
+    {"fgd", MakeFgdPolicy},
+    {"dotprod", MakeDotProdPolicy},
+    {"gpu-packing", MakeGpuPackingPolicy},
+    {"gpu-clustering", MakeGpuClusteringPolicy},
 }};
 
 constexpr auto kNames = [] {
@@ -40,6 +44,15 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
   if (!ScoreDevice(candidate, score).ok()) return;
   terms.push_back({"device", score.cost});
   if (uses_place()) terms.push_back({"place", ScorePlace(place)});
+}
+
+absl::Status Policy::ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& /*score*/) const {
+  return MakeError(absl::StatusCode::kUnimplemented, "policy %s: prices no nodes", std::string(name()));
+}
+
+void Policy::ExplainNode(const NodeCandidate& /*candidate*/, const NodeScore& score,
+                         std::vector<CostTerm>& terms) const {
+  terms.push_back({"node", score.cost});
 }
 
 std::span<const std::string_view> PolicyNames() { return kNames; }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second of the two seams: a placement policy prices the places that passed every hard constraint.
 //
-// Enters:  one feasible device (residents, demands, predicted slowdowns, memory) or the node around it.
+// Enters:  one feasible device (residents, demands, predicted slowdowns, memory) or the node around it; or a whole
+//          node with all that a task asks of it.
 // Leaves:  a cost, lower is better, or "rather not"; named terms that sum to the cost.
 // Units:   costs in the policy's own unit; see docs/place.md for the built-in ones.
-// Cost:    well under a microsecond a call; called once per distinct device state, not once per device.
+// Cost:    well under a microsecond a call; called once per distinct device state, not once per device; nodes anew
+//          only after they changed.
 // Thread class: const methods, share freely; a policy that keeps state must say so.
 #ifndef HORUS_PLACE_POLICY_H_
 #define HORUS_PLACE_POLICY_H_
@@ -24,12 +26,15 @@
 
 namespace horus {
 
+class Workload;  // workload.h
+
 // A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
 // `after` the newcomer last: `demands` and `after` are one longer than `before`.
 struct DeviceCandidate {
   // Of the job, with its demand all that a price may depend on: jobs alike in these share their verdicts.
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
+  int32_t gpu_milli = 0;  // its hard request; 0 = none
   DeviceContext device;
   int64_t mem_mib = 0;             // of the device
   int64_t mem_used_upper_mib = 0;  // by the residents' bounds
@@ -60,6 +65,34 @@ struct DeviceScore {
   bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
 };
 
+// A device of a node that may take one task of the job.
+struct NodeDevice {
+  GpuTypeId type;
+  uint32_t group = 0;      // GPU type and sharing mode: the devices of a task are of one group
+  int32_t free_milli = 0;  // of hard requests; 0 unless the device is up
+  bool fits = false;       // passed every hard constraint, and its group has enough such devices for the task
+  uint64_t kinds = 0;      // of its residents, as KindBit (device_states.h)
+  double cost = 0;         // of ScoreDevice; only for policies whose node_uses_devices()
+};
+
+// A node that can take one task of the job, before it does.
+struct NodeCandidate {
+  const JobSpec* job = nullptr;
+  int32_t gpu_milli = 0;  // per GPU of the task: 1 for a sharer without a request, 0 without GPUs
+  uint64_t kind = 0;      // of the job; 0 without GPUs
+  NodeId node = 0;
+  int64_t cpu_milli = 0;  // of the node
+  int64_t mem_mib = 0;
+  int64_t cpu_free_milli = 0;
+  int64_t mem_free_mib = 0;
+  std::span<const NodeDevice> devices;
+};
+
+struct NodeScore {
+  double cost = 0;               // finite; of the whole task
+  std::vector<int32_t> devices;  // as many as a task has GPUs, ascending, of one group, all fitting
+};
+
 class Policy {
  public:
   virtual ~Policy() = default;
@@ -75,6 +108,20 @@ class Policy {
   // Whether ScorePlace differs between the devices of a node.
   [[nodiscard]] virtual bool place_by_device() const { return false; }
 
+  // Whether tasks of the job are priced by ScoreNode instead of device by device. A function of what
+  // JobView::request covers, like the cost itself.
+  [[nodiscard]] virtual bool PricesNode(const JobSpec& /*job*/) const { return false; }
+  // Prices a node for one task and chooses its devices. The cost is a pure function of the candidate without node id
+  // and job id: it is kept until the node changes. What lots decide goes into Draw.
+  [[nodiscard]] virtual absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const;
+  // Whether ScoreNode reads NodeDevice::cost.
+  [[nodiscard]] virtual bool node_uses_devices() const { return false; }
+  // What is added to the node's cost for this job alone, never negative; asked for every feasible node when draws().
+  [[nodiscard]] virtual bool draws() const { return false; }
+  [[nodiscard]] virtual double Draw(JobId /*job*/, NodeId /*node*/) const { return 0; }
+  // The parts of NodeScore::cost, for explanations.
+  virtual void ExplainNode(const NodeCandidate& candidate, const NodeScore& score, std::vector<CostTerm>& terms) const;
+
   // Bound on slowdowns for jobs that state none; infinity = none. A bound that a job states is always kept.
   [[nodiscard]] virtual double default_slowdown_bound() const { return std::numeric_limits<double>::infinity(); }
 
@@ -87,7 +134,8 @@ class Policy {
 };
 
 struct PolicyOptions {
-  uint64_t seed = 0;  // of policies that draw
+  uint64_t seed = 0;                         // of policies that draw
+  std::shared_ptr<const Workload> workload;  // what fragments are measured against; null = Workload::WholeGpus()
 };
 
 // The built-in names, in a fixed order; "horus" first.

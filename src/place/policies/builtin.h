@@ -19,6 +19,10 @@ namespace horus {
 [[nodiscard]] std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeExclusivePolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeFgdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
 
 }  // namespace horus
 
