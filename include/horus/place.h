@@ -160,9 +160,9 @@ HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, 
 HORUS_API horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capacity, const char** names,
                                         double* costs, size_t* count, horus_error* error);
 
-/* How many devices each constraint refused, only those that refused any, by reason: reasons[] and counts[] hold
- * `capacity` elements; either may be NULL.
- * Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+/* How many devices (nodes for a job without GPUs) each constraint refused, only those that refused any, by reason:
+ * reasons[] and counts[] hold `capacity` elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread.
+ * Since 0.1. */
 HORUS_API horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
                                            uint64_t* counts, size_t* count, horus_error* error);
 

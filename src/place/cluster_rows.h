@@ -16,6 +16,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/id_map.h"
+#include "place/decision.h"
 #include "place/device_states.h"
 #include "place/job.h"
 #include "place/node.h"
@@ -35,6 +36,11 @@ struct HostFree {
   friend bool operator==(const HostFree&, const HostFree&) = default;
 };
 
+struct ResidentRow {
+  uint32_t job_row = 0;
+  int32_t task = 0;
+};
+
 struct NodeRow {
   NodeSpec spec;
   AdminState state = AdminState::kUp;
@@ -43,13 +49,14 @@ struct NodeRow {
   uint32_t first_device = 0;  // its devices are first_device .. + spec.devices.size() - 1
   int32_t idle_devices = 0;   // without residents
   HostFree free;
+  std::vector<ResidentRow> host_residents;  // tasks without GPUs, in no order
 };
 
 struct PlacedSlot {
   uint32_t node_row = 0;
-  int32_t device = 0;  // index within the node
+  int32_t device = 0;  // index within the node, or kNoDevice
   int32_t task = 0;
-  uint32_t tenant = 0;  // class in ClusterRows::states
+  uint32_t tenant = 0;  // class in ClusterRows::states; without device the position in NodeRow::host_residents
 };
 
 struct JobRow {
@@ -59,10 +66,6 @@ struct JobRow {
   bool over_committed = false;
 };
 
-struct ResidentRow {
-  uint32_t job_row = 0;
-  int32_t task = 0;
-};
 using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
 
 inline constexpr uint32_t kNoState = 0xFFFFFFFFu;

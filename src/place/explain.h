@@ -24,7 +24,7 @@ namespace horus {
 
 class Explainer {
  public:
-  explicit Explainer(Scorer& scorer) : scorer_(scorer) {}
+  explicit Explainer(Scorer& scorer) : scorer_(scorer), pricer_(scorer) {}
 
   // Forgets the jobs noted.
   void Reset();
@@ -46,10 +46,13 @@ class Explainer {
   [[nodiscard]] std::vector<Neighbour> NeighboursOf(const Ledger& ledger, uint32_t device) const;
   [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
                                         Decision& decision);
+  [[nodiscard]] absl::Status PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                       PricedPlace& priced);
   [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement,
                                    PricedPlace& priced);
 
   Scorer& scorer_;
+  NodePricer pricer_;
   IdMap<std::vector<Neighbour>> noted_;  // by device
 };
 

@@ -61,6 +61,7 @@ void Ledger::TakeDevice(uint32_t node_row, uint32_t device, const JobSpec& job) 
 void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
   ForEachTask(slots, [&](uint32_t node_row) { TakeHost(node_row, job); });
   for (const PlacedSlot& slot : slots) {
+    if (slot.device == kNoDevice) continue;
     TakeDevice(slot.node_row, rows_->nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device), job);
   }
   ++changes_;

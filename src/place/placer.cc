@@ -50,9 +50,21 @@ struct Placer::Impl {
       : options(wanted),
         scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes, wanted.exhaustive),
         search(scorer),
-        explainer(scorer) {}
+        explainer(scorer),
+        scores(wanted.memo_bytes) {
+    if (!wanted.exhaustive) search.UseScores(&scores, &ledger);
+  }
 
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
+  // What the subset leaves out: devices, or nodes for a job without GPUs.
+  [[nodiscard]] uint32_t Excluded(const JobView& view) const {
+    return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
+  }
+  // Node prices are kept from plan to plan; to be called when the ledger was set to a cluster.
+  void FollowCluster(std::span<const JobSpec> jobs) {
+    const auto priced = [this](const JobSpec& job) { return scorer.policy().PricesNode(job); };
+    if (std::any_of(jobs.begin(), jobs.end(), priced)) scores.Follow(ledger, scorer.model().epoch());
+  }
   absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
   absl::StatusOr<Decision> DecideEmptied(const Cluster& cluster, const JobView& view);
 
@@ -60,11 +72,13 @@ struct Placer::Impl {
   Scorer scorer;
   Search search;
   Explainer explainer;
+  NodeScores scores;  // follows `ledger`
   Ledger ledger;
   Ledger emptied;
   bool emptied_ready = false;     // `emptied` is of the cluster of the plan at hand
   std::vector<uint32_t> nodes;    // rows to consider, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
+  uint32_t excluded_nodes = 0;
   SearchResult result;
   IdMap<Decision> emptied_decisions;  // by JobView::request
   IdMap<Decision> refused;            // the same, while the ledger stays as it is
@@ -74,7 +88,7 @@ struct Placer::Impl {
 absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
   const ClusterRows& rows = cluster.rows();
   nodes.clear();
-  excluded_devices = 0;
+  excluded_devices = excluded_nodes = 0;
   if (!subset.has_value()) {
     nodes = rows.order;
     return absl::OkStatus();
@@ -92,6 +106,7 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
     devices += rows.nodes[*row].spec.devices.size();
   }
   excluded_devices = static_cast<uint32_t>(cluster.device_count() - devices);
+  excluded_nodes = static_cast<uint32_t>(cluster.node_count() - nodes.size());
   return absl::OkStatus();
 }
 
@@ -106,7 +121,8 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const Cluster& cluster, con
   Decision decision{.verdict = Verdict::kPlace};
   if (found.best.slots.empty()) {
     decision.verdict = Verdict::kReject;
-    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+    decision.cpu_only = IsCpuOnly(*view.job);
     decision.refused_devices = found.refused;
     HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, nodes, found, decision));
   }
@@ -126,7 +142,8 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobV
   decision.job = view.job->id;
   scorer.SetJob(view, ledger.states());
   HORUS_RETURN_IF_ERROR(search.Run(ledger, view, nodes, result));
-  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+  decision.cpu_only = IsCpuOnly(*view.job);
   decision.refused_devices = result.refused;
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
@@ -181,6 +198,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Reset(cluster);
+  my.FollowCluster(jobs);
   my.explainer.Reset();
   my.emptied_decisions.clear();
   my.refused.clear();
@@ -199,7 +217,10 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
     if (decision.verdict == Verdict::kPlace) {
       my.ledger.Place(job, my.result.best.slots);
       my.explainer.Note(my.ledger, view, my.result.best.slots);
-      for (const PlacedSlot& slot : my.result.best.slots) touched.push_back(slot.node_row);
+      for (const PlacedSlot& slot : my.result.best.slots) {
+        touched.push_back(slot.node_row);
+        my.scores.Changed(slot.node_row);
+      }
       plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), decision.slots});
     }
     plan.decisions.push_back(std::move(decision));
@@ -229,6 +250,7 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   task.tasks = 1;
   view.job = &task;
   my.ledger.Reset(cluster);
+  my.FollowCluster({&job, 1});
   bool emptied_ready = false;
   NodeVerdicts verdicts;
   for (const uint32_t row : rows) {
@@ -265,8 +287,8 @@ const PlacerOptions& Placer::options() const { return impl_->options; }
 double Placer::slowdown_bound() const { return impl_->scorer.limits().slowdown_bound; }
 
 uint64_t Placer::bytes_held() const {
-  return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
-         impl_->emptied.bytes_held() + impl_->nodes.capacity() * sizeof(uint32_t);
+  return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->scores.bytes_held() +
+         impl_->ledger.bytes_held() + impl_->emptied.bytes_held() + impl_->nodes.capacity() * sizeof(uint32_t);
 }
 
 }  // namespace horus

@@ -18,7 +18,7 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array<Entry, 20> kPolicies = {{
+constexpr std::array<Entry, 24> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
     {"horus-as-coded", MakeHorusAsCodedPolicy},
@@ -27,6 +27,10 @@ constexpr std::array<Entry, 20> kPolicies = {{
     {"best-fit", MakeBestFitPolicy},
     {"random", MakeRandomPolicy},
     {"exclusive", MakeExclusivePolicy},
+    {"fgd", MakeFgdPolicy},
+    {"dotprod", MakeDotProdPolicy},
+    {"gpu-packing", MakeGpuPackingPolicy},
+    {"gpu-clustering", MakeGpuClusteringPolicy},
     {"least-utilised", MakeLeastUtilisedPolicy},
     {"reactive", MakeReactivePolicy},
     {"gandiva", MakeGandivaPolicy},
@@ -73,6 +77,11 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
 
 absl::Status Policy::ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& /*score*/) const {
   return MakeError(absl::StatusCode::kUnimplemented, "policy %s: prices no nodes", std::string(name()));
+}
+
+void Policy::ExplainNode(const NodeCandidate& /*candidate*/, const NodeScore& score,
+                         std::vector<CostTerm>& terms) const {
+  terms.push_back({"node", score.cost});
 }
 
 absl::Status CheckObserved(const ObservedSharing& observed) {

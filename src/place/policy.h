@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second of the two seams: a placement policy prices the places that passed every hard constraint.
 //
-// Enters:  one feasible device (residents, demands, predicted slowdowns, memory) or the node around it.
+// Enters:  one feasible device (residents, demands, predicted slowdowns, memory) or the node around it; or a whole
+//          node with all that a task asks of it.
 // Leaves:  a cost, lower is better, or "rather not"; named terms that sum to the cost.
 // Units:   costs in the policy's own unit; see docs/place.md for the built-in ones.
-// Cost:    well under a microsecond a call; called once per distinct device state, not once per device.
+// Cost:    well under a microsecond a call; called once per distinct device state, not once per device; nodes anew
+//          only after they changed.
 // Thread class: const methods, share freely; a policy that keeps state must say so.
 #ifndef HORUS_PLACE_POLICY_H_
 #define HORUS_PLACE_POLICY_H_
@@ -27,12 +29,15 @@
 
 namespace horus {
 
+class Workload;  // workload.h
+
 // A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
 // `after` the newcomer last: `demands`, `tenants` and `after` are one longer than `before`.
 struct DeviceCandidate {
   // Of the job, with its demand all that a price may depend on: jobs alike in these share their verdicts.
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
+  int32_t gpu_milli = 0;  // its hard request; 0 = none
   DeviceContext device;
   int64_t mem_mib = 0;             // of the device
   int64_t mem_used_upper_mib = 0;  // by the residents' bounds
@@ -67,30 +72,38 @@ struct NodeAdmission {
   bool holds_distributed = false;  // a job of several tasks has one of them here
 };
 
+struct DeviceScore {
+  double cost = 0;        // finite
+  bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
+};
+
 // A device of a node that may take one task of the job.
 struct NodeDevice {
   GpuTypeId type;
-  uint32_t group = 0;  // GPU type and sharing mode: the devices of a task are of one group
-  bool fits = false;   // passed every hard constraint, and its group has enough such devices for the task
-  double cost = 0;     // of ScoreDevice; only for policies whose node_uses_devices()
+  uint32_t group = 0;      // GPU type and sharing mode: the devices of a task are of one group
+  int32_t free_milli = 0;  // of hard requests; 0 unless the device is up
+  bool fits = false;       // passed every hard constraint, and its group has enough such devices for the task
+  uint64_t kinds = 0;      // of its residents, as KindBit (device_states.h)
+  double cost = 0;         // of ScoreDevice; only for policies whose node_uses_devices()
 };
 
 // A node that can take one task of the job, before it does.
 struct NodeCandidate {
   const JobSpec* job = nullptr;
+  int32_t gpu_milli = 0;  // per GPU of the task: 1 for a sharer without a request, 0 without GPUs
+  uint64_t kind = 0;      // of the job; 0 without GPUs
   NodeId node = 0;
-  const NodeSpec* spec = nullptr;  // its devices' places in the topology, in the order of `devices`
+  const NodeSpec* spec = nullptr;  // where its devices are in the topology, in the order of `devices`
+  int64_t cpu_milli = 0;           // of the node
+  int64_t mem_mib = 0;
+  int64_t cpu_free_milli = 0;
+  int64_t mem_free_mib = 0;
   std::span<const NodeDevice> devices;
 };
 
 struct NodeScore {
   double cost = 0;               // finite; of the whole task
   std::vector<int32_t> devices;  // as many as a task has GPUs, ascending, of one group, all fitting
-};
-
-struct DeviceScore {
-  double cost = 0;        // finite
-  bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
 };
 
 // What sharing did to the tenants of one device while they ran.
@@ -126,10 +139,16 @@ class Policy {
   // Whether tasks of the job are priced by ScoreNode instead of device by device. A function of what
   // JobView::request covers, like the cost itself.
   [[nodiscard]] virtual bool PricesNode(const JobSpec& /*job*/) const { return false; }
-  // Prices a node for one task and chooses its devices. A pure function of the candidate without node id and job id.
+  // Prices a node for one task and chooses its devices. The cost is a pure function of the candidate without node id
+  // and job id: it is kept until the node changes. What lots decide goes into Draw.
   [[nodiscard]] virtual absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const;
   // Whether ScoreNode reads NodeDevice::cost.
   [[nodiscard]] virtual bool node_uses_devices() const { return false; }
+  // What is added to the node's cost for this job alone, never negative; asked for every feasible node when draws().
+  [[nodiscard]] virtual bool draws() const { return false; }
+  [[nodiscard]] virtual double Draw(JobId /*job*/, NodeId /*node*/) const { return 0; }
+  // The parts of NodeScore::cost, for explanations.
+  virtual void ExplainNode(const NodeCandidate& candidate, const NodeScore& score, std::vector<CostTerm>& terms) const;
 
   // Whether AdmitsNode ever says no, and whether the job may use the node at all; a refusal is Reason::kPolicy. A job
   // that leaves must never make it say no.
@@ -159,6 +178,7 @@ struct PolicyOptions {
   double pack_threshold = 1.5;                    // gavel-threshold: least summed normalised throughput of a pack
   double foreground_bound = 1.1;                  // foreground: slowdown of a foreground job that states none
   std::string profiling_label = kProfilingLabel;  // reactive: nodes with this label, whatever its value, only profile
+  std::shared_ptr<const Workload> workload;       // what fragments are measured against; null = Workload::WholeGpus()
 };
 
 // The built-in names, in a fixed order; "horus" first.

@@ -93,6 +93,18 @@ absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdi
   return absl::OkStatus();
 }
 
+absl::Status Scorer::Fit(const StateTable& states, uint32_t state, Reason& reason) {
+  const DeviceRow& device = states.state(state);
+  const JobView::OnType* on = OnType(*view_, device.type);
+  reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_);
+  if (reason != Reason::kNone) return absl::OkStatus();
+  if (!device.bounded && on->tenant.slowdown_bound == 0 && std::isinf(limits_.slowdown_bound)) return absl::OkStatus();
+  DeviceVerdict verdict;
+  HORUS_RETURN_IF_ERROR(Judge(states, state, verdict));
+  reason = verdict.reason;
+  return absl::OkStatus();
+}
+
 absl::Status Scorer::Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out) {
   out.assign(count, Slowdown());
   if (count == 0) return absl::OkStatus();
@@ -133,6 +145,7 @@ absl::Status Scorer::Evaluate(const StateTable& states, const DeviceRow& device,
   evaluation.candidate = {
       .kind = view_->job->kind,
       .priority = view_->job->priority,
+      .gpu_milli = view_->job->gpu_milli,
       .device = context,
       .mem_mib = device.mem_mib,
       .mem_used_upper_mib = device.mem_used_upper_mib,

@@ -58,6 +58,8 @@ class Scorer {
 
   // The verdict on the devices in that state.
   [[nodiscard]] absl::Status Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
+  // Its reason alone, without the policy's price; asks the model only where somebody's slowdown is bounded.
+  [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);
   // The same, anew and in full.
   [[nodiscard]] absl::Status Evaluate(const StateTable& states, const DeviceRow& device, Evaluation& evaluation);
 

@@ -18,6 +18,7 @@
 #include "place/decision.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
+#include "place/search_nodes.h"
 
 namespace horus {
 
@@ -32,7 +33,7 @@ struct SearchResult {
   // same one. Empty where the gang spans nodes.
   Placement second;
   bool spans_nodes = false;
-  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason
+  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason; of a job without GPUs nodes, here and below
   uint32_t fitting = 0;                             // devices that fit by themselves
   uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
   uint32_t most_node_row = 0;  // the node with most of them
@@ -40,7 +41,13 @@ struct SearchResult {
 
 class Search {
  public:
-  explicit Search(Scorer& scorer) : scorer_(scorer) {}
+  explicit Search(Scorer& scorer) : scorer_(scorer), pricer_(scorer) {}
+
+  // Prices kept for the nodes of `ledger`, which `scores` follows; null = every node anew.
+  void UseScores(NodeScores* scores, const Ledger* ledger) {
+    scores_ = scores;
+    scored_ = ledger;
+  }
 
   // `nodes`: node rows, ascending id. The scorer's current job is `view`.
   //
@@ -63,6 +70,7 @@ class Search {
     int32_t tasks = 0;
     double cost = 0;     // of `tasks` tasks
     uint32_t first = 0;  // its devices in offered_, cheapest first
+    uint32_t step = 1;   // 0 without GPUs: one entry stands for every task
   };
   struct Span {                                       // one way to spread a gang
     std::vector<std::pair<uint32_t, int32_t>> picks;  // offer, tasks
@@ -72,13 +80,28 @@ class Search {
 
   [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view,
                                         SearchResult& result);
+  // The same for policies that price nodes (search_nodes.cc): one task, and the offers of a gang.
+  [[nodiscard]] absl::Status RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                      SearchResult& result);
+  [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, const JobView& view, uint32_t node_row, double cost,
+                                      Placement& placement);
+  [[nodiscard]] absl::Status GatherPriced(const Ledger& ledger, const JobView& view, uint32_t node_row,
+                                          SearchResult& result);
+  static void AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,
+                          SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
   void TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
   void SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
   void TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const;
+  [[nodiscard]] const Fitting& Offered(const NodeOffer& offer, size_t slot) const {
+    return offered_[offer.first + offer.step * slot];
+  }
   [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
 
   Scorer& scorer_;
+  NodePricer pricer_;
+  NodeScores* scores_ = nullptr;
+  const Ledger* scored_ = nullptr;
   std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
   std::vector<Fitting> offered_;

@@ -154,13 +154,16 @@ class Churn {
 
   void Adopt() {
     JobSpec job = SomeJobs(1).front();
-    job.tasks = job.gpus_per_task = 1;
+    job.tasks = 1;
+    job.gpus_per_task = std::min(job.gpus_per_task, 1);
     const uint64_t before = cluster_.state_hash();
-    const std::vector<Slot> slots = {{AnyNode(), static_cast<int32_t>(random_.Below(4)), 0}};
+    const int32_t device = IsCpuOnly(job) ? kNoDevice : static_cast<int32_t>(random_.Below(4));
+    const std::vector<Slot> slots = {{AnyNode(), device, 0}};
     const auto adopted = cluster_.Adopt(job, slots);
     if (!adopted.ok()) {
       ASSERT_EQ(cluster_.state_hash(), before);
-    } else if (adopted->over_committed || cluster_.Device(slots[0].node, slots[0].device)->residents.size() > 4) {
+    } else if (adopted->over_committed ||
+               (!IsCpuOnly(job) && cluster_.Device(slots[0].node, device)->residents.size() > 4)) {
       ASSERT_TRUE(cluster_.Release(job.id).ok());  // else "within capacity" would not hold
       ASSERT_EQ(cluster_.state_hash(), before);
     } else {

@@ -79,12 +79,16 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   if (random.OneIn(6)) job.gpus_per_task = 1 + static_cast<int32_t>(random.Below(3));
   if (job.gpus_per_task == 1 && random.OneIn(4)) job.gpu_milli = 100 * (1 + static_cast<int32_t>(random.Below(10)));
   job.exclusive = random.OneIn(8);
+  const bool cpu_only = random.OneIn(8);
   job.cpu_milli = 500 * static_cast<int64_t>(random.Below(6));
   job.mem_mib = 1024 * static_cast<int64_t>(random.Below(8));
   job.storage_mb_s = 20 * static_cast<int64_t>(random.Below(4));
   if (random.OneIn(3)) job.slowdown_bound = 1.0f + 0.25f * static_cast<float>(random.Below(6));
   if (random.OneIn(6)) job.node_selector = {{"zone", "a"}};
-  if (random.OneIn(3)) {
+  if (cpu_only) {
+    job.gpus_per_task = job.gpu_milli = 0;
+    job.exclusive = false;
+  } else if (random.OneIn(3)) {
     job.demands = {{GpuTypeId::Invalid(), RandomDemand(random, profiles, 0)}};
   } else {
     for (size_t type = 0; type < kTypes.size(); ++type) {

@@ -36,6 +36,10 @@ namespace horus {
 [[nodiscard]] std::unique_ptr<Policy> MakeForegroundPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeFillerPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeOraclePolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeFgdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
 
 }  // namespace horus
 

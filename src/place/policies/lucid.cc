@@ -25,10 +25,10 @@ class LucidPolicy final : public Policy {
     score = DeviceScore();
     if (candidate.residents() == 0) return absl::OkStatus();
     int classes = 0;
-    bool alike = true;  // a pair has the same number of GPUs; here: both one, or both several
+    bool alike = true;  // a pair has the same number of GPUs
     for (size_t i = 0; i < candidate.after.size(); ++i) {
       classes += SharingClass(Throughput(candidate.after[i]));
-      alike &= candidate.tenants[i]->gang == candidate.tenants.back()->gang;
+      alike &= candidate.tenants[i]->gpus == candidate.tenants.back()->gpus;
     }
     score.declined = candidate.residents() > kMostResidents || classes > kMostClasses || !alike;
     score.cost = TierOf(candidate) + static_cast<double>(classes);

@@ -10,7 +10,9 @@ class PolluxAvoidPolicy final : public Policy {
   std::string_view name() const override { return "pollux-avoid"; }
   bool admits_nodes() const override { return true; }
 
-  bool AdmitsNode(const NodeAdmission& node) const override { return node.job->tasks == 1 || !node.holds_distributed; }
+  bool AdmitsNode(const NodeAdmission& node) const override { 
+    return node.job->tasks == 1 || node.job->gpus_per_task == 0 || !node.holds_distributed;
+  }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     score = {.cost = 0, .declined = candidate.residents() > 0};

@@ -25,7 +25,7 @@ class ReactivePolicy final : public Policy {
     const auto& demands = node.job->demands;
     const bool measured =
         std::any_of(demands.begin(), demands.end(), [](const TypeDemand& entry) { return IsMeasured(entry.demand); });
-    return profiles != measured;
+    return profiles != (measured || demands.empty());  // without GPUs there is nothing to profile
   }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
