@@ -42,18 +42,26 @@ JobSpec OnGpus(int32_t gpus) {
   return job;
 }
 
-// The price of the one device, whose resident's utilisation is known exactly or not.
+// The price of a device of 16 GiB whose resident's utilisation is known exactly or not; 4,000 MiB each.
 double DeviceCost(float resident_upper, uint64_t seed) {
-  Cluster cluster = Nodes(1, 1);
-  JobSpec resident = OneGpu(100, 80);
+  JobSpec resident = OneGpu(100, 80), job = OneGpu(1, 50);
   resident.demands[0].demand.gpu_util_pct.upper = resident_upper;
-  EXPECT_TRUE(cluster.Adopt(resident, std::vector<Slot>{{1, 0, 0}}).ok());
-  const JobSpec job = OneGpu(1, 50);
-  const auto plan = testing_place::MakePlacer("horus-as-coded", {}, seed)->MakePlan(cluster, {&job, 1});
-  const Decision& decision = plan->decisions[0];
-  double sum = 0;
-  for (const CostTerm& term : decision.winner.terms) sum += term.value;
-  return sum;
+  const TenantClass there = MakeTenantClass(resident, resident.demands[0].demand);
+  const TenantClass newcomer = MakeTenantClass(job, job.demands[0].demand);
+  const std::vector<const Demand*> demands = {&there.demand, &newcomer.demand};
+  const std::vector<const TenantClass*> tenants = {&there, &newcomer};
+  const std::vector<Slowdown> slowdowns(2);
+  DeviceCandidate candidate;
+  candidate.mem_mib = 16'384;
+  candidate.mem_used_mib = candidate.mem_used_upper_mib = 4000;
+  candidate.demands = demands;
+  candidate.tenants = tenants;
+  candidate.before = std::span(slowdowns).first(1);
+  candidate.after = slowdowns;
+  DeviceScore score;
+  EXPECT_TRUE((*MakePolicy("horus-as-coded", {.seed = seed}))->ScoreDevice(candidate, score).ok());
+  EXPECT_FALSE(score.declined);
+  return score.cost;
 }
 
 TEST(HorusAsCodedPolicy, AddsMibToARatio) {
