@@ -100,6 +100,7 @@ class Churn {
 
   [[nodiscard]] uint64_t placed() const { return placed_; }
   [[nodiscard]] uint64_t spanning() const { return spanning_; }
+  [[nodiscard]] uint64_t placed_by(size_t policy) const { return placed_by_[policy]; }
 
  private:
   NodeId AnyNode() { return random_.Below(kNodeIds); }
@@ -208,6 +209,7 @@ class Churn {
     ASSERT_TRUE(applied.ok()) << applied;
     for (const Action& action : plan->actions) jobs_.insert(action.job->id);
     placed_ += plan->actions.size();
+    placed_by_[policy] += plan->actions.size();
     for (const Decision& decision : plan->decisions) spanning_ += decision.spans_nodes ? 1 : 0;
   }
 
@@ -230,12 +232,14 @@ class Churn {
   uint64_t steps_ = 0;
   uint64_t placed_ = 0;
   uint64_t spanning_ = 0;
+  std::vector<uint64_t> placed_by_ = std::vector<uint64_t>(PolicyNames().size());
 };
 
 TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
   constexpr uint64_t kSeeds = 4;
   uint64_t placed = 0;
   uint64_t spanning = 0;
+  std::vector<uint64_t> placed_by(PolicyNames().size());
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     Churn churn(seed);
@@ -246,10 +250,12 @@ TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
     }
     placed += churn.placed();
     spanning += churn.spanning();
+    for (size_t i = 0; i < placed_by.size(); ++i) placed_by[i] += churn.placed_by(i);
   }
   // The walk must do what it is there to test.
   EXPECT_GT(placed, HORUS_PROPERTY_OPS / 10);
   EXPECT_GT(spanning, HORUS_PROPERTY_OPS / 1000);
+  for (size_t i = 0; i < placed_by.size(); ++i) EXPECT_GT(placed_by[i], 0u) << PolicyNames()[i];
 }
 
 TEST(PlaceProperty, VerdictsOfANodeAgreeWithAPlanOnThatNode) {

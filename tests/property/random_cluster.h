@@ -14,6 +14,7 @@
 #include "device/catalogue.h"
 #include "place/job.h"
 #include "place/node.h"
+#include "place/policy.h"
 
 namespace horus::testing_property {
 
@@ -54,6 +55,7 @@ inline NodeSpec RandomNode(Random& random, NodeId id) {
     if (random.OneIn(5)) device.max_tenants = 1 + static_cast<int32_t>(random.Below(4));
     node.devices.push_back(device);
   }
+  if (random.OneIn(4)) node.labels.insert(node.labels.begin(), {kProfilingLabel, ""});
   return node;
 }
 
@@ -67,6 +69,9 @@ inline Demand RandomDemand(Random& random, uint64_t profiles, size_t type) {
   demand.mem_mib = {mem, mem + static_cast<int64_t>(profile.Below(500))};
   const auto step = static_cast<int64_t>(10'000 + profile.Below(200'000));
   demand.step_time_us = {step, step};
+  const auto traffic = static_cast<float>(profile.Below(60));
+  demand.mem_bw_util_pct = {traffic, traffic};
+  if (!profile.OneIn(3)) demand.flags = kDemandMeasured;
   return demand;
 }
 
@@ -97,6 +102,7 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
       }
     }
   }
+  if (random.OneIn(3)) job.kind = random.OneIn(2) ? JobKind::kInference : JobKind::kBestEffort;
   NormalizeJob(job);
   return job;
 }

@@ -10,7 +10,7 @@ class PolluxAvoidPolicy final : public Policy {
   std::string_view name() const override { return "pollux-avoid"; }
   bool admits_nodes() const override { return true; }
 
-  bool AdmitsNode(const NodeAdmission& node) const override { 
+  bool AdmitsNode(const NodeAdmission& node) const override {
     return node.job->tasks == 1 || node.job->gpus_per_task == 0 || !node.holds_distributed;
   }
 

@@ -91,6 +91,16 @@ TEST(HorusAsCodedPolicy, OrdersNodesByTheirLeastDeviceFrom999AndTakesTheFirstTha
   EXPECT_THAT(ScoreOf("horus-as-coded", OnGpus(2), devices).devices, testing::ElementsAre(1, 3));
 }
 
+TEST(HorusAsCodedPolicy, GoesToTheNodeWithTheIdleDeviceAndThereToTheFirst) {
+  Cluster cluster = Nodes(2, 2);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(100), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(OneGpu(101), std::vector<Slot>{{1, 1, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(OneGpu(102), std::vector<Slot>{{2, 0, 0}}).ok());
+  const Decision decision = Decide(cluster, OneGpu(1, 60), "horus-as-coded");
+  EXPECT_EQ(decision.slots[0], (Slot{2, 0, 0}));  // shared, though device 1 beside it is idle
+  EXPECT_NEAR(decision.winner.cost, 1.3 * 4000 / 16384 + 0.4, 1e-9);
+}
+
 TEST(ClwpNlwpPolicy, TakesTheDeviceWhereLeastPerformanceIsLost) {
   Cluster cluster = Nodes(1, 2);
   ASSERT_TRUE(cluster.Adopt(OneGpu(100, 90), std::vector<Slot>{{1, 0, 0}}).ok());
