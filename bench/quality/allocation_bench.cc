@@ -31,7 +31,7 @@ constexpr double kHorusAim = -0.1;     // points
 constexpr double kPerPodAimUs = 22.6;  // a thousandth of the published simulator's
 constexpr double kGridAimS = 60;
 constexpr const char* kProtocol =
-    "docs/place.md, allocation: pods in random order to 130 %% of the GPUs, none leaves; %d seeds";
+    "bench/README.md, allocation: pods in random order to 130 %% of the GPUs, none leaves; %d seeds";
 
 [[noreturn]] void Fail(const absl::Status& status) {
   std::fprintf(stderr, "allocation: %s\n", status.ToString().c_str());
@@ -118,12 +118,13 @@ Series RunSeeds(const Experiment& experiment, std::string_view policy, uint64_t 
 // A few nodes and many kinds of pods: shows that rows come out.
 Experiment Synthetic() {
   std::vector<OpenbNode> nodes;
-  for (uint64_t i = 0; i < 12; ++i) {
+  for (uint64_t i = 0; i < 100; ++i) {  // enough GPUs that no pod is a whole per cent
+
     const int32_t gpus = 1 << (Mix64(i) % 4);
     nodes.push_back({"node-" + std::to_string(i), 32'000 + 12'000 * gpus, 131'072, gpus, i % 3 == 0 ? "T4" : "P100"});
   }
   std::vector<OpenbPod> pods;
-  for (uint64_t i = 0; i < 80; ++i) {
+  for (uint64_t i = 0; i < 600; ++i) {
     OpenbPod pod{.name = absl::StrFormat("pod-%03d", i), .models = {}, .spec = {}};
     pod.gpus = i % 9 == 0 ? 0 : i % 7 == 0 ? 2 : 1;
     pod.gpu_milli = pod.gpus == 0 ? 0 : pod.gpus == 1 && i % 2 == 0 ? 200 + 100 * static_cast<int32_t>(i % 7) : 1000;

@@ -79,9 +79,10 @@ TEST(OpenbTrace, TieRanksAreNodeIdsAndModelsGpuTypes) {
 }
 
 TEST(OpenbTrace, ArrivalsGoOnFromTheFirstNameUntilTheTarget) {
-  const auto pods = *ParseOpenbPods(kPods, "pods.csv");                                 // 2,460 milli in all
-  EXPECT_THAT(OpenbArrivals(pods, 4000, std::nullopt), ElementsAre(1, 0, 2, 1, 0, 2));  // 4,920 of 5,200; 460 too many
-  const std::vector<uint32_t> fewer = OpenbArrivals(pods, 1600, 7);                     // of 2,080: one must go
+  const auto pods = *ParseOpenbPods(kPods, "pods.csv");  // 2,460 milli in all
+  EXPECT_THAT(OpenbArrivals(pods, 4000, std::nullopt),
+              ElementsAre(1, 0, 2, 1, 0, 2, 1));                     // 4,920 of 5,200; 460 too many
+  const std::vector<uint32_t> fewer = OpenbArrivals(pods, 1600, 7);  // of 2,080: one must go
   EXPECT_LT(fewer.size(), 3u);
   EXPECT_EQ(OpenbArrivals(pods, 100'000, 7), OpenbArrivals(pods, 100'000, 7));
   EXPECT_NE(OpenbArrivals(pods, 100'000, 7), OpenbArrivals(pods, 100'000, 8));
