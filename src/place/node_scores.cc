@@ -9,9 +9,9 @@
 namespace horus {
 namespace {
 
-// Entries of the log for each node, before the older half is forgotten: a request that was not asked for in so many
-// changes is priced anew for all nodes, which then costs no more than reading the log.
-constexpr size_t kLogPerNode = 4;
+// Entries of the log for each node, before the older half is forgotten; a request that was not asked for since is
+// priced anew for all nodes. Reading an entry costs about a hundredth of a price.
+constexpr size_t kLogPerNode = 16;
 
 }  // namespace
 
@@ -30,6 +30,7 @@ void NodeScores::Changed(uint32_t row) {
     log_.erase(log_.begin(), log_.begin() + static_cast<ptrdiff_t>(half));
     log_start_ += half;
   }
+  seen_[row].last_change = log_start_ + log_.size();
   log_.push_back(row);
 }
 
@@ -46,11 +47,15 @@ void NodeScores::Follow(const Ledger& ledger, uint64_t model_epoch) {
   for (const uint32_t row : order_) {
     const NodeRow& node = rows.nodes[row];
     Seen& seen = seen_[row];
-    const Seen now{node.version, node.first_device, static_cast<uint32_t>(node.spec.devices.size())};
-    if (seen == now) continue;
-    moved |= seen.first_device != now.first_device || seen.devices != now.devices;
-    Changed(row);
+    const Seen now{.version = node.version,
+                   .first_device = node.first_device,
+                   .devices = static_cast<uint32_t>(node.spec.devices.size())};
+    const bool stays = seen.first_device == now.first_device && seen.devices == now.devices;
+    if (stays && seen.version == now.version) continue;
+    moved |= !stays;
     seen = now;
+    Changed(row);
+    seen.version = now.version;
   }
   if (moved) Clear();
 }
@@ -109,11 +114,17 @@ absl::StatusOr<const NodeScores::Prices*> NodeScores::Of(const Ledger& ledger, c
   }
   Prices& prices = **known;
   const uint64_t now = log_start_ + log_.size();
-  const bool all = !prices.whole || prices.upto < log_start_ || now - prices.upto > order_.size();
-  const std::span<const uint32_t> stale =
-      all ? std::span<const uint32_t>(order_) : std::span<const uint32_t>(log_).subspan(prices.upto - log_start_);
+  const bool all = !prices.whole || prices.upto < log_start_;
   prices.whole = false;  // until nothing failed
-  for (const uint32_t row : stale) HORUS_RETURN_IF_ERROR(Update(ledger, view, row, pricer, prices));
+  if (all) {
+    for (const uint32_t row : order_) HORUS_RETURN_IF_ERROR(Update(ledger, view, row, pricer, prices));
+  } else {
+    for (uint64_t change = prices.upto; change < now; ++change) {
+      const uint32_t row = log_[change - log_start_];
+      if (seen_[row].last_change != change) continue;  // comes again
+      HORUS_RETURN_IF_ERROR(Update(ledger, view, row, pricer, prices));
+    }
+  }
   prices.upto = now;
   prices.whole = true;
   return &prices;

@@ -124,50 +124,70 @@ absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32
   return absl::OkStatus();
 }
 
-absl::Status Search::RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
-                              SearchResult& result) {
-  const JobSpec& job = *view.job;
-  const NodeScores::Prices* kept = nullptr;
-  if (scores_ != nullptr && &ledger == scored_ && nodes.size() == ledger.rows().order.size()) {
-    HORUS_ASSIGN_OR_RETURN(kept, scores_->Of(ledger, view, pricer_));
-    result.refused = kept->refused;
-    result.fitting = kept->fitting_in_all;
-  }
-  const Policy& policy = scorer_.policy();
-  const bool draws = policy.draws();
-  double best = std::numeric_limits<double>::infinity();
-  double second = best;
-  uint32_t best_row = 0;
-  uint32_t second_row = 0;
-  for (const uint32_t row : nodes) {
-    NodeOutcome outcome;
-    if (kept == nullptr) {
-      HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, row, outcome));
-      AddRefusals(ledger, job, row, outcome, result);
-    } else {
-      outcome.cost = kept->cost[row];
-      outcome.most = kept->most[row];
-    }
-    if (job.gpus_per_task > 1 && outcome.most > result.most_fitting) {
-      result.most_fitting = outcome.most;
-      result.most_node_row = row;
-    }
-    if (outcome.cost >= second) continue;  // infinity too: ties stay with the lower node
-    if (draws) outcome.cost += policy.Draw(job.id, ledger.rows().nodes[row].spec.id);
-    if (outcome.cost < best) {
-      second = std::exchange(best, outcome.cost);
+namespace {
+
+// The two cheapest nodes of a search; ties stay with the one that came first.
+class TwoBest {
+ public:
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
+  void Offer(double cost, uint32_t row) {
+    if (cost < best) {
+      second = std::exchange(best, cost);
       second_row = std::exchange(best_row, row);
-    } else if (outcome.cost < second) {
-      second = outcome.cost;
+    } else if (cost < second) {
+      second = cost;
       second_row = row;
     }
   }
-  if (!std::isfinite(best)) {
+
+  double best = kNone;
+  double second = kNone;
+  uint32_t best_row = 0;
+  uint32_t second_row = 0;
+};
+
+}  // namespace
+
+absl::Status Search::RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                              SearchResult& result) {
+  const JobSpec& job = *view.job;
+  const Policy& policy = scorer_.policy();
+  const bool draws = policy.draws();
+  TwoBest two;
+  // A draw is never negative, so what is above the second best without it stays out.
+  const auto offer = [&](double cost, uint32_t row) {
+    if (cost >= two.second) return;
+    two.Offer(draws ? cost + policy.Draw(job.id, ledger.rows().nodes[row].spec.id) : cost, row);
+  };
+  const auto note_most = [&](uint32_t most, uint32_t row) {
+    if (job.gpus_per_task <= 1 || most <= result.most_fitting) return;
+    result.most_fitting = most;
+    result.most_node_row = row;
+  };
+  if (scores_ != nullptr && &ledger == scored_ && nodes.size() == ledger.rows().order.size()) {
+    HORUS_ASSIGN_OR_RETURN(const NodeScores::Prices* const kept, scores_->Of(ledger, view, pricer_));
+    result.refused = kept->refused;
+    result.fitting = kept->fitting_in_all;
+    for (const uint32_t row : nodes) offer(kept->cost[row], row);
+    if (job.gpus_per_task > 1) {
+      for (const uint32_t row : nodes) note_most(kept->most[row], row);
+    }
+  } else {
+    for (const uint32_t row : nodes) {
+      NodeOutcome outcome;
+      HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, row, outcome));
+      AddRefusals(ledger, job, row, outcome, result);
+      offer(outcome.cost, row);
+      note_most(outcome.most, row);
+    }
+  }
+  if (two.best == TwoBest::kNone) {
     result.refused[static_cast<size_t>(Reason::kGang)] += result.fitting;
     return absl::OkStatus();
   }
-  HORUS_RETURN_IF_ERROR(TakeNode(ledger, view, best_row, best, result.best));
-  return std::isfinite(second) ? TakeNode(ledger, view, second_row, second, result.second) : absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(TakeNode(ledger, view, two.best_row, two.best, result.best));
+  if (two.second == TwoBest::kNone) return absl::OkStatus();
+  return TakeNode(ledger, view, two.second_row, two.second, result.second);
 }
 
 void Search::AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,

@@ -95,7 +95,7 @@ class NodeScores {
     uint64_t version = 0;  // 0 = look again
     uint32_t first_device = 0;
     uint32_t devices = 0;
-    friend bool operator==(const Seen&, const Seen&) = default;
+    uint64_t last_change = 0;  // its last entry in the log
   };
   [[nodiscard]] absl::Status Update(const Ledger& ledger, const JobView& view, uint32_t row, NodePricer& pricer,
                                     Prices& prices) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -69,12 +70,32 @@ absl::StatusOr<std::shared_ptr<const Workload>> Workload::Create(std::vector<Tas
     made->rows_.push_back(row);
   }
   for (const int32_t size : made->sizes_) made->whole_milli_.push_back(kMilliPerGpu / size * size);
+  made->MakeGroups();
   made->classes_ = std::move(classes);
   return std::shared_ptr<const Workload>(std::move(made));
 }
 
 std::shared_ptr<const Workload> Workload::WholeGpus() {
   return *Create({TaskClass{.gpus = 1, .gpu_milli = kMilliPerGpu, .types = {}, .share = 1}});
+}
+
+void Workload::MakeGroups() {
+  std::vector<Row> sorted;
+  for (const Row& row : rows_) {
+    all_shares_ += row.share;
+    if (row.gpus > 0) sorted.push_back(row);
+  }
+  const auto group_of = [](const Row& row) { return std::tie(row.size, row.gpus, row.types); };
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Row& a, const Row& b) {
+    return group_of(a) != group_of(b) ? group_of(a) < group_of(b) : a.cpu_milli < b.cpu_milli;
+  });
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const Row& row = sorted[i];
+    const bool fresh = i == 0 || group_of(sorted[i - 1]) != group_of(row);
+    if (fresh) groups_.push_back({.types = row.types, .gpus = row.gpus, .size = row.size});
+    steps_.push_back({row.cpu_milli, row.share + (fresh ? 0 : steps_.back().share)});
+    groups_.back().end = static_cast<uint32_t>(steps_.size());
+  }
 }
 
 uint64_t Workload::BitOf(GpuTypeId type) const {
@@ -109,16 +130,17 @@ double Workload::Fragment(int64_t cpu_free_milli, std::span<const FreeGpu> gpus)
     one.milli += whole.milli;
   }
   const uint64_t bit = BitOf(gpus.front().type);
-  double fragment = 0;
-  for (const Row& row : rows_) {
-    int32_t lost = free;
-    if (row.gpus > 0 && cpu_free_milli >= row.cpu_milli && (row.types & bit) != 0 &&
-        usable[row.size].gpus >= row.gpus) {
-      lost -= usable[row.size].milli;
+  double used = 0;
+  uint32_t begin = 0;
+  for (const Group& group : groups_) {
+    uint32_t end = group.end;
+    if ((group.types & bit) != 0 && usable[group.size].gpus >= group.gpus) {
+      while (end > begin && steps_[end - 1].cpu_milli > cpu_free_milli) --end;
+      if (end > begin) used += steps_[end - 1].share * usable[group.size].milli;
     }
-    fragment += row.share * lost;
+    begin = group.end;
   }
-  return fragment;
+  return all_shares_ * free - used;
 }
 
 // GPUs of several types: a class counts those that it may run on.

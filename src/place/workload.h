@@ -61,6 +61,17 @@ class Workload {
     uint32_t size = 0;  // in sizes_
     double share = 0;
   };
+  struct Group {  // classes that differ in CPU alone
+    uint64_t types = 0;
+    int32_t gpus = 0;
+    uint32_t size = 0;
+    uint32_t end = 0;  // of its steps, which begin where the group before ends
+  };
+  struct Step {  // ascending CPU within a group
+    int64_t cpu_milli = 0;
+    double share = 0;  // of the classes up to here
+  };
+  void MakeGroups();
   [[nodiscard]] uint64_t BitOf(GpuTypeId type) const;
   [[nodiscard]] double FragmentOfMixed(int64_t cpu_free_milli, std::span<const FreeGpu> gpus) const;
   [[nodiscard]] double UsableOfMixed(int64_t cpu_free_milli, std::span<const FreeGpu> gpus) const;
@@ -74,6 +85,9 @@ class Workload {
 
   std::vector<TaskClass> classes_;
   std::vector<Row> rows_;
+  std::vector<Group> groups_;  // those with GPUs
+  std::vector<Step> steps_;
+  double all_shares_ = 0;             // 1 but for rounding
   std::vector<int32_t> sizes_;        // distinct gpu_milli, ascending
   std::vector<int32_t> whole_milli_;  // of one idle GPU, in whole requests of that size
   std::vector<GpuTypeId> named_;      // ascending; bit i is named_[i], bit 63 any other

@@ -114,6 +114,59 @@ TEST(Workload, AClassCountsOnlyTheTypesThatItMayRunOn) {
   EXPECT_DOUBLE_EQ((*workload)->Fragment(0, mixed), 0.75 * 1400 + 0.25 * 400);
 }
 
+// Sharers of 300 milli with 2 cores, and pairs of GPUs that need no CPU.
+std::shared_ptr<const Workload> SharersAndPairs() {
+  return *Workload::Create({{.cpu_milli = 2000, .gpus = 1, .gpu_milli = 300, .types = {}, .share = 0.5},
+                            {.gpus = 2, .gpu_milli = 1000, .types = {}, .share = 0.5}});
+}
+
+TEST(Workload, UsableIsHalfWayBetweenRoomAndWhatOneClassCouldFill) {
+  const auto workload = SharersAndPairs();
+  // Sharers: 1,700 free on GPUs that take one; 4 cores carry two, that is 600. Pairs: none.
+  EXPECT_DOUBLE_EQ(workload->Usable(4000, Gpus({1000, 700, 200})), 0.5 * (1700 + 600) / 2);
+  EXPECT_DOUBLE_EQ(workload->Usable(4000, Gpus({1000, 1000, 500})), 0.5 * (2500 + 600) / 2 + 0.5 * 2000);
+  // With CPU in plenty whole requests count: three on an idle GPU, one on the other.
+  EXPECT_DOUBLE_EQ(workload->Usable(96'000, Gpus({1000, 500})), 0.5 * (1500 + 1200) / 2);
+  EXPECT_EQ(workload->Usable(1999, Gpus({500})), 0);
+  EXPECT_EQ(workload->Usable(4000, {}), 0);
+}
+
+TEST(Workload, UsableCountsTheGpusOfATaskTypeByType) {
+  const std::vector<FreeGpu> mixed = {{GpuTypeId(0), 1000}, {GpuTypeId(1), 1000}, {GpuTypeId(1), 1000}};
+  EXPECT_DOUBLE_EQ(SharersAndPairs()->Usable(2000, mixed), 0.5 * (3000 + 300) / 2 + 0.5 * 2000);
+}
+
+TEST(HorusPolicy, AHardRequestGoesWhereTypicalTasksLoseLeast) {
+  const JobSpec job = Request(0, 500, 1);
+  const auto policy = *MakePolicy("horus", {.workload = SharersAndPairs()});
+  ASSERT_TRUE(policy->PricesNode(job));
+  std::vector<NodeDevice> devices;
+  for (const int32_t free : {1000, 1000, 500}) devices.push_back({.free_milli = free, .fits = true});
+  const NodeCandidate candidate{.job = &job, .gpu_milli = 500, .kind = 1, .cpu_free_milli = 4000, .devices = devices};
+  NodeScore score;
+  ASSERT_TRUE(policy->ScoreNode(candidate, score).ok());
+  EXPECT_THAT(score.devices, ElementsAre(2));
+  EXPECT_DOUBLE_EQ(score.cost, -3 * 0.16);  // 125 usable lost, 500 asked for: -0.375 GPU
+  devices[2].cost = 1;                      // what sharing that device loses may outweigh it
+  ASSERT_TRUE(policy->ScoreNode(candidate, score).ok());
+  EXPECT_THAT(score.devices, ElementsAre(0));
+  EXPECT_DOUBLE_EQ(score.cost, 3 * 0.16);  // a pair less: 1,125 usable lost
+}
+
+TEST(HorusPolicy, WithoutAWorkloadFragmentsOnlyOrderPlacesOfEqualGain) {
+  JobSpec job = OneGpu(1, 90);
+  job.gpu_milli = 300;
+  Cluster cluster = Nodes(2, 2);
+  ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{2, 1, 0}}).ok());
+  job.id = 2;
+  EXPECT_EQ(testing_place::Decide(cluster, job).slots[0], (Slot{1, 0, 0}));  // two of 90 % slow each other
+  job.demands[0].demand = testing_place::Needs(10, 1000);
+  Cluster quiet = Nodes(2, 2);
+  ASSERT_TRUE(quiet.Adopt(job, std::vector<Slot>{{2, 1, 0}}).ok());
+  job.id = 3;
+  EXPECT_EQ(testing_place::Decide(quiet, job).slots[0], (Slot{2, 1, 0}));
+}
+
 TEST(Workload, WithoutOneWholeGpusAreWanted) {
   EXPECT_EQ(Workload::WholeGpus()->Fragment(0, Gpus({1000, 999, 1})), 1000);
 }
