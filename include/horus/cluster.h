@@ -54,6 +54,9 @@ typedef struct horus_node {
 #define HORUS_JOB_INFERENCE 1
 #define HORUS_JOB_BEST_EFFORT 2
 
+/* gpus_per_task of a job that needs no GPU: its tasks take slots without device. */
+#define HORUS_JOB_NO_GPUS (-1)
+
 /* One way of running a job, of which the placer picks one. Reserved: no version reads it yet. */
 typedef struct horus_job_alternative {
   uint32_t struct_size;
@@ -74,7 +77,7 @@ typedef struct horus_job {
   uint64_t id;                  /* the caller's; unique among placed jobs */
   const char* name;             /* optional; copied */
   int32_t tasks;                /* 0 = 1 */
-  int32_t gpus_per_task;        /* 0 = 1 */
+  int32_t gpus_per_task;        /* 0 = 1; HORUS_JOB_NO_GPUS = the host alone, without demands */
   int32_t gpu_milli;            /* per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths,
                                    below 1000 only with gpus_per_task 1 */
   int32_t exclusive;            /* 1 = alone on its devices */
@@ -87,7 +90,7 @@ typedef struct horus_job {
   int64_t deadline_us;          /* 0 = none; no policy reads it yet */
   double request_rate_hz;       /* inference; 0 = not stated; no policy reads it yet */
   int64_t latency_bound_us;     /* inference; 0 = none; no policy reads it yet */
-  size_t demand_count;          /* length of the two columns below, >= 1 */
+  size_t demand_count;          /* length of the two columns below, >= 1; 0 without GPUs */
   const char* const* gpu_types; /* the types it may run on, in any order, each once; NULL column or a NULL
                                    entry = any type, then the only entry */
   const horus_demand* const* demands; /* its demand per GPU on each of them */
@@ -128,14 +131,14 @@ HORUS_API horus_status horus_cluster_set_device_state(horus_cluster* cluster, ui
                                                       int32_t state, size_t capacity, uint64_t* job_ids, size_t* count,
                                                       horus_error* error);
 
-/* Where a job runs: one row per device used, in the order (task, node, device). Columns have the caller's
- * `capacity`; NULL columns are skipped. */
+/* Where a job runs: one row per device used (without GPUs: one row per task), in the order (task, node, device).
+ * Columns have the caller's `capacity`; NULL columns are skipped. */
 typedef struct horus_slots {
   uint32_t struct_size;
   uint32_t reserved;
   size_t capacity;
   uint64_t* node_ids;
-  uint32_t* devices; /* index within the node */
+  uint32_t* devices; /* index within the node; UINT32_MAX for a task without GPUs */
   uint32_t* tasks;   /* task of the gang, from 0 */
 } horus_slots;
 #define HORUS_SLOTS_INIT {sizeof(horus_slots), 0, 0, NULL, NULL, NULL}
@@ -230,7 +233,7 @@ typedef struct horus_job_info {
   uint32_t struct_size;
   int32_t kind; /* HORUS_JOB_* */
   int32_t tasks;
-  int32_t gpus_per_task;
+  int32_t gpus_per_task; /* HORUS_JOB_NO_GPUS = none */
   int32_t priority;
   int32_t adopted;        /* 1 = taken in by horus_cluster_adopt */
   int32_t over_committed; /* 1 = adopted where a constraint would have refused it */

@@ -14,6 +14,37 @@ extern "C" {
 /* Places jobs by one policy and one interference model. One thread at a time. */
 typedef struct horus_placer horus_placer;
 
+/* A device that can take a job, as if it did. The columns hold `count` rows: the tenants that are there, in no order
+ * that means anything, and last the job. All of it is borrowed until the callback returns. */
+typedef struct horus_policy_candidate {
+  uint32_t struct_size;
+  int32_t gpu_milli_used; /* hard requests of those that are there; who has none counts 1 */
+  const horus_device* device;
+  int64_t mem_mib;            /* of the device */
+  int64_t mem_used_mib;       /* by those that are there */
+  int64_t mem_used_mib_upper; /* by their upper bounds */
+  double relative_speed;      /* of the job alone here, to the fastest type that it lists; 0 to 1 */
+  size_t count;               /* >= 1 */
+  const horus_demand* const* demands;
+  const int32_t* kinds; /* HORUS_JOB_* */
+  const int32_t* priorities;
+  const int32_t* gpu_milli;     /* hard request; 0 = shares */
+  const float* slowdown_bounds; /* as stated; 0 = none */
+  const float* slowdown_before; /* without the job; 1 for itself */
+  const float* slowdown_before_upper;
+  const float* slowdown_after;
+  const float* slowdown_after_upper;
+} horus_policy_candidate;
+
+/* The caller's own policy: prices one device that passed every constraint. Lower is better; `*cost`, in any unit, must
+ * become finite, unless `*declined` becomes 1: "it fits, but rather not" (HORUS_REASON_POLICY). They come in as NaN
+ * and 0. Must be a pure function of the candidate, for it is asked once for all jobs and devices that are alike. Equal
+ * costs go to the lowest node, then the lowest device; the costs of a gang add up. Runs on the thread that plans;
+ * nothing may be thrown or jumped out of it, and the placer and cluster in use answer BUSY to it. Returns 0, or
+ * non-zero for failure; that, a cost that is not finite or another *declined ends the plan with CALLBACK. */
+typedef int32_t (*horus_policy_callback)(void* user, const horus_policy_candidate* candidate, double* cost,
+                                         int32_t* declined);
+
 typedef struct horus_placer_options {
   uint32_t struct_size;
   int32_t max_tenants;                    /* per device; 0 = 3 */
@@ -25,8 +56,15 @@ typedef struct horus_placer_options {
   int64_t mem_headroom_mib; /* device memory to keep free; 0 = 500, -1 = none */
   uint64_t max_jobs;        /* of one plan; 0 = 1,048,576 */
   uint64_t cache_bytes;     /* memory for what was scored before; 0 = 64 MiB */
+  /* Instead of `policy`, which must then be NULL: */
+  horus_policy_callback policy_callback;   /* NULL = none */
+  void* policy_user;                       /* comes back untouched; must outlive the placer */
+  const char* policy_callback_name;        /* for messages; NULL = "callback"; copied */
+  const horus_catalogue* policy_catalogue; /* whose type names it gets; NULL = those of a callback model, else the
+                                              built-in ones; may be freed, but a cluster must use the same types */
 } horus_placer_options;
-#define HORUS_PLACER_OPTIONS_INIT {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0}
+#define HORUS_PLACER_OPTIONS_INIT \
+  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
@@ -122,9 +160,9 @@ HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, 
 HORUS_API horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capacity, const char** names,
                                         double* costs, size_t* count, horus_error* error);
 
-/* How many devices each constraint refused, only those that refused any, by reason: reasons[] and counts[] hold
- * `capacity` elements; either may be NULL.
- * Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+/* How many devices (nodes for a job without GPUs) each constraint refused, only those that refused any, by reason:
+ * reasons[] and counts[] hold `capacity` elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread.
+ * Since 0.1. */
 HORUS_API horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
                                            uint64_t* counts, size_t* count, horus_error* error);
 

@@ -39,9 +39,12 @@ absl::StatusOr<std::vector<Slot>> SlotsFromC(const SlotColumns& columns) {
   std::vector<Slot> slots(columns.count);
   for (size_t i = 0; i < columns.count; ++i) {
     slots[i].node = columns.node_ids[i];
-    const absl::StatusOr<int32_t> device = DeviceIndex(columns.devices[i]);
-    if (!device.ok()) return At(Element("devices", i), device.status());
-    slots[i].device = *device;
+    slots[i].device = kNoDevice;
+    if (columns.devices[i] != UINT32_MAX) {
+      const absl::StatusOr<int32_t> device = DeviceIndex(columns.devices[i]);
+      if (!device.ok()) return At(Element("devices", i), device.status());
+      slots[i].device = *device;
+    }
     const uint32_t task = columns.tasks == nullptr ? 0 : columns.tasks[i];
     if (task >= static_cast<uint32_t>(kMaxGpusPerJob)) {
       return InvalidArgument("%s: expected less than %d, found %d", Element("tasks", i), kMaxGpusPerJob, task);

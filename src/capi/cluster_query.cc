@@ -79,7 +79,7 @@ horus_job_info JobToC(const JobInfo& job) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
   info.kind = static_cast<int32_t>(job.spec->kind);
   info.tasks = job.spec->tasks;
-  info.gpus_per_task = job.spec->gpus_per_task;
+  info.gpus_per_task = IsCpuOnly(*job.spec) ? HORUS_JOB_NO_GPUS : job.spec->gpus_per_task;
   info.priority = job.spec->priority;
   info.adopted = job.adopted ? 1 : 0;
   info.over_committed = job.over_committed ? 1 : 0;

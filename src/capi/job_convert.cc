@@ -42,7 +42,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_ASSIGN_OR_RETURN(spec.tenant, ReadOptionalText(job.tenant, "tenant"));
   spec.kind = static_cast<JobKind>(job.kind);
   spec.tasks = OneIfZero(job.tasks);
-  spec.gpus_per_task = OneIfZero(job.gpus_per_task);
+  spec.gpus_per_task = job.gpus_per_task == HORUS_JOB_NO_GPUS ? 0 : OneIfZero(job.gpus_per_task);
   spec.gpu_milli = job.gpu_milli;
   spec.exclusive = job.exclusive == 1;
   spec.cpu_milli = job.cpu_milli;

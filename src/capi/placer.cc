@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "capi/args.h"
+#include "capi/callback_policy.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/job_convert.h"
@@ -20,13 +21,14 @@ namespace horus::capi {
 namespace {
 
 constexpr char kDefaultPolicy[] = "horus";
+constexpr char kCallbackPolicy[] = "callback";
 
 // Marks the placer and locks the cluster for one call; BUSY when a callback of such a call is running.
 class PlacerUse {
  public:
   [[nodiscard]] static absl::StatusOr<PlacerUse> Enter(horus_placer& placer, const horus_cluster& cluster) {
     if (!SameTypes(placer.catalogue, cluster.value.shared_catalogue())) {
-      return InvalidArgument("cluster: expected the GPU types that the placer's callback model was made for");
+      return InvalidArgument("cluster: expected the GPU types that the placer's callbacks were made for");
     }
     if (placer.busy.exchange(true)) {
       return CError(HORUS_BUSY, "placer: in use by the call whose callback runs, or by another thread");
@@ -63,10 +65,33 @@ PlacerOptions OptionsFromC(const horus_placer_options& given) {
   return options;
 }
 
+absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options& options) {
+  if (options.policy_user != nullptr || options.policy_callback_name != nullptr ||
+      options.policy_catalogue != nullptr) {
+    return InvalidArgument("policy_callback: expected a function for the other policy_* fields, found NULL");
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadOptionalText(options.policy, "policy"));
+  return MakePolicy(name.empty() ? kDefaultPolicy : name, {.seed = options.seed});
+}
+
+// Sets the placer's catalogue too: type ids mean something to the callback.
+absl::StatusOr<std::unique_ptr<Policy>> PolicyByCallback(const horus_placer_options& options, horus_placer& placer) {
+  if (options.policy != nullptr) return InvalidArgument("policy: expected NULL beside policy_callback, found a name");
+  HORUS_ASSIGN_OR_RETURN(std::string name, ReadOptionalText(options.policy_callback_name, "policy_callback_name"));
+  if (name.size() > kMaxNameBytes) {
+    return InvalidArgument("policy_callback_name: expected at most %d bytes, found %d", kMaxNameBytes, name.size());
+  }
+  if (options.policy_catalogue != nullptr && !SameTypes(placer.catalogue, options.policy_catalogue->value)) {
+    return InvalidArgument("policy_catalogue: expected the GPU types that the callback model was made for");
+  }
+  if (placer.catalogue == nullptr) placer.catalogue = CatalogueOf(options.policy_catalogue);
+  if (name.empty()) name = kCallbackPolicy;
+  return std::make_unique<CallbackPolicy>(placer.catalogue, options.policy_callback, options.policy_user,
+                                          std::move(name));
+}
+
 absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_placer_options options, ReadOptionalStruct(given));
-  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadOptionalText(options.policy, "policy"));
-  HORUS_ASSIGN_OR_RETURN(auto policy, MakePolicy(name.empty() ? kDefaultPolicy : name, {.seed = options.seed}));
   auto placer = std::make_unique<horus_placer>();
   std::shared_ptr<const InterferenceModel> model;
   if (options.interference == nullptr) {
@@ -75,6 +100,8 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
     model = options.interference->value;
     placer->catalogue = options.interference->catalogue;
   }
+  HORUS_ASSIGN_OR_RETURN(
+      auto policy, options.policy_callback != nullptr ? PolicyByCallback(options, *placer) : PolicyByName(options));
   HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), OptionsFromC(options)));
   return placer;
 }

@@ -53,7 +53,7 @@ HORUS_FIRST_RELEASE(horus_cluster_info, bytes_held);
 HORUS_FIRST_RELEASE(horus_node_info, rack);
 HORUS_FIRST_RELEASE(horus_device_info, mig_profile);
 HORUS_FIRST_RELEASE(horus_job_info, submit_us);
-HORUS_FIRST_RELEASE(horus_placer_options, cache_bytes);
+HORUS_FIRST_RELEASE(horus_placer_options, policy_catalogue);
 HORUS_FIRST_RELEASE(horus_decision, text);
 HORUS_FIRST_RELEASE(horus_effects, slowdown_after_upper);
 HORUS_FIRST_RELEASE(horus_queue_options, patience_us);

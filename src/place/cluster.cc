@@ -282,7 +282,7 @@ absl::Status Cluster::RemoveNode(NodeId node) {
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
   const NodeSpec& spec = *rows_.nodes[row_index].spec;
   const size_t count = spec.devices.size();
-  if (const std::vector<JobId> jobs = JobsOnDevices(rows_.nodes[row_index].first_device, count); !jobs.empty()) {
+  if (const std::vector<JobId> jobs = JobsOnNode(rows_.nodes[row_index]); !jobs.empty()) {
     return MakeError(absl::StatusCode::kFailedPrecondition,
                      "node %s: %d jobs are there, the first is %d; release them first", IdAndName(node, spec.name),
                      jobs.size(), jobs.front());
@@ -311,11 +311,19 @@ std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
   return jobs;
 }
 
+std::vector<JobId> Cluster::JobsOnNode(const NodeRow& row) const {
+  std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
+  for (const HostResident& resident : row.host_residents) jobs.push_back(rows_.jobs[resident.job_row].spec->id);
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
 absl::StatusOr<std::vector<JobId>> Cluster::SetNodeState(NodeId node, AdminState state) {
   HORUS_RETURN_IF_ERROR(CheckAdminState(state));
   HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
   NodeRow& row = rows_.nodes[row_index];
-  std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
+  std::vector<JobId> jobs = JobsOnNode(row);
   if (row.state != state) {
     row.state = state;
     Touch(row_index, CombineHash(kNodeStateSet, static_cast<uint64_t>(state)));

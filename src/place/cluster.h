@@ -140,6 +140,7 @@ class Cluster {
   [[nodiscard]] absl::StatusOr<uint32_t> FindDevice(NodeId node, int32_t device) const;
   [[nodiscard]] absl::Status CheckChange(const NodeRow& row, const NodeSpec& next) const;
   [[nodiscard]] std::vector<JobId> JobsOnDevices(uint32_t first, size_t count) const;
+  [[nodiscard]] std::vector<JobId> JobsOnNode(const NodeRow& row) const;  // those without GPUs too
   // Changes are made in two steps: what may fail (allocations) before anything is touched, then what cannot.
   void ReserveNode();
   void ReserveDevices(size_t count);

@@ -15,6 +15,8 @@ absl::Status Broken(NodeId node, const char* what, int64_t expected, int64_t fou
 struct Expected {
   std::vector<HostFree> free;                  // by node row
   std::vector<std::vector<uint32_t>> tenants;  // by device: class ids
+  std::vector<int64_t> host_tasks;             // by node row: tasks without GPUs
+  bool host_positions = true;                  // each is where its slot says
 };
 
 Expected FromJobs(const ClusterRows& rows) {
@@ -27,6 +29,7 @@ Expected FromJobs(const ClusterRows& rows) {
     expected.free.push_back({node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s});
   }
   expected.tenants.resize(rows.device_state.size());
+  expected.host_tasks.resize(rows.nodes.size());
   for (const JobRow& job : rows.jobs) {
     if (job.spec == nullptr) continue;
     ForEachTask(job.slots, [&](uint32_t node_row) {
@@ -36,6 +39,13 @@ Expected FromJobs(const ClusterRows& rows) {
       free.storage_mb_s -= job.spec->storage_mb_s;
     });
     for (const PlacedSlot& slot : job.slots) {
+      if (slot.device == kNoDevice) {
+        const std::vector<HostResident>& there = rows.nodes[slot.node_row].host_residents;
+        ++expected.host_tasks[slot.node_row];
+        expected.host_positions &= slot.tenant < there.size() && there[slot.tenant].task == slot.task &&
+                                   &rows.jobs[there[slot.tenant].job_row] == &job;
+        continue;
+      }
       const uint32_t device = rows.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
       expected.tenants[device].push_back(slot.tenant);
     }
@@ -66,6 +76,9 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected
     }
     idle += found.empty() ? 1 : 0;
   }
+  if (static_cast<int64_t>(node.host_residents.size()) != expected.host_tasks[row]) {
+    return Broken(id, "tasks without GPUs", expected.host_tasks[row], static_cast<int64_t>(node.host_residents.size()));
+  }
   if (idle != node.idle_devices) return Broken(id, "idle devices", idle, node.idle_devices);
   return absl::OkStatus();
 }
@@ -74,6 +87,7 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected
 
 absl::Status Cluster::CheckInvariants() const {
   Expected expected = FromJobs(rows_);
+  if (!expected.host_positions) return Broken(0, "position of a task without GPUs", 1, 0);
   std::vector<uint32_t> refs(rows_.states.state_limit());
   size_t devices = 0;
   for (size_t i = 0; i < rows_.order.size(); ++i) {

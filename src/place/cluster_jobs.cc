@@ -27,6 +27,15 @@ absl::Status Taken(const JobSpec& job) {
   return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(job));
 }
 
+// A task that came to a node, for the node's version.
+uint64_t WhatCameIn(const JobSpec& job, int32_t device, uint64_t tenant) {
+  uint64_t what = CombineHash(CombineHash(kJobIn, job.id), tenant);
+  for (const int64_t part : {int64_t{device}, job.cpu_milli, job.mem_mib, job.storage_mb_s}) {
+    what = CombineHash(what, static_cast<uint64_t>(part));
+  }
+  return what;
+}
+
 // The job's demand there; where it states none (only adopted jobs), its first one stands in.
 const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
   const Demand* demand = FindDemand(job, type);
@@ -36,10 +45,11 @@ const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
 }  // namespace
 
 absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const {
-  if (slots.size() != static_cast<size_t>(GpuCount(job))) {
-    return InvalidArgument("%s: slots: expected %d (tasks x GPUs per task), found %d", JobText(job), GpuCount(job),
-                           slots.size());
+  if (slots.size() != static_cast<size_t>(SlotCount(job))) {
+    return InvalidArgument("%s: slots: expected %d (tasks x GPUs per task, or tasks without GPUs), found %d",
+                           JobText(job), SlotCount(job), slots.size());
   }
+  const auto per_task = static_cast<size_t>(SlotsPerTask(job));
   std::vector<Slot> sorted(slots.begin(), slots.end());
   std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
     return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
@@ -48,18 +58,25 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
   std::vector<uint32_t> devices;
   for (size_t i = 0; i < sorted.size(); ++i) {
     const Slot& slot = sorted[i];
-    const auto task = static_cast<int32_t>(i / static_cast<size_t>(job.gpus_per_task));
+    const auto task = static_cast<int32_t>(i / per_task);
     if (slot.task != task) {
       return InvalidArgument("%s: slots: expected %d for each task from 0 to %d, found another number for task %d",
-                             JobText(job), job.gpus_per_task, job.tasks - 1, std::min(slot.task, task));
+                             JobText(job), SlotsPerTask(job), job.tasks - 1, std::min(slot.task, task));
     }
-    if (i % static_cast<size_t>(job.gpus_per_task) != 0 && slot.node != sorted[i - 1].node) {
+    if (i % per_task != 0 && slot.node != sorted[i - 1].node) {
       return InvalidArgument("%s: slots: expected task %d on one node, found nodes %d and %d", JobText(job), task,
                              sorted[i - 1].node, slot.node);
     }
     HORUS_ASSIGN_OR_RETURN(const uint32_t node_row, FindNode(slot.node));
-    HORUS_ASSIGN_OR_RETURN(const uint32_t device, FindDevice(slot.node, slot.device));
-    devices.push_back(device);
+    if (IsCpuOnly(job)) {
+      if (slot.device != kNoDevice) {
+        return InvalidArgument("%s: slots: expected no device (%d) for a job without GPUs, found %d", JobText(job),
+                               kNoDevice, slot.device);
+      }
+    } else {
+      HORUS_ASSIGN_OR_RETURN(const uint32_t device, FindDevice(slot.node, slot.device));
+      devices.push_back(device);
+    }
     placed.push_back({node_row, slot.device, slot.task, 0});
   }
   std::sort(devices.begin(), devices.end());
@@ -82,6 +99,7 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
     if (const Reason reason = FitNode(job, *node.spec, node_state); reason != Reason::kNone) return reason;
     if (const Reason reason = FitHost(job, node.free, tasks_on.at(slot.node_row)); reason != Reason::kNone)
       return reason;
+    if (slot.device == kNoDevice) continue;
     const DeviceRow& device =
         rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
     const AdminState device_state = runs ? AdminState::kUp : device.state;
@@ -101,6 +119,10 @@ void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSl
   rows_.job_of.ReserveOne();
   HeldStates after(rows_.states, slots.size());
   for (PlacedSlot& slot : slots) {
+    if (slot.device == kNoDevice) {
+      ReserveMore(rows_.nodes[slot.node_row].host_residents, slots.size());
+      continue;
+    }
     const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
     const uint32_t state = rows_.device_state[device];
     const TenantClass tenant = MakeTenantClass(*job, DemandOn(*job, rows_.states.state(state).type));
@@ -126,17 +148,19 @@ void Cluster::PutJob(JobRow job, std::span<const uint32_t> states) noexcept {
     free.storage_mb_s -= spec.storage_mb_s;
   });
   for (size_t i = 0; i < job.slots.size(); ++i) {
-    const PlacedSlot& slot = job.slots[i];
+    PlacedSlot& slot = job.slots[i];
     NodeRow& node = rows_.nodes[slot.node_row];
+    if (slot.device == kNoDevice) {
+      slot.tenant = static_cast<uint32_t>(node.host_residents.size());
+      node.host_residents.push_back({job_row, slot.task});
+      Touch(slot.node_row, WhatCameIn(spec, slot.device, /*tenant=*/0));
+      continue;
+    }
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
     SetDevice(device, states[i]);
     if (rows_.residents[device].empty()) --node.idle_devices;
     rows_.residents[device].push_back({spec.id, slot.tenant, slot.task});
-    uint64_t what = CombineHash(CombineHash(kJobIn, spec.id), rows_.states.tenant(slot.tenant).digest);
-    for (const int64_t part : {int64_t{slot.device}, spec.cpu_milli, spec.mem_mib, spec.storage_mb_s}) {
-      what = CombineHash(what, static_cast<uint64_t>(part));
-    }
-    Touch(slot.node_row, what);
+    Touch(slot.node_row, WhatCameIn(spec, slot.device, rows_.states.tenant(slot.tenant).digest));
   }
   rows_.job_of.Insert(spec.id, job_row);
   rows_.jobs[job_row] = std::move(job);
@@ -147,6 +171,7 @@ void Cluster::EraseJob(uint32_t job_row) {
   const std::vector<PlacedSlot>& slots = rows_.jobs[job_row].slots;
   HeldStates after(rows_.states, slots.size());
   for (const PlacedSlot& slot : slots) {
+    if (slot.device == kNoDevice) break;  // then none of the slots has one
     const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
     after.Hold(rows_.states.WithoutTenant(rows_.device_state[device], slot.tenant));
   }
@@ -154,7 +179,7 @@ void Cluster::EraseJob(uint32_t job_row) {
 }
 
 void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexcept {
-  const JobRow row = std::move(rows_.jobs[job_row]);
+  JobRow row = std::move(rows_.jobs[job_row]);
   rows_.jobs[job_row] = JobRow();
   rows_.free_jobs.push_back(job_row);
   rows_.job_of.Erase(row.spec->id);
@@ -167,6 +192,17 @@ void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexce
   for (size_t i = 0; i < row.slots.size(); ++i) {
     const PlacedSlot& slot = row.slots[i];
     NodeRow& node = rows_.nodes[slot.node_row];
+    if (slot.device == kNoDevice) {  // the last one takes its position
+      const HostResident last = node.host_residents.back();
+      node.host_residents.pop_back();
+      if (slot.tenant < node.host_residents.size()) {
+        node.host_residents[slot.tenant] = last;
+        JobRow& moved = last.job_row == job_row ? row : rows_.jobs[last.job_row];
+        moved.slots[static_cast<size_t>(last.task)].tenant = slot.tenant;
+      }
+      Touch(slot.node_row, CombineHash(kJobOut, row.spec->id));
+      continue;
+    }
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
     SetDevice(device, states[i]);
     Residents& residents = rows_.residents[device];
@@ -184,6 +220,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
   for (const PlacedSlot& slot : placed) {
     const NodeRow& node = rows_.nodes[slot.node_row];
+    if (slot.device == kNoDevice) break;  // then none of the slots has one
     if (rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)].size() < kMaxResidentsPerDevice)
       continue;
     return MakeError(absl::StatusCode::kResourceExhausted,
@@ -210,7 +247,8 @@ class Cluster::Undo {
     while (done_ > 0) {
       const JobId job = plan_.actions[--done_].job->id;
       const uint32_t row = cluster_.rows_.job_of.at(job);
-      const size_t count = cluster_.rows_.jobs[row].slots.size();
+      const JobRow& there = cluster_.rows_.jobs[row];
+      const size_t count = IsCpuOnly(*there.spec) ? 0 : there.slots.size();  // of devices
       slots_ -= count;
       cluster_.TakeJob(row, before_.ids().subspan(slots_, count));
     }
@@ -225,6 +263,7 @@ class Cluster::Undo {
   // What the devices of the next action are before it, in the order of its slots once it is in.
   void Remember(std::span<const PlacedSlot> slots) {
     for (const PlacedSlot& slot : slots) {
+      if (slot.device == kNoDevice) continue;
       const NodeRow& node = cluster_.rows_.nodes[slot.node_row];
       before_.Hold(cluster_.rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
     }

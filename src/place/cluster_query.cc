@@ -80,7 +80,7 @@ absl::StatusOr<NodeInfo> Cluster::Node(NodeId node) const {
                 .cpu_free_milli = row.free.cpu_milli,
                 .mem_free_mib = row.free.mem_mib,
                 .storage_free_mb_s = row.free.storage_mb_s,
-                .jobs = JobsOnDevices(row.first_device, row.spec->devices.size())};
+                .jobs = JobsOnNode(row)};
   return info;
 }
 
@@ -150,7 +150,8 @@ uint64_t Cluster::bytes_held() const {
   bytes += rows_.node_of.bytes_held() + rows_.job_of.bytes_held() + rows_.log.bytes_held();
   for (const NodeRow& node : rows_.nodes) {
     if (node.spec == nullptr) continue;
-    bytes += sizeof(NodeSpec) + node.spec->devices.capacity() * sizeof(DeviceSpec) + node.spec->name.capacity();
+    bytes += sizeof(NodeSpec) + node.spec->devices.capacity() * sizeof(DeviceSpec) + node.spec->name.capacity() +
+             node.host_residents.capacity() * sizeof(HostResident);
     for (const auto& [key, value] : node.spec->labels)
       bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
   }

@@ -16,6 +16,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/id_map.h"
+#include "place/decision.h"
 #include "place/device_states.h"
 #include "place/job.h"
 #include "place/node.h"
@@ -35,6 +36,11 @@ struct HostFree {
   friend bool operator==(const HostFree&, const HostFree&) = default;
 };
 
+struct HostResident {  // a task without GPUs
+  uint32_t job_row = 0;
+  int32_t task = 0;
+};
+
 struct NodeRow {
   std::shared_ptr<const NodeSpec> spec;  // as resolved; null = free row
   AdminState state = AdminState::kUp;
@@ -43,13 +49,14 @@ struct NodeRow {
   uint32_t first_device = 0;  // its devices are first_device .. + spec.devices.size() - 1
   int32_t idle_devices = 0;   // without residents
   HostFree free;
+  std::vector<HostResident> host_residents;  // tasks without GPUs, in no order
 };
 
 struct PlacedSlot {
   uint32_t node_row = 0;
-  int32_t device = 0;  // index within the node
+  int32_t device = 0;  // index within the node, or kNoDevice
   int32_t task = 0;
-  uint32_t tenant = 0;  // class in ClusterRows::states
+  uint32_t tenant = 0;  // class in ClusterRows::states; without device the position in NodeRow::host_residents
 };
 
 struct JobRow {

@@ -47,7 +47,7 @@ std::string DescribeReason(const Decision& decision) {
   std::string text(ReasonText(decision.reason));
   // Of a gang all refused devices matter: too few are left.
   if (these == 0 || these == all || decision.reason == Reason::kGang) return text;
-  return absl::StrFormat("%d of %d devices: %s", these, all, text);
+  return absl::StrFormat("%d of %d %s: %s", these, all, decision.cpu_only ? "nodes" : "devices", text);
 }
 
 std::string DescribeMiss(const NearestMiss& miss, Reason main) {
@@ -97,6 +97,10 @@ std::string DescribeDecision(const Decision& decision) {
   if (decision.verdict == Verdict::kPlace) {
     if (decision.slots.empty()) return "Placed.";
     const Slot& first = decision.slots.front();
+    if (decision.cpu_only) {
+      if (decision.slots.size() == 1) return absl::StrFormat("Placed on node %d; needs no GPU.", first.node);
+      return absl::StrFormat("Placed %d tasks, the first on node %d; needs no GPU.", decision.slots.size(), first.node);
+    }
     const std::string more =
         decision.slots.size() == 1 ? "" : absl::StrFormat(" and %d more devices", decision.slots.size() - 1);
     return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).", first.node,

@@ -57,10 +57,13 @@ inline constexpr size_t kReasonCount = 20;
 [[nodiscard]] std::string_view ReasonText(Reason reason);
 [[nodiscard]] std::string_view VerdictName(Verdict verdict);  // "place", "defer", "reject"
 
-// One device of one task.
+// The device of a task without GPUs; UINT32_MAX in C.
+inline constexpr int32_t kNoDevice = -1;
+
+// One device of one task, or the node of a task without GPUs.
 struct Slot {
   NodeId node = 0;
-  int32_t device = 0;  // index within the node
+  int32_t device = 0;  // index within the node, or kNoDevice
   int32_t task = 0;    // of the gang, from 0
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
@@ -86,7 +89,7 @@ struct CostTerm {
 // A place with its price; for a job of several devices the sum over them.
 struct PricedPlace {
   NodeId node = 0;     // of the first slot
-  int32_t device = 0;  // of the first slot
+  int32_t device = 0;  // of the first slot; kNoDevice without GPUs
   double cost = 0;
   std::vector<CostTerm> terms;
   friend bool operator==(const PricedPlace&, const PricedPlace&) = default;
@@ -110,12 +113,15 @@ struct Decision {
   Reason reason = Reason::kNone;      // kNone when placed, else the constraint that refused most devices
   std::vector<Slot> slots;            // ascending (task, node, device); empty unless placed
   std::vector<TenantEffect> effects;  // ascending (node, device), the newcomer first, then job id
-  Slowdown own{0, 0};                 // the job's own slowdown: the worst over its devices; 0 unless placed
+  Slowdown own{0, 0};                 // the job's own slowdown: the worst over its devices; 0 unless placed,
+                                      // 1 without GPUs
   PricedPlace winner;                 // valid when placed
   PricedPlace runner_up;              // the next best place; valid when has_runner_up
   bool has_runner_up = false;
   bool spans_nodes = false;                                 // found by the heuristic for gangs that fit no single node
-  std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason
+  bool cpu_only = false;                                    // a job without GPUs
+  std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason; nodes
+                                                            // where the job is without GPUs
   NearestMiss miss;                                         // valid for refusals
   friend bool operator==(const Decision&, const Decision&) = default;
 };

@@ -71,21 +71,35 @@ uint32_t TakeRow(std::vector<T>& rows, std::vector<uint32_t>& refs, std::vector<
 
 }  // namespace
 
+uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
+  constexpr int32_t kLastBit = 63;
+  if (gpu_milli < kMilliPerGpu) return 1;
+  return uint64_t{1} << std::min(gpus, kLastBit);
+}
+
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
   TenantClass tenant{.demand = demand,
                      .slowdown_bound = job.slowdown_bound,
                      .gpu_milli = job.gpu_milli,
                      .exclusive = job.exclusive,
-                     .gang = GpuCount(job) > 1};
+                     .gpus = GpuCount(job),
+                     .distributed = job.tasks > 1,
+                     .kind = job.kind,
+                     .priority = job.priority};
   tenant.digest =
-      CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 2 |
-                                        uint64_t{tenant.exclusive} << 1 | uint64_t{tenant.gang});
+      CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 1 |
+                                        uint64_t{tenant.exclusive});
+  tenant.digest = CombineHash(tenant.digest, static_cast<uint64_t>(tenant.gpus));
+  tenant.digest =
+      CombineHash(tenant.digest, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
+                                     static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
   return tenant;
 }
 
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
-         a.exclusive == b.exclusive && a.gang == b.gang;
+         a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
+         a.priority == b.priority;
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {
@@ -109,6 +123,8 @@ void StateTable::Finish(DeviceRow& row) const {
   row.mem_used_upper_mib = row.mem_used_mib = 0;
   row.milli_used = 0;
   row.exclusive_held = false;
+  row.bounded = false;
+  row.kinds = 0;
   row.util_pct = row.util_upper_pct = 0;
   uint64_t digest =
       CombineHash(row.type.value(), static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
@@ -121,6 +137,8 @@ void StateTable::Finish(DeviceRow& row) const {
     row.mem_used_mib += one.demand.mem_mib.estimate;
     row.milli_used += std::max(one.gpu_milli, 1);
     row.exclusive_held |= one.exclusive;
+    row.bounded |= one.slowdown_bound > 0;
+    row.kinds |= KindBit(one.gpu_milli, one.gpus);
     const auto share = static_cast<double>(row.compute_share);
     row.util_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.estimate), share);
     row.util_upper_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.upper), share);

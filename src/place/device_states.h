@@ -23,13 +23,19 @@
 
 namespace horus {
 
+// The kind of a GPU job, one bit each: sharers of a GPU, 1 GPU, 2 GPUs, ... (63 and more are one kind).
+[[nodiscard]] uint64_t KindBit(int32_t gpu_milli, int32_t gpus);
+
 // All that a device and its tenants know of each other.
 struct TenantClass {
   Demand demand;
   float slowdown_bound = 0;  // as stated; 0 = the placer's default
   int32_t gpu_milli = 0;     // as stated; 0 = shares
   bool exclusive = false;
-  bool gang = false;    // the job has several GPUs
+  int32_t gpus = 1;          // of the whole job: above 1 it is a gang
+  bool distributed = false;  // the job has several tasks
+  JobKind kind = JobKind::kTraining;
+  int32_t priority = 0;
   uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
 };
 
@@ -53,7 +59,9 @@ struct DeviceRow {
   int64_t mem_used_mib = 0;
   int32_t milli_used = 0;
   bool exclusive_held = false;
-  double util_pct = 0;  // of this device: tenants of a MIG instance fill its share
+  bool bounded = false;  // a tenant states a bound on its slowdown
+  uint64_t kinds = 0;    // of the tenants, as KindBit
+  double util_pct = 0;   // of this device: tenants of a MIG instance fill its share
   double util_upper_pct = 0;
   uint64_t digest = 0;
 };

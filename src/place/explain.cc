@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "place/admit.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -66,6 +67,11 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
   priced.node = ledger.spec(placement.slots.front().node_row).id;
   priced.device = placement.slots.front().device;
   priced.cost = placement.cost;
+  if (scorer_.policy().PricesNode(*view.job)) return PriceNode(ledger, view, placement, priced);
+  if (priced.device == kNoDevice) {
+    if (scorer_.policy().uses_place()) priced.terms.push_back({"place", priced.cost});
+    return absl::OkStatus();
+  }
   std::vector<CostTerm> terms;
   for (const PlacedSlot& slot : placement.slots) {
     Evaluation evaluation;
@@ -86,14 +92,30 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
   return absl::OkStatus();
 }
 
+// Of a gang the sum alone: its tasks are priced one by one.
+absl::Status Explainer::PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                  PricedPlace& priced) {
+  if (view.job->tasks > 1) {
+    priced.terms.push_back({"node", priced.cost});
+    return absl::OkStatus();
+  }
+  NodeOutcome outcome;
+  HORUS_RETURN_IF_ERROR(pricer_.Price(ledger, view, placement.slots.front().node_row, outcome));
+  const Policy& policy = scorer_.policy();
+  policy.ExplainNode(pricer_.candidate(), pricer_.score(), priced.terms);
+  if (policy.draws()) priced.terms.push_back({"draw", policy.Draw(view.job->id, priced.node)});
+  return absl::OkStatus();
+}
+
 absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
                                Decision& decision) {
   decision.verdict = Verdict::kPlace;
   decision.reason = Reason::kNone;
   decision.spans_nodes = result.spans_nodes;
+  if (IsCpuOnly(*view.job)) decision.own = Slowdown();
   for (const PlacedSlot& slot : result.best.slots) {
     decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
-    HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
+    if (slot.device != kNoDevice) HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
   }
   std::stable_sort(decision.effects.begin(), decision.effects.end(), [](const TenantEffect& a, const TenantEffect& b) {
     return std::tie(a.node, a.device) < std::tie(b.node, b.device);
@@ -110,9 +132,12 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     const uint32_t most = result.most_fitting;
     if (nodes.empty()) return absl::OkStatus();
     const uint32_t row = most > 0 ? result.most_node_row : nodes.front();
-    decision.miss = {
-        Reason::kGang, ledger.spec(row).id, -1, static_cast<double>(GpuCount(*view.job)), static_cast<double>(most),
-        "GPUs"};
+    decision.miss = {Reason::kGang,
+                     ledger.spec(row).id,
+                     -1,
+                     static_cast<double>(SlotCount(*view.job)),
+                     static_cast<double>(most),
+                     IsCpuOnly(*view.job) ? "tasks" : "GPUs"};
     return absl::OkStatus();
   }
   // A walk of its own: the search would pay for it on every device of every job, and few jobs are refused.
@@ -122,6 +147,7 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     Shortfall shortfall;
     Reason reason = FitNode(*view.job, *node.spec, node.state);
     if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, 1, &shortfall);
+    if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, row, *view.job);
     if (reason != Reason::kNone) {
       nearest.Offer(reason, Distance(reason, shortfall), row, -1);
       continue;

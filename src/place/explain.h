@@ -23,7 +23,7 @@ namespace horus {
 
 class Explainer {
  public:
-  explicit Explainer(Scorer& scorer) : scorer_(scorer) {}
+  explicit Explainer(Scorer& scorer) : scorer_(scorer), pricer_(scorer) {}
 
   // Effects, terms, own slowdown. The scorer's current job is `view`; the ledger does not hold it yet.
   [[nodiscard]] absl::Status Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
@@ -35,10 +35,13 @@ class Explainer {
  private:
   [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
                                         Decision& decision);
+  [[nodiscard]] absl::Status PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                       PricedPlace& priced);
   [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement,
                                    PricedPlace& priced);
 
   Scorer& scorer_;
+  NodePricer pricer_;
 };
 
 }  // namespace horus

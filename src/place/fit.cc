@@ -82,7 +82,7 @@ Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const Fit
 Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
   if (newcomer == nullptr) return Reason::kGpuType;
   // MIG instances have no peer-to-peer path (NVIDIA MIG User Guide), so a gang cannot train across them.
-  if (device.mode == SharingMode::kMig && newcomer->gang) return Reason::kSharingMode;
+  if (device.mode == SharingMode::kMig && newcomer->gpus > 1) return Reason::kSharingMode;
   const auto tenants = static_cast<int32_t>(device.tenants.size());
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
   if (device.exclusive_held || (newcomer->exclusive && tenants > 0)) return Reason::kExclusive;

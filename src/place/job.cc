@@ -35,8 +35,8 @@ absl::Status CheckShape(const JobSpec& job) {
   if (job.tasks < 1 || job.tasks > kMaxGpusPerJob) {
     return InvalidArgument("%s: tasks: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob, job.tasks);
   }
-  if (job.gpus_per_task < 1 || job.gpus_per_task > kMaxGpusPerJob) {
-    return InvalidArgument("%s: gpus_per_task: expected 1 to %d, found %d", Job(job), kMaxGpusPerJob,
+  if (job.gpus_per_task < 0 || job.gpus_per_task > kMaxGpusPerJob) {
+    return InvalidArgument("%s: gpus_per_task: expected 0 (no GPU) to %d, found %d", Job(job), kMaxGpusPerJob,
                            job.gpus_per_task);
   }
   if (int64_t{job.tasks} * job.gpus_per_task > kMaxGpusPerJob) {
@@ -46,6 +46,12 @@ absl::Status CheckShape(const JobSpec& job) {
   if (job.gpu_milli < 0 || job.gpu_milli > kMilliPerGpu) {
     return InvalidArgument("%s: gpu_milli: expected 0 (shares) to %d thousandths of a GPU, found %d", Job(job),
                            kMilliPerGpu, job.gpu_milli);
+  }
+  if (IsCpuOnly(job) && job.gpu_milli > 0) {
+    return InvalidArgument("%s: gpu_milli: expected 0 without GPUs, found %d", Job(job), job.gpu_milli);
+  }
+  if (IsCpuOnly(job) && job.exclusive) {
+    return InvalidArgument("%s: exclusive: expected false without GPUs, found true", Job(job));
   }
   if (job.gpu_milli > 0 && job.gpu_milli < kMilliPerGpu && job.gpus_per_task > 1) {
     return InvalidArgument("%s: gpu_milli: expected 0 or %d with %d GPUs per task, found %d", Job(job), kMilliPerGpu,
@@ -74,6 +80,10 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
 }
 
 absl::Status CheckDemands(const JobSpec& job) {
+  if (IsCpuOnly(job)) {
+    if (job.demands.empty()) return absl::OkStatus();
+    return InvalidArgument("%s: demands: expected none without GPUs, found %d", Job(job), job.demands.size());
+  }
   if (job.demands.empty() || job.demands.size() > kMaxDemandsPerJob) {
     return InvalidArgument("%s: demands: expected 1 to %d, found %d", Job(job), kMaxDemandsPerJob, job.demands.size());
   }

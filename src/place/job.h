@@ -49,7 +49,7 @@ struct JobSpec {
   std::string tenant;  // optional: who owns it
   JobKind kind = JobKind::kTraining;
   int32_t tasks = 1;                // a gang: all tasks are placed, or none
-  int32_t gpus_per_task = 1;        // on one node
+  int32_t gpus_per_task = 1;        // on one node; 0 = a job for the host alone: no device, no demands
   int32_t gpu_milli = 0;            // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
                                     // 1000 only with gpus_per_task == 1; requests never exceed a device
   bool exclusive = false;           // alone on its devices
@@ -62,7 +62,8 @@ struct JobSpec {
   int64_t deadline_us = 0;          // 0 = none; no policy of this version reads it
   double request_rate_hz = 0;       // inference; 0 = not stated; no policy of this version reads it
   int64_t latency_bound_us = 0;     // inference; 0 = none; no policy of this version reads it
-  std::vector<TypeDemand> demands;  // ascending type, unique; a type that is not listed is not allowed
+  std::vector<TypeDemand> demands;  // ascending type, unique; a type that is not listed is not allowed; none
+                                    // without GPUs
   std::vector<std::pair<std::string, std::string>> node_selector;  // labels that a node must carry; ascending
   std::vector<JobAlternative> alternatives;                        // reserved: must be empty
 
@@ -91,6 +92,11 @@ void NormalizeJob(JobSpec& job);
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
 
 [[nodiscard]] inline int32_t GpuCount(const JobSpec& job) { return job.tasks * job.gpus_per_task; }
+
+// A job without GPUs takes one slot a task, whose device is kNoDevice (decision.h).
+[[nodiscard]] inline bool IsCpuOnly(const JobSpec& job) { return job.gpus_per_task == 0; }
+[[nodiscard]] inline int32_t SlotsPerTask(const JobSpec& job) { return IsCpuOnly(job) ? 1 : job.gpus_per_task; }
+[[nodiscard]] inline int32_t SlotCount(const JobSpec& job) { return job.tasks * SlotsPerTask(job); }
 
 // "training", "inference", "best-effort"; "unknown" for a value that is no kind.
 [[nodiscard]] std::string_view JobKindName(JobKind kind);

@@ -54,6 +54,10 @@ struct Placer::Impl {
         explainer(scorer) {}
 
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
+  // What the subset leaves out: devices, or nodes for a job without GPUs.
+  [[nodiscard]] uint32_t Excluded(const JobView& view) const {
+    return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
+  }
   absl::StatusOr<Decision> Decide(const JobView& view);
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
 
@@ -70,6 +74,7 @@ struct Placer::Impl {
   bool subset = false;            // only `nodes` are considered
   std::vector<uint32_t> nodes;    // rows of the subset, ascending id
   uint32_t excluded_devices = 0;  // of nodes outside the subset
+  uint32_t excluded_nodes = 0;
   SearchResult result;
   IdMap<Decision> emptied_decisions;  // by JobView::request, for all nodes of the emptied ledger as it is
   uint64_t emptied_at = 0;            // Ledger::changes() of the emptied ledger then
@@ -81,7 +86,7 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
   const ClusterRows& rows = cluster.rows();
   subset = wanted.has_value();
   nodes.clear();
-  excluded_devices = 0;
+  excluded_devices = excluded_nodes = 0;
   refused.clear();
   if (!subset) return absl::OkStatus();
   emptied_decisions.clear();
@@ -98,6 +103,7 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
     devices += rows.nodes[*row].spec->devices.size();
   }
   excluded_devices = static_cast<uint32_t>(cluster.device_count() - devices);
+  excluded_nodes = static_cast<uint32_t>(cluster.node_count() - nodes.size());
   return absl::OkStatus();
 }
 
@@ -110,7 +116,8 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
   Decision decision{.verdict = Verdict::kPlace};
   if (found.best.slots.empty()) {
     decision.verdict = Verdict::kReject;
-    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+    decision.cpu_only = IsCpuOnly(*view.job);
     decision.refused_devices = found.refused;
     HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, considered(emptied), found, decision));
   }
@@ -127,13 +134,14 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
     return decision;
   }
   decision.job = view.job->id;
+  decision.cpu_only = IsCpuOnly(*view.job);
   scorer.SetJob(view);
   HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result));
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
     return decision;
   }
-  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = excluded_devices;
+  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
   decision.refused_devices = result.refused;
   HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
   decision.verdict = Verdict::kDefer;

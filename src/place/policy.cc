@@ -3,6 +3,7 @@
 #include "place/policy.h"
 
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "base/status.h"
@@ -17,13 +18,31 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array<Entry, 6> kPolicies = {{
+constexpr std::array<Entry, 24> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
+    {"horus-as-coded", MakeHorusAsCodedPolicy},
+    {"clwp-nlwp", MakeClwpNlwpPolicy},
     {"first-fit", MakeFirstFitPolicy},
     {"best-fit", MakeBestFitPolicy},
     {"random", MakeRandomPolicy},
     {"exclusive", MakeExclusivePolicy},
+    {"fgd", MakeFgdPolicy},
+    {"dotprod", MakeDotProdPolicy},
+    {"gpu-packing", MakeGpuPackingPolicy},
+    {"gpu-clustering", MakeGpuClusteringPolicy},
+    {"least-utilised", MakeLeastUtilisedPolicy},
+    {"reactive", MakeReactivePolicy},
+    {"gandiva", MakeGandivaPolicy},
+    {"gavel-threshold", MakeGavelThresholdPolicy},
+    {"gavel-maxmin", MakeGavelMaxminPolicy},
+    {"lucid", MakeLucidPolicy},
+    {"muri", MakeMuriPolicy},
+    {"miso", MakeMisoPolicy},
+    {"pollux-avoid", MakePolluxAvoidPolicy},
+    {"foreground", MakeForegroundPolicy},
+    {"filler", MakeFillerPolicy},
+    {"oracle", MakeOraclePolicy},
 }};
 
 constexpr auto kNames = [] {
@@ -31,6 +50,20 @@ constexpr auto kNames = [] {
   for (size_t i = 0; i < names.size(); ++i) names[i] = kPolicies[i].name;
   return names;
 }();
+
+absl::Status CheckOptions(const PolicyOptions& options) {
+  if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold))) {
+    return InvalidArgument("policy: pack_threshold: expected 0 or more, found %g", options.pack_threshold);
+  }
+  if (!(options.foreground_bound >= 1)) {  // infinity is legal
+    return InvalidArgument("policy: foreground_bound: expected 1 or more, found %g", options.foreground_bound);
+  }
+  if (options.profiling_label.empty() || options.profiling_label.size() > kMaxNameBytes) {
+    return InvalidArgument("policy: profiling_label: expected 1 to %d bytes, found %d", kMaxNameBytes,
+                           options.profiling_label.size());
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -42,9 +75,38 @@ void Policy::Explain(const DeviceCandidate& candidate, const PlaceCandidate& pla
   if (uses_place()) terms.push_back({"place", ScorePlace(place)});
 }
 
+absl::Status Policy::ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& /*score*/) const {
+  return MakeError(absl::StatusCode::kUnimplemented, "policy %s: prices no nodes", std::string(name()));
+}
+
+void Policy::ExplainNode(const NodeCandidate& /*candidate*/, const NodeScore& score,
+                         std::vector<CostTerm>& terms) const {
+  terms.push_back({"node", score.cost});
+}
+
+absl::Status CheckObserved(const ObservedSharing& observed) {
+  if (observed.demands.size() != observed.throughput.size()) {
+    return InvalidArgument("observed sharing: expected a throughput for each of %d tenants, found %d",
+                           observed.demands.size(), observed.throughput.size());
+  }
+  for (size_t i = 0; i < observed.throughput.size(); ++i) {
+    if (observed.demands[i] == nullptr) return InvalidArgument("observed sharing: tenant %d: expected a demand", i);
+    if (observed.throughput[i] >= 0 && std::isfinite(observed.throughput[i])) continue;
+    return InvalidArgument("observed sharing: tenant %d: throughput: expected 0 or more, found %g", i,
+                           observed.throughput[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Revision> Policy::Revise(const ObservedSharing& observed) const {
+  HORUS_RETURN_IF_ERROR(CheckObserved(observed));
+  return Revision();
+}
+
 std::span<const std::string_view> PolicyNames() { return kNames; }
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyOptions& options) {
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
   for (const Entry& entry : kPolicies) {
     if (entry.name == name) return entry.make(options);
   }

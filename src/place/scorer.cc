@@ -144,6 +144,18 @@ absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdi
   return absl::OkStatus();
 }
 
+absl::Status Scorer::Fit(const StateTable& states, uint32_t state, Reason& reason) {
+  const DeviceRow& device = states.state(state);
+  const JobView::OnType* on = OnType(*view_, device.type);
+  reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_);
+  if (reason != Reason::kNone) return absl::OkStatus();
+  if (!device.bounded && on->tenant.slowdown_bound == 0 && std::isinf(limits_.slowdown_bound)) return absl::OkStatus();
+  DeviceVerdict verdict;
+  HORUS_RETURN_IF_ERROR(Judge(states, state, verdict));
+  reason = verdict.reason;
+  return absl::OkStatus();
+}
+
 absl::Status Scorer::Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out) {
   out.assign(count, Slowdown());
   if (count == 0) return absl::OkStatus();
@@ -197,6 +209,7 @@ absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants
   const TenantClass& newcomer = here.on->tenant;
   const size_t residents = crowd.residents;
   demands_.resize(residents + 1);
+  tenants_.resize(residents + 1);
   bounds_.resize(residents + 1);
   before_.resize(residents);
   after_.resize(residents + 1);
@@ -206,6 +219,7 @@ absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants
     TenantPair pair;
     HORUS_RETURN_IF_ERROR(pairs_.Find(*model_, crowd.context, *here.row, crowd.guests[i], newcomer, resident, pair));
     demands_[i] = &resident.demand;
+    tenants_[i] = &resident;
     bounds_[i] = crowd.bounds[i];
     AddExcess(own, pair.mine);
     before_[i] = SlowdownOf(crowd.before[i]);
@@ -213,6 +227,7 @@ absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants
     after_[i] = SlowdownOf(pair.theirs);
   }
   demands_[residents] = &newcomer.demand;
+  tenants_[residents] = &newcomer;
   bounds_[residents] = newcomer.slowdown_bound;
   after_[residents] = SlowdownOf(own);
   return absl::OkStatus();
@@ -293,13 +308,16 @@ absl::Status Scorer::Foretell(const StateTable& states, uint32_t state, const Jo
   HORUS_RETURN_IF_ERROR(CrowdOf(states, state, crowd));
   if (crowd != nullptr) return AddPairs(states, device.tenants, *crowd, OnContextOf(crowd->context));
   demands_.clear();
+  tenants_.clear();
   bounds_.clear();
   for (const uint32_t id : device.tenants) {
     const TenantClass& tenant = states.tenant(id);
     demands_.push_back(&tenant.demand);
+    tenants_.push_back(&tenant);
     bounds_.push_back(tenant.slowdown_bound);
   }
   demands_.push_back(&on.tenant.demand);
+  tenants_.push_back(&on.tenant);
   bounds_.push_back(on.tenant.slowdown_bound);
   const DeviceContext context = ContextOf(device);
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size() - 1, before_));
@@ -309,12 +327,14 @@ absl::Status Scorer::Foretell(const StateTable& states, uint32_t state, const Jo
 DeviceCandidate Scorer::CandidateOf(const DeviceRow& device, const JobView::OnType& on) const {
   return {.kind = view_->job->kind,
           .priority = view_->job->priority,
+          .gpu_milli = view_->job->gpu_milli,
           .device = ContextOf(device),
           .mem_mib = device.mem_mib,
           .mem_used_upper_mib = device.mem_used_upper_mib,
           .mem_used_mib = device.mem_used_mib,
           .milli_used = device.milli_used,
           .demands = demands_,
+          .tenants = tenants_,
           .before = before_,
           .after = after_,
           .relative_speed = RelativeSpeed(on, device.compute_share)};

@@ -82,6 +82,8 @@ class Scorer {
   // Appends to `left` the positions of those that may take the current job at a cost below `cutoff`; the others may
   // not. Much cheaper than weighing: most of many are passed over.
   void Sift(std::span<const Brief> briefs, double cutoff, std::vector<uint32_t>& left);
+  // Its reason alone, without the policy's price; asks the model only where somebody's slowdown is bounded.
+  [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);
   // The same, anew and in full.
   [[nodiscard]] absl::Status Evaluate(const StateTable& states, uint32_t state, Evaluation& evaluation);
 
@@ -155,6 +157,7 @@ class Scorer {
   std::vector<OnContext> on_context_;  // by context
 
   std::vector<const Demand*> demands_;  // scratch
+  std::vector<const TenantClass*> tenants_;
   std::vector<float> bounds_;
   std::vector<Slowdown> before_;
   std::vector<Slowdown> after_;

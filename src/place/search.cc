@@ -9,28 +9,39 @@
 #include <utility>
 
 #include "base/status.h"
+#include "place/admit.h"
 #include "place/fit.h"
 
 namespace horus {
 namespace {
 
-uint32_t GroupOf(const DeviceRow& device) {
-  return uint32_t{device.type.value()} << 8 | static_cast<uint32_t>(device.mode);
-}
-
 // Nodes come in ascending id, so "strictly cheaper" leaves ties with the lowest.
 bool Beats(double cost, const Placement& placement) { return placement.slots.empty() || cost < placement.cost; }
+
+absl::Status NotFinite(const Policy& policy, NodeId node, double cost) {
+  return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost for node %d, found %g",
+                   std::string(policy.name()), node, cost);
+}
 
 }  // namespace
 
 absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result) {
   const LedgerNode& node = ledger.node(node_row);
   const Policy& policy = scorer_.policy();
+  if (policy.PricesNode(*view.job)) return GatherPriced(ledger, view, node_row, result);
   PlaceCandidate place = PlaceOf(ledger, node_row, view.job->id, 0);
   const bool by_device = policy.uses_place() && policy.place_by_device();
   double place_cost = policy.uses_place() && !by_device ? policy.ScorePlace(place) : 0;
-  const bool single = GpuCount(*view.job) == 1;
+  const bool single = SlotCount(*view.job) == 1;
   fitting_.clear();
+  if (IsCpuOnly(*view.job)) {
+    place.device = kNoDevice;
+    const double cost = policy.uses_place() ? policy.ScorePlace(place) : 0;
+    if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
+    fitting_.push_back({cost, kNoDevice, 0});
+    ++result.fitting;
+    return absl::OkStatus();
+  }
   for (int32_t i = 0; i < place.node_devices; ++i) {
     const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
     DeviceVerdict verdict;
@@ -44,10 +55,7 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
       place_cost = policy.ScorePlace(place);
     }
     const double cost = verdict.cost + place_cost;
-    if (!std::isfinite(cost)) {
-      return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost for node %d, found %g",
-                       std::string(policy.name()), place.node, cost);
-    }
+    if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
     fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.states().state(state))});
   }
   result.fitting += static_cast<uint32_t>(fitting_.size());
@@ -69,7 +77,8 @@ void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
 
 // Keeps what the node can give, per group, and books the whole gang on it where that is cheapest so far.
 void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result) {
-  const int32_t per_task = view.job->gpus_per_task;
+  const int32_t per_task = SlotsPerTask(*view.job);
+  const bool cpu_only = IsCpuOnly(*view.job);
   std::sort(fitting_.begin(), fitting_.end(), [](const Fitting& a, const Fitting& b) {
     return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
   });
@@ -79,21 +88,22 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
       result.most_fitting = gpus;
       result.most_node_row = node_row;
     }
-    const auto tasks = static_cast<int32_t>(std::min(host_tasks, static_cast<int64_t>(end - begin) / per_task));
+    const auto most = cpu_only ? host_tasks : std::min(host_tasks, static_cast<int64_t>(end - begin) / per_task);
+    const auto tasks = static_cast<int32_t>(most);
     if (tasks == 0) continue;
     NodeOffer offer{.node_row = node_row,
                     .group = fitting_[begin].group,
                     .tasks = tasks,
-                    .first = static_cast<uint32_t>(offered_.size())};
+                    .first = static_cast<uint32_t>(offered_.size()),
+                    .step = cpu_only ? 0u : 1u};
     offered_.insert(offered_.end(), fitting_.begin() + static_cast<ptrdiff_t>(begin),
-                    fitting_.begin() + static_cast<ptrdiff_t>(begin) + ptrdiff_t{tasks} * per_task);
+                    fitting_.begin() + static_cast<ptrdiff_t>(begin) + (cpu_only ? 1 : ptrdiff_t{tasks} * per_task));
     offer.cost = OfferCost(offer, view, tasks);
     offers_.push_back(offer);
     if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
     Placement placement{.cost = offer.cost};
     std::vector<int32_t> devices;
-    for (size_t i = 0; i < static_cast<size_t>(GpuCount(*view.job)); ++i)
-      devices.push_back(offered_[offer.first + i].device);
+    for (size_t i = 0; i < static_cast<size_t>(SlotCount(*view.job)); ++i) devices.push_back(Offered(offer, i).device);
     std::sort(devices.begin(), devices.end());
     for (size_t i = 0; i < devices.size(); ++i) {
       placement.slots.push_back({node_row, devices[i], static_cast<int32_t>(i) / per_task, 0});
@@ -105,23 +115,27 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
 
 double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
   double cost = 0;
-  for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i)
-    cost += offered_[offer.first + static_cast<uint32_t>(i)].cost;
+  const auto slots = static_cast<size_t>(tasks * SlotsPerTask(*view.job));
+  if (offer.step == 0) return static_cast<double>(slots) * Offered(offer, 0).cost;
+  for (size_t i = 0; i < slots; ++i) cost += Offered(offer, i).cost;
   return cost;
 }
 
-absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
                           SearchResult& result) {
   offers_.clear();
   offered_.clear();
   const JobSpec& job = *view.job;
-  const bool single = GpuCount(job) == 1;
+  if (job.tasks == 1 && scorer_.policy().PricesNode(job)) return RunNodes(ledger, view, nodes, all, result);
+  const bool single = SlotCount(job) == 1;
   for (const uint32_t node_row : nodes) {
     const LedgerNode& node = ledger.node(node_row);
+    const auto devices = IsCpuOnly(job) ? 1u : static_cast<uint32_t>(node.spec->devices.size());
     Reason reason = FitNode(job, *node.spec, node.state);
     if (reason == Reason::kNone) reason = FitHost(job, node.free, 1);
+    if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, node_row, job);
     if (reason != Reason::kNone) {
-      result.refused[static_cast<size_t>(reason)] += static_cast<uint32_t>(node.spec->devices.size());
+      result.refused[static_cast<size_t>(reason)] += devices;
       continue;
     }
     HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
@@ -142,7 +156,8 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
 
 bool Search::CanRank(const JobView& view) const {
   const Policy& policy = scorer_.policy();
-  return GpuCount(*view.job) == 1 && !scorer_.exhaustive() && !(policy.uses_place() && policy.place_by_device());
+  return GpuCount(*view.job) == 1 && !scorer_.exhaustive() && !policy.PricesNode(*view.job) &&
+         !(policy.uses_place() && policy.place_by_device());
 }
 
 absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result) {
@@ -169,8 +184,10 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
       if (found.cost > second.cost) return false;
       const LedgerNode& node = ledger.node(member.node_row);
       if (FitNode(*view.job, *node.spec, node.state) != Reason::kNone ||
-          FitHost(*view.job, node.free, 1) != Reason::kNone)
+          FitHost(*view.job, node.free, 1) != Reason::kNone ||
+          AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone) {
         return true;
+      }
       if (found < best) std::swap(found, best);
       if (found < second) second = found;
       return ++taken < 2;
@@ -206,7 +223,7 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::v
     HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
     if (!result.best.slots.empty()) return absl::OkStatus();
   }
-  return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, result);
+  return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
 }
 
 }  // namespace horus

@@ -21,6 +21,7 @@
 #include "place/ledger.h"
 #include "place/ranking.h"
 #include "place/scorer.h"
+#include "place/search_nodes.h"
 
 namespace horus {
 
@@ -35,7 +36,8 @@ struct SearchResult {
   // same one. Empty where the gang spans nodes.
   Placement second;
   bool spans_nodes = false;
-  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason; only where nothing was found
+  std::array<uint32_t, kReasonCount> refused = {};  // devices, by Reason, only where nothing was found; of a job
+                                                    // without GPUs nodes, here and below
   uint32_t fitting = 0;                             // devices that fit by themselves
   uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
   uint32_t most_node_row = 0;  // the node with most of them
@@ -43,8 +45,13 @@ struct SearchResult {
 
 class Search {
  public:
-  Search(Scorer& scorer, uint64_t index_bytes)
-      : scorer_(scorer), index_(scorer.policy(), scorer.limits()), rankings_(index_bytes) {}
+  Search(Scorer& scorer, uint64_t most_bytes)
+      : scorer_(scorer),
+        index_(scorer.policy(), scorer.limits()),
+        rankings_(most_bytes / 2),
+        pricer_(scorer),
+        scores_(most_bytes / 2) {}
+
 
   // `nodes`: node rows, ascending id; null = all of the ledger. The scorer's current job is `view`. Its index serves
   // one ledger; other ledgers are scanned.
@@ -56,7 +63,7 @@ class Search {
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
 
-  [[nodiscard]] uint64_t bytes_held() const { return index_.bytes_held() + rankings_.bytes_held(); }
+  [[nodiscard]] uint64_t bytes_held() const { return index_.bytes_held() + rankings_.bytes_held() + scores_.bytes_held(); }
 
  private:
   struct Fitting {
@@ -70,6 +77,7 @@ class Search {
     int32_t tasks = 0;
     double cost = 0;     // of `tasks` tasks
     uint32_t first = 0;  // its devices in offered_, cheapest first
+    uint32_t step = 1;   // 0 without GPUs: one entry stands for every task
   };
   struct Span {                                       // one way to spread a gang
     std::vector<std::pair<uint32_t, int32_t>> picks;  // offer, tasks
@@ -80,19 +88,33 @@ class Search {
   [[nodiscard]] bool CanRank(const JobView& view) const;
   // The best two places of a job of one GPU, by the index. Nothing found: nothing in `result`.
   [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
-  [[nodiscard]] absl::Status Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+  [[nodiscard]] absl::Status Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
                                   SearchResult& result);
   [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view,
                                         SearchResult& result);
+  // The same for policies that price nodes (search_nodes.cc): one task, and the offers of a gang.
+  [[nodiscard]] absl::Status RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
+                                      SearchResult& result);
+  [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, const JobView& view, uint32_t node_row, double cost,
+                                      Placement& placement);
+  [[nodiscard]] absl::Status GatherPriced(const Ledger& ledger, const JobView& view, uint32_t node_row,
+                                          SearchResult& result);
+  static void AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,
+                          SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
   void TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
   void SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
   void TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const;
+  [[nodiscard]] const Fitting& Offered(const NodeOffer& offer, size_t slot) const {
+    return offered_[offer.first + offer.step * slot];
+  }
   [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
 
   Scorer& scorer_;
   DeviceIndex index_;
   Rankings rankings_;
+  NodePricer pricer_;
+  NodeScores scores_;
   std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
   std::vector<Fitting> offered_;

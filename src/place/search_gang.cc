@@ -24,7 +24,7 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
       if (offers_[order[end]].tasks > offers_[largest].tasks) largest = order[end];
       in_group += offers_[order[end++]].tasks;
     }
-    const auto gpus = static_cast<uint32_t>(in_group * view.job->gpus_per_task);
+    const auto gpus = static_cast<uint32_t>(std::min(in_group * SlotsPerTask(*view.job), int64_t{UINT32_MAX}));
     if (gpus > result.most_fitting) {
       result.most_fitting = gpus;
       result.most_node_row = offers_[largest].node_row;
@@ -50,13 +50,13 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
   int32_t task = 0;
   for (const auto& [pick, tasks] : best.picks) {
     std::vector<int32_t> devices;
-    for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i) {
-      devices.push_back(offered_[offers_[pick].first + static_cast<uint32_t>(i)].device);
+    const int32_t per_task = SlotsPerTask(*view.job);
+    for (int32_t i = 0; i < tasks * per_task; ++i) {
+      devices.push_back(Offered(offers_[pick], static_cast<size_t>(i)).device);
     }
     std::sort(devices.begin(), devices.end());
     for (size_t i = 0; i < devices.size(); ++i) {
-      result.best.slots.push_back(
-          {offers_[pick].node_row, devices[i], task + static_cast<int32_t>(i) / view.job->gpus_per_task, 0});
+      result.best.slots.push_back({offers_[pick].node_row, devices[i], task + static_cast<int32_t>(i) / per_task, 0});
     }
     task += tasks;
   }

@@ -15,6 +15,8 @@ namespace {
 
 namespace pb = snapshot::v1;
 
+constexpr uint32_t kNoDeviceInFile = 0xFFFFFFFFu;
+
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 Labels ReadLabels(const google::protobuf::RepeatedPtrField<pb::Label>& in) {
@@ -181,7 +183,10 @@ class ClusterRestorer {
     std::vector<Slot> slots;
     for (const pb::Slot& slot : in.slots()) {
       const std::string where = absl::StrFormat("job %d: slot", in.id());
-      HORUS_ASSIGN_OR_RETURN(const int32_t device, Narrow<int32_t>(where, "device", slot.device()));
+      int32_t device = kNoDevice;
+      if (slot.device() != kNoDeviceInFile) {
+        HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));
+      }
       HORUS_ASSIGN_OR_RETURN(const int32_t task, Narrow<int32_t>(where, "task", slot.task()));
       slots.push_back({slot.node(), device, task});
     }

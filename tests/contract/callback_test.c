@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callbacks of the caller: what they may answer and whom they may call. */
 #include <math.h>
+#include <string.h>
 
 #include "fixture.h"
 
@@ -119,7 +120,194 @@ static void BadSlowdownsEndThePlan(void) {
   horus_cluster_free(self.cluster);
 }
 
+/* A policy of the caller: the device with the most memory in use, up to so many tenants. */
+typedef struct packer {
+  caller reentrant; /* calls back where its cluster is set */
+  size_t most;
+  int32_t answer, declined;
+  double cost; /* NaN = by memory */
+  size_t most_seen;
+  int calls;
+} packer;
+
+static int32_t on_policy(void* user, const horus_policy_candidate* candidate, double* cost, int32_t* declined) {
+  packer* self = user;
+  const size_t last = candidate->count - 1;
+  ++self->calls;
+  CHECK(candidate->struct_size == sizeof *candidate && candidate->count >= 1);
+  CHECK(strcmp(candidate->device->gpu_type, FIXTURE_GPU) == 0 && candidate->mem_mib == 16384);
+  CHECK(candidate->demands[last]->gpu_util_pct == 50 && candidate->kinds[last] == HORUS_JOB_INFERENCE);
+  CHECK(candidate->priorities[last] == 7 && candidate->slowdown_bounds[last] == 9 && candidate->gpu_milli[last] == 0);
+  CHECK(candidate->slowdown_before[last] == 1 && candidate->slowdown_before_upper[last] == 1);
+  CHECK(candidate->relative_speed == 1 && candidate->mem_used_mib_upper >= candidate->mem_used_mib);
+  CHECK(isnan(*cost) && *declined == 0);
+  if (candidate->count == 2) { /* beside the resident of 90 % */
+    CHECK(candidate->demands[0]->gpu_util_pct == 90 && candidate->kinds[0] == HORUS_JOB_TRAINING);
+    CHECK(candidate->mem_used_mib == 4000 && candidate->slowdown_before[0] == 1 && candidate->gpu_milli_used == 1);
+    CHECK(candidate->slowdown_after[0] == 1.4f && candidate->slowdown_after_upper[1] == 1.4f);
+  }
+  if (candidate->count > self->most_seen) self->most_seen = candidate->count;
+  if (self->reentrant.cluster != NULL) reenter(&self->reentrant);
+  *cost = isnan(self->cost) ? -(double)candidate->mem_used_mib : self->cost;
+  *declined = candidate->count > self->most ? 1 : self->declined;
+  return self->answer;
+}
+
+static void give_inference(given_job* given) {
+  give_job(given, 1, 50, 4000);
+  given->job.kind = HORUS_JOB_INFERENCE;
+  given->job.priority = 7;
+  given->job.slowdown_bound = 9;
+}
+
+static horus_placer* packing_placer(packer* self) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  horus_interference* model = NULL;
+  CHECK_OK(horus_interference_create("utilisation", &model, &error));
+  options.interference = model;
+  options.policy_callback = on_policy;
+  options.policy_user = self;
+  options.policy_callback_name = "packer";
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  horus_interference_free(model);
+  return placer;
+}
+
+/* A cluster of one node whose second device has a resident. */
+static horus_cluster* half_taken(given_job* resident) {
+  horus_cluster* cluster = cluster_of(1);
+  const uint64_t nodes[1] = {1};
+  const uint32_t devices[1] = {1};
+  give_job(resident, 100, 90, 4000);
+  CHECK_OK(horus_cluster_adopt(cluster, &resident->job, 1, nodes, devices, NULL, NULL, &error));
+  return cluster;
+}
+
+static void PoliciesOfTheCallerChoose(void) {
+  packer self = {{NULL, NULL, NULL, {NULL}, 0, 0, 1, 0}, 2, 0, 0, NAN, 0, 0};
+  given_job given, resident;
+  horus_cluster* cluster = half_taken(&resident);
+  horus_placer* placer = packing_placer(&self);
+  horus_plan* plan;
+  give_inference(&given);
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE && decision_of(plan, 0).cost == -4000);
+  CHECK(decision_of(plan, 0).effects == 2 && self.most_seen == 2); /* on the device that is in use */
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  self.most = 0;
+  placer = packing_placer(&self);
+  self.cost = NAN;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).verdict != HORUS_VERDICT_PLACE && decision_of(plan, 0).reason == HORUS_REASON_POLICY);
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void BadCostsEndThePlan(void) {
+  static const struct {
+    int32_t answer, declined;
+    double cost;
+    const char* message;
+  } kBad[] = {{3, 0, 1, "policy packer: callback returned 3"},
+              {0, 0, HUGE_VAL, "cost: expected a finite number"},
+              {0, 0, -HUGE_VAL, "cost"},
+              {0, 2, 1, "declined: expected 0 or 1, found 2"},
+              {0, -1, 1, "declined"}};
+  packer self = {{NULL, NULL, NULL, {NULL}, 0, 0, 1, 0}, 3, 0, 0, NAN, 0, 0};
+  given_job given, resident;
+  horus_cluster* cluster = half_taken(&resident);
+  horus_placer* placer = packing_placer(&self);
+  const uint64_t hash = state_hash(cluster);
+  const horus_job* jobs[1];
+  horus_plan* plan = NULL;
+  size_t i;
+  give_inference(&given);
+  jobs[0] = &given.job;
+  for (i = 0; i < sizeof kBad / sizeof kBad[0]; ++i) {
+    self.answer = kBad[i].answer;
+    self.declined = kBad[i].declined;
+    self.cost = kBad[i].cost;
+    CHECK_MESSAGE(HORUS_CALLBACK, kBad[i].message,
+                  horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+    CHECK(plan == NULL && state_hash(cluster) == hash);
+  }
+  self.answer = self.declined = 0;
+  self.cost = 1;
+  CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error)); /* nothing was kept */
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static int32_t on_nothing(void* user, const horus_policy_candidate* candidate, double* cost, int32_t* declined) {
+  (void)user, (void)candidate, (void)cost, (void)declined;
+  return 0; /* the cost stays NaN */
+}
+
+static void ACostThatIsLeftNanEndsThePlan(void) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  horus_plan* plan = NULL;
+  horus_cluster* cluster = cluster_of(1);
+  const horus_job* jobs[1];
+  given_job given;
+  give_job(&given, 1, 50, 4000);
+  jobs[0] = &given.job;
+  options.policy_callback = on_nothing;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_CALLBACK, "policy callback: cost",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK(plan == NULL);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void PoliciesOfTheCallerMeetBusyHandles(void) {
+  packer self = {{NULL, NULL, NULL, {NULL}, 0, 0, 1, 0}, 3, 0, 0, NAN, 0, 0};
+  given_job given, resident;
+  horus_cluster* cluster = half_taken(&resident);
+  horus_placer* placer = packing_placer(&self);
+  horus_plan *made, *plan;
+  give_inference(&given);
+  made = plan_one(placer, cluster, &given);
+  horus_placer_free(placer);
+  placer = packing_placer(&self);
+  self.reentrant.cluster = cluster;
+  self.reentrant.placer = placer;
+  self.reentrant.plan = made;
+  self.reentrant.jobs[0] = &given.job;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(self.reentrant.calls > 0 && decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE);
+  horus_plan_free(plan);
+  horus_plan_free(made);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void OptionsOfCallbackPoliciesAreChecked(void) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  int user = 0;
+  options.policy_user = &user;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "policy_callback", horus_placer_create(&options, &placer, &error));
+  options.policy_callback = on_nothing;
+  options.policy = "horus";
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "policy: expected NULL", horus_placer_create(&options, &placer, &error));
+  options.policy = NULL;
+  options.policy_callback_name = "\xff";
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK(placer == NULL);
+}
+
 int main(void) {
+  PoliciesOfTheCallerChoose();
+  BadCostsEndThePlan();
+  ACostThatIsLeftNanEndsThePlan();
+  PoliciesOfTheCallerMeetBusyHandles();
+  OptionsOfCallbackPoliciesAreChecked();
   CallbacksMeetBusyHandles();
   BadSlowdownsEndThePlan();
   return report();

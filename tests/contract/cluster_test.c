@@ -204,6 +204,45 @@ static void StatesReportTheJobsThere(void) {
   horus_cluster_free(cluster);
 }
 
+static void JobsWithoutGpusTakeSlotsWithoutDevice(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of(NULL);
+  const uint64_t nodes[1] = {1};
+  const uint32_t no_device[1] = {UINT32_MAX}, a_device[1] = {0};
+  uint64_t slot_nodes[2] = {0, 0};
+  uint32_t devices[2] = {0, 0}, tasks[2] = {9, 9};
+  horus_slots slots = HORUS_SLOTS_INIT;
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  horus_job job = HORUS_JOB_INIT;
+  const horus_job* jobs[1];
+  horus_plan* plan = NULL;
+  size_t count = 0;
+  job.id = 5;
+  job.gpus_per_task = HORUS_JOB_NO_GPUS;
+  job.cpu_milli = 4000;
+  jobs[0] = &job;
+  slots.capacity = 2;
+  slots.node_ids = slot_nodes;
+  slots.devices = devices;
+  slots.tasks = tasks;
+  CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK(count == 1 && slot_nodes[0] == 1 && devices[0] == UINT32_MAX && tasks[0] == 0);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  CHECK_OK(horus_cluster_get_job(cluster, 5, &info, &error));
+  CHECK(info.gpus_per_task == HORUS_JOB_NO_GPUS);
+  job.id = 6;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, a_device, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_adopt(cluster, &job, 1, nodes, no_device, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_release(cluster, 5, &error));
+  CHECK_OK(horus_cluster_release(cluster, 6, &error));
+  job.gpus_per_task = -2;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, no_device, NULL, NULL, &error));
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 static void NullHandlesAreRefused(void) {
   horus_node node = two_gpu_node(1);
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
@@ -244,6 +283,7 @@ int main(void) {
   MigInstancesAreDevices();
   RunningJobsAreAdopted();
   StatesReportTheJobsThere();
+  JobsWithoutGpusTakeSlotsWithoutDevice();
   NullHandlesAreRefused();
   return report();
 }

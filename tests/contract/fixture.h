@@ -85,6 +85,12 @@ static inline horus_plan* plan_one(horus_placer* placer, const horus_cluster* cl
   return plan;
 }
 
+static inline horus_decision decision_of(const horus_plan* plan, size_t index) {
+  horus_decision decision = HORUS_DECISION_INIT;
+  CHECK_OK(horus_plan_get(plan, index, &decision, &error));
+  return decision;
+}
+
 static inline uint64_t state_hash(const horus_cluster* cluster) {
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
   CHECK_OK(horus_cluster_get_info(cluster, &info, &error));

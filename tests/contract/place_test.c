@@ -4,12 +4,6 @@
 
 #include "fixture.h"
 
-static horus_decision decision_of(const horus_plan* plan, size_t index) {
-  horus_decision decision = HORUS_DECISION_INIT;
-  CHECK_OK(horus_plan_get(plan, index, &decision, &error));
-  return decision;
-}
-
 static void PlanningChangesNothingAndApplyDoes(void) {
   horus_cluster* cluster = cluster_of(2);
   horus_placer* placer = placer_of(NULL);
@@ -322,7 +316,7 @@ static void BadJobsAreRefusedByField(void) {
 static void OptionsAreChecked(void) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   horus_placer* placer = NULL;
-  options.policy = "oracle";
+  options.policy = "clairvoyant";
   CHECK_MESSAGE(HORUS_NOT_FOUND, "first-fit", horus_placer_create(&options, &placer, &error));
   options.policy = NULL;
   options.slowdown_bound = NAN;

@@ -104,6 +104,7 @@ class Churn {
 
   [[nodiscard]] uint64_t placed() const { return placed_; }
   [[nodiscard]] uint64_t spanning() const { return spanning_; }
+  [[nodiscard]] uint64_t placed_by(size_t policy) const { return placed_by_[policy]; }
 
  private:
   NodeId AnyNode() { return random_.Below(kNodeIds); }
@@ -158,13 +159,16 @@ class Churn {
 
   void Adopt() {
     JobSpec job = SomeJobs(1).front();
-    job.tasks = job.gpus_per_task = 1;
+    job.tasks = 1;
+    job.gpus_per_task = std::min(job.gpus_per_task, 1);
     const uint64_t before = cluster_.state_hash();
-    const std::vector<Slot> slots = {{AnyNode(), static_cast<int32_t>(random_.Below(4)), 0}};
+    const int32_t device = IsCpuOnly(job) ? kNoDevice : static_cast<int32_t>(random_.Below(4));
+    const std::vector<Slot> slots = {{AnyNode(), device, 0}};
     const auto adopted = cluster_.Adopt(job, slots);
     if (!adopted.ok()) {
       ASSERT_EQ(cluster_.state_hash(), before);
-    } else if (adopted->over_committed || cluster_.Device(slots[0].node, slots[0].device)->residents.size() > 4) {
+    } else if (adopted->over_committed ||
+               (!IsCpuOnly(job) && cluster_.Device(slots[0].node, device)->residents.size() > 4)) {
       ASSERT_TRUE(cluster_.Release(job.id).ok());  // else "within capacity" would not hold
       ASSERT_EQ(cluster_.state_hash(), before);
     } else {
@@ -209,6 +213,7 @@ class Churn {
     ASSERT_TRUE(applied.ok()) << applied;
     for (const Action& action : plan->actions) jobs_.insert(action.job->id);
     placed_ += plan->actions.size();
+    placed_by_[policy] += plan->actions.size();
     for (const Decision& decision : plan->decisions) spanning_ += decision.spans_nodes ? 1 : 0;
   }
 
@@ -231,12 +236,14 @@ class Churn {
   uint64_t steps_ = 0;
   uint64_t placed_ = 0;
   uint64_t spanning_ = 0;
+  std::vector<uint64_t> placed_by_ = std::vector<uint64_t>(PolicyNames().size());
 };
 
 TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
   constexpr uint64_t kSeeds = 4;
   uint64_t placed = 0;
   uint64_t spanning = 0;
+  std::vector<uint64_t> placed_by(PolicyNames().size());
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(seed);
     Churn churn(seed);
@@ -247,10 +254,12 @@ TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
     }
     placed += churn.placed();
     spanning += churn.spanning();
+    for (size_t i = 0; i < placed_by.size(); ++i) placed_by[i] += churn.placed_by(i);
   }
   // The walk must do what it is there to test.
   EXPECT_GT(placed, HORUS_PROPERTY_OPS / 10);
   EXPECT_GT(spanning, HORUS_PROPERTY_OPS / 1000);
+  for (size_t i = 0; i < placed_by.size(); ++i) EXPECT_GT(placed_by[i], 0u) << PolicyNames()[i];
 }
 
 // Enough different devices that the lists of best ones are cut off, used up and made anew.
@@ -265,14 +274,19 @@ TEST(PlaceProperty, TheIndexDecidesAsAScanOverManyStates) {
     const auto indexed = MakePlacer("horus", false, model);
     const auto scan = MakePlacer("horus", true, model);
     std::vector<JobSpec> profiles;
-    for (JobId id = 0; id < 12; ++id) profiles.push_back(RandomJob(random, id, 40));
+    while (profiles.size() < 12) {
+      JobSpec job = RandomJob(random, 0, 40);
+      if (IsCpuOnly(job)) continue;
+      job.tasks = job.gpus_per_task = 1;
+      job.gpu_milli = 0;
+      job.exclusive = false;
+      profiles.push_back(std::move(job));
+    }
     std::vector<JobId> residents;
     int placed = 0;
     for (JobId id = 0; id < kResidents + HORUS_PROPERTY_OPS / 20; ++id) {
       JobSpec job = profiles[random.Below(profiles.size())];
       job.id = id;
-      job.tasks = job.gpus_per_task = 1;
-      job.exclusive = false;
       const auto plan = indexed->MakePlan(cluster, {&job, 1});
       ASSERT_TRUE(plan.ok()) << plan.status();
       if (id >= kResidents) {

@@ -14,6 +14,7 @@
 #include "device/catalogue.h"
 #include "place/job.h"
 #include "place/node.h"
+#include "place/policy.h"
 
 namespace horus::testing_property {
 
@@ -54,6 +55,7 @@ inline NodeSpec RandomNode(Random& random, NodeId id) {
     if (random.OneIn(5)) device.max_tenants = 1 + static_cast<int32_t>(random.Below(4));
     node.devices.push_back(device);
   }
+  if (random.OneIn(4)) node.labels.insert(node.labels.begin(), {kProfilingLabel, ""});
   return node;
 }
 
@@ -67,6 +69,9 @@ inline Demand RandomDemand(Random& random, uint64_t profiles, size_t type) {
   demand.mem_mib = {mem, mem + static_cast<int64_t>(profile.Below(500))};
   const auto step = static_cast<int64_t>(10'000 + profile.Below(200'000));
   demand.step_time_us = {step, step};
+  const auto traffic = static_cast<float>(profile.Below(60));
+  demand.mem_bw_util_pct = {traffic, traffic};
+  if (!profile.OneIn(3)) demand.flags = kDemandMeasured;
   return demand;
 }
 
@@ -79,12 +84,16 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   if (random.OneIn(6)) job.gpus_per_task = 1 + static_cast<int32_t>(random.Below(3));
   if (job.gpus_per_task == 1 && random.OneIn(4)) job.gpu_milli = 100 * (1 + static_cast<int32_t>(random.Below(10)));
   job.exclusive = random.OneIn(8);
+  const bool cpu_only = random.OneIn(8);
   job.cpu_milli = 500 * static_cast<int64_t>(random.Below(6));
   job.mem_mib = 1024 * static_cast<int64_t>(random.Below(8));
   job.storage_mb_s = 20 * static_cast<int64_t>(random.Below(4));
   if (random.OneIn(3)) job.slowdown_bound = 1.0f + 0.25f * static_cast<float>(random.Below(6));
   if (random.OneIn(6)) job.node_selector = {{"zone", "a"}};
-  if (random.OneIn(3)) {
+  if (cpu_only) {
+    job.gpus_per_task = job.gpu_milli = 0;
+    job.exclusive = false;
+  } else if (random.OneIn(3)) {
     job.demands = {{GpuTypeId::Invalid(), RandomDemand(random, profiles, 0)}};
   } else {
     for (size_t type = 0; type < kTypes.size(); ++type) {
@@ -93,6 +102,7 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
       }
     }
   }
+  if (random.OneIn(3)) job.kind = random.OneIn(2) ? JobKind::kInference : JobKind::kBestEffort;
   NormalizeJob(job);
   return job;
 }

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus: most expected useful work, so that sharing happens where it pays and nowhere else.
 #include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "place/policies/builtin.h"
+#include "place/policies/fragmentation.h"
+#include "place/policies/node_choice.h"
 
 namespace horus {
 namespace {
@@ -12,6 +17,12 @@ namespace {
 constexpr double kMemoryLeftWeight = 1e-3;  // prefer the device whose memory the job fills best
 constexpr double kOpensIdleWeight = 2e-3;   // keep idle devices for those who need them whole
 constexpr double kIdleNodeWeight = 1e-3;    // keep idle nodes for gangs
+
+// One GPU that typical tasks can no longer use is one GPU's work lost: for jobs with hard requests, and for those
+// without GPUs, this stands where the three terms above stand for sharers. Where nobody said what tasks are typical,
+// it orders places of equal gain and no more.
+constexpr double kFragmentWeight = 1;
+constexpr double kUnknownWorkloadWeight = kOpensIdleWeight;
 
 // A share that gains no more than this in all is declined: waiting costs nobody anything.
 constexpr double kMinGain = 0.0;
@@ -46,7 +57,11 @@ double IdleShare(const PlaceCandidate& place) {
 
 class HorusPolicy final : public Policy {
  public:
-  std::string_view name() const override { return "horus"; }
+  HorusPolicy(std::string_view name, std::shared_ptr<const Workload> workload)
+      : name_(name),
+        weight_(workload != nullptr ? kFragmentWeight : kUnknownWorkloadWeight),
+        workload_(workload != nullptr ? std::move(workload) : Workload::WholeGpus()) {}
+  std::string_view name() const override { return name_; }
   double default_slowdown_bound() const override { return kDefaultBound; }
   bool uses_place() const override { return true; }
 
@@ -54,8 +69,9 @@ class HorusPolicy final : public Policy {
     const Gain gain = GainOf(candidate);
     const double total = gain.newcomer + gain.neighbours;
     score.declined = total <= kMinGain;
-    score.cost =
-        -total + kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
+    score.cost = -total;
+    if (candidate.gpu_milli > 0) return absl::OkStatus();  // the node is priced, see ScoreNode
+    score.cost += kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
     return absl::OkStatus();
   }
 
@@ -66,6 +82,42 @@ class HorusPolicy final : public Policy {
 
   double ScorePlace(const PlaceCandidate& place) const override { return kIdleNodeWeight * IdleShare(place); }
 
+  bool PricesNode(const JobSpec& job) const override {
+    return job.gpu_milli > 0 || (IsCpuOnly(job) && weight_ == kFragmentWeight);  // else CPU is in nobody's way
+  }
+  bool node_uses_devices() const override { return true; }
+
+  // The devices' gains, and what the task takes from later ones. A share tries every device, the GPUs of a larger task
+  // are the cheapest of a type.
+  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
+    score.devices.clear();
+    score.cost = std::numeric_limits<double>::infinity();
+    if (IsCpuOnly(*candidate.job)) Offer(candidate, {}, score);
+    std::vector<int32_t> chosen;
+    for (size_t i = 0; i < candidate.devices.size(); ++i) {
+      const NodeDevice& device = candidate.devices[i];
+      if (!device.fits) continue;
+      const bool share = candidate.job->gpus_per_task == 1;
+      const auto alike = [&](const NodeDevice& before) {  // was tried before
+        return before.fits && before.group == device.group &&
+               (!share || (before.free_milli == device.free_milli && before.cost == device.cost));
+      };
+      if (std::any_of(candidate.devices.begin(), candidate.devices.begin() + static_cast<ptrdiff_t>(i), alike))
+        continue;
+      chosen.assign(1, static_cast<int32_t>(i));
+      if (!share) Cheapest(candidate, device.group, chosen);
+      Offer(candidate, chosen, score);
+    }
+    return absl::OkStatus();
+  }
+
+  void ExplainNode(const NodeCandidate& candidate, const NodeScore& score,
+                   std::vector<CostTerm>& terms) const override {
+    const double lost = weight_ * FragmentationCost(candidate, score.devices, *workload_);
+    terms.push_back({"work_gained", score.cost - lost});
+    terms.push_back({"fragmentation", lost});
+  }
+
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
                std::vector<CostTerm>& terms) const override {
     const Gain gain = GainOf(candidate);
@@ -75,10 +127,40 @@ class HorusPolicy final : public Policy {
     terms.push_back({"opens_idle_device", candidate.residents() == 0 ? kOpensIdleWeight : 0});
     terms.push_back({"idle_node", kIdleNodeWeight * IdleShare(place)});
   }
+
+ private:
+  // The cheapest devices of the group, as many as a task has GPUs; ties to the lowest.
+  static void Cheapest(const NodeCandidate& candidate, uint32_t group, std::vector<int32_t>& chosen) {
+    chosen.clear();
+    for (size_t i = 0; i < candidate.devices.size(); ++i) {
+      if (candidate.devices[i].fits && candidate.devices[i].group == group) chosen.push_back(static_cast<int32_t>(i));
+    }
+    std::stable_sort(chosen.begin(), chosen.end(), [&](int32_t a, int32_t b) {
+      return candidate.devices[static_cast<size_t>(a)].cost < candidate.devices[static_cast<size_t>(b)].cost;
+    });
+    chosen.resize(static_cast<size_t>(candidate.job->gpus_per_task));
+    std::sort(chosen.begin(), chosen.end());
+  }
+
+  void Offer(const NodeCandidate& candidate, std::span<const int32_t> devices, NodeScore& score) const {
+    double cost = weight_ * FragmentationCost(candidate, devices, *workload_);
+    for (const int32_t device : devices) cost += candidate.devices[static_cast<size_t>(device)].cost;
+    if (cost >= score.cost) return;
+    score.cost = cost;
+    score.devices.assign(devices.begin(), devices.end());
+  }
+
+  std::string_view name_;
+  double weight_;
+  std::shared_ptr<const Workload> workload_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& /*options*/) { return std::make_unique<HorusPolicy>(); }
+std::unique_ptr<Policy> MakeHorusPolicyAs(std::string_view name, const PolicyOptions& options) {
+  return std::make_unique<HorusPolicy>(name, options.workload);
+}
+
+std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options) { return MakeHorusPolicyAs("horus", options); }
 
 }  // namespace horus

@@ -43,6 +43,7 @@ void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 namespace horus {
 namespace {
 
+using testing_place::CpuOnly;
 using testing_place::Gang;
 using testing_place::MakePlacer;
 using testing_place::OneGpu;
@@ -79,6 +80,9 @@ Cluster Used() {
   EXPECT_TRUE(cluster.Release(5).ok());
   const std::vector<Slot> over_two = {{1, 2, 0}, {1, 3, 0}, {3, 2, 1}, {3, 3, 1}};
   EXPECT_TRUE(cluster.Adopt(Gang(7, 2, 2, 20), over_two).ok());
+  const std::vector<Slot> hosts = {{1, kNoDevice, 0}, {1, kNoDevice, 1}, {3, kNoDevice, 2}};
+  EXPECT_TRUE(cluster.Adopt(CpuOnly(8, 3), hosts).ok());
+  EXPECT_TRUE(cluster.Adopt(CpuOnly(9), std::span(hosts).first(1)).ok());
   return cluster;
 }
 
@@ -145,14 +149,15 @@ TEST(FailingAllocation, AdoptChangesNothing) {
 }
 
 TEST(FailingAllocation, ReleaseChangesNothing) {
-  for (const JobId id : {JobId{2}, JobId{7}}) {
+  for (const JobId id : {JobId{2}, JobId{7}, JobId{8}}) {
     ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Release(id); });
   }
 }
 
 TEST(FailingAllocation, ApplyChangesNothingHoweverFarItCame) {
   const Cluster start = Used();
-  std::vector<JobSpec> jobs = {Gang(30, 2, 2, 10), OneGpu(31, 12, 700), OneGpu(32, 12, 700), OneGpu(33, 70, 900)};
+  std::vector<JobSpec> jobs = {Gang(30, 2, 2, 10),  OneGpu(31, 12, 700), OneGpu(32, 12, 700),
+                               OneGpu(33, 70, 900), CpuOnly(34, 3),      CpuOnly(35)};
   const auto plan = MakePlacer()->MakePlan(start, jobs);
   ASSERT_EQ(plan->actions.size(), jobs.size());
   ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(*plan); });

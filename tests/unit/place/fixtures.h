@@ -41,6 +41,17 @@ inline JobSpec OneGpu(JobId id, float util = 40, int64_t mem_mib = 4000) {
   return job;
 }
 
+// 4 cores and 8 GiB a task, no GPU.
+inline JobSpec CpuOnly(JobId id, int32_t tasks = 1) {
+  JobSpec job;
+  job.id = id;
+  job.tasks = tasks;
+  job.gpus_per_task = 0;
+  job.cpu_milli = 4000;
+  job.mem_mib = 8192;
+  return job;
+}
+
 inline JobSpec Gang(JobId id, int32_t tasks, int32_t gpus_per_task, float util = 90) {
   JobSpec job = OneGpu(id, util);
   job.tasks = tasks;

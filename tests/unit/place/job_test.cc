@@ -31,7 +31,18 @@ TEST(Job, NamesJobFieldExpectedAndFoundOfABadRequest) {
   const std::vector<BadCase> cases = {
       {"tasks", [](JobSpec& job) { job.tasks = 0; }},
       {"tasks", [](JobSpec& job) { job.tasks = -1; }},
-      {"gpus_per_task", [](JobSpec& job) { job.gpus_per_task = 0; }},
+      {"gpus_per_task", [](JobSpec& job) { job.gpus_per_task = -1; }},
+      {"demands", [](JobSpec& job) { job.gpus_per_task = 0; }},
+      {"gpu_milli",
+       [](JobSpec& job) {
+         job.gpus_per_task = 0;
+         job.gpu_milli = 100;
+       }},
+      {"exclusive",
+       [](JobSpec& job) {
+         job.gpus_per_task = 0;
+         job.exclusive = true;
+       }},
       {"tasks x gpus_per_task", [](JobSpec& job) { job.tasks = job.gpus_per_task = kMaxGpusPerJob; }},
       {"gpu_milli", [](JobSpec& job) { job.gpu_milli = 1001; }},
       {"gpu_milli", [](JobSpec& job) { job.gpu_milli = -1; }},

@@ -37,7 +37,7 @@ Cluster Mixed() {
 TEST(Policy, ListsTheNamesWhenOneIsUnknown) {
   const auto policy = MakePolicy("horos");
   EXPECT_EQ(policy.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(policy.status().message()), testing::HasSubstr("horus, horus-paper, first-fit"));
+  EXPECT_THAT(std::string(policy.status().message()), testing::HasSubstr("horus, horus-paper, horus-as-coded"));
   for (const std::string_view name : PolicyNames()) EXPECT_EQ((*MakePolicy(name))->name(), name);
 }
 
