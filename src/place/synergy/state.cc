@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the books of a round: free resources, holders, reclaiming.
+#include "place/synergy/state.h"
+
+#include <algorithm>
+
+namespace horus {
+
+HostShare AtLeast(const HostShare& share, const HostShare& least) {
+  return {std::max(share.cpu_milli, least.cpu_milli), std::max(share.mem_mib, least.mem_mib)};
+}
+
+SynergyState::SynergyState(const SynergyInput& input)
+    : input_(&input),
+      servers_(input.servers.begin(), input.servers.end()),
+      holders_(input.residents.size() + input.jobs.size()),
+      on_(input.servers.size()) {
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    gpus_free_ += servers_[i].gpus_free;
+    if (servers_[i].gpus_free > 0) by_free_.emplace(servers_[i].gpus_free, i);
+  }
+  for (uint32_t i = 0; i < input.residents.size(); ++i) {
+    const SynergyResident& resident = input.residents[i];
+    holders_[i] = {
+        .slices = resident.slices, .held = resident.held, .floor = resident.floor, .sensitivity = resident.sensitivity};
+    for (const SynergySlice& slice : resident.slices) {
+      holders_[i].gpus += slice.gpus;
+      on_[slice.server].push_back(i);
+    }
+  }
+  for (size_t j = 0; j < input.jobs.size(); ++j) {
+    SynergyHolder& holder = holders_[HolderOfJob(j)];
+    holder.gpus = input.jobs[j].gpus;
+    holder.sensitivity = input.jobs[j].sensitivity;
+  }
+}
+
+HostShare SynergyState::Free(uint32_t server) const {
+  return {servers_[server].cpu_free_milli, servers_[server].mem_free_mib};
+}
+
+HostShare SynergyState::FreeAtFloors(uint32_t server) const {
+  HostShare free = Free(server);
+  for (const uint32_t index : on_[server]) {
+    const SynergyHolder& holder = holders_[index];
+    for (const SynergySlice& slice : holder.slices) {
+      if (slice.server != server) continue;
+      free.cpu_milli += slice.gpus * (holder.held.cpu_milli - holder.floor.cpu_milli);
+      free.mem_mib += slice.gpus * (holder.held.mem_mib - holder.floor.mem_mib);
+    }
+  }
+  return free;
+}
+
+void SynergyState::Take(const SynergySlice& slice, const HostShare& share, int32_t sign) {
+  servers_[slice.server].cpu_free_milli -= sign * slice.gpus * share.cpu_milli;
+  servers_[slice.server].mem_free_mib -= sign * slice.gpus * share.mem_mib;
+}
+
+void SynergyState::Place(size_t holder, std::vector<SynergySlice> slices, const HostShare& share,
+                         const HostShare& floor) {
+  std::sort(slices.begin(), slices.end(),
+            [](const SynergySlice& a, const SynergySlice& b) { return a.server < b.server; });
+  for (const SynergySlice& slice : slices) {
+    SynergyServer& server = servers_[slice.server];
+    by_free_.erase({server.gpus_free, slice.server});
+    server.gpus_free -= slice.gpus;
+    gpus_free_ -= slice.gpus;
+    if (server.gpus_free > 0) by_free_.emplace(server.gpus_free, slice.server);
+    Take(slice, share, 1);
+    on_[slice.server].push_back(static_cast<uint32_t>(holder));
+  }
+  holders_[holder].slices = std::move(slices);
+  holders_[holder].held = share;
+  holders_[holder].floor = floor;
+}
+
+void SynergyState::Resize(size_t holder, const HostShare& share) {
+  for (const SynergySlice& slice : holders_[holder].slices) {
+    Take(slice, holders_[holder].held, -1);
+    Take(slice, share, 1);
+  }
+  holders_[holder].held = share;
+}
+
+bool SynergyState::CanResize(size_t holder, const HostShare& share) const {
+  const HostShare& held = holders_[holder].held;
+  for (const SynergySlice& slice : holders_[holder].slices) {
+    const SynergyServer& server = servers_[slice.server];
+    // Over-committed servers take nothing more, yet what is given back is always welcome.
+    const int64_t more_cpu = slice.gpus * (share.cpu_milli - held.cpu_milli);
+    const int64_t more_mem = slice.gpus * (share.mem_mib - held.mem_mib);
+    if (more_cpu > 0 && more_cpu > server.cpu_free_milli) return false;
+    if (more_mem > 0 && more_mem > server.mem_free_mib) return false;
+  }
+  return true;
+}
+
+void SynergyState::Reclaim(uint32_t server, const HostShare& wanted) {
+  while (true) {
+    const HostShare free = Free(server);
+    if (IsWithin(wanted, free)) return;
+    // What lacks, as the unit in which freed resources count.
+    const HostShare lack = {std::max<int64_t>(0, wanted.cpu_milli - free.cpu_milli),
+                            std::max<int64_t>(0, wanted.mem_mib - free.mem_mib)};
+    size_t chosen = holders_.size();
+    double least = 0;
+    for (const uint32_t index : on_[server]) {
+      const SynergyHolder& holder = holders_[index];
+      const HostShare above = {lack.cpu_milli > 0 ? holder.held.cpu_milli - holder.floor.cpu_milli : 0,
+                               lack.mem_mib > 0 ? holder.held.mem_mib - holder.floor.mem_mib : 0};
+      const double freed = SizeOf(above, lack) * holder.gpus;
+      if (freed <= 0) continue;
+      const double loss = (holder.SpeedAt(holder.held) - holder.SpeedAt(holder.floor)) / freed;
+      if (chosen == holders_.size() || loss < least || (loss == least && index < chosen)) {
+        chosen = index;
+        least = loss;
+      }
+    }
+    if (chosen == holders_.size()) return;
+    Resize(chosen, holders_[chosen].floor);
+  }
+}
+
+SynergyRound SynergyState::ToRound() const {
+  SynergyRound round;
+  for (uint32_t i = 0; i < input_->residents.size(); ++i) {
+    if (holders_[i].held != input_->residents[i].held) round.resizes.push_back({i, holders_[i].held});
+  }
+  for (size_t j = 0; j < input_->jobs.size(); ++j) {
+    const SynergyHolder& holder = holders_[HolderOfJob(j)];
+    if (holder.slices.empty()) {
+      round.grants.emplace_back();
+    } else {
+      round.grants.push_back({holder.slices, holder.held, holder.SpeedAt(holder.held)});
+    }
+  }
+  return round;
+}
+
+}  // namespace horus
