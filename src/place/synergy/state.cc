@@ -5,6 +5,16 @@
 #include <algorithm>
 
 namespace horus {
+namespace {
+
+int32_t GpusOn(const SynergyHolder& holder, uint32_t server) {
+  for (const SynergySlice& slice : holder.slices) {
+    if (slice.server == server) return slice.gpus;
+  }
+  return 0;
+}
+
+}  // namespace
 
 HostShare AtLeast(const HostShare& share, const HostShare& least) {
   return {std::max(share.cpu_milli, least.cpu_milli), std::max(share.mem_mib, least.mem_mib)};
@@ -43,11 +53,8 @@ HostShare SynergyState::FreeAtFloors(uint32_t server) const {
   HostShare free = Free(server);
   for (const uint32_t index : on_[server]) {
     const SynergyHolder& holder = holders_[index];
-    for (const SynergySlice& slice : holder.slices) {
-      if (slice.server != server) continue;
-      free.cpu_milli += slice.gpus * (holder.held.cpu_milli - holder.floor.cpu_milli);
-      free.mem_mib += slice.gpus * (holder.held.mem_mib - holder.floor.mem_mib);
-    }
+    free.cpu_milli += GpusOn(holder, server) * (holder.held.cpu_milli - holder.floor.cpu_milli);
+    free.mem_mib += GpusOn(holder, server) * (holder.held.mem_mib - holder.floor.mem_mib);
   }
   return free;
 }
@@ -96,29 +103,39 @@ bool SynergyState::CanResize(size_t holder, const HostShare& share) const {
   return true;
 }
 
+std::optional<SynergyState::Cut> SynergyState::CheapestCut(uint32_t server, const HostShare& lack) const {
+  std::optional<Cut> best;
+  for (const uint32_t index : on_[server]) {
+    const SynergyHolder& holder = holders_[index];
+    if (holder.held == holder.floor) continue;
+    const std::vector<HostChoice> choices = holder.sensitivity == nullptr
+                                                ? std::vector<HostChoice>{{holder.floor, 1}}
+                                                : holder.sensitivity->Choices(holder.floor, holder.held);
+    const double speed = holder.SpeedAt(holder.held);
+    for (const HostChoice& choice : choices) {
+      const int64_t gpus = GpusOn(holder, server);
+      const HostShare freed = {std::min(lack.cpu_milli, gpus * (holder.held.cpu_milli - choice.share.cpu_milli)),
+                               std::min(lack.mem_mib, gpus * (holder.held.mem_mib - choice.share.mem_mib))};
+      const double useful = SizeOf(freed, lack);
+      if (useful <= 0) continue;
+      const double price = (speed - choice.speed) / useful;
+      // In order of holders and of shares: among equals the lowest holder's largest share.
+      if (!best.has_value() || price < best->price || (price == best->price && index == best->holder)) {
+        best = {index, choice.share, price};
+      }
+    }
+  }
+  return best;
+}
+
 void SynergyState::Reclaim(uint32_t server, const HostShare& wanted) {
   while (true) {
     const HostShare free = Free(server);
     if (IsWithin(wanted, free)) return;
-    // What lacks, as the unit in which freed resources count.
-    const HostShare lack = {std::max<int64_t>(0, wanted.cpu_milli - free.cpu_milli),
-                            std::max<int64_t>(0, wanted.mem_mib - free.mem_mib)};
-    size_t chosen = holders_.size();
-    double least = 0;
-    for (const uint32_t index : on_[server]) {
-      const SynergyHolder& holder = holders_[index];
-      const HostShare above = {lack.cpu_milli > 0 ? holder.held.cpu_milli - holder.floor.cpu_milli : 0,
-                               lack.mem_mib > 0 ? holder.held.mem_mib - holder.floor.mem_mib : 0};
-      const double freed = SizeOf(above, lack) * holder.gpus;
-      if (freed <= 0) continue;
-      const double loss = (holder.SpeedAt(holder.held) - holder.SpeedAt(holder.floor)) / freed;
-      if (chosen == holders_.size() || loss < least || (loss == least && index < chosen)) {
-        chosen = index;
-        least = loss;
-      }
-    }
-    if (chosen == holders_.size()) return;
-    Resize(chosen, holders_[chosen].floor);
+    const std::optional<Cut> cut = CheapestCut(server, {std::max<int64_t>(0, wanted.cpu_milli - free.cpu_milli),
+                                                        std::max<int64_t>(0, wanted.mem_mib - free.mem_mib)});
+    if (!cut.has_value()) return;
+    Resize(cut->holder, cut->share);
   }
 }
 

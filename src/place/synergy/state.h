@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -57,12 +58,19 @@ class SynergyState {
   void Resize(size_t holder, const HostShare& share);
   // Whether the holder can have `share` where it is.
   [[nodiscard]] bool CanResize(size_t holder, const HostShare& share) const;
-  // Lets holders fall to their floors, those first that lose least speed for what they free, until `wanted` is free.
+  // Cuts holders back, never below their floors, until `wanted` is free: each time the cut that costs least speed for what
+  // it adds to it.
   void Reclaim(uint32_t server, const HostShare& wanted);
 
   [[nodiscard]] SynergyRound ToRound() const;
 
  private:
+  struct Cut {
+    uint32_t holder = 0;
+    HostShare share;
+    double price = 0;  // speed lost, per part of the lack that it frees
+  };
+  [[nodiscard]] std::optional<Cut> CheapestCut(uint32_t server, const HostShare& lack) const;
   void Take(const SynergySlice& slice, const HostShare& share, int32_t sign);
 
   const SynergyInput* input_;
