@@ -23,9 +23,9 @@ enum Column : size_t { kFairCpu = 0, kModel = 1, kGpus = 2, kCores = 3, kDram = 
 // The tasks of the nets in Synergy's evaluation; bert and vae by what they do.
 const std::map<std::string, TaskKind, std::less<>>& Tasks() {
   static const std::map<std::string, TaskKind, std::less<>> tasks = {
-      {"alexnet", TaskKind::kImage},    {"bert", TaskKind::kLanguage},     {"deepspeech", TaskKind::kSpeech},
-      {"gnmt", TaskKind::kLanguage},    {"lstm", TaskKind::kLanguage},     {"m5", TaskKind::kSpeech},
-      {"mobilenet", TaskKind::kImage},  {"res18", TaskKind::kImage},       {"res50", TaskKind::kImage},
+      {"alexnet", TaskKind::kImage},    {"bert", TaskKind::kLanguage},        {"deepspeech", TaskKind::kSpeech},
+      {"gnmt", TaskKind::kLanguage},    {"lstm", TaskKind::kLanguage},        {"m5", TaskKind::kSpeech},
+      {"mobilenet", TaskKind::kImage},  {"res18", TaskKind::kImage},          {"res50", TaskKind::kImage},
       {"shufflenet", TaskKind::kImage}, {"transformer", TaskKind::kLanguage}, {"vae", TaskKind::kImage}};
   return tasks;
 }
@@ -80,9 +80,8 @@ void ReadTable(const std::filesystem::path& path, Tables& tables) {
     const auto number = [&](Column column) { return Number(where, fields[at[column]]); };
     const auto fair = static_cast<int32_t>(number(kFairCpu));
     const auto gpus = static_cast<int32_t>(number(kGpus));
-    tables[{fair, fields[at[kModel]], gpus}]
-          [{std::llround(1000 * number(kCores)), std::llround(1024 * number(kDram))}] =
-              static_cast<float>(number(kSpeed));
+    tables[{fair, fields[at[kModel]], gpus}][{std::llround(1000 * number(kCores)),
+                                              std::llround(1024 * number(kDram))}] = static_cast<float>(number(kSpeed));
   }
 }
 
@@ -152,7 +151,9 @@ MeasuredModels MadeUpSensitivities() {
     for (const int cores : {1, 2, 3, 4, 5, 6, 9, 12, 24}) {
       for (const double gb : {20.83, 62.5, 125.0, 250.0}) {
         const double limit = gb >= 125 ? law.limit_more : law.limit;
-        const double speed = gb < law.least_gb ? 0.1 : law.limit <= 1 && law.least_gb == 0 ? 1 : std::min(cores / 3.0, limit);
+        const double speed = gb < law.least_gb                     ? 0.1
+                             : law.limit <= 1 && law.least_gb == 0 ? 1
+                                                                   : std::min(cores / 3.0, limit);
         tables[{kFair, law.name, 1}][{1000 * cores, std::llround(1024 * gb)}] = static_cast<float>(speed);
       }
     }
