@@ -58,8 +58,8 @@ class SynergyState {
   void Resize(size_t holder, const HostShare& share);
   // Whether the holder can have `share` where it is.
   [[nodiscard]] bool CanResize(size_t holder, const HostShare& share) const;
-  // Cuts holders back, never below their floors, until `wanted` is free: each time the cut that costs least speed for what
-  // it adds to it.
+  // Cuts holders back, never below their floors, until `wanted` is free: each time the cut that costs least speed for
+  // what it adds to it.
   void Reclaim(uint32_t server, const HostShare& wanted);
 
   [[nodiscard]] SynergyRound ToRound() const;
