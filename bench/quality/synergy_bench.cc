@@ -204,6 +204,19 @@ bool HasTasks(const std::vector<MeasuredModel>& models, const Workload& workload
   return true;
 }
 
+// One round that fills an idle cluster of 100,000 GPUs.
+void MeasureScale(Setting setting, const std::vector<MeasuredModel>& models, std::vector<Row>* rows) {
+  setting.servers = 12'500;
+  const Cluster cluster = DrawCluster(0, setting.servers, setting.fair_cores, models, kWorkloads[1]);
+  const std::string protocol =
+      absl::StrFormat("%d servers of %d GPUs, every GPU asked for, %s, jobs of 1, 2 and 4 GPUs, one round of %d jobs",
+                      setting.servers, kGpusPerServer, setting.source, cluster.jobs.size());
+  const Outcome fair = Run(SynergyRule::kFair, cluster, false);
+  const Outcome tune = Run(SynergyRule::kTune, cluster, false);
+  rows->push_back({"tune_us_per_job_100k", tune.us_per_job, "us", 0, true,
+                   absl::StrFormat("fair %.3g us", fair.us_per_job), protocol});
+}
+
 void Measure(const Options& options, std::vector<Row>* rows) {
   Setting setting;
   MeasuredModels models;
@@ -228,6 +241,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   for (const Workload& workload : kWorkloads) {
     if (HasTasks(list, workload)) AddRows(setting, workload, MeasureSeeds(setting, list, workload), rows);
   }
+  if (!options.smoke) MeasureScale(setting, list, rows);
 }
 
 }  // namespace

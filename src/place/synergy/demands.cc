@@ -28,30 +28,30 @@ HostShare MostPerGpu(const ServerClass& servers, int32_t gpus) {
 }
 
 JobDemands::JobDemands(const SynergyJob& job, const ServerClasses& classes, double tolerance)
-    : job_(&job), classes_(&classes), tolerance_(tolerance), levels_(classes.classes.size()) {}
+    : job_(&job), classes_(&classes), tolerance_(tolerance) {}
 
 void JobDemands::Choose(const HostShare& share) {
   chosen_ = share;
-  std::fill(levels_.begin(), levels_.end(), std::nullopt);
+  levels_.clear();
 }
 
 const HostLevels& JobDemands::On(uint32_t server) {
   const uint32_t index = classes_->of[server];
-  std::optional<HostLevels>& levels = levels_[index];
-  if (levels.has_value()) return *levels;
+  const auto [found, is_new] = levels_.try_emplace(index);
+  HostLevels& levels = found->second;
+  if (!is_new) return levels;
   const ServerClass& servers = classes_->classes[index];
   const HostShare fair = FairShare(servers.cpu_milli, servers.mem_mib, std::max(1, servers.gpus));
-  levels.emplace();
-  levels->fair = AtLeast(fair, job_->need);
-  levels->floor = SynergyFloor(*job_, fair);
-  levels->best = levels->floor;
+  levels.fair = AtLeast(fair, job_->need);
+  levels.floor = SynergyFloor(*job_, fair);
+  levels.best = levels.floor;
   if (chosen_.has_value()) {
-    levels->best = AtLeast(*chosen_, levels->floor);
+    levels.best = AtLeast(*chosen_, levels.floor);
   } else if (job_->sensitivity != nullptr) {
-    const auto choices = job_->sensitivity->Choices(levels->floor, MostPerGpu(servers, job_->gpus));
-    levels->best = BestChoice(choices, fair, tolerance_).share;
+    const auto choices = job_->sensitivity->Choices(levels.floor, MostPerGpu(servers, job_->gpus));
+    levels.best = BestChoice(choices, fair, tolerance_).share;
   }
-  return *levels;
+  return levels;
 }
 
 bool JobDemands::Allows(uint32_t server) const {

@@ -9,6 +9,7 @@
 #define HORUS_PLACE_SYNERGY_DEMANDS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -58,7 +59,7 @@ class JobDemands {
   const ServerClasses* classes_;
   double tolerance_;
   std::optional<HostShare> chosen_;
-  std::vector<std::optional<HostLevels>> levels_;  // by class
+  std::map<uint32_t, HostLevels> levels_;  // by class, of those asked for
 };
 
 }  // namespace horus

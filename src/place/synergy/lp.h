@@ -25,6 +25,7 @@ class LinearProgram {
   // A variable between 0 and infinity; `elements` are (row, coefficient). Zeros are left out.
   void AddColumn(double objective, const std::vector<std::pair<int32_t, double>>& elements);
   [[nodiscard]] size_t columns() const { return objective_.size(); }
+  [[nodiscard]] size_t elements() const { return elements_.size(); }
 
   struct Solution {
     std::vector<double> values;

@@ -2,7 +2,7 @@
 // The optimum by linear programs: which cells on one merged machine, then which servers, then rounded.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 #include <vector>
 
 #include "base/status.h"
@@ -22,6 +22,11 @@ HostShare operator+(const HostShare& a, const HostShare& b) {
 }
 HostShare operator*(int64_t times, const HostShare& a) { return {times * a.cpu_milli, times * a.mem_mib}; }
 
+// More columns or elements than a program may have.
+absl::Status TooLarge(const char* what, size_t most) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "synergy-opt: expected at most %d %s, found more", most, what);
+}
+
 // What one holder may be given on the merged machine.
 struct Candidate {
   size_t holder = 0;
@@ -39,7 +44,7 @@ class Optimum {
   }
 
   absl::StatusOr<SynergyRound> Solve() {
-    ChooseRunnable();
+    HORUS_RETURN_IF_ERROR(ChooseRunnable());
     if (candidates_.empty()) return state_.ToRound();
     HORUS_ASSIGN_OR_RETURN(const double bound, ChooseCells());
     HORUS_RETURN_IF_ERROR(ChooseServers());
@@ -54,7 +59,7 @@ class Optimum {
 
  private:
   // The jobs whose GPUs and floors fit the merged machine, in policy order; residents always run.
-  void ChooseRunnable();
+  absl::Status ChooseRunnable();
   absl::StatusOr<double> ChooseCells();
   absl::Status ChooseServers();
   void SetChosen(const Candidate& candidate, std::span<const double> weights);
@@ -103,7 +108,11 @@ Candidate Optimum::CandidateOf(size_t job) {
   return result;
 }
 
-void Optimum::ChooseRunnable() {
+absl::Status Optimum::ChooseRunnable() {
+  if (input_.jobs.size() * input_.servers.size() > kMaxLpColumns) {
+    return TooLarge("pairs of a job and a server", kMaxLpColumns);
+  }
+  size_t cells = 0;
   HostShare floors;
   for (size_t i = 0; i < input_.residents.size(); ++i) {
     const SynergyHolder& holder = state_.holder(i);
@@ -112,6 +121,7 @@ void Optimum::ChooseRunnable() {
     const HostShare most = AtLeast(MostPerGpu(servers, holder.gpus), holder.held);
     candidate.choices = holder.sensitivity == nullptr ? std::vector<HostChoice>{{holder.floor, 1}}
                                                       : holder.sensitivity->Choices(holder.floor, most);
+    if ((cells += candidate.choices.size()) > kMaxLpColumns) return TooLarge("cells of all jobs", kMaxLpColumns);
     candidates_.push_back(std::move(candidate));
     floors = floors + holder.gpus * holder.floor;
     total_ = total_ + holder.gpus * holder.held;
@@ -124,11 +134,13 @@ void Optimum::ChooseRunnable() {
     Candidate candidate = CandidateOf(j);
     const HostShare with = floors + candidate.gpus * candidate.floor;
     if (!IsWithin(with, total_)) continue;
+    if ((cells += candidate.choices.size()) > kMaxLpColumns) return TooLarge("cells of all jobs", kMaxLpColumns);
     floors = with;
     gpus -= candidate.gpus;
     runnable_.push_back(j);
     candidates_.push_back(std::move(candidate));
   }
+  return absl::OkStatus();
 }
 
 // LP 1: y >= 0 for each choice of each holder, summing to 1 a holder; most summed speed within the merged machine,
@@ -157,12 +169,8 @@ absl::StatusOr<double> Optimum::ChooseCells() {
         elements.emplace_back(server_rows[slice.server] + 1, slice.gpus * mib);
       }
       program.AddColumn(choice.speed, elements);
+      if (program.elements() > kMaxLpElements) return TooLarge("cells times servers of residents", kMaxLpElements);
     }
-    if (program.columns() > kMaxLpColumns) break;
-  }
-  if (program.columns() > kMaxLpColumns) {
-    return MakeError(absl::StatusCode::kResourceExhausted,
-                     "synergy-opt: expected at most %d cells of all jobs together, found more", kMaxLpColumns);
   }
   HORUS_ASSIGN_OR_RETURN(const LinearProgram::Solution solution, program.Solve(options_.lp_library));
   std::span<const double> values = solution.values;
@@ -215,10 +223,6 @@ absl::Status Optimum::ChooseServers() {
                                {server_rows[s] + 1, gpus * static_cast<double>(share.cpu_milli)},
                                {server_rows[s] + 2, gpus * static_cast<double>(share.mem_mib)}});
       pairs.emplace_back(job, s);
-    }
-    if (pairs.size() > kMaxLpColumns) {
-      return MakeError(absl::StatusCode::kResourceExhausted,
-                       "synergy-opt: expected at most %d pairs of a job and a server, found more", kMaxLpColumns);
     }
   }
   if (pairs.empty()) return absl::OkStatus();

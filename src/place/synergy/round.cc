@@ -25,9 +25,12 @@ std::span<const SynergyStep> StepsOf(SynergyRule rule) {
 }
 
 SynergyState PlaceAll(std::span<const SynergyStep> steps, const SynergyInput& input, const ServerClasses& classes,
-                      std::span<JobDemands> demands) {
+                      double tolerance) {
   SynergyState state(input);
-  for (size_t j = 0; j < demands.size(); ++j) PlaceJob(state, classes, demands[j], j, steps);
+  for (size_t j = 0; j < input.jobs.size(); ++j) {
+    JobDemands demands(input.jobs[j], classes, tolerance);
+    PlaceJob(state, classes, demands, j, steps);
+  }
   return state;
 }
 
@@ -72,16 +75,17 @@ HostShare SynergyFloor(const SynergyJob& job, const HostShare& fair) {
 
 SynergyState PlaceByRule(SynergyRule rule, const SynergyInput& input, const ServerClasses& classes,
                          const SynergyOptions& options) {
-  std::vector<JobDemands> demands;
-  demands.reserve(input.jobs.size());
-  for (const SynergyJob& job : input.jobs) demands.emplace_back(job, classes, options.tolerance);
-  SynergyState state = PlaceAll(StepsOf(rule), input, classes, demands);
+  SynergyState state = PlaceAll(StepsOf(rule), input, classes, options.tolerance);
   if (rule != SynergyRule::kTune) return state;
   // Servers full of cores can send tune elsewhere and tear apart what an unsplittable job needs: then fair's places
   // hold.
   if (RunningJobs(state) < input.jobs.size()) {
-    const SynergyState fair = PlaceAll(kFairSteps, input, classes, demands);
-    if (RunningJobs(fair) > RunningJobs(state)) state = RaiseInPlace(fair, demands);
+    const SynergyState fair = PlaceAll(kFairSteps, input, classes, options.tolerance);
+    if (RunningJobs(fair) > RunningJobs(state)) {
+      std::vector<JobDemands> demands;
+      for (const SynergyJob& job : input.jobs) demands.emplace_back(job, classes, options.tolerance);
+      state = RaiseInPlace(fair, demands);
+    }
   }
   if (options.grow) GrowHolders(state, classes);
   return state;

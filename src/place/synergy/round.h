@@ -93,7 +93,9 @@ struct SynergyRound {
   friend bool operator==(const SynergyRound&, const SynergyRound&) = default;
 };
 
-inline constexpr size_t kMaxLpColumns = 4'000'000;  // of one linear program, about 1 GB in the solver; chosen
+// Of one linear program: a few GB in the solver; chosen.
+inline constexpr size_t kMaxLpColumns = 4'000'000;
+inline constexpr size_t kMaxLpElements = 10 * kMaxLpColumns;
 
 // "synergy-greedy", "synergy-fair", "synergy-tune", "synergy-opt", by value.
 [[nodiscard]] std::span<const std::string_view> SynergyNames();
@@ -103,7 +105,7 @@ inline constexpr size_t kMaxLpColumns = 4'000'000;  // of one linear program, ab
 [[nodiscard]] HostShare SynergyFloor(const SynergyJob& job, const HostShare& fair);
 
 // INVALID_ARGUMENT "synergy: <what>[<index>].<field>: expected ..., found ...". Of kOpt also UNAVAILABLE (no
-// libhorus_lp.so), RESOURCE_EXHAUSTED (kMaxLpColumns) and INTERNAL (the solver gave up).
+// libhorus_lp.so), RESOURCE_EXHAUSTED (kMaxLp...) and INTERNAL (the solver gave up).
 [[nodiscard]] absl::StatusOr<SynergyRound> AllocateRound(SynergyRule rule, const SynergyInput& input,
                                                          const SynergyOptions& options = {});
 

@@ -90,16 +90,41 @@ TEST(SynergyTune, ReclaimsFromThoseAboveTheirFloorUntilItFits) {
   for (const SynergyGrant& grant : round.grants) EXPECT_EQ(grant, (SynergyGrant{On(0), kFair, 1}));
 }
 
-TEST(SynergyTune, ReclaimsFirstFromWhomItCostsLeast) {
-  // Both hold what frees enough; the second loses 1 for 3 cores, the first 2.5 for 6.
+TEST(SynergyTune, CutsBackFirstWhomItCostsLeastAmongEqualsTheLowest) {
+  // 3 cores cost the first 1.5 and the others 1.
   const std::vector<SynergyResident> residents = {
       {.slices = On(0), .held = {9000, 100}, .floor = kFair, .sensitivity = &kStarved},
-      {.slices = On(1), .held = kHungryBest, .floor = kFair, .sensitivity = &kHungry},
-      {.slices = On(1), .held = kHungryBest, .floor = kFair, .sensitivity = &kHungry}};
-  const std::vector<SynergyServer> servers = {Server(0, {9000, 100}), Server(1, {12'000, 200})};
-  const auto round = Allocate(SynergyRule::kTune, servers, {Job(nullptr)}, residents);
-  EXPECT_EQ(round.grants[0], (SynergyGrant{On(1), kFair, 1}));
+      {.slices = On(0), .held = kHungryBest, .floor = kFair, .sensitivity = &kHungry},
+      {.slices = On(0), .held = kHungryBest, .floor = kFair, .sensitivity = &kHungry}};
+  SynergyServer server = Server(1, {});
+  server.cpu_milli = 21'000;
+  server.cpu_free_milli = 0;
+  server.mem_free_mib = 100;
+  SynergyJob job = Job(&kModest);
+  job.need = {3000, 100};
+  const auto round = Allocate(SynergyRule::kTune, {server}, {job}, residents);
+  EXPECT_EQ(round.grants[0].slices, On(0));
   EXPECT_THAT(round.resizes, ElementsAre(SynergyResize{1, kFair}));
+}
+
+TEST(SynergyTune, CutsBackOnlyAsFarAsTheNewcomerNeeds) {
+  const std::vector<SynergyResident> residents = {
+      {.slices = On(0), .held = {9000, 100}, .floor = kFair, .sensitivity = &kStarved}};
+  const auto one = Allocate(SynergyRule::kTune, {Server(3, {9000, 100})}, {Job(nullptr), Job(nullptr)}, residents);
+  EXPECT_THAT(one.resizes, ElementsAre(SynergyResize{0, kHungryBest}));
+  const auto two = Allocate(SynergyRule::kTune, {Server(3, {9000, 100})}, std::vector(3, Job(nullptr)), residents);
+  EXPECT_THAT(two.resizes, ElementsAre(SynergyResize{0, kFair}));
+}
+
+TEST(SynergyTune, CutsBackOnEveryServerOfASplitJob) {
+  std::vector<SynergyResident> residents;
+  for (const uint32_t server : {0, 1}) {
+    residents.push_back({.slices = On(server, 2), .held = kHungryBest, .floor = kFair, .sensitivity = &kHungry});
+  }
+  const std::vector<SynergyServer> servers = {Server(2, {12'000, 200}), Server(2, {12'000, 200})};
+  const auto round = Allocate(SynergyRule::kTune, servers, {Job(nullptr, 4)}, residents);
+  EXPECT_THAT(round.grants[0].slices, ElementsAre(SynergySlice{0, 2}, SynergySlice{1, 2}));
+  EXPECT_THAT(round.resizes, ElementsAre(SynergyResize{0, kFair}, SynergyResize{1, kFair}));
 }
 
 TEST(SynergyTune, NobodyIsCutBelowItsFloor) {
