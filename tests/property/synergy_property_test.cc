@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "place/synergy/round.h"
+#include "place/synergy/state.h"
 #include "random_cluster.h"
 
 namespace horus {
@@ -214,6 +216,49 @@ TEST(SynergyProperty, NobodyFallsBelowFairAndNoServerOverflows) {
 #ifdef HORUS_TEST_LP
   EXPECT_GT(bounded, kInstances / 20) << "the bound was hardly ever tested";
 #endif
+}
+
+// The first in (free GPUs, index) with the GPUs and the room, by looking at all of them.
+std::optional<uint32_t> Scan(const SynergyState& state, size_t servers, int32_t gpus, const HostShare& least) {
+  std::optional<uint32_t> best;
+  for (uint32_t s = 0; s < servers; ++s) {
+    const int32_t free = state.server(s).gpus_free;
+    if (free < gpus || !IsWithin(least, state.Free(s))) continue;
+    if (!best.has_value() || free < state.server(*best).gpus_free) best = s;
+  }
+  return best;
+}
+
+TEST(SynergyProperty, BestFitIsThatOfAScanWhateverHappened) {
+  Random random(5);
+  constexpr int32_t kServers = 300;  // several blocks
+  std::vector<SynergyServer> servers;
+  for (int32_t s = 0; s < kServers; ++s) {
+    const int64_t cpu = Between(random, -10, 100);
+    servers.push_back({.gpus = 8,
+                       .gpus_free = Between(random, 0, 8),
+                       .cpu_milli = 100,
+                       .mem_mib = 100,
+                       .cpu_free_milli = cpu,
+                       .mem_free_mib = Between(random, 0, 100)});
+  }
+  const std::vector<SynergyJob> jobs(400);
+  SynergyState state({.servers = servers, .residents = {}, .jobs = jobs});
+  size_t placed = 0;
+  for (int i = 0; i < HORUS_PROPERTY_OPS; ++i) {
+    const int32_t gpus = Between(random, 1, 8);
+    const HostShare least = {Between(random, 0, 100), Between(random, 0, 100)};
+    const auto found = state.BestFit(gpus, least, [&](uint32_t s) { return IsWithin(least, state.Free(s)); });
+    ASSERT_EQ(found, Scan(state, kServers, gpus, least)) << i;
+    if (found.has_value() && i % 20 == 0 && placed < jobs.size()) {
+      state.Place(placed++, {{*found, gpus}}, {least.cpu_milli / gpus, least.mem_mib / gpus}, {});
+    } else if (placed > 0) {
+      const size_t holder = random.Below(placed);
+      const HostShare share = {Between(random, 0, 20), Between(random, 0, 20)};
+      if (state.CanResize(holder, share)) state.Resize(holder, share);
+    }
+  }
+  EXPECT_GT(placed, 100u);
 }
 
 }  // namespace

@@ -2,12 +2,16 @@
 // Where one job goes: best fit on one server, else slices over several.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "place/synergy/rules.h"
 
 namespace horus {
 namespace {
+
+// With more classes of servers the least need is not worth its price; chosen.
+constexpr size_t kMaxClassesCompared = 32;
 
 HostShare Times(const HostShare& share, int64_t gpus) { return {share.cpu_milli * gpus, share.mem_mib * gpus}; }
 
@@ -21,18 +25,15 @@ int32_t Hold(const HostShare& room, const HostShare& share, int32_t limit) {
 
 class Attempt {
  public:
-  Attempt(SynergyState& state, JobDemands& demands, SynergyStep step)
-      : state_(state), demands_(demands), step_(step), job_(demands.job()) {}
+  Attempt(SynergyState& state, const ServerClasses& classes, JobDemands& demands, SynergyStep step)
+      : state_(state), classes_(classes), demands_(demands), step_(step), job_(demands.job()) {}
 
   // The server with fewest free GPUs, lowest index among equals, that takes the whole job.
   bool OnOne(std::vector<SynergySlice>& slices) {
-    const auto& order = state_.by_free();
-    for (auto it = order.lower_bound({job_.gpus, 0}); it != order.end(); ++it) {
-      if (Room(it->second) < job_.gpus) continue;
-      slices = {{it->second, job_.gpus}};
-      return true;
-    }
-    return false;
+    const auto fits = [this](uint32_t server) { return Room(server) >= job_.gpus; };
+    const std::optional<uint32_t> server = state_.BestFit(job_.gpus, LeastNeed(), fits);
+    if (server.has_value()) slices = {{*server, job_.gpus}};
+    return server.has_value();
   }
 
   // As few servers of the class as possible: the roomiest, and for the last slice the best fit.
@@ -74,6 +75,24 @@ class Attempt {
   }
 
  private:
+  // What no server can do with less of; nothing where that is not worth working out.
+  HostShare LeastNeed() {
+    HostShare least = {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::min()};
+    if (step_.reclaim || classes_.members.size() > kMaxClassesCompared) return least;
+    bool first = true;
+    for (const std::vector<uint32_t>& servers : classes_.members) {
+      if (servers.empty()) continue;
+      const HostShare need = Times(LevelOf(demands_.On(servers.front()), step_.level), job_.gpus);
+      least =
+          first ? need : HostShare{std::min(least.cpu_milli, need.cpu_milli), std::min(least.mem_mib, need.mem_mib)};
+      first = false;
+    }
+    // A need of nothing is met on over-committed servers too.
+    if (least.cpu_milli == 0) least.cpu_milli = std::numeric_limits<int64_t>::min();
+    if (least.mem_mib == 0) least.mem_mib = std::numeric_limits<int64_t>::min();
+    return least;
+  }
+
   // GPUs that the job could have there at this step.
   int32_t Room(uint32_t server) {
     if (!demands_.Allows(server)) return 0;
@@ -83,6 +102,7 @@ class Attempt {
   }
 
   SynergyState& state_;
+  const ServerClasses& classes_;
   JobDemands& demands_;
   SynergyStep step_;
   const SynergyJob& job_;
@@ -102,7 +122,7 @@ bool PlaceJob(SynergyState& state, const ServerClasses& classes, JobDemands& dem
   std::vector<SynergySlice> slices;
   // A job is not torn apart for cores or memory as long as the GPUs of one server hold it.
   for (const SynergyStep& step : steps) {
-    Attempt attempt(state, demands, step);
+    Attempt attempt(state, classes, demands, step);
     if (!attempt.OnOne(slices)) continue;
     attempt.Commit(index, slices);
     return true;
@@ -110,7 +130,7 @@ bool PlaceJob(SynergyState& state, const ServerClasses& classes, JobDemands& dem
   if (job.unit == job.gpus) return false;
   for (const SynergyStep& step : steps) {
     for (const std::vector<uint32_t>& servers : classes.members) {
-      Attempt attempt(state, demands, step);
+      Attempt attempt(state, classes, demands, step);
       if (!attempt.OnSeveral(servers, slices)) continue;
       attempt.Commit(index, slices);
       return true;

@@ -21,13 +21,13 @@ HostShare AtLeast(const HostShare& share, const HostShare& least) {
 }
 
 SynergyState::SynergyState(const SynergyInput& input)
-    : input_(&input),
+    : input_(input),
       servers_(input.servers.begin(), input.servers.end()),
       holders_(input.residents.size() + input.jobs.size()),
       on_(input.servers.size()) {
   for (uint32_t i = 0; i < servers_.size(); ++i) {
     gpus_free_ += servers_[i].gpus_free;
-    if (servers_[i].gpus_free > 0) by_free_.emplace(servers_[i].gpus_free, i);
+    Enter(i);
   }
   for (uint32_t i = 0; i < input.residents.size(); ++i) {
     const SynergyResident& resident = input.residents[i];
@@ -43,6 +43,24 @@ SynergyState::SynergyState(const SynergyInput& input)
     holder.gpus = input.jobs[j].gpus;
     holder.sensitivity = input.jobs[j].sensitivity;
   }
+}
+
+// Idempotent: a server that is in already may have more free than before.
+void SynergyState::Enter(uint32_t server) {
+  if (servers_[server].gpus_free == 0) return;
+  Block& block = by_free_[servers_[server].gpus_free][server / kBlockServers];
+  block.most = block.members == 0 ? Free(server) : AtLeast(block.most, Free(server));
+  block.members |= uint64_t{1} << (server % kBlockServers);
+}
+
+void SynergyState::Leave(uint32_t server) {
+  const auto bucket = by_free_.find(servers_[server].gpus_free);
+  if (bucket == by_free_.end()) return;
+  const auto block = bucket->second.find(server / kBlockServers);
+  if (block == bucket->second.end()) return;
+  block->second.members &= ~(uint64_t{1} << (server % kBlockServers));
+  if (block->second.members == 0) bucket->second.erase(block);
+  if (bucket->second.empty()) by_free_.erase(bucket);
 }
 
 HostShare SynergyState::Free(uint32_t server) const {
@@ -70,11 +88,11 @@ void SynergyState::Place(size_t holder, std::vector<SynergySlice> slices, const 
             [](const SynergySlice& a, const SynergySlice& b) { return a.server < b.server; });
   for (const SynergySlice& slice : slices) {
     SynergyServer& server = servers_[slice.server];
-    by_free_.erase({server.gpus_free, slice.server});
+    Leave(slice.server);
     server.gpus_free -= slice.gpus;
     gpus_free_ -= slice.gpus;
-    if (server.gpus_free > 0) by_free_.emplace(server.gpus_free, slice.server);
     Take(slice, share, 1);
+    Enter(slice.server);
     on_[slice.server].push_back(static_cast<uint32_t>(holder));
   }
   holders_[holder].slices = std::move(slices);
@@ -86,6 +104,7 @@ void SynergyState::Resize(size_t holder, const HostShare& share) {
   for (const SynergySlice& slice : holders_[holder].slices) {
     Take(slice, holders_[holder].held, -1);
     Take(slice, share, 1);
+    Enter(slice.server);
   }
   holders_[holder].held = share;
 }
@@ -141,10 +160,10 @@ void SynergyState::Reclaim(uint32_t server, const HostShare& wanted) {
 
 SynergyRound SynergyState::ToRound() const {
   SynergyRound round;
-  for (uint32_t i = 0; i < input_->residents.size(); ++i) {
-    if (holders_[i].held != input_->residents[i].held) round.resizes.push_back({i, holders_[i].held});
+  for (uint32_t i = 0; i < input_.residents.size(); ++i) {
+    if (holders_[i].held != input_.residents[i].held) round.resizes.push_back({i, holders_[i].held});
   }
-  for (size_t j = 0; j < input_->jobs.size(); ++j) {
+  for (size_t j = 0; j < input_.jobs.size(); ++j) {
     const SynergyHolder& holder = holders_[HolderOfJob(j)];
     if (holder.slices.empty()) {
       round.grants.emplace_back();
