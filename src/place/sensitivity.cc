@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "place/job.h"
 
@@ -115,6 +116,13 @@ std::vector<HostChoice> Sensitivity::Choices(const HostShare& at_least, const Ho
     }
   }
   return choices;
+}
+
+uint64_t Sensitivity::Hash() const {
+  uint64_t hash = cpu_milli_.size();
+  for (const int64_t cores : cpu_milli_) hash = CombineHash(hash, static_cast<uint64_t>(cores));
+  for (const int64_t mib : mem_mib_) hash = CombineHash(hash, static_cast<uint64_t>(mib));
+  return CombineHash(hash, Hash64(speeds_.data(), speeds_.size() * sizeof(float)));
 }
 
 double SizeOf(const HostShare& share, const HostShare& fair) {

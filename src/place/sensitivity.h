@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -69,6 +71,7 @@ class Sensitivity {
   // `at_least`, then every share up to `at_most` that is faster than all shares below it; ascending (CPU, memory).
   [[nodiscard]] std::vector<HostChoice> Choices(const HostShare& at_least, const HostShare& at_most) const;
 
+  [[nodiscard]] uint64_t Hash() const;  // equal on every run and machine
   friend bool operator==(const Sensitivity&, const Sensitivity&) = default;
 
  private:
@@ -76,6 +79,21 @@ class Sensitivity {
   std::vector<int64_t> cpu_milli_;
   std::vector<int64_t> mem_mib_;
   std::vector<float> speeds_;
+};
+
+// A matrix that many jobs may share, or none; equal when the matrices are.
+class SharedSensitivity {
+ public:
+  SharedSensitivity() = default;
+  explicit SharedSensitivity(Sensitivity matrix) : matrix_(std::make_shared<const Sensitivity>(std::move(matrix))) {}
+
+  [[nodiscard]] const Sensitivity* get() const { return matrix_.get(); }  // null = none
+  friend bool operator==(const SharedSensitivity& a, const SharedSensitivity& b) {
+    return a.matrix_ == b.matrix_ || (a.matrix_ != nullptr && b.matrix_ != nullptr && *a.matrix_ == *b.matrix_);
+  }
+
+ private:
+  std::shared_ptr<const Sensitivity> matrix_;
 };
 
 // The size of a share in units of `fair`: cores and memory weigh alike.
