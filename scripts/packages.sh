@@ -2,7 +2,7 @@
 # Sourced by the other scripts: which Debian packages the project needs, and how to get the missing ones.
 
 packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
-  libxgboost-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
+  libxgboost-dev coinor-libclp-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools)
 packages_lint=(clang-format-19 python3)
 packages_clang=(clang-19 libclang-rt-19-dev)

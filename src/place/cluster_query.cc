@@ -27,6 +27,7 @@ uint64_t HashOf(const JobSpec& job) {
     hash = CombineHash(Add(hash, int64_t{entry.type.value()}), MakeTenantClass(job, entry.demand).digest);
   }
   for (const auto& [key, value] : job.node_selector) hash = Add(Add(hash, key), value);
+  if (job.sensitivity.get() != nullptr) hash = CombineHash(hash, job.sensitivity.get()->Hash());
   return hash;
 }
 

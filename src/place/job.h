@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "device/gpu_type.h"
+#include "place/sensitivity.h"
 #include "predict/demand.h"
 
 namespace horus {
@@ -56,6 +57,7 @@ struct JobSpec {
   int64_t cpu_milli = 0;            // per task
   int64_t mem_mib = 0;              // host memory per task
   int64_t storage_mb_s = 0;         // per task
+  SharedSensitivity sensitivity;    // optional: speed by cores and host memory per GPU; read by synergy-* alone
   float slowdown_bound = 0;         // >= 1; 0 = the placer's default
   int32_t priority = 0;             // higher first
   int64_t submit_us = 0;            // the caller's clock

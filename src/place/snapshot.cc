@@ -124,7 +124,31 @@ class Demands {
   std::map<std::string, uint32_t> index_of_;
 };
 
-void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, Demands& demands, pb::Cluster& cluster) {
+// So do jobs of one sensitivity.
+class Sensitivities {
+ public:
+  [[nodiscard]] uint32_t Add(const Sensitivity& matrix, pb::Cluster& out) {
+    pb::Sensitivity message;
+    message.mutable_cpu_milli()->Add(matrix.cpu_milli().begin(), matrix.cpu_milli().end());
+    message.mutable_mem_mib()->Add(matrix.mem_mib().begin(), matrix.mem_mib().end());
+    message.mutable_speeds()->Add(matrix.speeds().begin(), matrix.speeds().end());
+    const auto next = static_cast<uint32_t>(out.sensitivities_size());
+    const auto [at, fresh] = index_of_.emplace(message.SerializeAsString(), next);
+    if (fresh) *out.add_sensitivities() = std::move(message);
+    return at->second;
+  }
+
+ private:
+  std::map<std::string, uint32_t> index_of_;
+};
+
+struct Interned {
+  Demands demands;
+  Sensitivities sensitivities;
+};
+
+void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, Interned& interned,
+              pb::Cluster& cluster) {
   const JobSpec& job = *row.spec;
   pb::Job& out = *cluster.add_jobs();
   out.set_id(job.id);
@@ -152,7 +176,10 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, De
   for (const auto& [type, demand] : by_name) {
     pb::TypeDemand& one = *out.add_demands();
     one.set_gpu_type_plus_1(type);
-    one.set_demand(demands.Add(*demand, cluster));
+    one.set_demand(interned.demands.Add(*demand, cluster));
+  }
+  if (job.sensitivity.get() != nullptr) {
+    out.set_sensitivity_plus_1(interned.sensitivities.Add(*job.sensitivity.get(), cluster) + 1);
   }
   WriteLabels(job.node_selector, *out.mutable_node_selector());
   for (const PlacedSlot& slot : row.slots) {
@@ -178,8 +205,8 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster) {
     if (rows.jobs[row].spec != nullptr) jobs.emplace_back(rows.jobs[row].spec->id, row);
   }
   std::sort(jobs.begin(), jobs.end());
-  Demands demands;
-  for (const auto& [id, row] : jobs) WriteJob(rows, rows.jobs[row], types, demands, message);
+  Interned interned;
+  for (const auto& [id, row] : jobs) WriteJob(rows, rows.jobs[row], types, interned, message);
   message.set_changes(rows.changes);
   const uint64_t size = message.ByteSizeLong();
   if (size > kMaxSnapshotBytes - kEnvelopeBytes) {

@@ -101,8 +101,24 @@ absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
   return demand;
 }
 
-absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types,
-                                const std::vector<Demand>& demands) {
+absl::StatusOr<SharedSensitivity> ReadSensitivity(const pb::Sensitivity& in, size_t index) {
+  auto matrix =
+      Sensitivity::Create({in.cpu_milli().begin(), in.cpu_milli().end()}, {in.mem_mib().begin(), in.mem_mib().end()},
+                          {in.speeds().data(), static_cast<size_t>(in.speeds_size())});
+  if (!matrix.ok()) {
+    return InvalidArgument("snapshot: sensitivities[%d]: %s", index, std::string(matrix.status().message()));
+  }
+  return SharedSensitivity(*std::move(matrix));
+}
+
+// What jobs refer to by position.
+struct Tables {
+  std::vector<Demand> demands;
+  std::vector<SharedSensitivity> sensitivities;
+};
+
+absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const Tables& tables) {
+  const std::vector<Demand>& demands = tables.demands;
   const std::string where = absl::StrFormat("job %d", in.id());
   JobSpec job;
   job.id = in.id();
@@ -138,6 +154,11 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
     }
     job.demands.push_back({type, demands[entry.demand()]});
   }
+  if (in.sensitivity_plus_1() > tables.sensitivities.size()) {
+    return InvalidArgument("snapshot: %s: expected one of %d sensitivities, found index %d", where,
+                           tables.sensitivities.size(), in.sensitivity_plus_1() - 1);
+  }
+  if (in.sensitivity_plus_1() > 0) job.sensitivity = tables.sensitivities[in.sensitivity_plus_1() - 1];
   job.node_selector = ReadLabels(in.node_selector());
   NormalizeJob(job);  // type ids, and so their order, may differ from those of the writer
   return job;
@@ -178,8 +199,8 @@ class ClusterRestorer {
     return absl::OkStatus();
   }
 
-  absl::Status AddJob(const pb::Job& in, const std::vector<Demand>& demands) {
-    HORUS_ASSIGN_OR_RETURN(const JobSpec job, ReadJob(in, types_, demands));
+  absl::Status AddJob(const pb::Job& in, const Tables& tables) {
+    HORUS_ASSIGN_OR_RETURN(const JobSpec job, ReadJob(in, types_, tables));
     std::vector<Slot> slots;
     for (const pb::Slot& slot : in.slots()) {
       const std::string where = absl::StrFormat("job %d: slot", in.id());
@@ -222,14 +243,18 @@ absl::StatusOr<Cluster> RestoreSnapshot(std::span<const uint8_t> bytes, std::sha
     return MakeError(absl::StatusCode::kDataLoss, "snapshot: the message of %d bytes cannot be parsed", message.size());
   }
   HORUS_ASSIGN_OR_RETURN(std::vector<GpuTypeId> types, ReadTypes(in, *catalogue));
-  std::vector<Demand> demands;
+  Tables tables;
   for (const pb::Demand& demand : in.demands()) {
-    HORUS_ASSIGN_OR_RETURN(const Demand one, ReadDemand(demand, demands.size()));
-    demands.push_back(one);
+    HORUS_ASSIGN_OR_RETURN(const Demand one, ReadDemand(demand, tables.demands.size()));
+    tables.demands.push_back(one);
+  }
+  for (const pb::Sensitivity& matrix : in.sensitivities()) {
+    HORUS_ASSIGN_OR_RETURN(SharedSensitivity one, ReadSensitivity(matrix, tables.sensitivities.size()));
+    tables.sensitivities.push_back(std::move(one));
   }
   ClusterRestorer restorer(std::move(catalogue), std::move(types));
   for (const pb::Node& node : in.nodes()) HORUS_RETURN_IF_ERROR(restorer.AddNode(node));
-  for (const pb::Job& job : in.jobs()) HORUS_RETURN_IF_ERROR(restorer.AddJob(job, demands));
+  for (const pb::Job& job : in.jobs()) HORUS_RETURN_IF_ERROR(restorer.AddJob(job, tables));
   return restorer.Finish(in);
 }
 

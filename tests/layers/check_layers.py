@@ -31,6 +31,7 @@ PUBLIC_ONLY = ("bindings", "examples", "tests/contract", "tests/install", "tests
 # Foreign header prefix -> the files or folders that are its only doors.
 DOORS = {
     "xgboost/": ("src/trees/train/", "tests/unit/trees/", "bench/"),
+    "coin/": ("src/place/lp/",),
     "Eigen/": ("src/interference/", "src/predict/"),
     "google/protobuf/": ("src/graph/", "src/place/", "src/trees/"),
     "yaml-cpp/": ("src/io/",),

@@ -66,6 +66,38 @@ TEST(Snapshot, RestoresStateVersionsAndFlags) {
   EXPECT_TRUE(restored->CheckInvariants().ok());
 }
 
+TEST(Snapshot, KeepsOneMatrixForAllJobsOfEqualSensitivity) {
+  Cluster cluster(Catalogue::Default());
+  ASSERT_TRUE(cluster.AddNode(V100Node(1, 3)).ok());
+  const std::vector<float> speeds(200, 1.0f);
+  std::vector<int64_t> cores;
+  for (int64_t c = 1; c <= 200; ++c) cores.push_back(c * 1000);
+  size_t size = 0;
+  for (const JobId id : {1, 2}) {
+    JobSpec job = OneGpu(id);
+    EXPECT_EQ(job.sensitivity, SharedSensitivity());
+    job.sensitivity = SharedSensitivity(*Sensitivity::Create(cores, {1024}, speeds));
+    EXPECT_NE(job.sensitivity, SharedSensitivity());
+    ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{1, static_cast<int32_t>(id), 0}}).ok());
+    const size_t before = size;
+    size = SaveSnapshot(cluster)->size();
+    if (id == 2) {
+      EXPECT_LT(size - before, 200u) << "the second job has its matrix from the first";
+    }
+  }
+  const auto restored = Restore(*SaveSnapshot(cluster));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(*restored->Job(1)->spec, *cluster.Job(1)->spec);
+  EXPECT_EQ(restored->Job(1)->spec->sensitivity.get(), restored->Job(2)->spec->sensitivity.get());
+  EXPECT_EQ(restored->state_hash(), cluster.state_hash());
+  Cluster without(Catalogue::Default());
+  ASSERT_TRUE(without.AddNode(V100Node(1, 3)).ok());
+  for (const JobId id : {1, 2}) {
+    ASSERT_TRUE(without.Adopt(OneGpu(id), std::vector<Slot>{{1, static_cast<int32_t>(id), 0}}).ok());
+  }
+  EXPECT_NE(without.state_hash(), cluster.state_hash());
+}
+
 TEST(Snapshot, RefusesEveryTruncationAndEveryAlteredByte) {
   const std::string bytes = *SaveSnapshot(Rich());
   for (size_t size = 0; size < bytes.size(); ++size) {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimum by linear programs; built where the solver's library is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "place/synergy/lp.h"
+#include "place/synergy/round.h"
+
+namespace horus {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr HostShare kFair = {3000, 100};
+SynergyServer Server() {
+  return {
+      .gpus = 4, .gpus_free = 4, .cpu_milli = 12'000, .mem_mib = 400, .cpu_free_milli = 12'000, .mem_free_mib = 400};
+}
+const Sensitivity kHungry = *Sensitivity::Create({3000, 6000}, {100}, std::vector<float>{1, 1.5f});
+const Sensitivity kStarved = *Sensitivity::Create({3000, 6000}, {100}, std::vector<float>{1, 3});
+const Sensitivity kModest = *Sensitivity::Create({1500, 3000}, {100}, std::vector<float>{1, 1});
+
+TEST(LinearProgram, FindsTheVertexOfATextbookProgram) {
+  // Maximise 3x + 5y with x <= 4, 2y <= 12, 3x + 2y <= 18: x = 2, y = 6.
+  LinearProgram program;
+  const int32_t a = program.AddRow(-kInfinity, 4);
+  const int32_t b = program.AddRow(-kInfinity, 12);
+  const int32_t c = program.AddRow(-kInfinity, 18);
+  program.AddColumn(3, {{a, 1}, {c, 3}});
+  program.AddColumn(5, {{b, 2}, {c, 2}});
+  const auto solution = program.Solve("");
+  ASSERT_TRUE(solution.ok()) << solution.status();
+  EXPECT_THAT(solution->objective, DoubleNear(36, 1e-9));
+  EXPECT_THAT(solution->values, ElementsAre(DoubleNear(2, 1e-9), DoubleNear(6, 1e-9)));
+}
+
+TEST(LinearProgram, SaysWhatHasNoSolutionAndPrintsNothing) {
+  LinearProgram infeasible;
+  infeasible.AddColumn(1, {{infeasible.AddRow(2, kInfinity), 1.0}, {infeasible.AddRow(-kInfinity, 1), 1.0}});
+  LinearProgram unbounded;
+  unbounded.AddColumn(1, {{unbounded.AddRow(0, kInfinity), 1.0}});
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(infeasible.Solve("").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(unbounded.Solve("").status().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(SynergyOpt, GivesTheCoresToWhomTheyHelpMost) {
+  const std::vector<SynergyServer> servers = {Server()};
+  const std::vector<SynergyJob> jobs = {
+      {.sensitivity = &kHungry}, {.sensitivity = &kStarved}, {.sensitivity = &kModest}, {.sensitivity = &kModest}};
+  const auto round = AllocateRound(SynergyRule::kOpt, {servers, {}, jobs});
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_EQ(round->grants[0].share, kFair);
+  EXPECT_EQ(round->grants[1].share, (HostShare{6000, 100}));
+  EXPECT_EQ(round->grants[3].share, (HostShare{1500, 100}));
+  EXPECT_THAT(round->bound, DoubleNear(6, 1e-6));
+}
+
+TEST(SynergyOpt, IsNotBoundToPolicyOrder) {
+  std::vector<SynergyServer> servers = {Server()};
+  servers[0].gpus_free = 2;
+  servers[0].cpu_free_milli = 9000;
+  const std::vector<SynergyJob> jobs = {{.sensitivity = &kHungry}, {.sensitivity = &kStarved}};
+  const auto speed = [&](SynergyRule rule) {
+    const auto round = AllocateRound(rule, {servers, {}, jobs});
+    EXPECT_TRUE(round.ok()) << round.status();
+    return round->grants[0].speed + round->grants[1].speed;
+  };
+  EXPECT_EQ(speed(SynergyRule::kTune), 1.5 + 1) << "the first takes the cores";
+  EXPECT_EQ(speed(SynergyRule::kOpt), 1 + 3);
+}
+
+TEST(SynergyOpt, ResizesResidentsWhereTheyAre) {
+  std::vector<SynergyServer> servers = {Server()};
+  servers[0].gpus_free = 1;
+  servers[0].cpu_free_milli = 0;
+  servers[0].mem_free_mib = 100;
+  const std::vector<SynergyResident> residents = {
+      {.slices = {{0, 1}}, .held = {6000, 100}, .floor = kFair, .sensitivity = &kHungry},
+      {.slices = {{0, 2}}, .held = kFair, .floor = {1500, 100}, .sensitivity = &kModest}};
+  const std::vector<SynergyJob> jobs = {{.sensitivity = &kStarved}};
+  const auto round = AllocateRound(SynergyRule::kOpt, {servers, residents, jobs});
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_THAT(round->resizes, ElementsAre(SynergyResize{0, kFair}, SynergyResize{1, {1500, 100}}));
+  EXPECT_EQ(round->grants[0].share, (HostShare{6000, 100}));
+}
+
+TEST(SynergyOpt, LeavesOutWhatTheGpusDoNotHold) {
+  const std::vector<SynergyServer> servers = {Server()};
+  const std::vector<SynergyJob> jobs = {{.gpus = 3}, {.gpus = 2}, {.gpus = 1}};
+  const auto round = AllocateRound(SynergyRule::kOpt, {servers, {}, jobs});
+  ASSERT_TRUE(round.ok()) << round.status();
+  EXPECT_THAT(round->grants[1].slices, IsEmpty());
+  EXPECT_THAT(round->bound, DoubleNear(2, 1e-6));
+}
+
+}  // namespace
+}  // namespace horus
