@@ -52,7 +52,6 @@ class Search {
         pricer_(scorer),
         scores_(most_bytes / 2) {}
 
-
   // `nodes`: node rows, ascending id; null = all of the ledger. The scorer's current job is `view`. Its index serves
   // one ledger; other ledgers are scanned.
   //
@@ -63,7 +62,9 @@ class Search {
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
 
-  [[nodiscard]] uint64_t bytes_held() const { return index_.bytes_held() + rankings_.bytes_held() + scores_.bytes_held(); }
+  [[nodiscard]] uint64_t bytes_held() const {
+    return index_.bytes_held() + rankings_.bytes_held() + scores_.bytes_held();
+  }
 
  private:
   struct Fitting {
@@ -93,8 +94,8 @@ class Search {
   [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view,
                                         SearchResult& result);
   // The same for policies that price nodes (search_nodes.cc): one task, and the offers of a gang.
-  [[nodiscard]] absl::Status RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
-                                      SearchResult& result);
+  [[nodiscard]] absl::Status RunNodes(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                      bool all, SearchResult& result);
   [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, const JobView& view, uint32_t node_row, double cost,
                                       Placement& placement);
   [[nodiscard]] absl::Status GatherPriced(const Ledger& ledger, const JobView& view, uint32_t node_row,

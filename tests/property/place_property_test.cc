@@ -262,48 +262,6 @@ TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
   for (size_t i = 0; i < placed_by.size(); ++i) EXPECT_GT(placed_by[i], 0u) << PolicyNames()[i];
 }
 
-// Enough different devices that the lists of best ones are cut off, used up and made anew.
-TEST(PlaceProperty, TheIndexDecidesAsAScanOverManyStates) {
-  constexpr NodeId kNodes = 250;
-  constexpr JobId kResidents = 700;
-  for (const std::string_view model : {"utilisation", "boosted"}) {
-    SCOPED_TRACE(model);
-    Random random(21);
-    Cluster cluster(Catalogue::Default());
-    for (NodeId id = 0; id < kNodes; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
-    const auto indexed = MakePlacer("horus", false, model);
-    const auto scan = MakePlacer("horus", true, model);
-    std::vector<JobSpec> profiles;
-    while (profiles.size() < 12) {
-      JobSpec job = RandomJob(random, 0, 40);
-      if (IsCpuOnly(job)) continue;
-      job.tasks = job.gpus_per_task = 1;
-      job.gpu_milli = 0;
-      job.exclusive = false;
-      profiles.push_back(std::move(job));
-    }
-    std::vector<JobId> residents;
-    int placed = 0;
-    for (JobId id = 0; id < kResidents + HORUS_PROPERTY_OPS / 20; ++id) {
-      JobSpec job = profiles[random.Below(profiles.size())];
-      job.id = id;
-      const auto plan = indexed->MakePlan(cluster, {&job, 1});
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      if (id >= kResidents) {
-        ASSERT_EQ(plan->decisions, scan->MakePlan(cluster, {&job, 1})->decisions) << "job " << id;
-        placed += plan->decisions[0].verdict == Verdict::kPlace ? 1 : 0;
-      }
-      ASSERT_TRUE(cluster.Apply(*plan).ok());
-      if (!plan->actions.empty()) residents.push_back(id);
-      if (id < kResidents) continue;
-      const size_t victim = random.Below(residents.size());
-      ASSERT_TRUE(cluster.Release(residents[victim]).ok());
-      residents.erase(residents.begin() + static_cast<ptrdiff_t>(victim));
-    }
-    EXPECT_GT(placed, HORUS_PROPERTY_OPS / 50);
-  }
-}
-
 TEST(PlaceProperty, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
   Random random(5);
   for (int round = 0; round < 300; ++round) {

@@ -17,8 +17,8 @@
 namespace horus {
 
 // Differences below this are not told apart: what comes next is not known better. Equal nodes then go to the lowest id,
-// which fills nodes one after another and keeps others whole. Chosen from 0.1 to 0.16 on the nine pod lists of openb: the
-// last is at worst 0.09 points below fgd (bench allocation).
+// which fills nodes one after another and keeps others whole. Chosen from 0.1 to 0.16 on the nine pod lists of openb:
+// the last is at worst 0.09 points below fgd (bench allocation).
 inline constexpr double kFragmentStepGpus = 0.16;
 
 // Workload::Usable before - after - the task's own GPUs, rounded down to whole steps; may be negative.

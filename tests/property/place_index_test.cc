@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index decides as the scan of all devices does, where there are more kinds of devices than its lists hold.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "interference/registry.h"
+#include "place/cluster.h"
+#include "place/placer.h"
+#include "random_cluster.h"
+
+namespace horus {
+namespace {
+
+using testing_property::Random;
+using testing_property::RandomJob;
+using testing_property::RandomNode;
+
+std::unique_ptr<Placer> MakePlacer(std::string_view model, bool exhaustive) {
+  return *Placer::Create(*MakeInterferenceModel(model), *MakePolicy("horus"), {.exhaustive = exhaustive});
+}
+
+// Enough different devices that the lists of best ones are cut off, used up and made anew.
+TEST(PlaceIndex, DecidesAsAScanOverManyStates) {
+  constexpr NodeId kNodes = 250;
+  constexpr JobId kResidents = 700;
+  for (const std::string_view model : {"utilisation", "boosted"}) {
+    SCOPED_TRACE(model);
+    Random random(21);
+    Cluster cluster(Catalogue::Default());
+    for (NodeId id = 0; id < kNodes; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+    const auto indexed = MakePlacer(model, false);
+    const auto scan = MakePlacer(model, true);
+    std::vector<JobSpec> profiles;
+    while (profiles.size() < 12) {
+      JobSpec job = RandomJob(random, 0, 40);
+      if (IsCpuOnly(job)) continue;
+      job.tasks = job.gpus_per_task = 1;
+      job.gpu_milli = 0;
+      job.exclusive = false;
+      profiles.push_back(std::move(job));
+    }
+    std::vector<JobId> residents;
+    int placed = 0;
+    for (JobId id = 0; id < kResidents + HORUS_PROPERTY_OPS / 20; ++id) {
+      JobSpec job = profiles[random.Below(profiles.size())];
+      job.id = id;
+      const auto plan = indexed->MakePlan(cluster, {&job, 1});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      if (id >= kResidents) {
+        ASSERT_EQ(plan->decisions, scan->MakePlan(cluster, {&job, 1})->decisions) << "job " << id;
+        placed += plan->decisions[0].verdict == Verdict::kPlace ? 1 : 0;
+      }
+      ASSERT_TRUE(cluster.Apply(*plan).ok());
+      if (!plan->actions.empty()) residents.push_back(id);
+      if (id < kResidents) continue;
+      const size_t victim = random.Below(residents.size());
+      ASSERT_TRUE(cluster.Release(residents[victim]).ok());
+      residents.erase(residents.begin() + static_cast<ptrdiff_t>(victim));
+    }
+    EXPECT_GT(placed, HORUS_PROPERTY_OPS / 50);
+  }
+}
+
+}  // namespace
+}  // namespace horus
