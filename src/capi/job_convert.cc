@@ -54,7 +54,9 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.deadline_us = job.deadline_us;
   spec.request_rate_hz = job.request_rate_hz;
   spec.latency_bound_us = job.latency_bound_us;
-  HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
+  if (spec.gpus_per_task > 0 || job.demand_count > 0) {
+    HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
+  }
   HORUS_ASSIGN_OR_RETURN(
       spec.node_selector,
       LabelsFromC({"selector", job.selector_count, job.selector_keys, job.selector_values}, kMaxSelectorsPerJob));

@@ -26,13 +26,13 @@ const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
 
 }  // namespace
 
-void Ledger::Clear() {
-  nodes_.clear();
-  order_.clear();
-  device_count_ = 0;
-  device_state_.clear();
-  device_changes_.clear();
-  residents_.clear();
+void Ledger::StartAnew(const ClusterRows& rows) {
+  nodes_.assign(rows.nodes.size(), {});
+  order_ = rows.order;
+  device_count_ = rows.live_devices;
+  device_state_.assign(rows.device_state.size(), kNoState);
+  device_changes_.assign(rows.device_state.size(), 0);
+  residents_.assign(rows.device_state.size(), {});
   states_ = StateTable();
   log_.clear();
   touched_.clear();
@@ -96,23 +96,15 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
 }
 
 void Ledger::Rebuild(const ClusterRows& rows) {
-  Clear();
-  nodes_.resize(rows.nodes.size());
-  device_state_.assign(rows.device_state.size(), kNoState);
-  device_changes_.assign(rows.device_state.size(), 0);
-  residents_.resize(rows.device_state.size());
-  order_ = rows.order;
-  device_count_ = rows.live_devices;
-  for (const uint32_t row : order_) {
-    TakeNode(rows, row);
-  }
+  StartAnew(rows);
+  for (const uint32_t row : order_) TakeNode(rows, row);
   touched_.clear();
   touched_begin_ = 0;
   ++releases_;
 }
 
 void Ledger::Follow(const Cluster& cluster) {
-  UndoTo(0);
+  if (whole_) UndoTo(0);
   const ClusterRows& rows = cluster.rows();
   const bool incremental = whole_ && !emptied_ && structure_ == rows.structure && rows.log.Knows(followed_, history_);
   if (incremental && followed_ == rows.log.count()) return;
@@ -131,19 +123,13 @@ void Ledger::Follow(const Cluster& cluster) {
 }
 
 void Ledger::FollowEmptied(const Cluster& cluster) {
-  UndoTo(0);
+  if (whole_) UndoTo(0);
   const ClusterRows& rows = cluster.rows();
   if (whole_ && emptied_ && structure_ == rows.structure) return;
   ++changes_;
   ++releases_;
   whole_ = false;
-  Clear();
-  nodes_.resize(rows.nodes.size());
-  device_state_.assign(rows.device_state.size(), kNoState);
-  device_changes_.assign(rows.device_state.size(), 0);
-  residents_.resize(rows.device_state.size());
-  order_ = rows.order;
-  device_count_ = rows.live_devices;
+  StartAnew(rows);
   DeviceSpec last;  // most devices are as the one before them
   uint32_t state = kNoState;
   for (const uint32_t row : order_) {

@@ -92,7 +92,7 @@ class Ledger {
     int32_t idle_devices = 0;
     HostFree free;  // of a node
   };
-  void Clear();
+  void StartAnew(const ClusterRows& rows);
   void Rebuild(const ClusterRows& rows);
   void TakeNode(const ClusterRows& rows, uint32_t node_row);
   void TakeDevice(const ClusterRows& rows, uint32_t device);

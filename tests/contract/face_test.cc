@@ -38,7 +38,7 @@ void FailuresThrowTheirStatus() {
   cluster.AddNode(NodeOfTwo(1));
   CHECK(StatusOf([&] { cluster.AddNode(NodeOfTwo(1)); }) == HORUS_EXISTS);
   CHECK(StatusOf([&] { cluster.Release(7); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([] { horus::Placer placer({.policy = "oracle"}); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([] { horus::Placer placer({.policy = "clairvoyant"}); }) == HORUS_NOT_FOUND);
   CHECK(StatusOf([] { (void)horus::Cluster::Restore({}); }) != HORUS_OK);
   CHECK(StatusOf([] { (void)horus::Catalogue().Find("abacus"); }) == HORUS_NOT_FOUND);
 }

@@ -8,25 +8,13 @@
 namespace horus {
 namespace {
 
-class DotProdPolicy final : public Policy {
+class DotProdPolicy final : public PointsPolicy {
  public:
   std::string_view name() const override { return "dotprod"; }
-  bool PricesNode(const JobSpec& /*job*/) const override { return true; }
-
-  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
-    score = DeviceScore();
-    return absl::OkStatus();
-  }
-
-  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
-    ChooseDevices(candidate, score.devices);
-    score.cost = -Points(candidate);
-    return absl::OkStatus();
-  }
 
  private:
   // CPU and GPUs of the node, all GPUs merged, times those of the request; in whole points from 0 to 100.
-  static double Points(const NodeCandidate& candidate) {
+  double Points(const NodeCandidate& candidate) const override {
     const double cpu = static_cast<double>(candidate.cpu_free_milli) / kMaxNodeCpuMilli *
                        (static_cast<double>(candidate.job->cpu_milli) / kMaxNodeCpuMilli);
     const double gpu = static_cast<double>(FreeMilli(candidate)) / kMaxNodeGpuMilli *

@@ -6,24 +6,12 @@
 namespace horus {
 namespace {
 
-class GpuClusteringPolicy final : public Policy {
+class GpuClusteringPolicy final : public PointsPolicy {
  public:
   std::string_view name() const override { return "gpu-clustering"; }
-  bool PricesNode(const JobSpec& /*job*/) const override { return true; }
-
-  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
-    score = DeviceScore();
-    return absl::OkStatus();
-  }
-
-  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
-    ChooseDevices(candidate, score.devices);
-    score.cost = -Points(candidate);
-    return absl::OkStatus();
-  }
 
  private:
-  static double Points(const NodeCandidate& candidate) {
+  double Points(const NodeCandidate& candidate) const override {
     if (IsCpuOnly(*candidate.job)) return 0;
     uint64_t kinds = 0;
     for (const NodeDevice& device : candidate.devices) kinds |= device.kinds;

@@ -9,24 +9,12 @@
 namespace horus {
 namespace {
 
-class GpuPackingPolicy final : public Policy {
+class GpuPackingPolicy final : public PointsPolicy {
  public:
   std::string_view name() const override { return "gpu-packing"; }
-  bool PricesNode(const JobSpec& /*job*/) const override { return true; }
-
-  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
-    score = DeviceScore();
-    return absl::OkStatus();
-  }
-
-  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
-    ChooseDevices(candidate, score.devices);
-    score.cost = -Points(candidate);
-    return absl::OkStatus();
-  }
 
  private:
-  static double Points(const NodeCandidate& candidate) {
+  double Points(const NodeCandidate& candidate) const override {
     if (IsCpuOnly(*candidate.job)) return 0;
     const auto count = static_cast<int32_t>(candidate.devices.size());
     const bool idle = std::all_of(candidate.devices.begin(), candidate.devices.end(),

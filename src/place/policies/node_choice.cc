@@ -46,4 +46,15 @@ void ChooseDevices(const NodeCandidate& candidate, std::vector<int32_t>& devices
   }
 }
 
+absl::Status PointsPolicy::ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const {
+  score = DeviceScore();
+  return absl::OkStatus();
+}
+
+absl::Status PointsPolicy::ScoreNode(const NodeCandidate& candidate, NodeScore& score) const {
+  ChooseDevices(candidate, score.devices);
+  score.cost = -Points(candidate);
+  return absl::OkStatus();
+}
+
 }  // namespace horus

@@ -14,6 +14,17 @@
 
 namespace horus {
 
+// A policy that gives each node points, the more the better; its devices as ChooseDevices.
+class PointsPolicy : public Policy {
+ public:
+  bool PricesNode(const JobSpec& /*job*/) const final { return true; }
+  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const final;
+  absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const final;
+
+ private:
+  [[nodiscard]] virtual double Points(const NodeCandidate& candidate) const = 0;
+};
+
 // The fixed maxima of the FGD simulator (ATC 2023), not the node's own size.
 inline constexpr double kMaxNodeCpuMilli = 128'000;
 inline constexpr int32_t kMaxNodeGpuMilli = 8000;
