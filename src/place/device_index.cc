@@ -104,10 +104,10 @@ absl::Status DeviceIndex::CatchUp(const Ledger& ledger) {
 }
 
 uint64_t DeviceIndex::bytes_held() const {
-  constexpr double kBtreeOverhead = 1.4;  // of absl's B-trees, about
-  return static_cast<uint64_t>(kBtreeOverhead * static_cast<double>(members_.size() * sizeof(Member))) +
-         place_.capacity() * sizeof(double) + (state_of_.capacity() + count_.capacity()) * sizeof(uint32_t) +
-         opened_.capacity() * sizeof(Opening) + digest_.capacity() * sizeof(uint64_t);
+  constexpr uint64_t kTreeNodeBytes = 40;  // around each member
+  return members_.size() * (sizeof(Member) + kTreeNodeBytes) + place_.capacity() * sizeof(double) +
+         (state_of_.capacity() + count_.capacity()) * sizeof(uint32_t) + opened_.capacity() * sizeof(Opening) +
+         digest_.capacity() * sizeof(uint64_t);
 }
 
 }  // namespace horus

@@ -10,10 +10,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <span>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "place/fit.h"
 #include "place/ledger.h"
@@ -88,7 +88,7 @@ class DeviceIndex {
   std::vector<uint32_t> state_of_;  // by device; kNoState = not in members_
   std::vector<uint32_t> count_;     // devices in members_, by state
   std::vector<uint64_t> digest_;    // of what the state was when a device last came to it: ids are used again
-  absl::btree_set<Member> members_;
+  std::set<Member> members_;        // absl's trees leak after a bad_alloc
   double floor_ = 0;
   std::vector<Opening> opened_;
   uint64_t opened_begin_ = 0;

@@ -43,7 +43,7 @@ absl::Status PairTable::Ask(const InterferenceModel& model, uint32_t context, co
 absl::Status PairTable::Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
                              const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
   HORUS_RETURN_IF_ERROR(Ask(model, context, newcomer, resident, pair));
-  if (guest >= row.pairs.size()) {
+  if (guest >= row.briefs.size()) {
     const size_t before = row.pairs.capacity();
     row.pairs.resize(std::max<size_t>(guest + 1, contexts_[context].guests.size()));
     row.briefs.resize(row.pairs.size());

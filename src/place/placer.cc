@@ -17,6 +17,7 @@
 namespace horus {
 namespace {
 
+constexpr size_t kMostKept = 4096;     // answers for requests that never fit; each has about 500 bytes
 constexpr size_t kProgressStep = 256;  // jobs between two calls: well under 100 ms
 
 // Positions of the jobs in planning order; refuses jobs that are wrong, resident or given twice.
@@ -109,7 +110,9 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
 
 // Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
 absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
-  if (std::exchange(emptied_at, emptied.changes()) != emptied.changes()) emptied_decisions.clear();
+  if (std::exchange(emptied_at, emptied.changes()) != emptied.changes() || emptied_decisions.size() >= kMostKept) {
+    emptied_decisions.clear();
+  }
   if (const Decision* known = emptied_decisions.Find(view.request)) return *known;
   SearchResult found;
   HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, view, selected(), found));

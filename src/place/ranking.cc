@@ -15,6 +15,9 @@ constexpr size_t kGrowth = 8;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// A class without entries: a ranking and its cell in the map at the mean load.
+constexpr uint64_t kClassBytes = sizeof(Ranking) + 64;
+
 }  // namespace
 
 absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
@@ -57,6 +60,7 @@ absl::Status Rankings::Weigh(const Ledger& ledger, const DeviceIndex& index, Sco
 }
 
 absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
+  ranking.generation = 0;  // until it is whole
   all_.clear();
   for (uint32_t state = 0; state < index.state_limit(); ++state) {
     if (!index.has_devices(state)) continue;
@@ -109,7 +113,8 @@ void Rankings::Trim(const Ledger& ledger, const DeviceIndex& index, Ranking& ran
 }
 
 absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking) {
-  if (epoch_ != scorer.model().epoch() || entries_ > limit_) {
+  const uint64_t bytes = of_class_.size() * kClassBytes + entries_ * kEntryBytes;
+  if (epoch_ != scorer.model().epoch() || bytes > most_bytes_) {
     of_class_.clear();
     entries_ = 0;
     epoch_ = scorer.model().epoch();
@@ -120,7 +125,6 @@ absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scor
   ranking = known->get();
   if (ranking->wanted == 0 || ranking->generation != index.generation() || ranking->seen < index.opened_begin()) {
     ranking->wanted = std::max(ranking->wanted, kFirstWanted);
-    ranking->generation = 0;  // until it is whole
     return Rebuild(ledger, index, scorer, *ranking);
   }
   const absl::Status status = CatchUp(ledger, index, scorer, *ranking);

@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "absl/status/status.h"
 #include "base/id_map.h"
 #include "place/device_index.h"
@@ -34,9 +34,10 @@ struct RankedState {
   }
 };
 
-// The states of one class. Entries may be out of date (see IsCurrent); what is missing costs at least `cutoff`.
+// The states of one class; a std::set, because absl's trees leak after a bad_alloc. Entries may be out of date (see
+// IsCurrent); what is missing costs at least `cutoff`.
 struct Ranking {
-  absl::btree_set<RankedState> states;
+  std::set<RankedState> states;
   double cutoff = std::numeric_limits<double>::infinity();
   size_t wanted = 0;        // states that a rebuild keeps
   uint64_t generation = 0;  // of the index
@@ -45,14 +46,14 @@ struct Ranking {
 
 class Rankings {
  public:
-  explicit Rankings(uint64_t bytes) : limit_(bytes / kEntryBytes) {}
+  explicit Rankings(uint64_t most_bytes) : most_bytes_(most_bytes) {}
 
   // The ranking of the scorer's current class, up to date with the index. It stays valid until the next call.
   [[nodiscard]] absl::Status Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking);
   // Makes it reach further: after that the cutoff is above what it was, or infinite.
   [[nodiscard]] absl::Status Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
 
-  using Entry = absl::btree_set<RankedState>::iterator;
+  using Entry = std::set<RankedState>::iterator;
   // Removes an entry that is not current; returns the next.
   Entry Drop(Ranking& ranking, Entry entry) {
     --entries_;
@@ -62,10 +63,14 @@ class Rankings {
   [[nodiscard]] static bool IsCurrent(const RankedState& entry, const Ledger& ledger, const DeviceIndex& index) {
     return index.has_devices(entry.state) && ledger.states().digest(entry.state) == entry.digest;
   }
-  [[nodiscard]] uint64_t bytes_held() const { return of_class_.bytes_held() + entries_ * kEntryBytes; }
+  [[nodiscard]] uint64_t bytes_held() const {
+    return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
+           (opened_.capacity() + all_.capacity()) * sizeof(Scorer::Brief) + left_.capacity() * sizeof(uint32_t) +
+           scratch_.capacity() * sizeof(RankedState);
+  }
 
  private:
-  static constexpr uint64_t kEntryBytes = 34;  // 24 in a B-tree at its mean load
+  static constexpr uint64_t kEntryBytes = 64;  // 24 and a tree node around them
   [[nodiscard]] absl::Status Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
   [[nodiscard]] absl::Status CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
 
@@ -76,7 +81,7 @@ class Rankings {
   [[nodiscard]] absl::Status Weigh(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                    std::span<const Scorer::Brief> briefs, double cutoff);
 
-  uint64_t limit_;  // entries
+  uint64_t most_bytes_;  // of rankings: beyond, all are forgotten
   uint64_t entries_ = 0;
   uint64_t epoch_ = 0;                        // of the model
   IdMap<std::unique_ptr<Ranking>> of_class_;  // by JobView::digest

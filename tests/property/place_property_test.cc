@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -104,7 +105,7 @@ class Churn {
 
   [[nodiscard]] uint64_t placed() const { return placed_; }
   [[nodiscard]] uint64_t spanning() const { return spanning_; }
-  [[nodiscard]] uint64_t placed_by(size_t policy) const { return placed_by_[policy]; }
+  [[nodiscard]] uint64_t placed_by(size_t policy) { return placed_by_[policy]; }
 
  private:
   NodeId AnyNode() { return random_.Below(kNodeIds); }
@@ -236,7 +237,7 @@ class Churn {
   uint64_t steps_ = 0;
   uint64_t placed_ = 0;
   uint64_t spanning_ = 0;
-  std::vector<uint64_t> placed_by_ = std::vector<uint64_t>(PolicyNames().size());
+  std::map<size_t, uint64_t> placed_by_;
 };
 
 TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
