@@ -4,7 +4,7 @@
 // Enters:  nothing; kept by Cluster.
 // Leaves:  node rows in id order, devices flat in one array, jobs by row.
 // Units:   see node.h; positions are rows, not the caller's ids.
-// Cost:    about 60 bytes a device besides its description.   Thread class: as the cluster that owns it.
+// Cost:    about 70 bytes a device besides its description.   Thread class: as the cluster that owns it.
 #ifndef HORUS_PLACE_CLUSTER_ROWS_H_
 #define HORUS_PLACE_CLUSTER_ROWS_H_
 

@@ -15,10 +15,6 @@ namespace {
 constexpr size_t kTouchedPerNode = 16;
 constexpr size_t kLeastTouched = 4096;
 
-bool MayHaveMoreRoom(const HostFree& was, const HostFree& is) {
-  return is.cpu_milli > was.cpu_milli || is.mem_mib > was.mem_mib || is.storage_mb_s > was.storage_mb_s;
-}
-
 const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
   const Demand* demand = FindDemand(job, type);
   return demand != nullptr ? *demand : job.demands.front().demand;
@@ -66,28 +62,17 @@ uint32_t Ledger::Import(const StateTable& from, uint32_t state) {
 void Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return;
   device_changes_[device] = rows.device_changes[device];
-  const uint32_t mine = device_state_[device];
-  const AdminState was = mine == kNoState ? AdminState::kUp : states_.state(mine).state;
   SetDevice(device, Import(rows.states, rows.device_state[device]));
-  Residents residents;
+  residents_[device].clear();
   for (const ResidentRow& one : rows.residents[device]) {
-    residents.push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant))});
+    residents_[device].push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant))});
   }
-  const auto stays = [&](const LedgerResident& one) {
-    return std::find(residents.begin(), residents.end(), one) != residents.end();
-  };
-  if (was != states_.state(device_state_[device]).state ||
-      !std::all_of(residents_[device].begin(), residents_[device].end(), stays)) {
-    ++releases_;
-  }
-  residents_[device] = std::move(residents);
 }
 
 void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
   const NodeRow& theirs = rows.nodes[node_row];
   LedgerNode& mine = nodes_[node_row];
   if (mine.version == theirs.version) return;
-  if (mine.state != theirs.state || MayHaveMoreRoom(mine.free, theirs.free)) ++releases_;
   mine = {theirs.spec, theirs.version, theirs.first_device, theirs.idle_devices, theirs.state, theirs.free};
   for (size_t i = 0; i < theirs.spec->devices.size(); ++i) {
     TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i));
@@ -100,7 +85,6 @@ void Ledger::Rebuild(const ClusterRows& rows) {
   for (const uint32_t row : order_) TakeNode(rows, row);
   touched_.clear();
   touched_begin_ = 0;
-  ++releases_;
 }
 
 void Ledger::Follow(const Cluster& cluster) {
@@ -127,7 +111,6 @@ void Ledger::FollowEmptied(const Cluster& cluster) {
   const ClusterRows& rows = cluster.rows();
   if (whole_ && emptied_ && structure_ == rows.structure) return;
   ++changes_;
-  ++releases_;
   whole_ = false;
   StartAnew(rows);
   DeviceSpec last;  // most devices are as the one before them
@@ -188,7 +171,6 @@ void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
 void Ledger::UndoTo(size_t mark) {
   if (log_.size() <= mark) return;
   ++changes_;
-  ++releases_;
   const bool was_whole = whole_;
   whole_ = false;
   uint32_t node_row = 0;

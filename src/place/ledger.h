@@ -68,9 +68,8 @@ class Ledger {
   [[nodiscard]] const StateTable& states() const { return states_; }
   [[nodiscard]] std::span<const LedgerResident> residents(uint32_t device) const { return residents_[device]; }
 
-  // Changes with everything that changes the ledger; with everything that may make room.
+  // Changes with everything that changes the ledger.
   [[nodiscard]] uint64_t changes() const { return changes_; }
-  [[nodiscard]] uint64_t releases() const { return releases_; }
 
   // Which node rows changed, in order, for what is derived from the ledger. Entries from log_begin() on are held;
   // whoever has seen less, or another generation, starts anew.
@@ -117,7 +116,6 @@ class Ledger {
   uint64_t history_ = 0;
   uint64_t structure_ = 0;  // ClusterRows::structure
   uint64_t changes_ = 0;
-  uint64_t releases_ = 0;
   uint64_t generation_ = 0;
   std::vector<uint32_t> touched_;
   uint64_t touched_begin_ = 0;

@@ -59,8 +59,8 @@ struct Placer::Impl {
   [[nodiscard]] uint32_t Excluded(const JobView& view) const {
     return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
   }
-  absl::StatusOr<Decision> Decide(const JobView& view);
-  absl::StatusOr<Decision> DecideEmptied(const JobView& view);
+  absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
+  absl::StatusOr<Decision> DecideEmptied(const Cluster& cluster, const JobView& view);
 
   [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
   [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
@@ -109,7 +109,8 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
 }
 
 // Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
-absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
+absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const Cluster& cluster, const JobView& view) {
+  emptied.FollowEmptied(cluster);
   if (std::exchange(emptied_at, emptied.changes()) != emptied.changes() || emptied_decisions.size() >= kMostKept) {
     emptied_decisions.clear();
   }
@@ -128,7 +129,7 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
   return decision;
 }
 
-absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
+absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobView& view) {
   if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
   Decision decision;
   if (const Decision* known = refused.Find(view.request)) {
@@ -148,7 +149,7 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   decision.refused_devices = result.refused;
   HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
   decision.verdict = Verdict::kDefer;
-  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
+  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(cluster, view));
   if (emptied_decision.verdict == Verdict::kReject) {
     decision = std::move(emptied_decision);
     decision.job = view.job->id;
@@ -195,7 +196,6 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
-  my.emptied.FollowEmptied(cluster);
   Plan plan;
   plan.model_epoch = my.scorer.model().epoch();
   plan.decisions.reserve(jobs.size());
@@ -206,7 +206,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
     }
     const JobSpec& job = jobs[order[i]];
     const JobView view = ViewJob(job);
-    HORUS_ASSIGN_OR_RETURN(Decision decision, my.Decide(view));
+    HORUS_ASSIGN_OR_RETURN(Decision decision, my.Decide(cluster, view));
     if (decision.verdict == Verdict::kPlace) {
       if (i + 1 < order.size()) my.ledger.Place(job, my.result.best.slots);
       for (const PlacedSlot& slot : my.result.best.slots) touched.push_back(slot.node_row);

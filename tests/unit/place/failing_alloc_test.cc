@@ -2,43 +2,14 @@
 // On failure nothing happened: every change of a cluster, with each of its allocations failing in turn.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
-#include <limits>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "failing_new.h"
 #include "fixtures.h"
 #include "place/snapshot.h"
-
-namespace {
-
-constexpr size_t kNever = std::numeric_limits<size_t>::max();
-size_t allocations_left = kNever;  // until one fails
-
-void* Allocate(size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left != kNever) --allocations_left;
-  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(size_t size) { return Allocate(size); }
-void* operator new[](size_t size) { return Allocate(size); }
-// std::stable_sort asks this one, and does without.
-void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  if (allocations_left == 0) return nullptr;
-  if (allocations_left != kNever) --allocations_left;
-  return std::malloc(size > 0 ? size : 1);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace horus {
 namespace {

@@ -2,37 +2,15 @@
 // On failure nothing happened: every call of every discipline, with each of its allocations failing in turn.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "failing_new.h"
 #include "naive_queue.h"
 #include "queue/queue.h"
-
-namespace {
-
-constexpr size_t kNever = std::numeric_limits<size_t>::max();
-size_t allocations_left = kNever;  // until one fails
-
-void* Allocate(size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left != kNever) --allocations_left;
-  if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(size_t size) { return Allocate(size); }
-void* operator new[](size_t size) { return Allocate(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 
 namespace horus {
 namespace {
