@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "fake_model.h"
+#include "interference/combine.h"
 #include "interference/kernel_model.h"
 #include "interference/registry.h"
 
@@ -75,6 +76,28 @@ TEST(LearnedModel, TheOrderOfTenantsDoesNotMatter) {
     const std::vector<Slowdown> found = Ask(*model, {jobs[order[0]], jobs[order[1]], jobs[order[2]], jobs[order[3]]});
     for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(found[i], expected[order[i]]);
   } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// What callers rely on who keep pairs: those of each two alone add up to the answer for all.
+TEST(LearnedModel, WhatPairsCostAddsUpToTheAnswer) {
+  const auto model = Created();
+  ASSERT_TRUE(model->adds_pairs());
+  const std::vector<Demand> jobs = {JobOf(1), JobOf(2), JobOf(8), JobOf(9)};
+  std::vector<PairExcess> sums(jobs.size());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    for (size_t j = i + 1; j < jobs.size(); ++j) {
+      const std::vector<const Demand*> two = {&jobs[i], &jobs[j]};
+      std::vector<PairExcess> pair(4);
+      ASSERT_TRUE(model->PredictPairs({.type = GpuTypeId(0)}, two, pair).ok());
+      AddExcess(sums[i], pair[1]);
+      AddExcess(sums[j], pair[2]);
+    }
+  }
+  const std::vector<Slowdown> found = Ask(*model, jobs);
+  for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(SlowdownOf(sums[i]), found[i]) << i;
+  std::vector<PairExcess> short_of_room(3);
+  EXPECT_EQ(model->PredictPairs({}, std::vector<const Demand*>{&jobs[0], &jobs[1]}, short_of_room).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(LearnedModel, AnswersAreSlowdownsForAnyTenantsAnywhere) {
