@@ -57,4 +57,9 @@ absl::Status InterferenceModel::PredictPairs(const DeviceContext& /*device*/,
   return MakeError(absl::StatusCode::kUnimplemented, "interference model %s: does not add pairs", std::string(name()));
 }
 
+absl::Status InterferenceModel::PredictLoad(const DeviceContext& /*device*/, const Demand& /*tenant*/,
+                                            Load& /*load*/) const {
+  return MakeError(absl::StatusCode::kUnimplemented, "interference model %s: does not add loads", std::string(name()));
+}
+
 }  // namespace horus

@@ -46,6 +46,14 @@ struct PairExcess {
   friend bool operator==(const PairExcess&, const PairExcess&) = default;
 };
 
+// What one tenant adds to what slows all of a device alike, in hundred-millionths of a slowdown.
+struct Load {
+  int64_t estimate = 0;
+  int64_t upper = 0;
+  friend bool operator==(const Load&, const Load&) = default;
+};
+inline constexpr double kLoadUnitsPerSlowdown = 1e8;
+
 class InterferenceModel {
  public:
   virtual ~InterferenceModel() = default;
@@ -70,6 +78,13 @@ class InterferenceModel {
   // Pure; errors as Predict.
   [[nodiscard]] virtual absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                                   std::span<PairExcess> out) const;
+
+  // Whether all tenants of a device are slowed alike, by their loads: the estimate is max(1, sum of the estimates), the
+  // upper bound max(1, sum of the estimates, sum of the uppers).
+  [[nodiscard]] virtual bool adds_loads() const { return false; }
+
+  // Only where adds_loads(): the tenant's part. Pure; errors as Predict.
+  [[nodiscard]] virtual absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const;
 
   // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where it is foretold; 1 on the
   // diagonal, for n = tenants.size(), none of them null.

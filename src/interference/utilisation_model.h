@@ -23,6 +23,8 @@ class UtilisationModel final : public InterferenceModel {
   // The formula and its reasons: docs/interference.md. INVALID_ARGUMENT: sizes differ, unknown mode, null tenant.
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
+  [[nodiscard]] bool adds_loads() const override { return true; }
+  [[nodiscard]] absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const override;
 };
 
 }  // namespace horus

@@ -30,7 +30,7 @@ PlaceCandidate PlaceOf(const Ledger& ledger, uint32_t node_row, JobId job, int32
 
 void DeviceIndex::Take(const Member& member, uint32_t flat) {
   members_.erase(member);
-  --count_[member.state];
+  if (--count_[member.state] == 0) digest_[member.state] = 0;
   state_of_[flat] = kNoState;
 }
 
@@ -41,8 +41,8 @@ void DeviceIndex::Put(const Member& member, uint32_t flat, uint64_t digest) {
     count_.resize(member.state + size_t{1});
     digest_.resize(count_.size());
   }
-  const bool known = count_[member.state]++ > 0 && digest_[member.state] == digest;
-  if (known) return;
+  ++count_[member.state];
+  if (digest_[member.state] == digest) return;
   digest_[member.state] = digest;
   if (opened_.size() >= std::max(kLeastOpened, kOpenedPerState * count_.size())) {
     const size_t older = opened_.size() / 2;

@@ -69,8 +69,9 @@ class DeviceIndex {
     return std::span(opened_).subspan(index - opened_begin_);
   }
   [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(count_.size()); }
-  [[nodiscard]] bool has_devices(uint32_t state) const { return state < count_.size() && count_[state] > 0; }
-  [[nodiscard]] uint64_t digest(uint32_t state) const { return digest_[state]; }  // where has_devices(state)
+  // Of what the state is, for ids are used again; 0 where it has no devices.
+  [[nodiscard]] uint64_t digest(uint32_t state) const { return state < digest_.size() ? digest_[state] : 0; }
+  [[nodiscard]] bool has_devices(uint32_t state) const { return digest(state) != 0; }
 
   [[nodiscard]] uint64_t bytes_held() const;
 
@@ -87,7 +88,7 @@ class DeviceIndex {
   std::vector<double> place_;       // by node row
   std::vector<uint32_t> state_of_;  // by device; kNoState = not in members_
   std::vector<uint32_t> count_;     // devices in members_, by state
-  std::vector<uint64_t> digest_;    // of what the state was when a device last came to it: ids are used again
+  std::vector<uint64_t> digest_;    // of what the state was when a device last came to it; 0 = no devices
   std::set<Member> members_;        // absl's trees leak after a bad_alloc
   double floor_ = 0;
   std::vector<Opening> opened_;

@@ -144,7 +144,7 @@ void StateTable::Finish(DeviceRow& row) const {
     row.util_upper_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.upper), share);
     digest = CombineHash(digest, one.digest);
   }
-  row.digest = digest;
+  row.digest = digest != 0 ? digest : 1;  // 0 means none
 }
 
 uint32_t StateTable::InternState(DeviceRow row) {

@@ -22,13 +22,16 @@ uint32_t PairTable::ContextOf(const DeviceContext& device) {
 uint32_t PairTable::GuestOf(uint32_t context, const TenantClass& tenant) {
   IdMap<uint32_t>& guests = contexts_[context].guests;
   if (const uint32_t* known = guests.Find(tenant.digest)) return *known;
-  return guests.Insert(tenant.digest, static_cast<uint32_t>(guests.size()));
+  return guests.Insert(tenant.digest, static_cast<uint32_t>(guests.size()) + kNobody + 1);
 }
 
 PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) {
   const uint64_t key = CombineHash(newcomer.digest, context);
   if (std::unique_ptr<Row>* known = rows_.Find(key)) return **known;
-  return *rows_.Insert(key, std::make_unique<Row>());
+  auto row = std::make_unique<Row>();
+  row->pairs.resize(kNobody + 1, {.mine = {}, .theirs = {}});
+  row->briefs.resize(kNobody + 1, {0, 0, 0, 0});
+  return *rows_.Insert(key, std::move(row));
 }
 
 absl::Status PairTable::Ask(const InterferenceModel& model, uint32_t context, const TenantClass& first,
@@ -45,12 +48,14 @@ absl::Status PairTable::Fill(const InterferenceModel& model, uint32_t context, R
   HORUS_RETURN_IF_ERROR(Ask(model, context, newcomer, resident, pair));
   if (guest >= row.briefs.size()) {
     const size_t before = row.pairs.capacity();
-    row.pairs.resize(std::max<size_t>(guest + 1, contexts_[context].guests.size()));
+    row.pairs.resize(std::max<size_t>(guest + 1, contexts_[context].guests.size() + kNobody + 1));
     row.briefs.resize(row.pairs.size());
     row_bytes_ += (row.pairs.capacity() - before) * (sizeof(TenantPair) + sizeof(Brief));
   }
   row.pairs[guest] = pair;
-  const auto brief = [](int64_t excess) { return static_cast<uint32_t>(std::min(excess, Brief::kMost)); };
+  const auto brief = [](int64_t excess) {
+    return static_cast<uint16_t>(std::min(excess / Brief::kStep, Brief::kMost));
+  };
   row.briefs[guest] = {brief(pair.mine.estimate), brief(pair.theirs.estimate), brief(pair.mine.upper),
                        brief(pair.theirs.upper)};
   return absl::OkStatus();

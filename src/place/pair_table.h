@@ -4,7 +4,7 @@
 // Enters:  such a model; tenant classes on kinds of devices.
 // Leaves:  the excess of each beside the other, asked of the model once until Clear.
 // Units:   millionths of a slowdown above 1.
-// Cost:    a newcomer's pair is one access to a dense row; 32 bytes a guest in each newcomer's row, about 100 bytes a
+// Cost:    a newcomer's pair is one access to a dense row; 40 bytes a guest in each newcomer's row, about 100 bytes a
 //          pair of residents.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_PAIR_TABLE_H_
@@ -31,21 +31,25 @@ struct TenantPair {
 
 class PairTable {
  public:
-  // What a guest and the newcomer cost each other, at most 4,294 times a step and so perhaps less than it truly is:
-  // small, for those who look at very many to pass over most.
+  // The same in fewer bits, never more than it truly is: for those who look at very many to pass over most. The rows of
+  // many classes must stay in the processor's cache.
   struct Brief {
-    static constexpr uint32_t kUnknown = UINT32_MAX;
+    static constexpr uint16_t kUnknown = UINT16_MAX;
     static constexpr int64_t kMost = kUnknown - 1;
-    uint32_t mine = kUnknown;  // estimates
-    uint32_t theirs = kUnknown;
-    uint32_t mine_upper = kUnknown;
-    uint32_t theirs_upper = kUnknown;
+    static constexpr int64_t kStep = 100;  // of a TenantPair's units
+    uint16_t mine = kUnknown;              // estimates
+    uint16_t theirs = kUnknown;
+    uint16_t mine_upper = kUnknown;
+    uint16_t theirs_upper = kUnknown;
   };
   // The pairs of one newcomer on one kind of device, by guest. It stays where it is until Clear.
   struct Row {
     std::vector<TenantPair> pairs;
     std::vector<Brief> briefs;  // of the same size
   };
+
+  // A guest that costs nobody anything.
+  static constexpr uint32_t kNobody = 0;
 
   // Small numbers for kinds of devices, and for tenant classes on one of them.
   [[nodiscard]] uint32_t ContextOf(const DeviceContext& device);
@@ -74,7 +78,7 @@ class PairTable {
  private:
   struct Context {
     DeviceContext device;
-    IdMap<uint32_t> guests;  // by class digest
+    IdMap<uint32_t> guests;  // by class digest, from kNobody + 1 on
   };
   [[nodiscard]] absl::Status Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
                                   const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair);

@@ -53,6 +53,14 @@ struct DeviceCandidate {
   [[nodiscard]] const Demand& newcomer() const { return *demands.back(); }
 };
 
+// What a device costs at least, as a sum over what is known of it before it is priced. All by estimates but memory.
+struct LeastCost {
+  double own_work = 0;     // x the job's speed there (relative_speed / its own slowdown)
+  double lost_work = 0;    // x the normalised throughput that its neighbours lose in all
+  double memory_left = 0;  // x the share of the device's memory that is left by the bounds of all, the job's included
+  double idle = 0;         // where nobody else is there
+};
+
 // Where the device is: the part of a cost that equal devices do not share.
 struct PlaceCandidate {
   JobId job = 0;
@@ -130,11 +138,9 @@ class Policy {
   // Prices a device. A pure function of the candidate; a non-OK status ends the plan with that status.
   [[nodiscard]] virtual absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const = 0;
 
-  // No device costs less where the job would run at `relative_speed` alone, be slowed by `own`, and cost its neighbours
-  // `lost` normalised throughput in all: lets a search pass over devices unpriced. Never falls as own or lost grow.
-  [[nodiscard]] virtual double LeastCost(double /*relative_speed*/, double /*own*/, double /*lost*/) const {
-    return -std::numeric_limits<double>::infinity();
-  }
+  // No device costs less, but for rounding: lets a search pass over devices unpriced, the more the nearer it is to
+  // the cost. Null = nothing is known.
+  [[nodiscard]] virtual const LeastCost* least_cost() const { return nullptr; }
 
   // What the surroundings add; called for each node (or each device, see below) only when uses_place().
   [[nodiscard]] virtual bool uses_place() const { return false; }

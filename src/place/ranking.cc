@@ -3,6 +3,8 @@
 #include "place/ranking.h"
 
 #include <algorithm>
+#include <cmath>
+#include <tuple>
 
 #include "base/status.h"
 
@@ -12,6 +14,14 @@ namespace {
 // A class that comes once is not worth a long list; one that exhausts its list gets one so many times as long.
 constexpr size_t kFirstWanted = 64;
 constexpr size_t kGrowth = 8;
+
+// A list may grow to so many times what is wanted before it is cut back.
+constexpr size_t kMostOverWanted = 4;
+
+bool Cheaper(const RankedState& a, const RankedState& b) {
+  return std::tie(a.cost, a.state) < std::tie(b.cost, b.state);
+}
+bool Dearer(const RankedState& a, const RankedState& b) { return Cheaper(b, a); }
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -26,90 +36,125 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
     opened_.clear();
     opened_begin_ = index.opened_begin();
     opened_generation_ = index.generation();
+    if (numbering_ != scorer.numbering()) of_state_.clear();
     numbering_ = scorer.numbering();
   }
   opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(index.opened_begin() - opened_begin_));
   opened_begin_ = index.opened_begin();
   for (const DeviceIndex::Opening& opening : index.opened_since(opened_begin_ + opened_.size())) {
-    Scorer::Brief brief{.digest = opening.digest, .state = opening.state, .residents = 0};
+    Scorer::Brief brief;  // of nothing
     // What is something else by now was opened again as such.
     if (ledger.states().digest(opening.state) == opening.digest) {
       HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, brief));
+      if (opening.state < of_state_.size()) of_state_[opening.state] = brief;
     }
     opened_.push_back(brief);
   }
   return absl::OkStatus();
 }
 
-// Leaves in scratch_ those of `briefs` that cost less than `cutoff`.
-absl::Status Rankings::Weigh(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                             std::span<const Scorer::Brief> briefs, double cutoff) {
+absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
+                            std::span<const Scorer::Brief> briefs, double cutoff) {
   scratch_.clear();
   left_.clear();
   scorer.Sift(briefs, cutoff, left_);
-  for (const uint32_t at : left_) {
-    const RankedState entry{0, briefs[at].state, briefs[at].digest};
-    if (!IsCurrent(entry, ledger, index)) continue;
-    DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), entry.state, verdict));
-    if (verdict.reason == Reason::kNone && verdict.cost < cutoff) {
-      scratch_.push_back({verdict.cost, entry.state, entry.digest});
+  for (const Scorer::Sifted& one : left_) {
+    RankedState entry{one.floor, briefs[one.at].state, false, briefs[one.at].digest};
+    if (!IsCurrent(entry, index)) continue;
+    if (!std::isinf(one.floor)) {
+      scratch_.push_back(entry);
+      continue;
     }
+    bool fits = false;
+    HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, entry, fits));
+    if (fits && entry.cost < cutoff) scratch_.push_back(entry);
   }
   return absl::OkStatus();
 }
 
-absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
-  ranking.generation = 0;  // until it is whole
-  all_.clear();
-  for (uint32_t state = 0; state < index.state_limit(); ++state) {
-    if (!index.has_devices(state)) continue;
-    HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, all_.emplace_back()));
-  }
-  HORUS_RETURN_IF_ERROR(Weigh(ledger, index, scorer, all_, kInfinity));
-  ranking.cutoff = std::numeric_limits<double>::infinity();
+absl::Status Rankings::Weigh(const Ledger& ledger, Scorer& scorer, RankedState& entry, bool& fits) {
+  DeviceVerdict verdict;
+  HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), entry.state, verdict));
+  entry.cost = verdict.cost;
+  entry.weighed = true;
+  fits = verdict.reason == Reason::kNone;
+  return absl::OkStatus();
+}
+
+// Takes scratch_ as the whole list, but no more than is wanted; the rest costs `beyond` at least.
+void Rankings::Keep(double beyond, Ranking& ranking) {
+  ranking.cutoff = beyond;
   if (scratch_.size() > ranking.wanted) {
     const auto last = scratch_.begin() + static_cast<ptrdiff_t>(ranking.wanted);
-    std::nth_element(scratch_.begin(), last, scratch_.end());
-    ranking.cutoff = last->cost;
+    std::nth_element(scratch_.begin(), last, scratch_.end(), Cheaper);
+    ranking.cutoff = std::min(beyond, last->cost);
     scratch_.erase(last, scratch_.end());
   }
-  std::sort(scratch_.begin(), scratch_.end());
   entries_ -= ranking.states.size();
-  ranking.states.clear();
-  ranking.states.insert(scratch_.begin(), scratch_.end());
+  ranking.states.assign(scratch_.begin(), scratch_.end());
+  std::make_heap(ranking.states.begin(), ranking.states.end(), Dearer);
   entries_ += ranking.states.size();
+}
+
+absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
+  ranking.generation = 0;  // until it is whole
+  if (of_state_.size() < index.state_limit()) of_state_.resize(index.state_limit());
+  for (uint32_t state = 0; state < index.state_limit(); ++state) {
+    Scorer::Brief& brief = of_state_[state];
+    if (brief.digest == index.digest(state)) continue;
+    brief = {};
+    if (index.has_devices(state)) HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, brief));
+  }
+  HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, of_state_, kInfinity));
+  Keep(kInfinity, ranking);
   ranking.generation = index.generation();
   ranking.seen = index.opened_end();
   return absl::OkStatus();
 }
 
 absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
-  const size_t before = ranking.states.size();
   const auto opened = std::span<const Scorer::Brief>(opened_).subspan(ranking.seen - opened_begin_);
-  HORUS_RETURN_IF_ERROR(Weigh(ledger, index, scorer, opened, ranking.cutoff));
-  ranking.states.insert(scratch_.begin(), scratch_.end());
+  HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
   ranking.seen = index.opened_end();
-  entries_ += ranking.states.size() - before;
-  if (ranking.states.size() > 2 * ranking.wanted) Trim(ledger, index, ranking);
+  if (ranking.states.size() + scratch_.size() <= kMostOverWanted * ranking.wanted) {
+    Push(ranking, scratch_);
+    return absl::OkStatus();
+  }
+  for (const RankedState& entry : ranking.states) {
+    if (IsCurrent(entry, index)) scratch_.push_back(entry);
+  }
+  Keep(ranking.cutoff, ranking);
   return absl::OkStatus();
 }
 
-// Drops what is out of date, then what is beyond the best `wanted`.
-void Rankings::Trim(const Ledger& ledger, const DeviceIndex& index, Ranking& ranking) {
-  entries_ -= ranking.states.size();
-  scratch_.clear();
-  for (const RankedState& entry : ranking.states) {
-    if (!IsCurrent(entry, ledger, index)) continue;
-    if (scratch_.size() == ranking.wanted) {
-      ranking.cutoff = entry.cost;
-      break;
-    }
-    scratch_.push_back(entry);
+void Rankings::Push(Ranking& ranking, std::span<const RankedState> states) {
+  entries_ += states.size();
+  for (const RankedState& entry : states) {
+    ranking.states.push_back(entry);
+    std::push_heap(ranking.states.begin(), ranking.states.end(), Dearer);
   }
-  ranking.states.clear();
-  ranking.states.insert(scratch_.begin(), scratch_.end());
-  entries_ += ranking.states.size();
+}
+
+absl::Status Rankings::Pop(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, double limit, double floor,
+                           Ranking& ranking, RankedState& state, bool& found) {
+  found = false;
+  while (!ranking.states.empty() && !(ranking.states.front().cost + floor > limit)) {
+    std::pop_heap(ranking.states.begin(), ranking.states.end(), Dearer);
+    state = ranking.states.back();
+    ranking.states.pop_back();
+    --entries_;
+    if (!IsCurrent(state, index)) continue;
+    if (state.weighed) {
+      found = true;
+      return absl::OkStatus();
+    }
+    bool fits = false;
+    const absl::Status status = Weigh(ledger, scorer, state, fits);
+    if (!status.ok()) ranking.generation = 0;  // one is missing
+    HORUS_RETURN_IF_ERROR(status);
+    if (fits) Push(ranking, {&state, 1});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking) {

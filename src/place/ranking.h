@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -25,19 +24,15 @@
 namespace horus {
 
 struct RankedState {
-  double cost = 0;
+  double cost = 0;  // or less, until it is weighed
   uint32_t state = 0;
+  bool weighed = false;
   uint64_t digest = 0;  // of what the state was then: ids are used again
-  friend bool operator<(const RankedState& a, const RankedState& b) {
-    if (a.cost != b.cost) return a.cost < b.cost;
-    return a.state != b.state ? a.state < b.state : a.digest < b.digest;
-  }
 };
 
-// The states of one class; a std::set, because absl's trees leak after a bad_alloc. Entries may be out of date (see
-// IsCurrent); what is missing costs at least `cutoff`.
+// The states of one class. Entries may be out of date (see IsCurrent); what is missing costs at least `cutoff`.
 struct Ranking {
-  std::set<RankedState> states;
+  std::vector<RankedState> states;  // a heap, the cheapest first
   double cutoff = std::numeric_limits<double>::infinity();
   size_t wanted = 0;        // states that a rebuild keeps
   uint64_t generation = 0;  // of the index
@@ -53,33 +48,34 @@ class Rankings {
   // Makes it reach further: after that the cutoff is above what it was, or infinite.
   [[nodiscard]] absl::Status Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
 
-  using Entry = std::set<RankedState>::iterator;
-  // Removes an entry that is not current; returns the next.
-  Entry Drop(Ranking& ranking, Entry entry) {
-    --entries_;
-    return ranking.states.erase(entry);
-  }
+  // Takes out the cheapest state, weighed; not found where none is left that, with `floor` added, may cost `limit` or
+  // less.
+  [[nodiscard]] absl::Status Pop(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, double limit,
+                                 double floor, Ranking& ranking, RankedState& state, bool& found);
+  // Puts back what Pop took out.
+  void Push(Ranking& ranking, std::span<const RankedState> states);
 
-  [[nodiscard]] static bool IsCurrent(const RankedState& entry, const Ledger& ledger, const DeviceIndex& index) {
-    return index.has_devices(entry.state) && ledger.states().digest(entry.state) == entry.digest;
+  [[nodiscard]] static bool IsCurrent(const RankedState& entry, const DeviceIndex& index) {
+    return index.digest(entry.state) == entry.digest;
   }
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
-           (opened_.capacity() + all_.capacity()) * sizeof(Scorer::Brief) + left_.capacity() * sizeof(uint32_t) +
-           scratch_.capacity() * sizeof(RankedState);
+           (opened_.capacity() + of_state_.capacity()) * sizeof(Scorer::Brief) +
+           left_.capacity() * sizeof(Scorer::Sifted) + scratch_.capacity() * sizeof(RankedState);
   }
 
  private:
-  static constexpr uint64_t kEntryBytes = 64;  // 24 and a tree node around them
+  static constexpr uint64_t kEntryBytes = sizeof(RankedState);
   [[nodiscard]] absl::Status Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
   [[nodiscard]] absl::Status CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
-
-  void Trim(const Ledger& ledger, const DeviceIndex& index, Ranking& ranking);
+  [[nodiscard]] static absl::Status Weigh(const Ledger& ledger, Scorer& scorer, RankedState& entry, bool& fits);
+  void Keep(double beyond, Ranking& ranking);
 
   // Describes what the index has opened since; once for all classes.
   [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
-  [[nodiscard]] absl::Status Weigh(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                                   std::span<const Scorer::Brief> briefs, double cutoff);
+  // Leaves in scratch_ those of `briefs` that cost less than `cutoff`.
+  [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
+                                  std::span<const Scorer::Brief> briefs, double cutoff);
 
   uint64_t most_bytes_;  // of rankings: beyond, all are forgotten
   uint64_t entries_ = 0;
@@ -88,9 +84,9 @@ class Rankings {
   std::vector<Scorer::Brief> opened_;         // of the index's openings from opened_begin() on
   uint64_t opened_begin_ = 0;
   uint64_t opened_generation_ = 0;
-  uint64_t numbering_ = 0;          // Scorer::numbering of opened_
-  std::vector<Scorer::Brief> all_;  // scratch
-  std::vector<uint32_t> left_;
+  uint64_t numbering_ = 0;               // Scorer::numbering of opened_
+  std::vector<Scorer::Brief> of_state_;  // by state; as far as the digests agree
+  std::vector<Scorer::Sifted> left_;     // scratch
   std::vector<RankedState> scratch_;
 };
 

@@ -35,12 +35,16 @@ struct JobView {
     GpuTypeId type;  // invalid = any
     TenantClass tenant;
     double relative_speed = 1;
+    // Alone on a device with that share of a GPU, against the fastest whole device that the job lists.
+    [[nodiscard]] double SpeedOn(float compute_share) const;
   };
   const JobSpec* job = nullptr;
   std::vector<OnType> types;  // ascending
   uint64_t digest = 0;        // of `types`: jobs of equal digest are judged alike on any device
   uint64_t request = 0;       // of all that decides where the job fits: `digest`, host needs, selector, shape
+  [[nodiscard]] const OnType* On(GpuTypeId type) const;  // null = the job states no demand on it
 };
+[[nodiscard]] DeviceContext ContextOf(const DeviceRow& device);
 [[nodiscard]] JobView ViewJob(const JobSpec& job);
 
 struct DeviceVerdict {
@@ -67,21 +71,40 @@ class Scorer {
   [[nodiscard]] absl::Status Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
   // The same without the memo.
   [[nodiscard]] absl::Status Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
-  // A state as Sift wants it. Those with many tenants, and all where the model does not add pairs, are not sifted.
+  // A state as Sift wants it. Those with many tenants, and all where the model adds neither pairs nor loads, are not
+  // sifted.
   struct Brief {
-    uint64_t digest = 0;  // of the state when it was described
+    uint64_t digest = 0;  // of the state when it was described; 0 = of no state
     uint32_t state = 0;
     uint16_t context = 0;
     uint16_t residents = kNotSifted;
-    std::array<uint32_t, 3> guests = {};
-    std::array<uint32_t, 3> before = {};  // excess of each, estimate
-    std::array<uint32_t, 3> room = {};    // what may be added to the upper excess of each
+    int32_t mem_free_mib = 0;  // by the residents' bounds, headroom included
+    float per_mem_mib = 0;     // 1 / the device's memory
+    struct Pairs {
+      std::array<uint32_t, 3> guests = {};  // PairTable::kNobody where there are fewer
+      std::array<float, 3> before = {};     // slowdown of each, estimate
+      std::array<uint32_t, 3> room = {};    // what may be added to the upper excess of each
+    };
+    struct Loads {  // of the residents together
+      int64_t estimate;
+      int64_t upper;
+      int64_t room;  // the sum beyond which one of them is too slow
+    };
+    union {
+      Pairs pairs = {};  // where the model adds pairs
+      Loads loads;       // where it adds loads
+    };
     static constexpr uint16_t kNotSifted = UINT16_MAX;
   };
   [[nodiscard]] absl::Status Describe(const StateTable& states, uint32_t state, Brief& brief);
-  // Appends to `left` the positions of those that may take the current job at a cost below `cutoff`; the others may
-  // not. Much cheaper than weighing: most of many are passed over.
-  void Sift(std::span<const Brief> briefs, double cutoff, std::vector<uint32_t>& left);
+  // What Sift lets through.
+  struct Sifted {
+    uint32_t at = 0;   // position
+    double floor = 0;  // the state costs no less; -infinity where only weighing can tell
+  };
+  // Appends to `left` those that may take the current job at a cost below `cutoff`; the others may not. Much cheaper
+  // than weighing: most of many are passed over.
+  void Sift(std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
   // Its reason alone, without the policy's price; asks the model only where somebody's slowdown is bounded.
   [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);
   // The same, anew and in full.
@@ -121,12 +144,36 @@ class Scorer {
   // The current job on one kind of device.
   struct OnContext {
     bool asked = false;
+    bool known = true;                    // false: the model has no answer, weighing says which
     const JobView::OnType* on = nullptr;  // null = the type is not allowed
-    PairTable::Row* row = nullptr;
+    PairTable::Row* row = nullptr;        // where pairs are added
     double relative_speed = 1;
+    int64_t mem_mib = 0;      // what must be free, headroom included
     uint64_t most_upper = 0;  // excess of the job's own bound beyond which it is refused
+    Load load;                // where loads are added
+    double most_load = 0;     // sum beyond which the job is too slow
   };
-  [[nodiscard]] OnContext& OnContextOf(uint32_t context);
+  [[nodiscard]] OnContext& OnContextOf(uint32_t context) {
+    if (context < on_context_.size() && on_context_[context].asked) return on_context_[context];
+    return Enter(context);
+  }
+  [[nodiscard]] double BoundOf(float stated) const {
+    return stated > 0 ? static_cast<double>(stated) : limits_.slowdown_bound;
+  }
+  [[nodiscard]] OnContext& Enter(uint32_t context);
+  void DescribeLoads(const StateTable& states, const DeviceRow& device, Brief& brief);
+  void SiftPairs(const LeastCost& least, std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
+  void Prefetch(const Brief& brief) const;
+  void SiftLoads(const LeastCost& least, std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
+  // Of costs: more than what floats round in the slowdowns of a few tenants, far less than what costs differ by.
+  static constexpr double kCostMargin = 1e-6;
+  [[nodiscard]] static double Floor(const LeastCost& least, const OnContext& here, const Brief& brief, double speed,
+                                    double lost) {
+    const auto left = static_cast<double>(brief.mem_free_mib - here.on->tenant.demand.mem_mib.upper) *
+                      static_cast<double>(brief.per_mem_mib);
+    return least.own_work * speed + least.lost_work * lost + least.memory_left * left +
+           (brief.residents == 0 ? least.idle : 0) - kCostMargin;
+  }
   // What is known of the state; null where it is predicted as a whole.
   [[nodiscard]] absl::Status CrowdOf(const StateTable& states, uint32_t state, const Crowd*& crowd);
   [[nodiscard]] absl::Status AddPairs(const StateTable& states, const TenantIds& tenants, const Crowd& crowd,
@@ -151,6 +198,7 @@ class Scorer {
   uint64_t memo_epoch_ = 0;
 
   bool adds_pairs_;
+  bool adds_loads_;
   uint64_t numbering_ = 0;
   PairTable pairs_;
   std::vector<Crowd> crowds_;          // by state id

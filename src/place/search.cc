@@ -175,8 +175,6 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
   };
   Found best;
   Found second;
-  // Whether a state of that cost can still hold something better than the second best.
-  const auto matters = [&](double cost) { return !(cost + index_.place_floor() > second.cost); };
   const auto take_state = [&](const RankedState& entry) {
     int taken = 0;  // the third device of a state is never among the best two
     index_.ForEach(entry.state, [&](const DeviceIndex::Member& member) {
@@ -195,15 +193,19 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
   };
   for (;;) {
     best = second = Found();
-    auto entry = ranking->states.begin();
-    while (entry != ranking->states.end() && matters(entry->cost)) {
-      if (!Rankings::IsCurrent(*entry, ledger, index_)) {
-        entry = rankings_.Drop(*ranking, entry);
-        continue;
-      }
-      take_state(*entry++);
+    popped_.clear();
+    absl::Status status;
+    for (bool found = true; found;) {
+      RankedState state;
+      // Nothing dearer can still hold something better than the second best.
+      status = rankings_.Pop(ledger, index_, scorer_, second.cost, index_.place_floor(), *ranking, state, found);
+      if (!status.ok() || !found) break;
+      popped_.push_back(state);
+      take_state(state);
     }
-    if (entry != ranking->states.end() || !matters(ranking->cutoff) || std::isinf(ranking->cutoff)) break;
+    rankings_.Push(*ranking, popped_);
+    HORUS_RETURN_IF_ERROR(status);
+    if (ranking->cutoff + index_.place_floor() > second.cost || std::isinf(ranking->cutoff)) break;
     HORUS_RETURN_IF_ERROR(rankings_.Extend(ledger, index_, scorer_, *ranking));
   }
   const auto place = [](const Found& found, Placement& placement) {

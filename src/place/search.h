@@ -116,6 +116,7 @@ class Search {
   Rankings rankings_;
   NodePricer pricer_;
   NodeScores scores_;
+  std::vector<RankedState> popped_;
   std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
   std::vector<Fitting> offered_;

@@ -75,9 +75,10 @@ class HorusPolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  // The other terms only add.
-  double LeastCost(double relative_speed, double own, double lost) const override {
-    return lost - relative_speed / own;
+  const LeastCost* least_cost() const override {
+    static constexpr LeastCost kLeast{
+        .own_work = -1, .lost_work = 1, .memory_left = kMemoryLeftWeight, .idle = kOpensIdleWeight};
+    return &kLeast;
   }
 
   double ScorePlace(const PlaceCandidate& place) const override { return kIdleNodeWeight * IdleShare(place); }
