@@ -85,7 +85,8 @@ absl::Status DeviceIndex::CatchUp(const Ledger& ledger) {
   const uint64_t from = ledger_seen_;
   ledger_generation_ = 0;  // unless all goes well
   if (incremental) {
-    for (uint64_t i = from; i < ledger.log_end(); ++i) HORUS_RETURN_IF_ERROR(TakeNode(ledger, ledger.touched(i)));
+    for (uint64_t i = from; i < ledger.log_end(); ++i)
+      HORUS_RETURN_IF_ERROR(TakeNode(ledger, ledger.touched(i).node_row));
   } else {
     members_.clear();
     opened_.clear();

@@ -5,25 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "place/admit.h"
 #include "place/fit.h"
 
 namespace horus {
 namespace {
-
-// The refused node or device that came nearest. Reasons are numbered in the order in which constraints are asked:
-// the later one fails, the nearer it was; among equals the smaller distance (fit.h), then the lower place.
-struct NearestPlace {
-  Reason reason = Reason::kNone;  // kNone = nothing was refused
-  double distance = 0;
-  uint32_t node_row = 0;
-  int32_t device = -1;  // -1 = the node as a whole
-
-  void Offer(Reason refused, double how_far, uint32_t row, int32_t index) {
-    if (refused < reason || (refused == reason && how_far >= distance)) return;
-    *this = {refused, how_far, row, index};
-  }
-};
 
 Reason MainReason(const SearchResult& result) {
   if (result.fitting > 0) return Reason::kGang;
@@ -140,23 +125,17 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
                      IsCpuOnly(*view.job) ? "tasks" : "GPUs"};
     return absl::OkStatus();
   }
-  // A walk of its own: the search would pay for it on every device of every job, and few jobs are refused.
-  NearestPlace nearest;
-  for (const uint32_t row : nodes) {
+  NearestPlace nearest = result.nearest;
+  // Where the search did not look: on all devices it would pay for it with every job, and few are refused.
+  for (const uint32_t row : nearest.reason == Reason::kNone ? nodes : std::span<const uint32_t>()) {
+    const NearestPlace whole = NodeRefusal(scorer_.policy(), ledger, row, *view.job);
+    nearest.Offer(whole);
     const LedgerNode& node = ledger.node(row);
-    Shortfall shortfall;
-    Reason reason = FitNode(*view.job, *node.spec, node.state);
-    if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, 1, &shortfall);
-    if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, row, *view.job);
-    if (reason != Reason::kNone) {
-      nearest.Offer(reason, Distance(reason, shortfall), row, -1);
-      continue;
-    }
-    for (int32_t i = 0; i < static_cast<int32_t>(node.spec->devices.size()); ++i) {
+    for (int32_t i = 0; whole.reason == Reason::kNone && i < static_cast<int32_t>(node.spec->devices.size()); ++i) {
       DeviceVerdict verdict;
       const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
       HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
-      nearest.Offer(verdict.reason, verdict.cost, row, i);
+      nearest.Offer({verdict.cost, row, i, verdict.reason});
     }
   }
   if (nearest.reason == Reason::kNone) return absl::OkStatus();  // every node is left out

@@ -43,13 +43,13 @@ void Ledger::SetDevice(uint32_t device, uint32_t state) {
   if (old != kNoState) states_.Unref(old);
 }
 
-void Ledger::Touch(uint32_t node_row) {
+void Ledger::Touch(const Touched& touched) {
   if (touched_.size() >= std::max(kLeastTouched, kTouchedPerNode * nodes_.size())) {
     const size_t older = touched_.size() / 2;
     touched_begin_ += older;
     touched_.erase(touched_.begin(), touched_.begin() + static_cast<ptrdiff_t>(older));
   }
-  touched_.push_back(node_row);
+  touched_.push_back(touched);
 }
 
 uint32_t Ledger::Import(const StateTable& from, uint32_t state) {
@@ -59,14 +59,15 @@ uint32_t Ledger::Import(const StateTable& from, uint32_t state) {
   return states_.InternState(std::move(row));
 }
 
-void Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
-  if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return;
+bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
+  if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return false;
   device_changes_[device] = rows.device_changes[device];
   SetDevice(device, Import(rows.states, rows.device_state[device]));
   residents_[device].clear();
   for (const ResidentRow& one : rows.residents[device]) {
     residents_[device].push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant))});
   }
+  return true;
 }
 
 void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
@@ -74,10 +75,12 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
   LedgerNode& mine = nodes_[node_row];
   if (mine.version == theirs.version) return;
   mine = {theirs.spec, theirs.version, theirs.first_device, theirs.idle_devices, theirs.state, theirs.free};
+  int32_t changed = kNoDevice;
   for (size_t i = 0; i < theirs.spec->devices.size(); ++i) {
-    TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i));
+    if (!TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i))) continue;
+    changed = changed == kNoDevice ? static_cast<int32_t>(i) : kManyDevices;
   }
-  Touch(node_row);
+  Touch({node_row, changed});
 }
 
 void Ledger::Rebuild(const ClusterRows& rows) {
@@ -162,7 +165,7 @@ void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
   ForEachTask(slots, [&](uint32_t node_row) { BookHost(node_row, job); });
   for (const PlacedSlot& slot : slots) {
     if (slot.device != kNoDevice) BookDevice(slot.node_row, device_of(slot), job);
-    Touch(slot.node_row);
+    Touch({slot.node_row, slot.device});
   }
   ++changes_;
   whole_ = true;
@@ -180,7 +183,7 @@ void Ledger::UndoTo(size_t mark) {
       node_row = entry.row;
       nodes_[node_row].idle_devices = entry.idle_devices;
       nodes_[node_row].free = entry.free;
-      Touch(node_row);
+      Touch({node_row, kManyDevices});
     } else {
       SetDevice(entry.row, entry.state);
       states_.Unref(entry.state);  // the log's hold
@@ -208,9 +211,9 @@ uint64_t Ledger::Hash() const {
 
 uint64_t Ledger::bytes_held() const {
   return nodes_.capacity() * sizeof(LedgerNode) +
-         (order_.capacity() + device_state_.capacity() + device_changes_.capacity() + touched_.capacity()) *
-             sizeof(uint32_t) +
-         residents_.capacity() * sizeof(Residents) + log_.capacity() * sizeof(Entry) + states_.bytes_held();
+         (order_.capacity() + device_state_.capacity() + device_changes_.capacity()) * sizeof(uint32_t) +
+         touched_.capacity() * sizeof(Touched) + residents_.capacity() * sizeof(Residents) +
+         log_.capacity() * sizeof(Entry) + states_.bytes_held();
 }
 
 }  // namespace horus

@@ -76,7 +76,12 @@ class Ledger {
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] uint64_t log_begin() const { return touched_begin_; }
   [[nodiscard]] uint64_t log_end() const { return touched_begin_ + touched_.size(); }
-  [[nodiscard]] uint32_t touched(uint64_t index) const { return touched_[index - touched_begin_]; }
+  struct Touched {
+    uint32_t node_row = 0;
+    int32_t device = kManyDevices;  // the one device of the node that changed; kNoDevice = none
+  };
+  static constexpr int32_t kManyDevices = -2;
+  [[nodiscard]] const Touched& touched(uint64_t index) const { return touched_[index - touched_begin_]; }
 
   // Of all free resources and device states; equal before Place and after the matching undo.
   [[nodiscard]] uint64_t Hash() const;
@@ -94,10 +99,10 @@ class Ledger {
   void StartAnew(const ClusterRows& rows);
   void Rebuild(const ClusterRows& rows);
   void TakeNode(const ClusterRows& rows, uint32_t node_row);
-  void TakeDevice(const ClusterRows& rows, uint32_t device);
+  [[nodiscard]] bool TakeDevice(const ClusterRows& rows, uint32_t device);  // whether it changed
   [[nodiscard]] uint32_t Import(const StateTable& from, uint32_t state);
   void SetDevice(uint32_t device, uint32_t state);
-  void Touch(uint32_t node_row);
+  void Touch(const Touched& touched);
   void BookHost(uint32_t node_row, const JobSpec& job);
   void BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job);
 
@@ -117,7 +122,7 @@ class Ledger {
   uint64_t structure_ = 0;  // ClusterRows::structure
   uint64_t changes_ = 0;
   uint64_t generation_ = 0;
-  std::vector<uint32_t> touched_;
+  std::vector<Touched> touched_;
   uint64_t touched_begin_ = 0;
 };
 

@@ -68,9 +68,9 @@ absl::StatusOr<const NodeScores::Prices*> NodeScores::Of(const Ledger& ledger, c
     for (const uint32_t row : ledger.order()) HORUS_RETURN_IF_ERROR(Update(ledger, view, row, pricer, prices));
   } else {
     last_change_.resize(ledger.node_rows());
-    for (uint64_t i = prices.upto; i < ledger.log_end(); ++i) last_change_[ledger.touched(i)] = i;
+    for (uint64_t i = prices.upto; i < ledger.log_end(); ++i) last_change_[ledger.touched(i).node_row] = i;
     for (uint64_t i = prices.upto; i < ledger.log_end(); ++i) {
-      const uint32_t row = ledger.touched(i);
+      const uint32_t row = ledger.touched(i).node_row;
       if (last_change_[row] == i) HORUS_RETURN_IF_ERROR(Update(ledger, view, row, pricer, prices));
     }
   }

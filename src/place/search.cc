@@ -200,6 +200,8 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
       // Nothing dearer can still hold something better than the second best.
       status = rankings_.Pop(ledger, index_, scorer_, second.cost, index_.place_floor(), *ranking, state, found);
       if (!status.ok() || !found) break;
+      // A state that lost its devices and got others is listed again; equal ones come one after the other.
+      if (!popped_.empty() && popped_.back().state == state.state) continue;
       popped_.push_back(state);
       take_state(state);
     }
@@ -224,6 +226,7 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::v
   if (nodes == nullptr && CanRank(view)) {
     HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
     if (!result.best.slots.empty()) return absl::OkStatus();
+    return refusals_.Count(ledger, view, result.refused, result.nearest);
   }
   return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
 }

@@ -20,6 +20,7 @@
 #include "place/device_index.h"
 #include "place/ledger.h"
 #include "place/ranking.h"
+#include "place/refusals.h"
 #include "place/scorer.h"
 #include "place/search_nodes.h"
 
@@ -41,6 +42,7 @@ struct SearchResult {
   uint32_t fitting = 0;                             // devices that fit by themselves
   uint32_t most_fitting = 0;   // of a gang: the most GPUs that one choice of type and mode could give it
   uint32_t most_node_row = 0;  // the node with most of them
+  NearestPlace nearest;        // of what was refused; kNone = not looked for
 };
 
 class Search {
@@ -49,6 +51,7 @@ class Search {
       : scorer_(scorer),
         index_(scorer.policy(), scorer.limits()),
         rankings_(most_bytes / 2),
+        refusals_(scorer, most_bytes / 2),
         pricer_(scorer),
         scores_(most_bytes / 2) {}
 
@@ -63,7 +66,7 @@ class Search {
                                  SearchResult& result);
 
   [[nodiscard]] uint64_t bytes_held() const {
-    return index_.bytes_held() + rankings_.bytes_held() + scores_.bytes_held();
+    return index_.bytes_held() + rankings_.bytes_held() + refusals_.bytes_held() + scores_.bytes_held();
   }
 
  private:
@@ -114,6 +117,7 @@ class Search {
   Scorer& scorer_;
   DeviceIndex index_;
   Rankings rankings_;
+  Refusals refusals_;
   NodePricer pricer_;
   NodeScores scores_;
   std::vector<RankedState> popped_;

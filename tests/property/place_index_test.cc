@@ -62,5 +62,49 @@ TEST(PlaceIndex, DecidesAsAScanOverManyStates) {
   }
 }
 
+// A full cluster: most jobs are refused, by what changes with every release, drain and return.
+TEST(PlaceIndex, RefusalsAreThoseOfAScan) {
+  constexpr NodeId kNodes = 12;
+  for (const std::string_view model : {"utilisation", "boosted"}) {
+    SCOPED_TRACE(model);
+    Random random(22);
+    Cluster cluster(Catalogue::Default());
+    for (NodeId id = 0; id < kNodes; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+    const auto indexed = MakePlacer(model, false);
+    const auto scan = MakePlacer(model, true);
+    std::vector<JobSpec> profiles;
+    while (profiles.size() < 8) {
+      JobSpec job = RandomJob(random, 0, 40);
+      if (IsCpuOnly(job)) continue;
+      job.tasks = job.gpus_per_task = 1;
+      job.gpu_milli = 0;
+      profiles.push_back(std::move(job));
+    }
+    std::vector<JobId> residents;
+    int placed = 0;
+    int refused = 0;
+    for (JobId id = 0; id < HORUS_PROPERTY_OPS / 10; ++id) {
+      JobSpec job = profiles[random.Below(profiles.size())];
+      job.id = id;
+      const auto plan = indexed->MakePlan(cluster, {&job, 1});
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(plan->decisions, scan->MakePlan(cluster, {&job, 1})->decisions) << "job " << id;
+      (plan->actions.empty() ? refused : placed) += 1;
+      ASSERT_TRUE(cluster.Apply(*plan).ok());
+      if (!plan->actions.empty()) residents.push_back(id);
+      if (random.Below(8) == 0) {
+        const auto state = static_cast<AdminState>(random.Below(3));
+        ASSERT_TRUE(cluster.SetNodeState(random.Below(kNodes), state).ok());
+      }
+      if (random.Below(3) > 0 || residents.empty()) continue;
+      const size_t victim = random.Below(residents.size());
+      ASSERT_TRUE(cluster.Release(residents[victim]).ok());
+      residents.erase(residents.begin() + static_cast<ptrdiff_t>(victim));
+    }
+    EXPECT_GT(placed, HORUS_PROPERTY_OPS / 50);
+    EXPECT_GT(refused, HORUS_PROPERTY_OPS / 50);
+  }
+}
+
 }  // namespace
 }  // namespace horus

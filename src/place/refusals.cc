@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps what refuses each device as the ledger changes.
+#include "place/refusals.h"
+
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "place/admit.h"
+#include "place/fit.h"
+
+namespace horus {
+
+NearestPlace NodeRefusal(const Policy& policy, const Ledger& ledger, uint32_t node_row, const JobSpec& job) {
+  const LedgerNode& node = ledger.node(node_row);
+  Shortfall shortfall;
+  Reason reason = FitNode(job, *node.spec, node.state);
+  if (reason == Reason::kNone) reason = FitHost(job, node.free, 1, &shortfall);
+  if (reason == Reason::kNone) reason = AdmitNode(policy, ledger, node_row, job);
+  return {reason == Reason::kNone ? 0 : Distance(reason, shortfall), node_row, -1, reason};
+}
+
+void Refusals::Set(uint32_t device, Reason reason, Table& table) {
+  --table.counts[table.reasons[device]];
+  table.reasons[device] = static_cast<uint8_t>(reason);
+  ++table.counts[table.reasons[device]];
+}
+
+absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_t node_row, bool memo, Table& table) {
+  const LedgerNode& node = ledger.node(node_row);
+  if (node.spec == nullptr) return absl::OkStatus();
+  NearestPlace nearest = NodeRefusal(scorer_.policy(), ledger, node_row, *view.job);
+  const Reason all = nearest.reason;
+  for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+    const uint32_t device = node.first_device + static_cast<uint32_t>(i);
+    DeviceVerdict verdict{.reason = all};
+    if (all == Reason::kNone) {
+      const uint32_t state = ledger.state_id(device);
+      HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger.states(), state, verdict)
+                                 : scorer_.Weigh(ledger.states(), state, verdict));
+      nearest.Offer({verdict.cost, node_row, static_cast<int32_t>(i), verdict.reason});
+    }
+    Set(device, verdict.reason, table);
+  }
+  table.misses[node_row] = {nearest.distance, nearest.device, nearest.reason};
+  return absl::OkStatus();
+}
+
+absl::Status Refusals::LookAtDevice(const Ledger& ledger, const JobView& view, const Ledger::Touched& touched,
+                                    Table& table) {
+  const LedgerNode& node = ledger.node(touched.node_row);
+  if (node.spec == nullptr) return absl::OkStatus();
+  Miss& miss = table.misses[touched.node_row];
+  const bool was_refused = miss.device < 0;
+  if (was_refused || touched.device == Ledger::kManyDevices ||
+      NodeRefusal(scorer_.policy(), ledger, touched.node_row, *view.job).reason != Reason::kNone) {
+    return LookAt(ledger, view, touched.node_row, false, table);
+  }
+  if (touched.device == kNoDevice) return absl::OkStatus();
+  const uint32_t device = node.first_device + static_cast<uint32_t>(touched.device);
+  DeviceVerdict verdict;
+  HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), ledger.state_id(device), verdict));
+  Set(device, verdict.reason, table);
+  const auto nearness = [](Reason reason, double distance, int32_t index) {
+    return std::tuple(-static_cast<int32_t>(reason), distance, index);
+  };
+  if (nearness(verdict.reason, verdict.cost, touched.device) <= nearness(miss.reason, miss.distance, miss.device)) {
+    miss = {verdict.cost, touched.device, verdict.reason};
+  } else if (touched.device == miss.device) {  // another one may be nearer now
+    return LookAt(ledger, view, touched.node_row, false, table);
+  }
+  return absl::OkStatus();
+}
+
+Refusals::Table& Refusals::TableOf(const Ledger& ledger, const JobView& view) {
+  const uint64_t bytes = sizeof(Table) + ledger.device_limit() + ledger.node_rows() * sizeof(Miss);
+  if (epoch_ != scorer_.model().epoch() || bytes_ + bytes > most_bytes_) {
+    of_request_.clear();
+    bytes_ = 0;
+    epoch_ = scorer_.model().epoch();
+  }
+  if (std::unique_ptr<Table>* known = of_request_.Find(view.request)) return **known;
+  Table& table = *of_request_.Insert(view.request, std::make_unique<Table>());
+  bytes_ += bytes;
+  return table;
+}
+
+absl::Status Refusals::Count(const Ledger& ledger, const JobView& view, Counts& refused, NearestPlace& nearest) {
+  Table& table = TableOf(ledger, view);
+  const bool incremental = table.generation == ledger.generation() && table.seen >= ledger.log_begin();
+  table.generation = 0;  // unless all goes well
+  if (incremental) {
+    for (uint64_t i = table.seen; i < ledger.log_end(); ++i) {
+      HORUS_RETURN_IF_ERROR(LookAtDevice(ledger, view, ledger.touched(i), table));
+    }
+  } else {
+    table.counts = {};
+    table.counts[0] = static_cast<uint32_t>(ledger.device_count());
+    table.reasons.assign(ledger.device_limit(), static_cast<uint8_t>(Reason::kNone));
+    table.misses.assign(ledger.node_rows(), {});
+    for (const uint32_t row : ledger.order()) HORUS_RETURN_IF_ERROR(LookAt(ledger, view, row, true, table));
+  }
+  table.generation = ledger.generation();
+  table.seen = ledger.log_end();
+  refused = table.counts;
+  refused[0] = 0;
+  nearest = {};
+  for (const uint32_t row : ledger.order()) {
+    const Miss& miss = table.misses[row];
+    nearest.Offer({miss.distance, row, miss.device, miss.reason});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus
