@@ -18,6 +18,9 @@ constexpr size_t kGrowth = 8;
 // A list may grow to so many times what is wanted before it is cut back.
 constexpr size_t kMostOverWanted = 4;
 
+// States between two looks at how far a list being made has come.
+constexpr size_t kSiftedAtOnce = 1024;
+
 bool Cheaper(const RankedState& a, const RankedState& b) {
   return std::tie(a.cost, a.state) < std::tie(b.cost, b.state);
 }
@@ -30,23 +33,50 @@ constexpr uint64_t kClassBytes = sizeof(Ranking) + 64;
 
 }  // namespace
 
-absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
-  if (opened_generation_ != index.generation() || numbering_ != scorer.numbering() ||
-      index.opened_begin() > opened_begin_ + opened_.size()) {
-    opened_.clear();
-    opened_begin_ = index.opened_begin();
-    opened_generation_ = index.generation();
-    if (numbering_ != scorer.numbering()) of_state_.clear();
-    numbering_ = scorer.numbering();
+void Rankings::List(const Scorer::Brief& brief) {
+  if (at_.size() <= brief.state) at_.resize(brief.state + size_t{1}, kNowhere);
+  uint32_t& at = at_[brief.state];
+  if (at == kNowhere) {
+    at = static_cast<uint32_t>(listed_.size());
+    listed_.push_back(brief);
+  } else {
+    listed_[at] = brief;
   }
-  opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(index.opened_begin() - opened_begin_));
-  opened_begin_ = index.opened_begin();
+}
+
+// Describes all anew where too much was missed.
+absl::Status Rankings::Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
+  generation_ = 0;  // until all is well
+  opened_.clear();
+  listed_.clear();
+  at_.clear();
+  for (uint32_t state = 0; state < index.state_limit(); ++state) {
+    if (!index.has_devices(state)) continue;
+    Scorer::Brief brief;
+    HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, brief));
+    List(brief);
+  }
+  opened_begin_ = index.opened_end();
+  generation_ = index.generation();
+  numbering_ = scorer.numbering();
+  return absl::OkStatus();
+}
+
+absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
+  if (generation_ != index.generation() || numbering_ != scorer.numbering() ||
+      index.opened_begin() > opened_begin_ + opened_.size()) {
+    return Relist(ledger, index, scorer);
+  }
+  if (index.opened_begin() > opened_begin_) {
+    opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(index.opened_begin() - opened_begin_));
+    opened_begin_ = index.opened_begin();
+  }
   for (const DeviceIndex::Opening& opening : index.opened_since(opened_begin_ + opened_.size())) {
     Scorer::Brief brief;  // of nothing
     // What is something else by now was opened again as such.
     if (ledger.states().digest(opening.state) == opening.digest) {
       HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, brief));
-      if (opening.state < of_state_.size()) of_state_[opening.state] = brief;
+      List(brief);
     }
     opened_.push_back(brief);
   }
@@ -55,7 +85,6 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
 
 absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                             std::span<const Scorer::Brief> briefs, double cutoff) {
-  scratch_.clear();
   left_.clear();
   scorer.Sift(briefs, cutoff, left_);
   for (const Scorer::Sifted& one : left_) {
@@ -81,15 +110,19 @@ absl::Status Rankings::Weigh(const Ledger& ledger, Scorer& scorer, RankedState& 
   return absl::OkStatus();
 }
 
-// Takes scratch_ as the whole list, but no more than is wanted; the rest costs `beyond` at least.
-void Rankings::Keep(double beyond, Ranking& ranking) {
-  ranking.cutoff = beyond;
-  if (scratch_.size() > ranking.wanted) {
-    const auto last = scratch_.begin() + static_cast<ptrdiff_t>(ranking.wanted);
-    std::nth_element(scratch_.begin(), last, scratch_.end(), Cheaper);
-    ranking.cutoff = std::min(beyond, last->cost);
-    scratch_.erase(last, scratch_.end());
-  }
+// Leaves no more than the `wanted` cheapest in scratch_; what is not there costs `cutoff` at least.
+void Rankings::CutBack(size_t wanted, double& cutoff) {
+  if (scratch_.size() <= wanted) return;
+  const auto last = scratch_.begin() + static_cast<ptrdiff_t>(wanted);
+  std::nth_element(scratch_.begin(), last, scratch_.end(), Cheaper);
+  cutoff = std::min(cutoff, last->cost);
+  scratch_.erase(last, scratch_.end());
+}
+
+// Takes scratch_ as the list.
+void Rankings::Keep(double cutoff, Ranking& ranking) {
+  CutBack(ranking.wanted, cutoff);
+  ranking.cutoff = cutoff;
   entries_ -= ranking.states.size();
   ranking.states.assign(scratch_.begin(), scratch_.end());
   std::make_heap(ranking.states.begin(), ranking.states.end(), Dearer);
@@ -98,21 +131,34 @@ void Rankings::Keep(double beyond, Ranking& ranking) {
 
 absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
   ranking.generation = 0;  // until it is whole
-  if (of_state_.size() < index.state_limit()) of_state_.resize(index.state_limit());
-  for (uint32_t state = 0; state < index.state_limit(); ++state) {
-    Scorer::Brief& brief = of_state_[state];
-    if (brief.digest == index.digest(state)) continue;
-    brief = {};
-    if (index.has_devices(state)) HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, brief));
+  for (size_t i = 0; i < listed_.size();) {
+    const Scorer::Brief& brief = listed_[i];
+    if (brief.digest == index.digest(brief.state)) {
+      ++i;
+      continue;
+    }
+    at_[brief.state] = kNowhere;  // it has no devices any more
+    if (i + 1 < listed_.size()) {
+      listed_[i] = listed_.back();
+      at_[listed_[i].state] = static_cast<uint32_t>(i);
+    }
+    listed_.pop_back();
   }
-  HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, of_state_, kInfinity));
-  Keep(kInfinity, ranking);
+  scratch_.clear();
+  double cutoff = kInfinity;
+  for (size_t from = 0; from < listed_.size(); from += kSiftedAtOnce) {
+    const auto some = std::span<const Scorer::Brief>(listed_).subspan(from);
+    HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, some.first(std::min(some.size(), kSiftedAtOnce)), cutoff));
+    if (scratch_.size() > kMostOverWanted * ranking.wanted) CutBack(ranking.wanted, cutoff);
+  }
+  Keep(cutoff, ranking);
   ranking.generation = index.generation();
   ranking.seen = index.opened_end();
   return absl::OkStatus();
 }
 
 absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
+  scratch_.clear();
   const auto opened = std::span<const Scorer::Brief>(opened_).subspan(ranking.seen - opened_begin_);
   HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
   ranking.seen = index.opened_end();
@@ -168,7 +214,7 @@ absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scor
   std::unique_ptr<Ranking>* known = of_class_.Find(scorer.class_digest());
   if (known == nullptr) known = &of_class_.Insert(scorer.class_digest(), std::make_unique<Ranking>());
   ranking = known->get();
-  if (ranking->wanted == 0 || ranking->generation != index.generation() || ranking->seen < index.opened_begin()) {
+  if (ranking->wanted == 0 || ranking->generation != index.generation() || ranking->seen < opened_begin_) {
     ranking->wanted = std::max(ranking->wanted, kFirstWanted);
     return Rebuild(ledger, index, scorer, *ranking);
   }

@@ -60,7 +60,7 @@ class Rankings {
   }
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
-           (opened_.capacity() + of_state_.capacity()) * sizeof(Scorer::Brief) +
+           (opened_.capacity() + listed_.capacity()) * sizeof(Scorer::Brief) + at_.capacity() * sizeof(uint32_t) +
            left_.capacity() * sizeof(Scorer::Sifted) + scratch_.capacity() * sizeof(RankedState);
   }
 
@@ -69,11 +69,14 @@ class Rankings {
   [[nodiscard]] absl::Status Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
   [[nodiscard]] absl::Status CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking);
   [[nodiscard]] static absl::Status Weigh(const Ledger& ledger, Scorer& scorer, RankedState& entry, bool& fits);
-  void Keep(double beyond, Ranking& ranking);
+  void Keep(double cutoff, Ranking& ranking);
 
   // Describes what the index has opened since; once for all classes.
   [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
-  // Leaves in scratch_ those of `briefs` that cost less than `cutoff`.
+  void List(const Scorer::Brief& brief);
+  [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
+  void CutBack(size_t wanted, double& cutoff);
+  // Appends to scratch_ those of `briefs` that may cost less than `cutoff`.
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
                                   std::span<const Scorer::Brief> briefs, double cutoff);
 
@@ -81,12 +84,14 @@ class Rankings {
   uint64_t entries_ = 0;
   uint64_t epoch_ = 0;                        // of the model
   IdMap<std::unique_ptr<Ranking>> of_class_;  // by JobView::digest
-  std::vector<Scorer::Brief> opened_;         // of the index's openings from opened_begin() on
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+  uint64_t generation_ = 0;            // of the index
+  uint64_t numbering_ = 0;             // Scorer::numbering of the descriptions
+  std::vector<Scorer::Brief> opened_;  // of the index's openings from opened_begin_ on
   uint64_t opened_begin_ = 0;
-  uint64_t opened_generation_ = 0;
-  uint64_t numbering_ = 0;               // Scorer::numbering of opened_
-  std::vector<Scorer::Brief> of_state_;  // by state; as far as the digests agree
-  std::vector<Scorer::Sifted> left_;     // scratch
+  std::vector<Scorer::Brief> listed_;  // of every state with devices, and of some that have none any more
+  std::vector<uint32_t> at_;           // where it is listed, by state
+  std::vector<Scorer::Sifted> left_;   // scratch
   std::vector<RankedState> scratch_;
 };
 

@@ -73,14 +73,14 @@ Scorer::OnContext& Scorer::Enter(uint32_t context) {
   here.asked = true;
   here.on = view_->On(device.type);
   if (here.on == nullptr) return here;
+  here.mem_mib = here.on->tenant.demand.mem_mib.upper + limits_.mem_headroom_mib;
+  here.relative_speed = here.on->SpeedOn(device.compute_share);
   if (adds_loads_) {
     here.most_load = BoundOf(here.on->tenant.slowdown_bound) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
     here.known = model_->PredictLoad(device, here.on->tenant.demand, here.load).ok();
     return here;
   }
   here.row = &pairs_.RowOf(context, here.on->tenant);
-  here.mem_mib = here.on->tenant.demand.mem_mib.upper + limits_.mem_headroom_mib;
-  here.relative_speed = here.on->SpeedOn(device.compute_share);
   here.most_upper = RoomFor(here.on->tenant.slowdown_bound, {}, limits_);
   if (here.most_upper == PairTable::Brief::kUnknown) here.most_upper = UINT64_MAX;
   return here;
