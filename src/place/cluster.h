@@ -105,9 +105,11 @@ class Cluster {
   // ALREADY_EXISTS, NOT_FOUND (node or device), INVALID_ARGUMENT (job, number or shape of the slots).
   [[nodiscard]] absl::StatusOr<AdoptResult> Adopt(const JobSpec& job, std::span<const Slot> slots);
 
-  // Carries out every action of `plan`, or none. ALREADY_EXISTS: a job of it is resident (so a second apply
-  // is harmless). ABORTED: a node that it touches changed since, or is gone. INVALID_ARGUMENT and
-  // FAILED_PRECONDITION for plans that no planner made.
+  // Carries out every action of `plan`, or none; as if at once: first leave all that move or are preempted, then come
+  // all that move or are placed. ALREADY_EXISTS: a job that it places is resident (so a second apply is harmless).
+  // ABORTED: a node that it touches, those that jobs leave included, changed since, or is gone. NOT_FOUND: a job that
+  // it moves or preempts is not there. INVALID_ARGUMENT and FAILED_PRECONDITION for plans that no planner made, and
+  // for answers to what-ifs.
   [[nodiscard]] absl::Status Apply(const Plan& plan);
   // NOT_FOUND (so a second release is harmless).
   [[nodiscard]] absl::Status Release(JobId job);
@@ -155,7 +157,9 @@ class Cluster {
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
   [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const;
   class Undo;
-  [[nodiscard]] absl::Status ApplyAction(const Action& action, Undo& undo);
+  [[nodiscard]] absl::Status CheckActions(const Plan& plan) const;
+  [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);
+  [[nodiscard]] absl::Status ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo);
   void InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted, bool over_committed);
   void EraseJob(uint32_t job_row);
   // The same once all is reserved; `states` are those of the job's devices afterwards, one a slot.

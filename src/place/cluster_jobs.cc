@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs of a cluster: adopt, apply a plan, release.
+// Jobs of a cluster: how they come and go; adopt and release.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -235,114 +235,6 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
   InsertJob(std::make_shared<const JobSpec>(job), std::move(placed), /*adopted=*/true, result.over_committed);
   return result;
-}
-
-// Takes the jobs of a plan out again unless all of them came in.
-class Cluster::Undo {
- public:
-  Undo(Cluster& cluster, const Plan& plan)
-      : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes), before_(cluster.rows_.states, SlotsOf(plan)) {}
-  ~Undo() {
-    if (done_ == kAll) return;
-    while (done_ > 0) {
-      const JobId job = plan_.actions[--done_].job->id;
-      const uint32_t row = cluster_.rows_.job_of.at(job);
-      const JobRow& there = cluster_.rows_.jobs[row];
-      const size_t count = IsCpuOnly(*there.spec) ? 0 : there.slots.size();  // of devices
-      slots_ -= count;
-      cluster_.TakeJob(row, before_.ids().subspan(slots_, count));
-    }
-    for (const SeenNode& node : plan_.seen) {
-      cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
-    }
-    cluster_.rows_.changes = changes_;
-  }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-
-  // What the devices of the next action are before it, in the order of its slots once it is in.
-  void Remember(std::span<const PlacedSlot> slots) {
-    for (const PlacedSlot& slot : slots) {
-      if (slot.device == kNoDevice) continue;
-      const NodeRow& node = cluster_.rows_.nodes[slot.node_row];
-      before_.Hold(cluster_.rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
-    }
-  }
-  void Done() noexcept {
-    slots_ = before_.ids().size();
-    ++done_;
-  }
-  void KeepAll() noexcept { done_ = kAll; }
-
- private:
-  static constexpr size_t kAll = ~size_t{0};
-  static size_t SlotsOf(const Plan& plan) {
-    size_t slots = 0;
-    for (const Action& action : plan.actions) slots += action.slots.size();
-    return slots;
-  }
-
-  Cluster& cluster_;
-  const Plan& plan_;
-  uint64_t changes_;
-  HeldStates before_;
-  size_t slots_ = 0;  // of the actions done
-  size_t done_ = 0;
-};
-
-absl::Status Cluster::ApplyAction(const Action& action, Undo& undo) {
-  if (action.kind != ActionKind::kPlace) {
-    return MakeError(absl::StatusCode::kUnimplemented, "plan: actions of kind %d are reserved",
-                     static_cast<int>(action.kind));
-  }
-  if (HasJob(action.job->id)) return Taken(*action.job);
-  HORUS_RETURN_IF_ERROR(ValidateJob(*action.job));
-  HORUS_RETURN_IF_ERROR(CheckTypes(*action.job, catalogue_->size()));
-  HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(*action.job, action.slots));
-  if (job_count() >= kMaxJobs) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(*action.job),
-                     kMaxJobs);
-  }
-  if (const Reason reason = FirstBrokenRule(*action.job, placed, /*runs=*/false); reason != Reason::kNone) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s",
-                     JobText(*action.job), std::string(ReasonText(reason)));
-  }
-  undo.Remember(placed);
-  InsertJob(action.job, std::move(placed), /*adopted=*/false, /*over_committed=*/false);
-  undo.Done();
-  return absl::OkStatus();
-}
-
-absl::Status Cluster::Apply(const Plan& plan) {
-  for (const Action& action : plan.actions) {
-    if (action.job == nullptr) return InvalidArgument("plan: an action has no job");
-    if (HasJob(action.job->id)) return Taken(*action.job);
-  }
-  std::vector<NodeId> seen;
-  for (const SeenNode& node : plan.seen) {
-    const uint32_t* at = rows_.node_of.Find(node.node);
-    if (at == nullptr) {
-      return MakeError(absl::StatusCode::kAborted, "node %d: was removed since the plan was made", node.node);
-    }
-    const NodeRow& row = rows_.nodes[*at];
-    if (row.version != node.version) {
-      return MakeError(absl::StatusCode::kAborted, "node %s: has changed since the plan was made",
-                       IdAndName(node.node, row.spec->name));
-    }
-    seen.push_back(node.node);
-  }
-  std::sort(seen.begin(), seen.end());
-  Undo undo(*this, plan);
-  for (const Action& action : plan.actions) {
-    for (const Slot& slot : action.slots) {
-      if (std::binary_search(seen.begin(), seen.end(), slot.node)) continue;
-      return InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(*action.job),
-                             slot.node);
-    }
-    HORUS_RETURN_IF_ERROR(ApplyAction(action, undo));
-  }
-  undo.KeepAll();
-  return absl::OkStatus();
 }
 
 absl::Status Cluster::Release(JobId job) {

@@ -136,9 +136,24 @@ void Ledger::FollowEmptied(const Cluster& cluster) {
   whole_ = true;
 }
 
+void Ledger::LogNode(uint32_t node_row) {
+  const LedgerNode& node = nodes_[node_row];
+  log_.push_back({.step = Step::kNode,
+                  .admin = node.state,
+                  .row = node_row,
+                  .idle_devices = node.idle_devices,
+                  .free = node.free});
+}
+
+void Ledger::LogDevice(Step step, uint32_t node_row, uint32_t device) {
+  states_.ReserveFree();
+  states_.Ref(device_state_[device]);  // the log holds on to it
+  log_.push_back({.step = step, .row = device, .state = device_state_[device], .node_row = node_row});
+}
+
 void Ledger::BookHost(uint32_t node_row, const JobSpec& job) {
   LedgerNode& node = nodes_[node_row];
-  log_.push_back({.is_node = true, .row = node_row, .idle_devices = node.idle_devices, .free = node.free});
+  LogNode(node_row);
   node.free.cpu_milli -= job.cpu_milli;
   node.free.mem_mib -= job.mem_mib;
   node.free.storage_mb_s -= job.storage_mb_s;
@@ -147,15 +162,13 @@ void Ledger::BookHost(uint32_t node_row, const JobSpec& job) {
 void Ledger::BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job) {
   LedgerNode& node = nodes_[node_row];
   if (state(device).tenants.empty()) {
-    log_.push_back({.is_node = true, .row = node_row, .idle_devices = node.idle_devices, .free = node.free});
+    LogNode(node_row);
     --node.idle_devices;
   }
-  states_.ReserveFree();
   const TenantClass tenant = MakeTenantClass(job, DemandOn(job, state(device).type));
   uint32_t tenant_id = 0;
   const uint32_t before = device_state_[device];
-  states_.Ref(before);  // the log holds on to it
-  log_.push_back({.is_node = false, .row = device, .state = before});
+  LogDevice(Step::kPlaced, node_row, device);
   SetDevice(device, states_.WithTenant(before, tenant, tenant_id));
   residents_[device].push_back({job.id, tenant_id});
 }
@@ -171,23 +184,76 @@ void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
   whole_ = true;
 }
 
+void Ledger::Remove(const JobSpec& job, std::span<const PlacedSlot> slots) {
+  whole_ = false;
+  ForEachTask(slots, [&](uint32_t node_row) {
+    LogNode(node_row);
+    HostFree& free = nodes_[node_row].free;
+    free.cpu_milli += job.cpu_milli;
+    free.mem_mib += job.mem_mib;
+    free.storage_mb_s += job.storage_mb_s;
+    Touch({node_row, kManyDevices});
+  });
+  for (const PlacedSlot& slot : slots) {
+    if (slot.device == kNoDevice) continue;
+    const uint32_t device = device_of(slot);
+    Residents& residents = residents_[device];
+    const auto at =
+        std::find_if(residents.begin(), residents.end(), [&](const LedgerResident& one) { return one.job == job.id; });
+    if (at == residents.end()) continue;
+    LogDevice(Step::kRemoved, slot.node_row, device);
+    log_.back().position = static_cast<uint32_t>(at - residents.begin());
+    log_.back().gone = *at;
+    SetDevice(device, states_.WithoutTenant(device_state_[device], at->tenant));
+    residents.erase(at);
+    Touch({slot.node_row, kManyDevices});
+    if (!residents.empty()) continue;
+    LogNode(slot.node_row);
+    ++nodes_[slot.node_row].idle_devices;
+  }
+  ++changes_;
+  whole_ = true;
+}
+
+void Ledger::SetNodeState(uint32_t node_row, AdminState state) {
+  whole_ = false;
+  LogNode(node_row);
+  nodes_[node_row].state = state;
+  Touch({node_row, kManyDevices});
+  ++changes_;
+  whole_ = true;
+}
+
+void Ledger::SetDeviceState(uint32_t node_row, int32_t device, AdminState state) {
+  whole_ = false;
+  const uint32_t row = nodes_[node_row].first_device + static_cast<uint32_t>(device);
+  LogDevice(Step::kDeviceState, node_row, row);
+  SetDevice(row, states_.WithState(device_state_[row], state));
+  Touch({node_row, kManyDevices});
+  ++changes_;
+  whole_ = true;
+}
+
 void Ledger::UndoTo(size_t mark) {
   if (log_.size() <= mark) return;
   ++changes_;
   const bool was_whole = whole_;
   whole_ = false;
-  uint32_t node_row = 0;
   while (log_.size() > mark) {
     const Entry& entry = log_.back();
-    if (entry.is_node) {
-      node_row = entry.row;
-      nodes_[node_row].idle_devices = entry.idle_devices;
-      nodes_[node_row].free = entry.free;
-      Touch({node_row, kManyDevices});
+    if (entry.step == Step::kNode) {
+      LedgerNode& node = nodes_[entry.row];
+      node.idle_devices = entry.idle_devices;
+      node.free = entry.free;
+      node.state = entry.admin;
+      Touch({entry.row, kManyDevices});
     } else {
       SetDevice(entry.row, entry.state);
       states_.Unref(entry.state);  // the log's hold
-      residents_[entry.row].pop_back();
+      Residents& residents = residents_[entry.row];
+      if (entry.step == Step::kPlaced) residents.pop_back();
+      if (entry.step == Step::kRemoved) residents.insert(residents.begin() + entry.position, entry.gone);
+      if (entry.step != Step::kPlaced) Touch({entry.node_row, kManyDevices});  // else its host's entry does
     }
     log_.pop_back();
   }

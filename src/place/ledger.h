@@ -50,6 +50,11 @@ class Ledger {
   // Books `job` on `slots`, rows of this cluster sorted by task. Whether it fits is fit.h's question.
   void Place(const JobSpec& job, std::span<const PlacedSlot> slots);
 
+  // Takes out a resident that is on `slots`, as Place would have booked it; any slot twice or not held is passed over.
+  void Remove(const JobSpec& job, std::span<const PlacedSlot> slots);
+  void SetNodeState(uint32_t node_row, AdminState state);
+  void SetDeviceState(uint32_t node_row, int32_t device, AdminState state);
+
   // A point to come back to; UndoTo restores exactly what was then.
   [[nodiscard]] size_t Mark() const { return log_.size(); }
   void UndoTo(size_t mark);
@@ -89,12 +94,17 @@ class Ledger {
 
  private:
   using Residents = absl::InlinedVector<LedgerResident, 2>;
+  enum class Step : uint8_t { kNode, kPlaced, kRemoved, kDeviceState };
   struct Entry {  // what one step overwrote
-    bool is_node = false;
-    uint32_t row = 0;    // node row or device
-    uint32_t state = 0;  // of a device
+    Step step = Step::kNode;
+    AdminState admin = AdminState::kUp;  // of a node
+    uint32_t row = 0;                    // node row or device
+    uint32_t state = 0;                  // of a device
+    uint32_t node_row = 0;               // of a device
+    uint32_t position = 0;               // of the resident that was removed
     int32_t idle_devices = 0;
-    HostFree free;  // of a node
+    HostFree free;        // of a node
+    LedgerResident gone;  // removed
   };
   void StartAnew(const ClusterRows& rows);
   void Rebuild(const ClusterRows& rows);
@@ -103,6 +113,8 @@ class Ledger {
   [[nodiscard]] uint32_t Import(const StateTable& from, uint32_t state);
   void SetDevice(uint32_t device, uint32_t state);
   void Touch(const Touched& touched);
+  void LogNode(uint32_t node_row);
+  void LogDevice(Step step, uint32_t node_row, uint32_t device);
   void BookHost(uint32_t node_row, const JobSpec& job);
   void BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job);
 

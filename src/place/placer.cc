@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "place/engine.h"
 #include "place/explain.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
@@ -21,7 +22,9 @@ constexpr size_t kMostKept = 4096;     // answers for requests that never fit; e
 constexpr size_t kProgressStep = 256;  // jobs between two calls: well under 100 ms
 
 // Positions of the jobs in planning order; refuses jobs that are wrong, resident or given twice.
-absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs) {
+// Those of `gone` do not count as resident.
+absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                                    const IdMap<bool>* gone = nullptr) {
   std::vector<uint32_t> order(jobs.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
@@ -29,7 +32,7 @@ absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std:
     const JobSpec& job = jobs[order[i]];
     HORUS_RETURN_IF_ERROR(ValidateJob(job));
     HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
-    if (cluster.HasJob(job.id)) {
+    if (cluster.HasJob(job.id) && (gone == nullptr || !gone->contains(job.id))) {
       return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already",
                        IdAndName(job.id, job.name));
     }
@@ -60,6 +63,11 @@ struct Placer::Impl {
     return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
   }
   absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
+  // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
+  absl::Status PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
+                        bool book_last, const ProgressFn& progress, Plan& plan);
+  // Appends those nodes, once each, as the ledger follows them.
+  void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const Cluster& cluster, const JobView& view);
 
   [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
@@ -186,6 +194,36 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
       new Placer(std::make_unique<Impl>(std::move(model), std::move(policy), limits, options)));
 }
 
+void Placer::Impl::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const {
+  for (const uint32_t row : node_rows) plan.seen.push_back({ledger.spec(row).id, ledger.node(row).version});
+  std::sort(plan.seen.begin(), plan.seen.end(), [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
+  plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
+}
+
+absl::Status Placer::Impl::PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                    std::span<const uint32_t> order, bool book_last, const ProgressFn& progress,
+                                    Plan& plan) {
+  plan.model_epoch = scorer.model().epoch();
+  plan.decisions.reserve(jobs.size());
+  std::vector<uint32_t> touched;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
+      return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
+    }
+    const JobSpec& job = jobs[order[i]];
+    const JobView view = ViewJob(job);
+    HORUS_ASSIGN_OR_RETURN(Decision decision, Decide(cluster, view));
+    if (decision.verdict == Verdict::kPlace) {
+      if (book_last || i + 1 < order.size()) ledger.Place(job, result.best.slots);
+      for (const PlacedSlot& slot : result.best.slots) touched.push_back(slot.node_row);
+      plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), decision.slots});
+    }
+    plan.decisions.push_back(std::move(decision));
+  }
+  AddSeen(touched, plan);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
                                       std::optional<std::span<const NodeId>> subset, const ProgressFn& progress) {
   Impl& my = *impl_;
@@ -197,26 +235,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
   Plan plan;
-  plan.model_epoch = my.scorer.model().epoch();
-  plan.decisions.reserve(jobs.size());
-  std::vector<uint32_t> touched;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
-      return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
-    }
-    const JobSpec& job = jobs[order[i]];
-    const JobView view = ViewJob(job);
-    HORUS_ASSIGN_OR_RETURN(Decision decision, my.Decide(cluster, view));
-    if (decision.verdict == Verdict::kPlace) {
-      if (i + 1 < order.size()) my.ledger.Place(job, my.result.best.slots);
-      for (const PlacedSlot& slot : my.result.best.slots) touched.push_back(slot.node_row);
-      plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), decision.slots});
-    }
-    plan.decisions.push_back(std::move(decision));
-  }
-  for (const uint32_t row : touched) plan.seen.push_back({my.ledger.spec(row).id, my.ledger.node(row).version});
-  std::sort(plan.seen.begin(), plan.seen.end(), [](const SeenNode& a, const SeenNode& b) { return a.node < b.node; });
-  plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
+  HORUS_RETURN_IF_ERROR(my.PlanJobs(cluster, jobs, order, /*book_last=*/false, progress, plan));
   return plan;
 }
 
@@ -276,5 +295,68 @@ uint64_t Placer::bytes_held() const {
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
          impl_->nodes.capacity() * sizeof(uint32_t);
 }
+
+Engine::Engine(Placer& placer) : my_(*placer.impl_) {}
+
+absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
+  HORUS_RETURN_IF_ERROR(my_.SelectNodes(cluster, subset));
+  my_.ledger.Follow(cluster);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint32_t>> Engine::Order(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                                    const IdMap<bool>* gone) const {
+  if (jobs.size() > my_.options.max_jobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
+                     my_.options.max_jobs, jobs.size());
+  }
+  return PlanningOrder(cluster, jobs, gone);
+}
+
+absl::Status Engine::PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
+                              const ProgressFn& progress, Plan& plan) {
+  return my_.PlanJobs(cluster, jobs, order, /*book_last=*/true, progress, plan);
+}
+
+absl::StatusOr<Decision> Engine::Decide(const Cluster& cluster, const JobView& view) {
+  return my_.Decide(cluster, view);
+}
+
+absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {
+  my_.scorer.SetJob(view);
+  return my_.search.Run(my_.ledger, view, nodes != nullptr ? nodes : my_.selected(), found);
+}
+
+absl::Status Engine::Price(const JobView& view, std::span<const PlacedSlot> slots, double& cost) {
+  const Policy& policy = my_.scorer.policy();
+  my_.scorer.SetJob(view);
+  cost = 0;
+  for (const PlacedSlot& slot : slots) {
+    DeviceVerdict verdict;
+    if (slot.device != kNoDevice) {
+      const uint32_t state = my_.ledger.state_id(my_.ledger.device_of(slot));
+      HORUS_RETURN_IF_ERROR(my_.scorer.Judge(my_.ledger.states(), state, verdict));
+    }
+    cost += verdict.cost;
+    if (policy.uses_place()) cost += policy.ScorePlace(PlaceOf(my_.ledger, slot.node_row, view.job->id, slot.device));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Decision> Engine::Explain(const JobView& view, const SearchResult& found) {
+  Decision decision;
+  decision.job = view.job->id;
+  decision.cpu_only = IsCpuOnly(*view.job);
+  my_.scorer.SetJob(view);
+  HORUS_RETURN_IF_ERROR(my_.explainer.Placed(my_.ledger, view, found, decision));
+  return decision;
+}
+
+void Engine::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const { my_.AddSeen(node_rows, plan); }
+const SearchResult& Engine::found() const { return my_.result; }
+const Policy& Engine::policy() const { return my_.scorer.policy(); }
+Ledger& Engine::ledger() { return my_.ledger; }
+Scorer& Engine::scorer() { return my_.scorer; }
+std::span<const uint32_t> Engine::nodes() const { return my_.considered(my_.ledger); }
 
 }  // namespace horus

@@ -77,6 +77,7 @@ class Placer {
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
+  friend class Engine;  // engine.h: for the modes of this room
   struct Impl;
   explicit Placer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -20,8 +20,8 @@ namespace horus {
 enum class ActionKind : uint8_t {
   kPlace = 0,
   kResize = 1,   // reserved: Apply answers UNIMPLEMENTED
-  kMigrate = 2,  // reserved
-  kPreempt = 3,  // reserved
+  kMigrate = 2,  // a resident goes to `slots`; it stays the same job
+  kPreempt = 3,  // a resident leaves; no slots
 };
 
 struct Action {
@@ -37,11 +37,39 @@ struct SeenNode {
   friend bool operator==(const SeenNode&, const SeenNode&) = default;
 };
 
+// What a plan takes from a resident, for whom, and what for. Values are useful work (work.h) per unit of time.
+struct Move {
+  ActionKind kind = ActionKind::kMigrate;  // or kPreempt
+  JobId job = 0;
+  std::vector<Slot> from;  // ascending (task, node, device)
+  std::vector<Slot> to;    // empty for a preemption
+  double gain = 0;         // of the cluster by this move, after those before it; negative for what a victim loses
+  double cost = 0;         // of a migration: work lost while it is down, spread over the horizon
+  friend bool operator==(const Move&, const Move&) = default;
+};
+
+// One place where a job would fit once its victims are gone.
+struct PreemptionCandidate {
+  NodeId node = 0;             // of the first slot
+  std::vector<Slot> slots;     // where the job would go; ascending (task, node, device)
+  std::vector<JobId> victims;  // ascending
+  std::vector<double> losses;  // of each: useful work, weighted by priority
+  double loss = 0;             // their sum
+  bool exact = false;          // no cheaper set of victims makes room on this node
+  friend bool operator==(const PreemptionCandidate&, const PreemptionCandidate&) = default;
+};
+
 struct Plan {
-  std::vector<Action> actions;      // in planning order
-  std::vector<Decision> decisions;  // one per job, in planning order: (priority descending, submit_us, id)
-  std::vector<SeenNode> seen;       // the nodes that the actions use, ascending id
-  uint64_t model_epoch = 0;         // of the interference model that predicted the effects
+  std::vector<Action> actions;                  // in planning order
+  std::vector<Decision> decisions;              // one per job, in planning order: (priority descending, submit_us, id)
+  std::vector<SeenNode> seen;                   // the nodes that the actions use, ascending id
+  uint64_t model_epoch = 0;                     // of the interference model that predicted the effects
+  bool hypothetical = false;                    // answers a what-if: Apply refuses it
+  bool has_work = false;                        // the next two were computed
+  double work_before = 0;                       // useful work of the cluster (work.h)
+  double work_after = 0;                        // and with the plan carried out
+  std::vector<Move> moves;                      // one per migration or preemption, in the order of the actions
+  std::vector<PreemptionCandidate> candidates;  // of a preemption plan: ascending loss, the first is carried out
 };
 
 }  // namespace horus

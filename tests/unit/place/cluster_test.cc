@@ -302,8 +302,9 @@ TEST(Cluster, AppliesAllOrNothing) {
   const uint64_t version = cluster.Node(1)->version;
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(cluster.Node(1)->version, version);
-  plan.actions[1].kind = ActionKind::kMigrate;
+  plan.actions[1].kind = ActionKind::kResize;
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kUnimplemented);
+  plan.actions[1].kind = ActionKind::kPlace;
   plan.seen.clear();
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kInvalidArgument);
 }

@@ -134,6 +134,20 @@ TEST(FailingAllocation, ApplyChangesNothingHoweverFarItCame) {
   ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(*plan); });
 }
 
+TEST(FailingAllocation, MovingAndPreemptingChangesNothingHoweverFarItCame) {
+  const Cluster start = Used();
+  const auto spec = [&](JobId job) { return start.Job(job)->spec; };
+  Plan plan;
+  plan.actions = {{ActionKind::kMigrate, spec(1), {{4, 0, 0}}},
+                  {ActionKind::kPreempt, spec(4), {}},
+                  {ActionKind::kPlace, std::make_shared<const JobSpec>(OneGpu(31, 12, 700)), {{1, 1, 0}}},
+                  {ActionKind::kMigrate, spec(7), {{4, 1, 0}, {4, 2, 0}, {3, 2, 1}, {3, 3, 1}}},
+                  {ActionKind::kMigrate, spec(8), {{4, kNoDevice, 0}, {1, kNoDevice, 1}, {3, kNoDevice, 2}}},
+                  {ActionKind::kPreempt, spec(9), {}}};
+  for (const NodeId id : start.NodeIds()) plan.seen.push_back({id, start.Node(id)->version});
+  ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(plan); });
+}
+
 TEST(FailingAllocation, APlacerPlansAfterwardsAsIfNothingHadBeen) {
   const Cluster cluster = Used();
   std::vector<JobSpec> jobs = {Gang(30, 2, 2, 10), OneGpu(31, 12, 700), OneGpu(32, 12, 70'000), Gang(33, 50, 1)};

@@ -35,6 +35,32 @@ TEST(Ledger, UndoRestoresExactlyWhatWas) {
   EXPECT_EQ(ledger.Hash(), placed);
 }
 
+TEST(Ledger, UndoBringsBackWhoWasRemovedAmongThosePlacedSince) {
+  Cluster cluster = Nodes(1, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1, 10), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(OneGpu(2, 20), std::vector<Slot>{{1, 0, 0}}).ok());
+  Ledger ledger(cluster);
+  const std::vector<PlacedSlot> slots = {{0, 0, 0, 0}};
+  const std::vector<LedgerResident> residents(ledger.residents(0).begin(), ledger.residents(0).end());
+  const uint64_t before = ledger.Hash();
+  ledger.Place(OneGpu(3, 30), slots);
+  const size_t mark = ledger.Mark();
+  ledger.Remove(OneGpu(1, 10), slots);
+  ledger.Remove(OneGpu(3, 30), slots);
+  ledger.Remove(OneGpu(2, 20), slots);
+  EXPECT_EQ(ledger.node(0).idle_devices, 1);
+  ledger.Place(OneGpu(4, 40), slots);
+  ledger.SetNodeState(0, AdminState::kDrained);
+  ledger.SetDeviceState(0, 0, AdminState::kDown);
+  EXPECT_EQ(ledger.state(0).state, AdminState::kDown);
+  ledger.UndoTo(mark);
+  EXPECT_EQ(ledger.node(0).state, AdminState::kUp);
+  EXPECT_EQ(ledger.residents(0).back().job, 3u);
+  ledger.UndoTo(0);
+  EXPECT_EQ(ledger.Hash(), before);
+  EXPECT_EQ(std::vector<LedgerResident>(ledger.residents(0).begin(), ledger.residents(0).end()), residents);
+}
+
 TEST(Ledger, LeavesTheClusterAlone) {
   Cluster cluster = Nodes(1);
   const uint64_t before = cluster.state_hash();

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applies a plan to a cluster: all of its actions, or none.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "place/cluster.h"
+
+namespace horus {
+namespace {
+
+std::string JobText(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
+
+bool Leaves(const Action& action) { return action.kind != ActionKind::kPlace; }
+bool Comes(const Action& action) { return action.kind != ActionKind::kPreempt; }
+
+}  // namespace
+
+// Takes back what a plan did unless all of it came about.
+class Cluster::Undo {
+ public:
+  Undo(Cluster& cluster, const Plan& plan)
+      : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes), before_(cluster.rows_.states, Slots()) {
+    steps_.reserve(2 * plan.actions.size());
+  }
+  ~Undo() {
+    if (kept_) return;
+    for (; !steps_.empty(); steps_.pop_back()) TakeBack(steps_.back());
+    for (const SeenNode& node : plan_.seen) {
+      cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
+    }
+    cluster_.rows_.changes = changes_;
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+
+  // A job is about to leave, or to come to `slots`: what its devices are before. To be followed by Done(), unless the
+  // change itself fails.
+  void Leave(uint32_t job_row) {
+    next_ = {.came = false, .job = cluster_.rows_.jobs[job_row].spec->id, .row = cluster_.rows_.jobs[job_row]};
+    Remember(next_.row.slots);
+  }
+  void Come(JobId job, std::span<const PlacedSlot> slots) {
+    next_ = {.came = true, .job = job, .row = {}};
+    Remember(slots);
+  }
+  void Done() noexcept { steps_.push_back(std::move(next_)); }
+  void Keep() noexcept { kept_ = true; }
+
+ private:
+  struct Step {
+    bool came = false;
+    JobId job = 0;
+    JobRow row;  // of one that left
+    size_t first = 0;
+    size_t count = 0;  // its devices in before_
+  };
+
+  [[nodiscard]] size_t Slots() const {
+    size_t slots = 0;
+    for (const Action& action : plan_.actions) {
+      slots += action.slots.size();
+      const uint32_t* row = Leaves(action) ? cluster_.rows_.job_of.Find(action.job->id) : nullptr;
+      if (row != nullptr) slots += cluster_.rows_.jobs[*row].slots.size();
+    }
+    return slots;
+  }
+
+  void Remember(std::span<const PlacedSlot> slots) {
+    next_.first = before_.ids().size();
+    for (const PlacedSlot& slot : slots) {
+      if (slot.device == kNoDevice) continue;
+      const NodeRow& node = cluster_.rows_.nodes[slot.node_row];
+      before_.Hold(cluster_.rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
+    }
+    next_.count = before_.ids().size() - next_.first;
+  }
+
+  void TakeBack(Step& step) noexcept {
+    const std::span<const uint32_t> states = before_.ids().subspan(step.first, step.count);
+    if (step.came) {
+      cluster_.TakeJob(cluster_.rows_.job_of.at(step.job), states);
+    } else {
+      cluster_.PutJob(std::move(step.row), states);  // all it needs was there before it left
+    }
+  }
+
+  Cluster& cluster_;
+  const Plan& plan_;
+  uint64_t changes_;
+  HeldStates before_;
+  std::vector<Step> steps_;
+  Step next_;
+  bool kept_ = false;
+};
+
+absl::Status Cluster::ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo) {
+  const uint32_t* row = rows_.job_of.Find(action.job->id);
+  if (row == nullptr) return InvalidArgument("plan: %s: leaves twice", JobText(*action.job));
+  for (const PlacedSlot& slot : rows_.jobs[*row].slots) {
+    const NodeId node = rows_.nodes[slot.node_row].spec->id;
+    if (std::binary_search(seen.begin(), seen.end(), node)) continue;
+    return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw",
+                           JobText(*action.job), node);
+  }
+  undo.Leave(*row);
+  EraseJob(*row);
+  undo.Done();
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo) {
+  const JobSpec& job = *action.job;
+  for (const Slot& slot : action.slots) {
+    if (std::binary_search(seen.begin(), seen.end(), slot.node)) continue;
+    return InvalidArgument("plan: %s: node %d is not among the nodes that the plan saw", JobText(job), slot.node);
+  }
+  if (HasJob(job.id)) {
+    return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(job));
+  }
+  HORUS_RETURN_IF_ERROR(ValidateJob(job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
+  HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, action.slots));
+  if (job_count() >= kMaxJobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
+                     kMaxJobs);
+  }
+  if (const Reason reason = FirstBrokenRule(job, placed, /*runs=*/false); reason != Reason::kNone) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),
+                     std::string(ReasonText(reason)));
+  }
+  undo.Come(job.id, placed);
+  InsertJob(action.job, std::move(placed), /*adopted=*/false, /*over_committed=*/false);
+  undo.Done();
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::CheckActions(const Plan& plan) const {
+  if (plan.hypothetical) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, "plan: answers a what-if, which cannot be applied");
+  }
+  for (const Action& action : plan.actions) {
+    if (action.job == nullptr) return InvalidArgument("plan: an action has no job");
+    if (action.kind != ActionKind::kPlace && action.kind != ActionKind::kMigrate &&
+        action.kind != ActionKind::kPreempt) {
+      return MakeError(absl::StatusCode::kUnimplemented, "plan: actions of kind %d are reserved",
+                       static_cast<int>(action.kind));
+    }
+    const bool there = HasJob(action.job->id);
+    if (!Leaves(action) && there) {
+      return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(*action.job));
+    }
+    if (!Comes(action) && !action.slots.empty()) {
+      return InvalidArgument("plan: %s: expected no slots for a job that is preempted, found %d", JobText(*action.job),
+                             action.slots.size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::Apply(const Plan& plan) {
+  HORUS_RETURN_IF_ERROR(CheckActions(plan));
+  std::vector<NodeId> seen;
+  for (const SeenNode& node : plan.seen) {
+    const uint32_t* at = rows_.node_of.Find(node.node);
+    if (at == nullptr) {
+      return MakeError(absl::StatusCode::kAborted, "node %d: was removed since the plan was made", node.node);
+    }
+    const NodeRow& row = rows_.nodes[*at];
+    if (row.version != node.version) {
+      return MakeError(absl::StatusCode::kAborted, "node %s: has changed since the plan was made",
+                       IdAndName(node.node, row.spec->name));
+    }
+    seen.push_back(node.node);
+  }
+  std::sort(seen.begin(), seen.end());
+  for (const Action& action : plan.actions) {
+    if (!Leaves(action) || HasJob(action.job->id)) continue;
+    return MakeError(absl::StatusCode::kNotFound, "%s: not in this cluster", JobText(*action.job));
+  }
+  Undo undo(*this, plan);
+  // Whoever leaves or moves goes first, so that jobs can change places.
+  for (const Action& action : plan.actions) {
+    if (Leaves(action)) HORUS_RETURN_IF_ERROR(ApplyLeave(action, seen, undo));
+  }
+  for (const Action& action : plan.actions) {
+    if (Comes(action)) HORUS_RETURN_IF_ERROR(ApplyCome(action, seen, undo));
+  }
+  undo.Keep();
+  return absl::OkStatus();
+}
+
+}  // namespace horus

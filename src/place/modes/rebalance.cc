@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Greedy migrations, each the best that is left by an exact look at the ledger.
+#include "place/modes/rebalance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "place/engine.h"
+#include "place/modes/moves.h"
+#include "place/work.h"
+
+namespace horus {
+namespace {
+
+// Gains below this are rounding: slowdowns are floats.
+constexpr double kLeastGain = 1e-6;
+
+absl::Status CheckOptions(const RebalanceOptions& options) {
+  if (!(options.downtime_s >= 0) || !std::isfinite(options.downtime_s)) {
+    return InvalidArgument("rebalance: downtime_s: expected 0 or more seconds, found %g", options.downtime_s);
+  }
+  if (!(options.horizon_s > 0) || !std::isfinite(options.horizon_s)) {
+    return InvalidArgument("rebalance: horizon_s: expected more than 0 seconds, found %g", options.horizon_s);
+  }
+  if (!(options.min_gain >= 0) || !std::isfinite(options.min_gain)) {
+    return InvalidArgument("rebalance: min_gain: expected 0 or more units of work, found %g", options.min_gain);
+  }
+  return absl::OkStatus();
+}
+
+class Rebalancer {
+ public:
+  Rebalancer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
+      : engine_(placer), cluster_(cluster), options_(options), meter_(cluster, engine_.scorer()) {}
+
+  absl::StatusOr<Plan> Run(std::optional<std::span<const JobId>> jobs);
+
+ private:
+  struct Mover {
+    uint32_t job_row = 0;
+    JobId job = 0;
+    double most = 0;  // no move of it gains more, as things stand
+    bool moved = false;
+    std::vector<PlacedSlot> slots;  // where it is in the ledger
+  };
+  struct Step {
+    size_t mover = 0;
+    double gain = 0;
+    double cost = 0;
+    SearchResult found;
+  };
+
+  absl::Status Gather(std::optional<std::span<const JobId>> jobs);
+  absl::Status Bound(Mover& mover);
+  [[nodiscard]] double CostOf(const JobSpec& job) const {
+    return PriorityWeight(job.priority) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
+  }
+  [[nodiscard]] const JobSpec& SpecOf(const Mover& mover) const { return *cluster_.rows().jobs[mover.job_row].spec; }
+  absl::Status Look(size_t index, Step& best);
+  absl::Status BestStep(Step& best);
+  absl::Status Take(Step step, Plan& plan);
+
+  Engine engine_;
+  const Cluster& cluster_;
+  const RebalanceOptions& options_;
+  WorkMeter meter_;
+  std::vector<Mover> movers_;
+  std::vector<uint32_t> order_;  // movers_, by what they may gain, descending
+  std::vector<uint32_t> touched_;
+  uint64_t searches_ = 0;
+};
+
+// What is lost to sharing on the job's devices, and by running on a slower type than its fastest.
+absl::Status Rebalancer::Bound(Mover& mover) {
+  Ledger& ledger = engine_.ledger();
+  const JobSpec& job = SpecOf(mover);
+  double before = 0;
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, before));
+  const size_t mark = ledger.Mark();
+  ledger.Remove(job, mover.slots);
+  double without = 0;
+  const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
+  ledger.UndoTo(mark);
+  HORUS_RETURN_IF_ERROR(status);
+  mover.most = without + PriorityWeight(job.priority) * GpuCount(job) - before - CostOf(job);
+  return absl::OkStatus();
+}
+
+absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
+  const ClusterRows& rows = cluster_.rows();
+  std::vector<JobId> ids = jobs.has_value() ? std::vector<JobId>(jobs->begin(), jobs->end()) : cluster_.JobIds();
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const JobId id : ids) {
+    const uint32_t* row = rows.job_of.Find(id);
+    if (row == nullptr) {
+      return MakeError(absl::StatusCode::kNotFound, "rebalance: job %d: not in this cluster", id);
+    }
+    if (IsCpuOnly(*rows.jobs[*row].spec)) continue;  // nothing slows it here
+    Mover mover{.job_row = *row, .job = id, .slots = rows.jobs[*row].slots};
+    HORUS_RETURN_IF_ERROR(Bound(mover));
+    if (mover.most > options_.min_gain + kLeastGain) movers_.push_back(std::move(mover));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the best move of that job beats `best`.
+absl::Status Rebalancer::Look(size_t index, Step& best) {
+  const Mover& mover = movers_[index];
+  Ledger& ledger = engine_.ledger();
+  const JobSpec& job = SpecOf(mover);
+  const JobView view = ViewJob(job);
+  double here = 0;
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, here));
+  const size_t mark = ledger.Mark();
+  ledger.Remove(job, mover.slots);
+  double left = 0;
+  SearchResult found;
+  absl::Status status = meter_.OfSlots(ledger, mover.slots, left);
+  if (status.ok()) status = engine_.Find(view, nullptr, found);
+  ++searches_;
+  for (const bool second : {false, true}) {
+    Placement& place = second ? found.second : found.best;
+    if (!status.ok() || place.slots.empty()) break;
+    double before = 0;
+    double after = 0;
+    status = meter_.OfSlots(ledger, place.slots, before);
+    const size_t removed = ledger.Mark();
+    ledger.Place(job, place.slots);
+    if (status.ok()) status = meter_.OfSlots(ledger, place.slots, after);
+    ledger.UndoTo(removed);
+    if (!status.ok()) break;
+    // Slots of the job's own devices are in both differences, which cancel there.
+    const double gain = (left - here) + (after - before);
+    const double cost = CostOf(job);
+    if (gain - cost > best.gain - best.cost + kLeastGain) {
+      best = {.mover = index, .gain = gain, .cost = cost, .found = found};
+      if (second) best.found.best = found.second;
+      best.found.second = Placement();
+      best.found.spans_nodes = !second && found.spans_nodes;
+    }
+  }
+  ledger.UndoTo(mark);
+  return status;
+}
+
+absl::Status Rebalancer::BestStep(Step& best) {
+  best = {.gain = options_.min_gain, .cost = 0};
+  order_.clear();
+  for (uint32_t i = 0; i < movers_.size(); ++i) {
+    if (!movers_[i].moved) order_.push_back(i);
+  }
+  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
+    return std::pair(-movers_[a].most, movers_[a].job) < std::pair(-movers_[b].most, movers_[b].job);
+  });
+  for (const uint32_t index : order_) {
+    if (movers_[index].most <= best.gain - best.cost + kLeastGain || searches_ >= options_.max_searches) break;
+    HORUS_RETURN_IF_ERROR(Look(index, best));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Rebalancer::Take(Step step, Plan& plan) {
+  Mover& mover = movers_[step.mover];
+  Ledger& ledger = engine_.ledger();
+  const JobRow& row = cluster_.rows().jobs[mover.job_row];
+  const JobView view = ViewJob(*row.spec);
+  ledger.Remove(*row.spec, mover.slots);
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, step.found));
+  ledger.Place(*row.spec, step.found.best.slots);
+  plan.moves.push_back({.kind = ActionKind::kMigrate,
+                        .job = mover.job,
+                        .from = SlotsOf(ledger, mover.slots),
+                        .to = decision.slots,
+                        .gain = step.gain,
+                        .cost = step.cost});
+  plan.actions.push_back({ActionKind::kMigrate, row.spec, decision.slots});
+  plan.decisions.push_back(std::move(decision));
+  plan.work_after += step.gain;
+  for (const PlacedSlot& slot : mover.slots) touched_.push_back(slot.node_row);
+  for (const PlacedSlot& slot : step.found.best.slots) touched_.push_back(slot.node_row);
+  mover.slots = std::move(step.found.best.slots);
+  mover.moved = true;  // a job moves once
+  for (Mover& other : movers_) {
+    const auto near = [&](const PlacedSlot& slot) {
+      return std::find(touched_.begin(), touched_.end(), slot.node_row) != touched_.end();
+    };
+    if (!other.moved && std::any_of(other.slots.begin(), other.slots.end(), near)) {
+      HORUS_RETURN_IF_ERROR(Bound(other));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs) {
+  HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
+  Plan plan;
+  plan.model_epoch = engine_.scorer().model().epoch();
+  plan.has_work = true;
+  HORUS_RETURN_IF_ERROR(meter_.OfAll(engine_.ledger(), plan.work_before));
+  plan.work_after = plan.work_before;
+  HORUS_RETURN_IF_ERROR(Gather(jobs));
+  while (plan.moves.size() < options_.max_migrations) {
+    Step best;
+    HORUS_RETURN_IF_ERROR(BestStep(best));
+    if (best.found.best.slots.empty()) break;
+    HORUS_RETURN_IF_ERROR(Take(std::move(best), plan));
+  }
+  engine_.AddSeen(touched_, plan);
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> Rebalance(Placer& placer, const Cluster& cluster, const RebalanceOptions& options,
+                               std::optional<std::span<const JobId>> jobs) {
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  return Rebalancer(placer, cluster, options).Run(jobs);
+}
+
+}  // namespace horus

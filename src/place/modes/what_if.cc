@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Supposed changes booked on the planner's ledger, which the next plan takes back.
+#include "place/modes/what_if.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "place/engine.h"
+#include "place/work.h"
+
+namespace horus {
+namespace {
+
+class Supposing {
+ public:
+  Supposing(Engine& engine, const Cluster& cluster, WorkMeter& meter)
+      : engine_(engine), cluster_(cluster), meter_(meter) {}
+
+  // "changes[2]: job 17: ..." where it is wrong.
+  absl::Status Suppose(size_t index, const SupposedChange& change);
+  [[nodiscard]] const IdMap<bool>& gone() const { return gone_; }
+  // ALREADY_EXISTS where a job to decide was placed by a change.
+  [[nodiscard]] absl::Status CheckNew(std::span<const JobSpec> jobs) const;
+
+ private:
+  struct Supposed {
+    const JobSpec* job = nullptr;
+    std::vector<PlacedSlot> slots;
+  };
+  absl::Status Release(const std::string& where, JobId job, const JobSpec** released);
+  absl::Status Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots);
+  absl::StatusOr<uint32_t> NodeRowOf(const std::string& where, NodeId node) const;
+  absl::StatusOr<std::vector<PlacedSlot>> Resolve(const std::string& where, const JobSpec& job,
+                                                  std::span<const Slot> slots) const;
+  [[nodiscard]] bool IsThere(JobId job) const {
+    return placed_.contains(job) || (cluster_.HasJob(job) && !gone_.contains(job));
+  }
+
+  Engine& engine_;
+  const Cluster& cluster_;
+  WorkMeter& meter_;
+  IdMap<bool> gone_;  // residents that left
+  IdMap<Supposed> placed_;
+};
+
+absl::StatusOr<uint32_t> Supposing::NodeRowOf(const std::string& where, NodeId node) const {
+  const uint32_t* row = cluster_.rows().node_of.Find(node);
+  if (row != nullptr) return *row;
+  return MakeError(absl::StatusCode::kNotFound, "%s: node %d: not in this cluster", where, node);
+}
+
+absl::Status Supposing::Release(const std::string& where, JobId job, const JobSpec** released) {
+  if (!IsThere(job)) return MakeError(absl::StatusCode::kNotFound, "%s: job %d: not in this cluster", where, job);
+  if (const Supposed* supposed = placed_.Find(job)) {
+    *released = supposed->job;
+    engine_.ledger().Remove(*supposed->job, supposed->slots);
+    placed_.Erase(job);
+    return absl::OkStatus();
+  }
+  const JobRow& row = cluster_.rows().jobs[cluster_.rows().job_of.at(job)];
+  *released = row.spec.get();
+  engine_.ledger().Remove(*row.spec, row.slots);
+  gone_.Insert(job, true);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<PlacedSlot>> Supposing::Resolve(const std::string& where, const JobSpec& job,
+                                                           std::span<const Slot> slots) const {
+  if (slots.size() != static_cast<size_t>(SlotCount(job))) {
+    return InvalidArgument("%s: slots: expected %d, found %d", where, SlotCount(job), slots.size());
+  }
+  std::vector<Slot> sorted(slots.begin(), slots.end());
+  std::sort(sorted.begin(), sorted.end(), [](const Slot& a, const Slot& b) {
+    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
+  });
+  std::vector<PlacedSlot> placed;
+  std::vector<std::pair<NodeId, int32_t>> devices;
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const Slot& slot = sorted[i];
+    const auto task = static_cast<int32_t>(i / static_cast<size_t>(SlotsPerTask(job)));
+    if (slot.task != task || (i > 0 && sorted[i - 1].task == task && sorted[i - 1].node != slot.node)) {
+      return InvalidArgument("%s: slots: expected %d for each task from 0 to %d, a task on one node", where,
+                             SlotsPerTask(job), job.tasks - 1);
+    }
+    HORUS_ASSIGN_OR_RETURN(const uint32_t row, NodeRowOf(where, slot.node));
+    const auto count = static_cast<int32_t>(engine_.ledger().spec(row).devices.size());
+    if (IsCpuOnly(job) ? slot.device != kNoDevice : slot.device < 0 || slot.device >= count) {
+      return MakeError(absl::StatusCode::kNotFound, "%s: node %d: has %d devices, found index %d", where, slot.node,
+                       count, slot.device);
+    }
+    if (!IsCpuOnly(job)) devices.emplace_back(slot.node, slot.device);
+    placed.push_back({row, slot.device, slot.task, 0});
+  }
+  std::sort(devices.begin(), devices.end());
+  if (std::adjacent_find(devices.begin(), devices.end()) != devices.end()) {
+    return InvalidArgument("%s: slots: expected each device once, found one twice", where);
+  }
+  return placed;
+}
+
+absl::Status Supposing::Place(const std::string& where, const JobSpec& job, std::span<const Slot> slots) {
+  if (IsThere(job.id)) {
+    return MakeError(absl::StatusCode::kAlreadyExists, "%s: job %s: is in this cluster already", where,
+                     IdAndName(job.id, job.name));
+  }
+  HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, Resolve(where, job, slots));
+  for (const PlacedSlot& slot : placed) {
+    if (slot.device != kNoDevice &&
+        engine_.ledger().state(engine_.ledger().device_of(slot)).tenants.size() >= kMaxResidentsPerDevice) {
+      return MakeError(absl::StatusCode::kResourceExhausted, "%s: a device holds at most %d jobs", where,
+                       kMaxResidentsPerDevice);
+    }
+  }
+  engine_.ledger().Place(job, placed);
+  meter_.Know(job);
+  placed_.Insert(job.id, {&job, std::move(placed)});
+  return absl::OkStatus();
+}
+
+absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
+  const std::string where = absl::StrFormat("changes[%d]", index);
+  const JobSpec* released = nullptr;
+  switch (change.kind) {
+    case ChangeKind::kRelease:
+      return Release(where, change.job, &released);
+    case ChangeKind::kMigrate:
+      HORUS_RETURN_IF_ERROR(Release(where, change.job, &released));
+      return Place(where, *released, change.slots);
+    case ChangeKind::kPlace:
+      if (const absl::Status status = ValidateJob(change.spec); !status.ok()) {
+        return InvalidArgument("%s: %s", where, std::string(status.message()));
+      }
+      HORUS_RETURN_IF_ERROR(CheckTypes(change.spec, cluster_.catalogue().size()));
+      return Place(where, change.spec, change.slots);
+    case ChangeKind::kNodeState:
+    case ChangeKind::kDeviceState:
+      break;
+    default:
+      return InvalidArgument("%s: kind: expected 0 to 4, found %d", where, static_cast<int>(change.kind));
+  }
+  if (AdminStateName(change.state) == "unknown") {
+    return InvalidArgument("%s: state: expected 0 (up), 1 (drained) or 2 (down), found %d", where,
+                           static_cast<int>(change.state));
+  }
+  HORUS_ASSIGN_OR_RETURN(const uint32_t row, NodeRowOf(where, change.node));
+  if (change.kind == ChangeKind::kNodeState) {
+    engine_.ledger().SetNodeState(row, change.state);
+    return absl::OkStatus();
+  }
+  const auto count = static_cast<int64_t>(engine_.ledger().spec(row).devices.size());
+  if (change.device < 0 || change.device >= count) {
+    return MakeError(absl::StatusCode::kNotFound, "%s: node %d: has %d devices, found index %d", where, change.node,
+                     count, change.device);
+  }
+  engine_.ledger().SetDeviceState(row, change.device, change.state);
+  return absl::OkStatus();
+}
+
+absl::Status Supposing::CheckNew(std::span<const JobSpec> jobs) const {
+  for (const JobSpec& job : jobs) {
+    if (!placed_.contains(job.id)) continue;
+    return MakeError(absl::StatusCode::kAlreadyExists, "job %s: a change places it already",
+                     IdAndName(job.id, job.name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> WhatIf(Placer& placer, const Cluster& cluster, std::span<const SupposedChange> changes,
+                            std::span<const JobSpec> jobs, bool work, const ProgressFn& progress) {
+  Engine engine(placer);
+  HORUS_RETURN_IF_ERROR(engine.Start(cluster));
+  WorkMeter meter(cluster, engine.scorer());
+  Plan plan;
+  plan.has_work = work;
+  if (work) HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_before));
+  Supposing supposing(engine, cluster, meter);
+  for (size_t i = 0; i < changes.size(); ++i) HORUS_RETURN_IF_ERROR(supposing.Suppose(i, changes[i]));
+  HORUS_RETURN_IF_ERROR(supposing.CheckNew(jobs));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine.Order(cluster, jobs, &supposing.gone()));
+  for (const JobSpec& job : jobs) meter.Know(job);
+  HORUS_RETURN_IF_ERROR(engine.PlanJobs(cluster, jobs, order, progress, plan));
+  if (work) HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_after));
+  plan.actions.clear();  // of a cluster that is not
+  plan.seen.clear();
+  plan.hypothetical = true;
+  return plan;
+}
+
+}  // namespace horus

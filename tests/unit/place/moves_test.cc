@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of plans that move and preempt, of rebalancing and of what-ifs.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "fixtures.h"
+#include "place/modes/rebalance.h"
+#include "place/modes/what_if.h"
+
+namespace horus {
+namespace {
+
+using testing_place::CpuOnly;
+using testing_place::Gang;
+using testing_place::MakePlacer;
+using testing_place::Needs;
+using testing_place::Nodes;
+using testing_place::OneGpu;
+using testing_place::Type;
+
+std::shared_ptr<const JobSpec> SpecOf(const Cluster& cluster, JobId job) { return cluster.Job(job)->spec; }
+
+// Seen: every node of the cluster.
+Plan PlanOf(const Cluster& cluster, std::vector<Action> actions) {
+  Plan plan{.actions = std::move(actions)};
+  for (const NodeId id : cluster.NodeIds()) plan.seen.push_back({id, cluster.Node(id)->version});
+  return plan;
+}
+
+// Two full devices whose jobs would not fit beside each other.
+Cluster TwoFull() {
+  Cluster cluster = Nodes(2, 1);
+  EXPECT_TRUE(cluster.Adopt(OneGpu(1, 40, 12'000), std::vector<Slot>{{1, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(OneGpu(2, 40, 13'000), std::vector<Slot>{{2, 0, 0}}).ok());
+  return cluster;
+}
+
+TEST(Moves, JobsChangePlacesInOnePlan) {
+  Cluster cluster = TwoFull();
+  const Plan plan = PlanOf(cluster, {{ActionKind::kMigrate, SpecOf(cluster, 1), {{2, 0, 0}}},
+                                     {ActionKind::kMigrate, SpecOf(cluster, 2), {{1, 0, 0}}}});
+  ASSERT_TRUE(cluster.Apply(plan).ok()) << cluster.Apply(plan);
+  EXPECT_EQ(cluster.Job(1)->slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(cluster.Job(2)->slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kAborted);  // twice is harmless
+}
+
+TEST(Moves, AVictimMakesRoomInTheSamePlan) {
+  Cluster cluster = TwoFull();
+  const auto newcomer = std::make_shared<const JobSpec>(OneGpu(3, 40, 14'000));
+  const Plan plan =
+      PlanOf(cluster, {{ActionKind::kPlace, newcomer, {{1, 0, 0}}}, {ActionKind::kPreempt, SpecOf(cluster, 1), {}}});
+  ASSERT_TRUE(cluster.Apply(plan).ok());
+  EXPECT_FALSE(cluster.HasJob(1));
+  EXPECT_EQ(cluster.Job(3)->slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
+}
+
+TEST(Moves, AllOrNothing) {
+  Cluster cluster = TwoFull();
+  const uint64_t before = cluster.state_hash();
+  const uint64_t version = cluster.Node(1)->version;
+  const auto expect_refused = [&](const Plan& plan, absl::StatusCode code) {
+    EXPECT_EQ(cluster.Apply(plan).code(), code) << cluster.Apply(plan);
+    EXPECT_EQ(cluster.state_hash(), before);
+    EXPECT_EQ(cluster.Node(1)->version, version);
+    EXPECT_TRUE(cluster.CheckInvariants().ok()) << cluster.CheckInvariants();
+  };
+  // The second does not fit beside the first, which has moved by then.
+  expect_refused(
+      PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 2), {}},
+                       {ActionKind::kMigrate, SpecOf(cluster, 1), {{2, 0, 0}}},
+                       {ActionKind::kPlace, std::make_shared<const JobSpec>(OneGpu(9, 40, 13'000)), {{2, 0, 0}}}}),
+      absl::StatusCode::kFailedPrecondition);
+  const auto stranger = std::make_shared<const JobSpec>(OneGpu(7));
+  expect_refused(PlanOf(cluster, {{ActionKind::kMigrate, stranger, {{2, 0, 0}}}}), absl::StatusCode::kNotFound);
+  expect_refused(PlanOf(cluster, {{ActionKind::kPreempt, stranger, {}}}), absl::StatusCode::kNotFound);
+  expect_refused(
+      PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 1), {}}, {ActionKind::kPreempt, SpecOf(cluster, 1), {}}}),
+      absl::StatusCode::kInvalidArgument);
+  expect_refused(PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 1), {{1, 0, 0}}}}),
+                 absl::StatusCode::kInvalidArgument);
+  expect_refused(PlanOf(cluster, {{ActionKind::kResize, SpecOf(cluster, 1), {{1, 0, 0}}}}),
+                 absl::StatusCode::kUnimplemented);
+  // The node that the job leaves is part of what a plan must have seen.
+  Plan blind = PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 1), {}}});
+  blind.seen.erase(blind.seen.begin());
+  expect_refused(blind, absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Moves, AChangeWhereTheJobComesFromIsAConflict) {
+  Cluster cluster = TwoFull();
+  const Plan plan = PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 1), {}}});
+  ASSERT_TRUE(cluster.SetNodeState(1, AdminState::kDrained).ok());
+  EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kAborted);
+}
+
+// Two busy jobs on one device, the other idle.
+Cluster Crowded() {
+  Cluster cluster = Nodes(2, 1);
+  EXPECT_TRUE(cluster.Adopt(OneGpu(1, 90), std::vector<Slot>{{1, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(OneGpu(2, 90), std::vector<Slot>{{1, 0, 0}}).ok());
+  return cluster;
+}
+
+TEST(Rebalance, MovesWhatGainsMoreThanItCosts) {
+  Cluster cluster = Crowded();
+  const auto placer = MakePlacer();
+  const uint64_t before = cluster.state_hash();
+  const auto plan = Rebalance(*placer, cluster, {.downtime_s = 36, .horizon_s = 3600});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(cluster.state_hash(), before);
+  ASSERT_EQ(plan->moves.size(), 1u);
+  EXPECT_EQ(plan->moves[0].job, 1u);  // ties to the lowest id
+  EXPECT_EQ(plan->moves[0].from, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(plan->moves[0].to, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_NEAR(plan->moves[0].cost, 0.01, 1e-12);
+  EXPECT_NEAR(plan->moves[0].gain, plan->work_after - plan->work_before, 1e-9);
+  EXPECT_NEAR(plan->work_after, 2, 1e-6);
+  EXPECT_EQ(plan->decisions.size(), 1u);
+  ASSERT_TRUE(cluster.Apply(*plan).ok());
+  EXPECT_EQ(cluster.Job(1)->slots, plan->moves[0].to);
+}
+
+TEST(Rebalance, LeavesAloneWhatIsNotWorthItsDowntime) {
+  const Cluster cluster = Crowded();
+  const auto placer = MakePlacer();
+  EXPECT_TRUE(Rebalance(*placer, cluster, {.downtime_s = 3600, .horizon_s = 3600})->moves.empty());
+  EXPECT_TRUE(Rebalance(*placer, cluster, {.max_migrations = 0})->moves.empty());
+  EXPECT_TRUE(Rebalance(*placer, cluster, {.min_gain = 1.5})->moves.empty());
+  const std::vector<JobId> only = {2};
+  EXPECT_EQ(Rebalance(*placer, cluster, {}, only)->moves.at(0).job, 2u);
+}
+
+TEST(Rebalance, RefusesOptionsOutOfRange) {
+  const Cluster cluster = Crowded();
+  const auto placer = MakePlacer();
+  for (const RebalanceOptions& options :
+       {RebalanceOptions{.downtime_s = -1}, RebalanceOptions{.horizon_s = 0},
+        RebalanceOptions{.downtime_s = std::numeric_limits<double>::quiet_NaN()}, RebalanceOptions{.min_gain = -1}}) {
+    EXPECT_EQ(Rebalance(*placer, cluster, options).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  const std::vector<JobId> stranger = {9};
+  EXPECT_EQ(Rebalance(*placer, cluster, {}, stranger).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(WhatIf, AnswersForAClusterThatIsNot) {
+  Cluster cluster = TwoFull();
+  const uint64_t before = cluster.state_hash();
+  const auto placer = MakePlacer();
+  const JobSpec job = OneGpu(3, 40, 13'000);
+  const std::vector<JobSpec> jobs = {job};
+  EXPECT_EQ(WhatIf(*placer, cluster, {}, jobs)->decisions[0].verdict, Verdict::kDefer);
+  std::vector<SupposedChange> changes = {{.kind = ChangeKind::kRelease, .job = 2}};
+  const auto released = WhatIf(*placer, cluster, changes, jobs);
+  ASSERT_TRUE(released.ok()) << released.status();
+  EXPECT_EQ(released->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_NEAR(released->work_before, 2, 1e-6);
+  EXPECT_NEAR(released->work_after, 2, 1e-6);
+  EXPECT_EQ(cluster.Apply(*released).code(), absl::StatusCode::kFailedPrecondition);
+  changes.push_back({.kind = ChangeKind::kNodeState, .node = 2, .state = AdminState::kDrained});
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].verdict, Verdict::kDefer);
+  changes.push_back({.kind = ChangeKind::kNodeState, .node = 2, .state = AdminState::kUp});
+  changes.push_back({.kind = ChangeKind::kDeviceState, .node = 2, .device = 0, .state = AdminState::kDown});
+  EXPECT_EQ(
+      WhatIf(*placer, cluster, changes, jobs)->decisions[0].refused_devices[static_cast<size_t>(Reason::kDeviceDown)],
+      1u);
+  changes = {{.kind = ChangeKind::kRelease, .job = 2},
+             {.kind = ChangeKind::kPlace, .spec = OneGpu(4, 40, 13'000), .slots = {{2, 0, 0}}}};
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].verdict, Verdict::kDefer);
+  changes = {{.kind = ChangeKind::kRelease, .job = 2}, {.kind = ChangeKind::kMigrate, .job = 1, .slots = {{2, 0, 0}}}};
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{1, 0, 0}}));
+  EXPECT_EQ(cluster.state_hash(), before);
+  EXPECT_EQ(placer->MakePlan(cluster, jobs)->decisions[0].verdict, Verdict::kDefer);  // and the placer knows
+}
+
+TEST(WhatIf, AJobThatLeftCanBeDecidedAnew) {
+  const Cluster cluster = Crowded();
+  const auto placer = MakePlacer();
+  const std::vector<SupposedChange> changes = {{.kind = ChangeKind::kRelease, .job = 1}};
+  const std::vector<JobSpec> jobs = {OneGpu(1, 90)};
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  EXPECT_EQ(WhatIf(*placer, cluster, {}, jobs).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(WhatIf, NamesTheChangeThatIsWrong) {
+  const Cluster cluster = TwoFull();
+  const auto placer = MakePlacer();
+  const auto code = [&](const SupposedChange& change) {
+    const std::vector<SupposedChange> changes = {{.kind = ChangeKind::kRelease, .job = 2}, change};
+    const absl::Status status = WhatIf(*placer, cluster, changes, {}).status();
+    EXPECT_NE(status.message().find("changes[1]"), std::string::npos) << status;
+    return status.code();
+  };
+  EXPECT_EQ(code({.kind = ChangeKind::kRelease, .job = 2}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kNodeState, .node = 9}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kDeviceState, .node = 1, .device = 1}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kNodeState, .node = 1, .state = static_cast<AdminState>(7)}),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.kind = static_cast<ChangeKind>(9)}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(1), .slots = {{2, 0, 0}}}),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(5), .slots = {}}), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = Gang(5, 1, 2), .slots = {{2, 0, 0}, {2, 0, 0}}}),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(5), .slots = {{2, 3, 0}}}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = CpuOnly(5), .slots = {{2, 0, 0}}}), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace horus
