@@ -142,6 +142,10 @@ class Policy {
   // the cost. Null = nothing is known.
   [[nodiscard]] virtual const LeastCost* least_cost() const { return nullptr; }
 
+  // Whether the cost of a device is minus the useful work (work.h) that it gains, but for what orders equal gains: such
+  // a policy's batches are compared by work, others' by how many jobs are placed and what they cost.
+  [[nodiscard]] virtual bool maximises_work() const { return false; }
+
   // What the surroundings add; called for each node (or each device, see below) only when uses_place().
   [[nodiscard]] virtual bool uses_place() const { return false; }
   [[nodiscard]] virtual double ScorePlace(const PlaceCandidate& /*place*/) const { return 0; }
@@ -177,9 +181,6 @@ class Policy {
   // What the policy makes of an observation. It stays as it is (its verdicts are memoised): what it learned is a new
   // policy. INVALID_ARGUMENT for columns of different length or throughputs that are none.
   [[nodiscard]] virtual absl::StatusOr<Revision> Revise(const ObservedSharing& observed) const;
-
-  // Reserved: whole batches (choose_batch) will be a virtual function here, with a default that places one job
-  // after another.
 };
 
 inline constexpr const char* kProfilingLabel = "horus-profiling";

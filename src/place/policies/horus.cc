@@ -64,6 +64,7 @@ class HorusPolicy final : public Policy {
   std::string_view name() const override { return name_; }
   double default_slowdown_bound() const override { return kDefaultBound; }
   bool uses_place() const override { return true; }
+  bool maximises_work() const override { return true; }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     const Gain gain = GainOf(candidate);

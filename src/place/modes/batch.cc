@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// One by one, then better: the batch's starts compared, and the plan of the best.
+#include "place/modes/batch.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "place/admit.h"
+#include "place/engine.h"
+#include "place/fit.h"
+#include "place/modes/batch_search.h"
+#include "place/search_nodes.h"
+#include "place/work.h"
+
+namespace horus {
+namespace {
+
+constexpr double kLeastGain = 1e-6;
+constexpr uint64_t kProgressSteps = 4;  // one by one, two starts, the plan
+
+struct Outcome {
+  bool fits = true;
+  std::vector<Decision> decisions;  // in planning order
+  std::vector<Placement> places;    // in planning order; empty slots: left out
+  std::vector<size_t> placed;       // jobs, by distinct priority from the highest
+  double work = 0;
+  double cost = 0;
+};
+
+class Batcher {
+ public:
+  Batcher(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs, const BatchOptions& options)
+      : engine_(placer), cluster_(cluster), jobs_(jobs), options_(options), meter_(cluster, engine_.scorer()) {}
+
+  absl::StatusOr<Plan> Run(std::optional<std::span<const NodeId>> subset, const ProgressFn& progress);
+
+ private:
+  [[nodiscard]] bool Moves(const JobView& view) const {
+    return GpuCount(*view.job) == 1 && !engine_.policy().PricesNode(*view.job);
+  }
+  absl::Status OneByOne(Outcome& outcome);
+  absl::Status Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome);
+  absl::Status PutBack(size_t at, const Placement& place, Outcome& outcome);
+  absl::Status Decide(size_t at, Outcome& outcome);
+  absl::Status Take(size_t at, const Placement& place, Decision decision, Outcome& outcome);
+  absl::Status Fits(const JobView& view, std::span<const PlacedSlot> slots, bool& fits);
+  absl::Status Search(const Outcome& first, const std::function<bool()>& go_on, std::vector<BatchPlace>& best);
+  void CountPlaced(Outcome& outcome) const;
+  [[nodiscard]] bool Beats(const Outcome& one, const Outcome& other) const;
+  absl::StatusOr<Plan> PlanOf(Outcome outcome, double work_one_by_one);
+
+  Engine engine_;
+  const Cluster& cluster_;
+  std::span<const JobSpec> jobs_;
+  const BatchOptions& options_;
+  WorkMeter meter_;
+  std::vector<JobView> views_;  // in planning order
+  std::vector<uint32_t> movable_;
+};
+
+absl::Status Batcher::Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
+  Ledger& ledger = engine_.ledger();
+  double before = 0;
+  double after = 0;
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, before));
+  ledger.Place(*views_[at].job, place.slots);
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, after));
+  outcome.work += after - before;
+  outcome.cost += place.cost;
+  outcome.places[at] = place;
+  outcome.decisions[at] = std::move(decision);
+  return absl::OkStatus();
+}
+
+absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(cluster_, views_[at]));
+  if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
+  outcome.decisions[at] = std::move(decision);
+  return absl::OkStatus();
+}
+
+absl::Status Batcher::OneByOne(Outcome& outcome) {
+  outcome.decisions.resize(views_.size());
+  outcome.places.resize(views_.size());
+  for (size_t at = 0; at < views_.size(); ++at) HORUS_RETURN_IF_ERROR(Decide(at, outcome));
+  CountPlaced(outcome);
+  return absl::OkStatus();
+}
+
+// Every constraint anew: a model may say that a job fits beside two others but not beside one of them.
+absl::Status Batcher::Fits(const JobView& view, std::span<const PlacedSlot> slots, bool& fits) {
+  const Ledger& ledger = engine_.ledger();
+  Scorer& scorer = engine_.scorer();
+  scorer.SetJob(view);
+  IdMap<int64_t> tasks;  // by node row
+  ForEachTask(slots, [&](uint32_t row) {
+    int64_t* known = tasks.Find(row);
+    ++(known != nullptr ? *known : tasks.Insert(row, 0));
+  });
+  fits = true;
+  for (const PlacedSlot& slot : slots) {
+    const LedgerNode& node = ledger.node(slot.node_row);
+    Reason reason = FitNode(*view.job, *node.spec, node.state);
+    if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, tasks.at(slot.node_row));
+    if (reason == Reason::kNone) reason = AdmitNode(scorer.policy(), ledger, slot.node_row, *view.job);
+    if (reason == Reason::kNone && slot.device != kNoDevice) {
+      const uint32_t state = ledger.state_id(ledger.device_of(slot));
+      HORUS_RETURN_IF_ERROR(scorer.Fit(ledger.states(), state, reason));
+      DeviceVerdict verdict;
+      if (reason == Reason::kNone) HORUS_RETURN_IF_ERROR(scorer.Judge(ledger.states(), state, verdict));
+      reason = verdict.reason;
+    }
+    fits = fits && reason == Reason::kNone;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcome) {
+  const JobView& view = views_[at];
+  HORUS_RETURN_IF_ERROR(Fits(view, place.slots, outcome.fits));
+  if (!outcome.fits) return absl::OkStatus();
+  SearchResult found;
+  if (Moves(view)) {
+    HORUS_RETURN_IF_ERROR(engine_.Find(view, nullptr, found));
+    const auto same = [&](const Placement& one) {
+      return !one.slots.empty() && one.slots[0].node_row == place.slots[0].node_row &&
+             one.slots[0].device == place.slots[0].device;
+    };
+    if (!same(found.best)) {
+      if (!same(found.second)) found.second = Placement();
+      std::swap(found.best, found.second);
+      if (found.best.slots.empty()) {  // neither of the policy's best two: priced here
+        found.best = place;
+        HORUS_RETURN_IF_ERROR(engine_.Price(view, place.slots, found.best.cost));
+      }
+    }
+  } else {
+    found.best = place;
+    found.spans_nodes = std::any_of(place.slots.begin(), place.slots.end(),
+                                    [&](const PlacedSlot& slot) { return slot.node_row != place.slots[0].node_row; });
+  }
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, found));
+  return Take(at, found.best, std::move(decision), outcome);
+}
+
+absl::Status Batcher::Replay(const Outcome& first, std::span<const BatchPlace> moved, Outcome& outcome) {
+  outcome.decisions.resize(views_.size());
+  outcome.places.resize(views_.size());
+  std::vector<size_t> left_out;
+  size_t next = 0;
+  for (size_t at = 0; at < views_.size() && outcome.fits; ++at) {
+    Placement place = first.places[at];
+    if (next < movable_.size() && movable_[next] == at) {
+      const BatchPlace& to = moved[next++];
+      place = Placement();
+      if (to.device != kNoDevice) place.slots.assign(1, {to.node_row, to.device, 0, 0});
+    }
+    if (place.slots.empty()) {
+      left_out.push_back(at);
+    } else {
+      HORUS_RETURN_IF_ERROR(PutBack(at, place, outcome));
+    }
+  }
+  for (const size_t at : left_out) {
+    if (outcome.fits) HORUS_RETURN_IF_ERROR(Decide(at, outcome));
+  }
+  CountPlaced(outcome);
+  return absl::OkStatus();
+}
+
+void Batcher::CountPlaced(Outcome& outcome) const {
+  outcome.placed.clear();
+  for (size_t at = 0; at < views_.size(); ++at) {
+    if (at == 0 || views_[at].job->priority != views_[at - 1].job->priority) outcome.placed.push_back(0);
+    outcome.placed.back() += outcome.places[at].slots.empty() ? 0 : 1;
+  }
+}
+
+bool Batcher::Beats(const Outcome& one, const Outcome& other) const {
+  if (!one.fits) return false;
+  if (!engine_.policy().maximises_work()) {
+    if (one.placed != other.placed) return one.placed > other.placed;
+    return one.cost < other.cost - kLeastGain;
+  }
+  size_t mine = 0;
+  size_t theirs = 0;
+  for (size_t i = 0; i + 1 < one.placed.size(); ++i) {
+    mine += one.placed[i];
+    theirs += other.placed[i];
+    if (mine < theirs) return false;
+  }
+  return one.work > other.work + kLeastGain;
+}
+
+absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& go_on, std::vector<BatchPlace>& best) {
+  BatchSearch search(engine_, meter_, options_);
+  Ledger& ledger = engine_.ledger();
+  std::vector<BatchPlace> start;
+  size_t next = 0;
+  for (size_t at = 0; at < views_.size(); ++at) {
+    const std::vector<PlacedSlot>& slots = first.places[at].slots;
+    if (next < movable_.size() && movable_[next] == at) {
+      ++next;
+      search.Add(views_[at]);
+      start.push_back(slots.empty() ? BatchPlace() : BatchPlace{slots[0].node_row, slots[0].device});
+    } else if (!slots.empty()) {
+      ledger.Place(*views_[at].job, slots);
+    }
+  }
+  HORUS_RETURN_IF_ERROR(search.FindCandidates());
+  const size_t count = search.size();
+  std::vector<uint32_t> order(count);
+  for (uint32_t i = 0; i < count; ++i) order[i] = i;
+  const bool small = count <= kSmallBatch;
+  double most = 0;
+  const auto finish = [&]() -> absl::Status {
+    double gained = 0;
+    HORUS_RETURN_IF_ERROR(search.Improve(gained));
+    const std::vector<BatchPlace> places = search.places();
+    bool fits = false;
+    double total = 0;
+    HORUS_RETURN_IF_ERROR(search.Total(places, fits, total));
+    if (fits && (best.empty() || total > most + kLeastGain)) {
+      most = total;
+      best = places;
+    }
+    return absl::OkStatus();
+  };
+  search.Book(start);
+  HORUS_RETURN_IF_ERROR(search.Insert(order));
+  HORUS_RETURN_IF_ERROR(finish());
+  if (!go_on()) return absl::OkStatus();
+  if (!search.spent()) {
+    search.Clear();
+    HORUS_RETURN_IF_ERROR(search.BookMatching());
+    HORUS_RETURN_IF_ERROR(search.Insert(order));
+    HORUS_RETURN_IF_ERROR(finish());
+  }
+  for (uint32_t again = 0; small && again < options_.restarts && !search.spent(); ++again) {
+    search.Clear();
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return std::pair(Mix64(uint64_t{again} << 32 | a), a) < std::pair(Mix64(uint64_t{again} << 32 | b), b);
+    });
+    HORUS_RETURN_IF_ERROR(search.Insert(order));
+    HORUS_RETURN_IF_ERROR(finish());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> Batcher::PlanOf(Outcome outcome, double work_one_by_one) {
+  Plan plan;
+  plan.model_epoch = engine_.scorer().model().epoch();
+  plan.has_work = true;
+  plan.work_before = work_one_by_one;
+  plan.work_after = outcome.work;
+  std::vector<uint32_t> touched;
+  for (size_t at = 0; at < views_.size(); ++at) {
+    if (outcome.decisions[at].verdict != Verdict::kPlace) continue;
+    plan.actions.push_back(
+        {ActionKind::kPlace, std::make_shared<const JobSpec>(*views_[at].job), outcome.decisions[at].slots});
+    for (const PlacedSlot& slot : outcome.places[at].slots) touched.push_back(slot.node_row);
+  }
+  plan.decisions = std::move(outcome.decisions);
+  engine_.AddSeen(touched, plan);
+  return plan;
+}
+
+absl::StatusOr<Plan> Batcher::Run(std::optional<std::span<const NodeId>> subset, const ProgressFn& progress) {
+  uint64_t step = 0;
+  const auto go_on = [&] { return progress == nullptr || progress(step++, kProgressSteps); };
+  const auto cancelled = [] { return MakeError(absl::StatusCode::kCancelled, "batch: cancelled"); };
+  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, jobs_));
+  HORUS_RETURN_IF_ERROR(engine_.Start(cluster_, subset));
+  if (!go_on()) return cancelled();
+  views_.reserve(order.size());
+  for (const uint32_t index : order) {
+    views_.push_back(ViewJob(jobs_[index]));
+    meter_.Know(jobs_[index]);
+    if (Moves(views_.back())) movable_.push_back(static_cast<uint32_t>(views_.size() - 1));
+  }
+  const size_t mark = engine_.ledger().Mark();
+  Outcome first;
+  HORUS_RETURN_IF_ERROR(OneByOne(first));
+  const double work = first.work;
+  engine_.ledger().UndoTo(mark);
+  if (movable_.empty() || order.size() < 2) return PlanOf(std::move(first), work);
+  if (!go_on()) return cancelled();
+  std::vector<BatchPlace> moved;
+  bool going = true;
+  HORUS_RETURN_IF_ERROR(Search(first, [&] { return going = go_on(); }, moved));
+  if (!going || !go_on()) return cancelled();
+  engine_.ledger().UndoTo(mark);
+  Outcome better;
+  better.fits = !moved.empty();
+  if (better.fits) HORUS_RETURN_IF_ERROR(Replay(first, moved, better));
+  engine_.ledger().UndoTo(mark);
+  return PlanOf(Beats(better, first) ? std::move(better) : std::move(first), work);
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanBatch(Placer& placer, const Cluster& cluster, std::span<const JobSpec> jobs,
+                               const BatchOptions& options, std::optional<std::span<const NodeId>> subset,
+                               const ProgressFn& progress) {
+  return Batcher(placer, cluster, jobs, options).Run(subset, progress);
+}
+
+}  // namespace horus

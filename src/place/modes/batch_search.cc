@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts and local moves of a batch.
+#include "place/modes/batch_search.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/status.h"
+#include "place/admit.h"
+#include "place/fit.h"
+#include "place/modes/assignment.h"
+
+namespace horus {
+namespace {
+
+// Being placed, for policies whose costs do not say what it is worth: above any cost that tells places apart.
+constexpr double kPlaced = 1e9;
+constexpr double kLeastGain = 1e-6;  // below is rounding: slowdowns are floats
+// A search for the best place costs about as much as so many prices.
+constexpr uint64_t kSearchPrice = 16;
+constexpr size_t kMostCandidates = 64;  // of a kind of job
+constexpr size_t kSpareCandidates = 2;  // beyond one for each job of the kind
+constexpr size_t kFewDevices = 64;      // all of them are candidates
+constexpr size_t kTriedCandidates = 8;  // of a job in a large batch
+constexpr double kEpsilon = 1e-3;       // of the auction: a thousandth of a job
+constexpr uint64_t kBidsPerJob = 64;
+
+}  // namespace
+
+std::vector<BatchPlace> BatchSearch::places() const {
+  std::vector<BatchPlace> places;
+  places.reserve(items_.size());
+  for (const Item& item : items_) places.push_back(item.place);
+  return places;
+}
+
+void BatchSearch::Put(Item& item, const BatchPlace& place) {
+  const std::array<PlacedSlot, 1> slots = {{{place.node_row, place.device, 0, 0}}};
+  engine_.ledger().Place(item.job(), slots);
+  item.place = place;
+}
+
+void BatchSearch::Take(Item& item) {
+  const std::array<PlacedSlot, 1> slots = {{{item.place.node_row, item.place.device, 0, 0}}};
+  engine_.ledger().Remove(item.job(), slots);
+  item.place = {};
+}
+
+void BatchSearch::Back(size_t mark, std::span<const std::pair<uint32_t, BatchPlace>> before) {
+  engine_.ledger().UndoTo(mark);
+  for (const auto& [index, place] : before) items_[index].place = place;
+}
+
+void BatchSearch::Clear() {
+  for (Item& item : items_) {
+    if (item.placed()) Take(item);
+  }
+}
+
+void BatchSearch::Book(std::span<const BatchPlace> places) {
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (places[i].device != kNoDevice) Put(items_[i], places[i]);
+  }
+}
+
+absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool& fits, double& value) {
+  ++evaluations_;
+  Ledger& ledger = engine_.ledger();
+  Scorer& scorer = engine_.scorer();
+  const LedgerNode& node = ledger.node(place.node_row);
+  const JobSpec& job = item.job();
+  fits = FitNode(job, *node.spec, node.state) == Reason::kNone && FitHost(job, node.free, 1) == Reason::kNone &&
+         AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone;
+  if (!fits) return absl::OkStatus();
+  scorer.SetJob(*item.view);
+  const uint32_t device = DeviceOf(place);
+  if (!scorer.policy().maximises_work()) {
+    DeviceVerdict verdict;
+    HORUS_RETURN_IF_ERROR(scorer.Judge(ledger.states(), ledger.state_id(device), verdict));
+    fits = verdict.reason == Reason::kNone;
+    value = kPlaced - verdict.cost;
+    return absl::OkStatus();
+  }
+  Evaluation evaluation;
+  HORUS_RETURN_IF_ERROR(scorer.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
+  fits = evaluation.verdict.reason == Reason::kNone;
+  if (!fits) return absl::OkStatus();
+  const DeviceCandidate& candidate = evaluation.candidate;
+  const DeviceRow& row = ledger.state(device);
+  value =
+      PriorityWeight(job.priority) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  for (const LedgerResident& resident : ledger.residents(device)) {
+    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+    const auto i = static_cast<size_t>(at - row.tenants.begin());
+    const JobSpec* spec = meter_.SpecOf(resident.job);
+    if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
+    value += PriorityWeight(spec->priority) * SpeedAlone(*spec, row) *
+             (1.0 / static_cast<double>(candidate.after[i].estimate) -
+              1.0 / static_cast<double>(candidate.before[i].estimate));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::Total(std::span<const BatchPlace> places, bool& fits, double& total) {
+  Clear();
+  fits = true;
+  total = 0;
+  for (size_t i = 0; i < items_.size() && fits; ++i) {
+    if (places[i].device == kNoDevice) continue;
+    double value = 0;
+    HORUS_RETURN_IF_ERROR(Value(items_[i], places[i], fits, value));
+    total += value;
+    if (fits) Put(items_[i], places[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::FindPlace(const Item& item, BatchPlace& place, double& value) {
+  place = {};
+  value = 0;
+  evaluations_ += kSearchPrice;
+  HORUS_RETURN_IF_ERROR(engine_.Find(*item.view, nullptr, found_));
+  for (const Placement* one : {&found_.best, &found_.second}) {
+    if (one->slots.empty()) break;
+    const BatchPlace here = {one->slots[0].node_row, one->slots[0].device};
+    bool fits = false;
+    double gain = 0;
+    HORUS_RETURN_IF_ERROR(Value(item, here, fits, gain));
+    if (!fits || (place.device != kNoDevice && gain <= value + kLeastGain)) continue;
+    place = here;
+    value = gain;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::Insert(std::span<const uint32_t> order) {
+  for (const uint32_t index : order) {
+    if (items_[index].placed()) continue;
+    BatchPlace place;
+    double value = 0;
+    HORUS_RETURN_IF_ERROR(FindPlace(items_[index], place, value));
+    if (place.device != kNoDevice) Put(items_[index], place);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::FindCandidates() {
+  Ledger& ledger = engine_.ledger();
+  thorough_ = items_.size() <= kSmallBatch;
+  IdMap<uint32_t> group_of;  // by request
+  std::vector<size_t> count;
+  std::vector<uint32_t> example;
+  for (uint32_t i = 0; i < items_.size(); ++i) {
+    Item& item = items_[i];
+    if (!item_of_.contains(item.job().id)) item_of_.Insert(item.job().id, i);
+    if (const uint32_t* known = group_of.Find(item.view->request)) {
+      item.group = *known;
+      ++count[item.group];
+      continue;
+    }
+    item.group = static_cast<uint32_t>(count.size());
+    group_of.Insert(item.view->request, item.group);
+    count.push_back(1);
+    example.push_back(i);
+  }
+  candidates_.assign(count.size(), {});
+  first_values_.assign(count.size(), {});
+  size_t devices = 0;
+  for (const uint32_t row : engine_.nodes()) devices += ledger.spec(row).devices.size();
+  for (uint32_t group = 0; group < count.size() && !spent(); ++group) {
+    Item item = items_[example[group]];
+    std::vector<BatchPlace>& places = candidates_[group];
+    if (devices <= kFewDevices) {
+      for (const uint32_t row : engine_.nodes()) {
+        for (int32_t i = 0; i < static_cast<int32_t>(ledger.spec(row).devices.size()); ++i) places.push_back({row, i});
+      }
+    } else {
+      // Where they would go if nobody else came.
+      const size_t mark = ledger.Mark();
+      const size_t wanted = std::min(count[group] + kSpareCandidates, kMostCandidates);
+      for (size_t i = 0; i < wanted && !spent(); ++i) {
+        evaluations_ += kSearchPrice;
+        HORUS_RETURN_IF_ERROR(engine_.Find(*item.view, nullptr, found_));
+        if (found_.best.slots.empty()) break;
+        const BatchPlace place = {found_.best.slots[0].node_row, found_.best.slots[0].device};
+        if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(place);
+        ledger.Place(item.job(), found_.best.slots);
+      }
+      ledger.UndoTo(mark);
+    }
+    for (size_t i = 0; i < places.size();) {
+      bool fits = false;
+      double value = 0;
+      HORUS_RETURN_IF_ERROR(Value(item, places[i], fits, value));
+      if (fits) {
+        first_values_[group].push_back(value);
+        ++i;
+      } else {
+        places.erase(places.begin() + static_cast<ptrdiff_t>(i));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::BookMatching() {
+  std::vector<AssignmentEdge> edges;
+  std::vector<BatchPlace> objects;
+  IdMap<uint32_t> object_of;  // by device
+  for (uint32_t i = 0; i < items_.size(); ++i) {
+    const uint32_t group = items_[i].group;
+    for (size_t c = 0; c < candidates_[group].size(); ++c) {
+      const uint32_t device = DeviceOf(candidates_[group][c]);
+      const uint32_t* known = object_of.Find(device);
+      if (known == nullptr) {
+        known = &object_of.Insert(device, static_cast<uint32_t>(objects.size()));
+        objects.push_back(candidates_[group][c]);
+      }
+      edges.push_back({i, *known, first_values_[group][c]});
+    }
+  }
+  const std::vector<uint32_t> chosen =
+      Assign(items_.size(), objects.size(), edges, kEpsilon, kBidsPerJob * items_.size());
+  for (uint32_t i = 0; i < items_.size(); ++i) {
+    if (chosen[i] == kNoObject) continue;
+    bool fits = false;  // two on one node may lack its host resources
+    double value = 0;
+    HORUS_RETURN_IF_ERROR(Value(items_[i], objects[chosen[i]], fits, value));
+    if (fits) Put(items_[i], objects[chosen[i]]);
+  }
+  return absl::OkStatus();
+}
+
+// To its best place as things are.
+absl::Status BatchSearch::TryRelocate(uint32_t index, double& gained) {
+  Item& item = items_[index];
+  const BatchPlace was = item.place;
+  const size_t mark = engine_.ledger().Mark();
+  double here = 0;
+  bool fits = true;
+  if (item.placed()) {
+    Take(item);
+    HORUS_RETURN_IF_ERROR(Value(item, was, fits, here));
+  }
+  BatchPlace best;
+  double value = 0;
+  HORUS_RETURN_IF_ERROR(FindPlace(item, best, value));
+  if (fits && best.device != kNoDevice && value > here + kLeastGain) {
+    Put(item, best);
+    gained += value - here;
+    return absl::OkStatus();
+  }
+  Back(mark, std::array{std::pair(index, was)});
+  return absl::OkStatus();
+}
+
+// The job where `other` is, and that one where the job was, or at its best place, or left out.
+absl::Status BatchSearch::TryInsteadOf(uint32_t index, uint32_t other, bool& done, double& gained) {
+  Item& item = items_[index];
+  Item& out = items_[other];
+  const std::array before = {std::pair(index, item.place), std::pair(other, out.place)};
+  const size_t mark = engine_.ledger().Mark();
+  const auto [was, target] = std::pair(item.place, out.place);
+  const bool was_placed = item.placed();
+  double delta = 0;
+  double value = 0;
+  bool fits = true;
+  if (was_placed) {
+    Take(item);
+    HORUS_RETURN_IF_ERROR(Value(item, was, fits, value));
+    delta -= value;
+  }
+  Take(out);
+  bool still = false;
+  HORUS_RETURN_IF_ERROR(Value(out, target, still, value));
+  delta -= value;
+  fits = fits && still;  // what does not fit without itself is nobody's to price
+  if (fits) HORUS_RETURN_IF_ERROR(Value(item, target, fits, value));
+  if (fits) {
+    delta += value;
+    Put(item, target);
+    BatchPlace best;
+    double there = 0;
+    if (thorough_ || !was_placed) {
+      HORUS_RETURN_IF_ERROR(FindPlace(out, best, there));
+    } else {
+      bool swaps = false;
+      HORUS_RETURN_IF_ERROR(Value(out, was, swaps, there));
+      if (swaps) best = was;
+    }
+    const bool homeless = best.device == kNoDevice;
+    if (!homeless) delta += there;
+    if (delta > kLeastGain && (!homeless || (!was_placed && out.job().priority <= item.job().priority))) {
+      if (!homeless) Put(out, best);
+      gained += delta;
+      done = true;
+      return absl::OkStatus();
+    }
+  }
+  Back(mark, before);
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::TryCandidates(uint32_t index, double& gained) {
+  const Ledger& ledger = engine_.ledger();
+  const std::vector<BatchPlace>& places = candidates_[items_[index].group];
+  // Jobs of one kind start at different candidates, so that they do not all ask for the same.
+  const size_t tried = thorough_ ? places.size() : std::min(places.size(), kTriedCandidates);
+  for (size_t i = 0; i < tried && !spent(); ++i) {
+    const BatchPlace& place = places[thorough_ ? i : (index + i) % places.size()];
+    if (place == items_[index].place) continue;
+    others_.clear();
+    for (const LedgerResident& resident : ledger.residents(DeviceOf(place))) {
+      const uint32_t* other = item_of_.Find(resident.job);
+      if (other != nullptr) others_.push_back(*other);
+    }
+    const std::vector<uint32_t> there = others_;
+    for (const uint32_t other : there) {
+      bool done = false;
+      HORUS_RETURN_IF_ERROR(TryInsteadOf(index, other, done, gained));
+      if (done) return absl::OkStatus();
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BatchSearch::Improve(double& gained) {
+  gained = 0;
+  for (uint32_t round = 0; round < options_.max_rounds && !spent(); ++round) {
+    double in_round = 0;
+    for (uint32_t i = 0; i < items_.size() && !spent(); ++i) {
+      HORUS_RETURN_IF_ERROR(TryRelocate(i, in_round));
+      HORUS_RETURN_IF_ERROR(TryCandidates(i, in_round));
+    }
+    gained += in_round;
+    if (in_round <= kLeastGain) break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus
