@@ -45,9 +45,10 @@ typedef struct horus_node {
   size_t label_count;              /* length of the two columns below */
   const char* const* label_keys;
   const char* const* label_values;
+  int64_t network_mb_s; /* to other nodes, one direction; 0 = 12,000 (100 Gbit/s) */
 } horus_node;
 #define HORUS_NODE_INIT \
-  {sizeof(horus_node), 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
+  {sizeof(horus_node), 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0}
 
 /* Kinds of job. */
 #define HORUS_JOB_TRAINING 0
@@ -199,8 +200,9 @@ typedef struct horus_node_info {
   int64_t storage_mb_s;
   int64_t storage_free_mb_s;
   uint64_t rack;
+  int64_t network_mb_s;
 } horus_node_info;
-#define HORUS_NODE_INFO_INIT {sizeof(horus_node_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_NODE_INFO_INIT {sizeof(horus_node_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Node `node_id`; the ids of the jobs on it, ascending, go to job_ids (NULL = not wanted; count may be NULL).
  * Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Since 0.1. */

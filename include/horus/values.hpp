@@ -147,6 +147,8 @@ struct Device {
   int32_t physical_gpu = -1;
   int32_t nvlink_island = -1;
   int32_t max_tenants = 0;
+  int32_t pcie_switch = 0;
+  int32_t socket = 0;
 };
 
 struct Node {
@@ -158,6 +160,7 @@ struct Node {
   uint64_t rack = 0;
   std::vector<Device> devices = {};
   std::vector<std::pair<std::string, std::string>> labels = {};
+  int64_t network_mb_s = 0;  // to other nodes; 0 = the default
 };
 
 struct Job {
@@ -198,6 +201,8 @@ class CNode {
       profiles_.push_back(device.mig_profile.empty() ? nullptr : device.mig_profile.c_str());
       cards_.push_back(device.physical_gpu);
       islands_.push_back(device.nvlink_island);
+      switches_.push_back(device.pcie_switch);
+      sockets_.push_back(device.socket);
       tenants_.push_back(device.max_tenants);
     }
     c_.device_count = static_cast<uint32_t>(node.devices.size());
@@ -206,12 +211,15 @@ class CNode {
     c_.cpu_milli = node.cpu_milli;
     c_.mem_mib = node.mem_mib;
     c_.storage_mb_s = node.storage_mb_s;
+    c_.network_mb_s = node.network_mb_s;
     c_.rack = node.rack;
     c_.gpu_types = Column(types_);
     c_.sharing_modes = Column(modes_);
     c_.mig_profiles = Column(profiles_);
     c_.physical_gpus = Column(cards_);
     c_.nvlink_islands = Column(islands_);
+    c_.pcie_switches = Column(switches_);
+    c_.sockets = Column(sockets_);
     c_.max_tenants = Column(tenants_);
     c_.label_count = node.labels.size();
     c_.label_keys = Column(labels_.keys);
@@ -223,7 +231,7 @@ class CNode {
 
  private:
   std::vector<const char*> types_, profiles_;
-  std::vector<int32_t> modes_, cards_, islands_, tenants_;
+  std::vector<int32_t> modes_, cards_, islands_, switches_, sockets_, tenants_;
   CPairs labels_;
   horus_node c_ = HORUS_NODE_INIT;
 };

@@ -54,6 +54,7 @@ horus_node_info NodeToC(const NodeInfo& node) {
   info.storage_mb_s = node.spec.storage_mb_s;
   info.storage_free_mb_s = node.storage_free_mb_s;
   info.rack = node.spec.rack;
+  info.network_mb_s = node.spec.network_mb_s;
   return info;
 }
 

@@ -72,6 +72,7 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
   spec.cpu_milli = node.cpu_milli;
   spec.mem_mib = node.mem_mib;
   spec.storage_mb_s = node.storage_mb_s;
+  spec.network_mb_s = node.network_mb_s;
   spec.rack = node.rack;
   HORUS_RETURN_IF_ERROR(RequireColumn(node.gpu_types, "gpu_types", node.device_count));
   if (node.device_count > kMaxDevicesPerNode) {

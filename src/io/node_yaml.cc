@@ -17,8 +17,9 @@
 namespace horus {
 namespace {
 
-constexpr std::array<std::string_view, 10> kNodeKeys = {"name", "id",     "count", "cpu_cores", "memory_gib",
-                                                        "rack", "labels", "state", "gpus",      "storage_mb_s"};
+constexpr std::array<std::string_view, 11> kNodeKeys = {"name",       "id",           "count",       "cpu_cores",
+                                                        "memory_gib", "rack",         "labels",      "state",
+                                                        "gpus",       "storage_mb_s", "network_mb_s"};
 constexpr std::array<std::string_view, 8> kGpuKeys = {"type",        "count",         "sharing",     "mig",
                                                       "max_tenants", "nvlink_island", "pcie_switch", "socket"};
 constexpr std::array kStates = {AdminState::kUp, AdminState::kDrained, AdminState::kDown};
@@ -121,6 +122,7 @@ absl::Status ReadHost(const YamlMap& map, RackNumbers& racks, NodeSpec& node) {
   HORUS_RETURN_IF_ERROR(map.Require("memory_gib", "host memory that jobs may use").status());
   HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib", kGibToMib, node.mem_mib));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, node.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("network_mb_s", 1, kMaxHostQuantity, node.network_mb_s));
   std::string rack;
   HORUS_RETURN_IF_ERROR(map.ReadText("rack", kMaxNameBytes, rack));
   if (!rack.empty()) node.rack = racks.emplace(rack, racks.size() + 1).first->second;

@@ -3,6 +3,8 @@
 #include "place/node.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/id_map.h"
@@ -69,6 +71,10 @@ absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type,
   return absl::OkStatus();
 }
 
+int32_t LinkSpeed(int64_t mb_s) {
+  return static_cast<int32_t>(std::min(mb_s, int64_t{std::numeric_limits<int32_t>::max()}));
+}
+
 absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, size_t index, DeviceSpec& device) {
   if (!device.type.valid() || !catalogue.Contains(device.type)) {
     return InvalidArgument("%s: devices[%d].type: expected a type of the catalogue (0 to %d), found %d", Node(node),
@@ -100,6 +106,8 @@ absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, siz
                            Node(node), index, type.name);
   }
   if (device.mem_mib == 0) device.mem_mib = type.mem_mib;
+  device.pcie_mb_s = type.pcie_mb_s > 0 ? LinkSpeed(type.pcie_mb_s) : kDefaultPcieMbPerS;
+  device.nvlink_mb_s = LinkSpeed(type.nvlink_mb_s / 2);  // of both directions together
   return absl::OkStatus();
 }
 
@@ -141,6 +149,55 @@ absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
   return absl::OkStatus();
 }
 
+// What is inside what must be told alike by all devices: a switch is in one socket, the instances of a card are in one
+// place, and NVLink joins GPUs of one type. An island may reach over sockets. Numbers cannot form a cycle.
+absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
+  const auto& devices = node.devices;
+  const bool switches =
+      std::any_of(devices.begin(), devices.end(), [](const auto& one) { return one.pcie_switch != 0; });
+  IdMap<size_t> first_of_switch;
+  IdMap<size_t> first_of_island;
+  IdMap<size_t> first_of_card;
+  // The first device with that number, `i` itself where there is none before it.
+  const auto first = [](IdMap<size_t>& firsts, int16_t number, size_t i) {
+    const size_t* known = firsts.Find(static_cast<uint64_t>(number));
+    return known != nullptr ? *known : firsts.Insert(static_cast<uint64_t>(number), i);
+  };
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const DeviceSpec& device = devices[i];
+    if (switches) {
+      const size_t other = first(first_of_switch, device.pcie_switch, i);
+      if (devices[other].socket != device.socket) {
+        return InvalidArgument(
+            "%s: devices[%d]: expected PCIe switch %d in one socket, found socket %d, and %d at "
+            "devices[%d]",
+            Node(node), i, device.pcie_switch, device.socket, devices[other].socket, other);
+      }
+    }
+    if (device.island >= 0) {
+      const size_t other = first(first_of_island, device.island, i);
+      if (devices[other].type != device.type) {
+        return InvalidArgument(
+            "%s: devices[%d]: expected one GPU type in NVLink island %d, found %s, and %s at "
+            "devices[%d]",
+            Node(node), i, device.island, catalogue.at(device.type).name, catalogue.at(devices[other].type).name,
+            other);
+      }
+    }
+    if (device.physical_gpu < 0) continue;
+    const size_t other = first(first_of_card, device.physical_gpu, i);
+    const auto place = [](const DeviceSpec& one) { return std::tuple(one.island, one.pcie_switch, one.socket); };
+    if (place(devices[other]) != place(device)) {
+      return InvalidArgument(
+          "%s: devices[%d]: expected the instances of card %d in one NVLink island, PCIe switch and "
+          "socket, found %d, %d, %d, and %d, %d, %d at devices[%d]",
+          Node(node), i, device.physical_gpu, device.island, device.pcie_switch, device.socket, devices[other].island,
+          devices[other].pcie_switch, devices[other].socket, other);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string_view AdminStateName(AdminState state) {
@@ -163,6 +220,8 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   HORUS_RETURN_IF_ERROR(CheckAmount(node, "cpu_milli", "thousandths of a core", node.cpu_milli));
   HORUS_RETURN_IF_ERROR(CheckAmount(node, "mem_mib", "MiB", node.mem_mib));
   HORUS_RETURN_IF_ERROR(CheckAmount(node, "storage_mb_s", "MB/s", node.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "network_mb_s", "MB/s", node.network_mb_s));
+  if (node.network_mb_s == 0) node.network_mb_s = kDefaultNetworkMbPerS;
   HORUS_RETURN_IF_ERROR(SortLabels(node));
   if (node.devices.size() > kMaxDevicesPerNode) {
     return InvalidArgument("%s: devices: expected at most %d, found %d", Node(node), kMaxDevicesPerNode,
@@ -171,14 +230,15 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   for (size_t i = 0; i < node.devices.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
   }
-  return CheckCards(catalogue, node);
+  HORUS_RETURN_IF_ERROR(CheckCards(catalogue, node));
+  return CheckTopology(catalogue, node);
 }
 
 uint64_t HashNode(const NodeSpec& node, AdminState state) {
   uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
   hash = Add(hash, node.name);
   hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
-  hash = CombineHash(hash, node.rack);
+  hash = CombineHash(Add(hash, node.network_mb_s), node.rack);
   for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
   for (const DeviceSpec& device : node.devices) {
     for (const int64_t value :

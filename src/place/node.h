@@ -34,12 +34,14 @@ struct DeviceSpec {
   int16_t physical_gpu = -1;  // card that the device is on; -1 = a card of its own. MIG instances of one card
                               // share it, and only they do
   int16_t island = -1;        // devices with the same number share NVLink; -1 = none
-  int16_t pcie_switch = 0;
+  int16_t pcie_switch = 0;    // all 0 = not stated; else each is in one socket
   int16_t socket = 0;
   int32_t max_tenants = 0;  // 0 = the placer's limit
   int64_t mem_mib = 0;      // 0 = the catalogue's (of the type or the MIG profile); kept as resolved
   float compute_share = 1;  // of the card's compute: below 1 for a MIG instance; set by ResolveNode
   int32_t mps_clients = 0;  // processes that its MPS server admits, one a tenant; 0 without MPS; set by ResolveNode
+  int32_t pcie_mb_s = 0;    // links to other GPUs, one direction, of the type; set by ResolveNode
+  int32_t nvlink_mb_s = 0;  // 0 without NVLink
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
 
@@ -49,17 +51,23 @@ struct NodeSpec {
   int64_t cpu_milli = 0;
   int64_t mem_mib = 0;  // host memory
   int64_t storage_mb_s = 0;
-  uint64_t rack = 0;                                        // nodes with the same number are near each other
+  int64_t network_mb_s = 0;  // to other nodes, one direction; 0 = kDefaultNetworkMbPerS; kept as resolved
+  uint64_t rack = 0;         // nodes with the same number are near each other
   std::vector<std::pair<std::string, std::string>> labels;  // unique keys; kept ascending
   std::vector<DeviceSpec> devices;                          // may be empty
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 
+// What NCCL takes 100 Gbit/s for when it plans (src/graph/topo.h).
+inline constexpr int64_t kDefaultNetworkMbPerS = 12'000;
+// PCIe 3.0 x16, one direction (PCI Express Base 3.0), for types whose links nobody knows.
+inline constexpr int32_t kDefaultPcieMbPerS = 15'754;
 inline constexpr size_t kMaxDevicesPerNode = 1024;
 inline constexpr size_t kMaxLabelsPerNode = 1024;
 inline constexpr int32_t kMaxTenantsPerDevice = 256;  // no sharing mode is useful beyond
 
-// Checks `node`, sorts its labels and fills mem_mib, compute_share and mps_clients of its devices from the catalogue.
+// Checks `node`, sorts its labels and fills its network_mb_s, and mem_mib, compute_share, mps_clients and links of its
+// devices from the catalogue.
 // INVALID_ARGUMENT "node <id>: <field>: expected ..., found ...".
 [[nodiscard]] absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node);
 

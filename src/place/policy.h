@@ -48,6 +48,7 @@ struct DeviceCandidate {
   std::span<const Slowdown> before;
   std::span<const Slowdown> after;
   double relative_speed = 1;  // the job's speed alone on this device / on the fastest type that it lists; 0-1
+  double communication = 0;   // of a gang: time of its all-reduce / step time alone, both on this type; 0 = none
 
   [[nodiscard]] size_t residents() const { return before.size(); }
   [[nodiscard]] const Demand& newcomer() const { return *demands.back(); }
@@ -146,6 +147,12 @@ class Policy {
   // a policy's batches are compared by work, others' by how many jobs are placed and what they cost.
   [[nodiscard]] virtual bool maximises_work() const { return false; }
 
+  // Whether ScoreDevice reads `communication`: a gang is then priced with the links between its GPUs. No price falls,
+  // and no device is declined, because of more communication.
+  [[nodiscard]] virtual bool prices_links() const { return false; }
+  // The same for one GPU that nobody slows: orders gangs that span nodes, and adds to the prices of whole nodes.
+  [[nodiscard]] virtual double LinkCost(double /*relative_speed*/, double /*communication*/) const { return 0; }
+
   // What the surroundings add; called for each node (or each device, see below) only when uses_place().
   [[nodiscard]] virtual bool uses_place() const { return false; }
   [[nodiscard]] virtual double ScorePlace(const PlaceCandidate& /*place*/) const { return 0; }
@@ -191,6 +198,7 @@ struct PolicyOptions {
   double pack_threshold = 1.5;                    // gavel-threshold: least summed normalised throughput of a pack
   double foreground_bound = 1.1;                  // foreground: slowdown of a foreground job that states none
   std::string profiling_label = kProfilingLabel;  // reactive: nodes with this label, whatever its value, only profile
+  bool links = true;                              // horus, clwp-nlwp: weigh the links between a gang's GPUs
   std::shared_ptr<const Workload> workload;       // what fragments are measured against; null = Workload::WholeGpus()
 };
 

@@ -62,6 +62,7 @@ void WriteNode(const Cluster& cluster, const NodeRow& row, const Types& types, p
   out.set_cpu_milli(node.cpu_milli);
   out.set_mem_mib(node.mem_mib);
   out.set_storage_mb_s(node.storage_mb_s);
+  out.set_network_mb_s(node.network_mb_s);
   out.set_rack(node.rack);
   out.set_state(static_cast<uint32_t>(row.state));
   out.set_version(row.version);

@@ -179,6 +179,7 @@ class ClusterRestorer {
                   .cpu_milli = in.cpu_milli(),
                   .mem_mib = in.mem_mib(),
                   .storage_mb_s = in.storage_mb_s(),
+                  .network_mb_s = in.network_mb_s(),
                   .rack = in.rack(),
                   .labels = ReadLabels(in.labels())};
     if (static_cast<size_t>(in.devices_size()) > kMaxDevicesPerNode) {

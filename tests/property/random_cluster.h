@@ -40,6 +40,7 @@ inline NodeSpec RandomNode(Random& random, NodeId id) {
   node.cpu_milli = 8000 + static_cast<int64_t>(random.Below(5)) * 4000;
   node.mem_mib = 65'536;
   node.storage_mb_s = 500;
+  node.network_mb_s = 1000 * static_cast<int64_t>(1 + id % 3);
   node.rack = random.Below(3);
   if (random.OneIn(2)) node.labels = {{"zone", random.OneIn(2) ? "a" : "b"}};
   const size_t type = random.Below(kTypes.size());

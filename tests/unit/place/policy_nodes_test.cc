@@ -120,6 +120,7 @@ TEST(ClwpNlwpPolicy, KeepsTasksThatTalkMuchInOneIsland) {
     node.devices[i].island = static_cast<int16_t>(i / 2);
     node.devices[i].socket = static_cast<int16_t>(i / 2);
   }
+  ASSERT_TRUE(ResolveNode(*Catalogue::Default(), node).ok());
   JobSpec job = OnGpus(2);
   job.demands[0].demand = Needs(90, 4000, 100'000);
   const auto devices = Devices({0.1, 0.4, 0.2, 0.35});  // the cheapest two are in two islands
