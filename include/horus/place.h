@@ -62,9 +62,10 @@ typedef struct horus_placer_options {
   const char* policy_callback_name;        /* for messages; NULL = "callback"; copied */
   const horus_catalogue* policy_catalogue; /* whose type names it gets; NULL = those of a callback model, else the
                                               built-in ones; may be freed, but a cluster must use the same types */
+  double rack_oversubscription; /* how much less links between racks carry than nodes can send, at least 1; 0 = 1 */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT \
-  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
+  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);

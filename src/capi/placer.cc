@@ -61,6 +61,7 @@ PlacerOptions OptionsFromC(const horus_placer_options& given) {
   else if (given.mem_headroom_mib != 0)
     options.mem_headroom_mib = given.mem_headroom_mib;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
+  if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
   if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;
   return options;
 }

@@ -57,6 +57,16 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
     if (scorer_.policy().uses_place()) priced.terms.push_back({"place", priced.cost});
     return absl::OkStatus();
   }
+  if (placement.communication == 0) return PriceDevices(ledger, view, placement, priced);
+  const JobView linked = WithCommunication(view, placement.communication);
+  scorer_.SetJob(linked);
+  HORUS_RETURN_IF_ERROR(PriceDevices(ledger, linked, placement, priced));
+  scorer_.SetJob(view);
+  return absl::OkStatus();
+}
+
+absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                     PricedPlace& priced) {
   std::vector<CostTerm> terms;
   for (const PlacedSlot& slot : placement.slots) {
     Evaluation evaluation;
@@ -81,7 +91,13 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
 absl::Status Explainer::PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
                                   PricedPlace& priced) {
   if (view.job->tasks > 1) {
-    priced.terms.push_back({"node", priced.cost});
+    double sent = 0;
+    if (placement.communication > 0) {
+      const GpuTypeId type = ledger.state(ledger.device_of(placement.slots.front())).type;
+      sent = GpuCount(*view.job) * scorer_.policy().LinkCost(RelativeSpeedOn(view, type), placement.communication);
+    }
+    priced.terms.push_back({"node", priced.cost - sent});
+    if (sent > 0) priced.terms.push_back({"communication", sent});
     return absl::OkStatus();
   }
   NodeOutcome outcome;

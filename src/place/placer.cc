@@ -55,7 +55,10 @@ struct Placer::Impl {
         scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes / 2, wanted.exhaustive),
         search(scorer, wanted.memo_bytes / 4),
         emptied_search(scorer, wanted.memo_bytes / 4),
-        explainer(scorer) {}
+        explainer(scorer) {
+    search.set_rack_oversubscription(wanted.rack_oversubscription);
+    emptied_search.set_rack_oversubscription(wanted.rack_oversubscription);
+  }
 
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
   // What the subset leaves out: devices, or nodes for a job without GPUs.
@@ -185,6 +188,10 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
   if (options.mem_headroom_mib < 0 || options.mem_headroom_mib > kMaxHostQuantity) {
     return InvalidArgument("placer: mem_headroom_mib: expected 0 to %d MiB, found %d", kMaxHostQuantity,
                            options.mem_headroom_mib);
+  }
+  if (!(options.rack_oversubscription >= 1 && std::isfinite(options.rack_oversubscription))) {
+    return InvalidArgument("placer: rack_oversubscription: expected at least 1, found %g",
+                           options.rack_oversubscription);
   }
   const FitLimits limits{
       .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),

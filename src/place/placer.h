@@ -31,6 +31,7 @@ struct PlacerOptions {
   double slowdown_bound = 0;         // for jobs without their own; 0 = the policy's default; infinity = none
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
   int64_t mem_headroom_mib = 500;    // device memory that stays free (Horus, TPDS 2022: more than 500 MiB)
+  double rack_oversubscription = 1;  // how much less links between racks carry than nodes send; 1 = none
   uint64_t max_jobs = 1u << 20;      // of one plan
   uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
   bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks

@@ -177,7 +177,9 @@ DeviceCandidate Scorer::CandidateOf(const DeviceRow& device, const JobView::OnTy
           .tenants = tenants_,
           .before = before_,
           .after = after_,
-          .relative_speed = on.SpeedOn(device.compute_share)};
+          .relative_speed = on.SpeedOn(device.compute_share),
+
+          .communication = on.communication};
 }
 
 absl::Status Scorer::Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const {

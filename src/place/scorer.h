@@ -35,6 +35,7 @@ struct JobView {
     GpuTypeId type;  // invalid = any
     TenantClass tenant;
     double relative_speed = 1;
+    double communication = 0;  // see DeviceCandidate
     // Alone on a device with that share of a GPU, against the fastest whole device that the job lists.
     [[nodiscard]] double SpeedOn(float compute_share) const;
   };

@@ -76,7 +76,8 @@ void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
 }
 
 // Keeps what the node can give, per group, and books the whole gang on it where that is cheapest so far.
-void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result) {
+absl::Status Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
+                              SearchResult& result) {
   const int32_t per_task = SlotsPerTask(*view.job);
   const bool cpu_only = IsCpuOnly(*view.job);
   std::sort(fitting_.begin(), fitting_.end(), [](const Fitting& a, const Fitting& b) {
@@ -96,21 +97,32 @@ void Search::TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks
                     .tasks = tasks,
                     .first = static_cast<uint32_t>(offered_.size()),
                     .step = cpu_only ? 0u : 1u};
-    offered_.insert(offered_.end(), fitting_.begin() + static_cast<ptrdiff_t>(begin),
-                    fitting_.begin() + static_cast<ptrdiff_t>(begin) + (cpu_only ? 1 : ptrdiff_t{tasks} * per_task));
+    const size_t kept = cpu_only ? 1 : static_cast<size_t>(tasks) * static_cast<size_t>(per_task);
+    if (linked_) offer.spare = static_cast<uint32_t>(end - begin - kept);
+    const auto first = fitting_.begin() + static_cast<ptrdiff_t>(begin);
+    offered_.insert(offered_.end(), first, first + static_cast<ptrdiff_t>(kept + offer.spare));
     offer.cost = OfferCost(offer, view, tasks);
     offers_.push_back(offer);
     if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
     Placement placement{.cost = offer.cost};
-    std::vector<int32_t> devices;
-    for (size_t i = 0; i < static_cast<size_t>(SlotCount(*view.job)); ++i) devices.push_back(Offered(offer, i).device);
-    std::sort(devices.begin(), devices.end());
-    for (size_t i = 0; i < devices.size(); ++i) {
-      placement.slots.push_back({node_row, devices[i], static_cast<int32_t>(i) / per_task, 0});
+    if (linked_) {
+      const double cutoff = result.second.slots.empty() ? std::numeric_limits<double>::infinity() : result.second.cost;
+      HORUS_RETURN_IF_ERROR(
+          TakeLinked(ledger, view, node_row, std::span(fitting_).subspan(begin, end - begin), cutoff, placement));
+      if (placement.slots.empty()) continue;
+    } else {
+      std::vector<int32_t> devices;
+      for (size_t i = 0; i < static_cast<size_t>(SlotCount(*view.job)); ++i)
+        devices.push_back(Offered(offer, i).device);
+      std::sort(devices.begin(), devices.end());
+      for (size_t i = 0; i < devices.size(); ++i) {
+        placement.slots.push_back({node_row, devices[i], static_cast<int32_t>(i) / per_task, 0});
+      }
     }
-    if (Beats(offer.cost, result.best)) std::swap(placement, result.best);
+    if (Beats(placement.cost, result.best)) std::swap(placement, result.best);
     if (!placement.slots.empty()) result.second = std::move(placement);
   }
+  return absl::OkStatus();
 }
 
 double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
@@ -142,10 +154,10 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
     if (single) {
       TakeSingle(node_row, result);
     } else {
-      TakeGang(node_row, view, HostTasks(job, node.free, job.tasks), result);
+      HORUS_RETURN_IF_ERROR(TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result));
     }
   }
-  if (!single && result.best.slots.empty() && job.tasks > 1) SpreadGang(ledger, view, result);
+  if (!single && result.best.slots.empty() && job.tasks > 1) HORUS_RETURN_IF_ERROR(SpreadGang(ledger, view, result));
   if (!result.best.slots.empty()) {
     result.refused = {};
   } else {
@@ -223,10 +235,18 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
 absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                          SearchResult& result) {
   result = SearchResult();
+  linked_ = Linked(view);
+  link_costs_.clear();
   if (nodes == nullptr && CanRank(view)) {
     HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
     if (!result.best.slots.empty()) return absl::OkStatus();
     return refusals_.Count(ledger, view, result.refused, result.nearest);
+  }
+  if (nodes == nullptr && CanIndexGang(view)) {
+    HORUS_RETURN_IF_ERROR(TakeIndexedGang(ledger, view, result));
+    result.refused = {};
+    if (!result.best.slots.empty()) return absl::OkStatus();
+    result = SearchResult();
   }
   return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
 }

@@ -16,8 +16,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/id_map.h"
+#include "place/communication.h"
 #include "place/decision.h"
 #include "place/device_index.h"
+#include "place/gang_index.h"
 #include "place/ledger.h"
 #include "place/ranking.h"
 #include "place/refusals.h"
@@ -28,8 +31,14 @@ namespace horus {
 
 struct Placement {
   double cost = 0;
+  double communication = 0;       // that it was priced with, see DeviceCandidate
   std::vector<PlacedSlot> slots;  // ascending (task, node id, device); empty = none found
 };
+
+// The job's speed alone on that type against the fastest that it lists.
+[[nodiscard]] double RelativeSpeedOn(const JobView& view, GpuTypeId type);
+// The job of `view` as part of a gang that waits so long for its all-reduce, see DeviceCandidate.
+[[nodiscard]] JobView WithCommunication(const JobView& view, double communication);
 
 struct SearchResult {
   Placement best;
@@ -50,6 +59,7 @@ class Search {
   Search(Scorer& scorer, uint64_t most_bytes)
       : scorer_(scorer),
         index_(scorer.policy(), scorer.limits()),
+        gangs_(scorer.limits()),
         rankings_(most_bytes / 2),
         refusals_(scorer, most_bytes / 2),
         pricer_(scorer),
@@ -65,8 +75,12 @@ class Search {
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
 
+  // How much less links between racks carry than nodes can send; at least 1.
+  void set_rack_oversubscription(double ratio) { rack_oversubscription_ = ratio; }
+
   [[nodiscard]] uint64_t bytes_held() const {
-    return index_.bytes_held() + rankings_.bytes_held() + refusals_.bytes_held() + scores_.bytes_held();
+    return index_.bytes_held() + gangs_.bytes_held() + rankings_.bytes_held() + refusals_.bytes_held() +
+           scores_.bytes_held();
   }
 
  private:
@@ -82,11 +96,13 @@ class Search {
     double cost = 0;     // of `tasks` tasks
     uint32_t first = 0;  // its devices in offered_, cheapest first
     uint32_t step = 1;   // 0 without GPUs: one entry stands for every task
+    uint32_t spare = 0;  // devices after those of `tasks`, where it matters how they are linked
   };
   struct Span {                                       // one way to spread a gang
     std::vector<std::pair<uint32_t, int32_t>> picks;  // offer, tasks
     size_t racks = 0;
-    double cost = 0;
+    double cost = 0;                            // of sending gradients too
+    std::vector<std::vector<int32_t>> devices;  // by pick; empty = the cheapest of each offer
   };
 
   [[nodiscard]] bool CanRank(const JobView& view) const;
@@ -106,16 +122,53 @@ class Search {
   static void AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,
                           SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
-  void TakeGang(uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
-  void SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
+  [[nodiscard]] absl::Status TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
+                                      SearchResult& result);
+  [[nodiscard]] absl::Status SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
+  [[nodiscard]] absl::Status TakeSpan(const Ledger& ledger, const JobView& view, Span& best, SearchResult& result);
   void TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const;
   [[nodiscard]] const Fitting& Offered(const NodeOffer& offer, size_t slot) const {
     return offered_[offer.first + offer.step * slot];
   }
   [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
 
+  // Gangs by the index (search_spread.cc): the same choice as Scan's. Nothing found: no slots.
+  struct OfferRange {  // of a node that was looked at, in offers_
+    uint32_t first = 0;
+    uint32_t last = 0;
+  };
+  struct IndexedRack {  // the nodes of one rack and group, and how many tasks they hold at most
+    std::span<const GangIndex::Entry> entries;
+    int64_t most = 0;
+  };
+  [[nodiscard]] bool CanIndexGang(const JobView& view) const;
+  [[nodiscard]] absl::Status TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result);
+  [[nodiscard]] absl::Status OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row,
+                                       SearchResult& result);
+  [[nodiscard]] absl::Status OfferRack(const Ledger& ledger, const JobView& view,
+                                       std::span<const GangIndex::Entry> rack, std::vector<uint32_t>& offers,
+                                       int64_t& tasks, SearchResult& result);
+  [[nodiscard]] absl::Status SpreadGroup(const Ledger& ledger, const JobView& view,
+                                         std::span<const GangIndex::Entry> group, Span& best, SearchResult& result);
+  [[nodiscard]] absl::Status SpreadOverRacks(const Ledger& ledger, const JobView& view,
+                                             std::span<const IndexedRack> racks, Span& best, SearchResult& result);
+
+  // Gangs that send gradients (search_links.cc).
+  [[nodiscard]] bool Linked(const JobView& view) const;
+  // The whole gang on GPUs of `fitting`, one group of a node; no slots unless it costs less than `cutoff`.
+  [[nodiscard]] absl::Status TakeLinked(const Ledger& ledger, const JobView& view, uint32_t node_row,
+                                        std::span<const Fitting> fitting, double cutoff, Placement& placement);
+  [[nodiscard]] absl::Status PriceLinked(const Ledger& ledger, const JobView& linked, double communication,
+                                         double place, uint32_t node_row, Reach reach, Fitting& fit);
+  [[nodiscard]] double SpanCommunication(const Ledger& ledger, const JobView& view, const Span& span) const;
+  [[nodiscard]] double SpanLinkCost(const Ledger& ledger, const JobView& view, const Span& span) const;
+  [[nodiscard]] bool ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, size_t offered,
+                                  Reach reach, std::vector<int32_t>& devices, double& cost) const;
+  [[nodiscard]] absl::Status LinkSpan(const Ledger& ledger, const JobView& view, Span& span, Placement& placement);
+
   Scorer& scorer_;
   DeviceIndex index_;
+  GangIndex gangs_;
   Rankings rankings_;
   Refusals refusals_;
   NodePricer pricer_;
@@ -124,6 +177,10 @@ class Search {
   std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
   std::vector<Fitting> offered_;
+  IdMap<OfferRange> node_offers_;  // by node row
+  double rack_oversubscription_ = 1;
+  bool linked_ = false;       // the job at hand sends gradients
+  IdMap<double> link_costs_;  // of this search, by state and reach
 };
 
 }  // namespace horus

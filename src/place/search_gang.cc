@@ -8,7 +8,7 @@
 
 namespace horus {
 
-void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
+absl::Status Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
   const auto rack = [&](uint32_t offer) { return ledger.spec(offers_[offer].node_row).rack; };
   const auto node_id = [&](uint32_t offer) { return ledger.spec(offers_[offer].node_row).id; };
   std::vector<uint32_t> order(offers_.size());
@@ -43,15 +43,24 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
       TrySpan(ledger, view,
               {order.begin() + static_cast<ptrdiff_t>(begin), order.begin() + static_cast<ptrdiff_t>(end)}, best);
   }
-  if (best.picks.empty()) return;
-  std::sort(best.picks.begin(), best.picks.end(),
-            [&](const auto& a, const auto& b) { return node_id(a.first) < node_id(b.first); });
+  return TakeSpan(ledger, view, best, result);
+}
+
+absl::Status Search::TakeSpan(const Ledger& ledger, const JobView& view, Span& best, SearchResult& result) {
+  if (best.picks.empty()) return absl::OkStatus();
+  if (linked_) HORUS_RETURN_IF_ERROR(LinkSpan(ledger, view, best, result.best));
+  const auto node_id = [&](size_t pick) { return ledger.spec(offers_[best.picks[pick].first].node_row).id; };
+  std::vector<size_t> order(best.picks.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return node_id(a) < node_id(b); });
   result.best.cost = best.cost;
   int32_t task = 0;
-  for (const auto& [pick, tasks] : best.picks) {
+  for (const size_t at : order) {
+    const auto [pick, tasks] = best.picks[at];
     std::vector<int32_t> devices;
     const int32_t per_task = SlotsPerTask(*view.job);
-    for (int32_t i = 0; i < tasks * per_task; ++i) {
+    if (linked_) devices = best.devices[at];
+    for (int32_t i = 0; i < tasks * per_task && !linked_; ++i) {
       devices.push_back(Offered(offers_[pick], static_cast<size_t>(i)).device);
     }
     std::sort(devices.begin(), devices.end());
@@ -61,6 +70,7 @@ void Search::SpreadGang(const Ledger& ledger, const JobView& view, SearchResult&
     task += tasks;
   }
   result.spans_nodes = true;
+  return absl::OkStatus();
 }
 
 void Search::TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const {
@@ -98,6 +108,7 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint
     used_racks.push_back(node(offer).rack);
     left -= tasks;
   }
+  if (linked_) span.cost += SpanLinkCost(ledger, view, span);
   std::sort(used_racks.begin(), used_racks.end());
   span.racks = static_cast<size_t>(std::unique(used_racks.begin(), used_racks.end()) - used_racks.begin());
   const auto rank = [](const Span& one) { return std::tuple(one.picks.size(), one.racks, one.cost); };

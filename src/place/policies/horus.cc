@@ -2,9 +2,11 @@
 // horus: most expected useful work, so that sharing happens where it pays and nowhere else.
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "place/communication.h"
 #include "place/policies/builtin.h"
 #include "place/policies/fragmentation.h"
 #include "place/policies/node_choice.h"
@@ -35,7 +37,13 @@ struct Gain {
   double neighbours = 0;  // <= 0: what they lose
 };
 
-// Normalised throughput that the device wins and loses, by the estimates.
+// A GPU that is slowed by s runs v / s of a job; with `communication` of each step spent waiting for the other GPUs of
+// its gang, which nothing overlaps, v / (s + communication).
+double Speed(double relative_speed, double slowdown, double communication) {
+  return relative_speed / (slowdown + communication);
+}
+
+// Normalised throughput that the device wins and loses, by the estimates, communication left out.
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
   for (size_t i = 0; i < candidate.residents(); ++i) {
@@ -44,6 +52,12 @@ Gain GainOf(const DeviceCandidate& candidate) {
   }
   gain.newcomer = candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   return gain;
+}
+
+double CommunicationLoss(const DeviceCandidate& candidate) {
+  const auto slowdown = static_cast<double>(candidate.after.back().estimate);
+  return Speed(candidate.relative_speed, slowdown, 0) -
+         Speed(candidate.relative_speed, slowdown, candidate.communication);
 }
 
 double MemoryLeft(const DeviceCandidate& candidate) {
@@ -57,8 +71,9 @@ double IdleShare(const PlaceCandidate& place) {
 
 class HorusPolicy final : public Policy {
  public:
-  HorusPolicy(std::string_view name, std::shared_ptr<const Workload> workload)
+  HorusPolicy(std::string_view name, std::shared_ptr<const Workload> workload, bool links)
       : name_(name),
+        links_(links),
         weight_(workload != nullptr ? kFragmentWeight : kUnknownWorkloadWeight),
         workload_(workload != nullptr ? std::move(workload) : Workload::WholeGpus()) {}
   std::string_view name() const override { return name_; }
@@ -70,10 +85,15 @@ class HorusPolicy final : public Policy {
     const Gain gain = GainOf(candidate);
     const double total = gain.newcomer + gain.neighbours;
     score.declined = total <= kMinGain;
-    score.cost = -total;
+    score.cost = -total + CommunicationLoss(candidate);
     if (candidate.gpu_milli > 0) return absl::OkStatus();  // the node is priced, see ScoreNode
     score.cost += kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
     return absl::OkStatus();
+  }
+
+  bool prices_links() const override { return links_; }
+  double LinkCost(double relative_speed, double communication) const override {
+    return Speed(relative_speed, 1, 0) - Speed(relative_speed, 1, communication);
   }
 
   const LeastCost* least_cost() const override {
@@ -90,7 +110,7 @@ class HorusPolicy final : public Policy {
   bool node_uses_devices() const override { return true; }
 
   // The devices' gains, and what the task takes from later ones. A share tries every device, the GPUs of a larger task
-  // are the cheapest of a type.
+  // are the cheapest of a type, or of a part of the node that has faster links.
   absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
     score.devices.clear();
     score.cost = std::numeric_limits<double>::infinity();
@@ -110,14 +130,19 @@ class HorusPolicy final : public Policy {
       if (!share) Cheapest(candidate, device.group, chosen);
       Offer(candidate, chosen, score);
     }
+    if (GangHere(candidate)) {
+      for (const Reach reach : {Reach::kSocket, Reach::kSwitch, Reach::kIsland}) OfferParts(candidate, reach, score);
+    }
     return absl::OkStatus();
   }
 
   void ExplainNode(const NodeCandidate& candidate, const NodeScore& score,
                    std::vector<CostTerm>& terms) const override {
     const double lost = weight_ * FragmentationCost(candidate, score.devices, *workload_);
-    terms.push_back({"work_gained", score.cost - lost});
+    const double sent = Communication(candidate, score.devices);
+    terms.push_back({"work_gained", score.cost - lost - sent});
     terms.push_back({"fragmentation", lost});
+    if (sent > 0) terms.push_back({"communication", sent});
   }
 
   void Explain(const DeviceCandidate& candidate, const PlaceCandidate& place,
@@ -125,6 +150,7 @@ class HorusPolicy final : public Policy {
     const Gain gain = GainOf(candidate);
     terms.push_back({"newcomer_work", -gain.newcomer});
     terms.push_back({"neighbours_loss", -gain.neighbours});
+    if (candidate.communication > 0) terms.push_back({"communication", CommunicationLoss(candidate)});
     terms.push_back({"memory_left", kMemoryLeftWeight * MemoryLeft(candidate)});
     terms.push_back({"opens_idle_device", candidate.residents() == 0 ? kOpensIdleWeight : 0});
     terms.push_back({"idle_node", kIdleNodeWeight * IdleShare(place)});
@@ -144,8 +170,51 @@ class HorusPolicy final : public Policy {
     std::sort(chosen.begin(), chosen.end());
   }
 
+  // A task of several GPUs that is the whole gang. Its GPUs are whole, so nobody slows them and each gains its speed.
+  [[nodiscard]] bool GangHere(const NodeCandidate& candidate) const {
+    return links_ && candidate.spec != nullptr && candidate.job->tasks == 1 && candidate.job->gpus_per_task > 1;
+  }
+  [[nodiscard]] double Communication(const NodeCandidate& candidate, std::span<const int32_t> devices) const {
+    if (!GangHere(candidate)) return 0;
+    const NodeDevice& first = candidate.devices[static_cast<size_t>(devices.front())];
+    const Demand* demand = FindDemand(*candidate.job, first.type);
+    if (demand == nullptr || !Communicates(*demand)) return 0;
+    const double share = CommunicationShare(*demand, RingUs(static_cast<double>(demand->gradient_mib), devices.size(),
+                                                            LinkAmong(*candidate.spec, devices)));
+    double lost = 0;
+    for (const int32_t device : devices) lost += LinkCost(-candidate.devices[static_cast<size_t>(device)].cost, share);
+    return lost;
+  }
+
+  // The cheapest devices of each part that has enough.
+  void OfferParts(const NodeCandidate& candidate, Reach reach, NodeScore& score) const {
+    const auto wanted = static_cast<size_t>(candidate.job->gpus_per_task);
+    std::vector<int32_t> order;
+    const auto at = [&](int32_t i) -> const NodeDevice& { return candidate.devices[static_cast<size_t>(i)]; };
+    const auto part = [&](int32_t i) {
+      return std::pair(at(i).group, PartOf(candidate.spec->devices[static_cast<size_t>(i)], reach));
+    };
+    for (size_t i = 0; i < candidate.devices.size(); ++i) {
+      if (candidate.devices[i].fits && part(static_cast<int32_t>(i)).second >= 0)
+        order.push_back(static_cast<int32_t>(i));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return std::tuple(part(a), at(a).cost) < std::tuple(part(b), at(b).cost);
+    });
+    std::vector<int32_t> chosen;
+    for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      while (end < order.size() && part(order[end]) == part(order[begin])) ++end;
+      if (end - begin < wanted) continue;
+      const auto first = order.begin() + static_cast<ptrdiff_t>(begin);
+      chosen.assign(first, first + static_cast<ptrdiff_t>(wanted));
+      std::sort(chosen.begin(), chosen.end());
+      Offer(candidate, chosen, score);
+    }
+  }
+
   void Offer(const NodeCandidate& candidate, std::span<const int32_t> devices, NodeScore& score) const {
     double cost = weight_ * FragmentationCost(candidate, devices, *workload_);
+    if (!devices.empty()) cost += Communication(candidate, devices);
     for (const int32_t device : devices) cost += candidate.devices[static_cast<size_t>(device)].cost;
     if (cost >= score.cost) return;
     score.cost = cost;
@@ -153,6 +222,7 @@ class HorusPolicy final : public Policy {
   }
 
   std::string_view name_;
+  bool links_;
   double weight_;
   std::shared_ptr<const Workload> workload_;
 };
@@ -160,7 +230,7 @@ class HorusPolicy final : public Policy {
 }  // namespace
 
 std::unique_ptr<Policy> MakeHorusPolicyAs(std::string_view name, const PolicyOptions& options) {
-  return std::make_unique<HorusPolicy>(name, options.workload);
+  return std::make_unique<HorusPolicy>(name, options.workload, options.links);
 }
 
 std::unique_ptr<Policy> MakeHorusPolicy(const PolicyOptions& options) { return MakeHorusPolicyAs("horus", options); }
