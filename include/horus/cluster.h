@@ -101,9 +101,40 @@ typedef struct horus_job {
   const char* tenant;       /* optional owner; copied */
   size_t alternative_count; /* reserved: anything but 0 is UNSUPPORTED */
   const horus_job_alternative* const* alternatives;
+  int64_t gpu_mem_request_mib; /* device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most the
+                                  limit */
+  int64_t gpu_mem_limit_mib;   /* most device memory per GPU that it may ever hold, at least the request; 0 = what it
+                                  requests */
 } horus_job;
 #define HORUS_JOB_INIT \
-  {sizeof(horus_job), 0, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, 0, NULL}
+  {sizeof(horus_job),  \
+   0,                  \
+   0,                  \
+   NULL,               \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   NULL,               \
+   NULL,               \
+   0,                  \
+   NULL,               \
+   NULL,               \
+   NULL,               \
+   0,                  \
+   NULL,               \
+   0,                  \
+   0}
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
  * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */
@@ -166,7 +197,7 @@ typedef struct horus_cluster_info {
   uint64_t slots;               /* job x device pairs */
   double gpu_util_pct;          /* predicted: residents summed, capped at 100 a device, mean over all devices */
   int64_t gpu_mem_mib;          /* of all devices */
-  int64_t gpu_mem_reserved_mib; /* by the residents' bounds */
+  int64_t gpu_mem_reserved_mib; /* by the residents' requests */
   int64_t cpu_milli;
   int64_t cpu_used_milli;
   int64_t mem_mib; /* host memory */
@@ -217,13 +248,14 @@ typedef struct horus_device_info {
   uint64_t gpu_type; /* position in the catalogue */
   uint64_t tenants;
   int64_t mem_mib;          /* of the device */
-  int64_t mem_reserved_mib; /* by the tenants' bounds */
+  int64_t mem_reserved_mib; /* by the tenants' requests */
   int64_t mem_used_mib;     /* by the tenants' estimates */
   double gpu_util_pct;      /* sum over the tenants, may exceed 100 */
   int64_t gpu_milli_used;   /* hard requests; a tenant without one counts 1 */
   const char* mig_profile;  /* NULL unless a MIG instance; borrowed from the cluster */
+  int64_t mem_limit_mib;    /* sum of the tenants' limits */
 } horus_device_info;
-#define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL}
+#define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0}
 
 /* Device `device` of node `node_id`; its tenants' job ids, ascending, go to job_ids (NULL = not wanted;
  * count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Since 0.1. */

@@ -288,6 +288,7 @@ struct PlacerOptions {
   int32_t max_tenants = 0;
   uint64_t seed = 0;
   const Interference* interference = nullptr;  // none = the built-in "horus"; may go once the placer is made
+  double mem_overcommit = 0;                   // 0 = none
 };
 
 class Placer {
@@ -298,6 +299,7 @@ class Placer {
     c.slowdown_bound = options.slowdown_bound;
     c.max_tenants = options.max_tenants;
     c.seed = options.seed;
+    c.mem_overcommit = options.mem_overcommit;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

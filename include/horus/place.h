@@ -22,7 +22,7 @@ typedef struct horus_policy_candidate {
   const horus_device* device;
   int64_t mem_mib;            /* of the device */
   int64_t mem_used_mib;       /* by those that are there */
-  int64_t mem_used_mib_upper; /* by their upper bounds */
+  int64_t mem_used_mib_upper; /* by their requests */
   double relative_speed;      /* of the job alone here, to the fastest type that it lists; 0 to 1 */
   size_t count;               /* >= 1 */
   const horus_demand* const* demands;
@@ -63,9 +63,11 @@ typedef struct horus_placer_options {
   const horus_catalogue* policy_catalogue; /* whose type names it gets; NULL = those of a callback model, else the
                                               built-in ones; may be freed, but a cluster must use the same types */
   double rack_oversubscription; /* how much less links between racks carry than nodes can send, at least 1; 0 = 1 */
+  double mem_overcommit; /* the limits of a device's tenants and the headroom may sum to this many times its memory, 1
+                            to 1,000; requests never exceed it; 0 = 1: none */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT \
-  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0}
+  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);

@@ -174,6 +174,7 @@ struct Job {
   float slowdown_bound = 0;
   int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;
   int64_t submit_us = 0;
+  int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;
   std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
   std::vector<std::pair<std::string, std::string>> selectors = {};
 };
@@ -258,6 +259,8 @@ class CJob {
     c_.mem_mib = job.mem_mib;
     c_.storage_mb_s = job.storage_mb_s;
     c_.submit_us = job.submit_us;
+    c_.gpu_mem_request_mib = job.gpu_mem_request_mib;
+    c_.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
     c_.demand_count = job.demands.size();
     c_.gpu_types = Column(types_);
     c_.demands = Column(demands_);

@@ -67,6 +67,7 @@ horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device
   info.tenants = device.residents.size();
   info.mem_mib = device.spec.mem_mib;
   info.mem_reserved_mib = device.mem_used_upper_mib;
+  info.mem_limit_mib = device.mem_limit_mib;
   info.mem_used_mib = device.mem_used_mib;
   info.gpu_util_pct = device.util_pct;
   info.gpu_milli_used = device.milli_used;

@@ -54,6 +54,8 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.deadline_us = job.deadline_us;
   spec.request_rate_hz = job.request_rate_hz;
   spec.latency_bound_us = job.latency_bound_us;
+  spec.gpu_mem_request_mib = job.gpu_mem_request_mib;
+  spec.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
   if (spec.gpus_per_task > 0 || job.demand_count > 0) {
     HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
   }

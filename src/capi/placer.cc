@@ -60,6 +60,7 @@ PlacerOptions OptionsFromC(const horus_placer_options& given) {
     options.mem_headroom_mib = 0;
   else if (given.mem_headroom_mib != 0)
     options.mem_headroom_mib = given.mem_headroom_mib;
+  if (given.mem_overcommit != 0) options.mem_overcommit = given.mem_overcommit;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
   if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;

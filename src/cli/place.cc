@@ -44,6 +44,7 @@ struct Options {
   std::string slowdown_bound;
   uint64_t seed = 0;
   int32_t max_tenants = PlacerOptions{}.max_tenants;
+  double mem_overcommit = PlacerOptions{}.mem_overcommit;
   std::vector<std::string> gpus_files;
   std::string bundle;
   std::string out;
@@ -66,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Options& options,
   PlacerOptions placer;
   HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
   placer.max_tenants = options.max_tenants;
+  placer.mem_overcommit = options.mem_overcommit;
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
   return Placer::Create(model, std::move(policy), placer);
 }
@@ -169,6 +171,11 @@ Command AddPlace(CLI::App& parser) {
       ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
       ->capture_default_str()
       ->type_name("N");
+  app->add_option("--mem-overcommit", options->mem_overcommit,
+                  "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
+      ->check(CLI::Range(1.0, kMaxMemOvercommit))
+      ->capture_default_str()
+      ->type_name("FACTOR");
   app->add_option("--seed", options->seed, "Of policies that draw")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()

@@ -21,12 +21,37 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 29> kJobKeys = {
-    "name",      "id",           "kind",          "tenant",          "model",           "batch",
-    "dims",      "mode",         "precision",     "optimizer",       "framework",       "checkpoint_segments",
-    "frozen",    "gpus",         "tasks",         "gpu_milli",       "exclusive",       "gpu_types",
-    "cpu_cores", "memory_gib",   "priority",      "submit_s",        "deadline_s",      "slowdown_bound",
-    "demand",    "storage_mb_s", "node_selector", "request_rate_hz", "latency_bound_ms"};
+constexpr std::array<std::string_view, 31> kJobKeys = {"name",
+                                                       "id",
+                                                       "kind",
+                                                       "tenant",
+                                                       "model",
+                                                       "batch",
+                                                       "dims",
+                                                       "mode",
+                                                       "precision",
+                                                       "optimizer",
+                                                       "framework",
+                                                       "checkpoint_segments",
+                                                       "frozen",
+                                                       "gpus",
+                                                       "tasks",
+                                                       "gpu_milli",
+                                                       "exclusive",
+                                                       "gpu_types",
+                                                       "cpu_cores",
+                                                       "memory_gib",
+                                                       "priority",
+                                                       "submit_s",
+                                                       "deadline_s",
+                                                       "slowdown_bound",
+                                                       "demand",
+                                                       "storage_mb_s",
+                                                       "node_selector",
+                                                       "request_rate_hz",
+                                                       "latency_bound_ms",
+                                                       "gpu_memory_request_gib",
+                                                       "gpu_memory_limit_gib"};
 constexpr std::array<std::string_view, 8> kModelOnlyKeys = {
     "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "frozen"};
 
@@ -80,6 +105,17 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   double bound = 0;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), bound));
   spec.slowdown_bound = static_cast<float>(bound);
+  return absl::OkStatus();
+}
+
+absl::Status ReadGpuMemory(const YamlMap& map, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("gpu_memory_request_gib", kGibToMib, spec.gpu_mem_request_mib));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("gpu_memory_limit_gib", kGibToMib, spec.gpu_mem_limit_mib));
+  if (spec.gpu_mem_limit_mib > 0 && spec.gpu_mem_limit_mib < spec.gpu_mem_request_mib) {
+    return map.Find("gpu_memory_limit_gib")
+        ->Error(absl::StrFormat("expected 0 or at least the request of %d MiB, found %d MiB", spec.gpu_mem_request_mib,
+                                spec.gpu_mem_limit_mib));
+  }
   return absl::OkStatus();
 }
 
@@ -176,6 +212,7 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "kind", kKinds, JobKindName, spec.kind));
   HORUS_RETURN_IF_ERROR(ReadShape(map, spec));
   HORUS_RETURN_IF_ERROR(ReadHostAndTimes(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadGpuMemory(map, spec));
   HORUS_RETURN_IF_ERROR(ReadSelector(map, spec));
   HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
   HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));

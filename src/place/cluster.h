@@ -31,7 +31,7 @@ struct ClusterTotals {
   uint64_t slots = 0;       // job x device pairs
   double gpu_util_pct = 0;  // summed estimates per device, capped at 100, mean over all devices
   int64_t gpu_mem_mib = 0;
-  int64_t gpu_mem_used_mib = 0;  // by the residents' upper bounds
+  int64_t gpu_mem_used_mib = 0;  // by the residents' requests
   int64_t cpu_milli = 0;
   int64_t cpu_used_milli = 0;
   int64_t mem_mib = 0;  // host memory
@@ -59,7 +59,8 @@ struct DeviceInfo {
   DeviceSpec spec;  // as resolved
   AdminState node_state = AdminState::kUp;
   AdminState state = AdminState::kUp;
-  int64_t mem_used_upper_mib = 0;  // by bounds: what fit counts
+  int64_t mem_used_upper_mib = 0;  // by requests: what fit counts
+  int64_t mem_limit_mib = 0;       // by limits
   int64_t mem_used_mib = 0;        // by estimates
   int32_t milli_used = 0;          // hard requests; a sharer without one counts 1
   double util_pct = 0;             // sum of the estimates, may exceed 100

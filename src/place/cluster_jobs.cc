@@ -14,11 +14,12 @@ namespace {
 
 enum Change : uint64_t { kJobIn = 5, kJobOut = 6 };
 
-// Rules that hold whatever a placer's options say: capacities, not slowdowns and not headroom.
+// Rules that hold whatever a placer's options say: capacities, not slowdowns, not headroom and not limits.
 FitLimits PhysicalLimits() {
   return {.slowdown_bound = std::numeric_limits<double>::infinity(),
           .max_tenants = kMaxTenantsPerDevice,
-          .mem_headroom_mib = 0};
+          .mem_headroom_mib = 0,
+          .mem_overcommit = std::numeric_limits<double>::infinity()};
 }
 
 std::string JobText(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }

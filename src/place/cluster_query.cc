@@ -94,6 +94,7 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
                   .node_state = row.state,
                   .state = state.state,
                   .mem_used_upper_mib = state.mem_used_upper_mib,
+                  .mem_limit_mib = state.mem_limit_mib,
                   .mem_used_mib = state.mem_used_mib,
                   .milli_used = state.milli_used,
                   .util_pct = state.util_pct,

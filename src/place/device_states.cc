@@ -85,7 +85,8 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
                      .gpus = GpuCount(job),
                      .distributed = job.tasks > 1,
                      .kind = job.kind,
-                     .priority = job.priority};
+                     .priority = job.priority,
+                     .memory = GpuMemoryOf(job, demand)};
   tenant.digest =
       CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 1 |
                                         uint64_t{tenant.exclusive});
@@ -93,13 +94,18 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
   tenant.digest =
       CombineHash(tenant.digest, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
                                      static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
+  // What most jobs do not state leaves the digest alone.
+  if (tenant.memory != GpuMemory{demand.mem_mib.upper, demand.mem_mib.upper}) {
+    tenant.digest = CombineHash(CombineHash(tenant.digest, static_cast<uint64_t>(tenant.memory.request_mib)),
+                                static_cast<uint64_t>(tenant.memory.limit_mib));
+  }
   return tenant;
 }
 
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
          a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
-         a.priority == b.priority;
+         a.priority == b.priority && a.memory == b.memory;
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {
@@ -120,7 +126,7 @@ uint32_t StateTable::InternTenant(const TenantClass& tenant) {
 void StateTable::Finish(DeviceRow& row) const {
   std::sort(row.tenants.begin(), row.tenants.end(),
             [this](uint32_t a, uint32_t b) { return tenant(a).digest < tenant(b).digest; });
-  row.mem_used_upper_mib = row.mem_used_mib = 0;
+  row.mem_used_upper_mib = row.mem_limit_mib = row.mem_used_mib = 0;
   row.milli_used = 0;
   row.exclusive_held = false;
   row.bounded = false;
@@ -133,7 +139,8 @@ void StateTable::Finish(DeviceRow& row) const {
   digest = CombineHash(digest, Bits(row.compute_share));
   for (const uint32_t id : row.tenants) {
     const TenantClass& one = tenant(id);
-    row.mem_used_upper_mib += one.demand.mem_mib.upper;
+    row.mem_used_upper_mib += one.memory.request_mib;
+    row.mem_limit_mib += one.memory.limit_mib;
     row.mem_used_mib += one.demand.mem_mib.estimate;
     row.milli_used += std::max(one.gpu_milli, 1);
     row.exclusive_held |= one.exclusive;

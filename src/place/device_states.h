@@ -36,6 +36,7 @@ struct TenantClass {
   bool distributed = false;  // the job has several tasks
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
+  GpuMemory memory;     // of each of its GPUs
   uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
 };
 
@@ -55,7 +56,8 @@ struct DeviceRow {
   int32_t mps_clients = 0;  // most tenants under MPS, 0 = no MPS; follows from type and mode
   TenantIds tenants;        // ascending class digest
   // Derived from the above by Finish.
-  int64_t mem_used_upper_mib = 0;
+  int64_t mem_used_upper_mib = 0;  // sum of the requests
+  int64_t mem_limit_mib = 0;       // sum of the limits
   int64_t mem_used_mib = 0;
   int32_t milli_used = 0;
   bool exclusive_held = false;

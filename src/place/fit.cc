@@ -18,6 +18,9 @@ double BoundOf(float stated, const FitLimits& limits) {
   return stated > 0 ? static_cast<double>(stated) : limits.slowdown_bound;
 }
 
+// Far above what all limits on a device can sum to: beyond it they are not counted.
+constexpr int64_t kMaxLimitsMib = int64_t{1} << 60;
+
 int64_t Carries(int64_t free, int64_t per_task, int64_t limit) {
   if (per_task <= 0) return limit;
   return free <= 0 ? 0 : std::min(limit, free / per_task);
@@ -97,9 +100,16 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
     return Fail(Reason::kGpuMilli, shortfall, milli, kMilliPerGpu - device.milli_used, "milli");
   }
   const int64_t free = device.mem_mib - limits.mem_headroom_mib - device.mem_used_upper_mib;
-  if (newcomer->demand.mem_mib.upper > free) {
-    return Fail(Reason::kGpuMemory, shortfall, static_cast<double>(newcomer->demand.mem_mib.upper),
-                static_cast<double>(std::max(free, int64_t{0})), "MiB");
+  const auto lacks = [shortfall](int64_t needed, int64_t available, std::string_view unit) {
+    return Fail(Reason::kGpuMemory, shortfall, static_cast<double>(needed),
+                static_cast<double>(std::max(available, int64_t{0})), unit);
+  };
+  if (newcomer->memory.request_mib > free) return lacks(newcomer->memory.request_mib, free, "MiB");
+  // Rounded down, and so exact without over-commit. Infinity = limits do not count.
+  const double most_limits = limits.mem_overcommit * static_cast<double>(device.mem_mib);
+  if (most_limits < static_cast<double>(kMaxLimitsMib)) {
+    const int64_t burst = static_cast<int64_t>(most_limits) - limits.mem_headroom_mib - device.mem_limit_mib;
+    if (newcomer->memory.limit_mib > burst) return lacks(newcomer->memory.limit_mib, burst, "MiB of limits");
   }
   return Reason::kNone;
 }

@@ -23,7 +23,8 @@ namespace horus {
 struct FitLimits {
   double slowdown_bound = 0;       // for tenants that state none; infinity = none
   int32_t max_tenants = 3;         // for devices that state none
-  int64_t mem_headroom_mib = 500;  // device memory that stays free beside the tenants' upper bounds
+  int64_t mem_headroom_mib = 500;  // device memory that stays free beside the tenants' requests
+  double mem_overcommit = 1;       // the tenants' limits and the headroom may sum to this many times the memory
 };
 
 // Predictions this close to a bound count as on it: float rounding must not refuse a job.

@@ -79,6 +79,21 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGpuMemory(const JobSpec& job) {
+  for (const auto& [field, value] : {std::pair("gpu_mem_request_mib", job.gpu_mem_request_mib),
+                                     std::pair("gpu_mem_limit_mib", job.gpu_mem_limit_mib)}) {
+    HORUS_RETURN_IF_ERROR(CheckAmount(job, field, "MiB", value));
+    if (IsCpuOnly(job) && value > 0) {
+      return InvalidArgument("%s: %s: expected 0 without GPUs, found %d", Job(job), field, value);
+    }
+  }
+  if (job.gpu_mem_limit_mib > 0 && job.gpu_mem_limit_mib < job.gpu_mem_request_mib) {
+    return InvalidArgument("%s: gpu_mem_limit_mib: expected 0 or at least the request of %d MiB, found %d", Job(job),
+                           job.gpu_mem_request_mib, job.gpu_mem_limit_mib);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDemands(const JobSpec& job) {
   if (IsCpuOnly(job)) {
     if (job.demands.empty()) return absl::OkStatus();
@@ -149,6 +164,7 @@ absl::Status ValidateJob(const JobSpec& job) {
     return InvalidArgument("%s: kind: expected 0 to 2, found %d", Job(job), static_cast<int>(job.kind));
   }
   HORUS_RETURN_IF_ERROR(CheckShape(job));
+  HORUS_RETURN_IF_ERROR(CheckGpuMemory(job));
   HORUS_RETURN_IF_ERROR(CheckHostAndTimes(job));
   HORUS_RETURN_IF_ERROR(CheckDemands(job));
   HORUS_RETURN_IF_ERROR(CheckSelector(job));
@@ -171,6 +187,14 @@ void NormalizeJob(JobSpec& job) {
   std::stable_sort(job.demands.begin(), job.demands.end(),
                    [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });
   std::sort(job.node_selector.begin(), job.node_selector.end());
+}
+
+GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {
+  GpuMemory memory{job.gpu_mem_request_mib, job.gpu_mem_limit_mib};
+  if (memory.request_mib == 0) memory.request_mib = demand.mem_mib.upper;
+  if (memory.limit_mib == 0) memory.limit_mib = memory.request_mib;
+  memory.request_mib = std::min(memory.request_mib, memory.limit_mib);
+  return memory;
 }
 
 const Demand* FindDemand(const JobSpec& job, GpuTypeId type) {

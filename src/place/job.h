@@ -54,6 +54,9 @@ struct JobSpec {
   int32_t gpu_milli = 0;            // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
                                     // 1000 only with gpus_per_task == 1; requests never exceed a device
   bool exclusive = false;           // alone on its devices
+  int64_t gpu_mem_request_mib = 0;  // device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most
+                                    // the limit
+  int64_t gpu_mem_limit_mib = 0;    // most device memory per GPU that it may ever hold; 0 = what it requests
   int64_t cpu_milli = 0;            // per task
   int64_t mem_mib = 0;              // host memory per task
   int64_t storage_mb_s = 0;         // per task
@@ -94,6 +97,14 @@ void NormalizeJob(JobSpec& job);
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
 
 [[nodiscard]] inline int32_t GpuCount(const JobSpec& job) { return job.tasks * job.gpus_per_task; }
+
+// Device memory per GPU: what fit counts, and what the job may burst to; request <= limit.
+struct GpuMemory {
+  int64_t request_mib = 0;
+  int64_t limit_mib = 0;
+  friend bool operator==(const GpuMemory&, const GpuMemory&) = default;
+};
+[[nodiscard]] GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand);
 
 // A job without GPUs takes one slot a task, whose device is kNoDevice (decision.h).
 [[nodiscard]] inline bool IsCpuOnly(const JobSpec& job) { return job.gpus_per_task == 0; }

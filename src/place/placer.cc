@@ -193,10 +193,15 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
     return InvalidArgument("placer: rack_oversubscription: expected at least 1, found %g",
                            options.rack_oversubscription);
   }
+  if (!(options.mem_overcommit >= 1 && options.mem_overcommit <= kMaxMemOvercommit)) {
+    return InvalidArgument("placer: mem_overcommit: expected 1 (none) to %g times the memory, found %g",
+                           kMaxMemOvercommit, options.mem_overcommit);
+  }
   const FitLimits limits{
       .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
       .max_tenants = options.max_tenants,
-      .mem_headroom_mib = options.mem_headroom_mib};
+      .mem_headroom_mib = options.mem_headroom_mib,
+      .mem_overcommit = options.mem_overcommit};
   return std::unique_ptr<Placer>(
       new Placer(std::make_unique<Impl>(std::move(model), std::move(policy), limits, options)));
 }

@@ -32,10 +32,13 @@ struct PlacerOptions {
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
   int64_t mem_headroom_mib = 500;    // device memory that stays free (Horus, TPDS 2022: more than 500 MiB)
   double rack_oversubscription = 1;  // how much less links between racks carry than nodes send; 1 = none
+  double mem_overcommit = 1;       // tenants' memory limits may sum to this many times a device; 1 = none is lent twice
   uint64_t max_jobs = 1u << 20;      // of one plan
   uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
   bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks
 };
+
+inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has tenants that matter; chosen
 
 // Called now and then with jobs done and jobs in all; false cancels.
 using ProgressFn = std::function<bool(uint64_t done, uint64_t total)>;

@@ -40,7 +40,7 @@ struct DeviceCandidate {
   int32_t gpu_milli = 0;  // its hard request; 0 = none
   DeviceContext device;
   int64_t mem_mib = 0;             // of the device
-  int64_t mem_used_upper_mib = 0;  // by the residents' bounds
+  int64_t mem_used_upper_mib = 0;  // by the residents' requests
   int64_t mem_used_mib = 0;        // by the residents' estimates
   int32_t milli_used = 0;
   std::span<const Demand* const> demands;
@@ -52,6 +52,10 @@ struct DeviceCandidate {
 
   [[nodiscard]] size_t residents() const { return before.size(); }
   [[nodiscard]] const Demand& newcomer() const { return *demands.back(); }
+  // Device memory that is left once the job's request is met; negative where limits are all that holds.
+  [[nodiscard]] int64_t MemoryLeftMib() const {
+    return mem_mib - mem_used_upper_mib - tenants.back()->memory.request_mib;
+  }
 };
 
 // What a device costs at least, as a sum over what is known of it before it is priced. All by estimates but memory.

@@ -178,7 +178,6 @@ DeviceCandidate Scorer::CandidateOf(const DeviceRow& device, const JobView::OnTy
           .before = before_,
           .after = after_,
           .relative_speed = on.SpeedOn(device.compute_share),
-
           .communication = on.communication};
 }
 

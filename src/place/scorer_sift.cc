@@ -73,7 +73,7 @@ Scorer::OnContext& Scorer::Enter(uint32_t context) {
   here.asked = true;
   here.on = view_->On(device.type);
   if (here.on == nullptr) return here;
-  here.mem_mib = here.on->tenant.demand.mem_mib.upper + limits_.mem_headroom_mib;
+  here.mem_mib = here.on->tenant.memory.request_mib + limits_.mem_headroom_mib;
   here.relative_speed = here.on->SpeedOn(device.compute_share);
   if (adds_loads_) {
     here.most_load = BoundOf(here.on->tenant.slowdown_bound) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;

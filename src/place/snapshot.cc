@@ -169,6 +169,8 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   out.set_deadline_us(job.deadline_us);
   out.set_request_rate_hz(job.request_rate_hz);
   out.set_latency_bound_us(job.latency_bound_us);
+  out.set_gpu_mem_request_mib(job.gpu_mem_request_mib);
+  out.set_gpu_mem_limit_mib(job.gpu_mem_limit_mib);
   std::vector<std::pair<uint32_t, const Demand*>> by_name;  // type ids, and so their order, may differ elsewhere
   for (const TypeDemand& entry : job.demands) {
     by_name.emplace_back(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0, &entry.demand);

@@ -19,7 +19,8 @@
 
 namespace horus {
 
-inline constexpr uint32_t kSnapshotVersion = 1;
+// 2: what jobs state of memory, sharing and affinity. What 1 cannot say has its default there.
+inline constexpr uint32_t kSnapshotVersion = 2;
 inline constexpr uint64_t kMaxSnapshotBytes = uint64_t{1} << 30;
 
 // Equal clusters give equal bytes. RESOURCE_EXHAUSTED above kMaxSnapshotBytes.

@@ -4,7 +4,6 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "place/snapshot.h"
 
 namespace horus {
 namespace {
@@ -31,13 +30,13 @@ absl::Status Damaged(const absl::FormatSpec<Args...>& format, const Args&... arg
 
 }  // namespace
 
-std::string WrapSnapshot(const std::string& message) {
+std::string WrapSnapshot(const std::string& message, uint32_t version) {
   std::string out(kSnapshotMagic);
   out.reserve(kEnvelopeBytes + message.size());
-  Append(out, kSnapshotVersion, 4);
+  Append(out, version, 4);
   Append(out, 0, 4);
   Append(out, message.size(), 8);
-  Append(out, Hash64(message, kSnapshotVersion), 8);
+  Append(out, Hash64(message, version), 8);
   return out + message;
 }
 

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "place/snapshot.h"
 
 namespace horus {
 
@@ -28,7 +29,8 @@ namespace horus {
 inline constexpr std::string_view kSnapshotMagic = "HORUSNAP";
 inline constexpr size_t kEnvelopeBytes = 32;
 
-[[nodiscard]] std::string WrapSnapshot(const std::string& message);
+// `version`: another than the newest only for tests, which write what older releases wrote.
+[[nodiscard]] std::string WrapSnapshot(const std::string& message, uint32_t version = kSnapshotVersion);
 
 // DATA_LOSS or OUT_OF_RANGE as RestoreSnapshot says; never reads beyond `bytes`.
 [[nodiscard]] absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes);

@@ -139,6 +139,8 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.deadline_us = in.deadline_us();
   job.request_rate_hz = in.request_rate_hz();
   job.latency_bound_us = in.latency_bound_us();
+  job.gpu_mem_request_mib = in.gpu_mem_request_mib();
+  job.gpu_mem_limit_mib = in.gpu_mem_limit_mib();
   if (static_cast<size_t>(in.demands_size()) > std::max(types.size(), size_t{1})) {  // before they are copied
     return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where,
                            types.size(), in.demands_size());

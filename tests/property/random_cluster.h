@@ -91,8 +91,11 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   job.storage_mb_s = 20 * static_cast<int64_t>(random.Below(4));
   if (random.OneIn(3)) job.slowdown_bound = 1.0f + 0.25f * static_cast<float>(random.Below(6));
   if (random.OneIn(6)) job.node_selector = {{"zone", "a"}};
+  if (random.OneIn(5)) job.gpu_mem_request_mib = 500 * static_cast<int64_t>(random.Below(8));
+  if (random.OneIn(5)) job.gpu_mem_limit_mib = job.gpu_mem_request_mib + 1000 * static_cast<int64_t>(random.Below(8));
   if (cpu_only) {
     job.gpus_per_task = job.gpu_milli = 0;
+    job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;
     job.exclusive = false;
   } else if (random.OneIn(3)) {
     job.demands = {{GpuTypeId::Invalid(), RandomDemand(random, profiles, 0)}};

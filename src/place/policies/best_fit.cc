@@ -16,7 +16,7 @@ class BestFitPolicy final : public Policy {
   bool PricesNode(const JobSpec& job) const override { return job.gpu_milli > 0 || IsCpuOnly(job); }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    const int64_t left = candidate.mem_mib - candidate.mem_used_upper_mib - candidate.newcomer().mem_mib.upper;
+    const int64_t left = candidate.MemoryLeftMib();
     score.cost = static_cast<double>(left) / static_cast<double>(std::max(candidate.mem_mib, int64_t{1}));
     return absl::OkStatus();
   }

@@ -61,7 +61,7 @@ double CommunicationLoss(const DeviceCandidate& candidate) {
 }
 
 double MemoryLeft(const DeviceCandidate& candidate) {
-  const int64_t left = candidate.mem_mib - candidate.mem_used_upper_mib - candidate.newcomer().mem_mib.upper;
+  const int64_t left = candidate.MemoryLeftMib();
   return static_cast<double>(std::max(left, int64_t{0})) / static_cast<double>(std::max(candidate.mem_mib, int64_t{1}));
 }
 

@@ -47,6 +47,8 @@ TEST(JobsFile, ReadsEveryKey) {
     request_rate_hz: 12.5
     latency_bound_ms: 40
     slowdown_bound: 1.25
+    gpu_memory_request_gib: 2
+    gpu_memory_limit_gib: 3
     node_selector: {zone: b, disk: nvme}
 )");
   ASSERT_TRUE(jobs.ok()) << jobs.status();
@@ -57,6 +59,8 @@ TEST(JobsFile, ReadsEveryKey) {
   EXPECT_EQ(job.spec.tenant, "team-a");
   EXPECT_EQ(job.spec.kind, JobKind::kInference);
   EXPECT_EQ(job.spec.gpus_per_task, 2);
+  EXPECT_EQ(job.spec.gpu_mem_request_mib, 2048);
+  EXPECT_EQ(job.spec.gpu_mem_limit_mib, 3072);
   EXPECT_EQ(job.spec.tasks, 3);
   EXPECT_TRUE(job.spec.exclusive);
   EXPECT_EQ(job.spec.cpu_milli, 2500);

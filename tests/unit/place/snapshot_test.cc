@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "place/snapshot_envelope.h"
 
 namespace horus {
 namespace {
@@ -115,7 +116,16 @@ TEST(Snapshot, NamesBothVersionsOfANewerOne) {
   bytes[8] = 7;
   const absl::Status status = Restore(bytes).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("version 7 is newer than 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 7 is newer than 2"));
+}
+
+TEST(Snapshot, ReadsWhatVersionOneWrote) {
+  const Cluster cluster = Rich();  // nothing in it needs version 2, whose message is then that of version 1
+  const std::string bytes = *SaveSnapshot(cluster);
+  const auto restored = Restore(WrapSnapshot(bytes.substr(kEnvelopeBytes), /*version=*/1));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->state_hash(), cluster.state_hash());
+  EXPECT_EQ(*SaveSnapshot(*restored), bytes);
 }
 
 TEST(Snapshot, MatchesTypesByNameAcrossCatalogues) {
