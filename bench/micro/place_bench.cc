@@ -27,10 +27,11 @@ constexpr const char* kGpuTypes[] = {"k80", "p100-sxm2-16gb", "v100-sxm2-32gb", 
 constexpr int32_t kTenants = 3;
 constexpr double kFill = 0.8;
 constexpr uint64_t kProfiles = 200;
-constexpr float kBound = 4;  // of slowdowns, so that a cluster this full has room for nearly every job
+constexpr uint64_t kIdleEvery = 50;  // nodes, for gangs of whole nodes: else none is free at this fill; chosen
+constexpr float kBound = 4;          // of slowdowns, so that a cluster this full has room for nearly every job
 
 constexpr double kWarmP50AimUs = 20, kWarmP99AimUs = 250, kColdP50AimUs = 100, kReleaseAimUs = 5, kGrowthAim = 3;
-constexpr double kIndexAimMib = 256, kStateAimBytes = 300, kUniqueAimUs = 1'000;
+constexpr double kIndexAimMib = 256, kStateAimBytes = 300, kUniqueAimUs = 1'000, kGangAimUs = 1'000;
 
 template <typename T>
 T Must(absl::StatusOr<T> value) {
@@ -92,6 +93,7 @@ struct Shape {
   uint64_t profiles = kProfiles;
   const char* model = "boosted";
   bool exhaustive = false;
+  uint64_t idle_every = 0;  // node that is left to gangs; 0 = none
 };
 
 struct Setting {
@@ -121,6 +123,7 @@ Setting MakeSetting(const Shape& shape) {
   for (JobId id = 1; setting.residents.size() < wanted; ++id) {
     const Slot slot{.node = Draw(id * 3, static_cast<uint64_t>(nodes)),
                     .device = static_cast<int32_t>(Draw(id * 5, kGpusPerNode))};
+    if (shape.idle_every > 0 && slot.node % shape.idle_every == 0) continue;
     uint8_t& tenants = taken[slot.node * kGpusPerNode + static_cast<size_t>(slot.device)];
     if (tenants == kTenants) continue;
     ++tenants;
@@ -195,6 +198,7 @@ struct Bench {
   }
   void Size(int32_t gpus, bool last);
   void Unique(int32_t gpus);
+  void Gangs(int32_t gpus);
 };
 
 std::string NameOf(int32_t gpus) {
@@ -262,12 +266,76 @@ void Bench::Unique(int32_t gpus) {
   }
 }
 
+// A gang of 64 GPUs that sends gradients: placed, then released, with a one-GPU job coming and going between two.
+struct GangShape {
+  const char* name;
+  int32_t tasks;
+  int32_t gpus_per_task;
+};
+constexpr GangShape kGangs[] = {{"gang64", 8, 8}, {"gang64_by_1", 64, 1}};
+
+JobSpec MakeGang(const std::vector<GpuTypeId>& types, JobId id, const GangShape& gang) {
+  JobSpec job = MakeJob(types, id, kProfiles);
+  job.cpu_milli = 2000 * gang.gpus_per_task;
+  job.mem_mib = 8192 * gang.gpus_per_task;
+  job.tasks = gang.tasks;
+  job.gpus_per_task = gang.gpus_per_task;
+  const auto gradient_mib = static_cast<int64_t>(100 + Draw(job.demands[0].demand.profile_id, 900));
+  for (TypeDemand& on : job.demands) on.demand.gradient_mib = gradient_mib;
+  return job;
+}
+
+Times ChurnGangs(Setting setting, const Shape& shape, const GangShape& gang, int decisions) {
+  const auto placer = MakePlacer(shape);
+  Times times;
+  for (int i = 0; i < decisions; ++i) {
+    const JobSpec one = MakeJob(setting.types, (JobId{1} << 40) + static_cast<JobId>(i), shape.profiles);
+    const Plan small = Must(placer->MakePlan(setting.cluster, {&one, 1}));
+    Must(setting.cluster.Apply(small));
+    if (!small.actions.empty()) Must(setting.cluster.Release(one.id));
+    const JobSpec job = MakeGang(setting.types, (JobId{1} << 41) + static_cast<JobId>(i), gang);
+    const double start = NowUs();
+    const Plan plan = Must(placer->MakePlan(setting.cluster, {&job, 1}));
+    Must(setting.cluster.Apply(plan));
+    times.decide_us.push_back(NowUs() - start);
+    if (plan.actions.empty()) continue;
+    ++times.placed;
+    Must(setting.cluster.Release(job.id));
+  }
+  return times;
+}
+
+void Bench::Gangs(int32_t gpus) {
+  Shape shape{.gpus = gpus, .idle_every = kIdleEvery};
+  const Setting setting = MakeSetting(shape);
+  for (const GangShape& gang : kGangs) {
+    shape.exhaustive = false;
+    const Times times = ChurnGangs(setting, shape, gang, options.smoke ? 3 : 1000);
+    shape.exhaustive = true;
+    const Times scan = ChurnGangs(setting, shape, gang, options.smoke ? 1 : 3);
+    const std::string protocol = absl::StrFormat(
+        "%d GPUs, 8 a node, 5 types, 80 %% of 3 slots a GPU taken but every 50th node idle, 200 profiles, gangs of %d "
+        "tasks x %d GPUs with "
+        "gradients, slowdown bound %g, policy horus, model boosted, plan + apply, a one-GPU job between two; %d "
+        "decisions",
+        gpus, gang.tasks, gang.gpus_per_task, kBound, times.decide_us.size());
+    Add(absl::StrFormat("place_%s_us_%s", gang.name, NameOf(gpus)), Median(times.decide_us), "us", kGangAimUs,
+        absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)), protocol);
+    Add(absl::StrFormat("place_%s_p99_us_%s", gang.name, NameOf(gpus)), Quantile(times.decide_us, 0.99), "us", 0, "",
+        protocol);
+    Add(absl::StrFormat("place_%s_placed_share_%s", gang.name, NameOf(gpus)),
+        static_cast<double>(times.placed) / static_cast<double>(times.decide_us.size()), "ratio", 0, "", protocol,
+        false);
+  }
+}
+
 void Measure(const Options& options, std::vector<Row>* rows) {
   Bench bench{options, *rows};
   const std::vector<int32_t> sizes =
       options.smoke ? std::vector<int32_t>{128} : std::vector<int32_t>{1'000, 10'000, 100'000};
   for (const int32_t gpus : sizes) bench.Size(gpus, gpus == sizes.back());
   bench.Unique(sizes.back());
+  bench.Gangs(sizes.back());
 }
 
 }  // namespace
