@@ -12,8 +12,9 @@ extern "C" {
 #endif
 
 /* A cluster and its residents. horus_cluster_apply, horus_cluster_release and all functions that take a
- * const horus_cluster* are internally synchronised; the other writers need the caller's lock. While a callback of a
- * plan over a cluster runs, every call into that cluster from the callback's thread answers BUSY. */
+ * const horus_cluster* are internally synchronised; the other writers need the caller's lock. A plan locks the cluster
+ * only while it copies what changed since its placer looked last. While a callback of a plan over a cluster runs, every
+ * call into that cluster from the callback's thread answers BUSY. */
 typedef struct horus_cluster horus_cluster;
 
 /* State of a node or a device. Drained: residents stay, nothing new comes. Down: residents are reported. */

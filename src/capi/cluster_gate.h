@@ -25,7 +25,7 @@ class ClusterGate {
   using ReadLock = std::shared_lock<std::shared_mutex>;
   using WriteLock = std::unique_lock<std::shared_mutex>;
 
-  // A read lock under which foreign code (callbacks) may run on this thread.
+  // A read lock under which, and after it, foreign code (callbacks) may run on this thread.
   class PlanLock {
    public:
     PlanLock(ClusterGate* gate, ReadLock lock) : gate_(gate), lock_(std::move(lock)) {}
@@ -34,6 +34,9 @@ class ClusterGate {
     ~PlanLock() {
       if (gate_ != nullptr) gate_->Leave();
     }
+
+    // Others may write from now on; this thread still counts as one that plans.
+    void DoneReading() { lock_.unlock(); }
 
    private:
     ClusterGate* gate_;

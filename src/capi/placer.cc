@@ -23,7 +23,8 @@ namespace {
 constexpr char kDefaultPolicy[] = "horus";
 constexpr char kCallbackPolicy[] = "callback";
 
-// Marks the placer and locks the cluster for one call; BUSY when a callback of such a call is running.
+// Marks the placer for one call and locks the cluster until it was read; BUSY when a callback of such a call is
+// running.
 class PlacerUse {
  public:
   [[nodiscard]] static absl::StatusOr<PlacerUse> Enter(horus_placer& placer, const horus_cluster& cluster) {
@@ -41,6 +42,7 @@ class PlacerUse {
   PlacerUse(PlacerUse&& other) noexcept
       : placer_(std::exchange(other.placer_, nullptr)), lock_(std::move(other.lock_)) {}
   PlacerUse& operator=(PlacerUse&&) = delete;
+  void DoneReading() { lock_->DoneReading(); }
   ~PlacerUse() {
     lock_.reset();
     if (placer_ != nullptr) placer_->busy.store(false);
@@ -153,13 +155,14 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
-    HORUS_ASSIGN_OR_RETURN(const PlacerUse use, PlacerUse::Enter(*placer, *cluster));
+    HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(*placer, *cluster));
     HORUS_ASSIGN_OR_RETURN(const auto specs,
                            JobsFromC(cluster->value.catalogue(), job_count, jobs, placer->value->options().max_jobs));
     auto plan = std::make_unique<horus_plan>();
     plan->catalogue = cluster->value.shared_catalogue();
     HORUS_ASSIGN_OR_RETURN(plan->value,
-                           placer->value->MakePlan(cluster->value, specs, subset, ProgressFromC(progress, user)));
+                           placer->value->MakePlan(cluster->value, specs, subset, ProgressFromC(progress, user),
+                                                   [&use] { use.DoneReading(); }));
     *out = plan.release();
     return absl::OkStatus();
   });
@@ -171,10 +174,11 @@ horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cl
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
-    HORUS_ASSIGN_OR_RETURN(const PlacerUse use, PlacerUse::Enter(*placer, *cluster));
+    HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(*placer, *cluster));
     HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
-    HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
-                           placer->value->Verdicts(cluster->value, spec, std::span(node_ids, node_count)));
+    HORUS_ASSIGN_OR_RETURN(
+        const horus::NodeVerdicts answer,
+        placer->value->Verdicts(cluster->value, spec, std::span(node_ids, node_count), [&use] { use.DoneReading(); }));
     for (size_t i = 0; i < node_count; ++i) {
       Put(verdicts, i, answer.verdict[i]);
       Put(costs, i, answer.cost[i]);

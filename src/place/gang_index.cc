@@ -52,7 +52,7 @@ void GangIndex::CatchUp(const Ledger& ledger) {
   const uint64_t from = ledger_seen_;
   ledger_generation_ = 0;  // unless all goes well
   if (incremental) {
-    for (uint64_t i = from; i < ledger.log_end(); ++i) Count(ledger, ledger.touched(i));
+    for (uint64_t i = from; i < ledger.log_end(); ++i) Count(ledger, ledger.touched(i).node_row);
   } else {
     StartAnew(ledger);
   }

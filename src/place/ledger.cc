@@ -22,13 +22,13 @@ const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
 
 }  // namespace
 
-void Ledger::StartAnew(const ClusterRows& rows) {
-  nodes_.assign(rows.nodes.size(), {});
-  order_ = rows.order;
-  device_count_ = rows.live_devices;
-  device_state_.assign(rows.device_state.size(), kNoState);
-  device_changes_.assign(rows.device_state.size(), 0);
-  residents_.assign(rows.device_state.size(), {});
+void Ledger::StartAnew(size_t nodes, size_t devices, size_t live_devices, const std::vector<uint32_t>& order) {
+  nodes_.assign(nodes, {});
+  order_ = order;
+  device_count_ = live_devices;
+  device_state_.assign(devices, kNoState);
+  device_changes_.assign(devices, 0);
+  residents_.assign(devices, {});
   states_ = StateTable();
   log_.clear();
   touched_.clear();
@@ -84,7 +84,7 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
 }
 
 void Ledger::Rebuild(const ClusterRows& rows) {
-  StartAnew(rows);
+  StartAnew(rows.nodes.size(), rows.device_state.size(), rows.live_devices, rows.order);
   for (const uint32_t row : order_) TakeNode(rows, row);
   touched_.clear();
   touched_begin_ = 0;
@@ -109,17 +109,16 @@ void Ledger::Follow(const Cluster& cluster) {
   whole_ = true;
 }
 
-void Ledger::FollowEmptied(const Cluster& cluster) {
+void Ledger::FollowEmptied(const Ledger& full) {
   if (whole_) UndoTo(0);
-  const ClusterRows& rows = cluster.rows();
-  if (whole_ && emptied_ && structure_ == rows.structure) return;
+  if (whole_ && emptied_ && structure_ == full.structure_) return;
   ++changes_;
   whole_ = false;
-  StartAnew(rows);
+  StartAnew(full.nodes_.size(), full.device_state_.size(), full.device_count_, full.order_);
   DeviceSpec last;  // most devices are as the one before them
   uint32_t state = kNoState;
   for (const uint32_t row : order_) {
-    const NodeRow& node = rows.nodes[row];
+    const LedgerNode& node = full.nodes_[row];
     nodes_[row] = {node.spec,         node.version,
                    node.first_device, static_cast<int32_t>(node.spec->devices.size()),
                    AdminState::kUp,   {node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s}};
@@ -132,7 +131,7 @@ void Ledger::FollowEmptied(const Cluster& cluster) {
     }
   }
   emptied_ = true;
-  structure_ = rows.structure;
+  structure_ = full.structure_;
   whole_ = true;
 }
 

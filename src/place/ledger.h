@@ -44,8 +44,8 @@ class Ledger {
 
   // Takes back what was placed and catches up with the cluster.
   void Follow(const Cluster& cluster);
-  // The same with the cluster emptied of its jobs and all nodes and devices up.
-  void FollowEmptied(const Cluster& cluster);
+  // Becomes the cluster that `full` follows, emptied of its jobs and all nodes and devices up.
+  void FollowEmptied(const Ledger& full);
 
   // Books `job` on `slots`, rows of this cluster sorted by task. Whether it fits is fit.h's question.
   void Place(const JobSpec& job, std::span<const PlacedSlot> slots);
@@ -106,7 +106,7 @@ class Ledger {
     HostFree free;        // of a node
     LedgerResident gone;  // removed
   };
-  void StartAnew(const ClusterRows& rows);
+  void StartAnew(size_t nodes, size_t devices, size_t live_devices, const std::vector<uint32_t>& order);
   void Rebuild(const ClusterRows& rows);
   void TakeNode(const ClusterRows& rows, uint32_t node_row);
   [[nodiscard]] bool TakeDevice(const ClusterRows& rows, uint32_t device);  // whether it changed

@@ -65,13 +65,13 @@ struct Placer::Impl {
   [[nodiscard]] uint32_t Excluded(const JobView& view) const {
     return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
   }
-  absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
+  absl::StatusOr<Decision> Decide(const JobView& view);
   // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
-  absl::Status PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
-                        bool book_last, const ProgressFn& progress, Plan& plan);
+  absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
+                        const ProgressFn& progress, Plan& plan);
   // Appends those nodes, once each, as the ledger follows them.
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
-  absl::StatusOr<Decision> DecideEmptied(const Cluster& cluster, const JobView& view);
+  absl::StatusOr<Decision> DecideEmptied(const JobView& view);
 
   [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
   [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
@@ -120,8 +120,8 @@ absl::Status Placer::Impl::SelectNodes(const Cluster& cluster, std::optional<std
 }
 
 // Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
-absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const Cluster& cluster, const JobView& view) {
-  emptied.FollowEmptied(cluster);
+absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
+  emptied.FollowEmptied(ledger);
   if (std::exchange(emptied_at, emptied.changes()) != emptied.changes() || emptied_decisions.size() >= kMostKept) {
     emptied_decisions.clear();
   }
@@ -140,7 +140,7 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const Cluster& cluster, con
   return decision;
 }
 
-absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobView& view) {
+absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
   Decision decision;
   if (const Decision* known = refused.Find(view.request)) {
@@ -160,7 +160,7 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const Cluster& cluster, const JobV
   decision.refused_devices = result.refused;
   HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
   decision.verdict = Verdict::kDefer;
-  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(cluster, view));
+  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
   if (emptied_decision.verdict == Verdict::kReject) {
     decision = std::move(emptied_decision);
     decision.job = view.job->id;
@@ -212,9 +212,8 @@ void Placer::Impl::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) cons
   plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
 }
 
-absl::Status Placer::Impl::PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                    std::span<const uint32_t> order, bool book_last, const ProgressFn& progress,
-                                    Plan& plan) {
+absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
+                                    const ProgressFn& progress, Plan& plan) {
   plan.model_epoch = scorer.model().epoch();
   plan.decisions.reserve(jobs.size());
   std::vector<uint32_t> touched;
@@ -224,7 +223,7 @@ absl::Status Placer::Impl::PlanJobs(const Cluster& cluster, std::span<const JobS
     }
     const JobSpec& job = jobs[order[i]];
     const JobView view = ViewJob(job);
-    HORUS_ASSIGN_OR_RETURN(Decision decision, Decide(cluster, view));
+    HORUS_ASSIGN_OR_RETURN(Decision decision, Decide(view));
     if (decision.verdict == Verdict::kPlace) {
       if (book_last || i + 1 < order.size()) ledger.Place(job, result.best.slots);
       for (const PlacedSlot& slot : result.best.slots) touched.push_back(slot.node_row);
@@ -237,7 +236,8 @@ absl::Status Placer::Impl::PlanJobs(const Cluster& cluster, std::span<const JobS
 }
 
 absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                      std::optional<std::span<const NodeId>> subset, const ProgressFn& progress) {
+                                      std::optional<std::span<const NodeId>> subset, const ProgressFn& progress,
+                                      const ReadFn& read) {
   Impl& my = *impl_;
   if (jobs.size() > my.options.max_jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
@@ -246,13 +246,14 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
+  if (read != nullptr) read();
   Plan plan;
-  HORUS_RETURN_IF_ERROR(my.PlanJobs(cluster, jobs, order, /*book_last=*/false, progress, plan));
+  HORUS_RETURN_IF_ERROR(my.PlanJobs(jobs, order, /*book_last=*/false, progress, plan));
   return plan;
 }
 
-absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job,
-                                              std::span<const NodeId> nodes) {
+absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes,
+                                              const ReadFn& read) {
   Impl& my = *impl_;
   HORUS_RETURN_IF_ERROR(ValidateJob(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
@@ -264,12 +265,13 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
     }
     rows.push_back(*row);
   }
+  my.ledger.Follow(cluster);
+  if (read != nullptr) read();
   JobView view = ViewJob(job);  // of the whole gang: its devices must suit one
   JobSpec task = job;
   task.tasks = 1;
   view.job = &task;
-  my.ledger.Follow(cluster);
-  my.emptied.FollowEmptied(cluster);
+  my.emptied.FollowEmptied(my.ledger);
   NodeVerdicts verdicts;
   std::vector<uint32_t> one(1);
   for (const uint32_t row : rows) {
@@ -325,14 +327,12 @@ absl::StatusOr<std::vector<uint32_t>> Engine::Order(const Cluster& cluster, std:
   return PlanningOrder(cluster, jobs, gone);
 }
 
-absl::Status Engine::PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
-                              const ProgressFn& progress, Plan& plan) {
-  return my_.PlanJobs(cluster, jobs, order, /*book_last=*/true, progress, plan);
+absl::Status Engine::PlanJobs(const Cluster& /*cluster*/, std::span<const JobSpec> jobs,
+                              std::span<const uint32_t> order, const ProgressFn& progress, Plan& plan) {
+  return my_.PlanJobs(jobs, order, /*book_last=*/true, progress, plan);
 }
 
-absl::StatusOr<Decision> Engine::Decide(const Cluster& cluster, const JobView& view) {
-  return my_.Decide(cluster, view);
-}
+absl::StatusOr<Decision> Engine::Decide(const Cluster& /*cluster*/, const JobView& view) { return my_.Decide(view); }
 
 absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {
   my_.scorer.SetJob(view);

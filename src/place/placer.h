@@ -32,8 +32,8 @@ struct PlacerOptions {
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
   int64_t mem_headroom_mib = 500;    // device memory that stays free (Horus, TPDS 2022: more than 500 MiB)
   double rack_oversubscription = 1;  // how much less links between racks carry than nodes send; 1 = none
-  double mem_overcommit = 1;       // tenants' memory limits may sum to this many times a device; 1 = none is lent twice
-  uint64_t max_jobs = 1u << 20;      // of one plan
+  double mem_overcommit = 1;     // tenants' memory limits may sum to this many times a device; 1 = none is lent twice
+  uint64_t max_jobs = 1u << 20;  // of one plan
   uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
   bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks
 };
@@ -42,6 +42,9 @@ inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has ten
 
 // Called now and then with jobs done and jobs in all; false cancels.
 using ProgressFn = std::function<bool(uint64_t done, uint64_t total)>;
+
+// Called once, when all that is needed of the cluster was copied: whoever locked it may let others write to it.
+using ReadFn = std::function<void()>;
 
 // Columns, one row per node asked for.
 struct NodeVerdicts {
@@ -66,12 +69,12 @@ class Placer {
   // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return.
   [[nodiscard]] absl::StatusOr<Plan> MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
                                               std::optional<std::span<const NodeId>> subset = std::nullopt,
-                                              const ProgressFn& progress = nullptr);
+                                              const ProgressFn& progress = nullptr, const ReadFn& read = nullptr);
 
   // One job against nodes one by one, as a scheduler's filter and score steps ask; a gang is answered for
   // one of its tasks. Errors as MakePlan; the job's id may be resident.
   [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
-                                                      std::span<const NodeId> nodes);
+                                                      std::span<const NodeId> nodes, const ReadFn& read = nullptr);
 
   [[nodiscard]] const InterferenceModel& model() const;
   [[nodiscard]] const Policy& policy() const;

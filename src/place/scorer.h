@@ -170,7 +170,7 @@ class Scorer {
   static constexpr double kCostMargin = 1e-6;
   [[nodiscard]] static double Floor(const LeastCost& least, const OnContext& here, const Brief& brief, double speed,
                                     double lost) {
-    const auto left = static_cast<double>(brief.mem_free_mib - here.on->tenant.demand.mem_mib.upper) *
+    const auto left = static_cast<double>(brief.mem_free_mib - here.on->tenant.memory.request_mib) *
                       static_cast<double>(brief.per_mem_mib);
     return least.own_work * speed + least.lost_work * lost + least.memory_left * left +
            (brief.residents == 0 ? least.idle : 0) - kCostMargin;

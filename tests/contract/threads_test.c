@@ -36,9 +36,44 @@ static void* work(void* argument) {
   return wrong ? argument : NULL;
 }
 
+static void* release_first(void* wrong) {
+  *(int*)wrong = horus_cluster_release(shared, 1, NULL) != HORUS_OK;
+  return NULL;
+}
+
+/* Waits for another thread to write, which would never end if the plan kept the cluster locked. */
+static int32_t let_write(void* user, double done) {
+  pthread_t writer;
+  int* wrong = user;
+  if (done == 0) *wrong |= pthread_create(&writer, NULL, release_first, wrong) != 0 || pthread_join(writer, NULL) != 0;
+  return 0;
+}
+
+static void PlanningKeepsNobodyFromWriting(void) {
+  horus_placer* placer = placer_of("first-fit");
+  horus_plan *first, *second = NULL;
+  const horus_job* jobs[1];
+  given_job given;
+  int wrong = 0;
+  shared = cluster_of(1);
+  give_job(&given, 1, 20, 1000);
+  first = plan_one(placer, shared, &given);
+  CHECK_OK(horus_cluster_apply(shared, first, &error));
+  give_job(&given, 2, 20, 1000);
+  jobs[0] = &given.job;
+  CHECK_OK(horus_placer_plan(placer, shared, 1, jobs, 0, NULL, let_write, &wrong, &second, &error));
+  CHECK(!wrong);
+  CHECK_STATUS(HORUS_CONFLICT, horus_cluster_apply(shared, second, &error)); /* its node is another by now */
+  horus_plan_free(first);
+  horus_plan_free(second);
+  horus_placer_free(placer);
+  horus_cluster_free(shared);
+}
+
 int main(void) {
   pthread_t threads[WORKERS];
   uint64_t workers[WORKERS], i, hash;
+  PlanningKeepsNobodyFromWriting();
   shared = cluster_of(8);
   hash = state_hash(shared);
   for (i = 0; i < WORKERS; ++i) {
