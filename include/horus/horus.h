@@ -11,6 +11,7 @@
 #include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
 #include "horus/learn.h"        /* training on measured runs; observations of running jobs */
 #include "horus/learn_pairs.h"  /* training on measured pairs; correcting by observed slowdowns */
+#include "horus/modes.h"        /* batches, rebalancing, what-ifs, preemption */
 #include "horus/place.h"        /* plans, decisions, verdicts */
 #include "horus/queue.h"        /* who goes first */
 

@@ -193,9 +193,9 @@ class Plan {
   }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 
+  explicit Plan(horus_plan* owned) noexcept : handle_(owned) {}
+
  private:
-  friend class Placer;
-  explicit Plan(horus_plan* handle) : handle_(handle) {}
   [[nodiscard]] std::vector<Slot> SlotsOf(size_t index, size_t count) const {
     std::vector<uint64_t> nodes(count);
     std::vector<uint32_t> devices(count), tasks(count);
@@ -322,6 +322,7 @@ class Placer {
     return Plan(out);
   }
   [[nodiscard]] Plan MakePlan(const Cluster& cluster, const Job& job) { return MakePlan(cluster, std::span(&job, 1)); }
+  [[nodiscard]] horus_placer* get() const noexcept { return handle_.get(); }
 
  private:
   detail::Owned<horus_placer, horus_placer_free> handle_;
@@ -329,5 +330,7 @@ class Placer {
 
 }  // namespace face_v0
 }  // namespace horus
+
+#include "horus/modes.hpp"  // which needs all of the above
 
 #endif  // HORUS_HORUS_HPP_

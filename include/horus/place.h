@@ -94,8 +94,9 @@ HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_clust
 /* Accepts NULL. Since 0.1. */
 HORUS_API void horus_plan_free(horus_plan* plan);
 
-/* Carries out every placement of `plan`, or none. Errors: CONFLICT (a node it uses changed since), EXISTS (a
- * job of it is resident: applying twice is harmless), INVALID_ARGUMENT (made for other GPU types).
+/* Carries out every placement, migration and preemption of `plan` (modes.h), or none. Errors: CONFLICT (a node that it
+ * uses changed since), EXISTS (a job that it places is resident: applying twice is harmless), NOT_FOUND (a job that it
+ * moves is gone), STATE (it answers a what-if), INVALID_ARGUMENT (made for other GPU types).
  * Internally synchronised. Since 0.1. */
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 

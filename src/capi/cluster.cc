@@ -18,42 +18,6 @@
 namespace horus::capi {
 namespace {
 
-absl::StatusOr<int32_t> DeviceIndex(uint32_t device) {
-  if (device <= static_cast<uint32_t>(std::numeric_limits<int32_t>::max())) return static_cast<int32_t>(device);
-  return MakeError(absl::StatusCode::kNotFound, "device: expected an index within the node, found %d", device);
-}
-
-struct SlotColumns {
-  size_t count;
-  const uint64_t* node_ids;
-  const uint32_t* devices;
-  const uint32_t* tasks;  // null = all 0
-};
-
-absl::StatusOr<std::vector<Slot>> SlotsFromC(const SlotColumns& columns) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(columns.node_ids, "node_ids", columns.count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(columns.devices, "devices", columns.count));
-  if (columns.count > static_cast<size_t>(kMaxGpusPerJob)) {
-    return InvalidArgument("slot_count: expected at most %d, found %d", kMaxGpusPerJob, columns.count);
-  }
-  std::vector<Slot> slots(columns.count);
-  for (size_t i = 0; i < columns.count; ++i) {
-    slots[i].node = columns.node_ids[i];
-    slots[i].device = kNoDevice;
-    if (columns.devices[i] != UINT32_MAX) {
-      const absl::StatusOr<int32_t> device = DeviceIndex(columns.devices[i]);
-      if (!device.ok()) return At(Element("devices", i), device.status());
-      slots[i].device = *device;
-    }
-    const uint32_t task = columns.tasks == nullptr ? 0 : columns.tasks[i];
-    if (task >= static_cast<uint32_t>(kMaxGpusPerJob)) {
-      return InvalidArgument("%s: expected less than %d, found %d", Element("tasks", i), kMaxGpusPerJob, task);
-    }
-    slots[i].task = static_cast<int32_t>(task);
-  }
-  return slots;
-}
-
 absl::Status SetNodeState(Cluster& cluster, NodeId node, int32_t given, const IdBuffer& buffer) {
   HORUS_ASSIGN_OR_RETURN(const AdminState state, StateFromC(given));
   HORUS_ASSIGN_OR_RETURN(const NodeInfo info, cluster.Node(node));

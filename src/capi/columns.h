@@ -9,6 +9,7 @@
 #define HORUS_CAPI_COLUMNS_H_
 
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "horus/cluster.h"
@@ -28,6 +29,18 @@ struct IdBuffer {
 void WriteIds(std::span<const uint64_t> ids, const IdBuffer& buffer);
 
 [[nodiscard]] absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, size_t* count);
+
+// An index of a device; NOT_FOUND beyond any.
+[[nodiscard]] absl::StatusOr<int32_t> DeviceIndex(uint32_t device);
+
+// Slots that come in; `tasks` null = all 0, a device UINT32_MAX = a task without GPUs.
+struct SlotColumns {
+  size_t count;
+  const uint64_t* node_ids;
+  const uint32_t* devices;
+  const uint32_t* tasks;
+};
+[[nodiscard]] absl::StatusOr<std::vector<Slot>> SlotsFromC(const SlotColumns& columns);
 
 }  // namespace horus::capi
 

@@ -13,6 +13,7 @@
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/job_convert.h"
+#include "capi/planning.h"
 #include "capi/structs.h"
 #include "horus/place.h"
 #include "interference/registry.h"
@@ -110,7 +111,8 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
   return placer;
 }
 
-// No column = all nodes.
+}  // namespace
+
 absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count, const uint64_t* node_ids) {
   HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", count));
   if (node_ids == nullptr) return std::optional<std::span<const NodeId>>();
@@ -124,7 +126,15 @@ ProgressFn ProgressFromC(horus_progress progress, void* user) {
   };
 }
 
-}  // namespace
+absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
+                                                     const Planning& planning) {
+  HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
+  auto plan = std::make_unique<horus_plan>();
+  plan->catalogue = cluster.value.shared_catalogue();
+  HORUS_ASSIGN_OR_RETURN(plan->value, planning(*placer.value, cluster.value, [&use] { use.DoneReading(); }));
+  return plan;
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -155,14 +165,15 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
-    HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(*placer, *cluster));
-    HORUS_ASSIGN_OR_RETURN(const auto specs,
-                           JobsFromC(cluster->value.catalogue(), job_count, jobs, placer->value->options().max_jobs));
-    auto plan = std::make_unique<horus_plan>();
-    plan->catalogue = cluster->value.shared_catalogue();
-    HORUS_ASSIGN_OR_RETURN(plan->value,
-                           placer->value->MakePlan(cluster->value, specs, subset, ProgressFromC(progress, user),
-                                                   [&use] { use.DoneReading(); }));
+    HORUS_ASSIGN_OR_RETURN(
+        auto plan,
+        PlanWith(*placer, *cluster,
+                 [&](horus::Placer& with, const horus::Cluster& on,
+                     const horus::ReadFn& read) -> absl::StatusOr<horus::Plan> {
+                   HORUS_ASSIGN_OR_RETURN(const auto specs,
+                                          JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
+                   return with.MakePlan(on, specs, subset, ProgressFromC(progress, user), read);
+                 }));
     *out = plan.release();
     return absl::OkStatus();
   });

@@ -80,6 +80,10 @@ uint64_t BytesOf(const Plan& plan) {
     bytes += BytesOf(decision.slots) + BytesOf(decision.effects) + BytesOf(decision.winner.terms) +
              BytesOf(decision.runner_up.terms);
   }
+  for (const Move& move : plan.moves) bytes += sizeof(Move) + BytesOf(move.from) + BytesOf(move.to);
+  for (const PreemptionCandidate& one : plan.candidates) {
+    bytes += sizeof(PreemptionCandidate) + BytesOf(one.victims) + BytesOf(one.losses) + BytesOf(one.slots);
+  }
   return bytes;
 }
 

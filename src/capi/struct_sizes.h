@@ -56,6 +56,12 @@ HORUS_FIRST_RELEASE(horus_job_info, submit_us);
 HORUS_FIRST_RELEASE(horus_placer_options, mem_overcommit);
 HORUS_FIRST_RELEASE(horus_decision, text);
 HORUS_FIRST_RELEASE(horus_effects, slowdown_after_upper);
+HORUS_FIRST_RELEASE(horus_batch_options, max_evaluations);
+HORUS_FIRST_RELEASE(horus_rebalance_options, job_ids);
+HORUS_FIRST_RELEASE(horus_change, tasks);
+HORUS_FIRST_RELEASE(horus_preempt_options, max_checks);
+HORUS_FIRST_RELEASE(horus_move, to_slots);
+HORUS_FIRST_RELEASE(horus_preemption, slots);
 HORUS_FIRST_RELEASE(horus_queue_options, patience_us);
 HORUS_FIRST_RELEASE(horus_queued_job, ideal_us);
 

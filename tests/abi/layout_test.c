@@ -347,6 +347,7 @@ static const row kLayout[] = {
     OFFSET(horus_latency, p99_us, 24)
 #include "layout_learning.h"
 #include "layout_queue.h"
+#include "layout_modes.h"
 };
 /* clang-format on */
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* More ways to plan: batches, rebalancing, what-ifs, preemption. Each answers with a plan; none changes a cluster. */
+#ifndef HORUS_MODES_H_
+#define HORUS_MODES_H_
+
+#include "horus/base.h"
+#include "horus/cluster.h"
+#include "horus/place.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Useful work, in which these modes count: 1 = one job of priority 0 on one GPU, alone on the fastest type that it
+ * lists; less by what sharing costs it. A job of priority p counts 1 + p, below zero 1 / (1 - p). */
+
+typedef struct horus_batch_options {
+  uint32_t struct_size;
+  uint32_t max_rounds; /* of the local search; 0 = 8 */
+  uint32_t restarts;   /* of batches of at most 64 jobs; 0 = 12 */
+  int32_t reserved;
+  uint64_t max_evaluations; /* places priced in all: bounds the time; 0 = 1,000,000 */
+} horus_batch_options;
+#define HORUS_BATCH_OPTIONS_INIT {sizeof(horus_batch_options), 0, 0, 0, 0}
+
+/* As horus_placer_plan, but the jobs are weighed together: never worse than one by one (docs/modes.md says by what).
+ * horus_plan_work tells the work of the jobs' devices that one by one would have added, and what this plan adds.
+ * `options` and `progress` may be NULL. Errors: as horus_placer_plan. Since 0.1. */
+HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
+                                               const horus_job* const* jobs, size_t node_count,
+                                               const uint64_t* node_ids, const horus_batch_options* options,
+                                               horus_progress progress, void* user, horus_plan** out,
+                                               horus_error* error);
+
+typedef struct horus_rebalance_options {
+  uint32_t struct_size;
+  uint32_t max_migrations; /* 0 = 16 */
+  double downtime_s;       /* that a migration costs the job; 0 = 30, -1 = none */
+  double horizon_s;        /* over which the gain counts; 0 = 3,600 */
+  double min_gain;         /* beyond the cost, in units of work */
+  uint64_t max_searches;   /* bounds the time; 0 = 10,000 */
+  size_t job_count;        /* of job_ids */
+  const uint64_t* job_ids; /* the only jobs that may move; NULL with 0 = all */
+} horus_rebalance_options;
+#define HORUS_REBALANCE_OPTIONS_INIT {sizeof(horus_rebalance_options), 0, 0, 0, 0, 0, 0, NULL}
+
+/* Migrations of residents that gain more work than they cost, greedily; a decision and a move for each. An empty plan
+ * says that nothing gains. `options` may be NULL. Errors: INVALID_ARGUMENT, INVALID_STRUCT, NOT_FOUND (a job),
+ * CALLBACK, BUSY. Since 0.1. */
+HORUS_API horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* cluster,
+                                              const horus_rebalance_options* options, horus_plan** out,
+                                              horus_error* error);
+
+#define HORUS_CHANGE_RELEASE 0      /* job_id leaves */
+#define HORUS_CHANGE_NODE_STATE 1   /* node_id becomes `state` */
+#define HORUS_CHANGE_DEVICE_STATE 2 /* the device of node_id becomes `state` */
+#define HORUS_CHANGE_PLACE 3        /* `job` runs on the slots, whether it fits there or not */
+#define HORUS_CHANGE_MIGRATE 4      /* job_id goes on on the slots */
+
+/* Something that is only supposed. Fields that the kind does not name are not read. */
+typedef struct horus_change {
+  uint32_t struct_size;
+  int32_t kind; /* HORUS_CHANGE_* */
+  uint64_t job_id;
+  uint64_t node_id;
+  uint32_t device;
+  int32_t state; /* HORUS_STATE_* */
+  const horus_job* job;
+  size_t slot_count;
+  const uint64_t* node_ids; /* slots, as horus_cluster_adopt takes them */
+  const uint32_t* devices;
+  const uint32_t* tasks;
+} horus_change;
+#define HORUS_CHANGE_INIT {sizeof(horus_change), 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL}
+
+/* Decides the jobs as horus_placer_plan would after the changes, in their order. Nothing happens: the plan has
+ * decisions and work, and horus_cluster_apply refuses it (STATE). A job that leaves may be decided anew. Errors
+ * name the change; as horus_placer_plan. Since 0.1. */
+HORUS_API horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* cluster, size_t change_count,
+                                            const horus_change* const* changes, size_t job_count,
+                                            const horus_job* const* jobs, horus_progress progress, void* user,
+                                            horus_plan** out, horus_error* error);
+
+typedef struct horus_preempt_options {
+  uint32_t struct_size;
+  uint32_t max_candidates; /* places told; 0 = 8 */
+  uint64_t max_checks;     /* sets of victims tried: bounds the time; 0 = 500,000 */
+} horus_preempt_options;
+#define HORUS_PREEMPT_OPTIONS_INIT {sizeof(horus_preempt_options), 0, 0}
+
+/* Who of lower priority would have to go for `job`: candidates by ascending loss of work; the plan preempts the victims
+ * of the first and places the job. Where it fits as things are, the plan just places it; where nobody can make room it
+ * has a refusal. `options` may be NULL. Errors: as horus_placer_plan. Since 0.1. */
+HORUS_API horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                            size_t node_count, const uint64_t* node_ids,
+                                            const horus_preempt_options* options, horus_plan** out, horus_error* error);
+
+/* Useful work without and with the plan, of the whole cluster unless said otherwise; NaN where the mode does not tell.
+ * Either may be NULL. Errors: INVALID_ARGUMENT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_work(const horus_plan* plan, double* before, double* after, horus_error* error);
+
+#define HORUS_MOVE_MIGRATE 2
+#define HORUS_MOVE_PREEMPT 3
+
+/* What a plan does to a resident. */
+typedef struct horus_move {
+  uint32_t struct_size;
+  int32_t kind; /* HORUS_MOVE_* */
+  uint64_t job_id;
+  double gain;         /* work of the cluster by this move, after those before it; of a victim minus its own work */
+  double cost;         /* of a migration: its downtime's work, spread over the horizon */
+  uint32_t from_slots; /* rows of horus_plan_move_slots */
+  uint32_t to_slots;
+} horus_move;
+#define HORUS_MOVE_INIT {sizeof(horus_move), 0, 0, 0, 0, 0, 0}
+
+/* Migrations and preemptions of a plan; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API size_t horus_plan_move_count(const horus_plan* plan);
+/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error);
+/* Where the job was (`to` = 0) or goes (1). Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Any thread.
+ * Since 0.1. */
+HORUS_API horus_status horus_plan_move_slots(const horus_plan* plan, size_t index, int32_t to, const horus_slots* slots,
+                                             size_t* count, horus_error* error);
+
+/* A place where a job would fit once its victims are gone. */
+typedef struct horus_preemption {
+  uint32_t struct_size;
+  int32_t exact;    /* 1 = no set of victims that loses less makes room on this node */
+  uint64_t node_id; /* of the first slot */
+  double loss;      /* of work, of all victims */
+  uint32_t victims; /* rows of horus_plan_preemption_victims */
+  uint32_t slots;   /* rows of horus_plan_preemption_slots */
+} horus_preemption;
+#define HORUS_PREEMPTION_INIT {sizeof(horus_preemption), 0, 0, 0, 0, 0}
+
+/* Candidates of a plan by horus_placer_preempt, by ascending loss; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API size_t horus_plan_preemption_count(const horus_plan* plan);
+/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
+                                                 horus_error* error);
+/* Its victims by ascending id, and the work that each loses: job_ids[] and losses[] hold `capacity` elements; either
+ * may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index, size_t capacity,
+                                                     uint64_t* job_ids, double* losses, size_t* count,
+                                                     horus_error* error);
+/* Where the job would go. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+HORUS_API horus_status horus_plan_preemption_slots(const horus_plan* plan, size_t index, const horus_slots* slots,
+                                                   size_t* count, horus_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_MODES_H_ */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches, rebalancing, what-ifs and preemption in C++, over modes.h. Included by horus.hpp.
+#ifndef HORUS_MODES_HPP_
+#define HORUS_MODES_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "horus/horus.hpp"
+
+namespace horus {
+inline namespace face_v0 {  // why: values.hpp
+
+struct BatchOptions {  // 0 = the default, here and below
+  uint32_t max_rounds = 0, restarts = 0;
+  uint64_t max_evaluations = 0;
+};
+
+struct RebalanceOptions {
+  uint32_t max_migrations = 0;
+  double downtime_s = 0;  // -1 = none
+  double horizon_s = 0;
+  double min_gain = 0;
+  uint64_t max_searches = 0;
+  std::optional<std::vector<uint64_t>> jobs = std::nullopt;  // the only ones that may move
+};
+
+struct PreemptOptions {
+  uint32_t max_candidates = 0;
+  uint64_t max_checks = 0;
+};
+
+// Something that is only supposed: HORUS_CHANGE_*, and the fields that the kind reads.
+struct Change {
+  int32_t kind = HORUS_CHANGE_RELEASE;
+  uint64_t job = 0;
+  uint64_t node = 0;
+  uint32_t device = 0;
+  int32_t state = HORUS_STATE_UP;
+  Job spec = {};
+  std::vector<Slot> slots = {};
+};
+
+struct Work {
+  double before = 0, after = 0;  // NaN where the plan does not tell
+};
+
+struct Move {
+  int32_t kind = HORUS_MOVE_MIGRATE;
+  uint64_t job = 0;
+  double gain = 0, cost = 0;
+  std::vector<Slot> from, to;
+};
+
+struct Preemption {
+  uint64_t node = 0;
+  double loss = 0;
+  bool exact = false;
+  std::vector<uint64_t> victims;
+  std::vector<double> losses;
+  std::vector<Slot> slots;
+};
+
+namespace detail {
+
+// Jobs as the C ABI takes them; borrows the jobs.
+class CJobs {
+ public:
+  explicit CJobs(std::span<const Job> jobs) {
+    for (const Job& job : jobs) {
+      owned_.push_back(std::make_unique<CJob>(job));
+      pointers_.push_back(owned_.back()->get());
+    }
+  }
+  [[nodiscard]] size_t size() const { return pointers_.size(); }
+  [[nodiscard]] const horus_job* const* data() const { return pointers_.data(); }
+
+ private:
+  std::vector<std::unique_ptr<CJob>> owned_;
+  std::vector<const horus_job*> pointers_;
+};
+
+// A column of ids where none at all means "all" and an empty one does not.
+struct CSubset {
+  explicit CSubset(const std::optional<std::span<const uint64_t>>& ids) {
+    static constexpr uint64_t kNone = 0;
+    if (ids) data = ids->empty() ? &kNone : ids->data();
+    if (ids) size = ids->size();
+  }
+  const uint64_t* data = nullptr;
+  size_t size = 0;
+};
+
+// `read` fills columns with that many slots.
+template <typename Read>
+std::vector<Slot> ReadSlots(size_t count, const Read& read) {
+  std::vector<uint64_t> nodes(count);
+  std::vector<uint32_t> devices(count), tasks(count);
+  const horus_slots columns = {sizeof(horus_slots), 0, count, nodes.data(), devices.data(), tasks.data()};
+  read(&columns, &count);
+  std::vector<Slot> slots;
+  for (size_t i = 0; i < count; ++i) slots.push_back({nodes[i], devices[i], tasks[i]});
+  return slots;
+}
+
+class CChange {
+ public:
+  explicit CChange(const Change& change) : job_(change.spec) {
+    for (const Slot& slot : change.slots) {
+      nodes_.push_back(slot.node);
+      devices_.push_back(slot.device);
+      tasks_.push_back(slot.task);
+    }
+    c_.kind = change.kind;
+    c_.job_id = change.job;
+    c_.node_id = change.node;
+    c_.device = change.device;
+    c_.state = change.state;
+    c_.job = job_.get();
+    c_.slot_count = nodes_.size();
+    c_.node_ids = nodes_.data();
+    c_.devices = devices_.data();
+    c_.tasks = tasks_.data();
+  }
+  CChange(const CChange&) = delete;
+  CChange& operator=(const CChange&) = delete;
+  [[nodiscard]] const horus_change* get() const { return &c_; }
+
+ private:
+  CJob job_;
+  std::vector<uint64_t> nodes_;
+  std::vector<uint32_t> devices_, tasks_;
+  horus_change c_ = HORUS_CHANGE_INIT;
+};
+
+}  // namespace detail
+
+// As Placer::MakePlan, the jobs weighed together.
+[[nodiscard]] inline Plan PlanBatch(Placer& placer, const Cluster& cluster, std::span<const Job> jobs,
+                                    const BatchOptions& options = {},
+                                    std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
+  const detail::CJobs c(jobs);
+  const detail::CSubset subset(nodes);
+  const horus_batch_options with = {sizeof(horus_batch_options), options.max_rounds, options.restarts, 0,
+                                    options.max_evaluations};
+  horus_plan* out = nullptr;
+  detail::Call(horus_placer_plan_batch, placer.get(), cluster.get(), c.size(), c.data(), subset.size, subset.data,
+               &with, nullptr, nullptr, &out);
+  return Plan(out);
+}
+
+[[nodiscard]] inline Plan Rebalance(Placer& placer, const Cluster& cluster, const RebalanceOptions& options = {}) {
+  std::optional<std::span<const uint64_t>> jobs;
+  if (options.jobs) jobs = *options.jobs;
+  const detail::CSubset only(jobs);
+  const horus_rebalance_options with = {sizeof(horus_rebalance_options),
+                                        options.max_migrations,
+                                        options.downtime_s,
+                                        options.horizon_s,
+                                        options.min_gain,
+                                        options.max_searches,
+                                        only.size,
+                                        only.data};
+  horus_plan* out = nullptr;
+  detail::Call(horus_placer_rebalance, placer.get(), cluster.get(), &with, &out);
+  return Plan(out);
+}
+
+// A plan that cannot be applied.
+[[nodiscard]] inline Plan WhatIf(Placer& placer, const Cluster& cluster, std::span<const Change> changes,
+                                 std::span<const Job> jobs) {
+  std::vector<std::unique_ptr<detail::CChange>> owned;
+  std::vector<const horus_change*> pointers;
+  for (const Change& change : changes) {
+    owned.push_back(std::make_unique<detail::CChange>(change));
+    pointers.push_back(owned.back()->get());
+  }
+  const detail::CJobs c(jobs);
+  horus_plan* out = nullptr;
+  detail::Call(horus_placer_what_if, placer.get(), cluster.get(), pointers.size(),
+               static_cast<const horus_change* const*>(pointers.data()), c.size(), c.data(), nullptr, nullptr, &out);
+  return Plan(out);
+}
+
+[[nodiscard]] inline Plan Preempt(Placer& placer, const Cluster& cluster, const Job& job,
+                                  const PreemptOptions& options = {},
+                                  std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
+  const detail::CJob c(job);
+  const detail::CSubset subset(nodes);
+  const horus_preempt_options with = {sizeof(horus_preempt_options), options.max_candidates, options.max_checks};
+  horus_plan* out = nullptr;
+  detail::Call(horus_placer_preempt, placer.get(), cluster.get(), c.get(), subset.size, subset.data, &with, &out);
+  return Plan(out);
+}
+
+[[nodiscard]] inline Work WorkOf(const Plan& plan) {
+  Work work;
+  detail::Call(horus_plan_work, plan.get(), &work.before, &work.after);
+  return work;
+}
+
+[[nodiscard]] inline std::vector<Move> MovesOf(const Plan& plan) {
+  std::vector<Move> moves;
+  for (size_t i = 0; i < horus_plan_move_count(plan.get()); ++i) {
+    horus_move c = HORUS_MOVE_INIT;
+    detail::Call(horus_plan_get_move, plan.get(), i, &c);
+    const auto slots = [&](int32_t to) {
+      return detail::ReadSlots(to == 0 ? c.from_slots : c.to_slots, [&](const horus_slots* columns, size_t* count) {
+        detail::Call(horus_plan_move_slots, plan.get(), i, to, columns, count);
+      });
+    };
+    moves.push_back({c.kind, c.job_id, c.gain, c.cost, slots(0), slots(1)});
+  }
+  return moves;
+}
+
+[[nodiscard]] inline std::vector<Preemption> PreemptionsOf(const Plan& plan) {
+  std::vector<Preemption> preemptions;
+  for (size_t i = 0; i < horus_plan_preemption_count(plan.get()); ++i) {
+    horus_preemption c = HORUS_PREEMPTION_INIT;
+    detail::Call(horus_plan_get_preemption, plan.get(), i, &c);
+    Preemption one = {c.node_id, c.loss, c.exact == 1, std::vector<uint64_t>(c.victims), std::vector<double>(c.victims),
+                      {}};
+    size_t count = 0;
+    detail::Call(horus_plan_preemption_victims, plan.get(), i, one.victims.size(), one.victims.data(),
+                 one.losses.data(), &count);
+    one.slots = detail::ReadSlots(c.slots, [&](const horus_slots* columns, size_t* rows) {
+      detail::Call(horus_plan_preemption_slots, plan.get(), i, columns, rows);
+    });
+    preemptions.push_back(std::move(one));
+  }
+  return preemptions;
+}
+
+}  // namespace face_v0
+}  // namespace horus
+
+#endif  // HORUS_MODES_HPP_
