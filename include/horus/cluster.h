@@ -56,6 +56,10 @@ typedef struct horus_node {
 #define HORUS_JOB_INFERENCE 1
 #define HORUS_JOB_BEST_EFFORT 2
 
+/* With whose jobs a job shares devices. */
+#define HORUS_SHARE_ANYONE 0
+#define HORUS_SHARE_SAME_TENANT 1 /* those of its own tenant, which it must state */
+
 /* gpus_per_task of a job that needs no GPU: its tasks take slots without device. */
 #define HORUS_JOB_NO_GPUS (-1)
 
@@ -106,6 +110,12 @@ typedef struct horus_job {
                                   limit */
   int64_t gpu_mem_limit_mib;   /* most device memory per GPU that it may ever hold, at least the request; 0 = what it
                                   requests */
+  int32_t share;               /* HORUS_SHARE_*: with whose jobs it shares devices; holds both ways */
+  int32_t spread_tasks;        /* 1 = at most one of its tasks a node */
+  size_t group_count;          /* groups that it belongs to, each once; at most 64 */
+  const char* const* groups;   /* in any order; copied */
+  size_t avoid_count;          /* groups that it shares no node with, each once; holds both ways; at most 64 */
+  const char* const* avoid_groups;
 } horus_job;
 #define HORUS_JOB_INIT \
   {sizeof(horus_job),  \
@@ -135,7 +145,13 @@ typedef struct horus_job {
    0,                  \
    NULL,               \
    0,                  \
-   0}
+   0,                  \
+   0,                  \
+   0,                  \
+   0,                  \
+   NULL,               \
+   0,                  \
+   NULL}
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
  * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */

@@ -199,6 +199,8 @@ HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_c
 #define HORUS_REASON_SLOWDOWN_NEIGHBOUR 17
 #define HORUS_REASON_GANG 18
 #define HORUS_REASON_POLICY 19
+#define HORUS_REASON_OWNER 20
+#define HORUS_REASON_ANTI_AFFINITY 21
 
 /* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. Since 0.1. */
 HORUS_API const char* horus_reason_name(int32_t reason);

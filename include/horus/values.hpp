@@ -175,6 +175,9 @@ struct Job {
   int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;
   int64_t submit_us = 0;
   int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;
+  int32_t share = HORUS_SHARE_ANYONE;
+  bool spread_tasks = false;
+  std::vector<std::string> groups = {}, avoid_groups = {};
   std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
   std::vector<std::pair<std::string, std::string>> selectors = {};
 };
@@ -240,7 +243,8 @@ class CNode {
 // A Job as the C ABI takes it; borrows the Job.
 class CJob {
  public:
-  explicit CJob(const Job& job) : selectors_(job.selectors) {
+  explicit CJob(const Job& job)
+      : selectors_(job.selectors), groups_(Texts(job.groups)), avoid_groups_(Texts(job.avoid_groups)) {
     for (const auto& [type, demand] : job.demands) {
       types_.push_back(type.empty() ? nullptr : type.c_str());
       demands_.push_back(&demand);
@@ -261,6 +265,12 @@ class CJob {
     c_.submit_us = job.submit_us;
     c_.gpu_mem_request_mib = job.gpu_mem_request_mib;
     c_.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
+    c_.share = job.share;
+    c_.spread_tasks = job.spread_tasks ? 1 : 0;
+    c_.group_count = groups_.size();
+    c_.groups = Column(groups_);
+    c_.avoid_count = avoid_groups_.size();
+    c_.avoid_groups = Column(avoid_groups_);
     c_.demand_count = job.demands.size();
     c_.gpu_types = Column(types_);
     c_.demands = Column(demands_);
@@ -276,6 +286,7 @@ class CJob {
   std::vector<const char*> types_;
   std::vector<const horus_demand*> demands_;
   CPairs selectors_;
+  std::vector<const char*> groups_, avoid_groups_;
   horus_job c_ = HORUS_JOB_INIT;
 };
 

@@ -17,15 +17,37 @@ static_assert(HORUS_JOB_TRAINING == static_cast<int>(JobKind::kTraining) &&
               HORUS_JOB_INFERENCE == static_cast<int>(JobKind::kInference) &&
               HORUS_JOB_BEST_EFFORT == static_cast<int>(JobKind::kBestEffort));
 
+static_assert(HORUS_SHARE_ANYONE == static_cast<int>(ShareWith::kAnyone) &&
+              HORUS_SHARE_SAME_TENANT == static_cast<int>(ShareWith::kSameTenant));
+
 int32_t OneIfZero(int32_t value) { return value == 0 ? 1 : value; }
+
+absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t count, const char* const* names) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(names, column, count));
+  if (count > kMaxGroupsPerJob) {
+    return InvalidArgument("%s: expected at most %d, found %d", column, kMaxGroupsPerJob, count);
+  }
+  std::vector<std::string> texts(count);
+  for (size_t i = 0; i < count; ++i) {
+    HORUS_ASSIGN_OR_RETURN(texts[i], ReadText(names[i], Element(column, i).c_str()));
+  }
+  return texts;
+}
+
+absl::Status CheckFlag(const char* field, int32_t value) {
+  if (value == 0 || value == 1) return absl::OkStatus();
+  return InvalidArgument("%s: expected 0 or 1, found %d", field, value);
+}
 
 absl::Status CheckEnums(const horus_job& job) {
   if (job.kind < HORUS_JOB_TRAINING || job.kind > HORUS_JOB_BEST_EFFORT) {
     return InvalidArgument("kind: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT,
                            job.kind);
   }
-  if (job.exclusive != 0 && job.exclusive != 1) {
-    return InvalidArgument("exclusive: expected 0 or 1, found %d", job.exclusive);
+  HORUS_RETURN_IF_ERROR(CheckFlag("exclusive", job.exclusive));
+  HORUS_RETURN_IF_ERROR(CheckFlag("spread_tasks", job.spread_tasks));
+  if (job.share != HORUS_SHARE_ANYONE && job.share != HORUS_SHARE_SAME_TENANT) {
+    return InvalidArgument("share: expected HORUS_SHARE_* (0 or 1), found %d", job.share);
   }
   if (job.alternative_count != 0 || job.alternatives != nullptr) {
     return MakeError(absl::StatusCode::kUnimplemented,
@@ -56,6 +78,10 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.latency_bound_us = job.latency_bound_us;
   spec.gpu_mem_request_mib = job.gpu_mem_request_mib;
   spec.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
+  spec.share = static_cast<ShareWith>(job.share);
+  spec.spread_tasks = job.spread_tasks == 1;
+  HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
+  HORUS_ASSIGN_OR_RETURN(spec.avoid_groups, NamesFromC("avoid_groups", job.avoid_count, job.avoid_groups));
   if (spec.gpus_per_task > 0 || job.demand_count > 0) {
     HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
   }

@@ -20,7 +20,10 @@ namespace {
 static_assert(HORUS_VERDICT_PLACE == static_cast<int>(Verdict::kPlace) &&
               HORUS_VERDICT_DEFER == static_cast<int>(Verdict::kDefer) &&
               HORUS_VERDICT_REJECT == static_cast<int>(Verdict::kReject));
-static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) && HORUS_REASON_POLICY + 1 == kReasonCount);
+static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) &&
+              HORUS_REASON_OWNER == static_cast<int>(Reason::kOwner) &&
+              HORUS_REASON_ANTI_AFFINITY == static_cast<int>(Reason::kAntiAffinity) &&
+              HORUS_REASON_ANTI_AFFINITY + 1 == kReasonCount);
 
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));

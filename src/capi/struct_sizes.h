@@ -47,7 +47,7 @@ HORUS_FIRST_RELEASE(horus_slowdown_observation, device_id);
 HORUS_FIRST_RELEASE(horus_calibration, covered);
 HORUS_FIRST_RELEASE(horus_node, label_values);
 HORUS_FIRST_RELEASE(horus_job_alternative, demands);
-HORUS_FIRST_RELEASE(horus_job, gpu_mem_limit_mib);
+HORUS_FIRST_RELEASE(horus_job, avoid_groups);
 HORUS_FIRST_RELEASE(horus_slots, tasks);
 HORUS_FIRST_RELEASE(horus_cluster_info, bytes_held);
 HORUS_FIRST_RELEASE(horus_node_info, rack);

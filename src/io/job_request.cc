@@ -21,7 +21,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 31> kJobKeys = {"name",
+constexpr std::array<std::string_view, 35> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -51,7 +51,11 @@ constexpr std::array<std::string_view, 31> kJobKeys = {"name",
                                                        "request_rate_hz",
                                                        "latency_bound_ms",
                                                        "gpu_memory_request_gib",
-                                                       "gpu_memory_limit_gib"};
+                                                       "gpu_memory_limit_gib",
+                                                       "share",
+                                                       "groups",
+                                                       "avoid_groups",
+                                                       "spread_tasks"};
 constexpr std::array<std::string_view, 8> kModelOnlyKeys = {
     "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "frozen"};
 
@@ -117,6 +121,30 @@ absl::Status ReadGpuMemory(const YamlMap& map, JobSpec& spec) {
                                 spec.gpu_mem_limit_mib));
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadNames(const YamlMap& map, std::string_view key, std::vector<std::string>& names) {
+  const YamlValue* list = map.Find(key);
+  if (list == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list->List(kMaxGroupsPerJob));
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(std::string text, item.Text(kMaxNameBytes));
+    if (std::find(names.begin(), names.end(), text) != names.end()) return item.Expected("each name once");
+    names.push_back(std::move(text));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSharing(const YamlMap& map, JobSpec& spec) {
+  constexpr std::array kShares = {ShareWith::kAnyone, ShareWith::kSameTenant};
+  const auto name_of = [](ShareWith v) { return std::string_view(v == ShareWith::kAnyone ? "anyone" : "same-tenant"); };
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "share", kShares, name_of, spec.share));
+  if (spec.share == ShareWith::kSameTenant && spec.tenant.empty()) {
+    return map.Find("share")->Error("expected 'tenant' beside it, found none");
+  }
+  HORUS_RETURN_IF_ERROR(ReadNames(map, "groups", spec.groups));
+  HORUS_RETURN_IF_ERROR(ReadNames(map, "avoid_groups", spec.avoid_groups));
+  return map.ReadBool("spread_tasks", spec.spread_tasks);
 }
 
 absl::Status ReadSelector(const YamlMap& map, JobSpec& spec) {
@@ -213,6 +241,7 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   HORUS_RETURN_IF_ERROR(ReadShape(map, spec));
   HORUS_RETURN_IF_ERROR(ReadHostAndTimes(map, spec));
   HORUS_RETURN_IF_ERROR(ReadGpuMemory(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadSharing(map, spec));
   HORUS_RETURN_IF_ERROR(ReadSelector(map, spec));
   HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
   HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));

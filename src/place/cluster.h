@@ -157,6 +157,8 @@ class Cluster {
                                                                      std::span<const Slot> slots) const;
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
   [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const;
+  // Whether everybody on a device accepts the job's owner, and the job theirs.
+  [[nodiscard]] bool MayShare(const JobSpec& job, const Residents& residents) const;
   class Undo;
   [[nodiscard]] absl::Status CheckActions(const Plan& plan) const;
   [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);

@@ -16,6 +16,7 @@ struct Expected {
   std::vector<HostFree> free;                  // by node row
   std::vector<std::vector<uint32_t>> tenants;  // by device: class ids
   std::vector<int64_t> host_tasks;             // by node row: tasks without GPUs
+  std::vector<NodeGroups> groups;              // by node row
   bool host_positions = true;                  // each is where its slot says
 };
 
@@ -30,6 +31,7 @@ Expected FromJobs(const ClusterRows& rows) {
   }
   expected.tenants.resize(rows.device_state.size());
   expected.host_tasks.resize(rows.nodes.size());
+  expected.groups.resize(rows.nodes.size());
   for (const JobRow& job : rows.jobs) {
     if (job.spec == nullptr) continue;
     ForEachTask(job.slots, [&](uint32_t node_row) {
@@ -37,6 +39,7 @@ Expected FromJobs(const ClusterRows& rows) {
       free.cpu_milli -= job.spec->cpu_milli;
       free.mem_mib -= job.spec->mem_mib;
       free.storage_mb_s -= job.spec->storage_mb_s;
+      ForEachGroup(*job.spec, [&](const GroupCount& one) { ChangeGroup(one, expected.groups[node_row]); });
     });
     for (const PlacedSlot& slot : job.slots) {
       if (slot.device == kNoDevice) {
@@ -78,6 +81,14 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected
   }
   if (static_cast<int64_t>(node.host_residents.size()) != expected.host_tasks[row]) {
     return Broken(id, "tasks without GPUs", expected.host_tasks[row], static_cast<int64_t>(node.host_residents.size()));
+  }
+  const auto ascending = [](NodeGroups groups) {
+    std::sort(groups.begin(), groups.end(), [](const GroupCount& a, const GroupCount& b) { return a.group < b.group; });
+    return groups;
+  };
+  if (ascending(node.groups) != ascending(expected.groups[row])) {
+    return Broken(id, "groups", static_cast<int64_t>(expected.groups[row].size()),
+                  static_cast<int64_t>(node.groups.size()));
   }
   if (idle != node.idle_devices) return Broken(id, "idle devices", idle, node.idle_devices);
   return absl::OkStatus();

@@ -34,6 +34,10 @@ uint64_t WhatCameIn(const JobSpec& job, int32_t device, uint64_t tenant) {
   for (const int64_t part : {int64_t{device}, job.cpu_milli, job.mem_mib, job.storage_mb_s}) {
     what = CombineHash(what, static_cast<uint64_t>(part));
   }
+  if (!job.tenant.empty()) what = CombineHash(what, OwnerMark(job));
+  ForEachGroup(job, [&](const GroupCount& count) {
+    what = CombineHash(CombineHash(what, count.group), static_cast<uint64_t>(count.members));
+  });
   return what;
 }
 
@@ -100,6 +104,9 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
     if (const Reason reason = FitNode(job, *node.spec, node_state); reason != Reason::kNone) return reason;
     if (const Reason reason = FitHost(job, node.free, tasks_on.at(slot.node_row)); reason != Reason::kNone)
       return reason;
+    if (KeepsAway(job, node.groups) || (job.spread_tasks && tasks_on.at(slot.node_row) > 1)) {
+      return Reason::kAntiAffinity;
+    }
     if (slot.device == kNoDevice) continue;
     const DeviceRow& device =
         rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
@@ -109,8 +116,17 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
     if (demand == nullptr) return Reason::kGpuType;
     const TenantClass tenant = MakeTenantClass(job, *demand);
     if (const Reason reason = FitTenant(&tenant, device, limits); reason != Reason::kNone) return reason;
+    if (!MayShare(job, rows_.residents[node.first_device + static_cast<uint32_t>(slot.device)])) return Reason::kOwner;
   }
   return Reason::kNone;
+}
+
+bool Cluster::MayShare(const JobSpec& job, const Residents& residents) const {
+  const uint64_t mark = OwnerMark(job);
+  return std::all_of(residents.begin(), residents.end(), [&](const ResidentRow& one) {
+    if (!MindsOwners(mark | one.owner)) return true;
+    return rows_.jobs[rows_.job_of.at(one.job)].spec->tenant == job.tenant;
+  });
 }
 
 void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted,
@@ -119,6 +135,9 @@ void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSl
   if (rows_.free_jobs.capacity() < rows_.jobs.capacity()) rows_.free_jobs.reserve(rows_.jobs.capacity());
   rows_.job_of.ReserveOne();
   HeldStates after(rows_.states, slots.size());
+  if (GroupsOf(*job) > 0) {
+    ForEachTask(slots, [&](uint32_t node_row) { ReserveMore(rows_.nodes[node_row].groups, GroupsOf(*job)); });
+  }
   for (PlacedSlot& slot : slots) {
     if (slot.device == kNoDevice) {
       ReserveMore(rows_.nodes[slot.node_row].host_residents, slots.size());
@@ -147,6 +166,7 @@ void Cluster::PutJob(JobRow job, std::span<const uint32_t> states) noexcept {
     free.cpu_milli -= spec.cpu_milli;
     free.mem_mib -= spec.mem_mib;
     free.storage_mb_s -= spec.storage_mb_s;
+    ForEachGroup(spec, [&](const GroupCount& one) { ChangeGroup(one, rows_.nodes[node_row].groups); });
   });
   for (size_t i = 0; i < job.slots.size(); ++i) {
     PlacedSlot& slot = job.slots[i];
@@ -160,7 +180,7 @@ void Cluster::PutJob(JobRow job, std::span<const uint32_t> states) noexcept {
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
     SetDevice(device, states[i]);
     if (rows_.residents[device].empty()) --node.idle_devices;
-    rows_.residents[device].push_back({spec.id, slot.tenant, slot.task});
+    rows_.residents[device].push_back({spec.id, slot.tenant, slot.task, OwnerMark(spec)});
     Touch(slot.node_row, WhatCameIn(spec, slot.device, rows_.states.tenant(slot.tenant).digest));
   }
   rows_.job_of.Insert(spec.id, job_row);
@@ -189,6 +209,9 @@ void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexce
     free.cpu_milli += row.spec->cpu_milli;
     free.mem_mib += row.spec->mem_mib;
     free.storage_mb_s += row.spec->storage_mb_s;
+    ForEachGroup(*row.spec, [&](const GroupCount& one) {
+      ChangeGroup({one.group, -one.members, -one.avoiders}, rows_.nodes[node_row].groups);
+    });
   });
   for (size_t i = 0; i < row.slots.size(); ++i) {
     const PlacedSlot& slot = row.slots[i];

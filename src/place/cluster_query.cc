@@ -27,6 +27,10 @@ uint64_t HashOf(const JobSpec& job) {
     hash = CombineHash(Add(hash, int64_t{entry.type.value()}), MakeTenantClass(job, entry.demand).digest);
   }
   for (const auto& [key, value] : job.node_selector) hash = Add(Add(hash, key), value);
+  hash = CombineHash(hash, static_cast<uint64_t>(job.share) << 1 | uint64_t{job.spread_tasks});
+  ForEachGroup(job, [&](const GroupCount& one) {
+    hash = CombineHash(CombineHash(hash, one.group), static_cast<uint64_t>(one.members));
+  });
   if (job.sensitivity.get() != nullptr) hash = CombineHash(hash, job.sensitivity.get()->Hash());
   return hash;
 }

@@ -18,6 +18,7 @@
 #include "base/id_map.h"
 #include "place/decision.h"
 #include "place/device_states.h"
+#include "place/groups.h"
 #include "place/job.h"
 #include "place/node.h"
 
@@ -50,6 +51,7 @@ struct NodeRow {
   int32_t idle_devices = 0;   // without residents
   HostFree free;
   std::vector<HostResident> host_residents;  // tasks without GPUs, in no order
+  NodeGroups groups;                         // of the tasks here
 };
 
 struct PlacedSlot {
@@ -70,6 +72,7 @@ struct ResidentRow {
   JobId job = 0;
   uint32_t tenant = 0;  // class in ClusterRows::states
   int32_t task = 0;
+  uint64_t owner = 0;  // OwnerMark
 };
 using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
 

@@ -35,6 +35,8 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"slowdown_neighbour", "A resident would be slowed beyond its bound."},
     {"gang", "There are too few fitting devices, or too far apart, for the whole job."},
     {"policy", "The policy holds that sharing does not pay here."},
+    {"owner", "The job or a resident shares devices with its own tenant's jobs only."},
+    {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
 }};
 
 std::string Amount(double value) { return absl::StrFormat("%.6g", value); }
@@ -79,6 +81,12 @@ std::string_view ReasonName(Reason reason) {
 std::string_view ReasonText(Reason reason) {
   const auto index = static_cast<size_t>(reason);
   return index < kReasonCount ? kReasons[index].text : "Unknown reason.";
+}
+
+int AskedAt(Reason reason) {
+  // Twice the number, so that what came later finds room between: what keeps jobs off a node is asked after its host.
+  if (reason == Reason::kAntiAffinity) return 2 * static_cast<int>(Reason::kStorageBandwidth) + 1;
+  return 2 * static_cast<int>(reason);
 }
 
 std::string_view VerdictName(Verdict verdict) {

@@ -49,8 +49,13 @@ enum class Reason : int32_t {
   kSlowdownNeighbour = 17,
   kGang = 18,
   kPolicy = 19,
+  kOwner = 20,
+  kAntiAffinity = 21,
 };
-inline constexpr size_t kReasonCount = 20;
+inline constexpr size_t kReasonCount = 22;
+
+// The place of a constraint in the order in which they are asked: the later one fails, the nearer the job was.
+[[nodiscard]] int AskedAt(Reason reason);
 
 // "gpu_memory" and one sentence for people; "unknown" for a value that is no reason.
 [[nodiscard]] std::string_view ReasonName(Reason reason);

@@ -151,6 +151,10 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
       DeviceVerdict verdict;
       const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
       HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
+      const uint32_t device = node.first_device + static_cast<uint32_t>(i);
+      if (verdict.reason == Reason::kNone && !ledger.MayShare(device, view.owner)) {
+        verdict = {Distance(Reason::kOwner, {}), Reason::kOwner};
+      }
       nearest.Offer({verdict.cost, row, i, verdict.reason});
     }
   }

@@ -62,6 +62,7 @@ Reason FitHost(const JobSpec& job, const HostFree& free, int64_t tasks, Shortfal
 }
 
 int64_t HostTasks(const JobSpec& job, const HostFree& free, int64_t limit) {
+  if (job.spread_tasks) limit = std::min(limit, int64_t{1});
   limit = Carries(free.cpu_milli, job.cpu_milli, limit);
   limit = Carries(free.mem_mib, job.mem_mib, limit);
   return Carries(free.storage_mb_s, job.storage_mb_s, limit);

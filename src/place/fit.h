@@ -49,7 +49,7 @@ struct Shortfall {
 // Host resources for `tasks` tasks of the job.
 [[nodiscard]] Reason FitHost(const JobSpec& job, const HostFree& free, int64_t tasks, Shortfall* shortfall = nullptr);
 
-// How many tasks the host resources carry, at most `limit`.
+// How many tasks the host resources carry, at most `limit`, and one where the job spreads its tasks.
 [[nodiscard]] int64_t HostTasks(const JobSpec& job, const HostFree& free, int64_t limit);
 
 // State of the device.

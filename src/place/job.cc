@@ -136,6 +136,37 @@ absl::Status CheckSelector(const JobSpec& job) {
   return absl::OkStatus();
 }
 
+absl::Status CheckGroups(const JobSpec& job, const char* field, const std::vector<std::string>& names) {
+  if (names.size() > kMaxGroupsPerJob) {
+    return InvalidArgument("%s: %s: expected at most %d, found %d", Job(job), field, kMaxGroupsPerJob, names.size());
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) return InvalidArgument("%s: %s[%d]: expected a name, found none", Job(job), field, i);
+    HORUS_RETURN_IF_ERROR(CheckText(job, field, names[i]));
+    if (i > 0 && !(names[i - 1] < names[i])) {
+      return InvalidArgument("%s: %s[%d]: expected ascending names, each once, found %s after %s", Job(job), field, i,
+                             Quoted(names[i]), Quoted(names[i - 1]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSharing(const JobSpec& job) {
+  if (job.share != ShareWith::kAnyone && job.share != ShareWith::kSameTenant) {
+    return InvalidArgument("%s: share: expected 0 (anyone) or 1 (same tenant), found %d", Job(job),
+                           static_cast<int>(job.share));
+  }
+  if (job.share == ShareWith::kSameTenant && job.tenant.empty()) {
+    return InvalidArgument("%s: share: expected a tenant for a job that shares with its tenant alone, found none",
+                           Job(job));
+  }
+  if (job.share == ShareWith::kSameTenant && IsCpuOnly(job)) {
+    return InvalidArgument("%s: share: expected 0 (anyone) without GPUs, found 1 (same tenant)", Job(job));
+  }
+  HORUS_RETURN_IF_ERROR(CheckGroups(job, "groups", job.groups));
+  return CheckGroups(job, "avoid_groups", job.avoid_groups);
+}
+
 }  // namespace
 
 std::string IdAndName(uint64_t id, std::string_view name) {
@@ -168,6 +199,7 @@ absl::Status ValidateJob(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckHostAndTimes(job));
   HORUS_RETURN_IF_ERROR(CheckDemands(job));
   HORUS_RETURN_IF_ERROR(CheckSelector(job));
+  HORUS_RETURN_IF_ERROR(CheckSharing(job));
   if (!job.alternatives.empty()) {
     return InvalidArgument("%s: alternatives: reserved, expected none, found %d", Job(job), job.alternatives.size());
   }
@@ -187,6 +219,8 @@ void NormalizeJob(JobSpec& job) {
   std::stable_sort(job.demands.begin(), job.demands.end(),
                    [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });
   std::sort(job.node_selector.begin(), job.node_selector.end());
+  std::sort(job.groups.begin(), job.groups.end());
+  std::sort(job.avoid_groups.begin(), job.avoid_groups.end());
 }
 
 GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {

@@ -29,6 +29,9 @@ using NodeId = uint64_t;
 // The values cross the C boundary and lie in snapshots: never renumber.
 enum class JobKind : uint8_t { kTraining = 0, kInference = 1, kBestEffort = 2 };
 
+// With whose jobs a job shares devices. The values cross the C boundary and lie in snapshots: never renumber.
+enum class ShareWith : uint8_t { kAnyone = 0, kSameTenant = 1 };
+
 // Per GPU of the job. An invalid type means "any type" and is then the only entry.
 struct TypeDemand {
   GpuTypeId type;
@@ -49,11 +52,12 @@ struct JobSpec {
   std::string name;    // optional
   std::string tenant;  // optional: who owns it
   JobKind kind = JobKind::kTraining;
-  int32_t tasks = 1;                // a gang: all tasks are placed, or none
-  int32_t gpus_per_task = 1;        // on one node; 0 = a job for the host alone: no device, no demands
-  int32_t gpu_milli = 0;            // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
-                                    // 1000 only with gpus_per_task == 1; requests never exceed a device
-  bool exclusive = false;           // alone on its devices
+  int32_t tasks = 1;                     // a gang: all tasks are placed, or none
+  int32_t gpus_per_task = 1;             // on one node; 0 = a job for the host alone: no device, no demands
+  int32_t gpu_milli = 0;                 // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
+                                         // 1000 only with gpus_per_task == 1; requests never exceed a device
+  bool exclusive = false;                // alone on its devices
+  ShareWith share = ShareWith::kAnyone;  // holds both ways: others do not come beside it either
   int64_t gpu_mem_request_mib = 0;  // device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most
                                     // the limit
   int64_t gpu_mem_limit_mib = 0;    // most device memory per GPU that it may ever hold; 0 = what it requests
@@ -70,7 +74,12 @@ struct JobSpec {
   std::vector<TypeDemand> demands;  // ascending type, unique; a type that is not listed is not allowed; none
                                     // without GPUs
   std::vector<std::pair<std::string, std::string>> node_selector;  // labels that a node must carry; ascending
-  std::vector<JobAlternative> alternatives;                        // reserved: must be empty
+  // Groups that it belongs to, and groups that it shares no node with; each ascending and unique. Holds both ways. The
+  // tasks of one job never avoid each other: spread_tasks parts them.
+  std::vector<std::string> groups;
+  std::vector<std::string> avoid_groups;
+  bool spread_tasks = false;                 // at most one task a node
+  std::vector<JobAlternative> alternatives;  // reserved: must be empty
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -80,6 +89,7 @@ inline constexpr int32_t kMaxGpusPerJob = 65'536;  // tasks x gpus_per_task
 inline constexpr size_t kMaxNameBytes = 1024;      // any text of a job or node
 inline constexpr size_t kMaxDemandsPerJob = 4096;  // = Catalogue::kMaxTypes
 inline constexpr size_t kMaxSelectorsPerJob = 256;
+inline constexpr size_t kMaxGroupsPerJob = 64;                 // that it belongs to, and again that it avoids
 inline constexpr float kMaxSlowdownBound = 1e6f;               // above any that says something; chosen
 inline constexpr double kMaxRequestRateHz = 1e12;              // beyond any service; chosen
 inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, MiB or MB/s of one node or task
@@ -90,7 +100,7 @@ inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, Mi
 // OK, or INVALID_ARGUMENT for a demand on a type that a catalogue of `types` types does not have.
 [[nodiscard]] absl::Status CheckTypes(const JobSpec& job, size_t types);
 
-// Sorts demands and node_selector, as ValidateJob demands; for callers that take them in any order.
+// Sorts demands, node_selector and groups, as ValidateJob demands; for callers that take them in any order.
 void NormalizeJob(JobSpec& job);
 
 // The job's demand on that type; nullptr when the type is not allowed.

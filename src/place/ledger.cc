@@ -31,6 +31,8 @@ void Ledger::StartAnew(size_t nodes, size_t devices, size_t live_devices, const 
   residents_.assign(devices, {});
   states_ = StateTable();
   log_.clear();
+  group_log_.clear();
+  minding_ = 0;
   touched_.clear();
   touched_begin_ = 0;
   ++generation_;
@@ -63,9 +65,11 @@ bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return false;
   device_changes_[device] = rows.device_changes[device];
   SetDevice(device, Import(rows.states, rows.device_state[device]));
+  for (const LedgerResident& one : residents_[device]) minding_ -= MindsOwners(one.owner) ? 1 : 0;
   residents_[device].clear();
   for (const ResidentRow& one : rows.residents[device]) {
-    residents_[device].push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant))});
+    residents_[device].push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant)), one.owner});
+    minding_ += MindsOwners(one.owner) ? 1 : 0;
   }
   return true;
 }
@@ -74,7 +78,8 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
   const NodeRow& theirs = rows.nodes[node_row];
   LedgerNode& mine = nodes_[node_row];
   if (mine.version == theirs.version) return;
-  mine = {theirs.spec, theirs.version, theirs.first_device, theirs.idle_devices, theirs.state, theirs.free};
+  mine = {theirs.spec,  theirs.version, theirs.first_device, theirs.idle_devices,
+          theirs.state, theirs.free,    theirs.groups};
   int32_t changed = kNoDevice;
   for (size_t i = 0; i < theirs.spec->devices.size(); ++i) {
     if (!TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i))) continue;
@@ -150,12 +155,21 @@ void Ledger::LogDevice(Step step, uint32_t node_row, uint32_t device) {
   log_.push_back({.step = step, .row = device, .state = device_state_[device], .node_row = node_row});
 }
 
+void Ledger::AddGroups(uint32_t node_row, const JobSpec& job, int32_t times) {
+  ForEachGroup(job, [&](const GroupCount& one) {
+    const GroupCount added{one.group, times * one.members, times * one.avoiders};
+    group_log_.push_back({log_.size(), node_row, added});
+    ChangeGroup(added, nodes_[node_row].groups);
+  });
+}
+
 void Ledger::BookHost(uint32_t node_row, const JobSpec& job) {
   LedgerNode& node = nodes_[node_row];
   LogNode(node_row);
   node.free.cpu_milli -= job.cpu_milli;
   node.free.mem_mib -= job.mem_mib;
   node.free.storage_mb_s -= job.storage_mb_s;
+  AddGroups(node_row, job, 1);
 }
 
 void Ledger::BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job) {
@@ -169,7 +183,9 @@ void Ledger::BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job) 
   const uint32_t before = device_state_[device];
   LogDevice(Step::kPlaced, node_row, device);
   SetDevice(device, states_.WithTenant(before, tenant, tenant_id));
-  residents_[device].push_back({job.id, tenant_id});
+  const uint64_t owner = OwnerMark(job);
+  residents_[device].push_back({job.id, tenant_id, owner});
+  minding_ += MindsOwners(owner) ? 1 : 0;
 }
 
 void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
@@ -191,6 +207,7 @@ void Ledger::Remove(const JobSpec& job, std::span<const PlacedSlot> slots) {
     free.cpu_milli += job.cpu_milli;
     free.mem_mib += job.mem_mib;
     free.storage_mb_s += job.storage_mb_s;
+    AddGroups(node_row, job, -1);
     Touch({node_row, kManyDevices});
   });
   for (const PlacedSlot& slot : slots) {
@@ -204,6 +221,7 @@ void Ledger::Remove(const JobSpec& job, std::span<const PlacedSlot> slots) {
     log_.back().position = static_cast<uint32_t>(at - residents.begin());
     log_.back().gone = *at;
     SetDevice(device, states_.WithoutTenant(device_state_[device], at->tenant));
+    minding_ -= MindsOwners(at->owner) ? 1 : 0;
     residents.erase(at);
     Touch({slot.node_row, kManyDevices});
     if (!residents.empty()) continue;
@@ -238,6 +256,10 @@ void Ledger::UndoTo(size_t mark) {
   ++changes_;
   const bool was_whole = whole_;
   whole_ = false;
+  for (; !group_log_.empty() && group_log_.back().log_end > mark; group_log_.pop_back()) {
+    const GroupEntry& entry = group_log_.back();
+    ChangeGroup({entry.added.group, -entry.added.members, -entry.added.avoiders}, nodes_[entry.node_row].groups);
+  }
   while (log_.size() > mark) {
     const Entry& entry = log_.back();
     if (entry.step == Step::kNode) {
@@ -250,9 +272,16 @@ void Ledger::UndoTo(size_t mark) {
       SetDevice(entry.row, entry.state);
       states_.Unref(entry.state);  // the log's hold
       Residents& residents = residents_[entry.row];
-      if (entry.step == Step::kPlaced) residents.pop_back();
-      if (entry.step == Step::kRemoved) residents.insert(residents.begin() + entry.position, entry.gone);
-      if (entry.step != Step::kPlaced) Touch({entry.node_row, kManyDevices});  // else its host's entry does
+      if (entry.step == Step::kPlaced) {
+        minding_ -= MindsOwners(residents.back().owner) ? 1 : 0;
+        residents.pop_back();
+      } else {
+        Touch({entry.node_row, kManyDevices});  // else its host's entry does
+      }
+      if (entry.step == Step::kRemoved) {
+        minding_ += MindsOwners(entry.gone.owner) ? 1 : 0;
+        residents.insert(residents.begin() + entry.position, entry.gone);
+      }
     }
     log_.pop_back();
   }
@@ -267,6 +296,11 @@ uint64_t Ledger::Hash() const {
          {node.free.cpu_milli, node.free.mem_mib, node.free.storage_mb_s, int64_t{node.idle_devices}}) {
       hash = CombineHash(hash, static_cast<uint64_t>(part));
     }
+    uint64_t groups = 0;  // they are in no order
+    for (const GroupCount& one : node.groups) {
+      groups += CombineHash(one.group, static_cast<uint64_t>(one.members) << 32 | static_cast<uint32_t>(one.avoiders));
+    }
+    hash = CombineHash(hash, groups);
     for (size_t i = 0; i < node.spec->devices.size(); ++i) {
       hash = CombineHash(hash, states_.digest(device_state_[node.first_device + static_cast<uint32_t>(i)]));
     }
@@ -278,7 +312,8 @@ uint64_t Ledger::bytes_held() const {
   return nodes_.capacity() * sizeof(LedgerNode) +
          (order_.capacity() + device_state_.capacity() + device_changes_.capacity()) * sizeof(uint32_t) +
          touched_.capacity() * sizeof(Touched) + residents_.capacity() * sizeof(Residents) +
-         log_.capacity() * sizeof(Entry) + states_.bytes_held();
+         log_.capacity() * sizeof(Entry) + group_log_.capacity() * sizeof(GroupEntry) +
+         states_.bytes_held();
 }
 
 }  // namespace horus

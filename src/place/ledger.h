@@ -27,11 +27,13 @@ struct LedgerNode {
   int32_t idle_devices = 0;
   AdminState state = AdminState::kUp;
   HostFree free;
+  NodeGroups groups;  // of the tasks here
 };
 
 struct LedgerResident {
   JobId job = 0;
   uint32_t tenant = 0;  // class in the ledger's states
+  uint64_t owner = 0;   // OwnerMark
   friend bool operator==(const LedgerResident&, const LedgerResident&) = default;
 };
 
@@ -73,6 +75,16 @@ class Ledger {
   [[nodiscard]] const StateTable& states() const { return states_; }
   [[nodiscard]] std::span<const LedgerResident> residents(uint32_t device) const { return residents_[device]; }
 
+  // Whether some resident shares with its owner alone; and whether everybody on a device accepts an owner, and it them.
+  [[nodiscard]] bool owners_matter() const { return minding_ > 0; }
+  [[nodiscard]] bool MayShare(uint32_t device, uint64_t owner) const {
+    if (minding_ == 0 && !MindsOwners(owner)) return true;
+    for (const LedgerResident& one : residents_[device]) {
+      if (OwnersClash(one.owner, owner)) return false;
+    }
+    return true;
+  }
+
   // Changes with everything that changes the ledger.
   [[nodiscard]] uint64_t changes() const { return changes_; }
 
@@ -106,6 +118,11 @@ class Ledger {
     HostFree free;        // of a node
     LedgerResident gone;  // removed
   };
+  struct GroupEntry {    // what one task added to a node's groups
+    size_t log_end = 0;  // size of log_ then
+    uint32_t node_row = 0;
+    GroupCount added;
+  };
   void StartAnew(size_t nodes, size_t devices, size_t live_devices, const std::vector<uint32_t>& order);
   void Rebuild(const ClusterRows& rows);
   void TakeNode(const ClusterRows& rows, uint32_t node_row);
@@ -115,6 +132,7 @@ class Ledger {
   void Touch(const Touched& touched);
   void LogNode(uint32_t node_row);
   void LogDevice(Step step, uint32_t node_row, uint32_t device);
+  void AddGroups(uint32_t node_row, const JobSpec& job, int32_t times);
   void BookHost(uint32_t node_row, const JobSpec& job);
   void BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job);
 
@@ -126,6 +144,8 @@ class Ledger {
   std::vector<Residents> residents_;      // in no order
   StateTable states_;
   std::vector<Entry> log_;
+  std::vector<GroupEntry> group_log_;
+  size_t minding_ = 0;  // residents that share with their owner alone
 
   bool whole_ = false;  // false until the first Follow and after one that failed half-way
   bool emptied_ = false;

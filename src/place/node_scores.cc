@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "place/admit.h"
 #include "place/search_nodes.h"
 
 namespace horus {
@@ -46,7 +47,8 @@ absl::StatusOr<const NodeScores::Prices*> NodeScores::Of(const Ledger& ledger, c
   if (epoch_ != model_epoch || generation_ != ledger.generation()) Clear();
   epoch_ = model_epoch;
   generation_ = ledger.generation();
-  std::unique_ptr<Prices>* known = prices_.Find(view.request);
+  const uint64_t request = RequestOn(ledger, view);
+  std::unique_ptr<Prices>* known = prices_.Find(request);
   if (known == nullptr) {
     const size_t nodes = ledger.node_rows();
     const size_t devices = IsCpuOnly(*view.job) ? 0 : ledger.device_limit();
@@ -58,7 +60,7 @@ absl::StatusOr<const NodeScores::Prices*> NodeScores::Of(const Ledger& ledger, c
     fresh->most.resize(nodes);
     fresh->node_refused.resize(nodes);
     fresh->device_refused.resize(devices);
-    known = &prices_.Insert(view.request, std::move(fresh));
+    known = &prices_.Insert(request, std::move(fresh));
     bytes_ += bytes;
   }
   Prices& prices = **known;

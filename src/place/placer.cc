@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "place/engine.h"
+#include "place/admit.h"
 #include "place/explain.h"
 #include "place/ledger.h"
 #include "place/scorer.h"
@@ -143,7 +144,8 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
 absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
   Decision decision;
-  if (const Decision* known = refused.Find(view.request)) {
+  const uint64_t request = RequestOn(ledger, view);
+  if (const Decision* known = refused.Find(request)) {
     decision = *known;
     decision.job = view.job->id;
     return decision;
@@ -165,7 +167,7 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
     decision = std::move(emptied_decision);
     decision.job = view.job->id;
   }
-  refused.Insert(view.request, decision);
+  refused.Insert(request, decision);
   return decision;
 }
 

@@ -26,6 +26,17 @@ void Refusals::Set(uint32_t device, Reason reason, Table& table) {
   ++table.counts[table.reasons[device]];
 }
 
+absl::Status Refusals::Judge(const Ledger& ledger, const JobView& view, uint32_t device, bool memo,
+                             DeviceVerdict& verdict) {
+  const uint32_t state = ledger.state_id(device);
+  HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger.states(), state, verdict)
+                             : scorer_.Weigh(ledger.states(), state, verdict));
+  if (verdict.reason == Reason::kNone && !ledger.MayShare(device, view.owner)) {
+    verdict = {Distance(Reason::kOwner, {}), Reason::kOwner};
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_t node_row, bool memo, Table& table) {
   const LedgerNode& node = ledger.node(node_row);
   if (node.spec == nullptr) return absl::OkStatus();
@@ -35,9 +46,7 @@ absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
     DeviceVerdict verdict{.reason = all};
     if (all == Reason::kNone) {
-      const uint32_t state = ledger.state_id(device);
-      HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger.states(), state, verdict)
-                                 : scorer_.Weigh(ledger.states(), state, verdict));
+      HORUS_RETURN_IF_ERROR(Judge(ledger, view, device, memo, verdict));
       nearest.Offer({verdict.cost, node_row, static_cast<int32_t>(i), verdict.reason});
     }
     Set(device, verdict.reason, table);
@@ -59,10 +68,10 @@ absl::Status Refusals::LookAtDevice(const Ledger& ledger, const JobView& view, c
   if (touched.device == kNoDevice) return absl::OkStatus();
   const uint32_t device = node.first_device + static_cast<uint32_t>(touched.device);
   DeviceVerdict verdict;
-  HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), ledger.state_id(device), verdict));
+  HORUS_RETURN_IF_ERROR(Judge(ledger, view, device, false, verdict));
   Set(device, verdict.reason, table);
   const auto nearness = [](Reason reason, double distance, int32_t index) {
-    return std::tuple(-static_cast<int32_t>(reason), distance, index);
+    return std::tuple(-AskedAt(reason), distance, index);
   };
   if (nearness(verdict.reason, verdict.cost, touched.device) <= nearness(miss.reason, miss.distance, miss.device)) {
     miss = {verdict.cost, touched.device, verdict.reason};
@@ -79,8 +88,9 @@ Refusals::Table& Refusals::TableOf(const Ledger& ledger, const JobView& view) {
     bytes_ = 0;
     epoch_ = scorer_.model().epoch();
   }
-  if (std::unique_ptr<Table>* known = of_request_.Find(view.request)) return **known;
-  Table& table = *of_request_.Insert(view.request, std::make_unique<Table>());
+  const uint64_t request = RequestOn(ledger, view);
+  if (std::unique_ptr<Table>* known = of_request_.Find(request)) return **known;
+  Table& table = *of_request_.Insert(request, std::make_unique<Table>());
   bytes_ += bytes;
   return table;
 }

@@ -23,8 +23,8 @@
 
 namespace horus {
 
-// The refused node or device that came nearest. Reasons are numbered in the order in which constraints are asked:
-// the later one fails, the nearer it was; among equals the smaller distance (fit.h), then the one offered first.
+// The refused node or device that came nearest: the later a constraint is asked that fails, the nearer it was; among
+// equals the smaller distance (fit.h), then the one offered first.
 struct NearestPlace {
   double distance = 0;
   uint32_t node_row = 0;
@@ -32,7 +32,8 @@ struct NearestPlace {
   Reason reason = Reason::kNone;  // kNone = nothing was refused
 
   void Offer(const NearestPlace& other) {
-    if (other.reason > reason || (other.reason == reason && other.distance < distance)) *this = other;
+    if (AskedAt(other.reason) < AskedAt(reason) || (other.reason == reason && other.distance >= distance)) return;
+    *this = other;
   }
 };
 
@@ -64,6 +65,9 @@ class Refusals {
     std::vector<Miss> misses;      // by node row
   };
   [[nodiscard]] Table& TableOf(const Ledger& ledger, const JobView& view);
+  // What refuses the device where its node does not.
+  [[nodiscard]] absl::Status Judge(const Ledger& ledger, const JobView& view, uint32_t device, bool memo,
+                                   DeviceVerdict& verdict);
   static void Set(uint32_t device, Reason reason, Table& table);
   [[nodiscard]] absl::Status LookAtDevice(const Ledger& ledger, const JobView& view, const Ledger::Touched& touched,
                                           Table& table);

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "interference/combine.h"
 #include "interference/slice.h"
+#include "place/groups.h"
 
 namespace horus {
 
@@ -53,29 +54,13 @@ JobView ViewJob(const JobSpec& job) {
   for (const auto& [key, value] : job.node_selector) {
     view.request = CombineHash(CombineHash(view.request, Hash64(key)), Hash64(value));
   }
+  view.request = CombineHash(view.request, uint64_t{job.spread_tasks});
+  ForEachGroup(job, [&](const GroupCount& one) {
+    view.request = CombineHash(CombineHash(view.request, one.group), static_cast<uint64_t>(one.members));
+  });
+  view.owner = OwnerMark(job);
+  if (MindsOwners(view.owner)) view.request = CombineHash(view.request, view.owner);
   return view;
-}
-
-Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy,
-               const FitLimits& limits, uint64_t memo_bytes, bool exhaustive)
-    : model_(std::move(model)),
-      policy_(std::move(policy)),
-      limits_(limits),
-      memo_limit_(memo_bytes / sizeof(Entry)),
-      exhaustive_(exhaustive),
-      adds_pairs_(model_->adds_pairs() && !exhaustive),
-      adds_loads_(model_->adds_loads() && !exhaustive) {}
-
-void Scorer::CheckEpoch() {
-  if (memo_epoch_ == model_->epoch() && memo_entries_ <= memo_limit_ &&
-      pairs_.bytes_held() <= memo_limit_ * sizeof(Entry))
-    return;
-  memo_.clear();
-  memo_entries_ = 0;
-  pairs_.Clear();
-  ++numbering_;
-  crowds_.clear();
-  memo_epoch_ = model_->epoch();
 }
 
 void Scorer::SetJob(const JobView& view) {

@@ -42,7 +42,9 @@ struct JobView {
   const JobSpec* job = nullptr;
   std::vector<OnType> types;  // ascending
   uint64_t digest = 0;        // of `types`: jobs of equal digest are judged alike on any device
-  uint64_t request = 0;       // of all that decides where the job fits: `digest`, host needs, selector, shape
+  uint64_t request = 0;       // of all that decides where the job fits: `digest`, host needs, selector, shape, groups,
+                              // and its owner where it shares with that one alone (see RequestOn)
+  uint64_t owner = 0;         // OwnerMark
   [[nodiscard]] const OnType* On(GpuTypeId type) const;  // null = the job states no demand on it
 };
 [[nodiscard]] DeviceContext ContextOf(const DeviceRow& device);

@@ -46,6 +46,9 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
     DeviceVerdict verdict;
     HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
+    if (verdict.reason == Reason::kNone && !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), view.owner)) {
+      verdict.reason = Reason::kOwner;
+    }
     if (verdict.reason != Reason::kNone) {
       ++result.refused[static_cast<size_t>(verdict.reason)];
       continue;
@@ -195,7 +198,8 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
       const LedgerNode& node = ledger.node(member.node_row);
       if (FitNode(*view.job, *node.spec, node.state) != Reason::kNone ||
           FitHost(*view.job, node.free, 1) != Reason::kNone ||
-          AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone) {
+          AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone ||
+          !ledger.MayShare(node.first_device + static_cast<uint32_t>(member.device), view.owner)) {
         return true;
       }
       if (found < best) std::swap(found, best);

@@ -14,7 +14,8 @@
 
 namespace horus {
 
-absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& node, NodeOutcome& outcome) {
+absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& node, uint64_t owner,
+                                      NodeOutcome& outcome) {
   const bool with_costs = scorer_.policy().node_uses_devices();
   const size_t count = node.spec->devices.size();
   devices_.resize(count);
@@ -27,6 +28,9 @@ absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& no
       HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), id, verdict));
     } else {
       HORUS_RETURN_IF_ERROR(scorer_.Fit(ledger.states(), id, verdict.reason));
+    }
+    if (verdict.reason == Reason::kNone && !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), owner)) {
+      verdict.reason = Reason::kOwner;
     }
     reasons_[i] = verdict.reason;
     devices_[i] = {.type = state.type,
@@ -106,7 +110,7 @@ absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32
                 .cpu_free_milli = free.cpu_milli,
                 .mem_free_mib = free.mem_mib,
                 .devices = {}};
-  HORUS_RETURN_IF_ERROR(JudgeDevices(ledger, node, outcome));
+  HORUS_RETURN_IF_ERROR(JudgeDevices(ledger, node, view.owner, outcome));
   candidate_.devices = devices_;
   if (IsCpuOnly(job)) {
     outcome.devices = {};

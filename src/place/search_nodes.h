@@ -50,7 +50,8 @@ class NodePricer {
   [[nodiscard]] const NodeScore& score() const { return score_; }
 
  private:
-  [[nodiscard]] absl::Status JudgeDevices(const Ledger& ledger, const LedgerNode& node, NodeOutcome& outcome);
+  [[nodiscard]] absl::Status JudgeDevices(const Ledger& ledger, const LedgerNode& node, uint64_t owner,
+                                          NodeOutcome& outcome);
   // Leaves `fits` only where the group has enough devices for a task.
   void CountGroups(int32_t gpus, NodeOutcome& outcome);
   [[nodiscard]] absl::Status CheckScore(const JobSpec& job) const;

@@ -171,6 +171,10 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   out.set_latency_bound_us(job.latency_bound_us);
   out.set_gpu_mem_request_mib(job.gpu_mem_request_mib);
   out.set_gpu_mem_limit_mib(job.gpu_mem_limit_mib);
+  out.set_share(static_cast<uint32_t>(job.share));
+  for (const std::string& name : job.groups) out.add_groups(name);
+  for (const std::string& name : job.avoid_groups) out.add_avoid_groups(name);
+  out.set_spread_tasks(job.spread_tasks);
   std::vector<std::pair<uint32_t, const Demand*>> by_name;  // type ids, and so their order, may differ elsewhere
   for (const TypeDemand& entry : job.demands) {
     by_name.emplace_back(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0, &entry.demand);

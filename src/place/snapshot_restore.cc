@@ -141,6 +141,11 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.latency_bound_us = in.latency_bound_us();
   job.gpu_mem_request_mib = in.gpu_mem_request_mib();
   job.gpu_mem_limit_mib = in.gpu_mem_limit_mib();
+  HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
+  job.share = static_cast<ShareWith>(share);  // ValidateJob refuses unknown ones
+  job.groups.assign(in.groups().begin(), in.groups().end());
+  job.avoid_groups.assign(in.avoid_groups().begin(), in.avoid_groups().end());
+  job.spread_tasks = in.spread_tasks();
   if (static_cast<size_t>(in.demands_size()) > std::max(types.size(), size_t{1})) {  // before they are copied
     return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where,
                            types.size(), in.demands_size());

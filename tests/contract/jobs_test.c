@@ -62,7 +62,56 @@ static void LimitsAreLentTwiceOnlyByOverCommit(void) {
   horus_cluster_free(cluster);
 }
 
+static void TenantsAndGroupsKeepApart(void) {
+  static const char* const web[1] = {"web"};
+  horus_cluster* cluster = cluster_of(2);
+  horus_placer* placer = placer_of("first-fit");
+  const horus_job* jobs[1];
+  horus_plan* plan = NULL;
+  given_job given;
+  CHECK_OK(horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_device_state(cluster, 2, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  give_job(&given, 1, 10, 2000);
+  given.job.tenant = "a";
+  given.job.share = HORUS_SHARE_SAME_TENANT;
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE); /* node 1 */
+  give_job(&given, 2, 10, 2000);
+  given.job.group_count = 1;
+  given.job.groups = web;
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE); /* node 2 */
+  give_job(&given, 3, 10, 2000);
+  given.job.tenant = "b";
+  given.job.avoid_count = 1;
+  given.job.avoid_groups = web;
+  CHECK(place(placer, cluster, &given).miss_reason == HORUS_REASON_OWNER);
+  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
+  CHECK(place(placer, cluster, &given).miss_reason == HORUS_REASON_ANTI_AFFINITY);
+  given.job.avoid_count = 0;
+  given.job.tasks = 2;
+  given.job.spread_tasks = 1;
+  CHECK(place(placer, cluster, &given).reason == HORUS_REASON_GANG);
+  jobs[0] = &given.job;
+#define REFUSED(text)                         \
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, text, \
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error))
+  given.job.share = 2;
+  REFUSED("share");
+  given.job.share = HORUS_SHARE_SAME_TENANT;
+  given.job.tenant = NULL;
+  REFUSED("tenant");
+  given.job.share = 0;
+  given.job.spread_tasks = 2;
+  REFUSED("spread_tasks");
+  given.job.spread_tasks = 0;
+  given.job.group_count = 1;
+  REFUSED("groups");
+#undef REFUSED
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 int main(void) {
   LimitsAreLentTwiceOnlyByOverCommit();
+  TenantsAndGroupsKeepApart();
   return report();
 }

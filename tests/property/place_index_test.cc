@@ -38,6 +38,7 @@ TEST(PlaceIndex, DecidesAsAScanOverManyStates) {
       job.tasks = job.gpus_per_task = 1;
       job.gpu_milli = 0;
       job.exclusive = false;
+      job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;  // else few of so many fit
       profiles.push_back(std::move(job));
     }
     std::vector<JobId> residents;

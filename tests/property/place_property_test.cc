@@ -13,6 +13,7 @@
 #include "interference/utilisation_model.h"
 #include "place/cluster.h"
 #include "place/fit.h"
+#include "place/groups.h"
 #include "place/ledger.h"
 #include "place/placer.h"
 #include "place/scorer.h"
@@ -43,9 +44,27 @@ Cluster Restored(const Cluster& cluster) {
   return *std::move(restored);
 }
 
+// Nobody is beside somebody who does not want him there.
+void ExpectKeptApart(const Cluster& cluster, std::span<const JobId> together, bool on_device) {
+  for (const JobId a : together) {
+    const auto one = cluster.Job(a)->spec;
+    for (const JobId b : together) {
+      if (a == b) continue;
+      const auto other = cluster.Job(b)->spec;
+      if (on_device && one->share == ShareWith::kSameTenant) {
+        ASSERT_EQ(one->tenant, other->tenant) << a << " beside " << b;
+      }
+      for (const std::string& avoided : one->avoid_groups) {
+        ASSERT_EQ(std::count(other->groups.begin(), other->groups.end(), avoided), 0) << a << " beside " << b;
+      }
+    }
+  }
+}
+
 void ExpectWithinCapacity(const Cluster& cluster) {
   for (const NodeId id : cluster.NodeIds()) {
     const NodeInfo node = *cluster.Node(id);
+    ExpectKeptApart(cluster, node.jobs, false);
     ASSERT_GE(std::min({node.cpu_free_milli, node.mem_free_mib, node.storage_free_mb_s}), 0) << "node " << id;
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
       const DeviceInfo device = *cluster.Device(id, static_cast<int32_t>(i));
@@ -53,6 +72,9 @@ void ExpectWithinCapacity(const Cluster& cluster) {
       ASSERT_LE(device.milli_used, kMilliPerGpu);
       const size_t most = device.spec.mode == SharingMode::kExclusive ? 1 : 4;
       ASSERT_LE(device.residents.size(), most);
+      std::vector<JobId> jobs;
+      for (const Resident& resident : device.residents) jobs.push_back(resident.job);
+      ExpectKeptApart(cluster, jobs, true);
     }
   }
 }
@@ -297,7 +319,7 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
   double nearest = 0;
   const auto offer = [&](Reason reason, NodeId node, int32_t device, const Shortfall& shortfall) {
     const double distance = Distance(reason, shortfall);
-    if (reason < miss.reason || (reason == miss.reason && distance >= nearest)) return;
+    if (AskedAt(reason) < AskedAt(miss.reason) || (reason == miss.reason && distance >= nearest)) return;
     nearest = distance;
     miss = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit};
   };
@@ -306,12 +328,17 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
     Shortfall shortfall;
     Reason reason = FitNode(job, *node.spec, node.state);
     if (reason == Reason::kNone) reason = FitHost(job, node.free, 1, &shortfall);
+    if (reason == Reason::kNone && KeepsAway(job, node.groups)) reason = Reason::kAntiAffinity;
     if (reason != Reason::kNone) offer(reason, node.spec->id, -1, shortfall);
     for (size_t i = 0; reason == Reason::kNone && i < node.spec->devices.size(); ++i) {
       Evaluation evaluation;
       EXPECT_TRUE(
           scorer.Evaluate(ledger.states(), ledger.state_id(node.first_device + static_cast<uint32_t>(i)), evaluation)
               .ok());
+      if (evaluation.verdict.reason == Reason::kNone &&
+          !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), OwnerMark(job))) {
+        evaluation.verdict.reason = Reason::kOwner;
+      }
       offer(evaluation.verdict.reason, node.spec->id, static_cast<int32_t>(i), evaluation.shortfall);
     }
   }

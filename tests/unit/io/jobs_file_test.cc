@@ -49,6 +49,10 @@ TEST(JobsFile, ReadsEveryKey) {
     slowdown_bound: 1.25
     gpu_memory_request_gib: 2
     gpu_memory_limit_gib: 3
+    share: same-tenant
+    groups: [web, db]
+    avoid_groups: [batch]
+    spread_tasks: true
     node_selector: {zone: b, disk: nvme}
 )");
   ASSERT_TRUE(jobs.ok()) << jobs.status();
@@ -61,6 +65,10 @@ TEST(JobsFile, ReadsEveryKey) {
   EXPECT_EQ(job.spec.gpus_per_task, 2);
   EXPECT_EQ(job.spec.gpu_mem_request_mib, 2048);
   EXPECT_EQ(job.spec.gpu_mem_limit_mib, 3072);
+  EXPECT_EQ(job.spec.share, ShareWith::kSameTenant);
+  EXPECT_EQ(job.spec.groups, (std::vector<std::string>{"db", "web"}));
+  EXPECT_EQ(job.spec.avoid_groups, (std::vector<std::string>{"batch"}));
+  EXPECT_TRUE(job.spec.spread_tasks);
   EXPECT_EQ(job.spec.tasks, 3);
   EXPECT_TRUE(job.spec.exclusive);
   EXPECT_EQ(job.spec.cpu_milli, 2500);

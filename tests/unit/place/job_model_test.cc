@@ -83,9 +83,160 @@ TEST(Fit, AppliesPlansThatOverCommitLimits) {
   EXPECT_TRUE(cluster.CheckInvariants().ok());
 }
 
-TEST(Snapshot, KeepsMemoryRequestsAndLimits) {
+JobSpec Owned(JobId id, std::string tenant, ShareWith share = ShareWith::kAnyone) {
+  JobSpec job = OneGpu(id, 10, 2000);
+  job.tenant = std::move(tenant);
+  job.share = share;
+  return job;
+}
+
+TEST(SharingWithWhom, NeedsATenantAndAGpu) {
+  EXPECT_TRUE(ValidateJob(Owned(1, "a", ShareWith::kSameTenant)).ok());
+  EXPECT_THAT(ValidateJob(Owned(1, "", ShareWith::kSameTenant)).message(), HasSubstr("expected a tenant"));
+  JobSpec host = testing_place::CpuOnly(1);
+  host.tenant = "a";
+  host.share = ShareWith::kSameTenant;
+  EXPECT_THAT(ValidateJob(host).message(), HasSubstr("without GPUs"));
+}
+
+TEST(SharingWithWhom, HoldsBothWays) {
+  for (const std::string_view policy : {"horus", "first-fit", "fgd"}) {  // device by device, and node by node
+    SCOPED_TRACE(policy);
+    Cluster minding = Nodes(1, 1);
+    PlaceOne(minding, *MakePlacer(), Owned(1, "a", ShareWith::kSameTenant));
+    EXPECT_EQ(Decide(minding, Owned(2, "a"), policy).verdict, Verdict::kPlace);
+    const Decision refused = Decide(minding, Owned(2, "b"), policy);
+    EXPECT_EQ(refused.verdict, Verdict::kDefer);
+    EXPECT_EQ(refused.reason, Reason::kOwner);
+    EXPECT_EQ(refused.miss.reason, Reason::kOwner);
+    EXPECT_EQ(Decide(minding, Owned(2, ""), policy).reason, Reason::kOwner);
+    Cluster open = Nodes(1, 1);
+    PlaceOne(open, *MakePlacer(), Owned(1, "a"));
+    EXPECT_EQ(Decide(open, Owned(2, "b"), policy).verdict, Verdict::kPlace);
+    EXPECT_EQ(Decide(open, Owned(2, "b", ShareWith::kSameTenant), policy).reason, Reason::kOwner);
+    EXPECT_EQ(Decide(open, Owned(2, "a", ShareWith::kSameTenant), policy).verdict, Verdict::kPlace);
+  }
+}
+
+TEST(SharingWithWhom, HoldsAmongTheJobsOfOnePlanAndAfterRelease) {
   Cluster cluster = Nodes(1, 1);
-  PlaceOne(cluster, *MakePlacer(), Memory(1, 1000, 9000));
+  const auto placer = MakePlacer("fgd");  // whose prices are kept by request
+  const std::vector<JobSpec> jobs = {Owned(1, "a"), Owned(2, "a", ShareWith::kSameTenant), Owned(3, "b"),
+                                     Owned(4, "a")};
+  const Plan plan = *placer->MakePlan(cluster, jobs);
+  EXPECT_EQ(plan.decisions[0].verdict, Verdict::kPlace);
+  EXPECT_EQ(plan.decisions[1].verdict, Verdict::kPlace);
+  EXPECT_EQ(plan.decisions[2].reason, Reason::kOwner);
+  EXPECT_EQ(plan.decisions[3].verdict, Verdict::kPlace);
+  ASSERT_TRUE(cluster.Apply(plan).ok());
+  ASSERT_TRUE(cluster.Release(2).ok());
+  EXPECT_EQ(placer->MakePlan(cluster, {&jobs[2], 1})->decisions[0].verdict, Verdict::kPlace);
+}
+
+TEST(SharingWithWhom, IsNoPartOfADevicesState) {
+  Cluster cluster = Nodes(1, 3);
+  for (JobId id = 1; id <= 3; ++id) {
+    const Slot slot{1, static_cast<int32_t>(id) - 1, 0};
+    ASSERT_TRUE(cluster.Adopt(Owned(id, std::to_string(id), ShareWith::kSameTenant), {&slot, 1}).ok());
+  }
+  EXPECT_EQ(cluster.rows().states.live_states(), 1u);
+}
+
+TEST(SharingWithWhom, IsBrokenByAdoptedJobsOnlyWithAFlag) {
+  Cluster cluster = Nodes(1, 1);
+  const Slot slot{1, 0, 0};
+  EXPECT_FALSE(cluster.Adopt(Owned(1, "a"), {&slot, 1})->over_committed);
+  EXPECT_EQ(cluster.Adopt(Owned(2, "b", ShareWith::kSameTenant), {&slot, 1})->reason, Reason::kOwner);
+}
+
+JobSpec Grouped(JobId id, std::vector<std::string> groups, std::vector<std::string> avoided) {
+  JobSpec job = OneGpu(id, 10, 2000);
+  job.groups = std::move(groups);
+  job.avoid_groups = std::move(avoided);
+  return job;
+}
+
+TEST(AntiAffinity, HoldsBothWaysByNode) {
+  for (const std::string_view policy : {"horus", "first-fit", "fgd"}) {
+    SCOPED_TRACE(policy);
+    Cluster cluster = Nodes(2);
+    PlaceOne(cluster, *MakePlacer("first-fit"), Grouped(1, {"web"}, {"batch"}));  // node 1
+    for (const JobSpec& job : {Grouped(2, {"batch"}, {}), Grouped(2, {}, {"web"})}) {
+      EXPECT_EQ(Decide(cluster, job, policy).slots, (std::vector<Slot>{{2, 0, 0}}));
+    }
+    EXPECT_EQ(Decide(cluster, Grouped(2, {"web", "x"}, {"x"}), policy).verdict, Verdict::kPlace);
+    ASSERT_TRUE(cluster.SetNodeState(2, AdminState::kDrained).ok());
+    const Decision refused = Decide(cluster, Grouped(2, {"batch"}, {}), policy);
+    EXPECT_EQ(refused.verdict, Verdict::kDefer);
+    EXPECT_EQ(refused.miss.reason, Reason::kAntiAffinity);
+    ASSERT_TRUE(cluster.Release(1).ok());
+    EXPECT_EQ(Decide(cluster, Grouped(2, {"batch"}, {}), policy).verdict, Verdict::kPlace);
+  }
+}
+
+TEST(AntiAffinity, KeepsCopiesOfAJobApartAmongTheJobsOfOnePlan) {
+  Cluster cluster = Nodes(3);
+  std::vector<JobSpec> copies;
+  for (JobId id = 1; id <= 4; ++id) copies.push_back(Grouped(id, {"web"}, {"web"}));
+  const Plan plan = *MakePlacer("first-fit")->MakePlan(cluster, copies);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(plan.decisions[i].slots[0].node, i + 1);
+  EXPECT_EQ(plan.decisions[3].reason, Reason::kAntiAffinity);
+  ASSERT_TRUE(cluster.Apply(plan).ok());
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
+}
+
+TEST(AntiAffinity, DoesNotPartTheTasksOfOneJobUnlessAsked) {
+  const Cluster cluster = Nodes(2);
+  JobSpec gang = Grouped(1, {"web"}, {"web"});
+  gang.tasks = 2;
+  const auto nodes_of = [](const Decision& decision) {
+    std::vector<NodeId> nodes;
+    for (const Slot& slot : decision.slots) nodes.push_back(slot.node);
+    return nodes;
+  };
+  EXPECT_EQ(nodes_of(Decide(cluster, gang)), (std::vector<NodeId>{1, 1}));
+  gang.spread_tasks = true;
+  EXPECT_EQ(nodes_of(Decide(cluster, gang)), (std::vector<NodeId>{1, 2}));
+  gang.tasks = 3;
+  EXPECT_EQ(Decide(cluster, gang).reason, Reason::kGang);
+  EXPECT_EQ(Decide(cluster, gang).verdict, Verdict::kReject);
+}
+
+TEST(AntiAffinity, CountsJobsWithoutGpus) {
+  Cluster cluster = Nodes(1);
+  JobSpec host = testing_place::CpuOnly(1, 2);
+  host.groups = {"db"};
+  PlaceOne(cluster, *MakePlacer(), host);
+  EXPECT_EQ(Decide(cluster, Grouped(2, {}, {"db"})).reason, Reason::kAntiAffinity);
+  ASSERT_TRUE(cluster.Release(1).ok());
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  EXPECT_EQ(Decide(cluster, Grouped(2, {}, {"db"})).verdict, Verdict::kPlace);
+}
+
+TEST(AntiAffinity, RefusesPlansThatNoPlannerMade) {
+  Cluster cluster = Nodes(1);
+  PlaceOne(cluster, *MakePlacer(), Grouped(1, {"web"}, {}));
+  const JobSpec plain = OneGpu(2, 10, 2000);
+  Plan plan = *MakePlacer()->MakePlan(cluster, {&plain, 1});
+  plan.actions[0].job = std::make_shared<const JobSpec>(Grouped(2, {}, {"web"}));
+  EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Groups, AreNamesEachOnce) {
+  EXPECT_THAT(ValidateJob(Grouped(1, {""}, {})).message(), HasSubstr("groups[0]"));
+  EXPECT_THAT(ValidateJob(Grouped(1, {}, {"b", "a"})).message(), HasSubstr("avoid_groups[1]"));
+  EXPECT_THAT(ValidateJob(Grouped(1, {"a", "a"}, {})).message(), HasSubstr("each once"));
+}
+
+TEST(Snapshot, KeepsWhatJobsState) {
+  Cluster cluster = Nodes(1, 1);
+  JobSpec job = Memory(1, 1000, 9000);
+  job.tenant = "a";
+  job.share = ShareWith::kSameTenant;
+  job.groups = {"db", "web"};
+  job.avoid_groups = {"batch"};
+  job.spread_tasks = true;
+  PlaceOne(cluster, *MakePlacer(), job);
   const std::string bytes = *SaveSnapshot(cluster);
   const auto restored =
       RestoreSnapshot({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, Catalogue::Default());
