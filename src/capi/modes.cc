@@ -102,7 +102,8 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus::BatchOptions batch, BatchFromC(options));
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
+                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
       return horus::PlanBatch(with, on, specs, batch, subset, ProgressFromC(progress, user));
     };
@@ -133,7 +134,8 @@ horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* clu
                                   horus_progress progress, void* user, horus_plan** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
+                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto supposed, ChangesFromC(on.catalogue(), change_count, changes));
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
       return horus::WhatIf(with, on, supposed, specs, /*work=*/true, ProgressFromC(progress, user));
@@ -154,7 +156,8 @@ horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* clu
     horus::PreemptOptions preempt;
     SetUnlessZero(preempt.max_candidates, c.max_candidates);
     SetUnlessZero(preempt.max_checks, c.max_checks);
-    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
+                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
       return horus::PlanPreemption(with, on, spec, preempt, subset);
     };

@@ -166,14 +166,13 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(
-        auto plan,
-        PlanWith(*placer, *cluster,
-                 [&](horus::Placer& with, const horus::Cluster& on,
-                     const horus::ReadFn& read) -> absl::StatusOr<horus::Plan> {
-                   HORUS_ASSIGN_OR_RETURN(const auto specs,
-                                          JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
-                   return with.MakePlan(on, specs, subset, ProgressFromC(progress, user), read);
-                 }));
+        auto plan, PlanWith(*placer, *cluster,
+                            [&](horus::Placer& with, const horus::Cluster& on,
+                                const horus::ReadFn& read) -> absl::StatusOr<horus::Plan> {
+                              HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs,
+                                                                                 with.options().max_jobs));
+                              return with.MakePlan(on, specs, subset, ProgressFromC(progress, user), read);
+                            }));
     *out = plan.release();
     return absl::OkStatus();
   });

@@ -312,8 +312,7 @@ uint64_t Ledger::bytes_held() const {
   return nodes_.capacity() * sizeof(LedgerNode) +
          (order_.capacity() + device_state_.capacity() + device_changes_.capacity()) * sizeof(uint32_t) +
          touched_.capacity() * sizeof(Touched) + residents_.capacity() * sizeof(Residents) +
-         log_.capacity() * sizeof(Entry) + group_log_.capacity() * sizeof(GroupEntry) +
-         states_.bytes_held();
+         log_.capacity() * sizeof(Entry) + group_log_.capacity() * sizeof(GroupEntry) + states_.bytes_held();
 }
 
 }  // namespace horus

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/status.h"
-#include "place/engine.h"
 #include "place/admit.h"
+#include "place/engine.h"
 #include "place/explain.h"
 #include "place/ledger.h"
 #include "place/scorer.h"

@@ -63,6 +63,28 @@ JobView ViewJob(const JobSpec& job) {
   return view;
 }
 
+Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy,
+               const FitLimits& limits, uint64_t memo_bytes, bool exhaustive)
+    : model_(std::move(model)),
+      policy_(std::move(policy)),
+      limits_(limits),
+      memo_limit_(memo_bytes / sizeof(Entry)),
+      exhaustive_(exhaustive),
+      adds_pairs_(model_->adds_pairs() && !exhaustive),
+      adds_loads_(model_->adds_loads() && !exhaustive) {}
+
+void Scorer::CheckEpoch() {
+  if (memo_epoch_ == model_->epoch() && memo_entries_ <= memo_limit_ &&
+      pairs_.bytes_held() <= memo_limit_ * sizeof(Entry))
+    return;
+  memo_.clear();
+  memo_entries_ = 0;
+  pairs_.Clear();
+  ++numbering_;
+  crowds_.clear();
+  memo_epoch_ = model_->epoch();
+}
+
 void Scorer::SetJob(const JobView& view) {
   CheckEpoch();
   view_ = &view;

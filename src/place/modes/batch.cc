@@ -113,6 +113,7 @@ absl::Status Batcher::Fits(const JobView& view, std::span<const PlacedSlot> slot
       DeviceVerdict verdict;
       if (reason == Reason::kNone) HORUS_RETURN_IF_ERROR(scorer.Judge(ledger.states(), state, verdict));
       reason = verdict.reason;
+      if (!ledger.MayShare(ledger.device_of(slot), view.owner)) reason = Reason::kOwner;
     }
     fits = fits && reason == Reason::kNone;
   }

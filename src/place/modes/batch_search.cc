@@ -71,7 +71,8 @@ absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool&
   const LedgerNode& node = ledger.node(place.node_row);
   const JobSpec& job = item.job();
   fits = FitNode(job, *node.spec, node.state) == Reason::kNone && FitHost(job, node.free, 1) == Reason::kNone &&
-         AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone;
+         AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone &&
+         ledger.MayShare(DeviceOf(place), item.view->owner);
   if (!fits) return absl::OkStatus();
   scorer.SetJob(*item.view);
   const uint32_t device = DeviceOf(place);

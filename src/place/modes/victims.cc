@@ -94,9 +94,10 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
     ++checks_;
     DeviceVerdict verdict;
     const absl::Status status = engine_.scorer().Judge(ledger.states(), ledger.state_id(row), verdict);
+    const bool may_share = ledger.MayShare(row, task.owner);
     ledger.UndoTo(mark);
     HORUS_RETURN_IF_ERROR(status);
-    if (verdict.reason != Reason::kNone) continue;
+    if (verdict.reason != Reason::kNone || !may_share) continue;
     enough.push_back(set);
     std::sort(option.jobs.begin(), option.jobs.end());
     out.options.push_back(std::move(option));
