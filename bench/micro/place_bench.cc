@@ -11,6 +11,7 @@
 #include "bench/heap.h"
 #include "bench/micro/busy_cluster.h"
 #include "bench/rows.h"
+#include "place/modes/batch.h"
 #include "place/placer.h"
 
 namespace horus::bench {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr double kWarmP50AimUs = 20, kWarmP99AimUs = 250, kColdP50AimUs = 100, kReleaseAimUs = 5, kGrowthAim = 3;
 constexpr double kIndexAimMib = 256, kStateAimBytes = 300, kUniqueAimUs = 1'000, kGangAimUs = 1'000;
+constexpr double kVerdictsAimUs = 1'000, kBatchAimS = 3;
 
 struct Times {
   std::vector<double> decide_us;
@@ -71,6 +73,8 @@ struct Bench {
   void Size(int32_t gpus, bool last);
   void Unique(int32_t gpus);
   void Gangs(int32_t gpus);
+  void Verdicts(int32_t nodes);
+  void Batches(int32_t gpus, size_t jobs);
 };
 
 std::string NameOf(int32_t gpus) {
@@ -201,12 +205,73 @@ void Bench::Gangs(int32_t gpus) {
   }
 }
 
+// The filter and score steps of a scheduler: one job against many nodes, a placement between two.
+void Bench::Verdicts(int32_t nodes) {
+  const Shape shape{.gpus = nodes * kGpusPerNode};
+  Setting setting = MakeSetting(shape);
+  const auto placer = MakePlacer(shape);
+  std::vector<NodeId> ids;
+  for (int32_t n = 0; n < nodes; ++n) ids.push_back(static_cast<NodeId>(n));
+  const auto ask = [&](const JobSpec& job) {
+    const Plan plan = Must(placer->MakePlan(setting.cluster, {&job, 1}));
+    Must(setting.cluster.Apply(plan));
+    const double start = NowUs();
+    (void)Must(placer->Verdicts(setting.cluster, job, ids));
+    return NowUs() - start;
+  };
+  std::vector<double> again, other;
+  const auto rounds = static_cast<uint64_t>(options.smoke ? 3 : 100);
+  JobId id = JobId{1} << 40;
+  for (uint64_t i = 0; i < rounds; ++i) {
+    other.push_back(ask(MakeJob(setting.types, ++id, kProfiles)));
+    JobSpec same = MakeJob(setting.types, 1, kProfiles);
+    same.id = ++id;
+    again.push_back(ask(same));
+  }
+  const std::string protocol = absl::StrFormat(
+      "one-GPU job against %d nodes of 8 GPUs, 5 types, 80 %% of 3 slots a GPU taken, policy horus, model boosted, a "
+      "placement between two; median of %d",
+      nodes, rounds);
+  Add(absl::StrFormat("verdicts_us_%d_nodes", nodes), Median(again), "us", kVerdictsAimUs, "",
+      protocol + ", always the same profile");
+  Add(absl::StrFormat("verdicts_any_profile_us_%d_nodes", nodes), Median(other), "us", 0, "",
+      protocol + absl::StrFormat(", %d profiles", kProfiles));
+}
+
+void Bench::Batches(int32_t gpus, size_t jobs) {
+  const Shape shape{.gpus = gpus};
+  const Setting setting = MakeSetting(shape);
+  const auto placer = MakePlacer(shape);
+  std::vector<JobSpec> window;
+  for (size_t i = 0; i < jobs; ++i) window.push_back(MakeJob(setting.types, (JobId{1} << 40) + i, kProfiles));
+  const double start = NowUs();
+  const Plan one = Must(placer->MakePlan(setting.cluster, window));
+  const double middle = NowUs();
+  const Plan batch = Must(PlanBatch(*placer, setting.cluster, window));
+  const double end = NowUs();
+  const auto cost = [](const Plan& plan) {
+    double sum = 0;
+    for (const Decision& decision : plan.decisions) sum += decision.winner.cost;
+    return sum;
+  };
+  const std::string protocol = absl::StrFormat(
+      "%d jobs of one GPU, %d profiles, on %d GPUs, 80 %% of 3 slots taken, slowdown bound %g, policy horus, model "
+      "boosted, first plan of the placer one by one, then the batch",
+      jobs, kProfiles, gpus, kBound);
+  Add(absl::StrFormat("batch_%d_jobs_s", jobs), 1e-6 * (end - middle), "s", kBatchAimS,
+      absl::StrFormat("one by one %.4g s", 1e-6 * (middle - start)), protocol);
+  Add(absl::StrFormat("batch_%d_jobs_cost_ratio", jobs), cost(batch) / cost(one), "ratio", 0,
+      absl::StrFormat("placed %d, one by one %d", batch.actions.size(), one.actions.size()), protocol, false);
+}
+
 void Measure(const Options& options, std::vector<Row>* rows) {
   Bench bench{options, *rows};
   const std::vector<int32_t> sizes =
       options.smoke ? std::vector<int32_t>{128} : std::vector<int32_t>{1'000, 10'000, 100'000};
   for (const int32_t gpus : sizes) bench.Size(gpus, gpus == sizes.back());
   bench.Unique(sizes.back());
+  bench.Verdicts(options.smoke ? 16 : 5'000);
+  bench.Batches(sizes.back(), options.smoke ? 20 : 10'000);
   bench.Gangs(sizes.back());
 }
 

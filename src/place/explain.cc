@@ -12,12 +12,7 @@ namespace {
 
 Reason MainReason(const SearchResult& result) {
   if (result.fitting > 0) return Reason::kGang;
-  size_t most = 0;
-  for (size_t i = 1; i < kReasonCount; ++i) {
-    if (i != static_cast<size_t>(Reason::kNotInSubset) && result.refused[i] > result.refused[most]) most = i;
-  }
-  if (most > 0) return static_cast<Reason>(most);
-  return result.refused[static_cast<size_t>(Reason::kNotInSubset)] > 0 ? Reason::kNotInSubset : Reason::kGang;
+  return MostRefused(result.refused);
 }
 
 }  // namespace

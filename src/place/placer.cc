@@ -73,6 +73,9 @@ struct Placer::Impl {
   // Appends those nodes, once each, as the ledger follows them.
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
+  // The cost of the job's place on one node, or the reason why it has none.
+  absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, double& cost,
+                      Reason& reason);
 
   [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
   [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
@@ -254,6 +257,21 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   return plan;
 }
 
+absl::Status Placer::Impl::OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, double& cost,
+                                  Reason& reason) {
+  if (with.CanRunOne(view)) return with.RunOne(on, view, node_row, cost, reason);
+  const std::vector<uint32_t> one = {node_row};
+  HORUS_RETURN_IF_ERROR(with.Run(on, view, &one, result));
+  if (!result.best.slots.empty()) {
+    cost = result.best.cost;
+    return absl::OkStatus();
+  }
+  Decision decision;
+  HORUS_RETURN_IF_ERROR(explainer.Refused(on, view, one, result, decision));
+  reason = decision.reason;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes,
                                               const ReadFn& read) {
   Impl& my = *impl_;
@@ -273,30 +291,27 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   JobSpec task = job;
   task.tasks = 1;
   view.job = &task;
-  my.emptied.FollowEmptied(my.ledger);
+  constexpr double kNoCost = std::numeric_limits<double>::quiet_NaN();
   NodeVerdicts verdicts;
-  std::vector<uint32_t> one(1);
-  for (const uint32_t row : rows) {
-    one[0] = row;
-    my.scorer.SetJob(view);
-    HORUS_RETURN_IF_ERROR(my.search.Run(my.ledger, view, &one, my.result));
-    Decision decision;
-    if (!my.result.best.slots.empty()) {
-      decision.verdict = Verdict::kPlace;
-    } else {
-      HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.ledger, view, one, my.result, decision));
-      SearchResult found;
-      HORUS_RETURN_IF_ERROR(my.emptied_search.Run(my.emptied, view, &one, found));
-      decision.verdict = Verdict::kDefer;
-      if (found.best.slots.empty()) {
-        HORUS_RETURN_IF_ERROR(my.explainer.Refused(my.emptied, view, one, found, decision));
-        decision.verdict = Verdict::kReject;
-      }
-    }
-    verdicts.verdict.push_back(decision.verdict);
-    verdicts.reason.push_back(decision.reason);
-    verdicts.cost.push_back(decision.verdict == Verdict::kPlace ? my.result.best.cost
-                                                                : std::numeric_limits<double>::quiet_NaN());
+  verdicts.verdict.assign(rows.size(), Verdict::kPlace);
+  verdicts.cost.assign(rows.size(), kNoCost);
+  verdicts.reason.assign(rows.size(), Reason::kNone);
+  bool refused = false;
+  my.scorer.SetJob(view);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    HORUS_RETURN_IF_ERROR(my.OnNode(my.search, my.ledger, view, rows[i], verdicts.cost[i], verdicts.reason[i]));
+    refused |= verdicts.reason[i] != Reason::kNone;
+  }
+  if (!refused) return verdicts;
+  my.emptied.FollowEmptied(my.ledger);
+  my.scorer.SetJob(view);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (verdicts.reason[i] == Reason::kNone) continue;
+    double cost = kNoCost;
+    Reason reason = Reason::kNone;
+    HORUS_RETURN_IF_ERROR(my.OnNode(my.emptied_search, my.emptied, view, rows[i], cost, reason));
+    verdicts.verdict[i] = reason == Reason::kNone ? Verdict::kDefer : Verdict::kReject;
+    if (reason != Reason::kNone) verdicts.reason[i] = reason;
   }
   return verdicts;
 }

@@ -25,6 +25,15 @@ absl::Status NotFinite(const Policy& policy, NodeId node, double cost) {
 
 }  // namespace
 
+Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused) {
+  size_t most = 0;
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    if (i != static_cast<size_t>(Reason::kNotInSubset) && refused[i] > refused[most]) most = i;
+  }
+  if (most > 0) return static_cast<Reason>(most);
+  return refused[static_cast<size_t>(Reason::kNotInSubset)] > 0 ? Reason::kNotInSubset : Reason::kGang;
+}
+
 absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result) {
   const LedgerNode& node = ledger.node(node_row);
   const Policy& policy = scorer_.policy();
@@ -166,6 +175,24 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
   } else {
     result.refused[static_cast<size_t>(Reason::kGang)] += result.fitting;
   }
+  return absl::OkStatus();
+}
+
+absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, double& cost,
+                            Reason& reason) {
+  const LedgerNode& node = ledger.node(node_row);
+  reason = FitNode(*view.job, *node.spec, node.state);
+  if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, 1);
+  if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
+  if (reason != Reason::kNone) return absl::OkStatus();
+  one_.refused = {};
+  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, one_));
+  if (fitting_.empty()) {
+    reason = MostRefused(one_.refused);
+    return absl::OkStatus();
+  }
+  cost = fitting_.front().cost;
+  for (const Fitting& fit : fitting_) cost = std::min(cost, fit.cost);
   return absl::OkStatus();
 }
 

@@ -40,6 +40,9 @@ struct Placement {
 // The job of `view` as part of a gang that waits so long for its all-reduce, see DeviceCandidate.
 [[nodiscard]] JobView WithCommunication(const JobView& view, double communication);
 
+// The constraint that refused most devices; the subset's edge only where nothing else refused any.
+[[nodiscard]] Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused);
+
 struct SearchResult {
   Placement best;
   // The next best: another device; for several GPUs another node, or GPUs of another type or sharing mode on the
@@ -74,6 +77,14 @@ class Search {
   // tasks go to the tightest node that holds them. Fewest nodes wins, then fewest racks, then cost.
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
+
+  // One node and a job of one GPU that is priced by device: the cost of its cheapest place there, or the constraint
+  // that refused most of its devices.
+  [[nodiscard]] absl::Status RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, double& cost,
+                                    Reason& reason);
+  [[nodiscard]] bool CanRunOne(const JobView& view) const {
+    return SlotCount(*view.job) == 1 && !scorer_.policy().PricesNode(*view.job);
+  }
 
   // How much less links between racks carry than nodes can send; at least 1.
   void set_rack_oversubscription(double ratio) { rack_oversubscription_ = ratio; }
@@ -173,6 +184,7 @@ class Search {
   Refusals refusals_;
   NodePricer pricer_;
   NodeScores scores_;
+  SearchResult one_;  // scratch of RunOne
   std::vector<RankedState> popped_;
   std::vector<Fitting> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
