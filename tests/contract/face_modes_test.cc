@@ -76,5 +76,5 @@ int main() {
   BatchesMovesAndWork();
   WhatIfsAreNotApplied();
   PreemptionsNameTheirVictims();
-  return failures != 0;
+  return report();
 }

@@ -256,5 +256,5 @@ int main(void) {
   ARebalanceMovesWhatGains();
   AWhatIfHappensNowhere();
   APreemptionNamesItsVictims();
-  return failures != 0;
+  return report();
 }
