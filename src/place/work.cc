@@ -108,6 +108,23 @@ absl::Status WorkMeter::OfResident(const Ledger& ledger, uint32_t device, JobId 
   return absl::OkStatus();
 }
 
+double WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                         const DeviceCandidate& candidate) const {
+  const DeviceRow& row = ledger.state(device);
+  double gain =
+      PriorityWeight(job.priority) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  for (const LedgerResident& resident : ledger.residents(device)) {
+    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+    const auto i = static_cast<size_t>(at - row.tenants.begin());
+    const JobSpec* spec = SpecOf(resident.job);
+    if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
+    gain += PriorityWeight(spec->priority) * SpeedAlone(*spec, row) *
+            (1.0 / static_cast<double>(candidate.after[i].estimate) -
+             1.0 / static_cast<double>(candidate.before[i].estimate));
+  }
+  return gain;
+}
+
 absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work) {
   work = 0;
   devices_.clear();

@@ -41,6 +41,9 @@ class WorkMeter {
   [[nodiscard]] absl::Status OfDevice(const Ledger& ledger, uint32_t device, double& work);
   // Of one resident of it; 0 when it is not there.
   [[nodiscard]] absl::Status OfResident(const Ledger& ledger, uint32_t device, JobId job, double& work);
+  // What the device gains by `job`, which is not there yet, as the scorer evaluated it: no call of the model.
+  [[nodiscard]] double GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                              const DeviceCandidate& candidate) const;
   // Of the devices of those slots, each once.
   [[nodiscard]] absl::Status OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work);
   [[nodiscard]] absl::Status OfAll(const Ledger& ledger, double& work);

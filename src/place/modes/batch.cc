@@ -64,12 +64,23 @@ class Batcher {
 
 absl::Status Batcher::Take(size_t at, const Placement& place, Decision decision, Outcome& outcome) {
   Ledger& ledger = engine_.ledger();
-  double before = 0;
-  double after = 0;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, before));
-  ledger.Place(*views_[at].job, place.slots);
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, after));
-  outcome.work += after - before;
+  const JobView& view = views_[at];
+  double gain = 0;
+  if (GpuCount(*view.job) == 1) {
+    const uint32_t device = ledger.device_of(place.slots[0]);
+    Evaluation evaluation;
+    engine_.scorer().SetJob(view);
+    HORUS_RETURN_IF_ERROR(engine_.scorer().Evaluate(ledger.states(), ledger.state_id(device), evaluation));
+    if (!evaluation.candidate.after.empty()) gain = meter_.GainOf(ledger, device, *view.job, evaluation.candidate);
+    ledger.Place(*view.job, place.slots);
+  } else {
+    double before = 0;
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, before));
+    ledger.Place(*view.job, place.slots);
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, gain));
+    gain -= before;
+  }
+  outcome.work += gain;
   outcome.cost += place.cost;
   outcome.places[at] = place;
   outcome.decisions[at] = std::move(decision);

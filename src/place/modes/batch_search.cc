@@ -86,20 +86,7 @@ absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool&
   Evaluation evaluation;
   HORUS_RETURN_IF_ERROR(scorer.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   fits = evaluation.verdict.reason == Reason::kNone;
-  if (!fits) return absl::OkStatus();
-  const DeviceCandidate& candidate = evaluation.candidate;
-  const DeviceRow& row = ledger.state(device);
-  value =
-      PriorityWeight(job.priority) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
-  for (const LedgerResident& resident : ledger.residents(device)) {
-    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
-    const auto i = static_cast<size_t>(at - row.tenants.begin());
-    const JobSpec* spec = meter_.SpecOf(resident.job);
-    if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
-    value += PriorityWeight(spec->priority) * SpeedAlone(*spec, row) *
-             (1.0 / static_cast<double>(candidate.after[i].estimate) -
-              1.0 / static_cast<double>(candidate.before[i].estimate));
-  }
+  if (fits) value = meter_.GainOf(ledger, device, job, evaluation.candidate);
   return absl::OkStatus();
 }
 
