@@ -20,9 +20,9 @@ constexpr size_t kLeastOpened = 1u << 16;
 PlaceCandidate PlaceOf(const Ledger& ledger, uint32_t node_row, JobId job, int32_t device) {
   const LedgerNode& node = ledger.node(node_row);
   return {.job = job,
-          .node = node.spec->id,
+          .node = node.id,
           .device = device,
-          .node_devices = static_cast<int32_t>(node.spec->devices.size()),
+          .node_devices = node.devices,
           .node_idle_devices = node.idle_devices,
           .cpu_free_milli = node.free.cpu_milli,
           .mem_free_mib = node.free.mem_mib};

@@ -78,8 +78,15 @@ void Ledger::TakeNode(const ClusterRows& rows, uint32_t node_row) {
   const NodeRow& theirs = rows.nodes[node_row];
   LedgerNode& mine = nodes_[node_row];
   if (mine.version == theirs.version) return;
-  mine = {theirs.spec,  theirs.version, theirs.first_device, theirs.idle_devices,
-          theirs.state, theirs.free,    theirs.groups};
+  mine = {.spec = theirs.spec,
+          .id = theirs.spec->id,
+          .devices = static_cast<int32_t>(theirs.spec->devices.size()),
+          .version = theirs.version,
+          .first_device = theirs.first_device,
+          .idle_devices = theirs.idle_devices,
+          .state = theirs.state,
+          .free = theirs.free,
+          .groups = theirs.groups};
   int32_t changed = kNoDevice;
   for (size_t i = 0; i < theirs.spec->devices.size(); ++i) {
     if (!TakeDevice(rows, theirs.first_device + static_cast<uint32_t>(i))) continue;
@@ -124,9 +131,13 @@ void Ledger::FollowEmptied(const Ledger& full) {
   uint32_t state = kNoState;
   for (const uint32_t row : order_) {
     const LedgerNode& node = full.nodes_[row];
-    nodes_[row] = {node.spec,         node.version,
-                   node.first_device, static_cast<int32_t>(node.spec->devices.size()),
-                   AdminState::kUp,   {node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s}};
+    nodes_[row] = {.spec = node.spec,
+                   .id = node.id,
+                   .devices = node.devices,
+                   .version = node.version,
+                   .first_device = node.first_device,
+                   .idle_devices = node.devices,
+                   .free = {node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s}};
     for (size_t i = 0; i < node.spec->devices.size(); ++i) {
       if (state == kNoState || node.spec->devices[i] != last) {
         last = node.spec->devices[i];

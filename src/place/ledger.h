@@ -22,6 +22,8 @@ namespace horus {
 
 struct LedgerNode {
   std::shared_ptr<const NodeSpec> spec;  // null: no node in this row
+  NodeId id = 0;                         // of the spec, as is the next: searches look at very many nodes
+  int32_t devices = 0;
   uint64_t version = 0;
   uint32_t first_device = 0;
   int32_t idle_devices = 0;
