@@ -63,48 +63,55 @@ typedef struct horus_node {
 /* gpus_per_task of a job that needs no GPU: its tasks take slots without device. */
 #define HORUS_JOB_NO_GPUS (-1)
 
-/* One way of running a job, of which the placer picks one. Reserved: no version reads it yet. */
+/* One way of running a job, of which the placer picks the one worth most (docs/place.md). Demands are as those of
+ * horus_job. */
 typedef struct horus_job_alternative {
   uint32_t struct_size;
-  int32_t tasks;
-  int32_t gpus_per_task;
-  int32_t reserved;
+  int32_t tasks;         /* 0 = 1 */
+  int32_t gpus_per_task; /* 0 = 1; at least one GPU */
+  int32_t gpu_milli;     /* as that of horus_job */
   size_t demand_count;
   const char* const* gpu_types;
   const horus_demand* const* demands;
+  double rate;       /* above 0: progress per second alone on the fastest type listed, in any unit that all ways of
+                        the job share */
+  int64_t cpu_milli; /* per task, as the next two; 0 = what the job states, -1 = none */
+  int64_t mem_mib;
+  int64_t storage_mb_s;
 } horus_job_alternative;
-#define HORUS_JOB_ALTERNATIVE_INIT {sizeof(horus_job_alternative), 0, 0, 0, 0, NULL, NULL}
+#define HORUS_JOB_ALTERNATIVE_INIT {sizeof(horus_job_alternative), 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0}
 
 /* One job: `tasks` processes placed together (a gang, all or nothing), each on gpus_per_task GPUs of one node.
  * Host resources are per task. At most 65,536 GPUs, 4,096 demands and 256 selectors. */
 typedef struct horus_job {
   uint32_t struct_size;
-  int32_t kind;                 /* HORUS_JOB_* */
-  uint64_t id;                  /* the caller's; unique among placed jobs */
-  const char* name;             /* optional; copied */
-  int32_t tasks;                /* 0 = 1 */
-  int32_t gpus_per_task;        /* 0 = 1; HORUS_JOB_NO_GPUS = the host alone, without demands */
-  int32_t gpu_milli;            /* per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths,
-                                   below 1000 only with gpus_per_task 1 */
-  int32_t exclusive;            /* 1 = alone on its devices */
-  int32_t priority;             /* higher first */
-  float slowdown_bound;         /* no placement may predict more for this job; 0 = the placer's default */
-  int64_t cpu_milli;            /* thousandths of a core */
-  int64_t mem_mib;              /* host memory */
-  int64_t storage_mb_s;         /* storage bandwidth */
-  int64_t submit_us;            /* the caller's clock */
-  int64_t deadline_us;          /* 0 = none; no policy reads it yet */
-  double request_rate_hz;       /* inference; 0 = not stated; no policy reads it yet */
-  int64_t latency_bound_us;     /* inference; 0 = none; no policy reads it yet */
-  size_t demand_count;          /* length of the two columns below, >= 1; 0 without GPUs */
-  const char* const* gpu_types; /* the types it may run on, in any order, each once; NULL column or a NULL
-                                   entry = any type, then the only entry */
+  int32_t kind;             /* HORUS_JOB_* */
+  uint64_t id;              /* the caller's; unique among placed jobs */
+  const char* name;         /* optional; copied */
+  int32_t tasks;            /* 0 = 1 */
+  int32_t gpus_per_task;    /* 0 = 1; HORUS_JOB_NO_GPUS = the host alone, without demands */
+  int32_t gpu_milli;        /* per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths,
+                               below 1000 only with gpus_per_task 1 */
+  int32_t exclusive;        /* 1 = alone on its devices */
+  int32_t priority;         /* higher first */
+  float slowdown_bound;     /* no placement may predict more for this job; 0 = the placer's default */
+  int64_t cpu_milli;        /* thousandths of a core */
+  int64_t mem_mib;          /* host memory */
+  int64_t storage_mb_s;     /* storage bandwidth */
+  int64_t submit_us;        /* the caller's clock */
+  int64_t deadline_us;      /* 0 = none; of the queue "edf", no placement reads it */
+  double request_rate_hz;   /* inference: requests that come, each served by one step; 0 = they never meet */
+  int64_t latency_bound_us; /* inference: most that 99 % of the requests may take: the slowdown bound becomes that of
+                               horus_latency_largest_slowdown where it is lower; needs step times; 0 = none */
+  size_t demand_count;      /* length of the two columns below, >= 1; 0 without GPUs or with alternatives */
+  const char* const* gpu_types;       /* the types it may run on, in any order, each once; NULL column or a NULL
+                                         entry = any type, then the only entry */
   const horus_demand* const* demands; /* its demand per GPU on each of them */
   size_t selector_count;              /* node labels that must be present */
   const char* const* selector_keys;
   const char* const* selector_values;
   const char* tenant;       /* optional owner; copied */
-  size_t alternative_count; /* reserved: anything but 0 is UNSUPPORTED */
+  size_t alternative_count; /* ways to run it, at most 64; tasks, GPUs and demands above are then not stated */
   const horus_job_alternative* const* alternatives;
   int64_t gpu_mem_request_mib; /* device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most the
                                   limit */

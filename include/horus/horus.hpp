@@ -173,6 +173,8 @@ struct Decision {
   std::string text;
   std::vector<Slot> slots;
   std::vector<Effect> effects;
+  bool probe = false;
+  int32_t alternative = -1;
   [[nodiscard]] bool placed() const { return verdict == HORUS_VERDICT_PLACE; }
 };
 
@@ -189,7 +191,9 @@ class Plan {
             c.cost,
             c.text,
             SlotsOf(index, c.slots),
-            EffectsOf(index, c.effects)};
+            EffectsOf(index, c.effects),
+            c.probe == 1,
+            c.alternative};
   }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 
@@ -289,6 +293,8 @@ struct PlacerOptions {
   uint64_t seed = 0;
   const Interference* interference = nullptr;  // none = the built-in "horus"; may go once the placer is made
   double mem_overcommit = 0;                   // 0 = none
+  bool probe_outside = false;
+  double gpu_price = 0;  // 0 = the default; -1 = none
 };
 
 class Placer {
@@ -300,6 +306,8 @@ class Placer {
     c.max_tenants = options.max_tenants;
     c.seed = options.seed;
     c.mem_overcommit = options.mem_overcommit;
+    c.probe_outside = options.probe_outside ? 1 : 0;
+    c.gpu_price = options.gpu_price;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

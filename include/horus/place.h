@@ -52,7 +52,8 @@ typedef struct horus_placer_options {
   const horus_interference* interference; /* NULL = "horus"; kept alive by the placer */
   uint64_t seed;                          /* of random policies */
   float slowdown_bound;                   /* for jobs without their own; 0 = the policy's default, infinity = none */
-  int32_t reserved;
+  int32_t probe_outside;    /* 1 = a job whose demand is HORUS_DEMAND_OUTSIDE and not _MEASURED runs alone first: a
+                               probe, which nobody joins; once observed, release it and plan it anew */
   int64_t mem_headroom_mib; /* device memory to keep free; 0 = 500, -1 = none */
   uint64_t max_jobs;        /* of one plan; 0 = 1,048,576 */
   uint64_t cache_bytes;     /* memory for what was scored before; 0 = 64 MiB */
@@ -65,9 +66,11 @@ typedef struct horus_placer_options {
   double rack_oversubscription; /* how much less links between racks carry than nodes can send, at least 1; 0 = 1 */
   double mem_overcommit; /* the limits of a device's tenants and the headroom may sum to this many times its memory, 1
                             to 1,000; requests never exceed it; 0 = 1: none */
+  double gpu_price; /* of jobs with alternatives: work that each GPU must bring, as a share of what one brings in the
+                       most efficient way, 0 to 1; 0 = 0.5, -1 = none */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT \
-  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0}
+  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
@@ -124,8 +127,10 @@ typedef struct horus_decision {
   double miss_available;
   const char* miss_unit; /* static text, e.g. "MiB" */
   const char* text;      /* one sentence for people */
+  int32_t probe;         /* 1 = placed as a probe (probe_outside) */
+  int32_t alternative;   /* position of the way to run that was chosen; -1 = the job states no alternatives */
 } horus_decision;
-#define HORUS_DECISION_INIT {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
+#define HORUS_DECISION_INIT {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0}
 
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. Since 0.1. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);

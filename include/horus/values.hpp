@@ -163,6 +163,13 @@ struct Node {
   int64_t network_mb_s = 0;  // to other nodes; 0 = the default
 };
 
+// One way of running a job; the host's part as the job states it.
+struct Alternative {
+  int32_t tasks = 1, gpus_per_task = 1, gpu_milli = 0;
+  double rate = 0;  // progress per second, in any unit that all ways share
+  std::vector<std::pair<std::string, Demand>> demands = {};
+};
+
 struct Job {
   uint64_t id = 0;
   std::string name = {};
@@ -175,11 +182,15 @@ struct Job {
   int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;
   int64_t submit_us = 0;
   int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;
+  int64_t deadline_us = 0;
+  double request_rate_hz = 0;
+  int64_t latency_bound_us = 0;
   int32_t share = HORUS_SHARE_ANYONE;
   bool spread_tasks = false;
   std::vector<std::string> groups = {}, avoid_groups = {};
   std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
   std::vector<std::pair<std::string, std::string>> selectors = {};
+  std::vector<Alternative> alternatives = {};  // then no tasks, GPUs and demands of its own
 };
 
 namespace detail {
@@ -240,6 +251,28 @@ class CNode {
   horus_node c_ = HORUS_NODE_INIT;
 };
 
+// Borrows the Alternative.
+struct CAlternative {
+  explicit CAlternative(const Alternative& way) {
+    for (const auto& [type, demand] : way.demands) {
+      types.push_back(type.empty() ? nullptr : type.c_str());
+      demands.push_back(&demand);
+    }
+    c.tasks = way.tasks;
+    c.gpus_per_task = way.gpus_per_task;
+    c.gpu_milli = way.gpu_milli;
+    c.rate = way.rate;
+    c.demand_count = way.demands.size();
+    c.gpu_types = Column(types);
+    c.demands = Column(demands);
+  }
+  CAlternative(const CAlternative&) = delete;
+  CAlternative& operator=(const CAlternative&) = delete;
+  std::vector<const char*> types;
+  std::vector<const horus_demand*> demands;
+  horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
+};
+
 // A Job as the C ABI takes it; borrows the Job.
 class CJob {
  public:
@@ -249,6 +282,10 @@ class CJob {
       types_.push_back(type.empty() ? nullptr : type.c_str());
       demands_.push_back(&demand);
     }
+    for (const Alternative& way : job.alternatives) ways_.push_back(std::make_unique<CAlternative>(way));
+    for (const auto& way : ways_) way_pointers_.push_back(&way->c);
+    c_.alternative_count = way_pointers_.size();
+    c_.alternatives = Column(way_pointers_);
     c_.kind = job.kind;
     c_.id = job.id;
     c_.name = job.name.c_str();
@@ -265,6 +302,9 @@ class CJob {
     c_.submit_us = job.submit_us;
     c_.gpu_mem_request_mib = job.gpu_mem_request_mib;
     c_.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
+    c_.deadline_us = job.deadline_us;
+    c_.request_rate_hz = job.request_rate_hz;
+    c_.latency_bound_us = job.latency_bound_us;
     c_.share = job.share;
     c_.spread_tasks = job.spread_tasks ? 1 : 0;
     c_.group_count = groups_.size();
@@ -287,6 +327,8 @@ class CJob {
   std::vector<const horus_demand*> demands_;
   CPairs selectors_;
   std::vector<const char*> groups_, avoid_groups_;
+  std::vector<std::unique_ptr<CAlternative>> ways_;
+  std::vector<const horus_job_alternative*> way_pointers_;
   horus_job c_ = HORUS_JOB_INIT;
 };
 

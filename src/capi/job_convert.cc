@@ -49,9 +49,38 @@ absl::Status CheckEnums(const horus_job& job) {
   if (job.share != HORUS_SHARE_ANYONE && job.share != HORUS_SHARE_SAME_TENANT) {
     return InvalidArgument("share: expected HORUS_SHARE_* (0 or 1), found %d", job.share);
   }
-  if (job.alternative_count != 0 || job.alternatives != nullptr) {
-    return MakeError(absl::StatusCode::kUnimplemented,
-                     "alternatives: reserved for a later version: expected none, found %d", job.alternative_count);
+  return absl::OkStatus();
+}
+
+// 0 = as the job, -1 = none.
+int64_t HostOf(int64_t given) {
+  if (given == 0) return JobAlternative::kAsTheJob;
+  return given == -1 ? 0 : given;
+}
+
+absl::StatusOr<JobAlternative> AlternativeFromC(const Catalogue& catalogue, const horus_job_alternative* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_job_alternative c, ReadStruct(given));
+  JobAlternative way{.tasks = OneIfZero(c.tasks),
+                     .gpus_per_task = OneIfZero(c.gpus_per_task),
+                     .gpu_milli = c.gpu_milli,
+                     .cpu_milli = HostOf(c.cpu_milli),
+                     .mem_mib = HostOf(c.mem_mib),
+                     .storage_mb_s = HostOf(c.storage_mb_s),
+                     .rate = c.rate,
+                     .demands = {}};
+  HORUS_ASSIGN_OR_RETURN(way.demands, TypeDemandsFromC(catalogue, c.demand_count, c.gpu_types, c.demands));
+  return way;
+}
+
+absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(job.alternatives, "alternatives", job.alternative_count));
+  if (job.alternative_count > kMaxAlternatives) {
+    return InvalidArgument("alternatives: expected at most %d, found %d", kMaxAlternatives, job.alternative_count);
+  }
+  for (size_t i = 0; i < job.alternative_count; ++i) {
+    absl::StatusOr<JobAlternative> way = AlternativeFromC(catalogue, job.alternatives[i]);
+    if (!way.ok()) return At(Element("alternatives", i), way.status());
+    spec.alternatives.push_back(*std::move(way));
   }
   return absl::OkStatus();
 }
@@ -82,7 +111,8 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.spread_tasks = job.spread_tasks == 1;
   HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
   HORUS_ASSIGN_OR_RETURN(spec.avoid_groups, NamesFromC("avoid_groups", job.avoid_count, job.avoid_groups));
-  if (spec.gpus_per_task > 0 || job.demand_count > 0) {
+  HORUS_RETURN_IF_ERROR(AddAlternatives(catalogue, job, spec));
+  if ((spec.gpus_per_task > 0 && job.alternative_count == 0) || job.demand_count > 0) {
     HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
   }
   HORUS_ASSIGN_OR_RETURN(

@@ -55,8 +55,12 @@ class PlacerUse {
   std::optional<ClusterGate::PlanLock> lock_;
 };
 
-PlacerOptions OptionsFromC(const horus_placer_options& given) {
+absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   PlacerOptions options;
+  if (given.probe_outside != 0 && given.probe_outside != 1) {
+    return InvalidArgument("probe_outside: expected 0 or 1, found %d", given.probe_outside);
+  }
+  options.probe_outside = given.probe_outside == 1;
   options.slowdown_bound = given.slowdown_bound;
   if (given.max_tenants != 0) options.max_tenants = given.max_tenants;
   if (given.mem_headroom_mib == -1)
@@ -64,6 +68,11 @@ PlacerOptions OptionsFromC(const horus_placer_options& given) {
   else if (given.mem_headroom_mib != 0)
     options.mem_headroom_mib = given.mem_headroom_mib;
   if (given.mem_overcommit != 0) options.mem_overcommit = given.mem_overcommit;
+  if (given.gpu_price == -1) {
+    options.gpu_price = 0;
+  } else if (given.gpu_price != 0) {
+    options.gpu_price = given.gpu_price;
+  }
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
   if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;
@@ -107,7 +116,8 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
   }
   HORUS_ASSIGN_OR_RETURN(
       auto policy, options.policy_callback != nullptr ? PolicyByCallback(options, *placer) : PolicyByName(options));
-  HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), OptionsFromC(options)));
+  HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
+  HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), limits));
   return placer;
 }
 

@@ -63,6 +63,8 @@ horus_decision DecisionToC(const Decision& decision) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   c.cost = decision.verdict == Verdict::kPlace ? decision.winner.cost : kNone;
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
+  c.probe = decision.probe ? 1 : 0;
+  c.alternative = decision.alternative;
   c.miss_unit = "";
   if (decision.verdict != Verdict::kPlace) MissToC(decision.miss, c);
   return c;

@@ -45,6 +45,8 @@ struct Options {
   uint64_t seed = 0;
   int32_t max_tenants = PlacerOptions{}.max_tenants;
   double mem_overcommit = PlacerOptions{}.mem_overcommit;
+  bool probe_outside = false;
+  double gpu_price = PlacerOptions{}.gpu_price;
   std::vector<std::string> gpus_files;
   std::string bundle;
   std::string out;
@@ -68,6 +70,8 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Options& options,
   HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
   placer.max_tenants = options.max_tenants;
   placer.mem_overcommit = options.mem_overcommit;
+  placer.probe_outside = options.probe_outside;
+  placer.gpu_price = options.gpu_price;
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
   return Placer::Create(model, std::move(policy), placer);
 }
@@ -176,6 +180,13 @@ Command AddPlace(CLI::App& parser) {
       ->check(CLI::Range(1.0, kMaxMemOvercommit))
       ->capture_default_str()
       ->type_name("FACTOR");
+  app->add_flag("--probe-outside", options->probe_outside,
+                "Place jobs that the predictor does not know alone, until they were observed");
+  app->add_option("--gpu-price", options->gpu_price,
+                  "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->type_name("SHARE");
   app->add_option("--seed", options->seed, "Of policies that draw")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()

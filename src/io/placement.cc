@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "place/fit.h"
+#include "place/own_bound.h"
 
 namespace horus {
 namespace {
@@ -51,7 +52,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     tenant.measured = n > 1 && std::all_of(measured.begin() + static_cast<std::ptrdiff_t>(i * n),
                                            measured.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
                                            [](uint8_t one) { return one != 0; });
-    if (specs[i]->slowdown_bound > 0) tenant.bound = static_cast<double>(specs[i]->slowdown_bound);
+    if (const float own = OwnBoundOf(*specs[i], *demands[i]).slowdown; own > 0) tenant.bound = static_cast<double>(own);
     tenant.above_bound = IsBeyond(static_cast<double>(tenant.slowdown.upper), tenant.bound);
     tenants.push_back(tenant);
   }
@@ -135,11 +136,12 @@ absl::StatusOr<PlacementReport> MakePlacementReport(const Cluster& cluster, std:
     }
   }
   for (const Decision& decision : plan.decisions) {
-    const JobSpec* job = placement.FindJob(decision.job);
-    if (decision.slots.empty() || job == nullptr) continue;
+    if (decision.slots.empty()) continue;
+    HORUS_ASSIGN_OR_RETURN(const JobInfo job, after.Job(decision.job));  // in the way that was chosen
     const Slot& first = decision.slots.front();
+    if (first.device == kNoDevice) continue;
     HORUS_ASSIGN_OR_RETURN(const DeviceInfo device, after.Device(first.node, first.device));
-    if (const Demand* demand = FindDemand(*job, device.spec.type)) placement.first_demand[decision.job] = *demand;
+    if (const Demand* demand = FindDemand(*job.spec, device.spec.type)) placement.first_demand[decision.job] = *demand;
   }
   placement.plan = std::move(plan);
   return placement;

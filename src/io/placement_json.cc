@@ -85,6 +85,8 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
           {"explanation", DescribeDecision(decision)},
           {"slots", slots},
           {"spans_nodes", decision.spans_nodes},
+          {"probe", decision.probe},
+          {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
           {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
           {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},
           {"effects", effects},

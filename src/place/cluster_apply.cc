@@ -118,7 +118,7 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
   if (HasJob(job.id)) {
     return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(job));
   }
-  HORUS_RETURN_IF_ERROR(ValidateJob(job));
+  HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, action.slots));
   if (job_count() >= kMaxJobs) {

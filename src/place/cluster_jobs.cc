@@ -238,7 +238,7 @@ void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexce
 }
 
 absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
-  HORUS_RETURN_IF_ERROR(ValidateJob(job));
+  HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   if (HasJob(job.id)) return Taken(job);
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, slots));

@@ -111,8 +111,10 @@ std::string DescribeDecision(const Decision& decision) {
     }
     const std::string more =
         decision.slots.size() == 1 ? "" : absl::StrFormat(" and %d more devices", decision.slots.size() - 1);
-    return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).", first.node,
-                           first.device, more, decision.own.estimate, decision.own.upper);
+    const std::string way = decision.alternative < 0 ? "" : absl::StrFormat(" Alternative %d.", decision.alternative);
+    const char* probe = decision.probe ? " A probe: alone until it was observed." : "";
+    return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).%s%s", first.node,
+                           first.device, more, decision.own.estimate, decision.own.upper, way, probe);
   }
   const std::string_view when =
       decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. " : "Rejected: never fits this cluster. ";

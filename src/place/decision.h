@@ -125,6 +125,12 @@ struct Decision {
   bool has_runner_up = false;
   bool spans_nodes = false;                                 // found by the heuristic for gangs that fit no single node
   bool cpu_only = false;                                    // a job without GPUs
+  int32_t alternative = -1;                                 // the way to run that was chosen, or that a refusal speaks
+                                                            // of; -1 = the job states no alternatives
+  double relative_speed = 1;                                // when placed: alone there / on the fastest type that the
+                                                            // job lists
+  bool probe = false;                                       // alone, because nobody knows yet what it does there;
+                                                            // the action's job is exclusive then
   std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason; nodes
                                                             // where the job is without GPUs
   NearestMiss miss;                                         // valid for refusals

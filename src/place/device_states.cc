@@ -77,16 +77,18 @@ uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
   return uint64_t{1} << std::min(gpus, kLastBit);
 }
 
-TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
+TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
+  const OwnBound bound = OwnBoundOf(job, demand);
   TenantClass tenant{.demand = demand,
-                     .slowdown_bound = job.slowdown_bound,
+                     .slowdown_bound = bound.slowdown,
                      .gpu_milli = job.gpu_milli,
-                     .exclusive = job.exclusive,
+                     .exclusive = job.exclusive || alone,
                      .gpus = GpuCount(job),
                      .distributed = job.tasks > 1,
                      .kind = job.kind,
                      .priority = job.priority,
-                     .memory = GpuMemoryOf(job, demand)};
+                     .memory = GpuMemoryOf(job, demand),
+                     .late = bound.late};
   tenant.digest =
       CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 1 |
                                         uint64_t{tenant.exclusive});
@@ -99,13 +101,16 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand) {
     tenant.digest = CombineHash(CombineHash(tenant.digest, static_cast<uint64_t>(tenant.memory.request_mib)),
                                 static_cast<uint64_t>(tenant.memory.limit_mib));
   }
+  if (tenant.late != LateAlone()) {
+    tenant.digest = CombineHash(tenant.digest, Bits(tenant.late.bound_us) << 32 | Bits(tenant.late.p99_us));
+  }
   return tenant;
 }
 
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
          a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
-         a.priority == b.priority && a.memory == b.memory;
+         a.priority == b.priority && a.memory == b.memory && a.late == b.late;
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {

@@ -19,6 +19,7 @@
 #include "device/sharing_mode.h"
 #include "place/job.h"
 #include "place/node.h"
+#include "place/own_bound.h"
 #include "predict/demand.h"
 
 namespace horus {
@@ -29,19 +30,21 @@ namespace horus {
 // All that a device and its tenants know of each other.
 struct TenantClass {
   Demand demand;
-  float slowdown_bound = 0;  // as stated; 0 = the placer's default
+  float slowdown_bound = 0;  // OwnBound::slowdown; 0 = the placer's default
   int32_t gpu_milli = 0;     // as stated; 0 = shares
   bool exclusive = false;
   int32_t gpus = 1;          // of the whole job: above 1 it is a gang
   bool distributed = false;  // the job has several tasks
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
-  GpuMemory memory;     // of each of its GPUs
+  GpuMemory memory;  // of each of its GPUs
+  LateAlone late;
   uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
 };
 
 // The job as a device of a type with that demand sees it.
-[[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand);
+// `alone`: as if the job were exclusive.
+[[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone = false);
 [[nodiscard]] bool SameTenant(const TenantClass& a, const TenantClass& b);
 
 using TenantIds = absl::InlinedVector<uint32_t, 4>;  // 4 = what its object holds anyway

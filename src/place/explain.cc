@@ -29,6 +29,7 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   const Slowdown own = candidate.after.back();
   if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
   if (own.upper > decision.own.upper) decision.own.upper = own.upper;
+  decision.relative_speed = std::min(decision.relative_speed, candidate.relative_speed);
   decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own});
   const auto first = static_cast<ptrdiff_t>(decision.effects.size());
   for (const LedgerResident& resident : ledger.residents(device)) {

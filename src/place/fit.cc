@@ -80,7 +80,11 @@ bool MayTakeMore(const DeviceRow& device, const FitLimits& limits) {
 
 Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
   const Reason reason = FitDeviceState(device.state);
-  return reason != Reason::kNone ? reason : FitTenant(newcomer, device, limits, shortfall);
+  if (reason != Reason::kNone) return reason;
+  if (const Reason tenant = FitTenant(newcomer, device, limits, shortfall); tenant != Reason::kNone) return tenant;
+  if (newcomer->late.p99_us == 0) return Reason::kNone;
+  return Fail(Reason::kSlowdownOwn, shortfall, static_cast<double>(newcomer->late.bound_us),
+              static_cast<double>(newcomer->late.p99_us), kLateUnit);
 }
 
 Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {

@@ -63,7 +63,8 @@ struct Shortfall {
 // Whether any job whatever could be put on the device: what is full, held or not up need not be asked per job.
 [[nodiscard]] bool MayTakeMore(const DeviceRow& device, const FitLimits& limits);
 
-// FitDeviceState, then FitTenant.
+// FitDeviceState, then FitTenant; then refuses jobs that miss their latency even alone, with amounts in kLateUnit.
+inline constexpr std::string_view kLateUnit = "us p99 even alone";
 [[nodiscard]] Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
                                Shortfall* shortfall = nullptr);
 

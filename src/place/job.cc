@@ -8,6 +8,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "place/alternatives.h"
+#include "place/own_bound.h"
 
 namespace horus {
 namespace {
@@ -114,6 +116,10 @@ absl::Status CheckDemands(const JobSpec& job) {
     if (absl::Status status = ValidateDemand(entry.demand); !status.ok()) {
       return InvalidArgument("%s: demands[%d]: %s", Job(job), i, std::string(status.message()));
     }
+    if (KeepsLatency(job) && entry.demand.step_time_us.upper <= 0) {
+      return InvalidArgument("%s: demands[%d]: step_time_us: expected above 0 beside latency_bound_us, found 0",
+                             Job(job), i);
+    }
   }
   return absl::OkStatus();
 }
@@ -186,6 +192,36 @@ std::string_view JobKindName(JobKind kind) {
   return "unknown";
 }
 
+namespace {
+
+// The ways to run the job, each checked as a job of its own.
+absl::Status CheckAlternatives(const JobSpec& job) {
+  if (job.alternatives.size() > kMaxAlternatives) {
+    return InvalidArgument("%s: alternatives: expected at most %d, found %d", Job(job), kMaxAlternatives,
+                           job.alternatives.size());
+  }
+  if (job.tasks != 1 || job.gpus_per_task != 1 || job.gpu_milli != 0 || !job.demands.empty()) {
+    return InvalidArgument(
+        "%s: alternatives: expected no tasks, GPUs, gpu_milli and demands of the job's own beside them", Job(job));
+  }
+  for (size_t i = 0; i < job.alternatives.size(); ++i) {
+    const JobAlternative& way = job.alternatives[i];
+    if (!(way.rate > 0 && way.rate <= kMaxRate)) {
+      return InvalidArgument("%s: alternatives[%d]: rate: expected above 0 to %g, found %g", Job(job), i, kMaxRate,
+                             way.rate);
+    }
+    if (way.gpus_per_task < 1) {
+      return InvalidArgument("%s: alternatives[%d]: gpus_per_task: expected 1 to %d, found %d", Job(job), i,
+                             kMaxGpusPerJob, way.gpus_per_task);
+    }
+    const absl::Status status = ValidateJob(WayOf(job, i));
+    if (!status.ok()) return InvalidArgument("alternatives[%d]: %s", i, std::string(status.message()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status ValidateJob(const JobSpec& job) {
   if (job.name.size() > kMaxNameBytes) {
     return InvalidArgument("job %d: name: expected at most %d bytes, found %d", job.id, kMaxNameBytes, job.name.size());
@@ -194,19 +230,22 @@ absl::Status ValidateJob(const JobSpec& job) {
   if (JobKindName(job.kind) == "unknown") {
     return InvalidArgument("%s: kind: expected 0 to 2, found %d", Job(job), static_cast<int>(job.kind));
   }
+  if (!job.alternatives.empty()) return CheckAlternatives(job);
   HORUS_RETURN_IF_ERROR(CheckShape(job));
   HORUS_RETURN_IF_ERROR(CheckGpuMemory(job));
   HORUS_RETURN_IF_ERROR(CheckHostAndTimes(job));
   HORUS_RETURN_IF_ERROR(CheckDemands(job));
   HORUS_RETURN_IF_ERROR(CheckSelector(job));
-  HORUS_RETURN_IF_ERROR(CheckSharing(job));
-  if (!job.alternatives.empty()) {
-    return InvalidArgument("%s: alternatives: reserved, expected none, found %d", Job(job), job.alternatives.size());
-  }
-  return absl::OkStatus();
+  return CheckSharing(job);
+}
+
+absl::Status ValidateRunning(const JobSpec& job) {
+  if (job.alternatives.empty()) return ValidateJob(job);
+  return InvalidArgument("%s: alternatives: expected the one that runs, found %d", Job(job), job.alternatives.size());
 }
 
 absl::Status CheckTypes(const JobSpec& job, size_t types) {
+  for (size_t i = 0; i < job.alternatives.size(); ++i) HORUS_RETURN_IF_ERROR(CheckTypes(WayOf(job, i), types));
   for (const TypeDemand& entry : job.demands) {
     if (!entry.type.valid() || entry.type.value() < types) continue;
     return InvalidArgument("%s: demands: expected a type of the catalogue (0 to %d), found %d", Job(job),
@@ -216,8 +255,9 @@ absl::Status CheckTypes(const JobSpec& job, size_t types) {
 }
 
 void NormalizeJob(JobSpec& job) {
-  std::stable_sort(job.demands.begin(), job.demands.end(),
-                   [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });
+  const auto by_type = [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; };
+  std::stable_sort(job.demands.begin(), job.demands.end(), by_type);
+  for (JobAlternative& way : job.alternatives) std::stable_sort(way.demands.begin(), way.demands.end(), by_type);
   std::sort(job.node_selector.begin(), job.node_selector.end());
   std::sort(job.groups.begin(), job.groups.end());
   std::sort(job.avoid_groups.begin(), job.avoid_groups.end());

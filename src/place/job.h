@@ -39,11 +39,18 @@ struct TypeDemand {
   friend bool operator==(const TypeDemand&, const TypeDemand&) = default;
 };
 
-// One way of running the job; the placer picks one. Reserved: no field reads it yet.
+// One way of running the job, of which the placer picks one (alternatives.h).
 struct JobAlternative {
+  static constexpr int64_t kAsTheJob = -1;
   int32_t tasks = 1;
-  int32_t gpus_per_task = 1;
-  std::vector<TypeDemand> demands;
+  int32_t gpus_per_task = 1;  // at least 1
+  int32_t gpu_milli = 0;
+  int64_t cpu_milli = kAsTheJob;  // per task, as the next two
+  int64_t mem_mib = kAsTheJob;
+  int64_t storage_mb_s = kAsTheJob;
+  double rate = 0;                  // above 0: progress per second alone on the fastest type that it lists, in any unit
+                                    // that all ways of the job share
+  std::vector<TypeDemand> demands;  // ascending type, unique
   friend bool operator==(const JobAlternative&, const JobAlternative&) = default;
 };
 
@@ -68,9 +75,9 @@ struct JobSpec {
   float slowdown_bound = 0;         // >= 1; 0 = the placer's default
   int32_t priority = 0;             // higher first
   int64_t submit_us = 0;            // the caller's clock
-  int64_t deadline_us = 0;          // 0 = none; no policy of this version reads it
-  double request_rate_hz = 0;       // inference; 0 = not stated; no policy of this version reads it
-  int64_t latency_bound_us = 0;     // inference; 0 = none; no policy of this version reads it
+  int64_t deadline_us = 0;          // 0 = none; of the queue `edf`, no placement reads it
+  double request_rate_hz = 0;       // inference: requests that come, one a step; 0 = they never meet
+  int64_t latency_bound_us = 0;     // inference: most that 99 % of the requests may take (own_bound.h); 0 = none
   std::vector<TypeDemand> demands;  // ascending type, unique; a type that is not listed is not allowed; none
                                     // without GPUs
   std::vector<std::pair<std::string, std::string>> node_selector;  // labels that a node must carry; ascending
@@ -79,7 +86,7 @@ struct JobSpec {
   std::vector<std::string> groups;
   std::vector<std::string> avoid_groups;
   bool spread_tasks = false;                 // at most one task a node
-  std::vector<JobAlternative> alternatives;  // reserved: must be empty
+  std::vector<JobAlternative> alternatives;  // ways to run it; tasks, GPUs and demands above are then not stated
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -89,6 +96,8 @@ inline constexpr int32_t kMaxGpusPerJob = 65'536;  // tasks x gpus_per_task
 inline constexpr size_t kMaxNameBytes = 1024;      // any text of a job or node
 inline constexpr size_t kMaxDemandsPerJob = 4096;  // = Catalogue::kMaxTypes
 inline constexpr size_t kMaxSelectorsPerJob = 256;
+inline constexpr size_t kMaxAlternatives = 64;                 // each costs a search; chosen
+inline constexpr double kMaxRate = 1e18;                       // of progress; chosen
 inline constexpr size_t kMaxGroupsPerJob = 64;                 // that it belongs to, and again that it avoids
 inline constexpr float kMaxSlowdownBound = 1e6f;               // above any that says something; chosen
 inline constexpr double kMaxRequestRateHz = 1e12;              // beyond any service; chosen
@@ -96,12 +105,19 @@ inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, Mi
 
 // OK, or INVALID_ARGUMENT "job <id>: <field>: expected ..., found ...".
 [[nodiscard]] absl::Status ValidateJob(const JobSpec& job);
+// The same, and that the job runs in one way: no alternatives are left.
+[[nodiscard]] absl::Status ValidateRunning(const JobSpec& job);
 
 // OK, or INVALID_ARGUMENT for a demand on a type that a catalogue of `types` types does not have.
 [[nodiscard]] absl::Status CheckTypes(const JobSpec& job, size_t types);
 
 // Sorts demands, node_selector and groups, as ValidateJob demands; for callers that take them in any order.
 void NormalizeJob(JobSpec& job);
+
+// Whether nobody knows yet what the job does there: outside what the predictor was trained on, and not measured.
+[[nodiscard]] inline bool IsUnknown(const Demand& demand) {
+  return (demand.flags & kDemandOutside) != 0 && (demand.flags & kDemandMeasured) == 0;
+}
 
 // The job's demand on that type; nullptr when the type is not allowed.
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "place/admit.h"
+#include "place/alternatives.h"
 #include "place/engine.h"
 #include "place/explain.h"
 #include "place/ledger.h"
@@ -66,6 +67,23 @@ struct Placer::Impl {
   [[nodiscard]] uint32_t Excluded(const JobView& view) const {
     return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
   }
+  [[nodiscard]] bool IsUnknownAt(const JobSpec& job, const PlacedSlot& slot) const {
+    if (slot.device == kNoDevice) return false;
+    const Demand* demand = FindDemand(job, ledger.state(ledger.device_of(slot)).type);
+    return demand != nullptr && IsUnknown(*demand);
+  }
+  // A job's way to run, the decision on it, and where it goes.
+  struct Choice {
+    Decision decision;
+    std::vector<PlacedSlot> slots;
+    std::shared_ptr<JobSpec> job;  // null unless placed
+    double worth = 0;
+  };
+  absl::Status DecideWay(const JobSpec& way, Choice& choice);
+  // Refuses what only MakePlan decides: ways to run, and probes.
+  absl::Status CheckSettled(const JobSpec& job) const;
+  // The way of most worth among those that can be placed; ties go to the first.
+  absl::Status Choose(const JobSpec& job, Choice& choice);
   absl::StatusOr<Decision> Decide(const JobView& view);
   // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
   absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
@@ -74,6 +92,8 @@ struct Placer::Impl {
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
   // The cost of the job's place on one node, or the reason why it has none.
+  // Of one way to run a job, for nodes that no way before took.
+  absl::Status VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first, NodeVerdicts& verdicts);
   absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, double& cost,
                       Reason& reason);
 
@@ -159,6 +179,7 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result));
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
+    decision.probe = options.probe_outside && IsUnknownAt(*view.job, result.best.slots.front());
     return decision;
   }
   result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
@@ -202,6 +223,9 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
     return InvalidArgument("placer: mem_overcommit: expected 1 (none) to %g times the memory, found %g",
                            kMaxMemOvercommit, options.mem_overcommit);
   }
+  if (!(options.gpu_price >= 0 && options.gpu_price <= 1)) {
+    return InvalidArgument("placer: gpu_price: expected 0 to 1, found %g", options.gpu_price);
+  }
   const FitLimits limits{
       .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
       .max_tenants = options.max_tenants,
@@ -217,6 +241,44 @@ void Placer::Impl::AddSeen(std::span<const uint32_t> node_rows, Plan& plan) cons
   plan.seen.erase(std::unique(plan.seen.begin(), plan.seen.end()), plan.seen.end());
 }
 
+absl::Status Placer::Impl::DecideWay(const JobSpec& way, Choice& choice) {
+  const JobView view = ViewJob(way, options.probe_outside);
+  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(view));
+  if (choice.decision.verdict != Verdict::kPlace) return absl::OkStatus();
+  choice.slots = result.best.slots;
+  choice.job = std::make_shared<JobSpec>(way);
+  choice.job->exclusive |= choice.decision.probe;
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::CheckSettled(const JobSpec& job) const {
+  if (!job.alternatives.empty()) {
+    return InvalidArgument("job %s: alternatives: expected none outside a plain plan, found %d",
+                           IdAndName(job.id, job.name), job.alternatives.size());
+  }
+  const auto unknown = [](const TypeDemand& entry) { return IsUnknown(entry.demand); };
+  if (options.probe_outside && std::any_of(job.demands.begin(), job.demands.end(), unknown)) {
+    return InvalidArgument("job %s: demands: expected to be known outside a plain plan, found one to be probed",
+                           IdAndName(job.id, job.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Choose(const JobSpec& job, Choice& choice) {
+  if (job.alternatives.empty()) return DecideWay(job, choice);
+  for (size_t i = 0; i < job.alternatives.size(); ++i) {
+    Choice next;
+    HORUS_RETURN_IF_ERROR(DecideWay(WayOf(job, i), next));
+    next.decision.alternative = static_cast<int32_t>(i);
+    if (next.job != nullptr) next.worth = WorthOf(job, i, next.decision, options.gpu_price);
+    // Of refusals the first that is none for good.
+    const bool better = next.job != nullptr ? choice.job == nullptr || next.worth > choice.worth
+                                            : choice.job == nullptr && next.decision.verdict < choice.decision.verdict;
+    if (i == 0 || better) choice = std::move(next);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
                                     const ProgressFn& progress, Plan& plan) {
   plan.model_epoch = scorer.model().epoch();
@@ -226,15 +288,14 @@ absl::Status Placer::Impl::PlanJobs(std::span<const JobSpec> jobs, std::span<con
     if (progress != nullptr && i % kProgressStep == 0 && !progress(i, order.size())) {
       return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", i, order.size());
     }
-    const JobSpec& job = jobs[order[i]];
-    const JobView view = ViewJob(job);
-    HORUS_ASSIGN_OR_RETURN(Decision decision, Decide(view));
-    if (decision.verdict == Verdict::kPlace) {
-      if (book_last || i + 1 < order.size()) ledger.Place(job, result.best.slots);
-      for (const PlacedSlot& slot : result.best.slots) touched.push_back(slot.node_row);
-      plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job), decision.slots});
+    Choice choice;
+    HORUS_RETURN_IF_ERROR(Choose(jobs[order[i]], choice));
+    if (choice.job != nullptr) {
+      if (book_last || i + 1 < order.size()) ledger.Place(*choice.job, choice.slots);
+      for (const PlacedSlot& slot : choice.slots) touched.push_back(slot.node_row);
+      plan.actions.push_back({ActionKind::kPlace, std::move(choice.job), choice.decision.slots});
     }
-    plan.decisions.push_back(std::move(decision));
+    plan.decisions.push_back(std::move(choice.decision));
   }
   AddSeen(touched, plan);
   return absl::OkStatus();
@@ -272,6 +333,45 @@ absl::Status Placer::Impl::OnNode(Search& with, const Ledger& on, const JobView&
   return absl::OkStatus();
 }
 
+absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first,
+                                      NodeVerdicts& verdicts) {
+  constexpr double kNoCost = std::numeric_limits<double>::quiet_NaN();
+  JobView view = ViewJob(way, options.probe_outside);  // of the whole gang: its devices must suit one
+  JobSpec task = way;
+  task.tasks = 1;
+  view.job = &task;
+  if (first) {
+    verdicts.verdict.assign(rows.size(), Verdict::kReject);
+    verdicts.cost.assign(rows.size(), kNoCost);
+    verdicts.reason.assign(rows.size(), Reason::kNone);
+  }
+  std::vector<Reason> reasons(rows.size(), Reason::kNone);
+  bool refused = false;
+  scorer.SetJob(view);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!first && verdicts.verdict[i] == Verdict::kPlace) continue;
+    HORUS_RETURN_IF_ERROR(OnNode(search, ledger, view, rows[i], verdicts.cost[i], reasons[i]));
+    refused |= reasons[i] != Reason::kNone;
+    if (reasons[i] == Reason::kNone) {
+      verdicts.verdict[i] = Verdict::kPlace;
+      verdicts.reason[i] = Reason::kNone;
+    }
+  }
+  if (!refused) return absl::OkStatus();
+  emptied.FollowEmptied(ledger);
+  scorer.SetJob(view);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (reasons[i] == Reason::kNone || (!first && verdicts.verdict[i] == Verdict::kDefer)) continue;
+    double cost = kNoCost;
+    Reason reason = Reason::kNone;
+    HORUS_RETURN_IF_ERROR(OnNode(emptied_search, emptied, view, rows[i], cost, reason));
+    if (!first && reason != Reason::kNone) continue;  // rejected as before
+    verdicts.verdict[i] = reason == Reason::kNone ? Verdict::kDefer : Verdict::kReject;
+    verdicts.reason[i] = reason == Reason::kNone ? reasons[i] : reason;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes,
                                               const ReadFn& read) {
   Impl& my = *impl_;
@@ -287,32 +387,11 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   }
   my.ledger.Follow(cluster);
   if (read != nullptr) read();
-  JobView view = ViewJob(job);  // of the whole gang: its devices must suit one
-  JobSpec task = job;
-  task.tasks = 1;
-  view.job = &task;
-  constexpr double kNoCost = std::numeric_limits<double>::quiet_NaN();
+  std::vector<JobSpec> ways;
+  for (size_t i = 0; i < job.alternatives.size(); ++i) ways.push_back(WayOf(job, i));
+  if (ways.empty()) ways.push_back(job);
   NodeVerdicts verdicts;
-  verdicts.verdict.assign(rows.size(), Verdict::kPlace);
-  verdicts.cost.assign(rows.size(), kNoCost);
-  verdicts.reason.assign(rows.size(), Reason::kNone);
-  bool refused = false;
-  my.scorer.SetJob(view);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    HORUS_RETURN_IF_ERROR(my.OnNode(my.search, my.ledger, view, rows[i], verdicts.cost[i], verdicts.reason[i]));
-    refused |= verdicts.reason[i] != Reason::kNone;
-  }
-  if (!refused) return verdicts;
-  my.emptied.FollowEmptied(my.ledger);
-  my.scorer.SetJob(view);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (verdicts.reason[i] == Reason::kNone) continue;
-    double cost = kNoCost;
-    Reason reason = Reason::kNone;
-    HORUS_RETURN_IF_ERROR(my.OnNode(my.emptied_search, my.emptied, view, rows[i], cost, reason));
-    verdicts.verdict[i] = reason == Reason::kNone ? Verdict::kDefer : Verdict::kReject;
-    if (reason != Reason::kNone) verdicts.reason[i] = reason;
-  }
+  for (size_t i = 0; i < ways.size(); ++i) HORUS_RETURN_IF_ERROR(my.VerdictsOf(ways[i], rows, i == 0, verdicts));
   return verdicts;
 }
 
@@ -341,6 +420,7 @@ absl::StatusOr<std::vector<uint32_t>> Engine::Order(const Cluster& cluster, std:
     return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
                      my_.options.max_jobs, jobs.size());
   }
+  for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(my_.CheckSettled(job));
   return PlanningOrder(cluster, jobs, gone);
 }
 

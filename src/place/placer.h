@@ -34,6 +34,9 @@ struct PlacerOptions {
   double rack_oversubscription = 1;  // how much less links between racks carry than nodes send; 1 = none
   double mem_overcommit = 1;     // tenants' memory limits may sum to this many times a device; 1 = none is lent twice
   uint64_t max_jobs = 1u << 20;  // of one plan
+  double gpu_price = 0.5;        // of jobs with alternatives: work that each GPU must bring, as a share of what one
+                                 // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
+  bool probe_outside = false;    // a demand outside what the predictor knows, and not measured, runs alone first
   uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
   bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks
 };
@@ -72,7 +75,8 @@ class Placer {
                                               const ProgressFn& progress = nullptr, const ReadFn& read = nullptr);
 
   // One job against nodes one by one, as a scheduler's filter and score steps ask; a gang is answered for
-  // one of its tasks. Errors as MakePlan; the job's id may be resident.
+  // one of its tasks, a job with alternatives for the first that the node takes. Errors as MakePlan; the job's id may
+  // be resident.
   [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
                                                       std::span<const NodeId> nodes, const ReadFn& read = nullptr);
 

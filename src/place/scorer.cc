@@ -30,7 +30,7 @@ double JobView::OnType::SpeedOn(float compute_share) const {
 
 DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.mode, device.compute_share}; }
 
-JobView ViewJob(const JobSpec& job) {
+JobView ViewJob(const JobSpec& job, bool probe_unknown) {
   JobView view{.job = &job};
   int64_t fastest = 0;
   for (const TypeDemand& entry : job.demands) {
@@ -41,7 +41,8 @@ JobView ViewJob(const JobSpec& job) {
   for (const TypeDemand& entry : job.demands) {
     const int64_t step = entry.demand.step_time_us.estimate;
     const double speed = step > 0 ? static_cast<double>(fastest) / static_cast<double>(step) : 1.0;
-    view.types.push_back({entry.type, MakeTenantClass(job, entry.demand), speed});
+    const bool probe = probe_unknown && IsUnknown(entry.demand);
+    view.types.push_back({entry.type, MakeTenantClass(job, entry.demand, probe), speed});
     view.digest = CombineHash(CombineHash(view.digest, entry.type.value()), view.types.back().tenant.digest);
   }
   // What DeviceCandidate shows a policy of the rest of the job.

@@ -48,7 +48,8 @@ struct JobView {
   [[nodiscard]] const OnType* On(GpuTypeId type) const;  // null = the job states no demand on it
 };
 [[nodiscard]] DeviceContext ContextOf(const DeviceRow& device);
-[[nodiscard]] JobView ViewJob(const JobSpec& job);
+// `probe_unknown`: alone on devices where its demand is unknown (IsUnknown).
+[[nodiscard]] JobView ViewJob(const JobSpec& job, bool probe_unknown = false);
 
 struct DeviceVerdict {
   double cost = 0;  // of Policy::ScoreDevice; for a refusal how far the device was from fitting, see fit.h

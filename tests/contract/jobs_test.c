@@ -110,8 +110,101 @@ static void TenantsAndGroupsKeepApart(void) {
   horus_cluster_free(cluster);
 }
 
+static void LatencyBoundsTheSlowdown(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("first-fit");
+  horus_plan* plan;
+  given_job given;
+  give_job(&given, 1, 10, 2000); /* steps of 100 ms */
+  given.job.kind = HORUS_JOB_INFERENCE;
+  given.job.request_rate_hz = 1;
+  given.job.latency_bound_us = 50000;
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_REJECT);
+  CHECK(decision_of(plan, 0).miss_reason == HORUS_REASON_SLOWDOWN_OWN && decision_of(plan, 0).miss_needed == 50000);
+  CHECK(strstr(decision_of(plan, 0).miss_unit, "us") != NULL);
+  horus_plan_free(plan);
+  given.job.latency_bound_us = 500000;
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void UnknownJobsRunAloneFirst(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  horus_decision decision;
+  given_job given;
+  options.policy = "first-fit";
+  options.probe_outside = 2;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probe_outside", horus_placer_create(&options, &placer, &error));
+  options.probe_outside = 1;
+  placer = placer_with(&options);
+  give_job(&given, 1, 10, 2000);
+  given.demand.flags = HORUS_DEMAND_OUTSIDE;
+  decision = place(placer, cluster, &given);
+  CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.probe == 1 && decision.alternative == -1);
+  give_job(&given, 2, 10, 2000);
+  decision = place(placer, cluster, &given);
+  CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.probe == 0); /* on the other device */
+  {
+    horus_device_info info = HORUS_DEVICE_INFO_INIT;
+    CHECK_OK(horus_cluster_get_device(cluster, 1, 0, &info, 0, NULL, NULL, &error));
+    CHECK(info.tenants == 1);
+  }
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void TheWayWorthMostIsTaken(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer *cheap, *dear, *none = NULL;
+  horus_job_alternative ways[2] = {HORUS_JOB_ALTERNATIVE_INIT, HORUS_JOB_ALTERNATIVE_INIT};
+  const horus_job_alternative* alternatives[2];
+  horus_plan* plan;
+  given_job given;
+  size_t i;
+  cheap = placer_with(&options);
+  options.gpu_price = 1;
+  dear = placer_with(&options);
+  options.gpu_price = 2;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_price", horus_placer_create(&options, &none, &error));
+  give_job(&given, 1, 90, 2000);
+  given.job.demand_count = 0;
+  given.job.demands = NULL;
+  for (i = 0; i < 2; ++i) {
+    ways[i].gpus_per_task = (int32_t)i + 1;
+    ways[i].rate = i == 0 ? 1 : 1.8;
+    ways[i].demand_count = 1;
+    ways[i].demands = given.demands;
+    alternatives[i] = &ways[i];
+  }
+  given.job.alternative_count = 2;
+  given.job.alternatives = alternatives;
+  plan = plan_one(dear, cluster, &given);
+  CHECK(decision_of(plan, 0).alternative == 0 && decision_of(plan, 0).slots == 1);
+  horus_plan_free(plan);
+  plan = plan_one(cheap, cluster, &given);
+  CHECK(decision_of(plan, 0).alternative == 1 && decision_of(plan, 0).slots == 2);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  {
+    horus_job_info info = HORUS_JOB_INFO_INIT;
+    CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+    CHECK(info.gpus_per_task == 2);
+  }
+  horus_placer_free(cheap);
+  horus_placer_free(dear);
+  horus_cluster_free(cluster);
+}
+
 int main(void) {
   LimitsAreLentTwiceOnlyByOverCommit();
+  LatencyBoundsTheSlowdown();
+  UnknownJobsRunAloneFirst();
+  TheWayWorthMostIsTaken();
   TenantsAndGroupsKeepApart();
   return report();
 }

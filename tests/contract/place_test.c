@@ -295,7 +295,7 @@ static void BadJobsAreRefusedByField(void) {
   give_job(&bad, 2, 50, 4000);
   bad.job.alternative_count = 1;
   bad.job.alternatives = alternatives;
-  REFUSED(HORUS_UNSUPPORTED, "alternatives");
+  REFUSED(HORUS_INVALID_ARGUMENT, "alternatives[0]");
   jobs[1] = NULL;
   REFUSED(HORUS_INVALID_ARGUMENT, "jobs[1]");
 #undef REFUSED

@@ -196,7 +196,7 @@ static void check_inputs(void) {
         {"horus_job", take_job, &given.job, sizeof given.job, 0},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved)},
         {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved)},
-        {"horus_placer_options", take_options, &options, sizeof options, offsetof(horus_placer_options, reserved)},
+        {"horus_placer_options", take_options, &options, sizeof options, 0},
     };
     for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_input(&rows[i]);
   }

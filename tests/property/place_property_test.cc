@@ -23,6 +23,7 @@
 namespace horus {
 namespace {
 
+using testing_property::MaybeInTwoWays;
 using testing_property::Random;
 using testing_property::RandomJob;
 using testing_property::RandomNode;
@@ -87,6 +88,13 @@ class Churn {
       placers_.push_back(MakePlacer(policy));
       exhaustive_.push_back(MakePlacer(policy, true));
     }
+    // One that puts the unknown alone, and lends limits.
+    PlacerOptions options{.mem_overcommit = 1.5, .gpu_price = 0.25, .probe_outside = true};
+    for (const bool exhaustive : {false, true}) {
+      options.exhaustive = exhaustive;
+      (exhaustive ? exhaustive_ : placers_)
+          .push_back(*Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), options));
+    }
     // One whose slowdowns add up: pairs are kept then, and most devices passed over unpriced.
     placers_.push_back(MakePlacer("horus", false, "boosted"));
     exhaustive_.push_back(MakePlacer("horus", true, "boosted"));
@@ -138,7 +146,7 @@ class Churn {
       if (const JobId id = random_.Below(kJobIds); !jobs_.contains(id)) ids.insert(id);
     }
     std::vector<JobSpec> jobs;
-    for (const JobId id : ids) jobs.push_back(RandomJob(random_, id));
+    for (const JobId id : ids) jobs.push_back(MaybeInTwoWays(random_, RandomJob(random_, id)));
     return jobs;
   }
 

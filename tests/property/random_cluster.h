@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "base/hash.h"
 #include "device/catalogue.h"
@@ -73,6 +74,7 @@ inline Demand RandomDemand(Random& random, uint64_t profiles, size_t type) {
   const auto traffic = static_cast<float>(profile.Below(60));
   demand.mem_bw_util_pct = {traffic, traffic};
   if (!profile.OneIn(3)) demand.flags = kDemandMeasured;
+  if (profile.OneIn(3)) demand.flags |= kDemandOutside;
   return demand;
 }
 
@@ -114,7 +116,25 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
     }
   }
   if (random.OneIn(3)) job.kind = random.OneIn(2) ? JobKind::kInference : JobKind::kBestEffort;
+  if (job.kind == JobKind::kInference && random.OneIn(2)) {
+    job.latency_bound_us = 20'000 * (1 + static_cast<int64_t>(random.Below(20)));
+    job.request_rate_hz = static_cast<double>(random.Below(10));
+  }
   NormalizeJob(job);
+  return job;
+}
+
+// Now and then the job as it is, or on one GPU at a third of the speed.
+inline JobSpec MaybeInTwoWays(Random& random, JobSpec job) {
+  if (IsCpuOnly(job) || !random.OneIn(5)) return job;
+  JobAlternative way{.tasks = job.tasks, .gpus_per_task = job.gpus_per_task, .gpu_milli = job.gpu_milli, .rate = 3};
+  way.demands = std::move(job.demands);
+  job.demands.clear();
+  job.tasks = job.gpus_per_task = 1;
+  job.gpu_milli = 0;
+  job.alternatives = {way, way};
+  job.alternatives[1].tasks = job.alternatives[1].gpus_per_task = 1;
+  job.alternatives[1].rate = 1;
   return job;
 }
 

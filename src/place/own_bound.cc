@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns a latency bound into a bound on slowdowns.
+#include "place/own_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "interference/latency.h"
+
+namespace horus {
+
+OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand) {
+  OwnBound bound{.slowdown = job.slowdown_bound, .late = {}};
+  if (!KeepsLatency(job)) return bound;
+  // Limits count bounds: the step as long as it may be.
+  RequestLoad load{.requests_per_s = job.request_rate_hz,
+                   .service_us = std::min(static_cast<double>(demand.step_time_us.upper), kMostServiceUs)};
+  const auto most_us = static_cast<double>(job.latency_bound_us);
+  const absl::StatusOr<double> largest = LargestSlowdown(load, most_us);
+  if (!largest.ok()) return bound;  // cannot be: ValidateJob checked all that goes in
+  if (*largest == 0) {
+    const absl::StatusOr<Latency> alone = PredictLatency(load);
+    const double p99_us = alone.ok() ? std::min(alone->p99_us, kMostServiceUs) : kMostServiceUs;
+    return {.slowdown = 1, .late = {static_cast<float>(most_us), static_cast<float>(p99_us)}};
+  }
+  auto slowdown = static_cast<float>(std::min(*largest, static_cast<double>(kMaxSlowdownBound)));
+  if (static_cast<double>(slowdown) > *largest) slowdown = std::nextafter(slowdown, 0.0f);
+  slowdown = std::max(slowdown, 1.0f);
+  bound.slowdown = bound.slowdown > 0 ? std::min(bound.slowdown, slowdown) : slowdown;
+  return bound;
+}
+
+}  // namespace horus

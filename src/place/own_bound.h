@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// OwnBound: how much a job may be slowed on a GPU type, by what it states itself and by the latency it must keep.
+//
+// Enters:  a job and its demand on the type.
+// Leaves:  the lower of both bounds; or that the latency is not kept even alone.
+// Units:   slowdown = shared / alone; microseconds.
+// Cost:    none without a latency bound, else about 50 us (interference/latency.h).   Thread class: pure function.
+#ifndef HORUS_PLACE_OWN_BOUND_H_
+#define HORUS_PLACE_OWN_BOUND_H_
+
+#include "place/job.h"
+#include "predict/demand.h"
+
+namespace horus {
+
+// Of a job whose latency is too long even alone; both 0 for others.
+struct LateAlone {
+  float bound_us = 0;
+  float p99_us = 0;  // alone; at most kMostServiceUs
+  friend bool operator==(const LateAlone&, const LateAlone&) = default;
+};
+
+struct OwnBound {
+  float slowdown = 0;  // 0 = nothing is stated: the placer's default; 1 where `late` says that nothing is left to lose
+  LateAlone late;
+};
+
+// The job passed ValidateJob.
+[[nodiscard]] OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand);
+
+// Whether the job states a latency to keep.
+[[nodiscard]] inline bool KeepsLatency(const JobSpec& job) {
+  return job.kind == JobKind::kInference && job.latency_bound_us > 0;
+}
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_OWN_BOUND_H_
