@@ -18,6 +18,8 @@ Examples:
       what one training step costs, and what it demands of an A100
   horus place --cluster cluster.yaml --jobs jobs.yaml --explain
       on which GPUs the jobs should run, beside whom, and why
+  horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv
+      what another scheduler's decisions cost, beside ours
   horus train --data rows.csv --out model.hbundle
       a predictor that has learned from measured runs
   horus gpus
@@ -39,8 +41,8 @@ int Run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.footer(kFooter);
   const horus::cli::Command commands[] = {horus::cli::AddInspect(parser), horus::cli::AddPlace(parser),
-                                          horus::cli::AddGpus(parser), horus::cli::AddTrain(parser),
-                                          horus::cli::AddEvaluate(parser)};
+                                          horus::cli::AddShadow(parser),  horus::cli::AddGpus(parser),
+                                          horus::cli::AddTrain(parser),   horus::cli::AddEvaluate(parser)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus place: where the jobs of a file should run on the cluster of another.
 #include <cstdio>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "cli/inputs.h"
 #include "cli/interference_choice.h"
 #include "cli/place_text.h"
+#include "cli/placing.h"
 #include "cli/progress.h"
 #include "io/cluster_file.h"
 #include "io/file.h"
@@ -55,15 +55,6 @@ struct Options {
   bool json = false;
 };
 
-// 0 = the policy's default.
-absl::StatusOr<double> ParseBound(const std::string& text) {
-  if (text.empty()) return 0;
-  if (text == "none") return std::numeric_limits<double>::infinity();
-  double bound = 0;
-  if (CLI::detail::lexical_cast(text, bound) && bound >= 1) return bound;
-  return InvalidArgument("--slowdown-bound: expected a number of at least 1, or none, found %s", Quoted(text));
-}
-
 absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Options& options,
                                                    const std::shared_ptr<const InterferenceModel>& model) {
   PlacerOptions placer;
@@ -74,17 +65,6 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Options& options,
   placer.gpu_price = options.gpu_price;
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
   return Placer::Create(model, std::move(policy), placer);
-}
-
-absl::Status AdoptResidents(const ClusterFile& file, const std::vector<GpuTypeId>& present, DemandShelf& shelf,
-                            Cluster& cluster) {
-  for (const FileResident& resident : file.residents) {
-    HORUS_ASSIGN_OR_RETURN(const JobSpec job, shelf.Complete(resident.job, present));
-    if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok()) {
-      return MakeError(status.code(), "%s: %s", resident.job.where, std::string(status.message()));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>& requests, const Cluster& cluster,
@@ -101,11 +81,6 @@ absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>&
     jobs.push_back(std::move(job));
   }
   return jobs;
-}
-
-// "table, horus": measured pairs first.
-std::string NameOf(const InterferenceChoice& choice) {
-  return choice.pairs.empty() ? choice.name : "table, " + choice.name;
 }
 
 absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {

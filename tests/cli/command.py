@@ -15,7 +15,7 @@ ROOT = pathlib.Path(sys.argv[2])
 RESNET = ROOT / "examples/models/graphs/resnet50.onnx"
 
 # Objects whose keys are the user's, not ours.
-FREE_KEYS = {"run.dims", "decisions[].refused_devices"}
+FREE_KEYS = {"run.dims", "decisions[].refused_devices", "broken_rules"}
 
 
 def run(*args, cwd=None):

@@ -12,7 +12,8 @@ class TopLevel(unittest.TestCase):
         code, out, _ = run("--version")
         self.assertEqual(code, 0)
         self.assertRegex(out, r"^horus \d+\.\d+\.\d+\n$")
-        for args in (["--help"], ["inspect", "--help"], ["place", "--help"], ["gpus", "--help"]):
+        for args in (["--help"], ["inspect", "--help"], ["place", "--help"], ["shadow", "--help"],
+                     ["gpus", "--help"]):
             code, out, _ = run(*args)
             self.assertEqual(code, 0, args)
             self.assertIn("Examples:", out)

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Their state is the truth: ours only plans on it.
+#include "cli/shadow_replay.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+
+namespace horus::cli {
+namespace {
+
+FitLimits LimitsOf(const Placer& placer) {
+  return {.slowdown_bound = placer.slowdown_bound(),
+          .max_tenants = placer.options().max_tenants,
+          .mem_headroom_mib = placer.options().mem_headroom_mib};
+}
+
+// Positions without their tasks.
+std::vector<std::pair<NodeId, int32_t>> PlacesOf(std::span<const Slot> slots) {
+  std::vector<std::pair<NodeId, int32_t>> places;
+  for (const Slot& slot : slots) places.emplace_back(slot.node, slot.device);
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+std::string MessageOf(const absl::Status& status) { return std::string(status.message()); }
+
+}  // namespace
+
+void SlowdownHistogram::Add(double slowdown) {
+  const auto at = std::lower_bound(kBounds.begin(), kBounds.end(), slowdown);
+  ++counts[static_cast<size_t>(at - kBounds.begin())];
+  ++count;
+  sum += slowdown;
+}
+
+double ShadowReplay::Watched::Now() const {
+  double worst = 1;
+  for (const auto& [slot, one] : slowdown) worst = std::max(worst, one);
+  return (worst + communication) / (1 + communication);
+}
+
+void ShadowReplay::Watched::Pass(double time) {
+  integral += Now() * (time - last);
+  last = time;
+}
+
+ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer,
+                           std::shared_ptr<const InterferenceModel> model, JobFinder jobs, Sink sink)
+    : cluster_(std::move(cluster)),
+      placer_(std::move(placer)),
+      appraiser_(std::move(model), LimitsOf(*placer_), placer_->options().rack_oversubscription),
+      jobs_(std::move(jobs)),
+      sink_(std::move(sink)) {
+  for (const NodeRow& node : cluster_.rows().nodes) {
+    if (node.spec != nullptr && !node.spec->name.empty()) nodes_.emplace(node.spec->name, node.spec->id);
+  }
+}
+
+absl::StatusOr<std::vector<Slot>> ShadowReplay::SlotsOf(const DecisionLog& log, const LogEntry& entry,
+                                                        const JobSpec& job) const {
+  std::vector<Slot> slots;
+  for (size_t i = 0; i < entry.nodes.size(); ++i) {
+    const std::string& name = entry.nodes[i];
+    NodeId node = 0;
+    if (const auto known = nodes_.find(name); known != nodes_.end()) {
+      node = known->second;
+    } else if (const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), node);
+               error != std::errc() || end != name.data() + name.size() || !cluster_.HasNode(node)) {
+      return log.Wrong(entry, "node", "expected a name or id of a node of the cluster, found " + Quoted(name));
+    }
+    if (IsCpuOnly(job)) slots.push_back({node, kNoDevice, 0});
+    for (const int32_t device : entry.devices[i]) slots.push_back({node, device, 0});
+  }
+  const auto wanted = static_cast<size_t>(SlotCount(job));
+  if (slots.size() != wanted) {
+    return log.Wrong(
+        entry, "devices",
+        "expected " + std::to_string(wanted) + " GPUs, as the job has, found " + std::to_string(slots.size()));
+  }
+  for (size_t i = 0; i < slots.size(); ++i) slots[i].task = static_cast<int32_t>(i) / SlotsPerTask(job);
+  return slots;
+}
+
+ShadowReplay::Watched ShadowReplay::Watch(const JobSpec& job, std::span<const Slot> slots, const LogEntry& entry,
+                                          double communication) const {
+  Watched watched{.since = entry.time_s, .last = entry.time_s, .communication = communication};
+  for (const Slot& slot : slots) watched.slowdown.emplace_back(slot, 1.0);
+  watched.bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : placer_->slowdown_bound();
+  if (slots.front().device != kNoDevice) {
+    const auto device = cluster_.Device(slots.front().node, slots.front().device);
+    const Demand* demand = device.ok() ? FindDemand(job, device->spec.type) : nullptr;
+    if (demand != nullptr) {
+      watched.alone_ms = static_cast<double>(demand->step_time_us.estimate) / 1000 * (1 + communication);
+    }
+  }
+  return watched;
+}
+
+// The predicted slowdowns of all who are on those devices, from now on.
+absl::Status ShadowReplay::Refresh(std::span<const Slot> slots) {
+  for (const Slot& slot : slots) {
+    if (slot.device == kNoDevice) continue;
+    HORUS_ASSIGN_OR_RETURN(const DeviceSlowdowns now, appraiser_.Now(cluster_, slot.node, slot.device));
+    for (size_t i = 0; i < now.jobs.size(); ++i) {
+      const auto at = watched_.find(now.jobs[i]);
+      if (at == watched_.end()) continue;  // it ran before the log began
+      at->second.Pass(time_s_);
+      for (auto& [where, slowdown] : at->second.slowdown) {
+        if (where.node == slot.node && where.device == slot.device) {
+          slowdown = static_cast<double>(now.slowdowns[i].estimate);
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShadowReplay::Observe(const DecisionLog& log, const LogEntry& entry, Watched& watched) const {
+  if (entry.observed_step_ms > 0 && watched.alone_ms == 0) {
+    return log.Wrong(entry, "observed_step_ms",
+                     "expected nothing, because the job's step time alone is not known, found " +
+                         std::to_string(entry.observed_step_ms));
+  }
+  if (entry.observed_step_ms > 0) watched.observed = entry.observed_step_ms / watched.alone_ms;
+  if (entry.observed_slowdown > 0) watched.observed = entry.observed_slowdown;
+  return absl::OkStatus();
+}
+
+absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) {
+  if (cluster_.HasJob(job.id)) {
+    return log.Wrong(entry, "job", "expected a job that does not run yet, found " + Quoted(entry.job));
+  }
+  ShadowRecord record{.line = entry.line, .time_s = entry.time_s, .job = job.id};
+  HORUS_ASSIGN_OR_RETURN(record.theirs, SlotsOf(log, entry, job));
+  const absl::StatusOr<Appraisal> their = appraiser_.Of(cluster_, job, record.theirs);
+  if (!their.ok()) return log.Wrong(entry, "devices", MessageOf(their.status()));
+  record.their = *their;
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer_->MakePlan(cluster_, {&job, 1}));
+  const Decision& decision = plan.decisions.front();
+  record.verdict = decision.verdict;
+  record.refused = decision.reason;
+  record.ours = decision.slots;
+  if (decision.verdict == Verdict::kPlace) {
+    HORUS_ASSIGN_OR_RETURN(record.our, appraiser_.Of(cluster_, job, record.ours));
+  }
+  record.same = PlacesOf(record.theirs) == PlacesOf(record.ours);
+  Watched watched = Watch(job, record.theirs, entry, record.their.communication);
+  HORUS_RETURN_IF_ERROR(Observe(log, entry, watched));
+  if (absl::Status status = cluster_.Adopt(job, record.theirs).status(); !status.ok()) {
+    return log.Wrong(entry, "devices", MessageOf(status));
+  }
+  time_s_ = entry.time_s;
+  watched_[job.id] = std::move(watched);
+  HORUS_RETURN_IF_ERROR(Refresh(record.theirs));
+  ++totals_.decisions;
+  totals_.same += record.same ? 1 : 0;
+  ++totals_.broken[static_cast<size_t>(record.their.reason)];
+  totals_.theirs.beyond_bound += record.their.beyond_bound;
+  if (decision.verdict == Verdict::kPlace) {
+    totals_.ours.beyond_bound += record.our.beyond_bound;
+    totals_.theirs.work += record.their.work;
+    totals_.ours.work += record.our.work;
+    totals_.theirs.slowdown.Add(static_cast<double>(record.their.own.estimate));
+    totals_.ours.slowdown.Add(static_cast<double>(record.our.own.estimate));
+  } else {
+    ++totals_.refused;
+  }
+  return sink_(record);
+}
+
+absl::Status ShadowReplay::Compare(uint64_t line, JobId job, const Watched& watched) {
+  if (watched.observed == 0) return absl::OkStatus();
+  const double passed = watched.last - watched.since;
+  ShadowRecord record{.line = line, .time_s = time_s_, .job = job, .is_decision = false};
+  record.predicted = passed > 0 ? watched.integral / passed : watched.Now();
+  record.observed = watched.observed;
+  ++totals_.observed;
+  totals_.observations.Add(record.observed);
+  const double error = (record.predicted - record.observed) / record.observed;
+  totals_.error_sum += std::abs(error);
+  totals_.bias_sum += error;
+  totals_.observed_beyond_bound += IsBeyond(record.observed, watched.bound) ? 1 : 0;
+  return sink_(record);
+}
+
+absl::Status ShadowReplay::Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) {
+  const absl::StatusOr<JobInfo> info = cluster_.Job(job.id);
+  if (!info.ok()) return log.Wrong(entry, "job", "expected a job that runs, found " + Quoted(entry.job));
+  const auto at = watched_.find(job.id);
+  if (at != watched_.end()) HORUS_RETURN_IF_ERROR(Observe(log, entry, at->second));
+  time_s_ = entry.time_s;
+  if (at != watched_.end()) {
+    at->second.Pass(time_s_);
+    HORUS_RETURN_IF_ERROR(Compare(entry.line, job.id, at->second));
+    watched_.erase(at);
+  }
+  HORUS_RETURN_IF_ERROR(cluster_.Release(job.id));
+  ++totals_.releases;
+  return Refresh(info->slots);
+}
+
+absl::Status ShadowReplay::Take(const DecisionLog& log, const LogEntry& entry) {
+  if (entry.time_s < time_s_) {
+    return log.Wrong(entry, "time_s",
+                     "expected no less than the line before's " + std::to_string(time_s_) + ", found " +
+                         std::to_string(entry.time_s));
+  }
+  const absl::StatusOr<const JobSpec*> job = jobs_(entry.job);
+  if (!job.ok()) return log.Wrong(entry, "job", MessageOf(job.status()));
+  HORUS_RETURN_IF_ERROR(entry.event == LogEvent::kPlace ? Place(log, entry, **job) : Release(log, entry, **job));
+  ++totals_.entries;
+  return absl::OkStatus();
+}
+
+absl::Status ShadowReplay::Finish() {
+  for (const JobId job : cluster_.JobIds()) {
+    const auto at = watched_.find(job);
+    if (at == watched_.end()) continue;
+    at->second.Pass(time_s_);
+    HORUS_RETURN_IF_ERROR(Compare(0, job, at->second));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// ShadowReplay: follows what another scheduler did and asks, before each of its decisions, what ours would have been.
+//
+// Enters:  entries of its log in the order of time; jobs by name.
+// Leaves:  a record for each decision and observation, and totals.
+// Units:   seconds; work as in docs/place.md; slowdown = shared / alone.
+// Cost:    one plan and a few model calls an entry; memory for the cluster and the jobs on it.
+// Thread class: one thread at a time.
+#ifndef HORUS_CLI_SHADOW_REPLAY_H_
+#define HORUS_CLI_SHADOW_REPLAY_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "io/decision_log.h"
+#include "place/appraise.h"
+#include "place/placer.h"
+
+namespace horus::cli {
+
+// Counts of slowdowns up to each bound, the rest in the last.
+struct SlowdownHistogram {
+  static constexpr std::array<double, 8> kBounds = {1, 1.05, 1.1, 1.25, 1.5, 2, 3, 5};  // chosen
+  std::array<uint64_t, kBounds.size() + 1> counts = {};
+  uint64_t count = 0;
+  double sum = 0;
+  void Add(double slowdown);
+  [[nodiscard]] double Mean() const { return count == 0 ? 0 : sum / static_cast<double>(count); }
+};
+
+struct ShadowSide {
+  SlowdownHistogram slowdown;  // predicted for the job, of decisions that both took
+  double work = 0;             // the same
+  uint64_t beyond_bound = 0;   // tenants pushed beyond their bounds, over all decisions
+};
+
+struct ShadowTotals {
+  uint64_t entries = 0;
+  uint64_t bad_lines = 0;
+  uint64_t decisions = 0;
+  uint64_t releases = 0;
+  uint64_t same = 0;                               // ours would have been the same
+  uint64_t refused = 0;                            // ours would have let the job wait
+  std::array<uint64_t, kReasonCount> broken = {};  // their places by the first rule of ours that they break
+  ShadowSide theirs, ours;
+  uint64_t observed = 0;
+  SlowdownHistogram observations;
+  double error_sum = 0;  // |predicted - observed| / observed
+  double bias_sum = 0;   // (predicted - observed) / observed
+  uint64_t observed_beyond_bound = 0;
+
+  [[nodiscard]] uint64_t compared() const { return decisions - refused; }
+  [[nodiscard]] double regret() const { return ours.work - theirs.work; }
+};
+
+// One decision of theirs, or one observation.
+struct ShadowRecord {
+  uint64_t line = 0;  // 0 = the job was still running at the end of the log
+  double time_s = 0;
+  JobId job = 0;
+  bool is_decision = true;
+  std::vector<Slot> theirs, ours;
+  Verdict verdict = Verdict::kPlace;  // of ours
+  Reason refused = Reason::kNone;     // why ours would let it wait
+  bool same = false;
+  Appraisal their, our;
+  double predicted = 0;  // mean over the job's life there; of an observation
+  double observed = 0;
+};
+
+// The spec of a job of the log; what is wrong with the name where there is none.
+using JobFinder = std::function<absl::StatusOr<const JobSpec*>(const std::string& name)>;
+
+class ShadowReplay {
+ public:
+  using Sink = std::function<absl::Status(const ShadowRecord&)>;
+
+  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::shared_ptr<const InterferenceModel> model,
+               JobFinder jobs, Sink sink);
+
+  // INVALID_ARGUMENT naming file, line and field where the entry cannot be; nothing changed then.
+  [[nodiscard]] absl::Status Take(const DecisionLog& log, const LogEntry& entry);
+  // Compares what was observed of jobs that run on.
+  [[nodiscard]] absl::Status Finish();
+  void CountBadLine() { ++totals_.bad_lines; }
+
+  [[nodiscard]] const ShadowTotals& totals() const { return totals_; }
+  [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+
+ private:
+  struct Watched {  // a job that runs
+    double since = 0;
+    double last = 0;
+    double integral = 0;                            // of the predicted slowdown over time
+    std::vector<std::pair<Slot, double>> slowdown;  // now, by device
+    double communication = 0;
+    double alone_ms = 0;  // a step, the all-reduce included; 0 = not known
+    double bound = 0;
+    double observed = 0;  // 0 = nothing yet
+    [[nodiscard]] double Now() const;
+    void Pass(double time);
+  };
+  [[nodiscard]] absl::StatusOr<std::vector<Slot>> SlotsOf(const DecisionLog& log, const LogEntry& entry,
+                                                          const JobSpec& job) const;
+  [[nodiscard]] absl::Status Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
+  [[nodiscard]] absl::Status Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
+  [[nodiscard]] absl::Status Observe(const DecisionLog& log, const LogEntry& entry, Watched& watched) const;
+  [[nodiscard]] absl::Status Compare(uint64_t line, JobId job, const Watched& watched);
+  [[nodiscard]] absl::Status Refresh(std::span<const Slot> slots);
+  [[nodiscard]] Watched Watch(const JobSpec& job, std::span<const Slot> slots, const LogEntry& entry,
+                              double communication) const;
+
+  Cluster cluster_;
+  std::unique_ptr<Placer> placer_;
+  Appraiser appraiser_;
+  JobFinder jobs_;
+  Sink sink_;
+  absl::flat_hash_map<std::string, NodeId> nodes_;  // by name
+  absl::flat_hash_map<JobId, Watched> watched_;     // never iterated
+  double time_s_ = 0;
+  ShadowTotals totals_;
+};
+
+}  // namespace horus::cli
+
+#endif  // HORUS_CLI_SHADOW_REPLAY_H_

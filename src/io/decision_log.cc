@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a log of decisions without holding it.
+#include "io/decision_log.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "base/text.h"
+#include "place/node.h"
+
+namespace horus {
+namespace {
+
+enum ColumnIndex : size_t { kTime, kEvent, kJob, kNode, kDevices, kSlowdown, kStep };
+constexpr std::array<std::string_view, 7> kNames = {
+    "time_s", "event", "job", "node", "devices", "observed_slowdown", "observed_step_ms"};
+constexpr size_t kNecessary = 5;  // the columns before the observed ones
+constexpr std::array<std::string_view, 3> kEvents = {"place", "release", "finish"};
+constexpr double kMaxObserved = 1e9;  // ms a step, or times slower; beyond any that says something
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+// Fields of one line; a field in double quotes may hold commas, and quotes doubled. False: a quote is left open.
+bool Split(std::string_view line, std::vector<std::string>& fields) {
+  fields.clear();
+  std::string field;
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted) {
+      if (c != '"') {
+        field += c;
+      } else if (i + 1 < line.size() && line[i + 1] == '"') {
+        field += line[++i];
+      } else {
+        quoted = false;
+      }
+    } else if (c == '"' && Trimmed(field).empty()) {
+      field.clear();
+      quoted = true;
+    } else if (c == ',') {
+      fields.emplace_back(Trimmed(std::exchange(field, {})));
+    } else {
+      field += c;
+    }
+  }
+  fields.emplace_back(Trimmed(field));
+  return !quoted;
+}
+
+std::vector<std::string_view> Parts(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+bool ParseDevice(std::string_view text, int32_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0 &&
+         value < static_cast<int32_t>(kMaxDevicesPerNode);
+}
+
+// "0;2;4-7"; false for anything else.
+bool ParseDevices(std::string_view text, std::vector<int32_t>& devices) {
+  for (const std::string_view part : Parts(text, ';')) {
+    const size_t dash = part.find('-');
+    int32_t first = 0;
+    int32_t last = 0;
+    if (!ParseDevice(Trimmed(part.substr(0, dash)), first)) return false;
+    last = first;
+    if (dash != std::string_view::npos && !ParseDevice(Trimmed(part.substr(dash + 1)), last)) return false;
+    if (last < first || devices.size() + static_cast<size_t>(last - first) >= kMaxDevicesPerNode) return false;
+    for (int32_t i = first; i <= last; ++i) devices.push_back(i);
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::Status DecisionLog::Wrong(const LogEntry& entry, std::string_view field, std::string_view what) const {
+  return InvalidArgument("%s:%d: %s: %s", path_, entry.line, std::string(field), std::string(what));
+}
+
+absl::StatusOr<bool> DecisionLog::ReadLine(std::vector<std::string>& fields) {
+  for (;;) {
+    buffer_.resize(kMaxLogLineBytes + 1);
+    stream_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    const auto count = stream_.gcount();
+    bytes_read_ += static_cast<uint64_t>(count);
+    if (stream_.bad()) {
+      return MakeError(absl::StatusCode::kUnavailable, "%s:%d: cannot be read", path_, line_ + 1);
+    }
+    if (count == 0 && stream_.eof()) return false;
+    ++line_;
+    if (stream_.fail() && !stream_.eof()) {  // the line is longer than the buffer
+      stream_.clear();
+      stream_.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+      return InvalidArgument("%s:%d: expected at most %d bytes a line, found more", path_, line_, kMaxLogLineBytes);
+    }
+    const bool ended = !stream_.eof();
+    std::string_view line(buffer_.data(), static_cast<size_t>(count) - (ended ? 1 : 0));
+    if (line_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+    if (Trimmed(line).empty()) continue;
+    if (!Split(line, fields)) {
+      return InvalidArgument("%s:%d: expected a closing double quote, found the end of the line", path_, line_);
+    }
+    return true;
+  }
+}
+
+absl::Status DecisionLog::ReadHeader() {
+  std::vector<std::string> header;
+  HORUS_ASSIGN_OR_RETURN(const bool any, ReadLine(header));
+  if (!any)
+    return InvalidArgument("%s: expected a header with the columns %s, found an empty file", path_, Listed(kNames));
+  column_.fill(-1);
+  width_ = header.size();
+  for (size_t i = 0; i < header.size(); ++i) {
+    const auto at = std::find(kNames.begin(), kNames.end(), header[i]);
+    if (at == kNames.end()) {
+      return InvalidArgument("%s:%d: header: expected the columns %s, found %s", path_, line_, Listed(kNames),
+                             Quoted(header[i]));
+    }
+    int& column = column_[static_cast<size_t>(at - kNames.begin())];
+    if (column >= 0) return InvalidArgument("%s:%d: header: the column %s occurs twice", path_, line_, header[i]);
+    column = static_cast<int>(i);
+  }
+  for (size_t i = 0; i < kNecessary; ++i) {
+    if (column_[i] < 0) {
+      return InvalidArgument("%s:%d: header: expected a column %s, found none", path_, line_, std::string(kNames[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DecisionLog> DecisionLog::Open(const std::string& path) {
+  DecisionLog log(path);
+  log.stream_.open(path, std::ios::binary);
+  if (!log.stream_ || log.stream_.peek() == std::ifstream::traits_type::eof()) {
+    if (!log.stream_.is_open() || log.stream_.bad()) {
+      return MakeError(absl::StatusCode::kUnavailable, "%s: cannot be read", path);
+    }
+    log.stream_.clear();
+  }
+  HORUS_RETURN_IF_ERROR(log.ReadHeader());
+  return log;
+}
+
+std::string_view DecisionLog::Field(const std::vector<std::string>& fields, size_t column) const {
+  return column_[column] < 0 ? std::string_view() : std::string_view(fields[static_cast<size_t>(column_[column])]);
+}
+
+absl::Status DecisionLog::Read(const std::vector<std::string>& fields, LogEntry& entry) const {
+  const auto wrong = [&](size_t column, const std::string& expected) {
+    return Wrong(entry, kNames[column], "expected " + expected + ", found " + Quoted(Field(fields, column)));
+  };
+  const auto number = [&](size_t column, double least, double most, double& value) {
+    const std::string_view text = Field(fields, column);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+  };
+  if (!number(kTime, 0, kMaxLogSeconds, entry.time_s)) return wrong(kTime, "seconds from 0 to 1e12");
+  const auto event = std::find(kEvents.begin(), kEvents.end(), Field(fields, kEvent));
+  if (event == kEvents.end()) return wrong(kEvent, Listed(kEvents));
+  entry.event = static_cast<LogEvent>(event - kEvents.begin());
+  entry.job = Field(fields, kJob);
+  if (entry.job.empty()) return wrong(kJob, "a name or id");
+  if (!Field(fields, kSlowdown).empty() && !number(kSlowdown, 1e-3, kMaxObserved, entry.observed_slowdown)) {
+    return wrong(kSlowdown, "nothing, or a number from 0.001 to 1e9");
+  }
+  if (!Field(fields, kStep).empty() && !number(kStep, 1e-6, kMaxObserved, entry.observed_step_ms)) {
+    return wrong(kStep, "nothing, or milliseconds from 0.000001 to 1e9");
+  }
+  if (entry.event != LogEvent::kPlace) return absl::OkStatus();
+  for (const std::string_view node : Parts(Field(fields, kNode), '|')) {
+    if (Trimmed(node).empty()) return wrong(kNode, "names or ids of nodes with '|' between them");
+    entry.nodes.emplace_back(Trimmed(node));
+  }
+  const std::string_view text = Field(fields, kDevices);
+  for (const std::string_view part : Parts(text, '|')) {
+    entry.devices.emplace_back();
+    if (Trimmed(text).empty()) continue;  // a job without GPUs
+    if (!ParseDevices(part, entry.devices.back())) return wrong(kDevices, "positions of GPUs such as 0;2;4-7");
+  }
+  if (Trimmed(text).empty()) entry.devices.resize(entry.nodes.size());
+  if (entry.devices.size() != entry.nodes.size()) {
+    return wrong(kDevices,
+                 "one list for each of " + std::to_string(entry.nodes.size()) + " nodes, with '|' between them");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> DecisionLog::Next(LogEntry& entry) {
+  entry = LogEntry();
+  std::vector<std::string> fields;
+  HORUS_ASSIGN_OR_RETURN(const bool any, ReadLine(fields));
+  entry.line = line_;
+  if (!any) return false;
+  if (fields.size() != width_) {
+    return InvalidArgument("%s:%d: expected %d fields as in the header, found %d", path_, line_, width_, fields.size());
+  }
+  HORUS_RETURN_IF_ERROR(Read(fields, entry));
+  return true;
+}
+
+}  // namespace horus

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horus shadow. Usage: see command.py."""
+
+import csv
+import io
+import json
+import re
+
+from command import Files, main, run
+
+CLUSTER = """version: 1
+nodes:
+  - {name: a, cpu_cores: 32, memory_gib: 128, gpus: [{type: v100-sxm2-16gb, count: 2}]}
+  - {name: b, cpu_cores: 32, memory_gib: 128, gpus: [{type: v100-sxm2-16gb, count: 2}]}
+"""
+JOBS = """version: 1
+jobs:
+  - {name: big, id: 11, demand: {any: {gpu_util_pct: 90, gpu_memory_gib: 4, step_time_ms: 100}}}
+  - {name: bigger, id: 12, demand: {any: {gpu_util_pct: 95, gpu_memory_gib: 4, step_time_ms: 200}}}
+  - {name: gang, id: 13, gpus: 2, demand: {any: {gpu_util_pct: 50, gpu_memory_gib: 2, step_time_ms: 100}}}
+  - {name: untimed, id: 14, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}
+"""
+HEADER = "time_s,event,job,node,devices,observed_slowdown,observed_step_ms\n"
+
+
+class Shadow(Files):
+    def setUp(self):
+        super().setUp()
+        self.cluster = self.write("cluster.yaml", CLUSTER)
+        self.jobs = self.write("jobs.yaml", JOBS)
+
+    def shadow(self, log, *args, header=HEADER):
+        path = self.write("decisions.csv", header + log)
+        return run("shadow", "--cluster", self.cluster, "--jobs", self.jobs, "--log", path, *args)
+
+    def totals(self, log, *args):
+        code, out, err = self.shadow(log, "--json", *args)
+        self.assertEqual((code, err), (0, ""))
+        return json.loads(out)
+
+    def test_sharing_a_busy_gpu_beside_an_idle_one_is_regretted(self):
+        found = self.totals("0,place,big,a,0,,\n1,place,bigger,a,0,,\n", "--interference", "utilisation")
+        self.assertEqual((found["decisions"], found["same"], found["refused"]), (2, 1, 0))
+        self.assertGreater(found["regret"], 0.3)
+        self.assertEqual(found["theirs"]["beyond_bound"], 2)  # both are slowed beyond 1.5 x
+        self.assertEqual(found["ours"]["beyond_bound"], 0)
+        self.assertEqual(found["broken_rules"], {"slowdown_own": 1})
+        self.assertAlmostEqual(found["ours"]["work"] - found["theirs"]["work"], found["regret"])
+        self.check_golden("shadow_keys.txt", found)
+
+    def test_their_choices_are_the_state_in_which_ours_plans(self):
+        found = self.totals("0,place,big,a,0,,\n1,place,gang,b,0-1,,\n2,release,big,,,,\n3,place,bigger,a,0,,\n")
+        self.assertEqual((found["decisions"], found["releases"], found["same"]), (3, 1, 3))
+        self.assertEqual(found["regret"], 0)
+
+    def test_observations_stand_beside_predictions(self):
+        found = self.totals("0,place,big,a,0,,\n10,finish,big,,,1.25,\n20,place,bigger,a,0,,\n30,finish,bigger,,,,250\n")
+        observed = found["observed"]
+        self.assertEqual(observed["jobs"], 2)
+        self.assertAlmostEqual(observed["slowdown"]["mean"], 1.25)
+        self.assertAlmostEqual(observed["mean_error_pct"], 20)  # 1 predicted, 1.25 observed
+        self.assertAlmostEqual(observed["bias_pct"], -20)
+
+    def test_the_predicted_slowdown_is_the_mean_over_a_jobs_life(self):
+        log = "0,place,big,a,0,2,\n50,place,bigger,a,0,,\n100,finish,bigger,,,,\n200,finish,big,,,,\n"
+        out = self.folder / "records.jsonl"
+        self.totals(log, "--out", out, "--interference", "utilisation")
+        records = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual([record["kind"] for record in records], ["decision", "decision", "observation"])
+        beside = records[1]["their_slowdown"]
+        self.assertGreater(beside, 1.5)
+        # A quarter of its life beside the other one. The two slow each other alike within a tenth.
+        self.assertAlmostEqual(records[2]["predicted_slowdown"], 1 + (beside - 1) / 4, delta=0.05)
+        self.assertEqual(records[2]["observed_slowdown"], 2)
+
+    def test_records_are_csv_unless_the_name_says_json(self):
+        out = self.folder / "records.csv"
+        self.totals("0,place,11,a,0,,\n1,place,gang,b,0;1,,\n", "--out", out)
+        rows = list(csv.DictReader(io.StringIO(out.read_text())))
+        self.assertEqual([row["job"] for row in rows], ["big", "gang"])
+        self.assertEqual(rows[1]["theirs"], "b:0;1")
+        self.assertEqual(rows[1]["our_verdict"], "place")
+
+    def test_a_gang_may_span_nodes(self):
+        jobs = JOBS.replace("gpus: 2", "tasks: 2")
+        self.jobs = self.write("jobs.yaml", jobs)
+        self.assertEqual(self.totals("0,place,gang,a|b,1|0,,\n")["decisions"], 1)
+
+    def test_prometheus_text_is_well_formed(self):
+        path = self.folder / "shadow.prom"
+        self.totals("0,place,big,a,0,,\n10,finish,big,,,1.25,\n", "--prometheus", path)
+        text = path.read_text()
+        self.assertTrue(text.endswith("\n"))
+        typed = {}
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                _, _, name, kind = line.split()
+                self.assertNotIn(name, typed)
+                typed[name] = kind
+            elif not line.startswith("# HELP "):
+                sample = re.fullmatch(r'([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? (\S+)', line)
+                self.assertIsNotNone(sample, line)
+                float(sample.group(4))
+                name = re.sub("_(bucket|sum|count)$", "", sample.group(1))
+                self.assertIn(name, typed, line)
+                self.assertTrue(name.startswith("horus_shadow_"))
+        self.assertEqual(typed["horus_shadow_observed_slowdown"], "histogram")
+        self.assertIn('horus_shadow_observed_slowdown_bucket{le="1.25"} 1', text)
+        self.assertIn('horus_shadow_observed_slowdown_bucket{le="1.1"} 0', text)
+        self.assertIn("horus_shadow_decisions_total 1\n", text)
+
+    def test_text_says_what_was_compared(self):
+        code, out, err = self.shadow("0,place,big,a,0,,\n1,place,bigger,a,0,,\n")
+        self.assertEqual((code, err), (0, ""))
+        for word in ("THEIRS", "OURS", "regret", "same choice", "slowdown_own"):
+            self.assertIn(word, out)
+
+    def test_bad_lines_name_file_line_and_field(self):
+        place = "0,place,big,a,0,,\n"
+        cases = (
+            ("x,place,big,a,0,,\n", "2: time_s: expected seconds"),
+            ("0,move,big,a,0,,\n", "2: event: expected place, release, finish, found 'move'"),
+            ("0,place,nobody,a,0,,\n", "2: job: expected a name or id of the jobs file, found 'nobody'"),
+            ("0,place,big,z,0,,\n", "2: node: expected a name or id of a node of the cluster, found 'z'"),
+            ("0,place,big,a,7,,\n", "2: devices: node 1 ('a'): expected a device from 0 to 1, found 7"),
+            ("0,place,big,a,0-1,,\n", "2: devices: expected 1 GPUs, as the job has, found 2"),
+            ("0,place,big,a,1-0,,\n", "2: devices: expected positions of GPUs"),
+            ("0,place,gang,a|b,0,,\n", "2: devices: expected one list for each of 2 nodes"),
+            ("0,place,gang,a,0;0,,\n", "2: devices: "),
+            ("0,place,big,a\n", "2: expected 7 fields as in the header, found 4"),
+            ("0,finish,big,,,,\n", "2: job: expected a job that runs, found 'big'"),
+            (place + place, "3: job: expected a job that does not run yet"),
+            ("5" + place[1:] + "4,finish,big,,,,\n", "3: time_s: expected no less than the line before's"),
+            ("0,place,untimed,a,0,,5\n", "2: observed_step_ms: expected nothing, because"),
+            ("0,place,big,a,0,-1,\n", "2: observed_slowdown: expected nothing, or"),
+            ('0,place,"big,a,0,,\n', "2: expected a closing double quote"),
+            ("0,place," + "b" * 70000 + ",a,0,,\n", "2: expected at most 65536 bytes a line"),
+        )
+        for log, message in cases:
+            with self.subTest(message):
+                code, out, err = self.shadow(log)
+                self.assertEqual((code, out), (2, ""))
+                self.assertIn("decisions.csv:" + message, err)
+                self.assertEqual(len(err.splitlines()), 1)
+
+    def test_headers_name_the_columns(self):
+        for header, message in (("time_s,event,job,node\n", "expected a column devices, found none"),
+                                ("time_s,event,job,node,devices,colour\n", "found 'colour'"),
+                                ("time_s,event,job,node,devices,job\n", "the column job occurs twice"), ("", "empty file")):
+            code, _, err = self.shadow("", header=header)
+            self.assertEqual(code, 2)
+            self.assertIn(message, err)
+
+    def test_skipped_lines_are_counted_and_change_nothing(self):
+        good = "0,place,big,a,0,,\n1,place,bigger,b,0,,\n"
+        bad = "0,place,big,a,0,,\nx,place,big,a,0,,\n0,place,untimed,a,0,,5\n1,place,bigger,b,0,,\n"
+        code, out, err = self.shadow(bad, "--skip-bad", "--json")
+        self.assertEqual(code, 0)
+        self.assertEqual(err.count("left out"), 2)
+        found = json.loads(out)
+        self.assertEqual(found.pop("bad_lines"), 2)
+        expected = self.totals(good)
+        self.assertEqual(expected.pop("bad_lines"), 0)
+        self.assertEqual(found, expected)
+
+    def test_a_failed_run_leaves_no_file(self):
+        out = self.write("records.csv", "as it was\n")
+        code, _, _ = self.shadow("0,place,big,a,0,,\nx\n", "--out", out)
+        self.assertEqual(code, 2)
+        self.assertEqual(out.read_text(), "as it was\n")
+        self.assertFalse((self.folder / "records.csv.part").exists())
+
+    def test_missing_files_are_bad_input(self):
+        code, _, err = run("shadow", "--cluster", self.cluster, "--jobs", self.jobs, "--log", self.folder / "none.csv")
+        self.assertEqual(code, 2)
+        self.assertIn("none.csv: cannot be read", err)
+
+
+if __name__ == "__main__":
+    main()
