@@ -81,6 +81,20 @@ typedef struct horus_job_alternative {
 } horus_job_alternative;
 #define HORUS_JOB_ALTERNATIVE_INIT {sizeof(horus_job_alternative), 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0}
 
+/* How fast a job runs with so many cores and so much host memory per GPU, relative to any one share: row-major
+ * [cpu_count x mem_count]; 0 or NaN = not measured. Both axes ascend from above 0; at most 256 points each. Read by the
+ * synergy policies. */
+typedef struct horus_sensitivity {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t cpu_count;
+  const int64_t* cpu_milli;
+  size_t mem_count;
+  const int64_t* mem_mib;
+  const float* speeds;
+} horus_sensitivity;
+#define HORUS_SENSITIVITY_INIT {sizeof(horus_sensitivity), 0, 0, NULL, 0, NULL, NULL}
+
 /* One job: `tasks` processes placed together (a gang, all or nothing), each on gpus_per_task GPUs of one node.
  * Host resources are per task. At most 65,536 GPUs, 4,096 demands and 256 selectors. */
 typedef struct horus_job {
@@ -123,6 +137,7 @@ typedef struct horus_job {
   const char* const* groups;   /* in any order; copied */
   size_t avoid_count;          /* groups that it shares no node with, each once; holds both ways; at most 64 */
   const char* const* avoid_groups;
+  const horus_sensitivity* sensitivity; /* NULL = not known */
 } horus_job;
 #define HORUS_JOB_INIT \
   {sizeof(horus_job),  \
@@ -158,6 +173,7 @@ typedef struct horus_job {
    0,                  \
    NULL,               \
    0,                  \
+   NULL,               \
    NULL}
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).

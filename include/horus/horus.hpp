@@ -294,7 +294,10 @@ struct PlacerOptions {
   const Interference* interference = nullptr;  // none = the built-in "horus"; may go once the placer is made
   double mem_overcommit = 0;                   // 0 = none
   bool probe_outside = false;
-  double gpu_price = 0;  // 0 = the default; -1 = none
+  double gpu_price = 0;                             // 0 = the default; -1 = none
+  double pack_threshold = 0, foreground_bound = 0;  // of single policies; 0 = the default
+  std::string profiling_label = {};                 // empty = the default
+  const horus_workload* workload = nullptr;         // may go once the placer is made
 };
 
 class Placer {
@@ -308,6 +311,10 @@ class Placer {
     c.mem_overcommit = options.mem_overcommit;
     c.probe_outside = options.probe_outside ? 1 : 0;
     c.gpu_price = options.gpu_price;
+    c.pack_threshold = options.pack_threshold;
+    c.foreground_bound = options.foreground_bound;
+    c.profiling_label = options.profiling_label.empty() ? nullptr : options.profiling_label.c_str();
+    c.workload = options.workload;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

@@ -45,6 +45,24 @@ typedef struct horus_policy_candidate {
 typedef int32_t (*horus_policy_callback)(void* user, const horus_policy_candidate* candidate, double* cost,
                                          int32_t* declined);
 
+/* What a cluster typically has to run, against which policies such as "fgd" measure fragments: typical tasks with their
+ * shares, or jobs that were seen. At most 4,096 different tasks that name at most 63 types. */
+typedef struct horus_workload {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t task_count;            /* length of the next five columns; 0 where jobs are given */
+  const int64_t* cpu_milli;     /* NULL = 0 */
+  const int32_t* gpus;          /* 0 = none */
+  const int32_t* gpu_milli;     /* per GPU, 1 to 1,000; NULL = whole GPUs */
+  const char* const* gpu_types; /* the type that it must have; NULL column or entry = any */
+  const double* shares;         /* of all tasks, above 0; they sum to 1 */
+  size_t job_count; /* jobs that were seen, each as often as it has tasks; what shares without a request counts
+                       its predicted utilisation */
+  const horus_job* const* jobs;
+  const horus_catalogue* catalogue; /* of the types; NULL = the built-in one; a cluster must then use the same types */
+} horus_workload;
+#define HORUS_WORKLOAD_INIT {sizeof(horus_workload), 0, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
+
 typedef struct horus_placer_options {
   uint32_t struct_size;
   int32_t max_tenants;                    /* per device; 0 = 3 */
@@ -67,10 +85,15 @@ typedef struct horus_placer_options {
   double mem_overcommit; /* the limits of a device's tenants and the headroom may sum to this many times its memory, 1
                             to 1,000; requests never exceed it; 0 = 1: none */
   double gpu_price; /* of jobs with alternatives: work that each GPU must bring, as a share of what one brings in the
-                       most efficient way, 0 to 1; 0 = 0.5, -1 = none */
+                            most efficient way, 0 to 1; 0 = 0.5, -1 = none */
+  /* Of single policies, see docs/policies.md: */
+  double pack_threshold;          /* "gavel-threshold": least summed throughput of a pack; 0 = 1.5 */
+  double foreground_bound;        /* "foreground": slowdown of a foreground job that states none, >= 1; 0 = 1.1 */
+  const char* profiling_label;    /* "reactive": nodes with this label only profile; NULL = "horus-profiling" */
+  const horus_workload* workload; /* "fgd", "horus"; NULL = every task wants one whole GPU */
 } horus_placer_options;
 #define HORUS_PLACER_OPTIONS_INIT \
-  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0}
+  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL}
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);

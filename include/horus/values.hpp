@@ -191,6 +191,7 @@ struct Job {
   std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
   std::vector<std::pair<std::string, std::string>> selectors = {};
   std::vector<Alternative> alternatives = {};  // then no tasks, GPUs and demands of its own
+  const horus_sensitivity* sensitivity = nullptr;
 };
 
 namespace detail {
@@ -305,6 +306,7 @@ class CJob {
     c_.deadline_us = job.deadline_us;
     c_.request_rate_hz = job.request_rate_hz;
     c_.latency_bound_us = job.latency_bound_us;
+    c_.sensitivity = job.sensitivity;
     c_.share = job.share;
     c_.spread_tasks = job.spread_tasks ? 1 : 0;
     c_.group_count = groups_.size();

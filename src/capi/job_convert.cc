@@ -72,6 +72,23 @@ absl::StatusOr<JobAlternative> AlternativeFromC(const Catalogue& catalogue, cons
   return way;
 }
 
+absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given) {
+  if (given == nullptr) return SharedSensitivity();
+  HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
+  for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
+    if (count < 1 || count > kMaxSensitivityPoints) {
+      return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
+    }
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds, "sensitivity: speeds", c.cpu_count * c.mem_count));
+  HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
+                                                                 {c.mem_mib, c.mem_mib + c.mem_count},
+                                                                 {c.speeds, c.cpu_count * c.mem_count}));
+  return SharedSensitivity(std::move(matrix));
+}
+
 absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(RequireColumn(job.alternatives, "alternatives", job.alternative_count));
   if (job.alternative_count > kMaxAlternatives) {
@@ -112,6 +129,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
   HORUS_ASSIGN_OR_RETURN(spec.avoid_groups, NamesFromC("avoid_groups", job.avoid_count, job.avoid_groups));
   HORUS_RETURN_IF_ERROR(AddAlternatives(catalogue, job, spec));
+  HORUS_ASSIGN_OR_RETURN(spec.sensitivity, SensitivityFromC(job.sensitivity));
   if ((spec.gpus_per_task > 0 && job.alternative_count == 0) || job.demand_count > 0) {
     HORUS_ASSIGN_OR_RETURN(spec.demands, TypeDemandsFromC(catalogue, job.demand_count, job.gpu_types, job.demands));
   }

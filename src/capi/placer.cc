@@ -14,6 +14,7 @@
 #include "capi/handles.h"
 #include "capi/job_convert.h"
 #include "capi/planning.h"
+#include "capi/policy_options.h"
 #include "capi/structs.h"
 #include "horus/place.h"
 #include "interference/registry.h"
@@ -79,13 +80,19 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options& options) {
+// Sets the placer's catalogue too where the workload names types.
+absl::StatusOr<std::unique_ptr<Policy>> PolicyByName(const horus_placer_options& options, horus_placer& placer) {
   if (options.policy_user != nullptr || options.policy_callback_name != nullptr ||
       options.policy_catalogue != nullptr) {
     return InvalidArgument("policy_callback: expected a function for the other policy_* fields, found NULL");
   }
   HORUS_ASSIGN_OR_RETURN(const std::string name, ReadOptionalText(options.policy, "policy"));
-  return MakePolicy(name.empty() ? kDefaultPolicy : name, {.seed = options.seed});
+  HORUS_ASSIGN_OR_RETURN(PolicySettings settings, PolicySettingsFromC(options));
+  if (!SameTypes(placer.catalogue, settings.catalogue)) {
+    return InvalidArgument("workload: expected the GPU types that the callback model was made for");
+  }
+  if (placer.catalogue == nullptr) placer.catalogue = std::move(settings.catalogue);
+  return MakePolicy(name.empty() ? kDefaultPolicy : name, settings.options);
 }
 
 // Sets the placer's catalogue too: type ids mean something to the callback.
@@ -114,8 +121,8 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
     model = options.interference->value;
     placer->catalogue = options.interference->catalogue;
   }
-  HORUS_ASSIGN_OR_RETURN(
-      auto policy, options.policy_callback != nullptr ? PolicyByCallback(options, *placer) : PolicyByName(options));
+  HORUS_ASSIGN_OR_RETURN(auto policy, options.policy_callback != nullptr ? PolicyByCallback(options, *placer)
+                                                                         : PolicyByName(options, *placer));
   HORUS_ASSIGN_OR_RETURN(const PlacerOptions limits, OptionsFromC(options));
   HORUS_ASSIGN_OR_RETURN(placer->value, Placer::Create(std::move(model), std::move(policy), limits));
   return placer;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -38,6 +39,31 @@ absl::Status CheckClass(const TaskClass& one, size_t index) {
 }
 
 }  // namespace
+
+std::vector<TaskClass> TasksOf(std::span<const JobSpec> jobs) {
+  constexpr double kMilliPerPct = kMilliPerGpu / 100.0;
+  std::map<std::tuple<int64_t, int32_t, int32_t, std::vector<GpuTypeId>>, int64_t> counts;
+  int64_t all = 0;
+  for (const JobSpec& job : jobs) {
+    int32_t milli = IsCpuOnly(job) ? 0 : job.gpu_milli;
+    if (!IsCpuOnly(job) && milli == 0) {
+      const auto util = static_cast<double>(job.demands.front().demand.gpu_util_pct.estimate);
+      milli = std::clamp(static_cast<int32_t>(std::lround(util * kMilliPerPct)), 1, kMilliPerGpu);
+    }
+    std::vector<GpuTypeId> types;
+    for (const TypeDemand& entry : job.demands) {
+      if (entry.type.valid()) types.push_back(entry.type);
+    }
+    counts[{job.cpu_milli, job.gpus_per_task, milli, std::move(types)}] += job.tasks;
+    all += job.tasks;
+  }
+  std::vector<TaskClass> tasks;
+  for (const auto& [key, count] : counts) {
+    const auto& [cpu_milli, gpus, milli, types] = key;
+    tasks.push_back({cpu_milli, gpus, milli, types, static_cast<double>(count) / static_cast<double>(all)});
+  }
+  return tasks;
+}
 
 absl::StatusOr<std::shared_ptr<const Workload>> Workload::Create(std::vector<TaskClass> classes) {
   if (classes.empty() || classes.size() > kMaxClasses) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/gpu_type.h"
+#include "place/job.h"
 
 namespace horus {
 
@@ -32,10 +33,15 @@ struct FreeGpu {
   int32_t free_milli = 0;
 };
 
+// The tasks of jobs that were seen, equal ones as one class; each job counts as often as it has tasks. What shares
+// without a request counts the thousandths that its first demand's utilisation comes to. The jobs have one way to run.
+[[nodiscard]] std::vector<TaskClass> TasksOf(std::span<const JobSpec> jobs);
+
 class Workload {
  public:
-  static constexpr size_t kMaxClasses = 4096;  // bounds the time of a price; chosen
-  static constexpr size_t kMaxTypes = 63;      // named by all classes together: one bit each, and one for the rest
+  static constexpr size_t kMaxJobs = 1'000'000;  // that TasksOf may be asked to read through the C ABI; chosen
+  static constexpr size_t kMaxClasses = 4096;    // bounds the time of a price; chosen
+  static constexpr size_t kMaxTypes = 63;        // named by all classes together: one bit each, and one for the rest
 
   // INVALID_ARGUMENT "workload: classes[3]: gpus: expected ..., found ...".
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Workload>> Create(std::vector<TaskClass> classes);

@@ -176,7 +176,7 @@ static const row kLayout[] = {
     OFFSET(horus_job_alternative, cpu_milli, 48)
     OFFSET(horus_job_alternative, mem_mib, 56)
     OFFSET(horus_job_alternative, storage_mb_s, 64)
-    SIZE(horus_job, 232)
+    SIZE(horus_job, 240)
     OFFSET(horus_job, struct_size, 0)
     OFFSET(horus_job, kind, 4)
     OFFSET(horus_job, id, 8)
@@ -211,6 +211,7 @@ static const row kLayout[] = {
     OFFSET(horus_job, groups, 208)
     OFFSET(horus_job, avoid_count, 216)
     OFFSET(horus_job, avoid_groups, 224)
+    OFFSET(horus_job, sensitivity, 232)
     SIZE(horus_slots, 40)
     OFFSET(horus_slots, struct_size, 0)
     OFFSET(horus_slots, reserved, 4)
@@ -273,7 +274,7 @@ static const row kLayout[] = {
     OFFSET(horus_job_info, over_committed, 24)
     OFFSET(horus_job_info, reserved, 28)
     OFFSET(horus_job_info, submit_us, 32)
-    SIZE(horus_placer_options, 120)
+    SIZE(horus_placer_options, 152)
     OFFSET(horus_placer_options, struct_size, 0)
     OFFSET(horus_placer_options, max_tenants, 4)
     OFFSET(horus_placer_options, policy, 8)
@@ -291,6 +292,10 @@ static const row kLayout[] = {
     OFFSET(horus_placer_options, rack_oversubscription, 96)
     OFFSET(horus_placer_options, mem_overcommit, 104)
     OFFSET(horus_placer_options, gpu_price, 112)
+    OFFSET(horus_placer_options, pack_threshold, 120)
+    OFFSET(horus_placer_options, foreground_bound, 128)
+    OFFSET(horus_placer_options, profiling_label, 136)
+    OFFSET(horus_placer_options, workload, 144)
     SIZE(horus_policy_candidate, 128)
     OFFSET(horus_policy_candidate, struct_size, 0)
     OFFSET(horus_policy_candidate, gpu_milli_used, 4)
@@ -359,6 +364,7 @@ static const row kLayout[] = {
     OFFSET(horus_latency, mean_us, 16)
     OFFSET(horus_latency, p99_us, 24)
 #include "layout_learning.h"
+#include "layout_place.h"
 #include "layout_queue.h"
 #include "layout_modes.h"
 };

@@ -200,7 +200,110 @@ static void TheWayWorthMostIsTaken(void) {
   horus_cluster_free(cluster);
 }
 
+static void PoliciesTakeTheirSettings(void) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_workload workload = HORUS_WORKLOAD_INIT;
+  horus_placer* placer = NULL;
+  const int32_t gpus[2] = {1, 0};
+  const int32_t milli[2] = {250, 0};
+  const char* const types[2] = {FIXTURE_GPU, NULL};
+  double shares[2] = {0.5, 0.5};
+  const horus_job* jobs[1];
+  horus_cluster* cluster = cluster_of(2);
+  given_job given;
+#define REFUSED(status, text) CHECK_MESSAGE(status, text, horus_placer_create(&options, &placer, &error))
+  options.policy = "gavel-threshold";
+  options.pack_threshold = -1;
+  REFUSED(HORUS_INVALID_ARGUMENT, "pack_threshold");
+  options.pack_threshold = 0;
+  options.foreground_bound = 0.5;
+  REFUSED(HORUS_INVALID_ARGUMENT, "foreground_bound");
+  options.foreground_bound = 0;
+  options.profiling_label = "";
+  REFUSED(HORUS_INVALID_ARGUMENT, "profiling_label");
+  options.profiling_label = NULL;
+  options.policy = "fgd";
+  options.workload = &workload;
+  REFUSED(HORUS_INVALID_ARGUMENT, "workload");
+  workload.task_count = 2;
+  REFUSED(HORUS_INVALID_ARGUMENT, "gpus");
+  workload.gpus = gpus;
+  workload.gpu_milli = milli;
+  workload.gpu_types = types;
+  workload.shares = shares;
+  shares[0] = 0.6;
+  REFUSED(HORUS_INVALID_ARGUMENT, "shares");
+  shares[0] = 0.5;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  give_job(&given, 1, 50, 4000);
+  given.job.gpu_milli = 500;
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE);
+  horus_placer_free(placer);
+  workload.task_count = 0;
+  workload.job_count = 1;
+  jobs[0] = &given.job;
+  workload.jobs = jobs;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  horus_placer_free(placer);
+  /* A low threshold packs what the default keeps apart. */
+  options.policy = "gavel-threshold";
+  options.workload = NULL;
+  {
+    horus_cluster* small = cluster_of(1);
+    horus_placer *strict, *loose;
+    uint64_t id;
+    strict = placer_with(&options);
+    options.pack_threshold = 0.1;
+    loose = placer_with(&options);
+    for (id = 1; id <= 2; ++id) {
+      give_job(&given, id, 95, 4000);
+      CHECK(place(strict, small, &given).verdict == HORUS_VERDICT_PLACE);
+    }
+    give_job(&given, 3, 95, 4000);
+    CHECK(place(strict, small, &given).reason == HORUS_REASON_POLICY);
+    CHECK(place(loose, small, &given).verdict == HORUS_VERDICT_PLACE);
+    horus_placer_free(strict);
+    horus_placer_free(loose);
+    horus_cluster_free(small);
+  }
+#undef REFUSED
+  horus_cluster_free(cluster);
+}
+
+static void JobsMayCarryTheirSensitivity(void) {
+  horus_cluster *cluster = cluster_of(1), *bare = cluster_of(1);
+  horus_placer* placer = placer_of("first-fit");
+  horus_sensitivity sensitivity = HORUS_SENSITIVITY_INIT;
+  const int64_t cores[2] = {1000, 4000}, memory[1] = {8192};
+  float speeds[2] = {0.5f, 1.0f};
+  const horus_job* jobs[1];
+  horus_plan* plan = NULL;
+  given_job given;
+  give_job(&given, 1, 10, 2000);
+  CHECK(place(placer, bare, &given).verdict == HORUS_VERDICT_PLACE);
+  given.job.sensitivity = &sensitivity;
+  jobs[0] = &given.job;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "cpu_count",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  sensitivity.cpu_count = 2;
+  sensitivity.cpu_milli = cores;
+  sensitivity.mem_count = 1;
+  sensitivity.mem_mib = memory;
+  sensitivity.speeds = speeds;
+  CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE);
+  CHECK(state_hash(cluster) != state_hash(bare)); /* it is part of what the cluster knows */
+  given.job.id = 2;
+  speeds[1] = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+  horus_cluster_free(bare);
+}
+
 int main(void) {
+  PoliciesTakeTheirSettings();
+  JobsMayCarryTheirSensitivity();
   LimitsAreLentTwiceOnlyByOverCommit();
   LatencyBoundsTheSlowdown();
   UnknownJobsRunAloneFirst();

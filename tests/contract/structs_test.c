@@ -108,6 +108,36 @@ static horus_status take_job(const void* given, horus_error* error) {
   return status;
 }
 
+static horus_status take_sensitivity(const void* given, horus_error* error) {
+  given_job job;
+  give_job(&job, 2, 50, 4000);
+  job.job.sensitivity = given;
+  return take_job(&job.job, error);
+}
+
+static horus_status take_alternative(const void* given, horus_error* error) {
+  const horus_job_alternative* ways[1];
+  given_job job;
+  give_job(&job, 2, 50, 4000);
+  ways[0] = given;
+  job.job.demand_count = 0;
+  job.job.demands = NULL;
+  job.job.alternative_count = 1;
+  job.job.alternatives = ways;
+  return take_job(&job.job, error);
+}
+
+static horus_status take_workload(const void* given, horus_error* error) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* out = NULL;
+  horus_status status;
+  options.policy = "fgd";
+  options.workload = given;
+  status = horus_placer_create(&options, &out, error);
+  horus_placer_free(out);
+  return status;
+}
+
 static horus_status take_slots(const void* given, horus_error* error) {
   size_t count = 0;
   return horus_cluster_job_slots(cluster, 1, given, &count, error);
@@ -176,9 +206,25 @@ static void check_inputs(void) {
   const horus_effects no_effects = {sizeof(horus_effects), 0, 8, NULL, NULL, NULL, NULL, NULL, NULL};
   const horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   horus_request_load load = HORUS_REQUEST_LOAD_INIT;
+  horus_sensitivity sensitivity = HORUS_SENSITIVITY_INIT;
+  horus_job_alternative way = HORUS_JOB_ALTERNATIVE_INIT;
+  horus_workload workload = HORUS_WORKLOAD_INIT;
+  const int64_t points[1] = {1000};
+  const float speeds[1] = {1};
+  const int32_t gpus[1] = {1};
+  const double shares[1] = {1};
   given_job given;
   size_t i;
   give_job(&given, 2, 50, 4000);
+  sensitivity.cpu_count = sensitivity.mem_count = 1;
+  sensitivity.cpu_milli = sensitivity.mem_mib = points;
+  sensitivity.speeds = speeds;
+  way.rate = 1;
+  way.demand_count = 1;
+  way.demands = given.demands;
+  workload.task_count = 1;
+  workload.gpus = gpus;
+  workload.shares = shares;
   load.service_us = 1000;
   mig.name = "1g.5gb";
   mig.compute_slices = 1;
@@ -194,6 +240,10 @@ static void check_inputs(void) {
         {"horus_request_load", take_load, &load, sizeof load, offsetof(horus_request_load, reserved)},
         {"horus_node", take_node, &node, sizeof node, 0},
         {"horus_job", take_job, &given.job, sizeof given.job, 0},
+        {"horus_sensitivity", take_sensitivity, &sensitivity, sizeof sensitivity,
+         offsetof(horus_sensitivity, reserved)},
+        {"horus_job_alternative", take_alternative, &way, sizeof way, 0},
+        {"horus_workload", take_workload, &workload, sizeof workload, offsetof(horus_workload, reserved)},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved)},
         {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved)},
         {"horus_placer_options", take_options, &options, sizeof options, 0},

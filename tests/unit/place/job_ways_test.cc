@@ -5,6 +5,7 @@
 #include "fixtures.h"
 #include "interference/latency.h"
 #include "place/own_bound.h"
+#include "place/workload.h"
 
 namespace horus {
 namespace {
@@ -219,6 +220,35 @@ TEST(Alternatives, AreAnsweredByNodeWithTheFirstThatFits) {
   EXPECT_EQ(verdicts->verdict[0], Verdict::kPlace);
   const JobSpec large = InWays(1, {Way(4, 4), Way(3, 1)});
   EXPECT_EQ(MakePlacer()->Verdicts(cluster, large, nodes)->verdict[0], Verdict::kReject);
+}
+
+TEST(Workload, CountsJobsThatWereSeenByTheirTasks) {
+  JobSpec fraction = OneGpu(1, 42.5f, 2000);  // shares, at 42.5 %
+  fraction.tasks = 3;
+  fraction.cpu_milli = 2000;
+  JobSpec whole = OneGpu(2);
+  whole.gpu_milli = 1000;
+  whole.demands = {{testing_place::Type("k80"), Needs(10, 2000)}};
+  const std::vector<JobSpec> jobs = {fraction, whole, testing_place::CpuOnly(3), whole};
+  const std::vector<TaskClass> tasks = TasksOf(jobs);
+  ASSERT_EQ(tasks.size(), 3u);
+  double shares = 0;
+  for (const TaskClass& task : tasks) {
+    shares += task.share;
+    if (task.gpus == 0) {
+      EXPECT_EQ(task.gpu_milli, 0);
+      EXPECT_NEAR(task.share, 1.0 / 6, 1e-12);
+    } else if (task.types.empty()) {
+      EXPECT_EQ(task.gpu_milli, 425);
+      EXPECT_EQ(task.cpu_milli, 2000);
+      EXPECT_NEAR(task.share, 3.0 / 6, 1e-12);
+    } else {
+      EXPECT_EQ(task.gpu_milli, 1000);
+      EXPECT_NEAR(task.share, 2.0 / 6, 1e-12);
+    }
+  }
+  EXPECT_NEAR(shares, 1, 1e-12);
+  EXPECT_TRUE(Workload::Create(tasks).ok());
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Thresholds, labels and workloads of policies.
+#include "capi/policy_options.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "capi/args.h"
+#include "capi/handles.h"
+#include "capi/job_convert.h"
+#include "capi/structs.h"
+#include "place/workload.h"
+
+namespace horus::capi {
+namespace {
+
+absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, const horus_workload& c) {
+  if (c.task_count > Workload::kMaxClasses) {
+    return InvalidArgument("task_count: expected at most %d, found %d", Workload::kMaxClasses, c.task_count);
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.gpus, "gpus", c.task_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.shares, "shares", c.task_count));
+  std::vector<TaskClass> tasks(c.task_count);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    TaskClass& task = tasks[i];
+    task.cpu_milli = c.cpu_milli == nullptr ? 0 : c.cpu_milli[i];
+    task.gpus = c.gpus[i];
+    if (task.gpus > 0) task.gpu_milli = c.gpu_milli == nullptr ? kMilliPerGpu : c.gpu_milli[i];
+    task.share = c.shares[i];
+    if (c.gpu_types == nullptr || c.gpu_types[i] == nullptr) continue;
+    HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(c.gpu_types[i], Element("gpu_types", i).c_str()));
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(name));
+    task.types = {type};
+  }
+  return tasks;
+}
+
+absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_workload& c, PolicySettings& settings) {
+  const std::shared_ptr<const Catalogue> catalogue = CatalogueOf(c.catalogue);
+  if ((c.task_count == 0) == (c.job_count == 0)) {
+    return InvalidArgument("expected either task_count or job_count above 0, found %d and %d", c.task_count,
+                           c.job_count);
+  }
+  std::vector<TaskClass> tasks;
+  if (c.job_count > 0) {
+    HORUS_ASSIGN_OR_RETURN(const auto jobs, JobsFromC(*catalogue, c.job_count, c.jobs, Workload::kMaxJobs));
+    for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(ValidateRunning(job));
+    tasks = TasksOf(jobs);
+  } else {
+    HORUS_ASSIGN_OR_RETURN(tasks, TasksFromC(*catalogue, c));
+  }
+  for (const TaskClass& task : tasks) {
+    if (!task.types.empty()) settings.catalogue = catalogue;
+  }
+  return Workload::Create(std::move(tasks));
+}
+
+}  // namespace
+
+absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& given) {
+  PolicySettings settings;
+  PolicyOptions& options = settings.options;
+  options.seed = given.seed;
+  if (given.pack_threshold != 0) options.pack_threshold = given.pack_threshold;
+  if (given.foreground_bound != 0) options.foreground_bound = given.foreground_bound;
+  if (given.profiling_label != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(given.profiling_label, "profiling_label"));
+  }
+  if (given.workload == nullptr) return settings;
+  HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given.workload));
+  absl::StatusOr<std::shared_ptr<const Workload>> made = WorkloadFromC(workload, settings);
+  if (!made.ok()) return At("workload", made.status());
+  options.workload = *std::move(made);
+  return settings;
+}
+
+}  // namespace horus::capi

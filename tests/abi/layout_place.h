@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of layout_test.c for structs that jobs and placer options point to. */
+/* clang-format off */
+    SIZE(horus_sensitivity, 48)
+    OFFSET(horus_sensitivity, struct_size, 0)
+    OFFSET(horus_sensitivity, reserved, 4)
+    OFFSET(horus_sensitivity, cpu_count, 8)
+    OFFSET(horus_sensitivity, cpu_milli, 16)
+    OFFSET(horus_sensitivity, mem_count, 24)
+    OFFSET(horus_sensitivity, mem_mib, 32)
+    OFFSET(horus_sensitivity, speeds, 40)
+    SIZE(horus_workload, 80)
+    OFFSET(horus_workload, struct_size, 0)
+    OFFSET(horus_workload, reserved, 4)
+    OFFSET(horus_workload, task_count, 8)
+    OFFSET(horus_workload, cpu_milli, 16)
+    OFFSET(horus_workload, gpus, 24)
+    OFFSET(horus_workload, gpu_milli, 32)
+    OFFSET(horus_workload, gpu_types, 40)
+    OFFSET(horus_workload, shares, 48)
+    OFFSET(horus_workload, job_count, 56)
+    OFFSET(horus_workload, jobs, 64)
+    OFFSET(horus_workload, catalogue, 72)
