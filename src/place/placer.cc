@@ -346,18 +346,18 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
     verdicts.reason.assign(rows.size(), Reason::kNone);
   }
   std::vector<Reason> reasons(rows.size(), Reason::kNone);
-  bool refused = false;
+  bool any_refused = false;
   scorer.SetJob(view);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!first && verdicts.verdict[i] == Verdict::kPlace) continue;
     HORUS_RETURN_IF_ERROR(OnNode(search, ledger, view, rows[i], verdicts.cost[i], reasons[i]));
-    refused |= reasons[i] != Reason::kNone;
+    any_refused |= reasons[i] != Reason::kNone;
     if (reasons[i] == Reason::kNone) {
       verdicts.verdict[i] = Verdict::kPlace;
       verdicts.reason[i] = Reason::kNone;
     }
   }
-  if (!refused) return absl::OkStatus();
+  if (!any_refused) return absl::OkStatus();
   emptied.FollowEmptied(ledger);
   scorer.SetJob(view);
   for (size_t i = 0; i < rows.size(); ++i) {
