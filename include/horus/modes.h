@@ -19,7 +19,7 @@ typedef struct horus_batch_options {
   uint32_t max_rounds; /* of the local search; 0 = 8 */
   uint32_t restarts;   /* of batches of at most 64 jobs; 0 = 12 */
   int32_t reserved;
-  uint64_t max_evaluations; /* places priced in all: bounds the time; 0 = 1,000,000 */
+  uint64_t max_evaluations; /* places priced in all: bounds the time; 0 = 800,000 */
 } horus_batch_options;
 #define HORUS_BATCH_OPTIONS_INIT {sizeof(horus_batch_options), 0, 0, 0, 0}
 

@@ -444,7 +444,7 @@ absl::Status Engine::Price(const JobView& view, std::span<const PlacedSlot> slot
     DeviceVerdict verdict;
     if (slot.device != kNoDevice) {
       const uint32_t state = my_.ledger.state_id(my_.ledger.device_of(slot));
-      HORUS_RETURN_IF_ERROR(my_.scorer.Judge(my_.ledger.states(), state, verdict));
+      HORUS_RETURN_IF_ERROR(my_.scorer.Weigh(my_.ledger.states(), state, verdict));
     }
     cost += verdict.cost;
     if (policy.uses_place()) cost += policy.ScorePlace(PlaceOf(my_.ledger, slot.node_row, view.job->id, slot.device));

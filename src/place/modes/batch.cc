@@ -120,9 +120,8 @@ absl::Status Batcher::Fits(const JobView& view, std::span<const PlacedSlot> slot
     if (reason == Reason::kNone) reason = AdmitNode(scorer.policy(), ledger, slot.node_row, *view.job);
     if (reason == Reason::kNone && slot.device != kNoDevice) {
       const uint32_t state = ledger.state_id(ledger.device_of(slot));
-      HORUS_RETURN_IF_ERROR(scorer.Fit(ledger.states(), state, reason));
-      DeviceVerdict verdict;
-      if (reason == Reason::kNone) HORUS_RETURN_IF_ERROR(scorer.Judge(ledger.states(), state, verdict));
+      DeviceVerdict verdict;  // without the memo, which would have to grow for every kind of job
+      HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), state, verdict));
       reason = verdict.reason;
       if (!ledger.MayShare(ledger.device_of(slot), view.owner)) reason = Reason::kOwner;
     }

@@ -78,7 +78,7 @@ absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool&
   const uint32_t device = DeviceOf(place);
   if (!scorer.policy().maximises_work()) {
     DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(scorer.Judge(ledger.states(), ledger.state_id(device), verdict));
+    HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), ledger.state_id(device), verdict));
     fits = verdict.reason == Reason::kNone;
     value = kPlaced - verdict.cost;
     return absl::OkStatus();

@@ -68,7 +68,7 @@ class Rebalancer {
   const RebalanceOptions& options_;
   WorkMeter meter_;
   std::vector<Mover> movers_;
-  std::vector<uint32_t> order_;  // movers_, by what they may gain, descending
+  std::vector<uint32_t> order_;  // movers_, a heap by what they may gain
   std::vector<uint32_t> touched_;
   uint64_t searches_ = 0;
 };
@@ -153,11 +153,15 @@ absl::Status Rebalancer::BestStep(Step& best) {
   for (uint32_t i = 0; i < movers_.size(); ++i) {
     if (!movers_[i].moved) order_.push_back(i);
   }
-  std::sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) {
-    return std::pair(-movers_[a].most, movers_[a].job) < std::pair(-movers_[b].most, movers_[b].job);
-  });
-  for (const uint32_t index : order_) {
-    if (movers_[index].most <= best.gain - best.cost + kLeastGain || searches_ >= options_.max_searches) break;
+  const auto later = [&](uint32_t a, uint32_t b) {
+    return std::pair(-movers_[a].most, movers_[a].job) > std::pair(-movers_[b].most, movers_[b].job);
+  };
+  std::make_heap(order_.begin(), order_.end(), later);  // few are looked at
+  while (!order_.empty() && searches_ < options_.max_searches) {
+    const uint32_t index = order_.front();
+    if (movers_[index].most <= best.gain - best.cost + kLeastGain) break;
+    std::pop_heap(order_.begin(), order_.end(), later);
+    order_.pop_back();
     HORUS_RETURN_IF_ERROR(Look(index, best));
   }
   return absl::OkStatus();

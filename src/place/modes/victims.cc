@@ -93,7 +93,7 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
     }
     ++checks_;
     DeviceVerdict verdict;
-    const absl::Status status = engine_.scorer().Judge(ledger.states(), ledger.state_id(row), verdict);
+    const absl::Status status = engine_.scorer().Weigh(ledger.states(), ledger.state_id(row), verdict);
     const bool may_share = ledger.MayShare(row, task.owner);
     ledger.UndoTo(mark);
     HORUS_RETURN_IF_ERROR(status);
