@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "place/appraise.h"
+
+#include <gmock/gmock.h>
+
+#include "fixtures.h"
+
+namespace horus {
+namespace {
+
+using testing_place::Decide;
+using testing_place::Gang;
+using testing_place::Needs;
+using testing_place::Nodes;
+using testing_place::OneGpu;
+
+Appraiser MakeAppraiser(double bound = 1.5) {
+  return Appraiser(std::make_shared<UtilisationModel>(), {.slowdown_bound = bound}, 1);
+}
+
+double Term(const Decision& decision, std::string_view name) {
+  double value = 0;
+  for (const CostTerm& term : decision.winner.terms) value += term.name == name ? term.value : 0;
+  return value;
+}
+
+TEST(Appraisal, GivesAPlaceTheWorkThatThePolicyGivesIt) {
+  Cluster cluster = Nodes(2, 2);
+  for (JobId id = 100; id < 103; ++id) {
+    ASSERT_TRUE(
+        cluster.Adopt(OneGpu(id, 30), std::vector<Slot>{{id < 102 ? 1u : 2u, static_cast<int32_t>(id % 2), 0}}).ok());
+  }
+  JobSpec gang = Gang(1, 4, 1, 50);
+  gang.demands[0].demand = Needs(50, 2000, 100'000);
+  gang.demands[0].demand.gradient_mib = 300;
+  for (const JobSpec& job : {OneGpu(1, 60), gang}) {
+    const Decision decision = Decide(cluster, job);
+    ASSERT_EQ(decision.verdict, Verdict::kPlace);
+    const auto appraisal = MakeAppraiser().Of(cluster, job, decision.slots);
+    ASSERT_TRUE(appraisal.ok()) << appraisal.status();
+    EXPECT_NEAR(
+        appraisal->work,
+        -(Term(decision, "newcomer_work") + Term(decision, "neighbours_loss") + Term(decision, "communication")), 1e-9);
+    EXPECT_EQ(appraisal->own, decision.own);
+    EXPECT_EQ(appraisal->reason, Reason::kNone);
+    EXPECT_EQ(appraisal->beyond_bound, 0u);
+  }
+}
+
+TEST(Appraisal, NamesTheFirstRuleThatAPlaceBreaksAndWhoIsPushedBeyondABound) {
+  Cluster cluster = Nodes(1, 2);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(100, 95), std::vector<Slot>{{1, 0, 0}}).ok());
+  const auto crowded = MakeAppraiser().Of(cluster, OneGpu(1, 95), std::vector<Slot>{{1, 0, 0}});
+  ASSERT_TRUE(crowded.ok());
+  EXPECT_EQ(crowded->reason, Reason::kSlowdownOwn);
+  EXPECT_EQ(crowded->beyond_bound, 2u);
+  const auto large = MakeAppraiser().Of(cluster, OneGpu(1, 10, 16'000), std::vector<Slot>{{1, 0, 0}});
+  ASSERT_TRUE(large.ok());
+  EXPECT_EQ(large->reason, Reason::kGpuMemory);
+}
+
+TEST(Appraisal, RefusesPlacesThatAreNotThere) {
+  const Cluster cluster = Nodes(1, 2);
+  EXPECT_EQ(MakeAppraiser().Of(cluster, OneGpu(1), std::vector<Slot>{{9, 0, 0}}).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(MakeAppraiser().Of(cluster, OneGpu(1), std::vector<Slot>{{1, 2, 0}}).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(MakeAppraiser().Of(cluster, OneGpu(1), std::vector<Slot>{}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Appraisal, TellsWhatResidentsOfADeviceSufferNow) {
+  Cluster cluster = Nodes(1, 2);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(100, 95), std::vector<Slot>{{1, 0, 0}}).ok());
+  EXPECT_EQ(MakeAppraiser().Now(cluster, 1, 0)->slowdowns[0].estimate, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(101, 95), std::vector<Slot>{{1, 0, 0}}).ok());
+  const auto now = MakeAppraiser().Now(cluster, 1, 0);
+  EXPECT_THAT(now->jobs, testing::UnorderedElementsAre(100, 101));
+  EXPECT_GT(now->slowdowns[0].estimate, 1.5);
+  EXPECT_TRUE(MakeAppraiser().Now(cluster, 1, 1)->jobs.empty());
+}
+
+}  // namespace
+}  // namespace horus
