@@ -69,12 +69,39 @@ absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::sp
       return MakeError(demands.status().code(), "%s.model: %s%s", request.where, path, message);
     }
     const std::span<const GpuTypeId> types = request.gpu_types.empty() ? present : request.gpu_types;
-    for (const GpuTypeId type : types) job.demands.push_back({type, (**demands)[type.value()]});
+    if (request.ways.empty()) {
+      for (const GpuTypeId type : types) job.demands.push_back({type, (**demands)[type.value()]});
+    }
+    HORUS_RETURN_IF_ERROR(CompleteWays(request, types, job));
   }
+  if (!job.alternatives.empty() || IsCpuOnly(job)) return Checked(request, std::move(job));
   if (job.demands.empty()) {
     return InvalidArgument("%s: expected at least one GPU in the cluster for a job that allows every type, found none",
                            request.where);
   }
+  return Checked(request, std::move(job));
+}
+
+absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job) {
+  for (size_t i = 0; i < request.ways.size(); ++i) {
+    JobAlternative& way = job.alternatives[i];
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand>* demands, Demands(request.ways[i]));
+    int64_t fastest_us = 0;
+    for (const GpuTypeId type : types) {
+      const Demand& demand = (*demands)[type.value()];
+      const int64_t step_us = demand.step_time_us.estimate;
+      if (step_us > 0 && (fastest_us == 0 || step_us < fastest_us)) fastest_us = step_us;
+      way.demands.push_back({type, demand});
+    }
+    if (way.rate > 0 || fastest_us == 0) continue;
+    constexpr double kUsPerS = 1e6;
+    const double samples = static_cast<double>(request.ways[i].run.dims.batch) * way.tasks * way.gpus_per_task;
+    way.rate = samples * kUsPerS / static_cast<double>(fastest_us);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobSpec> DemandShelf::Checked(const JobRequest& request, JobSpec job) {
   if (absl::Status status = ValidateJob(job); !status.ok()) {
     return MakeError(status.code(), "%s: %s", request.where, std::string(status.message()));
   }

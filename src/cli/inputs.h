@@ -42,6 +42,9 @@ class DemandShelf {
   [[nodiscard]] absl::StatusOr<const std::vector<Demand>*> Demands(const ModelRun& model);
 
  private:
+  // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
+  [[nodiscard]] absl::Status CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job);
+  [[nodiscard]] static absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
   std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by path

@@ -32,6 +32,11 @@ std::string WhereText(const PlacementReport& placement, const Decision& decision
     const Slot& first = slots[i];
     for (; i < slots.size() && slots[i].node == first.node; ++i) indices.push_back(slots[i].device);
     if (nodes >= kShownNodes) continue;
+    if (first.device == kNoDevice) {
+      absl::StrAppend(&text, text.empty() ? "" : "\n", NodeName(placement, first.node), "\n  ",
+                      indices.size() == 1 ? "no GPU" : absl::StrCat("no GPU, ", indices.size(), " tasks"));
+      continue;
+    }
     absl::StrAppend(&text, text.empty() ? "" : "\n", NodeName(placement, first.node), " gpu ", IndexRanges(indices),
                     "\n  ", placement.names.GpuType(first.node, first.device));
   }
@@ -58,7 +63,8 @@ std::vector<TenantEffect> NeighboursOf(const Decision& decision) {
 std::string BesideText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace) return "";
   const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
-  if (neighbours.empty()) return "alone";
+  if (decision.cpu_only) return "";
+  if (neighbours.empty()) return decision.probe ? "alone (probe)" : "alone";
   std::string text;
   for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
     absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, neighbours[i].job));
@@ -70,7 +76,7 @@ std::string BesideText(const PlacementReport& placement, const Decision& decisio
 
 // The job's own slowdown on the first line, then its neighbours' in the order of BesideText.
 std::string SlowdownText(const Decision& decision) {
-  if (decision.verdict != Verdict::kPlace) return "";
+  if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
   std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
   if (decision.own.upper > decision.own.estimate) {
     absl::StrAppend(&text, " (<= ", Factor(static_cast<double>(decision.own.upper)), ")");
@@ -121,10 +127,12 @@ std::string ReasonColumn(const PlacementReport& placement, const Decision& decis
     return absl::StrCat(std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)), "\n",
                         MissText(placement, decision.miss));
   }
-  std::string text = absl::StrFormat("cost %.4g", decision.winner.cost);
+  std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d, ", decision.alternative);
+  absl::StrAppendFormat(&text, "cost %.4g", decision.winner.cost);
   if (!decision.has_runner_up) return text + ", the only place";
   const PricedPlace& next = decision.runner_up;
-  absl::StrAppendFormat(&text, ", next %s gpu %d %.4g", NodeName(placement, next.node), next.device, next.cost);
+  const std::string gpu = next.device == kNoDevice ? "" : absl::StrFormat(" gpu %d", next.device);
+  absl::StrAppendFormat(&text, ", next %s%s %.4g", NodeName(placement, next.node), gpu, next.cost);
   return text;
 }
 
@@ -139,8 +147,11 @@ void AppendLine(std::string_view label, const std::string& content, std::string&
 
 void AppendPlace(const PlacementReport& placement, std::string_view label, const PricedPlace& place,
                  std::string& text) {
-  std::string line = absl::StrFormat("%s gpu %d (%s), cost %.6g", NodeName(placement, place.node), place.device,
-                                     placement.names.GpuType(place.node, place.device), place.cost);
+  const std::string gpu =
+      place.device == kNoDevice
+          ? ""
+          : absl::StrFormat(" gpu %d (%s)", place.device, placement.names.GpuType(place.node, place.device));
+  std::string line = absl::StrFormat("%s%s, cost %.6g", NodeName(placement, place.node), gpu, place.cost);
   for (size_t i = 0; i < place.terms.size(); ++i) {
     const double value = place.terms[i].value == 0 ? 0 : place.terms[i].value;  // never "-0"
     absl::StrAppendFormat(&line, "%s%s %.4g", i == 0 ? " = " : " + ", std::string(place.terms[i].name), value);
@@ -178,7 +189,7 @@ void AppendRefusals(const Decision& decision, std::string& text) {
     absl::StrAppend(&counts, counts.empty() ? "" : ", ", decision.refused_devices[i], " by ",
                     std::string(ReasonName(static_cast<Reason>(i))));
   }
-  if (!counts.empty()) AppendLine("refused", "devices: " + counts, text);
+  if (!counts.empty()) AppendLine("refused", (decision.cpu_only ? "nodes: " : "devices: ") + counts, text);
 }
 
 std::string Of(const std::string& part, const std::string& whole, double share) {

@@ -21,7 +21,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 35> kJobKeys = {"name",
+constexpr std::array<std::string_view, 36> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -55,7 +55,12 @@ constexpr std::array<std::string_view, 35> kJobKeys = {"name",
                                                        "share",
                                                        "groups",
                                                        "avoid_groups",
-                                                       "spread_tasks"};
+                                                       "spread_tasks",
+                                                       "alternatives"};
+constexpr std::array<std::string_view, 9> kWayKeys = {"tasks",        "gpus", "gpu_milli", "cpu_cores", "memory_gib",
+                                                      "storage_mb_s", "rate", "demand",    "batch"};
+// What a job with alternatives states in each of them.
+constexpr std::array<std::string_view, 4> kInWaysKeys = {"tasks", "gpus", "gpu_milli", "demand"};
 constexpr std::array<std::string_view, 8> kModelOnlyKeys = {
     "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "frozen"};
 
@@ -81,7 +86,7 @@ absl::Status ReadEnum(const YamlMap& map, std::string_view key, const std::array
 }
 
 absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
-  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 1, kMaxGpusPerJob, spec.gpus_per_task));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 0, kMaxGpusPerJob, spec.gpus_per_task));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, spec.tasks));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
   HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
@@ -203,7 +208,62 @@ absl::Status ReadGpuTypes(const YamlMap& map, const Catalogue& catalogue, JobReq
   return absl::OkStatus();
 }
 
+absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  JobAlternative way;
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, way.tasks));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 1, kMaxGpusPerJob, way.gpus_per_task));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, way.gpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("cpu_cores", kCoresToMilli, way.cpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib", kGibToMib, way.mem_mib));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, way.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("rate", 0, kMaxRate, way.rate));
+  if (int64_t{way.gpus_per_task} * way.tasks > kMaxGpusPerJob) {
+    return map.value().Error(absl::StrFormat("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
+                                             way.tasks, way.gpus_per_task));
+  }
+  if (job.model) {
+    if (const YamlValue* demand = map.Find("demand")) return demand->Error("expected none beside 'model'");
+    ModelRun model = *job.model;
+    HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, model.run.dims.batch));
+    if (way.rate == 0 && model.run.dims.batch == 0) {
+      return map.value().Error("expected 'batch', here or in the job, or 'rate' (progress per second), found neither");
+    }
+    model.run.data_parallel = way.tasks * way.gpus_per_task;  // a gang averages its gradients
+    job.ways.push_back(std::move(model));
+  } else {
+    if (const YamlValue* batch = map.Find("batch")) return batch->Error("expected with 'model' only");
+    HORUS_ASSIGN_OR_RETURN(const YamlValue demand, map.Require("demand", "given figures"));
+    HORUS_ASSIGN_OR_RETURN(way.demands, ReadDemands(demand, catalogue, job.gpu_types));
+    HORUS_RETURN_IF_ERROR(map.Require("rate", "progress per second").status());
+  }
+  job.spec.alternatives.push_back(std::move(way));
+  return absl::OkStatus();
+}
+
+absl::Status ReadAlternatives(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  for (const std::string_view key : kInWaysKeys) {
+    if (const YamlValue* value = map.Find(key)) return value->Error("expected in each of 'alternatives', found beside");
+  }
+  if (map.Has("model")) {
+    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, map.Find("alternatives")->List(kMaxAlternatives));
+  if (items.empty()) return map.Find("alternatives")->Expected("at least one way to run the job");
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const YamlMap way, item.Map(kWayKeys));
+    HORUS_RETURN_IF_ERROR(ReadWay(way, catalogue, job));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  if (map.Has("alternatives")) return ReadAlternatives(map, catalogue, job);
+  if (IsCpuOnly(job.spec)) {
+    for (const std::string_view key : {"model", "demand"}) {
+      if (const YamlValue* value = map.Find(key)) return value->Error("expected none with 'gpus: 0'");
+    }
+    return absl::OkStatus();
+  }
   if (map.Has("model") == map.Has("demand")) {
     return map.value().Error(
         absl::StrFormat("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",

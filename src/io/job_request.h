@@ -36,6 +36,8 @@ struct ModelRun {
 struct JobRequest {
   JobSpec spec;  // demands are filled exactly when `model` is absent
   std::optional<ModelRun> model;
+  std::vector<ModelRun> ways;        // of spec.alternatives, one each, where `model` is present: their demands, and
+                                     // rates of 0, are yet to be predicted; else empty
   std::vector<GpuTypeId> gpu_types;  // allowed ones, ascending; empty = every type of the cluster
   std::string where;                 // "file:line: jobs[3]" for later errors
 };

@@ -13,12 +13,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// null where there is none.
+Json GpuJson(int32_t device) { return device < 0 ? Json(nullptr) : Json(device); }
+
 Json SlotJson(const PlacementReport& placement, const Slot& slot) {
-  return {{"node_id", slot.node},
-          {"node", placement.names.Node(slot.node)},
-          {"gpu", slot.device},
-          {"gpu_type", placement.names.GpuType(slot.node, slot.device)},
-          {"task", slot.task}};
+  return {
+      {"node_id", slot.node},
+      {"node", placement.names.Node(slot.node)},
+      {"gpu", GpuJson(slot.device)},
+      {"gpu_type", slot.device == kNoDevice ? Json(nullptr) : Json(placement.names.GpuType(slot.node, slot.device))},
+      {"task", slot.task}};
 }
 
 Json EffectJson(const PlacementReport& placement, const TenantEffect& effect) {
@@ -38,7 +42,7 @@ Json PlaceJson(const PlacementReport& placement, const PricedPlace& place) {
   for (const CostTerm& term : place.terms) terms.push_back({{"name", std::string(term.name)}, {"value", term.value}});
   return {{"node_id", place.node},
           {"node", placement.names.Node(place.node)},
-          {"gpu", place.device},
+          {"gpu", GpuJson(place.device)},
           {"cost", place.cost},
           {"terms", terms}};
 }
@@ -48,7 +52,7 @@ Json MissJson(const PlacementReport& placement, const NearestMiss& miss) {
   return {{"reason", std::string(ReasonName(miss.reason))},
           {"node_id", miss.node},
           {"node", placement.names.Node(miss.node)},
-          {"gpu", miss.device < 0 ? Json(nullptr) : Json(miss.device)},
+          {"gpu", GpuJson(miss.device)},
           {"needed", miss.needed},
           {"available", miss.available},
           {"unit", std::string(miss.unit)}};

@@ -59,6 +59,23 @@ class Place(Files):
             self.assertEqual(code, 0, err)
             self.assertEqual(json.loads(out)["policy"], policy)
 
+    def test_jobs_without_gpus_have_none(self):
+        jobs = self.jobs("  - {name: host, gpus: 0, tasks: 2, cpu_cores: 2}\n")
+        code, out, err = self.place(jobs, "--explain")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("no GPU, 2 tasks", out)
+        self.assertNotIn("gpu -1", out)
+        decision = json.loads(self.place(jobs, "--json")[1])["decisions"][0]
+        self.assertEqual([slot["gpu"] for slot in decision["slots"]], [None, None])
+
+    def test_the_way_worth_most_is_told(self):
+        demand = "demand: {any: {gpu_util_pct: 90, gpu_memory_gib: 4}}"
+        ways = f"[{{gpus: 1, rate: 1, {demand}}}, {{gpus: 2, rate: 1.8, {demand}}}]"
+        jobs = self.jobs(f"  - {{name: j, alternatives: {ways}}}\n")
+        for price, chosen in (("0.5", 1), ("1", 0)):
+            decision = json.loads(self.place(jobs, "--json", "--gpu-price", price)[1])["decisions"][0]
+            self.assertEqual((decision["alternative"], len(decision["slots"])), (chosen, chosen + 1))
+
     def test_strict_turns_a_refusal_into_three(self):
         self.assertEqual(self.place(self.jobs(SMALL_JOB), "--strict")[0], 0)
         jobs = self.jobs(SMALL_JOB + LARGE_JOB)

@@ -20,6 +20,45 @@ std::string ErrorOf(const std::string& jobs) { return std::string(Parse(jobs).st
 
 GpuTypeId Type(std::string_view name) { return *Catalogue::Default()->Find(name); }
 
+TEST(JobsFile, ReadsJobsWithoutGpus) {
+  const auto jobs = Parse("  - {name: host, gpus: 0, tasks: 2, cpu_cores: 4}\n");
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_TRUE(IsCpuOnly(jobs->front().spec));
+  EXPECT_THAT(ErrorOf("  - {gpus: 0, model: a.onnx}\n"), HasSubstr("expected none with 'gpus: 0'"));
+}
+
+TEST(JobsFile, ReadsAlternatives) {
+  const auto jobs = Parse(R"(
+  - name: given
+    cpu_cores: 4
+    alternatives:
+      - {gpus: 1, rate: 1, demand: {any: {gpu_util_pct: 90, gpu_memory_gib: 4}}}
+      - {gpus: 2, rate: 1.8, cpu_cores: 8, demand: {any: {gpu_util_pct: 90, gpu_memory_gib: 4}}}
+  - name: predicted
+    model: a.onnx
+    batch: 32
+    alternatives: [{gpus: 1}, {tasks: 2, gpus: 4, batch: 16}, {gpus: 8, rate: 7}]
+)");
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  const JobRequest& given = jobs->at(0);
+  EXPECT_TRUE(given.ways.empty());
+  EXPECT_EQ(given.spec.alternatives[1].gpus_per_task, 2);
+  EXPECT_EQ(given.spec.alternatives[1].rate, 1.8);
+  EXPECT_EQ(given.spec.alternatives[1].cpu_milli, 8000);
+  EXPECT_EQ(given.spec.alternatives[0].cpu_milli, JobAlternative::kAsTheJob);
+  const JobRequest& predicted = jobs->at(1);
+  ASSERT_EQ(predicted.ways.size(), 3u);
+  EXPECT_EQ(predicted.ways[0].run.dims.batch, 32);
+  EXPECT_EQ(predicted.ways[1].run.dims.batch, 16);
+  EXPECT_EQ(predicted.ways[1].run.data_parallel, 8);
+  EXPECT_EQ(predicted.spec.alternatives[2].rate, 7);
+  EXPECT_THAT(ErrorOf("  - {gpus: 2, alternatives: [{gpus: 1}], model: a.onnx}\n"),
+              HasSubstr("gpus: expected in each"));
+  EXPECT_THAT(ErrorOf("  - {model: a.onnx, alternatives: [{gpus: 1}]}\n"),
+              HasSubstr("alternatives[0]: expected 'batch'"));
+  EXPECT_THAT(ErrorOf("  - {alternatives: [{rate: 1}]}\n"), HasSubstr("demand"));
+}
+
 TEST(JobsFile, ReadsEveryKey) {
   const auto jobs = Parse(R"(
   - name: full
