@@ -34,11 +34,11 @@ class Engine {
   [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> Order(const Cluster& cluster, std::span<const JobSpec> jobs,
                                                             const IdMap<bool>* gone = nullptr) const;
   // Decides them in that order on the ledger as it is, and books them; fills `plan` as MakePlan does.
-  [[nodiscard]] absl::Status PlanJobs(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                      std::span<const uint32_t> order, const ProgressFn& progress, Plan& plan);
+  [[nodiscard]] absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order,
+                                      const ProgressFn& progress, Plan& plan);
 
   // One job on the ledger as it is, booking nothing; found() has the place.
-  [[nodiscard]] absl::StatusOr<Decision> Decide(const Cluster& cluster, const JobView& view);
+  [[nodiscard]] absl::StatusOr<Decision> Decide(const JobView& view);
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
   [[nodiscard]] absl::Status Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found);

@@ -37,8 +37,8 @@ void Rankings::List(const Scorer::Brief& brief) {
   if (at_.size() <= brief.state) at_.resize(brief.state + size_t{1}, kNowhere);
   uint32_t& at = at_[brief.state];
   if (at == kNowhere) {
-    at = static_cast<uint32_t>(listed_.size());
     listed_.push_back(brief);
+    at = static_cast<uint32_t>(listed_.size() - 1);
   } else {
     listed_[at] = brief;
   }
@@ -159,17 +159,19 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
 
 absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
   scratch_.clear();
+  ranking.generation = 0;  // until it is whole
   const auto opened = std::span<const Scorer::Brief>(opened_).subspan(ranking.seen - opened_begin_);
   HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
   ranking.seen = index.opened_end();
   if (ranking.states.size() + scratch_.size() <= kMostOverWanted * ranking.wanted) {
     Push(ranking, scratch_);
-    return absl::OkStatus();
+  } else {
+    for (const RankedState& entry : ranking.states) {
+      if (IsCurrent(entry, index)) scratch_.push_back(entry);
+    }
+    Keep(ranking.cutoff, ranking);
   }
-  for (const RankedState& entry : ranking.states) {
-    if (IsCurrent(entry, index)) scratch_.push_back(entry);
-  }
-  Keep(ranking.cutoff, ranking);
+  ranking.generation = index.generation();
   return absl::OkStatus();
 }
 
@@ -195,9 +197,7 @@ absl::Status Rankings::Pop(const Ledger& ledger, const DeviceIndex& index, Score
       return absl::OkStatus();
     }
     bool fits = false;
-    const absl::Status status = Weigh(ledger, scorer, state, fits);
-    if (!status.ok()) ranking.generation = 0;  // one is missing
-    HORUS_RETURN_IF_ERROR(status);
+    HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, state, fits));
     if (fits) Push(ranking, {&state, 1});
   }
   return absl::OkStatus();
@@ -218,9 +218,7 @@ absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scor
     ranking->wanted = std::max(ranking->wanted, kFirstWanted);
     return Rebuild(ledger, index, scorer, *ranking);
   }
-  const absl::Status status = CatchUp(ledger, index, scorer, *ranking);
-  if (!status.ok()) ranking->generation = 0;
-  return status;
+  return CatchUp(ledger, index, scorer, *ranking);
 }
 
 absl::Status Rankings::Extend(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {

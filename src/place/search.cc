@@ -237,19 +237,19 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
   for (;;) {
     best = second = Found();
     popped_.clear();
-    absl::Status status;
+    ranking->generation = 0;  // while some are out of the list, whatever happens
     for (bool found = true; found;) {
       RankedState state;
       // Nothing dearer can still hold something better than the second best.
-      status = rankings_.Pop(ledger, index_, scorer_, second.cost, index_.place_floor(), *ranking, state, found);
-      if (!status.ok() || !found) break;
+      HORUS_RETURN_IF_ERROR(
+          rankings_.Pop(ledger, index_, scorer_, second.cost, index_.place_floor(), *ranking, state, found));
       // A state that lost its devices and got others is listed again; equal ones come one after the other.
-      if (!popped_.empty() && popped_.back().state == state.state) continue;
+      if (!found || (!popped_.empty() && popped_.back().state == state.state)) continue;
       popped_.push_back(state);
       take_state(state);
     }
     rankings_.Push(*ranking, popped_);
-    HORUS_RETURN_IF_ERROR(status);
+    ranking->generation = index_.generation();
     if (ranking->cutoff + index_.place_floor() > second.cost || std::isinf(ranking->cutoff)) break;
     HORUS_RETURN_IF_ERROR(rankings_.Extend(ledger, index_, scorer_, *ranking));
   }

@@ -88,7 +88,7 @@ absl::Status Batcher::Take(size_t at, const Placement& place, Decision decision,
 }
 
 absl::Status Batcher::Decide(size_t at, Outcome& outcome) {
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(cluster_, views_[at]));
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(views_[at]));
   if (decision.verdict == Verdict::kPlace) return Take(at, engine_.found().best, std::move(decision), outcome);
   outcome.decisions[at] = std::move(decision);
   return absl::OkStatus();

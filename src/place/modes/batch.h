@@ -20,8 +20,8 @@
 namespace horus {
 
 struct BatchOptions {
-  uint32_t max_rounds = 8;               // of the local search from one start
-  uint32_t restarts = 12;                // other starts, for batches of at most kSmallBatch jobs
+  uint32_t max_rounds = 8;             // of the local search from one start
+  uint32_t restarts = 12;              // other starts, for batches of at most kSmallBatch jobs
   uint64_t max_evaluations = 800'000;  // places priced in all
 };
 

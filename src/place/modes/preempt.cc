@@ -224,7 +224,7 @@ absl::StatusOr<Plan> Preempter::Run(std::optional<std::span<const NodeId>> subse
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, {&job_, 1}));
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_, subset));
   Plan plan;
-  HORUS_RETURN_IF_ERROR(engine_.PlanJobs(cluster_, {&job_, 1}, order, nullptr, plan));
+  HORUS_RETURN_IF_ERROR(engine_.PlanJobs({&job_, 1}, order, nullptr, plan));
   engine_.ledger().UndoTo(0);
   if (plan.decisions[0].verdict != Verdict::kDefer) return plan;
   plan.has_work = true;

@@ -182,7 +182,7 @@ absl::StatusOr<Plan> WhatIf(Placer& placer, const Cluster& cluster, std::span<co
   HORUS_RETURN_IF_ERROR(supposing.CheckNew(jobs));
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine.Order(cluster, jobs, &supposing.gone()));
   for (const JobSpec& job : jobs) meter.Know(job);
-  HORUS_RETURN_IF_ERROR(engine.PlanJobs(cluster, jobs, order, progress, plan));
+  HORUS_RETURN_IF_ERROR(engine.PlanJobs(jobs, order, progress, plan));
   if (work) HORUS_RETURN_IF_ERROR(meter.OfAll(engine.ledger(), plan.work_after));
   plan.actions.clear();  // of a cluster that is not
   plan.seen.clear();

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// One job: the way to run it, its place or what refuses it, now and on the empty cluster.
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+#include "place/admit.h"
+#include "place/alternatives.h"
+#include "place/placer_impl.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kMostKept = 4096;  // answers for requests that never fit; each has about 500 bytes
+
+}  // namespace
+
+// Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
+absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
+  emptied.FollowEmptied(ledger);
+  if (std::exchange(emptied_at, emptied.changes()) != emptied.changes() || emptied_decisions.size() >= kMostKept) {
+    emptied_decisions.clear();
+  }
+  if (const Decision* known = emptied_decisions.Find(view.request)) return *known;
+  SearchResult found;
+  HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, view, selected(), found));
+  Decision decision{.verdict = Verdict::kPlace};
+  if (found.best.slots.empty()) {
+    decision.verdict = Verdict::kReject;
+    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+    decision.cpu_only = IsCpuOnly(*view.job);
+    decision.refused_devices = found.refused;
+    HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, considered(emptied), found, decision));
+  }
+  emptied_decisions.Insert(view.request, decision);
+  return decision;
+}
+
+absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
+  if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
+  Decision decision;
+  const uint64_t request = RequestOn(ledger, view);
+  if (const Decision* known = refused.Find(request)) {
+    decision = *known;
+    decision.job = view.job->id;
+    return decision;
+  }
+  decision.job = view.job->id;
+  decision.cpu_only = IsCpuOnly(*view.job);
+  scorer.SetJob(view);
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result));
+  if (!result.best.slots.empty()) {
+    HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
+    decision.probe = options.probe_outside && IsUnknownAt(*view.job, result.best.slots.front());
+    return decision;
+  }
+  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+  decision.refused_devices = result.refused;
+  HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
+  decision.verdict = Verdict::kDefer;
+  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
+  if (emptied_decision.verdict == Verdict::kReject) {
+    decision = std::move(emptied_decision);
+    decision.job = view.job->id;
+  }
+  refused.Insert(request, decision);
+  return decision;
+}
+
+absl::Status Placer::Impl::DecideWay(const JobSpec& way, Choice& choice) {
+  const JobView view = ViewJob(way, options.probe_outside);
+  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(view));
+  if (choice.decision.verdict != Verdict::kPlace) return absl::OkStatus();
+  choice.slots = result.best.slots;
+  choice.job = std::make_shared<JobSpec>(way);
+  choice.job->exclusive |= choice.decision.probe;
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::CheckSettled(const JobSpec& job) const {
+  if (!job.alternatives.empty()) {
+    return InvalidArgument("job %s: alternatives: expected none outside a plain plan, found %d",
+                           IdAndName(job.id, job.name), job.alternatives.size());
+  }
+  const auto unknown = [](const TypeDemand& entry) { return IsUnknown(entry.demand); };
+  if (options.probe_outside && std::any_of(job.demands.begin(), job.demands.end(), unknown)) {
+    return InvalidArgument("job %s: demands: expected to be known outside a plain plan, found one to be probed",
+                           IdAndName(job.id, job.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Choose(const JobSpec& job, Choice& choice) {
+  if (job.alternatives.empty()) return DecideWay(job, choice);
+  for (size_t i = 0; i < job.alternatives.size(); ++i) {
+    Choice next;
+    HORUS_RETURN_IF_ERROR(DecideWay(WayOf(job, i), next));
+    next.decision.alternative = static_cast<int32_t>(i);
+    if (next.job != nullptr) next.worth = WorthOf(job, i, next.decision, options.gpu_price);
+    // Of refusals the first that is none for good.
+    const bool better = next.job != nullptr ? choice.job == nullptr || next.worth > choice.worth
+                                            : choice.job == nullptr && next.decision.verdict < choice.decision.verdict;
+    if (i == 0 || better) choice = std::move(next);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind a Placer: its ledgers, searches and what it remembers of refusals; for this room alone.
+//
+// Enters:  as placer.h.
+// Leaves:  the steps that plans, verdicts and modes share.
+// Units:   as placer.h.
+// Cost:    as placer.h.                   Thread class: one thread at a time.
+#ifndef HORUS_PLACE_PLACER_IMPL_H_
+#define HORUS_PLACE_PLACER_IMPL_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/id_map.h"
+#include "place/explain.h"
+#include "place/ledger.h"
+#include "place/placer.h"
+#include "place/scorer.h"
+#include "place/search.h"
+
+namespace horus {
+
+// Positions of the jobs in planning order; refuses jobs that are wrong, resident or given twice. Those of `gone` do not
+// count as resident.
+[[nodiscard]] absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                                                  const IdMap<bool>* gone = nullptr);
+
+struct Placer::Impl {
+  Impl(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy, const FitLimits& limits,
+       const PlacerOptions& wanted)
+      : options(wanted),
+        scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes / 2, wanted.exhaustive),
+        search(scorer, wanted.memo_bytes / 4),
+        emptied_search(scorer, wanted.memo_bytes / 4),
+        explainer(scorer) {
+    search.set_rack_oversubscription(wanted.rack_oversubscription);
+    emptied_search.set_rack_oversubscription(wanted.rack_oversubscription);
+  }
+
+  absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
+  // What the subset leaves out: devices, or nodes for a job without GPUs.
+  [[nodiscard]] uint32_t Excluded(const JobView& view) const {
+    return IsCpuOnly(*view.job) ? excluded_nodes : excluded_devices;
+  }
+  [[nodiscard]] bool IsUnknownAt(const JobSpec& job, const PlacedSlot& slot) const {
+    if (slot.device == kNoDevice) return false;
+    const Demand* demand = FindDemand(job, ledger.state(ledger.device_of(slot)).type);
+    return demand != nullptr && IsUnknown(*demand);
+  }
+  // A job's way to run, the decision on it, and where it goes.
+  struct Choice {
+    Decision decision;
+    std::vector<PlacedSlot> slots;
+    std::shared_ptr<JobSpec> job;  // null unless placed
+    double worth = 0;
+  };
+  absl::Status DecideWay(const JobSpec& way, Choice& choice);
+  // Refuses what only MakePlan decides: ways to run, and probes.
+  absl::Status CheckSettled(const JobSpec& job) const;
+  // The way of most worth among those that can be placed; ties go to the first.
+  absl::Status Choose(const JobSpec& job, Choice& choice);
+  absl::StatusOr<Decision> Decide(const JobView& view);
+  // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
+  absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
+                        const ProgressFn& progress, Plan& plan);
+  // Appends those nodes, once each, as the ledger follows them.
+  void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
+  absl::StatusOr<Decision> DecideEmptied(const JobView& view);
+  // The cost of the job's place on one node, or the reason why it has none.
+  // Of one way to run a job, for nodes that no way before took.
+  absl::Status VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first, NodeVerdicts& verdicts);
+  absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, double& cost,
+                      Reason& reason);
+
+  [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
+  [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
+
+  PlacerOptions options;
+  Scorer scorer;
+  Search search;
+  Search emptied_search;
+  Explainer explainer;
+  Ledger ledger;
+  Ledger emptied;
+  bool subset = false;            // only `nodes` are considered
+  std::vector<uint32_t> nodes;    // rows of the subset, ascending id
+  uint32_t excluded_devices = 0;  // of nodes outside the subset
+  uint32_t excluded_nodes = 0;
+  SearchResult result;
+  IdMap<Decision> emptied_decisions;  // by JobView::request, for all nodes of the emptied ledger as it is
+  uint64_t emptied_at = 0;            // Ledger::changes() of the emptied ledger then
+  IdMap<Decision> refused;            // the same, while the ledger stays as it is
+  uint64_t refused_at = 0;            // Ledger::changes() then
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_PLACER_IMPL_H_
