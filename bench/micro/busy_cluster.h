@@ -9,12 +9,10 @@
 #define HORUS_BENCH_MICRO_BUSY_CLUSTER_H_
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "bench/must.h"
 #include "device/catalogue.h"
 #include "place/cluster.h"
 #include "place/placer.h"
@@ -29,19 +27,6 @@ inline constexpr double kFill = 0.8;
 inline constexpr uint64_t kProfiles = 200;
 inline constexpr uint64_t kIdleEvery = 50;  // nodes, for gangs of whole nodes: else none is free at this fill; chosen
 inline constexpr float kBound = 4;          // of slowdowns, so that a cluster this full has room for nearly every job
-
-// Ends the program with the error.
-template <typename T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "bench: %s\n", value.status().ToString().c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
-}
-inline void Must(const absl::Status& status) {
-  if (!status.ok()) Must(absl::StatusOr<int>(status));
-}
 
 // From 0 to range - 1.
 [[nodiscard]] uint64_t Draw(uint64_t seed, uint64_t range);

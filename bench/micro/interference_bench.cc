@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -15,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
 #include "bench/heap.h"
+#include "bench/must.h"
 #include "bench/rows.h"
 #include "device/catalogue.h"
 #include "interference/corrected_model.h"
@@ -35,18 +34,6 @@ constexpr const char* kAlternative = "utilisation";
 constexpr size_t kMostTenants = 4;
 constexpr size_t kJobs = 8;  // what queries draw their tenants from
 constexpr double kQueryAimUs = 20, kMemoAimNs = 200, kObservationsAimS = 2;
-
-template <typename T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "interference_speed: %s\n", value.status().ToString().c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
-}
-void Must(const absl::Status& status) {
-  if (!status.ok()) Must(absl::StatusOr<int>(status));
-}
 
 // This thread's own seconds: what else a shared machine does is not its matter.
 template <typename Body>

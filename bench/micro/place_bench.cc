@@ -11,7 +11,6 @@
 #include "bench/heap.h"
 #include "bench/micro/busy_cluster.h"
 #include "bench/rows.h"
-#include "place/modes/batch.h"
 #include "place/placer.h"
 
 namespace horus::bench {
@@ -19,7 +18,7 @@ namespace {
 
 constexpr double kWarmP50AimUs = 20, kWarmP99AimUs = 250, kColdP50AimUs = 100, kReleaseAimUs = 5, kGrowthAim = 3;
 constexpr double kIndexAimMib = 256, kStateAimBytes = 300, kUniqueAimUs = 1'000, kGangAimUs = 1'000;
-constexpr double kVerdictsAimUs = 1'000, kBatchAimS = 3;
+constexpr double kVerdictsAimUs = 1'000;
 
 struct Times {
   std::vector<double> decide_us;
@@ -74,7 +73,6 @@ struct Bench {
   void Unique(int32_t gpus);
   void Gangs(int32_t gpus);
   void Verdicts(int32_t nodes);
-  void Batches(int32_t gpus, size_t jobs);
 };
 
 std::string NameOf(int32_t gpus) {
@@ -238,32 +236,6 @@ void Bench::Verdicts(int32_t nodes) {
       protocol + absl::StrFormat(", %d profiles", kProfiles));
 }
 
-void Bench::Batches(int32_t gpus, size_t jobs) {
-  const Shape shape{.gpus = gpus};
-  const Setting setting = MakeSetting(shape);
-  const auto placer = MakePlacer(shape);
-  std::vector<JobSpec> window;
-  for (size_t i = 0; i < jobs; ++i) window.push_back(MakeJob(setting.types, (JobId{1} << 40) + i, kProfiles));
-  const double start = NowUs();
-  const Plan one = Must(placer->MakePlan(setting.cluster, window));
-  const double middle = NowUs();
-  const Plan batch = Must(PlanBatch(*placer, setting.cluster, window));
-  const double end = NowUs();
-  const auto cost = [](const Plan& plan) {
-    double sum = 0;
-    for (const Decision& decision : plan.decisions) sum += decision.winner.cost;
-    return sum;
-  };
-  const std::string protocol = absl::StrFormat(
-      "%d jobs of one GPU, %d profiles, on %d GPUs, 80 %% of 3 slots taken, slowdown bound %g, policy horus, model "
-      "boosted, first plan of the placer one by one, then the batch",
-      jobs, kProfiles, gpus, kBound);
-  Add(absl::StrFormat("batch_%d_jobs_s", jobs), 1e-6 * (end - middle), "s", kBatchAimS,
-      absl::StrFormat("one by one %.4g s", 1e-6 * (middle - start)), protocol);
-  Add(absl::StrFormat("batch_%d_jobs_cost_ratio", jobs), cost(batch) / cost(one), "ratio", 0,
-      absl::StrFormat("placed %d, one by one %d", batch.actions.size(), one.actions.size()), protocol, false);
-}
-
 void Measure(const Options& options, std::vector<Row>* rows) {
   Bench bench{options, *rows};
   const std::vector<int32_t> sizes =
@@ -271,7 +243,6 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   for (const int32_t gpus : sizes) bench.Size(gpus, gpus == sizes.back());
   bench.Unique(sizes.back());
   bench.Verdicts(options.smoke ? 16 : 5'000);
-  bench.Batches(sizes.back(), options.smoke ? 20 : 10'000);
   bench.Gangs(sizes.back());
 }
 

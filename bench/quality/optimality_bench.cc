@@ -2,7 +2,6 @@
 // optimality: one by one, batch, rebalance and gangs over nodes, beside the best of all assignments on small instances.
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
+#include "bench/must.h"
 #include "bench/quality/pair_slowdowns.h"
 #include "bench/rows.h"
 #include "device/catalogue.h"
@@ -31,18 +31,6 @@ constexpr size_t kMostJobs = 7;
 constexpr size_t kMostDevices = 4;
 constexpr size_t kMostNodes = 6;  // of gangs
 constexpr double kAimGapPct = 2;
-
-template <typename T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "optimality: %s\n", value.status().ToString().c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
-}
-void Must(const absl::Status& status) {
-  if (!status.ok()) Must(absl::StatusOr<int>(status));
-}
 
 class Draws {
  public:

@@ -3,8 +3,6 @@
 // gangs.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
+#include "bench/must.h"
 #include "bench/rows.h"
 #include "device/catalogue.h"
 #include "interference/registry.h"
@@ -44,18 +43,6 @@ constexpr Entrant kEntrants[] = {
     {"horus", "horus", true},          {"horus_without", "horus", false},          {"clwp_nlwp", "clwp-nlwp", true},
     {"clwp_only", "clwp-nlwp", false}, {"first_fit", "first-fit", true},           {"best_fit", "best-fit", true},
     {"random", "random", true},        {"least_utilised", "least-utilised", true}, {"exclusive", "exclusive", true}};
-
-template <typename T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) {
-    std::fprintf(stderr, "topology: %s\n", value.status().ToString().c_str());
-    std::exit(1);
-  }
-  return *std::move(value);
-}
-void Must(const absl::Status& status) {
-  if (!status.ok()) Must(absl::StatusOr<int>(status));
-}
 
 class Draws {
  public:
