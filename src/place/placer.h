@@ -6,7 +6,7 @@
 // Units:   see job.h, decision.h; costs in the policy's unit.
 // Cost:    what changed in the cluster since the last call; then a job of one GPU looks at the states that changed
 // since
-//          its class came last and at few places, others at every device's verdict in the memo. Refusals look at all.
+//          its class came last and at few places, a gang at nodes and racks that may hold it. See docs/place.md.
 // Thread class: one thread at a time (holds scratch and the memo).
 #ifndef HORUS_PLACE_PLACER_H_
 #define HORUS_PLACE_PLACER_H_

@@ -4,8 +4,8 @@
 // Enters:  a device index, a scorer with the current job.
 // Leaves:  states in ascending cost, complete below a cutoff.
 // Units:   costs of Policy::ScoreDevice.
-// Cost:    a new class weighs every state with devices, a known one those that got devices since; a list holds a few
-//          thousand states at most unless a search needs more.
+// Cost:    a new class looks at every state with devices, a known one at those that got devices since; only states that
+//          come first are weighed. A list holds 64 to 256 states unless a search needs more.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_RANKING_H_
 #define HORUS_PLACE_RANKING_H_

@@ -74,6 +74,7 @@ Scorer::OnContext& Scorer::Enter(uint32_t context) {
   here.on = view_->On(device.type);
   if (here.on == nullptr) return here;
   here.mem_mib = here.on->tenant.memory.request_mib + limits_.mem_headroom_mib;
+  here.exclusive = here.on->tenant.exclusive;
   here.relative_speed = here.on->SpeedOn(device.compute_share);
   if (adds_loads_) {
     here.most_load = BoundOf(here.on->tenant.slowdown_bound) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
@@ -222,7 +223,8 @@ void Scorer::SiftPairs(const LeastCost& least, std::span<const Brief> briefs, do
     const double floor = Floor(least, here, brief, speed, lost);
     if (!met) {
       left.push_back({i, -kInfinity});
-    } else if (fits & (here.mem_mib <= brief.mem_free_mib) & (floor < cutoff)) {
+    } else if (fits & (here.mem_mib <= brief.mem_free_mib) & !(here.exclusive & (brief.residents > 0)) &
+               (floor < cutoff)) {
       left.push_back({i, floor});
     }
   }
@@ -247,7 +249,7 @@ void Scorer::SiftLoads(const LeastCost& least, std::span<const Brief> briefs, do
     const int64_t load = brief.loads.estimate + here.load.estimate;
     const int64_t upper = std::max(load, brief.loads.upper + here.load.upper);
     const bool fits = (static_cast<double>(upper) <= here.most_load) & (upper <= brief.loads.room) &
-                      (here.mem_mib <= brief.mem_free_mib);
+                      (here.mem_mib <= brief.mem_free_mib) & !(here.exclusive & (brief.residents > 0));
     const double before = std::max(1.0, kUnit * static_cast<double>(brief.loads.estimate));
     const double after = std::max(1.0, kUnit * static_cast<double>(load));
     const double lost = brief.residents * (after - before) / (after * before);
