@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups on a node, and what a policy is told of it before its devices are priced.
+// Asks a node, its groups and the policy, and a device and its owners.
 #include "place/admit.h"
 
 #include <algorithm>
 
 #include "base/hash.h"
+#include "base/status.h"
+#include "place/fit.h"
 
 namespace horus {
 namespace {
@@ -17,14 +19,28 @@ bool HoldsDistributed(const Ledger& ledger, uint32_t device) {
 
 }  // namespace
 
-Reason AdmitNode(const Policy& policy, const Ledger& ledger, uint32_t node_row, const JobSpec& job) {
+Reason AdmitNode(const Policy& policy, const Ledger& ledger, uint32_t node_row, const JobSpec& job, int64_t tasks,
+                 Shortfall* shortfall) {
   const LedgerNode& node = ledger.node(node_row);
+  if (const Reason reason = FitNode(job, *node.spec, node.state); reason != Reason::kNone) return reason;
+  if (const Reason reason = FitHost(job, node.free, tasks, shortfall); reason != Reason::kNone) return reason;
   if (KeepsAway(job, node.groups)) return Reason::kAntiAffinity;
   if (!policy.admits_nodes()) return Reason::kNone;
   NodeAdmission admission{.job = &job, .node = node.spec.get()};
   for (uint32_t i = 0; i < node.spec->devices.size() && !admission.holds_distributed; ++i)
     admission.holds_distributed = HoldsDistributed(ledger, node.first_device + i);
   return policy.AdmitsNode(admission) ? Reason::kNone : Reason::kPolicy;
+}
+
+absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device, bool memo,
+                         DeviceVerdict& verdict) {
+  const uint32_t state = ledger.state_id(device);
+  HORUS_RETURN_IF_ERROR(memo ? scorer.Judge(ledger.states(), state, verdict)
+                             : scorer.Weigh(ledger.states(), state, verdict));
+  if (verdict.reason == Reason::kNone && !ledger.MayShare(device, view.owner)) {
+    verdict = {Distance(Reason::kOwner, {}), Reason::kOwner};
+  }
+  return absl::OkStatus();
 }
 
 uint64_t RequestOn(const Ledger& ledger, const JobView& view) {

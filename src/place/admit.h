@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Admission: whether those on a node, and the policy, let a job onto it at all; asked after its own constraints.
+// Admission: whether a node, and then a device of it, takes a job as things are: every constraint in its order.
 //
 // Enters:  a policy, a node in a ledger, a job.
 // Leaves:  kNone, kAntiAffinity or kPolicy.
@@ -19,7 +19,14 @@
 
 namespace horus {
 
-[[nodiscard]] Reason AdmitNode(const Policy& policy, const Ledger& ledger, uint32_t node_row, const JobSpec& job);
+// Whatever the node's devices are like: its state and labels, host resources for `tasks` tasks, groups, the policy.
+[[nodiscard]] Reason AdmitNode(const Policy& policy, const Ledger& ledger, uint32_t node_row, const JobSpec& job,
+                               int64_t tasks = 1, Shortfall* shortfall = nullptr);
+
+// On a device of an admitted node, the scorer's current job being `view`: its state, slowdowns and price, then whether
+// those who are there and the job accept each other's owners. `memo`: by Scorer::Judge instead of Weigh.
+[[nodiscard]] absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device,
+                                       bool memo, DeviceVerdict& verdict);
 
 // JobView::request, and the owner as soon as some resident shares with its owner alone; before that owners would only
 // split what is known of requests.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "place/admit.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -145,12 +146,8 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     const LedgerNode& node = ledger.node(row);
     for (int32_t i = 0; whole.reason == Reason::kNone && i < static_cast<int32_t>(node.spec->devices.size()); ++i) {
       DeviceVerdict verdict;
-      const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
-      HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
       const uint32_t device = node.first_device + static_cast<uint32_t>(i);
-      if (verdict.reason == Reason::kNone && !ledger.MayShare(device, view.owner)) {
-        verdict = {Distance(Reason::kOwner, {}), Reason::kOwner};
-      }
+      HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
       nearest.Offer({verdict.cost, row, i, verdict.reason});
     }
   }

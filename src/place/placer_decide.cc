@@ -71,7 +71,7 @@ absl::Status Placer::Impl::DecideWay(const JobSpec& way, Choice& choice) {
   const JobView view = ViewJob(way, options.probe_outside);
   HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(view));
   if (choice.decision.verdict != Verdict::kPlace) return absl::OkStatus();
-  choice.slots = result.best.slots;
+  choice.slots = std::move(result.best.slots);
   choice.job = std::make_shared<JobSpec>(way);
   choice.job->exclusive |= choice.decision.probe;
   return absl::OkStatus();

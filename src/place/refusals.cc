@@ -12,11 +12,8 @@
 namespace horus {
 
 NearestPlace NodeRefusal(const Policy& policy, const Ledger& ledger, uint32_t node_row, const JobSpec& job) {
-  const LedgerNode& node = ledger.node(node_row);
   Shortfall shortfall;
-  Reason reason = FitNode(job, *node.spec, node.state);
-  if (reason == Reason::kNone) reason = FitHost(job, node.free, 1, &shortfall);
-  if (reason == Reason::kNone) reason = AdmitNode(policy, ledger, node_row, job);
+  const Reason reason = AdmitNode(policy, ledger, node_row, job, 1, &shortfall);
   return {reason == Reason::kNone ? 0 : Distance(reason, shortfall), node_row, -1, reason};
 }
 
@@ -24,17 +21,6 @@ void Refusals::Set(uint32_t device, Reason reason, Table& table) {
   --table.counts[table.reasons[device]];
   table.reasons[device] = static_cast<uint8_t>(reason);
   ++table.counts[table.reasons[device]];
-}
-
-absl::Status Refusals::Judge(const Ledger& ledger, const JobView& view, uint32_t device, bool memo,
-                             DeviceVerdict& verdict) {
-  const uint32_t state = ledger.state_id(device);
-  HORUS_RETURN_IF_ERROR(memo ? scorer_.Judge(ledger.states(), state, verdict)
-                             : scorer_.Weigh(ledger.states(), state, verdict));
-  if (verdict.reason == Reason::kNone && !ledger.MayShare(device, view.owner)) {
-    verdict = {Distance(Reason::kOwner, {}), Reason::kOwner};
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_t node_row, bool memo, Table& table) {
@@ -46,7 +32,7 @@ absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_
     const uint32_t device = node.first_device + static_cast<uint32_t>(i);
     DeviceVerdict verdict{.reason = all};
     if (all == Reason::kNone) {
-      HORUS_RETURN_IF_ERROR(Judge(ledger, view, device, memo, verdict));
+      HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, memo, verdict));
       nearest.Offer({verdict.cost, node_row, static_cast<int32_t>(i), verdict.reason});
     }
     Set(device, verdict.reason, table);
@@ -68,7 +54,7 @@ absl::Status Refusals::LookAtDevice(const Ledger& ledger, const JobView& view, c
   if (touched.device == kNoDevice) return absl::OkStatus();
   const uint32_t device = node.first_device + static_cast<uint32_t>(touched.device);
   DeviceVerdict verdict;
-  HORUS_RETURN_IF_ERROR(Judge(ledger, view, device, false, verdict));
+  HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/false, verdict));
   Set(device, verdict.reason, table);
   const auto nearness = [](Reason reason, double distance, int32_t index) {
     return std::tuple(-AskedAt(reason), distance, index);

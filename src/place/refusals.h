@@ -65,9 +65,6 @@ class Refusals {
     std::vector<Miss> misses;      // by node row
   };
   [[nodiscard]] Table& TableOf(const Ledger& ledger, const JobView& view);
-  // What refuses the device where its node does not.
-  [[nodiscard]] absl::Status Judge(const Ledger& ledger, const JobView& view, uint32_t device, bool memo,
-                                   DeviceVerdict& verdict);
   static void Set(uint32_t device, Reason reason, Table& table);
   [[nodiscard]] absl::Status LookAtDevice(const Ledger& ledger, const JobView& view, const Ledger::Touched& touched,
                                           Table& table);

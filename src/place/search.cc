@@ -52,12 +52,9 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     return absl::OkStatus();
   }
   for (int32_t i = 0; i < place.node_devices; ++i) {
-    const uint32_t state = ledger.state_id(node.first_device + static_cast<uint32_t>(i));
+    const uint32_t device = node.first_device + static_cast<uint32_t>(i);
     DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), state, verdict));
-    if (verdict.reason == Reason::kNone && !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), view.owner)) {
-      verdict.reason = Reason::kOwner;
-    }
+    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
     if (verdict.reason != Reason::kNone) {
       ++result.refused[static_cast<size_t>(verdict.reason)];
       continue;
@@ -68,7 +65,7 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     }
     const double cost = verdict.cost + place_cost;
     if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
-    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.states().state(state))});
+    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.state(device))});
   }
   result.fitting += static_cast<uint32_t>(fitting_.size());
   return absl::OkStatus();
@@ -155,9 +152,7 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
   for (const uint32_t node_row : nodes) {
     const LedgerNode& node = ledger.node(node_row);
     const auto devices = IsCpuOnly(job) ? 1u : static_cast<uint32_t>(node.spec->devices.size());
-    Reason reason = FitNode(job, *node.spec, node.state);
-    if (reason == Reason::kNone) reason = FitHost(job, node.free, 1);
-    if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, node_row, job);
+    const Reason reason = AdmitNode(scorer_.policy(), ledger, node_row, job);
     if (reason != Reason::kNone) {
       result.refused[static_cast<size_t>(reason)] += devices;
       continue;
@@ -180,10 +175,7 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
 
 absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, double& cost,
                             Reason& reason) {
-  const LedgerNode& node = ledger.node(node_row);
-  reason = FitNode(*view.job, *node.spec, node.state);
-  if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, 1);
-  if (reason == Reason::kNone) reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
+  reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
   if (reason != Reason::kNone) return absl::OkStatus();
   one_.refused = {};
   HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, one_));
@@ -222,11 +214,9 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
     index_.ForEach(entry.state, [&](const DeviceIndex::Member& member) {
       Found found{entry.cost + member.place, member.node, member.device, member.node_row};
       if (found.cost > second.cost) return false;
-      const LedgerNode& node = ledger.node(member.node_row);
-      if (FitNode(*view.job, *node.spec, node.state) != Reason::kNone ||
-          FitHost(*view.job, node.free, 1) != Reason::kNone ||
-          AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone ||
-          !ledger.MayShare(node.first_device + static_cast<uint32_t>(member.device), view.owner)) {
+      const uint32_t device = ledger.node(member.node_row).first_device + static_cast<uint32_t>(member.device);
+      if (AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone ||
+          !ledger.MayShare(device, view.owner)) {
         return true;
       }
       if (found < best) std::swap(found, best);

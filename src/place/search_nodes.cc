@@ -96,9 +96,7 @@ absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32
   const JobSpec& job = *view.job;
   const LedgerNode& node = ledger.node(node_row);
   const HostFree& free = node.free;
-  outcome.refused = FitNode(job, *node.spec, node.state);
-  if (outcome.refused == Reason::kNone) outcome.refused = FitHost(job, free, 1);
-  if (outcome.refused == Reason::kNone) outcome.refused = AdmitNode(scorer_.policy(), ledger, node_row, job);
+  outcome.refused = AdmitNode(scorer_.policy(), ledger, node_row, job);
   if (outcome.refused != Reason::kNone) return absl::OkStatus();
   candidate_ = {.job = &job,
                 .gpu_milli = IsCpuOnly(job) ? 0 : std::max(job.gpu_milli, 1),

@@ -36,10 +36,7 @@ bool Search::CanIndexGang(const JobView& view) const {
 absl::Status Search::OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row, SearchResult& result) {
   const JobSpec& job = *view.job;
   const LedgerNode& node = ledger.node(node_row);
-  if (FitNode(job, *node.spec, node.state) != Reason::kNone || FitHost(job, node.free, 1) != Reason::kNone ||
-      AdmitNode(scorer_.policy(), ledger, node_row, job) != Reason::kNone) {
-    return absl::OkStatus();
-  }
+  if (AdmitNode(scorer_.policy(), ledger, node_row, job) != Reason::kNone) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
   return TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
 }

@@ -114,18 +114,13 @@ absl::Status Batcher::Fits(const JobView& view, std::span<const PlacedSlot> slot
   });
   fits = true;
   for (const PlacedSlot& slot : slots) {
-    const LedgerNode& node = ledger.node(slot.node_row);
-    Reason reason = FitNode(*view.job, *node.spec, node.state);
-    if (reason == Reason::kNone) reason = FitHost(*view.job, node.free, tasks.at(slot.node_row));
-    if (reason == Reason::kNone) reason = AdmitNode(scorer.policy(), ledger, slot.node_row, *view.job);
-    if (reason == Reason::kNone && slot.device != kNoDevice) {
-      const uint32_t state = ledger.state_id(ledger.device_of(slot));
-      DeviceVerdict verdict;  // without the memo, which would have to grow for every kind of job
-      HORUS_RETURN_IF_ERROR(scorer.Weigh(ledger.states(), state, verdict));
-      reason = verdict.reason;
-      if (!ledger.MayShare(ledger.device_of(slot), view.owner)) reason = Reason::kOwner;
+    DeviceVerdict verdict;
+    verdict.reason = AdmitNode(scorer.policy(), ledger, slot.node_row, *view.job, tasks.at(slot.node_row));
+    if (verdict.reason == Reason::kNone && slot.device != kNoDevice) {
+      // Without the memo, which would have to grow for every kind of job.
+      HORUS_RETURN_IF_ERROR(JudgeDevice(scorer, ledger, view, ledger.device_of(slot), /*memo=*/false, verdict));
     }
-    fits = fits && reason == Reason::kNone;
+    fits = fits && verdict.reason == Reason::kNone;
   }
   return absl::OkStatus();
 }
@@ -229,8 +224,7 @@ absl::Status Batcher::Search(const Outcome& first, const std::function<bool()>& 
   const bool small = count <= kSmallBatch;
   double most = 0;
   const auto finish = [&]() -> absl::Status {
-    double gained = 0;
-    HORUS_RETURN_IF_ERROR(search.Improve(gained));
+    HORUS_RETURN_IF_ERROR(search.Improve());
     const std::vector<BatchPlace> places = search.places();
     bool fits = false;
     double total = 0;

@@ -68,10 +68,8 @@ absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool&
   ++evaluations_;
   Ledger& ledger = engine_.ledger();
   Scorer& scorer = engine_.scorer();
-  const LedgerNode& node = ledger.node(place.node_row);
   const JobSpec& job = item.job();
-  fits = FitNode(job, *node.spec, node.state) == Reason::kNone && FitHost(job, node.free, 1) == Reason::kNone &&
-         AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone &&
+  fits = AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone &&
          ledger.MayShare(DeviceOf(place), item.view->owner);
   if (!fits) return absl::OkStatus();
   scorer.SetJob(*item.view);
@@ -298,13 +296,11 @@ absl::Status BatchSearch::TryCandidates(uint32_t index, double& gained) {
   for (size_t i = 0; i < tried && !spent(); ++i) {
     const BatchPlace& place = places[thorough_ ? i : (index + i) % places.size()];
     if (place == items_[index].place) continue;
-    others_.clear();
+    std::vector<uint32_t> others;  // the residents change below
     for (const LedgerResident& resident : ledger.residents(DeviceOf(place))) {
-      const uint32_t* other = item_of_.Find(resident.job);
-      if (other != nullptr) others_.push_back(*other);
+      if (const uint32_t* other = item_of_.Find(resident.job)) others.push_back(*other);
     }
-    const std::vector<uint32_t> there = others_;
-    for (const uint32_t other : there) {
+    for (const uint32_t other : others) {
       bool done = false;
       HORUS_RETURN_IF_ERROR(TryInsteadOf(index, other, done, gained));
       if (done) return absl::OkStatus();
@@ -313,15 +309,13 @@ absl::Status BatchSearch::TryCandidates(uint32_t index, double& gained) {
   return absl::OkStatus();
 }
 
-absl::Status BatchSearch::Improve(double& gained) {
-  gained = 0;
+absl::Status BatchSearch::Improve() {
   for (uint32_t round = 0; round < options_.max_rounds && !spent(); ++round) {
     double in_round = 0;
     for (uint32_t i = 0; i < items_.size() && !spent(); ++i) {
       HORUS_RETURN_IF_ERROR(TryRelocate(i, in_round));
       HORUS_RETURN_IF_ERROR(TryCandidates(i, in_round));
     }
-    gained += in_round;
     if (in_round <= kLeastGain) break;
   }
   return absl::OkStatus();

@@ -49,8 +49,8 @@ class BatchSearch {
   [[nodiscard]] absl::Status FindCandidates();
   // Books the assignment of jobs to candidates, one a device.
   [[nodiscard]] absl::Status BookMatching();
-  // Moves, exchanges and replacements until nothing gains or the budget is spent. `gained`: what it gained in all.
-  [[nodiscard]] absl::Status Improve(double& gained);
+  // Moves, exchanges and replacements until nothing gains or the budget is spent.
+  [[nodiscard]] absl::Status Improve();
   [[nodiscard]] bool spent() const { return evaluations_ >= options_.max_evaluations; }
 
  private:
@@ -84,7 +84,6 @@ class BatchSearch {
   std::vector<std::vector<BatchPlace>> candidates_;  // by group
   std::vector<std::vector<double>> first_values_;    // of candidates_, when all are left out
   IdMap<uint32_t> item_of_;                          // by JobId
-  std::vector<uint32_t> others_;                     // scratch
   SearchResult found_;
   uint64_t evaluations_ = 0;
   bool thorough_ = false;

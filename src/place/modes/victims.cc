@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "place/admit.h"
 #include "place/fit.h"
 #include "place/search_nodes.h"
 
@@ -93,11 +94,10 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
     }
     ++checks_;
     DeviceVerdict verdict;
-    const absl::Status status = engine_.scorer().Weigh(ledger.states(), ledger.state_id(row), verdict);
-    const bool may_share = ledger.MayShare(row, task.owner);
+    const absl::Status status = JudgeDevice(engine_.scorer(), ledger, task, row, /*memo=*/false, verdict);
     ledger.UndoTo(mark);
     HORUS_RETURN_IF_ERROR(status);
-    if (verdict.reason != Reason::kNone || !may_share) continue;
+    if (verdict.reason != Reason::kNone) continue;
     enough.push_back(set);
     std::sort(option.jobs.begin(), option.jobs.end());
     out.options.push_back(std::move(option));
