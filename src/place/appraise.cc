@@ -5,38 +5,10 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "interference/slice.h"
 #include "place/communication.h"
+#include "place/work.h"
 
 namespace horus {
-namespace {
-
-DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.mode, device.compute_share}; }
-
-const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
-  const Demand* demand = FindDemand(job, type);
-  return demand != nullptr ? *demand : job.demands.front().demand;
-}
-
-// Alone on that device against the fastest type that the job lists.
-double RelativeSpeed(const JobSpec& job, const Demand& demand, float compute_share) {
-  int64_t fastest = 0;
-  for (const TypeDemand& one : job.demands) {
-    const int64_t step = one.demand.step_time_us.estimate;
-    if (step > 0 && (fastest == 0 || step < fastest)) fastest = step;
-  }
-  const int64_t step = demand.step_time_us.estimate;
-  const double speed = step > 0 ? static_cast<double>(fastest) / static_cast<double>(step) : 1;
-  if (compute_share == 1) return speed;
-  return speed * SliceSpeed(static_cast<double>(demand.gpu_util_pct.estimate),
-                            static_cast<double>(demand.mem_bw_util_pct.estimate), static_cast<double>(compute_share));
-}
-
-void Keep(Reason found, Reason& first) {
-  if (first == Reason::kNone) first = found;
-}
-
-}  // namespace
 
 absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, const NodeRow& node, int32_t device,
                                  Appraisal& appraisal) const {
@@ -44,7 +16,6 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   const DeviceRow& state = rows.states.state(rows.device_state[node.first_device + static_cast<uint32_t>(device)]);
   const Demand& demand = DemandOn(job, state.type);
   const TenantClass newcomer = MakeTenantClass(job, demand);
-  Keep(FitDevice(FindDemand(job, state.type) == nullptr ? nullptr : &newcomer, state, limits_), appraisal.reason);
   std::vector<const Demand*> demands;
   std::vector<float> bounds;
   for (const uint32_t id : state.tenants) {
@@ -56,9 +27,11 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   std::vector<Slowdown> after(residents + 1);
   if (residents > 0) HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, before));
   demands.push_back(&demand);
-  bounds.push_back(job.slowdown_bound);
+  bounds.push_back(newcomer.slowdown_bound);
   HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, after));
-  Keep(FitSlowdowns(bounds, before, after, limits_), appraisal.reason);
+  if (appraisal.reason == Reason::kNone) {
+    appraisal.reason = newcomer.late.p99_us > 0 ? Reason::kSlowdownOwn : FitSlowdowns(bounds, before, after, limits_);
+  }
   for (size_t i = 0; i <= residents; ++i) {
     const double bound = bounds[i] > 0 ? static_cast<double>(bounds[i]) : limits_.slowdown_bound;
     const bool worse = i == residents || after[i].upper > before[i].upper;
@@ -66,8 +39,7 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   }
   const Slowdown own = after.back();
   appraisal.own = {std::max(appraisal.own.estimate, own.estimate), std::max(appraisal.own.upper, own.upper)};
-  appraisal.work +=
-      RelativeSpeed(job, demand, state.compute_share) / (static_cast<double>(own.estimate) + appraisal.communication);
+  appraisal.work += SpeedAlone(job, state) / (static_cast<double>(own.estimate) + appraisal.communication);
   for (size_t i = 0; i < residents; ++i) {
     appraisal.work += 1 / static_cast<double>(after[i].estimate) - 1 / static_cast<double>(before[i].estimate);
   }
@@ -78,31 +50,12 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
 
 absl::StatusOr<Appraisal> Appraiser::Of(const Cluster& cluster, const JobSpec& job, std::span<const Slot> slots) const {
   const ClusterRows& rows = cluster.rows();
-  HORUS_RETURN_IF_ERROR(ValidateJob(job));
-  if (slots.size() != static_cast<size_t>(SlotCount(job))) {
-    return InvalidArgument("job %s: expected %d slots, found %d", IdAndName(job.id, job.name), SlotCount(job),
-                           slots.size());
-  }
-  std::vector<GangSlot> gang;
   Appraisal appraisal;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const uint32_t* row = rows.node_of.Find(slots[i].node);
-    if (row == nullptr) return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", slots[i].node);
-    const NodeRow& node = rows.nodes[*row];
-    const auto devices = static_cast<int32_t>(node.spec->devices.size());
-    if (!IsCpuOnly(job) && (slots[i].device < 0 || slots[i].device >= devices)) {
-      return MakeError(absl::StatusCode::kNotFound, "node %s: expected a device from 0 to %d, found %d",
-                       IdAndName(node.spec->id, node.spec->name), devices - 1, slots[i].device);
-    }
-    gang.push_back({node.spec.get(), slots[i].device});
-    if (i > 0 && slots[i - 1].node == slots[i].node) continue;
-    const auto tasks =
-        std::count_if(slots.begin(), slots.end(), [&](const Slot& one) { return one.node == slots[i].node; });
-    Keep(FitNode(job, *node.spec, node.state), appraisal.reason);
-    Keep(FitHost(job, node.free, tasks / SlotsPerTask(job)), appraisal.reason);
-  }
+  HORUS_ASSIGN_OR_RETURN(appraisal.reason, cluster.BrokenRule(job, slots, limits_));
   if (IsCpuOnly(job)) return appraisal;
   if (slots.size() > 1) {
+    std::vector<GangSlot> gang;
+    for (const Slot& slot : slots) gang.push_back({rows.nodes[*rows.node_of.Find(slot.node)].spec.get(), slot.device});
     const Demand& demand = DemandOn(job, gang.front().node->devices[static_cast<size_t>(gang.front().device)].type);
     appraisal.communication = CommunicationShare(
         demand, GangAllReduceUs(static_cast<double>(demand.gradient_mib), gang, rack_oversubscription_));

@@ -41,8 +41,8 @@ class Appraiser {
   Appraiser(std::shared_ptr<const InterferenceModel> model, const FitLimits& limits, double rack_oversubscription)
       : model_(std::move(model)), limits_(limits), rack_oversubscription_(rack_oversubscription) {}
 
-  // NOT_FOUND (node or device); INVALID_ARGUMENT: the slots are not those of the job; what the model returns. A type
-  // that the job does not list is taken as the first that it does.
+  // Errors as Cluster::BrokenRule, and what the model returns. A type that the job does not list is taken as the first
+  // that it does.
   [[nodiscard]] absl::StatusOr<Appraisal> Of(const Cluster& cluster, const JobSpec& job,
                                              std::span<const Slot> slots) const;
   [[nodiscard]] absl::StatusOr<DeviceSlowdowns> Now(const Cluster& cluster, NodeId node, int32_t device) const;

@@ -80,6 +80,8 @@ struct AdoptResult {
   Reason reason = Reason::kNone;  // the first rule that the job breaks where it runs
 };
 
+struct FitLimits;  // fit.h
+
 class Cluster {
  public:
   // An empty cluster; GPU type ids are those of `catalogue` (nullptr = a catalogue without types).
@@ -100,6 +102,10 @@ class Cluster {
   // The ids of the jobs there, ascending; they stay resident until released. NOT_FOUND.
   [[nodiscard]] absl::StatusOr<std::vector<JobId>> SetNodeState(NodeId node, AdminState state);
   [[nodiscard]] absl::StatusOr<std::vector<JobId>> SetDeviceState(NodeId node, int32_t device, AdminState state);
+
+  // The first rule that the job, not there yet, would break on those slots, slowdowns aside. Errors as Adopt.
+  [[nodiscard]] absl::StatusOr<Reason> BrokenRule(const JobSpec& job, std::span<const Slot> slots,
+                                                  const FitLimits& limits) const;
 
   // Takes in a job that runs already. What runs is true even where it breaks a constraint; that is flagged. States
   // are no such constraint: jobs stay on drained nodes.
@@ -156,7 +162,10 @@ class Cluster {
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
-  [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const;
+  [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, const FitLimits& limits,
+                                       bool runs) const;
+  // What no planner's option can change.
+  [[nodiscard]] static FitLimits PhysicalLimits();
   // Whether everybody on a device accepts the job's owner, and the job theirs.
   [[nodiscard]] bool MayShare(const JobSpec& job, const Residents& residents) const;
   class Undo;

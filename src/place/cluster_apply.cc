@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "place/cluster.h"
+#include "place/fit.h"
 
 namespace horus {
 namespace {
@@ -125,7 +126,7 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
                      kMaxJobs);
   }
-  if (const Reason reason = FirstBrokenRule(job, placed, /*runs=*/false); reason != Reason::kNone) {
+  if (const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/false); reason != Reason::kNone) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),
                      std::string(ReasonText(reason)));
   }

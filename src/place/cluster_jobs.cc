@@ -14,14 +14,6 @@ namespace {
 
 enum Change : uint64_t { kJobIn = 5, kJobOut = 6 };
 
-// Rules that hold whatever a placer's options say: capacities, not slowdowns, not headroom and not limits.
-FitLimits PhysicalLimits() {
-  return {.slowdown_bound = std::numeric_limits<double>::infinity(),
-          .max_tenants = kMaxTenantsPerDevice,
-          .mem_headroom_mib = 0,
-          .mem_overcommit = std::numeric_limits<double>::infinity()};
-}
-
 std::string JobText(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
 absl::Status Taken(const JobSpec& job) {
@@ -41,13 +33,15 @@ uint64_t WhatCameIn(const JobSpec& job, int32_t device, uint64_t tenant) {
   return what;
 }
 
-// The job's demand there; where it states none (only adopted jobs), its first one stands in.
-const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
-  const Demand* demand = FindDemand(job, type);
-  return demand != nullptr ? *demand : job.demands.front().demand;
-}
-
 }  // namespace
+
+// Rules that hold whatever a placer's options say: capacities, not slowdowns, not headroom and not limits.
+FitLimits Cluster::PhysicalLimits() {
+  return {.slowdown_bound = std::numeric_limits<double>::infinity(),
+          .max_tenants = kMaxTenantsPerDevice,
+          .mem_headroom_mib = 0,
+          .mem_overcommit = std::numeric_limits<double>::infinity()};
+}
 
 absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job, std::span<const Slot> slots) const {
   if (slots.size() != static_cast<size_t>(SlotCount(job))) {
@@ -91,8 +85,16 @@ absl::StatusOr<std::vector<PlacedSlot>> Cluster::ResolveSlots(const JobSpec& job
   return placed;
 }
 
-Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, bool runs) const {
-  const FitLimits limits = PhysicalLimits();
+absl::StatusOr<Reason> Cluster::BrokenRule(const JobSpec& job, std::span<const Slot> slots,
+                                           const FitLimits& limits) const {
+  HORUS_RETURN_IF_ERROR(ValidateRunning(job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<PlacedSlot> placed, ResolveSlots(job, slots));
+  return FirstBrokenRule(job, placed, limits, /*runs=*/false);
+}
+
+Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, const FitLimits& limits,
+                                bool runs) const {
   IdMap<int64_t> tasks_on;  // by node row
   ForEachTask(slots, [&](uint32_t node_row) {
     int64_t* tasks = tasks_on.Find(node_row);
@@ -255,7 +257,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
                      kMaxJobs);
   }
-  const Reason reason = FirstBrokenRule(job, placed, /*runs=*/true);
+  const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
   InsertJob(std::make_shared<const JobSpec>(job), std::move(placed), /*adopted=*/true, result.over_committed);
   return result;

@@ -278,4 +278,9 @@ const Demand* FindDemand(const JobSpec& job, GpuTypeId type) {
   return at != job.demands.end() && at->type == type ? &at->demand : nullptr;
 }
 
+const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
+  const Demand* demand = FindDemand(job, type);
+  return demand != nullptr ? *demand : job.demands.front().demand;
+}
+
 }  // namespace horus

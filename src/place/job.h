@@ -121,6 +121,8 @@ void NormalizeJob(JobSpec& job);
 
 // The job's demand on that type; nullptr when the type is not allowed.
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
+// The same of a job with demands that runs there; where it states none (only adopted jobs), its first one stands in.
+[[nodiscard]] const Demand& DemandOn(const JobSpec& job, GpuTypeId type);
 
 [[nodiscard]] inline int32_t GpuCount(const JobSpec& job) { return job.tasks * job.gpus_per_task; }
 

@@ -15,11 +15,6 @@ namespace {
 constexpr size_t kTouchedPerNode = 16;
 constexpr size_t kLeastTouched = 4096;
 
-const Demand& DemandOn(const JobSpec& job, GpuTypeId type) {
-  const Demand* demand = FindDemand(job, type);
-  return demand != nullptr ? *demand : job.demands.front().demand;
-}
-
 }  // namespace
 
 void Ledger::StartAnew(size_t nodes, size_t devices, size_t live_devices, const std::vector<uint32_t>& order) {

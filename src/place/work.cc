@@ -15,21 +15,18 @@ constexpr size_t kMostKept = size_t{4} << 20;  // slowdowns; 16 MiB
 }  // namespace
 
 double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
-  const Demand* demand = FindDemand(job, device.type);
-  if (demand == nullptr) {
-    if (job.demands.empty()) return 1;
-    demand = &job.demands.front().demand;  // adopted where it states none
-  }
+  if (job.demands.empty()) return 1;
+  const Demand& demand = DemandOn(job, device.type);
   int64_t fastest = 0;
   for (const TypeDemand& entry : job.demands) {
     const int64_t step = entry.demand.step_time_us.estimate;
     if (step > 0 && (fastest == 0 || step < fastest)) fastest = step;
   }
-  const int64_t step = demand->step_time_us.estimate;
+  const int64_t step = demand.step_time_us.estimate;
   const double speed = step > 0 ? static_cast<double>(fastest) / static_cast<double>(step) : 1.0;
   if (device.compute_share == 1) return speed;
-  return speed * SliceSpeed(static_cast<double>(demand->gpu_util_pct.estimate),
-                            static_cast<double>(demand->mem_bw_util_pct.estimate),
+  return speed * SliceSpeed(static_cast<double>(demand.gpu_util_pct.estimate),
+                            static_cast<double>(demand.mem_bw_util_pct.estimate),
                             static_cast<double>(device.compute_share));
 }
 
@@ -65,8 +62,7 @@ absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::sp
   demands_.clear();
   for (const uint32_t tenant : row.tenants) demands_.push_back(&ledger.states().tenant(tenant).demand);
   predicted_.assign(demands_.size(), Slowdown());
-  HORUS_RETURN_IF_ERROR(
-      scorer_.model().Predict({row.type, row.mode, row.compute_share}, std::span(demands_), predicted_));
+  HORUS_RETURN_IF_ERROR(scorer_.model().Predict(ContextOf(row), std::span(demands_), predicted_));
   const auto first = static_cast<uint32_t>(slowdowns_.size());
   for (const Slowdown& one : predicted_) {
     if (!(one.estimate > 0)) {

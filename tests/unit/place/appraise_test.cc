@@ -59,6 +59,46 @@ TEST(Appraisal, NamesTheFirstRuleThatAPlaceBreaksAndWhoIsPushedBeyondABound) {
   EXPECT_EQ(large->reason, Reason::kGpuMemory);
 }
 
+TEST(Appraisal, AsksWhoseJobsAndWhichGroupsAreThere) {
+  Cluster cluster = Nodes(1, 2);
+  JobSpec alone = OneGpu(100, 10);
+  alone.tenant = "a";
+  alone.share = ShareWith::kSameTenant;
+  alone.groups = {"web"};
+  ASSERT_TRUE(cluster.Adopt(alone, std::vector<Slot>{{1, 0, 0}}).ok());
+  JobSpec stranger = OneGpu(1, 10);
+  stranger.tenant = "b";
+  const auto reason = [&](int32_t device) {
+    const auto appraisal = MakeAppraiser().Of(cluster, stranger, std::vector<Slot>{{1, device, 0}});
+    EXPECT_TRUE(appraisal.ok()) << appraisal.status();
+    return appraisal->reason;
+  };
+  EXPECT_EQ(reason(0), Reason::kOwner);
+  EXPECT_EQ(reason(1), Reason::kNone);
+  stranger.avoid_groups = {"web"};
+  EXPECT_EQ(reason(1), Reason::kAntiAffinity);
+}
+
+TEST(Appraisal, CountsAMissedLatencyBoundAsABrokenRule) {
+  const Cluster cluster = Nodes(1, 1);
+  JobSpec service = OneGpu(1, 10);
+  service.kind = JobKind::kInference;
+  service.demands[0].demand.step_time_us = {2000, 2000};
+  service.latency_bound_us = 1000;
+  const auto appraisal = MakeAppraiser().Of(cluster, service, std::vector<Slot>{{1, 0, 0}});
+  ASSERT_TRUE(appraisal.ok()) << appraisal.status();
+  EXPECT_EQ(appraisal->reason, Reason::kSlowdownOwn);
+}
+
+TEST(Appraisal, RefusesJobsThatHaveYetToChooseAWay) {
+  const Cluster cluster = Nodes(1, 1);
+  JobSpec job;
+  job.id = 1;
+  job.alternatives = {{.rate = 1, .demands = OneGpu(1).demands}, {.rate = 2, .demands = OneGpu(1).demands}};
+  EXPECT_EQ(MakeAppraiser().Of(cluster, job, std::vector<Slot>{{1, 0, 0}}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(Appraisal, RefusesPlacesThatAreNotThere) {
   const Cluster cluster = Nodes(1, 2);
   EXPECT_EQ(MakeAppraiser().Of(cluster, OneGpu(1), std::vector<Slot>{{9, 0, 0}}).status().code(),
