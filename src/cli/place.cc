@@ -11,7 +11,6 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
-#include "cli/interference_choice.h"
 #include "cli/place_text.h"
 #include "cli/placing.h"
 #include "cli/progress.h"
@@ -21,7 +20,6 @@
 #include "io/placement.h"
 #include "io/placement_json.h"
 #include "place/placer.h"
-#include "place/policy.h"
 
 namespace horus::cli {
 namespace {
@@ -39,33 +37,12 @@ makes it exit code 3. docs/files.md describes both files.)";
 struct Options {
   std::string cluster;
   std::string jobs;
-  std::string policy = "horus";
-  InterferenceChoice interference;
-  std::string slowdown_bound;
-  uint64_t seed = 0;
-  int32_t max_tenants = PlacerOptions{}.max_tenants;
-  double mem_overcommit = PlacerOptions{}.mem_overcommit;
-  bool probe_outside = false;
-  double gpu_price = PlacerOptions{}.gpu_price;
-  std::vector<std::string> gpus_files;
-  std::string bundle;
+  PlacingOptions placing;
   std::string out;
   bool explain = false;
   bool strict = false;
   bool json = false;
 };
-
-absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const Options& options,
-                                                   const std::shared_ptr<const InterferenceModel>& model) {
-  PlacerOptions placer;
-  HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
-  placer.max_tenants = options.max_tenants;
-  placer.mem_overcommit = options.mem_overcommit;
-  placer.probe_outside = options.probe_outside;
-  placer.gpu_price = options.gpu_price;
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
-  return Placer::Create(model, std::move(policy), placer);
-}
 
 absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>& requests, const Cluster& cluster,
                                                   const std::vector<GpuTypeId>& present, DemandShelf& shelf,
@@ -85,16 +62,15 @@ absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>&
 
 absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   // Options before files, files before graphs: the cheapest error comes first.
-  HORUS_RETURN_IF_ERROR(CheckChoice(options.interference));
-  HORUS_RETURN_IF_ERROR(MakePolicy(options.policy).status());
-  HORUS_RETURN_IF_ERROR(ParseBound(options.slowdown_bound).status());
-  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(options.bundle));
-  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
+  const PlacingOptions& placing = options.placing;
+  HORUS_RETURN_IF_ERROR(CheckPlacing(placing));
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(placing.bundle));
+  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(placing.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
-  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(options.interference, file.catalogue, predictor));
-  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(options, model));
+  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer, MakePlacer(placing, model));
 
   Progress progress;
   DemandShelf shelf(file.catalogue, predictor);
@@ -106,10 +82,10 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
     return true;
   }));
   return MakePlacementReport(cluster, std::move(jobs), std::move(plan), *model,
-                             {.policy = options.policy,
-                              .interference = NameOf(options.interference),
+                             {.policy = placing.policy,
+                              .interference = NameOf(placing.interference),
                               .slowdown_bound = placer->slowdown_bound(),
-                              .seed = options.seed});
+                              .seed = placing.seed});
 }
 
 int RunPlace(const Options& options) {
@@ -141,35 +117,7 @@ Command AddPlace(CLI::App& parser) {
       ->required()
       ->type_name("FILE");
   app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
-  app->add_option("--policy", options->policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
-  AddInterferenceOptions(*app, options->interference);
-  app->add_option("--slowdown-bound", options->slowdown_bound,
-                  "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
-      ->type_name("FACTOR");
-  app->add_option("--max-tenants", options->max_tenants, "Jobs on a GPU that states no limit itself")
-      ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
-      ->capture_default_str()
-      ->type_name("N");
-  app->add_option("--mem-overcommit", options->mem_overcommit,
-                  "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
-      ->check(CLI::Range(1.0, kMaxMemOvercommit))
-      ->capture_default_str()
-      ->type_name("FACTOR");
-  app->add_flag("--probe-outside", options->probe_outside,
-                "Place jobs that the predictor does not know alone, until they were observed");
-  app->add_option("--gpu-price", options->gpu_price,
-                  "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str()
-      ->type_name("SHARE");
-  app->add_option("--seed", options->seed, "Of policies that draw")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  app->add_option("--bundle", options->bundle, "Trained models that refine the predictions")->type_name("FILE");
+  AddPlacingOptions(*app, options->placing);
   app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");

@@ -3,19 +3,75 @@
 #include "cli/placing.h"
 
 #include <limits>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "base/text.h"
+#include "place/policy.h"
 
 namespace horus::cli {
+namespace {
 
+// Of --slowdown-bound; 0 = the policy's default.
 absl::StatusOr<double> ParseBound(const std::string& text) {
   if (text.empty()) return 0;
   if (text == "none") return std::numeric_limits<double>::infinity();
   double bound = 0;
   if (CLI::detail::lexical_cast(text, bound) && bound >= 1) return bound;
   return InvalidArgument("--slowdown-bound: expected a number of at least 1, or none, found %s", Quoted(text));
+}
+
+}  // namespace
+
+void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
+  app.add_option("--policy", options.policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
+  AddInterferenceOptions(app, options.interference);
+  app.add_option("--slowdown-bound", options.slowdown_bound,
+                 "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
+      ->type_name("FACTOR");
+  app.add_option("--max-tenants", options.max_tenants, "Jobs on a GPU that states no limit itself")
+      ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--mem-overcommit", options.mem_overcommit,
+                 "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
+      ->check(CLI::Range(1.0, kMaxMemOvercommit))
+      ->capture_default_str()
+      ->type_name("FACTOR");
+  app.add_flag("--probe-outside", options.probe_outside,
+               "Place jobs that the predictor does not know alone, until they were observed");
+  app.add_option("--gpu-price", options.gpu_price,
+                 "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->type_name("SHARE");
+  app.add_option("--seed", options.seed, "Of policies that draw")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--gpus-file", options.gpus_files, "YAML file with GPU types of your own; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app.add_option("--bundle", options.bundle, "Trained models that refine the predictions")->type_name("FILE");
+}
+
+absl::Status CheckPlacing(const PlacingOptions& options) {
+  HORUS_RETURN_IF_ERROR(CheckChoice(options.interference));
+  HORUS_RETURN_IF_ERROR(MakePolicy(options.policy).status());
+  return ParseBound(options.slowdown_bound).status();
+}
+
+absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,
+                                                   std::shared_ptr<const InterferenceModel> model) {
+  PlacerOptions placer;
+  placer.max_tenants = options.max_tenants;
+  placer.mem_overcommit = options.mem_overcommit;
+  placer.probe_outside = options.probe_outside;
+  placer.gpu_price = options.gpu_price;
+  HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
+  return Placer::Create(std::move(model), std::move(policy), placer);
 }
 
 absl::Status AdoptResidents(const ClusterFile& file, const std::vector<GpuTypeId>& present, DemandShelf& shelf,

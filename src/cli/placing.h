@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What place and shadow share: a bound from the command line, the jobs that run already.
+// What place and shadow share: how the placer is set on the command line, the jobs that run already.
 //
-// Enters:  options and a cluster file.   Leaves: values, or errors that name option or place.
+// Enters:  options and a cluster file.   Leaves: a placer, or errors that name option or place.
 // Units:   slowdown = shared / alone.
 // Cost:    that of adopting.             Thread class: main thread.
 #ifndef HORUS_CLI_PLACING_H_
 #define HORUS_CLI_PLACING_H_
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,11 +17,32 @@
 #include "cli/interference_choice.h"
 #include "io/cluster_file.h"
 #include "place/cluster.h"
+#include "place/placer.h"
+
+namespace CLI {
+class App;
+}
 
 namespace horus::cli {
 
-// Of --slowdown-bound; 0 = the policy's default.
-[[nodiscard]] absl::StatusOr<double> ParseBound(const std::string& text);
+struct PlacingOptions {
+  std::string policy = "horus";
+  InterferenceChoice interference;
+  std::string slowdown_bound;
+  uint64_t seed = 0;
+  int32_t max_tenants = PlacerOptions{}.max_tenants;
+  double mem_overcommit = PlacerOptions{}.mem_overcommit;
+  bool probe_outside = false;
+  double gpu_price = PlacerOptions{}.gpu_price;
+  std::vector<std::string> gpus_files;
+  std::string bundle;
+};
+void AddPlacingOptions(CLI::App& app, PlacingOptions& options);
+
+// INVALID_ARGUMENT naming the option, before any file is read.
+[[nodiscard]] absl::Status CheckPlacing(const PlacingOptions& options);
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,
+                                                                 std::shared_ptr<const InterferenceModel> model);
 
 [[nodiscard]] absl::Status AdoptResidents(const ClusterFile& file, const std::vector<GpuTypeId>& present,
                                           DemandShelf& shelf, Cluster& cluster);

@@ -16,7 +16,6 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
-#include "cli/interference_choice.h"
 #include "cli/placing.h"
 #include "cli/progress.h"
 #include "cli/shadow_replay.h"
@@ -26,7 +25,6 @@
 #include "io/file.h"
 #include "io/jobs_file.h"
 #include "place/placer.h"
-#include "place/policy.h"
 
 namespace horus::cli {
 namespace {
@@ -41,13 +39,8 @@ in the same state. docs/shadow.md describes the log and what is compared.)";
 
 struct Options {
   std::string cluster, jobs, log;
-  std::string policy = "horus";
-  InterferenceChoice interference;
-  std::string slowdown_bound;
-  uint64_t seed = 0;
-  int32_t max_tenants = PlacerOptions{}.max_tenants;
-  std::vector<std::string> gpus_files;
-  std::string bundle, out, prometheus;
+  PlacingOptions placing;
+  std::string out, prometheus;
   bool skip_bad = false;
   bool json = false;
 };
@@ -157,17 +150,15 @@ absl::Status Replay(const Options& options, ShadowReplay& replay) {
 }
 
 absl::Status Shadow(const Options& options) {
-  HORUS_RETURN_IF_ERROR(CheckChoice(options.interference));
-  PlacerOptions limits{.max_tenants = options.max_tenants};
-  HORUS_ASSIGN_OR_RETURN(limits.slowdown_bound, ParseBound(options.slowdown_bound));
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
-  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(options.bundle));
-  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(options.gpus_files));
+  const PlacingOptions& placing = options.placing;
+  HORUS_RETURN_IF_ERROR(CheckPlacing(placing));
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(placing.bundle));
+  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(placing.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(options.cluster, std::move(catalogue)));
   HORUS_ASSIGN_OR_RETURN(std::vector<JobRequest> requests, ReadJobsFile(options.jobs, *file.catalogue));
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, MakeCluster(file));
-  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(options.interference, file.catalogue, predictor));
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, Placer::Create(model, std::move(policy), limits));
+  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(placing.interference, file.catalogue, predictor));
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> placer, MakePlacer(placing, model));
   DemandShelf shelf(file.catalogue, predictor);
   const std::vector<GpuTypeId> present = TypesPresent(file);
   HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, shelf, cluster));
@@ -188,8 +179,8 @@ absl::Status Shadow(const Options& options) {
   const ShadowTotals& totals = replay.totals();
   if (!options.prometheus.empty())
     HORUS_RETURN_IF_ERROR(WriteFileAtomically(options.prometheus, ShadowMetrics(totals)));
-  const std::string text = options.json ? ShadowJson(totals, options.policy, NameOf(options.interference))
-                                        : ShadowText(totals, options.policy);
+  const std::string text = options.json ? ShadowJson(totals, placing.policy, NameOf(placing.interference))
+                                        : ShadowText(totals, placing.policy);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }
@@ -206,23 +197,7 @@ Command AddShadow(CLI::App& parser) {
   app->add_option("--log", options->log, "CSV file with the other scheduler's decisions")
       ->required()
       ->type_name("FILE");
-  app->add_option("--policy", options->policy, Listed(PolicyNames()))->capture_default_str()->type_name("NAME");
-  AddInterferenceOptions(*app, options->interference);
-  app->add_option("--slowdown-bound", options->slowdown_bound,
-                  "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
-      ->type_name("FACTOR");
-  app->add_option("--max-tenants", options->max_tenants, "Jobs on a GPU that states no limit itself")
-      ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
-      ->capture_default_str()
-      ->type_name("N");
-  app->add_option("--seed", options->seed, "Of policies that draw")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
-      ->allow_extra_args(false)
-      ->type_name("FILE");
-  app->add_option("--bundle", options->bundle, "Trained models that refine the predictions")->type_name("FILE");
+  AddPlacingOptions(*app, options->placing);
   app->add_option("--out", options->out, "Also write every decision: CSV, or JSON lines for .json and .jsonl")
       ->type_name("FILE");
   app->add_option("--prometheus", options->prometheus, "Also write the totals as Prometheus text")->type_name("FILE");

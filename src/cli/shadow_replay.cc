@@ -135,6 +135,9 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
   if (cluster_.HasJob(job.id)) {
     return log.Wrong(entry, "job", "expected a job that does not run yet, found " + Quoted(entry.job));
   }
+  if (!job.alternatives.empty()) {
+    return log.Wrong(entry, "job", "expected a job that runs in one way, found alternatives for " + Quoted(entry.job));
+  }
   ShadowRecord record{.line = entry.line, .time_s = entry.time_s, .job = job.id};
   HORUS_ASSIGN_OR_RETURN(record.theirs, SlotsOf(log, entry, job));
   const absl::StatusOr<Appraisal> their = appraiser_.Of(cluster_, job, record.theirs);

@@ -19,6 +19,8 @@ jobs:
   - {name: bigger, id: 12, demand: {any: {gpu_util_pct: 95, gpu_memory_gib: 4, step_time_ms: 200}}}
   - {name: gang, id: 13, gpus: 2, demand: {any: {gpu_util_pct: 50, gpu_memory_gib: 2, step_time_ms: 100}}}
   - {name: untimed, id: 14, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}
+  - {name: either, id: 15, alternatives: [{gpus: 1, rate: 1, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}},
+                                          {gpus: 2, rate: 2, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}]}
 """
 HEADER = "time_s,event,job,node,devices,observed_slowdown,observed_step_ms\n"
 
@@ -121,8 +123,9 @@ class Shadow(Files):
             ("x,place,big,a,0,,\n", "2: time_s: expected seconds"),
             ("0,move,big,a,0,,\n", "2: event: expected place, release, finish, found 'move'"),
             ("0,place,nobody,a,0,,\n", "2: job: expected a name or id of the jobs file, found 'nobody'"),
+            ("0,place,either,a,0,,\n", "2: job: expected a job that runs in one way, found alternatives for 'either'"),
             ("0,place,big,z,0,,\n", "2: node: expected a name or id of a node of the cluster, found 'z'"),
-            ("0,place,big,a,7,,\n", "2: devices: node 1 ('a'): expected a device from 0 to 1, found 7"),
+            ("0,place,big,a,7,,\n", "2: devices: node 1 ('a'): has 2 devices, found index 7"),
             ("0,place,big,a,0-1,,\n", "2: devices: expected 1 GPUs, as the job has, found 2"),
             ("0,place,big,a,1-0,,\n", "2: devices: expected positions of GPUs"),
             ("0,place,gang,a|b,0,,\n", "2: devices: expected one list for each of 2 nodes"),
