@@ -71,11 +71,12 @@ struct Placer::Impl {
   // Appends those nodes, once each, as the ledger follows them.
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
-  // The cost of the job's place on one node, or the reason why it has none.
   // Of one way to run a job, for nodes that no way before took.
   absl::Status VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first, NodeVerdicts& verdicts);
-  absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, double& cost,
-                      Reason& reason);
+  // The cost of the job's place on each node by itself, or the reason why it has none.
+  absl::Status OnEach(Search& with, const Ledger& on, const JobView& view, std::span<const uint32_t> rows,
+                      std::vector<NodeAnswer>& answers);
+  absl::Status OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, NodeAnswer& answer);
 
   [[nodiscard]] const std::vector<uint32_t>* selected() const { return subset ? &nodes : nullptr; }
   [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }

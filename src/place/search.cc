@@ -173,18 +173,36 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
   return absl::OkStatus();
 }
 
-absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, double& cost,
-                            Reason& reason) {
-  reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
-  if (reason != Reason::kNone) return absl::OkStatus();
+absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer) {
+  answer = {.known = true};
+  answer.reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
+  if (answer.reason != Reason::kNone) return absl::OkStatus();
   one_.refused = {};
   HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, one_));
   if (fitting_.empty()) {
-    reason = MostRefused(one_.refused);
+    answer.reason = MostRefused(one_.refused);
     return absl::OkStatus();
   }
-  cost = fitting_.front().cost;
-  for (const Fitting& fit : fitting_) cost = std::min(cost, fit.cost);
+  answer.cost = fitting_.front().cost;
+  for (const Fitting& fit : fitting_) answer.cost = std::min(answer.cost, fit.cost);
+  return absl::OkStatus();
+}
+
+absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                             std::vector<NodeAnswer>& answers) {
+  answers.resize(nodes.size());
+  const bool keep = CanRank(view);  // else the job's id or lots are in the price
+  const std::span<NodeAnswer> kept =
+      keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
+    if (!keep || !answer.known) {
+      NodeAnswer found;
+      HORUS_RETURN_IF_ERROR(RunOne(ledger, view, nodes[i], found));
+      answer = found;
+    }
+    answers[i] = answer;
+  }
   return absl::OkStatus();
 }
 

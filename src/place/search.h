@@ -22,6 +22,7 @@
 #include "place/device_index.h"
 #include "place/gang_index.h"
 #include "place/ledger.h"
+#include "place/node_answers.h"
 #include "place/ranking.h"
 #include "place/refusals.h"
 #include "place/scorer.h"
@@ -66,7 +67,8 @@ class Search {
         rankings_(most_bytes / 2),
         refusals_(scorer, most_bytes / 2),
         pricer_(scorer),
-        scores_(most_bytes / 2) {}
+        scores_(most_bytes / 2),
+        answers_(most_bytes / 2) {}
 
   // `nodes`: node rows, ascending id; null = all of the ledger. The scorer's current job is `view`. Its index serves
   // one ledger; other ledgers are scanned.
@@ -78,11 +80,11 @@ class Search {
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
 
-  // One node and a job of one GPU that is priced by device: the cost of its cheapest place there, or the constraint
-  // that refused most of its devices.
-  [[nodiscard]] absl::Status RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, double& cost,
-                                    Reason& reason);
-  [[nodiscard]] bool CanRunOne(const JobView& view) const {
+  // Single nodes and a job of one GPU that is priced by device: the cost of its cheapest place on each of `nodes`, or
+  // the constraint that refused most of its devices, into `answers`. Serves one ledger, as the index.
+  [[nodiscard]] absl::Status RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                     std::vector<NodeAnswer>& answers);
+  [[nodiscard]] bool CanRunEach(const JobView& view) const {
     return SlotCount(*view.job) == 1 && !scorer_.policy().PricesNode(*view.job);
   }
 
@@ -91,7 +93,7 @@ class Search {
 
   [[nodiscard]] uint64_t bytes_held() const {
     return index_.bytes_held() + gangs_.bytes_held() + rankings_.bytes_held() + refusals_.bytes_held() +
-           scores_.bytes_held();
+           scores_.bytes_held() + answers_.bytes_held();
   }
 
  private:
@@ -116,6 +118,7 @@ class Search {
     std::vector<std::vector<int32_t>> devices;  // by pick; empty = the cheapest of each offer
   };
 
+  [[nodiscard]] absl::Status RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer);
   [[nodiscard]] bool CanRank(const JobView& view) const;
   // The best two places of a job of one GPU, by the index. Nothing found: nothing in `result`.
   [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
@@ -184,6 +187,7 @@ class Search {
   Refusals refusals_;
   NodePricer pricer_;
   NodeScores scores_;
+  NodeAnswers answers_;
   SearchResult one_;  // scratch of RunOne
   std::vector<RankedState> popped_;
   std::vector<Fitting> fitting_;  // of the node at hand

@@ -8,56 +8,64 @@
 
 namespace horus {
 
-absl::Status Placer::Impl::OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row, double& cost,
-                                  Reason& reason) {
-  if (with.CanRunOne(view)) return with.RunOne(on, view, node_row, cost, reason);
+absl::Status Placer::Impl::OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row,
+                                  NodeAnswer& answer) {
   const std::vector<uint32_t> one = {node_row};
   HORUS_RETURN_IF_ERROR(with.Run(on, view, &one, result));
-  if (!result.best.slots.empty()) {
-    cost = result.best.cost;
-    return absl::OkStatus();
-  }
+  answer = {.cost = result.best.cost, .known = true};
+  if (!result.best.slots.empty()) return absl::OkStatus();
   Decision decision;
   HORUS_RETURN_IF_ERROR(explainer.Refused(on, view, one, result, decision));
-  reason = decision.reason;
+  answer.reason = decision.reason;
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::OnEach(Search& with, const Ledger& on, const JobView& view, std::span<const uint32_t> rows,
+                                  std::vector<NodeAnswer>& answers) {
+  scorer.SetJob(view);
+  if (with.CanRunEach(view)) return with.RunEach(on, view, rows, answers);
+  answers.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) HORUS_RETURN_IF_ERROR(OnNode(with, on, view, rows[i], answers[i]));
   return absl::OkStatus();
 }
 
 absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first,
                                       NodeVerdicts& verdicts) {
-  constexpr double kNoCost = std::numeric_limits<double>::quiet_NaN();
   JobView view = ViewJob(way, options.probe_outside);  // of the whole gang: its devices must suit one
   JobSpec task = way;
   task.tasks = 1;
   view.job = &task;
-  if (first) {
-    verdicts.verdict.assign(rows.size(), Verdict::kReject);
-    verdicts.cost.assign(rows.size(), kNoCost);
-    verdicts.reason.assign(rows.size(), Reason::kNone);
-  }
-  std::vector<Reason> reasons(rows.size(), Reason::kNone);
-  bool any_refused = false;
-  scorer.SetJob(view);
+  std::vector<size_t> at;  // the rows that are asked
+  std::vector<uint32_t> asked;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!first && verdicts.verdict[i] == Verdict::kPlace) continue;
-    HORUS_RETURN_IF_ERROR(OnNode(search, ledger, view, rows[i], verdicts.cost[i], reasons[i]));
-    any_refused |= reasons[i] != Reason::kNone;
-    if (reasons[i] == Reason::kNone) {
-      verdicts.verdict[i] = Verdict::kPlace;
-      verdicts.reason[i] = Reason::kNone;
+    at.push_back(i);
+    asked.push_back(rows[i]);
+  }
+  std::vector<NodeAnswer> now;
+  HORUS_RETURN_IF_ERROR(OnEach(search, ledger, view, asked, now));
+  std::vector<size_t> left_at;
+  std::vector<uint32_t> left;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (now[i].reason == Reason::kNone) {
+      verdicts.verdict[at[i]] = Verdict::kPlace;
+      verdicts.reason[at[i]] = Reason::kNone;
+      verdicts.cost[at[i]] = now[i].cost;
+    } else if (first || verdicts.verdict[at[i]] == Verdict::kReject) {
+      left_at.push_back(i);
+      left.push_back(asked[i]);
     }
   }
-  if (!any_refused) return absl::OkStatus();
+  if (left.empty()) return absl::OkStatus();
   emptied.FollowEmptied(ledger);
-  scorer.SetJob(view);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (reasons[i] == Reason::kNone || (!first && verdicts.verdict[i] == Verdict::kDefer)) continue;
-    double cost = kNoCost;
-    Reason reason = Reason::kNone;
-    HORUS_RETURN_IF_ERROR(OnNode(emptied_search, emptied, view, rows[i], cost, reason));
-    if (!first && reason != Reason::kNone) continue;  // rejected as before
-    verdicts.verdict[i] = reason == Reason::kNone ? Verdict::kDefer : Verdict::kReject;
-    verdicts.reason[i] = reason == Reason::kNone ? reasons[i] : reason;
+  std::vector<NodeAnswer> empty;
+  HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, view, left, empty));
+  for (size_t i = 0; i < left.size(); ++i) {
+    const size_t row = at[left_at[i]];
+    const bool never = empty[i].reason != Reason::kNone;
+    if (!first && never) continue;  // rejected as before
+    verdicts.verdict[row] = never ? Verdict::kReject : Verdict::kDefer;
+    verdicts.reason[row] = never ? empty[i].reason : now[left_at[i]].reason;
   }
   return absl::OkStatus();
 }
@@ -81,6 +89,9 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   for (size_t i = 0; i < job.alternatives.size(); ++i) ways.push_back(WayOf(job, i));
   if (ways.empty()) ways.push_back(job);
   NodeVerdicts verdicts;
+  verdicts.verdict.assign(rows.size(), Verdict::kReject);
+  verdicts.cost.assign(rows.size(), std::numeric_limits<double>::quiet_NaN());
+  verdicts.reason.assign(rows.size(), Reason::kNone);
   for (size_t i = 0; i < ways.size(); ++i) HORUS_RETURN_IF_ERROR(my.VerdictsOf(ways[i], rows, i == 0, verdicts));
   return verdicts;
 }

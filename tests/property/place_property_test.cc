@@ -12,11 +12,8 @@
 #include "interference/registry.h"
 #include "interference/utilisation_model.h"
 #include "place/cluster.h"
-#include "place/fit.h"
 #include "place/groups.h"
-#include "place/ledger.h"
 #include "place/placer.h"
-#include "place/scorer.h"
 #include "place/snapshot.h"
 #include "random_cluster.h"
 
@@ -291,94 +288,6 @@ TEST(PlaceProperty, PromisesHoldUnderRandomOperations) {
   EXPECT_GT(placed, HORUS_PROPERTY_OPS / 10);
   EXPECT_GT(spanning, HORUS_PROPERTY_OPS / 1000);
   for (size_t i = 0; i < placed_by.size(); ++i) EXPECT_GT(placed_by[i], 0u) << PolicyNames()[i];
-}
-
-TEST(PlaceProperty, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
-  Random random(5);
-  for (int round = 0; round < 300; ++round) {
-    Cluster cluster(Catalogue::Default());
-    for (NodeId id = 0; id < 4; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
-    const auto placer = MakePlacer("horus");
-    std::vector<JobSpec> residents;
-    for (JobId id = 1; id <= 8; ++id) residents.push_back(RandomJob(random, id));
-    ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, residents)).ok());
-    JobSpec job = RandomJob(random, 99);
-    job.tasks = 1;
-    const std::vector<NodeId> nodes = cluster.NodeIds();
-    const auto verdicts = placer->Verdicts(cluster, job, nodes);
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      const auto plan = placer->MakePlan(cluster, {&job, 1}, std::span(&nodes[i], 1));
-      ASSERT_EQ(verdicts->verdict[i], plan->decisions[0].verdict) << round;
-      ASSERT_EQ(verdicts->reason[i], plan->decisions[0].reason) << round;
-      if (verdicts->verdict[i] == Verdict::kPlace) {
-        ASSERT_EQ(verdicts->cost[i], plan->decisions[0].winner.cost) << round;
-      }
-    }
-  }
-}
-
-// The nearest miss by its definition: every node and device judged anew, in order.
-NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
-  Scorer scorer(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.slowdown_bound = 1.5}, 0, true);
-  const Ledger ledger(cluster);
-  const JobView view = ViewJob(job);
-  scorer.SetJob(view);
-  NearestMiss miss;
-  double nearest = 0;
-  const auto offer = [&](Reason reason, NodeId node, int32_t device, const Shortfall& shortfall) {
-    const double distance = Distance(reason, shortfall);
-    if (AskedAt(reason) < AskedAt(miss.reason) || (reason == miss.reason && distance >= nearest)) return;
-    nearest = distance;
-    miss = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit};
-  };
-  for (const uint32_t row : cluster.rows().order) {
-    const NodeRow& node = cluster.rows().nodes[row];
-    Shortfall shortfall;
-    Reason reason = FitNode(job, *node.spec, node.state);
-    if (reason == Reason::kNone) reason = FitHost(job, node.free, 1, &shortfall);
-    if (reason == Reason::kNone && KeepsAway(job, node.groups)) reason = Reason::kAntiAffinity;
-    if (reason != Reason::kNone) offer(reason, node.spec->id, -1, shortfall);
-    for (size_t i = 0; reason == Reason::kNone && i < node.spec->devices.size(); ++i) {
-      Evaluation evaluation;
-      EXPECT_TRUE(
-          scorer.Evaluate(ledger.states(), ledger.state_id(node.first_device + static_cast<uint32_t>(i)), evaluation)
-              .ok());
-      if (evaluation.verdict.reason == Reason::kNone &&
-          !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), OwnerMark(job))) {
-        evaluation.verdict.reason = Reason::kOwner;
-      }
-      offer(evaluation.verdict.reason, node.spec->id, static_cast<int32_t>(i), evaluation.shortfall);
-    }
-  }
-  return miss;
-}
-
-TEST(PlaceProperty, TheNearestMissIsThatOfAFullScan) {
-  Random random(11);
-  const auto placer = MakePlacer("horus");
-  std::set<Reason> reasons;
-  for (int round = 0; round < 200; ++round) {
-    Cluster cluster(Catalogue::Default()), emptied(Catalogue::Default());
-    for (NodeId id = 0; id < 6; ++id) {
-      const NodeSpec node = RandomNode(random, id);
-      ASSERT_TRUE(cluster.AddNode(node).ok() && emptied.AddNode(node).ok());
-    }
-    std::vector<JobSpec> residents;
-    for (JobId id = 1; id <= 30; ++id) residents.push_back(RandomJob(random, id));
-    ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, residents)).ok());
-    ASSERT_TRUE(cluster.SetNodeState(random.Below(6), AdminState::kDrained).ok());
-    for (JobId id = 100; id < 110; ++id) {
-      const JobSpec job = RandomJob(random, id);
-      const auto plan = placer->MakePlan(cluster, {&job, 1});
-      const Decision& decision = plan->decisions.front();
-      if (decision.verdict == Verdict::kPlace || decision.reason == Reason::kGang) continue;
-      // What is rejected fails on the cluster empty and up: that is the miss to tell.
-      const Cluster& judged = decision.verdict == Verdict::kReject ? emptied : cluster;
-      ASSERT_EQ(decision.miss, MissByFullScan(judged, job)) << round << " job " << id;
-      reasons.insert(decision.miss.reason);
-    }
-  }
-  EXPECT_GT(reasons.size(), 5u);  // or the walk did not see enough
 }
 
 TEST(PlaceProperty, ASmallMemoDecidesAsALargeOne) {
