@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "bench/micro/busy_cluster.h"
+#include "bench/must.h"
 #include "bench/rows.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
@@ -57,13 +59,14 @@ void Measure(const Options& options, std::vector<Row>* rows) {
       {"what_if_us" + size, 1e6 * seconds, "us", 0, true, "", "one node drained, 8 jobs decided, " + protocol});
   JobSpec urgent = jobs.front();
   urgent.priority = 100;
-  urgent.gpus_per_task = 4;
+  urgent.gpus_per_task = kGpusPerNode;
   urgent.exclusive = true;
   const Plan preempted = Timed([&] { return PlanPreemption(*placer, setting.cluster, urgent); }, &seconds);
+  if (preempted.candidates.empty()) Must(absl::NotFoundError("preemption: expected candidates, found none"));
   rows->push_back({"preempt_s" + size, seconds, "s", 0, true,
                    absl::StrFormat("%d candidates, the best loses %.3g", preempted.candidates.size(),
-                                   preempted.candidates.empty() ? 0 : preempted.candidates.front().loss),
-                   "four GPUs of one node alone, 8 candidates of all nodes, " + protocol});
+                                   preempted.candidates.front().loss),
+                   "all GPUs of a node alone, 8 candidates of all nodes, " + protocol});
 }
 
 }  // namespace
