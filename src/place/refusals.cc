@@ -38,6 +38,7 @@ absl::Status Refusals::LookAt(const Ledger& ledger, const JobView& view, uint32_
     Set(device, verdict.reason, table);
   }
   table.misses[node_row] = {nearest.distance, nearest.device, nearest.reason};
+  table.stale[node_row] = false;
   return absl::OkStatus();
 }
 
@@ -61,8 +62,9 @@ absl::Status Refusals::LookAtDevice(const Ledger& ledger, const JobView& view, c
   };
   if (nearness(verdict.reason, verdict.cost, touched.device) <= nearness(miss.reason, miss.distance, miss.device)) {
     miss = {verdict.cost, touched.device, verdict.reason};
-  } else if (touched.device == miss.device) {  // another one may be nearer now
-    return LookAt(ledger, view, touched.node_row, false, table);
+    table.stale[touched.node_row] = false;
+  } else if (touched.device == miss.device) {
+    table.stale[touched.node_row] = true;
   }
   return absl::OkStatus();
 }
@@ -94,17 +96,23 @@ absl::Status Refusals::Count(const Ledger& ledger, const JobView& view, Counts& 
     table.counts[0] = static_cast<uint32_t>(ledger.device_count());
     table.reasons.assign(ledger.device_limit(), static_cast<uint8_t>(Reason::kNone));
     table.misses.assign(ledger.node_rows(), {});
+    table.stale.assign(ledger.node_rows(), false);
     for (const uint32_t row : ledger.order()) HORUS_RETURN_IF_ERROR(LookAt(ledger, view, row, true, table));
   }
-  table.generation = ledger.generation();
   table.seen = ledger.log_end();
-  refused = table.counts;
-  refused[0] = 0;
   nearest = {};
   for (const uint32_t row : ledger.order()) {
     const Miss& miss = table.misses[row];
-    nearest.Offer({miss.distance, row, miss.device, miss.reason});
+    NearestPlace offer = {miss.distance, row, miss.device, miss.reason};
+    if (table.stale[row] && offer.IsNearerThan(nearest)) {
+      HORUS_RETURN_IF_ERROR(LookAt(ledger, view, row, false, table));
+      offer = {miss.distance, row, miss.device, miss.reason};
+    }
+    nearest.Offer(offer);
   }
+  table.generation = ledger.generation();
+  refused = table.counts;
+  refused[0] = 0;
   return absl::OkStatus();
 }
 

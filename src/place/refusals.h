@@ -31,9 +31,11 @@ struct NearestPlace {
   int32_t device = -1;            // -1 = the node as a whole
   Reason reason = Reason::kNone;  // kNone = nothing was refused
 
+  [[nodiscard]] bool IsNearerThan(const NearestPlace& other) const {
+    return reason == other.reason ? distance < other.distance : AskedAt(reason) > AskedAt(other.reason);
+  }
   void Offer(const NearestPlace& other) {
-    if (AskedAt(other.reason) < AskedAt(reason) || (other.reason == reason && other.distance >= distance)) return;
-    *this = other;
+    if (other.IsNearerThan(*this)) *this = other;
   }
 };
 
@@ -52,7 +54,7 @@ class Refusals {
   [[nodiscard]] uint64_t bytes_held() const { return of_request_.bytes_held() + bytes_; }
 
  private:
-  struct Miss {  // NearestPlace of one node
+  struct Miss {  // NearestPlace of one node, in its order
     double distance = 0;
     int32_t device = -1;
     Reason reason = Reason::kNone;
@@ -63,6 +65,7 @@ class Refusals {
     Counts counts = {};
     std::vector<uint8_t> reasons;  // by device
     std::vector<Miss> misses;      // by node row
+    std::vector<bool> stale;       // by node row: its miss is not so near any more, nor is another of its devices
   };
   [[nodiscard]] Table& TableOf(const Ledger& ledger, const JobView& view);
   static void Set(uint32_t device, Reason reason, Table& table);
