@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -12,7 +11,9 @@
 
 #include "absl/strings/str_format.h"
 #include "base/hash.h"
+#include "bench/must.h"
 #include "bench/quality/allocation_run.h"
+#include "bench/quality/allocation_sharing.h"
 #include "bench/rows.h"
 #include "io/csv_row.h"
 #include "io/file.h"
@@ -26,22 +27,18 @@ constexpr uint64_t kFirstSeed = 42;  // as published; our streams are not those 
 constexpr uint64_t kSeeds = 10;
 constexpr uint64_t kSmokeSeeds = 2;
 constexpr std::string_view kPublished[] = {"random", "dotprod", "gpu-clustering", "gpu-packing", "best-fit", "fgd"};
+// Policy and bound on slowdowns of the runs with jobs of measured pairs; 0 = the policy's default.
+constexpr std::pair<std::string_view, double> kSharing[] = {
+    {"random", 0},   {"best-fit", 0}, {"gpu-packing", 0}, {"fgd", 0},
+    {"horus", 1.25}, {"horus", 1.5},  {"horus", 2},       {"horus", std::numeric_limits<double>::infinity()}};
+constexpr uint64_t kSharingSeeds = 3;
+constexpr std::string_view kSharedWorkload = "default";
 constexpr double kGapAim = 0.5;        // points
 constexpr double kHorusAim = -0.1;     // points
 constexpr double kPerPodAimUs = 22.6;  // a thousandth of the published simulator's
 constexpr double kGridAimS = 60;
 constexpr const char* kProtocol =
     "bench/README.md, allocation: pods in random order to 130 %% of the GPUs, none leaves; %d seeds";
-
-[[noreturn]] void Fail(const absl::Status& status) {
-  std::fprintf(stderr, "allocation: %s\n", status.ToString().c_str());
-  std::exit(1);
-}
-template <typename T>
-T Must(absl::StatusOr<T> value) {
-  if (!value.ok()) Fail(value.status());
-  return *std::move(value);
-}
 
 // "default" of ".../openb_pod_list_default.csv"; empty for other files.
 std::string WorkloadOf(const fs::path& path) {
@@ -135,23 +132,65 @@ Experiment Synthetic() {
   return Must(MakeExperiment(std::move(nodes), std::move(pods)));
 }
 
+// The table whose pairs cost least: where sharing pays at all.
+const PairSlowdowns& Mildest(const std::vector<PairSlowdowns>& tables) {
+  const auto mean = [](const PairSlowdowns& table) {
+    double sum = 0;
+    for (const auto& row : table.slowdown) sum += Mean(row);
+    return sum / static_cast<double>(table.slowdown.size());
+  };
+  return *std::min_element(tables.begin(), tables.end(),
+                           [&](const PairSlowdowns& a, const PairSlowdowns& b) { return mean(a) < mean(b); });
+}
+
 class Bench {
  public:
   Bench(const Options& options, std::vector<Row>* rows)
       : seeds_(options.smoke ? kSmokeSeeds : kSeeds), rows_(rows), protocol_(absl::StrFormat(kProtocol, seeds_)) {}
 
-  void Run(const Found& found) {
+  void Run(const Found& found, const std::vector<PairSlowdowns>& tables) {
     for (const auto& [workload, path] : found.pods) {
       const Experiment experiment = Must(LoadExperiment(NodesBeside(path).string(), path.string()));
       RunWorkload(workload, experiment, found);
+      if (workload == kSharedWorkload && !tables.empty()) RunSharing(workload, experiment, Mildest(tables));
       RunGolden(workload, experiment);
     }
     Summary();
   }
 
   void RunSmoke() {
-    RunWorkload("synthetic", Synthetic(), {});
+    const Experiment experiment = Synthetic();
+    RunWorkload("synthetic", experiment, {});
+    RunSharing("synthetic", experiment, MadeUpPairSlowdowns());
     Summary();
+  }
+
+  // What is allocated against what sharing costs.
+  void RunSharing(const std::string& workload, const Experiment& experiment, const PairSlowdowns& table) {
+    const uint64_t seeds = std::min(seeds_, kSharingSeeds);
+    for (const auto& [policy, bound] : kSharing) {
+      SharedOutcome sum{.slowdown_mean = 0, .slowdown_p95 = 0};
+      for (uint64_t seed = kFirstSeed; seed < kFirstSeed + seeds; ++seed) {
+        const SharedOutcome one = Must(RunShared(experiment, table, policy, bound, seed));
+        sum.allocation += one.allocation;
+        sum.useful += one.useful;
+        sum.slowdown_mean += one.slowdown_mean;
+        sum.slowdown_p95 += one.slowdown_p95;
+        sum.above_pct += one.above_pct;
+      }
+      const auto n = static_cast<double>(seeds);
+      Add({.metric = absl::StrFormat("alloc_useful_100_%s_%s%s", workload, policy,
+                                     bound > 0 ? absl::StrFormat("_%g", bound) : ""),
+           .value = sum.useful / n,
+           .unit = "%",
+           .lower_is_better = false,
+           .baseline = absl::StrFormat("allocated %.2f; slowdown of sharers %.3f, p95 %.2f, %.1f %% above %g",
+                                       sum.allocation / n, sum.slowdown_mean / n, sum.slowdown_p95 / n,
+                                       sum.above_pct / n, kUsualBound),
+           .protocol = absl::StrFormat("pods with jobs of the pairs measured on %s; arrivals stop at load 100; each "
+                                       "GPU's share divided by its tenant's slowdown; %d seeds",
+                                       table.gpu, seeds)});
+    }
   }
 
  private:
@@ -292,7 +331,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
     }
     bench.RunSmoke();
   } else {
-    bench.Run(found);
+    bench.Run(found, ReadPairSlowdowns(options.data));
   }
 }
 
