@@ -43,6 +43,7 @@ absl::StatusOr<SharedOutcome> Outcomes(const Cluster& cluster, const Appraiser& 
         const auto slowdown = static_cast<double>(now.slowdowns[i].estimate);
         used += job.spec->gpu_milli;
         useful += job.spec->gpu_milli / slowdown;
+        outcome.work += 1 / slowdown;
         if (job.spec->gpu_milli == 1000) continue;
         slowdowns.push_back(slowdown);
         beyond += IsBeyond(slowdown, kUsualBound) ? 1 : 0;
@@ -52,9 +53,7 @@ absl::StatusOr<SharedOutcome> Outcomes(const Cluster& cluster, const Appraiser& 
   outcome.allocation = 100 * used / static_cast<double>(capacity);
   outcome.useful = 100 * useful / static_cast<double>(capacity);
   if (slowdowns.empty()) return outcome;
-  double sum = 0;
-  for (const double slowdown : slowdowns) sum += slowdown;
-  outcome.slowdown_mean = sum / static_cast<double>(slowdowns.size());
+  outcome.slowdown_p50 = Quantile(slowdowns, 0.5);
   outcome.slowdown_p95 = Quantile(slowdowns, 0.95);
   outcome.above_pct = 100 * beyond / static_cast<double>(slowdowns.size());
   return outcome;

@@ -18,9 +18,10 @@
 namespace horus::bench {
 
 struct SharedOutcome {
-  double allocation = 0;     // at load 100
-  double useful = 0;         // the same, each GPU's share divided by its tenant's slowdown
-  double slowdown_mean = 1;  // of the tenants of pods that ask for part of a GPU
+  double allocation = 0;    // at load 100
+  double useful = 0;        // the same, each GPU's share divided by its tenant's slowdown
+  double work = 0;          // summed normalised throughput of all tenants of all GPUs (docs/place.md)
+  double slowdown_p50 = 1;  // of the tenants of pods that ask for part of a GPU
   double slowdown_p95 = 1;
   double above_pct = 0;  // of them beyond kUsualBound
 };
