@@ -13,7 +13,7 @@ namespace horus {
 absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, const NodeRow& node, int32_t device,
                                  Appraisal& appraisal) const {
   const ClusterRows& rows = cluster.rows();
-  const DeviceRow& state = rows.states.state(rows.device_state[node.first_device + static_cast<uint32_t>(device)]);
+  const DeviceRow state = rows.DeviceAt(node.first_device + static_cast<uint32_t>(device));
   const Demand& demand = DemandOn(job, state.type);
   const TenantClass newcomer = MakeTenantClass(job, demand);
   std::vector<const Demand*> demands;
@@ -77,8 +77,8 @@ absl::StatusOr<DeviceSlowdowns> Appraiser::Now(const Cluster& cluster, NodeId id
   DeviceSlowdowns now;
   std::vector<const Demand*> demands;
   for (const ResidentRow& resident : rows.residents[at]) {
-    now.jobs.push_back(resident.job);
-    demands.push_back(&rows.states.tenant(resident.tenant).demand);
+    now.jobs.push_back(rows.JobAt(resident));
+    demands.push_back(&rows.states.tenant(rows.TenantAt(resident)).demand);
   }
   now.slowdowns.resize(demands.size());
   if (!demands.empty()) {

@@ -26,24 +26,18 @@ absl::Status CheckAdminState(AdminState state) {
   return InvalidArgument("state: expected 0 (up), 1 (drained) or 2 (down), found %d", static_cast<int>(state));
 }
 
+uint32_t HoldDevices(const DeviceList& devices, DeviceListTable& table) {
+  return table.Hold(
+      HashDevices(devices.get()), [&](const std::vector<DeviceSpec>& known) { return known == devices.get(); },
+      [&] { return devices.get(); });
+}
+
 auto OrderOf(const ClusterRows& rows, NodeId id) {
   return std::lower_bound(rows.order.begin(), rows.order.end(), id,
                           [&rows](uint32_t row, NodeId wanted) { return rows.nodes[row].spec->id < wanted; });
 }
 
 }  // namespace
-
-DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state) {
-  DeviceRow row;
-  row.type = spec.type;
-  row.mode = spec.mode;
-  row.state = state;
-  row.max_tenants = spec.max_tenants;
-  row.mem_mib = spec.mem_mib;
-  row.compute_share = spec.compute_share;
-  row.mps_clients = spec.mps_clients;
-  return row;
-}
 
 void ChangeLog::Reserve(size_t changes) {
   if (changes <= ring_.size()) return;
@@ -169,8 +163,10 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   for (const DeviceSpec& device : node.devices) {
     states.Hold(rows_.states.InternState(EmptyDevice(device, AdminState::kUp)));
   }
-  auto spec = std::make_shared<const NodeSpec>(node);
+  auto spec = std::make_shared<NodeSpec>(node);
+  const uint32_t list = HoldDevices(spec->devices, rows_.device_lists);
   // From here on nothing fails.
+  spec->devices.Share(rows_.device_lists.shared(list));
   uint32_t row = static_cast<uint32_t>(rows_.nodes.size());
   if (rows_.free_nodes.empty()) {
     rows_.nodes.emplace_back();
@@ -191,6 +187,7 @@ absl::Status Cluster::AddNode(NodeSpec node) {
   added.live = true;
   added.version = CombineHash(rows_.changes, node.id);
   added.spec = std::move(spec);
+  added.device_list = list;
   TouchStructure(row, CombineHash(kAdded, HashNode(node, added.state)));
   return absl::OkStatus();
 }
@@ -210,7 +207,7 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
   for (size_t i = 0; i < row.spec->devices.size(); ++i) {
     const uint32_t device = row.first_device + static_cast<uint32_t>(i);
     if (rows_.residents[device].empty()) continue;
-    const JobId job = rows_.residents[device].front().job;
+    const JobId job = rows_.JobAt(rows_.residents[device].front());
     if (i >= next.devices.size()) {
       return MakeError(absl::StatusCode::kFailedPrecondition, "%s: devices[%d] is used by job %d, found %d devices",
                        where, i, job, next.devices.size());
@@ -218,7 +215,7 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
     const DeviceSpec& was = row.spec->devices[i];
     const DeviceSpec& is = next.devices[i];
     const bool same = was.type == is.type && was.mode == is.mode && was.mig_profile == is.mig_profile;
-    const int64_t used = rows_.states.state(rows_.device_state[device]).mem_used_upper_mib;
+    const int64_t used = rows_.DeviceAt(device).mem_used_upper_mib;
     if (!same || (is.mem_mib < was.mem_mib && is.mem_mib < used)) {
       return MakeError(absl::StatusCode::kFailedPrecondition,
                        "%s: devices[%d] is used by job %d: expected the same type, sharing mode and MIG profile and at "
@@ -247,15 +244,13 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   HeldStates states(rows_.states, new_count);
   for (size_t i = 0; i < new_count; ++i) {
     DeviceRow state = EmptyDevice(next.devices[i], AdminState::kUp);
-    if (i < old_count) {
-      const DeviceRow& was = rows_.states.state(rows_.device_state[old_first + i]);
-      state.state = was.state;
-      state.tenants = was.tenants;
-    }
+    if (i < old_count) state.state = rows_.states.state(rows_.device_state[old_first + i]).state;
     states.Hold(rows_.states.InternState(std::move(state)));
   }
-  auto spec = std::make_shared<const NodeSpec>(next);
+  auto spec = std::make_shared<NodeSpec>(next);
+  const uint32_t list = HoldDevices(spec->devices, rows_.device_lists);
   // From here on nothing fails.
+  spec->devices.Share(rows_.device_lists.shared(list));
   const uint32_t first = old_count == new_count ? old_first : TakeDevices(new_count);
   int32_t idle = 0;
   for (size_t i = 0; i < new_count; ++i) {
@@ -274,6 +269,7 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   row.free.mem_mib += next.mem_mib - row.spec->mem_mib;
   row.free.storage_mb_s += next.storage_mb_s - row.spec->storage_mb_s;
   row.spec = std::move(spec);
+  rows_.device_lists.Drop(std::exchange(row.device_list, list));
   TouchStructure(row_index, CombineHash(kChanged, HashNode(next, row.state)));
   return absl::OkStatus();
 }
@@ -296,6 +292,7 @@ absl::Status Cluster::RemoveNode(NodeId node) {
   GiveDevices(row.first_device, count);
   rows_.live_devices -= count;
   TouchStructure(row_index, CombineHash(kRemoved, node));
+  rows_.device_lists.Drop(row.device_list);
   row = NodeRow();
   rows_.free_nodes.push_back(row_index);
   return absl::OkStatus();
@@ -304,7 +301,7 @@ absl::Status Cluster::RemoveNode(NodeId node) {
 std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
   std::vector<JobId> jobs;
   for (uint32_t device = first; device < first + count; ++device) {
-    for (const ResidentRow& resident : rows_.residents[device]) jobs.push_back(resident.job);
+    for (const ResidentRow& resident : rows_.residents[device]) jobs.push_back(rows_.JobAt(resident));
   }
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
@@ -313,7 +310,7 @@ std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
 
 std::vector<JobId> Cluster::JobsOnNode(const NodeRow& row) const {
   std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
-  for (const HostResident& resident : row.host_residents) jobs.push_back(rows_.jobs[resident.job_row].spec->id);
+  for (const HostResident& resident : row.host_residents) jobs.push_back(rows_.jobs[resident.job_row].id);
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
   return jobs;

@@ -20,13 +20,18 @@ bool Comes(const Action& action) { return action.kind != ActionKind::kPreempt; }
 // Takes back what a plan did unless all of it came about.
 class Cluster::Undo {
  public:
-  Undo(Cluster& cluster, const Plan& plan)
-      : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes), before_(cluster.rows_.states, Slots()) {
+  Undo(Cluster& cluster, const Plan& plan) : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes) {
     steps_.reserve(2 * plan.actions.size());
   }
   ~Undo() {
+    for (; !steps_.empty(); steps_.pop_back()) {
+      if (!kept_) {
+        TakeBack(steps_.back());
+      } else if (!steps_.back().came) {
+        cluster_.rows_.LetGo(steps_.back().left);
+      }
+    }
     if (kept_) return;
-    for (; !steps_.empty(); steps_.pop_back()) TakeBack(steps_.back());
     for (const SeenNode& node : plan_.seen) {
       cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
     }
@@ -35,78 +40,43 @@ class Cluster::Undo {
   Undo(const Undo&) = delete;
   Undo& operator=(const Undo&) = delete;
 
-  // A job is about to leave, or to come to `slots`: what its devices are before. To be followed by Done(), unless the
-  // change itself fails.
-  void Leave(uint32_t job_row) {
-    next_ = {.came = false, .job = cluster_.rows_.jobs[job_row].spec->id, .row = cluster_.rows_.jobs[job_row]};
-    Remember(next_.row.slots);
-  }
-  void Come(JobId job, std::span<const PlacedSlot> slots) {
-    next_ = {.came = true, .job = job, .row = {}};
-    Remember(slots);
-  }
-  void Done() noexcept { steps_.push_back(std::move(next_)); }
+  void Left(JobRow job) noexcept { steps_.push_back({.came = false, .job = job.id, .left = std::move(job)}); }
+  void Came(JobId job) noexcept { steps_.push_back({.came = true, .job = job, .left = {}}); }
   void Keep() noexcept { kept_ = true; }
 
  private:
   struct Step {
     bool came = false;
     JobId job = 0;
-    JobRow row;  // of one that left
-    size_t first = 0;
-    size_t count = 0;  // its devices in before_
+    JobRow left;  // of one that left, with what it holds
   };
 
-  [[nodiscard]] size_t Slots() const {
-    size_t slots = 0;
-    for (const Action& action : plan_.actions) {
-      slots += action.slots.size();
-      const uint32_t* row = Leaves(action) ? cluster_.rows_.job_of.Find(action.job->id) : nullptr;
-      if (row != nullptr) slots += cluster_.rows_.jobs[*row].slots.size();
-    }
-    return slots;
-  }
-
-  void Remember(std::span<const PlacedSlot> slots) {
-    next_.first = before_.ids().size();
-    for (const PlacedSlot& slot : slots) {
-      if (slot.device == kNoDevice) continue;
-      const NodeRow& node = cluster_.rows_.nodes[slot.node_row];
-      before_.Hold(cluster_.rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
-    }
-    next_.count = before_.ids().size() - next_.first;
-  }
-
   void TakeBack(Step& step) noexcept {
-    const std::span<const uint32_t> states = before_.ids().subspan(step.first, step.count);
     if (step.came) {
-      cluster_.TakeJob(cluster_.rows_.job_of.at(step.job), states);
+      cluster_.rows_.LetGo(cluster_.TakeJob(cluster_.rows_.RowOfJob(step.job)));
     } else {
-      cluster_.PutJob(std::move(step.row), states);  // all it needs was there before it left
+      cluster_.PutJob(std::move(step.left));  // all it needs was there before it left
     }
   }
 
   Cluster& cluster_;
   const Plan& plan_;
   uint64_t changes_;
-  HeldStates before_;
   std::vector<Step> steps_;
-  Step next_;
   bool kept_ = false;
 };
 
 absl::Status Cluster::ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo) {
-  const uint32_t* row = rows_.job_of.Find(action.job->id);
-  if (row == nullptr) return InvalidArgument("plan: %s: leaves twice", JobText(*action.job));
-  for (const PlacedSlot& slot : rows_.jobs[*row].slots) {
+  const uint32_t row = rows_.RowOfJob(action.job->id);
+  if (row == kNoRow) return InvalidArgument("plan: %s: leaves twice", JobText(*action.job));
+  for (const PlacedSlot& slot : rows_.jobs[row].slots) {
     const NodeId node = rows_.nodes[slot.node_row].spec->id;
     if (std::binary_search(seen.begin(), seen.end(), node)) continue;
     return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw",
                            JobText(*action.job), node);
   }
-  undo.Leave(*row);
-  EraseJob(*row);
-  undo.Done();
+  rows_.states.ReserveFree();
+  undo.Left(TakeJob(row));
   return absl::OkStatus();
 }
 
@@ -130,9 +100,8 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),
                      std::string(ReasonText(reason)));
   }
-  undo.Come(job.id, placed);
-  InsertJob(action.job, std::move(placed), /*adopted=*/false, /*over_committed=*/false);
-  undo.Done();
+  InsertJob(job, placed, /*adopted=*/false, /*over_committed=*/false);
+  undo.Came(job.id);
   return absl::OkStatus();
 }
 

@@ -13,33 +13,42 @@ absl::Status Broken(NodeId node, const char* what, int64_t expected, int64_t fou
 }
 
 struct Expected {
-  std::vector<HostFree> free;                  // by node row
-  std::vector<std::vector<uint32_t>> tenants;  // by device: class ids
-  std::vector<int64_t> host_tasks;             // by node row: tasks without GPUs
-  std::vector<NodeGroups> groups;              // by node row
-  bool host_positions = true;                  // each is where its slot says
+  std::vector<HostFree> free;             // by node row
+  std::vector<uint32_t> residents;        // by device: how many
+  std::vector<uint32_t> tenant_holders;   // by class
+  std::vector<uint32_t> request_holders;  // by request
+  std::vector<uint32_t> list_holders;     // by list of devices
+  std::vector<int64_t> host_tasks;        // by node row: tasks without GPUs
+  std::vector<NodeGroups> groups;         // by node row
+  bool host_positions = true;             // each is where its slot says
 };
 
 Expected FromJobs(const ClusterRows& rows) {
   Expected expected;
+  expected.list_holders.resize(rows.device_lists.limit());
   for (const NodeRow& node : rows.nodes) {
     if (node.spec == nullptr) {
       expected.free.emplace_back();
       continue;
     }
+    ++expected.list_holders[node.device_list];
     expected.free.push_back({node.spec->cpu_milli, node.spec->mem_mib, node.spec->storage_mb_s});
   }
-  expected.tenants.resize(rows.device_state.size());
+  expected.residents.resize(rows.device_state.size());
+  expected.tenant_holders.resize(rows.states.tenant_limit());
+  expected.request_holders.resize(rows.requests.limit());
   expected.host_tasks.resize(rows.nodes.size());
   expected.groups.resize(rows.nodes.size());
   for (const JobRow& job : rows.jobs) {
-    if (job.spec == nullptr) continue;
+    if (!job.live()) continue;
+    const JobSpec& request = rows.RequestOf(job);
+    ++expected.request_holders[job.request];
     ForEachTask(job.slots, [&](uint32_t node_row) {
       HostFree& free = expected.free[node_row];
-      free.cpu_milli -= job.spec->cpu_milli;
-      free.mem_mib -= job.spec->mem_mib;
-      free.storage_mb_s -= job.spec->storage_mb_s;
-      ForEachGroup(*job.spec, [&](const GroupCount& one) { ChangeGroup(one, expected.groups[node_row]); });
+      free.cpu_milli -= request.cpu_milli;
+      free.mem_mib -= request.mem_mib;
+      free.storage_mb_s -= request.storage_mb_s;
+      ForEachGroup(request, [&](const GroupCount& one) { ChangeGroup(one, expected.groups[node_row]); });
     });
     for (const PlacedSlot& slot : job.slots) {
       if (slot.device == kNoDevice) {
@@ -50,15 +59,61 @@ Expected FromJobs(const ClusterRows& rows) {
         continue;
       }
       const uint32_t device = rows.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
-      expected.tenants[device].push_back(slot.tenant);
+      ++expected.residents[device];
+      ++expected.tenant_holders[slot.tenant];
     }
   }
   return expected;
 }
 
-absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected, std::vector<uint32_t>& refs) {
+// Whether the job's slot says so too.
+bool IsAt(const ClusterRows& rows, const ResidentRow& resident, uint32_t node_row, int32_t device) {
+  if (resident.job_row >= rows.jobs.size() || !rows.jobs[resident.job_row].live()) return false;
+  const PlacedSlots& slots = rows.jobs[resident.job_row].slots;
+  return resident.slot < slots.size() && slots[resident.slot].node_row == node_row &&
+         slots[resident.slot].device == device;
+}
+
+// The tables that jobs and nodes hold on to, and the index of jobs.
+absl::Status CheckTables(const ClusterRows& rows, const Expected& expected) {
+  size_t tenants = 0;
+  for (uint32_t tenant = 0; tenant < expected.tenant_holders.size(); ++tenant) {
+    const uint32_t holders = expected.tenant_holders[tenant];
+    if (rows.states.tenant_refs(tenant) != holders)
+      return Broken(0, "holders of a tenant class", holders, rows.states.tenant_refs(tenant));
+    tenants += holders > 0 ? 1 : 0;
+  }
+  if (tenants != rows.states.live_tenants())
+    return Broken(0, "tenant classes", static_cast<int64_t>(tenants), static_cast<int64_t>(rows.states.live_tenants()));
+  for (uint32_t request = 0; request < expected.request_holders.size(); ++request) {
+    if (rows.requests.holders(request) != expected.request_holders[request])
+      return Broken(0, "holders of a request", expected.request_holders[request], rows.requests.holders(request));
+  }
+  for (uint32_t list = 0; list < expected.list_holders.size(); ++list) {
+    if (rows.device_lists.holders(list) != expected.list_holders[list])
+      return Broken(0, "holders of a list of devices", expected.list_holders[list], rows.device_lists.holders(list));
+  }
+  size_t jobs = 0;
+  for (uint32_t row = 0; row < rows.jobs.size(); ++row) {
+    if (!rows.jobs[row].live()) continue;
+    ++jobs;
+    if (rows.RowOfJob(rows.jobs[row].id) != row) return Broken(0, "job's row by id", row, -1);
+  }
+  size_t free = 0;
+  for (uint32_t row = rows.first_free_job; row != kNoRow; row = static_cast<uint32_t>(rows.jobs[row].id)) {
+    if (rows.jobs[row].live() || ++free > rows.jobs.size()) return Broken(0, "free job rows", 0, row);
+  }
+  if (jobs + free != rows.jobs.size())
+    return Broken(0, "job rows", static_cast<int64_t>(rows.jobs.size()), static_cast<int64_t>(jobs + free));
+  if (jobs != rows.job_of.size())
+    return Broken(0, "jobs by id", static_cast<int64_t>(jobs), static_cast<int64_t>(rows.job_of.size()));
+  return absl::OkStatus();
+}
+
+absl::Status CheckNode(const ClusterRows& rows, uint32_t row, const Expected& expected, std::vector<uint32_t>& refs) {
   const NodeRow& node = rows.nodes[row];
   if (!node.live || node.spec == nullptr) return Broken(row, "live row", 1, 0);
+  if (&node.spec->devices.get() != &rows.device_lists.at(node.device_list)) return Broken(row, "shared devices", 1, 0);
   const NodeId id = node.spec->id;
   if (node.free != expected.free[row]) return Broken(id, "free CPU", expected.free[row].cpu_milli, node.free.cpu_milli);
   int32_t idle = 0;
@@ -67,17 +122,18 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected
     const uint32_t state = rows.device_state[device];
     if (state == kNoState) return Broken(id, "device without a state", 0, device);
     ++refs[state];
-    std::vector<uint32_t>& wanted = expected.tenants[device];
-    std::vector<uint32_t> found(rows.states.state(state).tenants.begin(), rows.states.state(state).tenants.end());
-    std::sort(wanted.begin(), wanted.end());
-    std::sort(found.begin(), found.end());
-    if (wanted != found)
-      return Broken(id, "tenant classes", static_cast<int64_t>(wanted.size()), static_cast<int64_t>(found.size()));
-    if (rows.residents[device].size() != found.size()) {
-      return Broken(id, "residents", static_cast<int64_t>(found.size()),
-                    static_cast<int64_t>(rows.residents[device].size()));
+    if (!rows.states.state(state).tenants.empty()) return Broken(id, "tenants of an empty device's state", 0, 1);
+    const Residents& residents = rows.residents[device];
+    if (residents.size() != expected.residents[device]) {
+      return Broken(id, "residents", expected.residents[device], static_cast<int64_t>(residents.size()));
     }
-    idle += found.empty() ? 1 : 0;
+    for (size_t r = 0; r < residents.size(); ++r) {
+      if (!IsAt(rows, residents[r], row, static_cast<int32_t>(i))) return Broken(id, "resident's device", device, -1);
+      for (size_t other = 0; other < r; ++other) {
+        if (residents[other].job_row == residents[r].job_row) return Broken(id, "one resident twice", 1, 2);
+      }
+    }
+    idle += residents.empty() ? 1 : 0;
   }
   if (static_cast<int64_t>(node.host_residents.size()) != expected.host_tasks[row]) {
     return Broken(id, "tasks without GPUs", expected.host_tasks[row], static_cast<int64_t>(node.host_residents.size()));
@@ -97,7 +153,7 @@ absl::Status CheckNode(const ClusterRows& rows, uint32_t row, Expected& expected
 }  // namespace
 
 absl::Status Cluster::CheckInvariants() const {
-  Expected expected = FromJobs(rows_);
+  const Expected expected = FromJobs(rows_);
   if (!expected.host_positions) return Broken(0, "position of a task without GPUs", 1, 0);
   std::vector<uint32_t> refs(rows_.states.state_limit());
   size_t devices = 0;
@@ -122,11 +178,7 @@ absl::Status Cluster::CheckInvariants() const {
   }
   if (states != rows_.states.live_states())
     return Broken(0, "live states", static_cast<int64_t>(states), static_cast<int64_t>(rows_.states.live_states()));
-  size_t jobs = 0;
-  for (const JobRow& job : rows_.jobs) jobs += job.spec != nullptr ? 1 : 0;
-  if (jobs != rows_.job_of.size())
-    return Broken(0, "jobs by id", static_cast<int64_t>(jobs), static_cast<int64_t>(rows_.job_of.size()));
-  return absl::OkStatus();
+  return CheckTables(rows_, expected);
 }
 
 }  // namespace horus

@@ -21,8 +21,8 @@ absl::Status Taken(const JobSpec& job) {
 }
 
 // A task that came to a node, for the node's version.
-uint64_t WhatCameIn(const JobSpec& job, int32_t device, uint64_t tenant) {
-  uint64_t what = CombineHash(CombineHash(kJobIn, job.id), tenant);
+uint64_t WhatCameIn(JobId id, const JobSpec& job, int32_t device, uint64_t tenant) {
+  uint64_t what = CombineHash(CombineHash(kJobIn, id), tenant);
   for (const int64_t part : {int64_t{device}, job.cpu_milli, job.mem_mib, job.storage_mb_s}) {
     what = CombineHash(what, static_cast<uint64_t>(part));
   }
@@ -110,8 +110,7 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
       return Reason::kAntiAffinity;
     }
     if (slot.device == kNoDevice) continue;
-    const DeviceRow& device =
-        rows_.states.state(rows_.device_state[node.first_device + static_cast<uint32_t>(slot.device)]);
+    const DeviceRow device = rows_.DeviceAt(node.first_device + static_cast<uint32_t>(slot.device));
     const AdminState device_state = runs ? AdminState::kUp : device.state;
     if (const Reason reason = FitDeviceState(device_state); reason != Reason::kNone) return reason;
     const Demand* demand = FindDemand(job, device.type);
@@ -126,117 +125,122 @@ Reason Cluster::FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> 
 bool Cluster::MayShare(const JobSpec& job, const Residents& residents) const {
   const uint64_t mark = OwnerMark(job);
   return std::all_of(residents.begin(), residents.end(), [&](const ResidentRow& one) {
-    if (!MindsOwners(mark | one.owner)) return true;
-    return rows_.jobs[rows_.job_of.at(one.job)].spec->tenant == job.tenant;
+    const JobRow& other = rows_.jobs[one.job_row];
+    if (!MindsOwners(mark | rows_.requests.at(other.request).owner)) return true;
+    return rows_.RequestOf(other).tenant == job.tenant;
   });
 }
 
-void Cluster::InsertJob(std::shared_ptr<const JobSpec> job, std::vector<PlacedSlot> slots, bool adopted,
-                        bool over_committed) {
+void Cluster::InsertJob(const JobSpec& job, std::span<const PlacedSlot> slots, bool adopted, bool over_committed) {
   ReserveMore(rows_.jobs, 1);
-  if (rows_.free_jobs.capacity() < rows_.jobs.capacity()) rows_.free_jobs.reserve(rows_.jobs.capacity());
-  rows_.job_of.ReserveOne();
-  HeldStates after(rows_.states, slots.size());
-  if (GroupsOf(*job) > 0) {
-    ForEachTask(slots, [&](uint32_t node_row) { ReserveMore(rows_.nodes[node_row].groups, GroupsOf(*job)); });
+  rows_.job_of.ReserveOne([this](uint32_t row) { return rows_.jobs[row].id; });
+  rows_.states.ReserveFree();
+  if (GroupsOf(job) > 0) {
+    ForEachTask(slots, [&](uint32_t node_row) { ReserveMore(rows_.nodes[node_row].groups, GroupsOf(job)); });
   }
-  for (PlacedSlot& slot : slots) {
+  struct Newcomer {  // gives back what it holds unless it came in
+    ClusterRows& rows;
+    JobRow row;
+    ~Newcomer() { rows.LetGo(row); }
+  } newcomer{rows_, {.id = job.id, .submit_us = job.submit_us}};
+  JobRow& row = newcomer.row;
+  row.adopted = adopted;
+  row.over_committed = over_committed;
+  if (!job.name.empty() || job.deadline_us != 0) row.tag = Boxed<JobTag>({job.name, job.deadline_us});
+  row.slots.assign(slots.begin(), slots.end());
+  for (PlacedSlot& slot : row.slots) slot.tenant = kNoTenant;
+  row.request = HoldRequest(job, rows_.requests);
+  for (PlacedSlot& slot : row.slots) {
     if (slot.device == kNoDevice) {
       ReserveMore(rows_.nodes[slot.node_row].host_residents, slots.size());
       continue;
     }
     const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
-    const uint32_t state = rows_.device_state[device];
-    const TenantClass tenant = MakeTenantClass(*job, DemandOn(*job, rows_.states.state(state).type));
-    after.Hold(rows_.states.WithTenant(state, tenant, slot.tenant));
+    const GpuTypeId type = rows_.states.state(rows_.device_state[device]).type;
     rows_.residents[device].reserve(rows_.residents[device].size() + 1);
+    slot.tenant = rows_.states.HoldTenant(MakeTenantClass(job, DemandOn(job, type)));
   }
-  PutJob({std::move(job), std::move(slots), adopted, over_committed}, after.ids());
+  PutJob(std::move(row));
+  row.request = RequestTable::kNone;  // it holds nothing any more
 }
 
-void Cluster::PutJob(JobRow job, std::span<const uint32_t> states) noexcept {
-  const JobSpec& spec = *job.spec;
-  uint32_t job_row = static_cast<uint32_t>(rows_.jobs.size());
-  if (rows_.free_jobs.empty()) {
+void Cluster::PutJob(JobRow job) noexcept {
+  const JobSpec& request = rows_.RequestOf(job);
+  uint32_t job_row = rows_.first_free_job;
+  if (job_row == kNoRow) {
+    job_row = static_cast<uint32_t>(rows_.jobs.size());
     rows_.jobs.emplace_back();
   } else {
-    job_row = rows_.free_jobs.back();
-    rows_.free_jobs.pop_back();
+    rows_.first_free_job = static_cast<uint32_t>(rows_.jobs[job_row].id);
   }
   ForEachTask(job.slots, [&](uint32_t node_row) {
     HostFree& free = rows_.nodes[node_row].free;
-    free.cpu_milli -= spec.cpu_milli;
-    free.mem_mib -= spec.mem_mib;
-    free.storage_mb_s -= spec.storage_mb_s;
-    ForEachGroup(spec, [&](const GroupCount& one) { ChangeGroup(one, rows_.nodes[node_row].groups); });
+    free.cpu_milli -= request.cpu_milli;
+    free.mem_mib -= request.mem_mib;
+    free.storage_mb_s -= request.storage_mb_s;
+    ForEachGroup(request, [&](const GroupCount& one) { ChangeGroup(one, rows_.nodes[node_row].groups); });
   });
-  for (size_t i = 0; i < job.slots.size(); ++i) {
+  for (uint32_t i = 0; i < job.slots.size(); ++i) {
     PlacedSlot& slot = job.slots[i];
     NodeRow& node = rows_.nodes[slot.node_row];
     if (slot.device == kNoDevice) {
       slot.tenant = static_cast<uint32_t>(node.host_residents.size());
       node.host_residents.push_back({job_row, slot.task});
-      Touch(slot.node_row, WhatCameIn(spec, slot.device, /*tenant=*/0));
+      Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, /*tenant=*/0));
       continue;
     }
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
-    SetDevice(device, states[i]);
+    ++rows_.device_changes[device];
     if (rows_.residents[device].empty()) --node.idle_devices;
-    rows_.residents[device].push_back({spec.id, slot.tenant, slot.task, OwnerMark(spec)});
-    Touch(slot.node_row, WhatCameIn(spec, slot.device, rows_.states.tenant(slot.tenant).digest));
+    rows_.residents[device].push_back({job_row, i});
+    Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, rows_.states.tenant(slot.tenant).digest));
   }
-  rows_.job_of.Insert(spec.id, job_row);
+  rows_.job_of.Insert(job.id, job_row);
   rows_.jobs[job_row] = std::move(job);
 }
 
 void Cluster::EraseJob(uint32_t job_row) {
-  if (rows_.free_jobs.capacity() < rows_.jobs.capacity()) rows_.free_jobs.reserve(rows_.jobs.capacity());
-  const std::vector<PlacedSlot>& slots = rows_.jobs[job_row].slots;
-  HeldStates after(rows_.states, slots.size());
-  for (const PlacedSlot& slot : slots) {
-    if (slot.device == kNoDevice) break;  // then none of the slots has one
-    const uint32_t device = rows_.nodes[slot.node_row].first_device + static_cast<uint32_t>(slot.device);
-    after.Hold(rows_.states.WithoutTenant(rows_.device_state[device], slot.tenant));
-  }
-  TakeJob(job_row, after.ids());
+  rows_.states.ReserveFree();
+  rows_.LetGo(TakeJob(job_row));
 }
 
-void Cluster::TakeJob(uint32_t job_row, std::span<const uint32_t> states) noexcept {
-  JobRow row = std::move(rows_.jobs[job_row]);
-  rows_.jobs[job_row] = JobRow();
-  rows_.free_jobs.push_back(job_row);
-  rows_.job_of.Erase(row.spec->id);
-  ForEachTask(row.slots, [&](uint32_t node_row) {
+JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
+  rows_.job_of.Erase(rows_.jobs[job_row].id, [this](uint32_t row) { return rows_.jobs[row].id; });
+  JobRow job = std::move(rows_.jobs[job_row]);
+  rows_.jobs[job_row].request = RequestTable::kNone;
+  rows_.jobs[job_row].id = std::exchange(rows_.first_free_job, job_row);
+  const JobSpec& request = rows_.RequestOf(job);
+  ForEachTask(job.slots, [&](uint32_t node_row) {
     HostFree& free = rows_.nodes[node_row].free;
-    free.cpu_milli += row.spec->cpu_milli;
-    free.mem_mib += row.spec->mem_mib;
-    free.storage_mb_s += row.spec->storage_mb_s;
-    ForEachGroup(*row.spec, [&](const GroupCount& one) {
+    free.cpu_milli += request.cpu_milli;
+    free.mem_mib += request.mem_mib;
+    free.storage_mb_s += request.storage_mb_s;
+    ForEachGroup(request, [&](const GroupCount& one) {
       ChangeGroup({one.group, -one.members, -one.avoiders}, rows_.nodes[node_row].groups);
     });
   });
-  for (size_t i = 0; i < row.slots.size(); ++i) {
-    const PlacedSlot& slot = row.slots[i];
+  for (const PlacedSlot& slot : job.slots) {
     NodeRow& node = rows_.nodes[slot.node_row];
     if (slot.device == kNoDevice) {  // the last one takes its position
       const HostResident last = node.host_residents.back();
       node.host_residents.pop_back();
       if (slot.tenant < node.host_residents.size()) {
         node.host_residents[slot.tenant] = last;
-        JobRow& moved = last.job_row == job_row ? row : rows_.jobs[last.job_row];
+        JobRow& moved = last.job_row == job_row ? job : rows_.jobs[last.job_row];
         moved.slots[static_cast<size_t>(last.task)].tenant = slot.tenant;
       }
-      Touch(slot.node_row, CombineHash(kJobOut, row.spec->id));
+      Touch(slot.node_row, CombineHash(kJobOut, job.id));
       continue;
     }
     const uint32_t device = node.first_device + static_cast<uint32_t>(slot.device);
-    SetDevice(device, states[i]);
+    ++rows_.device_changes[device];
     Residents& residents = rows_.residents[device];
     residents.erase(std::find_if(residents.begin(), residents.end(),
-                                 [&](const ResidentRow& resident) { return resident.job == row.spec->id; }));
+                                 [&](const ResidentRow& resident) { return resident.job_row == job_row; }));
     if (residents.empty()) ++node.idle_devices;
-    Touch(slot.node_row, CombineHash(kJobOut, row.spec->id));
+    Touch(slot.node_row, CombineHash(kJobOut, job.id));
   }
+  return job;
 }
 
 absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
@@ -259,16 +263,16 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
   }
   const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
-  InsertJob(std::make_shared<const JobSpec>(job), std::move(placed), /*adopted=*/true, result.over_committed);
+  InsertJob(job, placed, /*adopted=*/true, result.over_committed);
   return result;
 }
 
 absl::Status Cluster::Release(JobId job) {
-  const uint32_t* at = rows_.job_of.Find(job);
-  if (at == nullptr) {
+  const uint32_t row = rows_.RowOfJob(job);
+  if (row == kNoRow) {
     return MakeError(absl::StatusCode::kNotFound, "job %d: not in this cluster", job);
   }
-  EraseJob(*at);
+  EraseJob(row);
   return absl::OkStatus();
 }
 

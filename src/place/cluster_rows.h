@@ -4,29 +4,37 @@
 // Enters:  nothing; kept by Cluster.
 // Leaves:  node rows in id order, devices flat in one array, jobs by row.
 // Units:   see node.h; positions are rows, not the caller's ids.
-// Cost:    about 70 bytes a device besides its description.   Thread class: as the cluster that owns it.
+// Cost:    bytes at full columns: 40 a device, 340 a node, 64 a job on one device; what jobs ask for and the devices of
+// a
+//          node once for all that are alike. Columns double when they are full.
+// Thread class: as the cluster that owns it.
 #ifndef HORUS_PLACE_CLUSTER_ROWS_H_
 #define HORUS_PLACE_CLUSTER_ROWS_H_
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "base/boxed.h"
 #include "base/id_map.h"
+#include "base/row_index.h"
 #include "place/decision.h"
 #include "place/device_states.h"
 #include "place/groups.h"
 #include "place/job.h"
 #include "place/node.h"
+#include "place/requests.h"
 
 namespace horus {
 
 inline constexpr size_t kMaxNodes = 1u << 20;
 inline constexpr size_t kMaxDevices = 1u << 24;
 inline constexpr size_t kMaxJobs = 1u << 26;
+static_assert(kMaxJobs <= RowIndex::kMaxRows);
 inline constexpr size_t kMaxResidentsPerDevice = 4096;  // adopted ones included; far beyond any sharing mode
 
 // Host resources that are free; negative where adopted jobs over-commit.
@@ -37,6 +45,8 @@ struct HostFree {
   friend bool operator==(const HostFree&, const HostFree&) = default;
 };
 
+using DeviceListTable = SharedTable<std::vector<DeviceSpec>>;
+
 struct HostResident {  // a task without GPUs
   uint32_t job_row = 0;
   int32_t task = 0;
@@ -46,6 +56,7 @@ struct NodeRow {
   std::shared_ptr<const NodeSpec> spec;  // as resolved; null = free row
   AdminState state = AdminState::kUp;
   bool live = false;
+  uint32_t device_list = DeviceListTable::kNone;  // in ClusterRows::device_lists: what the spec shares
   uint64_t version = 0;       // a hash chain over the node's changes: equal only for equal histories
   uint32_t first_device = 0;  // its devices are first_device .. + spec.devices.size() - 1
   int32_t idle_devices = 0;   // without residents
@@ -60,19 +71,29 @@ struct PlacedSlot {
   int32_t task = 0;
   uint32_t tenant = 0;  // class in ClusterRows::states; without device the position in NodeRow::host_residents
 };
+using PlacedSlots = absl::InlinedVector<PlacedSlot, 1>;  // most jobs are on one device
+
+// What is a job's own and few jobs state.
+struct JobTag {
+  std::string name;
+  int64_t deadline_us = 0;
+};
 
 struct JobRow {
-  std::shared_ptr<const JobSpec> spec;  // null = free row
-  std::vector<PlacedSlot> slots;        // ascending (task, node id, device)
+  JobId id = 0;  // of a free row the next free one
+  int64_t submit_us = 0;
+  Boxed<JobTag> tag;                       // null = no name and no deadline
+  PlacedSlots slots;                       // ascending (task, node id, device)
+  uint32_t request = RequestTable::kNone;  // in ClusterRows::requests; none = free row
   bool adopted = false;
   bool over_committed = false;
+
+  [[nodiscard]] bool live() const { return request != RequestTable::kNone; }
 };
 
 struct ResidentRow {
-  JobId job = 0;
-  uint32_t tenant = 0;  // class in ClusterRows::states
-  int32_t task = 0;
-  uint64_t owner = 0;  // OwnerMark
+  uint32_t job_row = 0;
+  uint32_t slot = 0;  // position in JobRow::slots
 };
 using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
 
@@ -104,6 +125,8 @@ class ChangeLog {
 };
 
 inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
+inline constexpr uint32_t kNoRow = RowIndex::kNone;
+inline constexpr uint32_t kNoTenant = 0xFFFFFFFFu;
 
 struct ClusterRows {
   std::vector<NodeRow> nodes;
@@ -111,19 +134,38 @@ struct ClusterRows {
   std::vector<uint32_t> free_nodes;
   IdMap<uint32_t> node_of;  // by NodeId
 
-  std::vector<uint32_t> device_state;  // id in `states`; kNoState for holes
+  std::vector<uint32_t> device_state;  // id in `states` of the device without its residents; kNoState for holes
   std::vector<Residents> residents;
   std::vector<uint32_t> device_changes;              // counts them, for followers
   std::vector<std::pair<uint32_t, uint32_t>> holes;  // (first device, count) of removed nodes, ascending
   size_t live_devices = 0;
-  StateTable states;
+  DeviceListTable device_lists;
+  StateTable states;  // of devices without residents, and the classes of the residents
 
   std::vector<JobRow> jobs;
-  std::vector<uint32_t> free_jobs;
-  IdMap<uint32_t> job_of;  // by JobId
+  uint32_t first_free_job = kNoRow;
+  RowIndex job_of;  // by JobId
+  RequestTable requests;
   uint64_t changes = 0;    // counts writes; feeds new nodes' versions
   uint64_t structure = 0;  // a hash over all that added, changed or removed nodes
   ChangeLog log;
+
+  [[nodiscard]] JobId JobAt(const ResidentRow& resident) const { return jobs[resident.job_row].id; }
+  [[nodiscard]] uint32_t TenantAt(const ResidentRow& resident) const {
+    return jobs[resident.job_row].slots[resident.slot].tenant;
+  }
+  // The device with its residents.
+  [[nodiscard]] DeviceRow DeviceAt(uint32_t device) const;
+
+  [[nodiscard]] uint32_t RowOfJob(JobId job) const {  // kNoRow = not there
+    return job_of.Find(job, [this](uint32_t row) { return jobs[row].id; });
+  }
+  // What a job asks for: its JobSpec without id, name, submit_us and deadline_us.
+  [[nodiscard]] const JobSpec& RequestOf(const JobRow& job) const { return requests.at(job.request).spec; }
+  // The whole JobSpec, made anew.
+  [[nodiscard]] JobSpec SpecOf(const JobRow& job) const;
+  // Gives back what the row holds of `states` and `requests`; after StateTable::ReserveFree.
+  void LetGo(const JobRow& job) noexcept;
 };
 
 // The state of a device without residents.

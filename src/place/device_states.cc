@@ -128,6 +128,16 @@ uint32_t StateTable::InternTenant(const TenantClass& tenant) {
   return row;
 }
 
+uint32_t StateTable::HoldTenant(const TenantClass& tenant) {
+  const uint32_t id = InternTenant(tenant);
+  ++tenant_refs_[id];
+  return id;
+}
+
+void StateTable::DropTenant(uint32_t id) noexcept {
+  if (--tenant_refs_[id] == 0) Discard(id);
+}
+
 void StateTable::Finish(DeviceRow& row) const {
   std::sort(row.tenants.begin(), row.tenants.end(),
             [this](uint32_t a, uint32_t b) { return tenant(a).digest < tenant(b).digest; });
@@ -228,7 +238,7 @@ void StateTable::Unref(uint32_t id) noexcept {
   DeviceRow& row = states_[id];
   state_of_.Erase(row.digest);
   for (const uint32_t tenant_id : row.tenants) {
-    if (--tenant_refs_[tenant_id] == 0) Discard(tenant_id);
+    DropTenant(tenant_id);
   }
   row = DeviceRow();
   digests_[id] = 0;

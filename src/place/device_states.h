@@ -82,8 +82,14 @@ class StateTable {
   [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(states_.size()); }
 
   [[nodiscard]] uint32_t InternTenant(const TenantClass& tenant);
+  // For classes that are held without a state: interned with one holder more; and one holder less, which frees the
+  // class when it was the last and may follow ReserveFree alone.
+  [[nodiscard]] uint32_t HoldTenant(const TenantClass& tenant);
+  void DropTenant(uint32_t tenant) noexcept;
   // `row.tenants` in any order; the derived fields are set here.
   [[nodiscard]] uint32_t InternState(DeviceRow row);
+  // Sorts the tenants and sets the derived fields.
+  void Finish(DeviceRow& row) const;
   // Interns the class too, and says under which id.
   [[nodiscard]] uint32_t WithTenant(uint32_t state, const TenantClass& tenant, uint32_t& tenant_id);
   [[nodiscard]] uint32_t WithoutTenant(uint32_t state, uint32_t tenant);
@@ -98,17 +104,20 @@ class StateTable {
   [[nodiscard]] size_t live_states() const { return state_of_.size(); }
   [[nodiscard]] size_t live_tenants() const { return tenant_of_.size(); }
   [[nodiscard]] uint32_t refs(uint32_t state) const { return state_refs_[state]; }
+  [[nodiscard]] uint32_t tenant_limit() const {
+    return static_cast<uint32_t>(tenants_.size());
+  }  // above every id in use
+  [[nodiscard]] uint32_t tenant_refs(uint32_t tenant) const { return tenant_refs_[tenant]; }
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  void Finish(DeviceRow& row) const;
   void Discard(uint32_t tenant) noexcept;
   // Room for one more: the next Intern allocates nothing.
   void ReserveTenant();
   void ReserveState();
 
   std::vector<TenantClass> tenants_;
-  std::vector<uint32_t> tenant_refs_;  // states that hold the class, with multiplicity
+  std::vector<uint32_t> tenant_refs_;  // states and others that hold the class, with multiplicity
   std::vector<uint32_t> free_tenants_;
   IdMap<uint32_t> tenant_of_;  // by digest
   std::vector<DeviceRow> states_;

@@ -3,6 +3,7 @@
 #include "place/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/hash.h"
 #include "place/fit.h"
@@ -49,23 +50,22 @@ void Ledger::Touch(const Touched& touched) {
   touched_.push_back(touched);
 }
 
-uint32_t Ledger::Import(const StateTable& from, uint32_t state) {
-  DeviceRow row = from.state(state);
-  for (uint32_t& tenant : row.tenants) tenant = states_.InternTenant(from.tenant(tenant));
-  states_.ReserveFree();
-  return states_.InternState(std::move(row));
-}
-
 bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return false;
   device_changes_[device] = rows.device_changes[device];
-  SetDevice(device, Import(rows.states, rows.device_state[device]));
   for (const LedgerResident& one : residents_[device]) minding_ -= MindsOwners(one.owner) ? 1 : 0;
   residents_[device].clear();
+  DeviceRow state = rows.states.state(rows.device_state[device]);
   for (const ResidentRow& one : rows.residents[device]) {
-    residents_[device].push_back({one.job, states_.InternTenant(rows.states.tenant(one.tenant)), one.owner});
-    minding_ += MindsOwners(one.owner) ? 1 : 0;
+    const JobRow& job = rows.jobs[one.job_row];
+    const uint32_t tenant = states_.InternTenant(rows.states.tenant(job.slots[one.slot].tenant));
+    const uint64_t owner = rows.requests.at(job.request).owner;
+    state.tenants.push_back(tenant);
+    residents_[device].push_back({job.id, tenant, owner});
+    minding_ += MindsOwners(owner) ? 1 : 0;
   }
+  states_.ReserveFree();
+  SetDevice(device, states_.InternState(std::move(state)));
   return true;
 }
 
@@ -178,7 +178,7 @@ void Ledger::BookHost(uint32_t node_row, const JobSpec& job) {
   AddGroups(node_row, job, 1);
 }
 
-void Ledger::BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job) {
+void Ledger::BookDevice(uint32_t node_row, uint32_t device, JobId id, const JobSpec& job) {
   LedgerNode& node = nodes_[node_row];
   if (state(device).tenants.empty()) {
     LogNode(node_row);
@@ -190,22 +190,22 @@ void Ledger::BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job) 
   LogDevice(Step::kPlaced, node_row, device);
   SetDevice(device, states_.WithTenant(before, tenant, tenant_id));
   const uint64_t owner = OwnerMark(job);
-  residents_[device].push_back({job.id, tenant_id, owner});
+  residents_[device].push_back({id, tenant_id, owner});
   minding_ += MindsOwners(owner) ? 1 : 0;
 }
 
-void Ledger::Place(const JobSpec& job, std::span<const PlacedSlot> slots) {
+void Ledger::Place(JobId id, const JobSpec& job, std::span<const PlacedSlot> slots) {
   whole_ = false;
   ForEachTask(slots, [&](uint32_t node_row) { BookHost(node_row, job); });
   for (const PlacedSlot& slot : slots) {
-    if (slot.device != kNoDevice) BookDevice(slot.node_row, device_of(slot), job);
+    if (slot.device != kNoDevice) BookDevice(slot.node_row, device_of(slot), id, job);
     Touch({slot.node_row, slot.device});
   }
   ++changes_;
   whole_ = true;
 }
 
-void Ledger::Remove(const JobSpec& job, std::span<const PlacedSlot> slots) {
+void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> slots) {
   whole_ = false;
   ForEachTask(slots, [&](uint32_t node_row) {
     LogNode(node_row);
@@ -221,7 +221,7 @@ void Ledger::Remove(const JobSpec& job, std::span<const PlacedSlot> slots) {
     const uint32_t device = device_of(slot);
     Residents& residents = residents_[device];
     const auto at =
-        std::find_if(residents.begin(), residents.end(), [&](const LedgerResident& one) { return one.job == job.id; });
+        std::find_if(residents.begin(), residents.end(), [&](const LedgerResident& one) { return one.job == id; });
     if (at == residents.end()) continue;
     LogDevice(Step::kRemoved, slot.node_row, device);
     log_.back().position = static_cast<uint32_t>(at - residents.begin());

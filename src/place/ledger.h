@@ -52,10 +52,12 @@ class Ledger {
   void FollowEmptied(const Ledger& full);
 
   // Books `job` on `slots`, rows of this cluster sorted by task. Whether it fits is fit.h's question.
-  void Place(const JobSpec& job, std::span<const PlacedSlot> slots);
+  void Place(const JobSpec& job, std::span<const PlacedSlot> slots) { Place(job.id, job, slots); }
+  void Place(JobId id, const JobSpec& request, std::span<const PlacedSlot> slots);  // ClusterRows::RequestOf
 
   // Takes out a resident that is on `slots`, as Place would have booked it; any slot twice or not held is passed over.
-  void Remove(const JobSpec& job, std::span<const PlacedSlot> slots);
+  void Remove(const JobSpec& job, std::span<const PlacedSlot> slots) { Remove(job.id, job, slots); }
+  void Remove(JobId id, const JobSpec& request, std::span<const PlacedSlot> slots);
   void SetNodeState(uint32_t node_row, AdminState state);
   void SetDeviceState(uint32_t node_row, int32_t device, AdminState state);
 
@@ -129,14 +131,13 @@ class Ledger {
   void Rebuild(const ClusterRows& rows);
   void TakeNode(const ClusterRows& rows, uint32_t node_row);
   [[nodiscard]] bool TakeDevice(const ClusterRows& rows, uint32_t device);  // whether it changed
-  [[nodiscard]] uint32_t Import(const StateTable& from, uint32_t state);
   void SetDevice(uint32_t device, uint32_t state);
   void Touch(const Touched& touched);
   void LogNode(uint32_t node_row);
   void LogDevice(Step step, uint32_t node_row, uint32_t device);
   void AddGroups(uint32_t node_row, const JobSpec& job, int32_t times);
   void BookHost(uint32_t node_row, const JobSpec& job);
-  void BookDevice(uint32_t node_row, uint32_t device, const JobSpec& job);
+  void BookDevice(uint32_t node_row, uint32_t device, JobId id, const JobSpec& job);
 
   std::vector<LedgerNode> nodes_;
   std::vector<uint32_t> order_;

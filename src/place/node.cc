@@ -234,13 +234,9 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   return CheckTopology(catalogue, node);
 }
 
-uint64_t HashNode(const NodeSpec& node, AdminState state) {
-  uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
-  hash = Add(hash, node.name);
-  hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
-  hash = CombineHash(Add(hash, node.network_mb_s), node.rack);
-  for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
-  for (const DeviceSpec& device : node.devices) {
+uint64_t HashDevices(std::span<const DeviceSpec> devices, uint64_t seed) {
+  uint64_t hash = seed;
+  for (const DeviceSpec& device : devices) {
     for (const int64_t value :
          {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
           int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch}, int64_t{device.socket},
@@ -249,6 +245,15 @@ uint64_t HashNode(const NodeSpec& node, AdminState state) {
     }
   }
   return hash;
+}
+
+uint64_t HashNode(const NodeSpec& node, AdminState state) {
+  uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
+  hash = Add(hash, node.name);
+  hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
+  hash = CombineHash(Add(hash, node.network_mb_s), node.rack);
+  for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
+  return HashDevices(node.devices.get(), hash);
 }
 
 }  // namespace horus

@@ -25,9 +25,10 @@ class Types {
     for (const uint32_t row : cluster.rows().order) {
       for (const DeviceSpec& device : cluster.rows().nodes[row].spec->devices) Note(device.type);
     }
-    for (const JobRow& job : cluster.rows().jobs) {
-      if (job.spec == nullptr) continue;
-      for (const TypeDemand& entry : job.spec->demands) {
+    const RequestTable& requests = cluster.rows().requests;
+    for (uint32_t request = 0; request < requests.limit(); ++request) {
+      if (requests.holders(request) == 0) continue;
+      for (const TypeDemand& entry : requests.at(request).spec.demands) {
         if (entry.type.valid()) Note(entry.type);
       }
     }
@@ -150,10 +151,14 @@ struct Interned {
 
 void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, Interned& interned,
               pb::Cluster& cluster) {
-  const JobSpec& job = *row.spec;
+  const JobSpec& job = rows.RequestOf(row);
   pb::Job& out = *cluster.add_jobs();
-  out.set_id(job.id);
-  out.set_name(job.name);
+  out.set_id(row.id);
+  out.set_submit_us(row.submit_us);
+  if (const JobTag* tag = row.tag.get(); tag != nullptr) {
+    out.set_name(tag->name);
+    out.set_deadline_us(tag->deadline_us);
+  }
   out.set_tenant(job.tenant);
   out.set_kind(static_cast<uint32_t>(job.kind));
   out.set_tasks(job.tasks);
@@ -165,8 +170,6 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   out.set_storage_mb_s(job.storage_mb_s);
   out.set_slowdown_bound(job.slowdown_bound);
   out.set_priority(job.priority);
-  out.set_submit_us(job.submit_us);
-  out.set_deadline_us(job.deadline_us);
   out.set_request_rate_hz(job.request_rate_hz);
   out.set_latency_bound_us(job.latency_bound_us);
   out.set_gpu_mem_request_mib(job.gpu_mem_request_mib);
@@ -209,7 +212,7 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster) {
   for (const uint32_t row : rows.order) WriteNode(cluster, rows.nodes[row], types, *message.add_nodes());
   std::vector<std::pair<JobId, uint32_t>> jobs;
   for (uint32_t row = 0; row < rows.jobs.size(); ++row) {
-    if (rows.jobs[row].spec != nullptr) jobs.emplace_back(rows.jobs[row].spec->id, row);
+    if (rows.jobs[row].live()) jobs.emplace_back(rows.jobs[row].id, row);
   }
   std::sort(jobs.begin(), jobs.end());
   Interned interned;

@@ -222,7 +222,7 @@ class ClusterRestorer {
     if (const absl::Status status = cluster_.Adopt(job, slots).status(); !status.ok()) {
       return InvalidArgument("snapshot: %s", std::string(status.message()));
     }
-    JobRow& row = cluster_.rows_.jobs[cluster_.rows_.job_of.at(job.id)];
+    JobRow& row = cluster_.rows_.jobs[cluster_.rows_.RowOfJob(job.id)];
     row.adopted = in.adopted();
     row.over_committed = in.over_committed();
     return absl::OkStatus();

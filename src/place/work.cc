@@ -40,8 +40,8 @@ void WorkMeter::Know(const JobSpec& job) {
 
 const JobSpec* WorkMeter::SpecOf(JobId job) const {
   if (const JobSpec* const* known = known_.Find(job)) return *known;
-  const uint32_t* row = cluster_.rows().job_of.Find(job);
-  return row == nullptr ? nullptr : cluster_.rows().jobs[*row].spec.get();
+  const uint32_t row = cluster_.rows().RowOfJob(job);
+  return row == kNoRow ? nullptr : &cluster_.rows().RequestOf(cluster_.rows().jobs[row]);
 }
 
 absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns) {

@@ -35,6 +35,7 @@ class WorkMeter {
 
   // A job that the ledger may hold though the cluster does not.
   void Know(const JobSpec& job);
+  // Of a resident without what is its own: id, name, submit_us and deadline_us. Null = unknown.
   [[nodiscard]] const JobSpec* SpecOf(JobId job) const;
 
   // Of all that is on the device now.

@@ -4,7 +4,7 @@
 // Enters:  nothing; made by the predictor, measured elsewhere, or stated by the caller.
 // Leaves:  a plain value. Estimates serve objectives, upper bounds serve fit and limits.
 // Units:   per cent 0-100, MiB, microseconds; per GPU of the job.
-// Cost:    136 bytes, trivially copyable.   Thread class: value, share freely.
+// Cost:    120 bytes, trivially copyable.   Thread class: value, share freely.
 #ifndef HORUS_PREDICT_DEMAND_H_
 #define HORUS_PREDICT_DEMAND_H_
 

@@ -193,14 +193,14 @@ absl::Status Preempter::CarryOut(Plan& plan) {
   Ledger& ledger = engine_.ledger();
   std::vector<PlacedSlot> concerned = best.place.best.slots;
   for (const JobId job : best.set.jobs) {
-    const JobRow& row = cluster_.rows().jobs[cluster_.rows().job_of.at(job)];
+    const JobRow& row = cluster_.rows().jobs[cluster_.rows().RowOfJob(job)];
     plan.moves.push_back({.kind = ActionKind::kPreempt,
                           .job = job,
                           .from = SlotsOf(ledger, row.slots),
                           .to = {},
                           .gain = -victims_.LossOf(job),
                           .cost = 0});
-    plan.actions.push_back({ActionKind::kPreempt, row.spec, {}});
+    plan.actions.push_back({ActionKind::kPreempt, std::make_shared<const JobSpec>(cluster_.rows().SpecOf(row)), {}});
     concerned.insert(concerned.end(), row.slots.begin(), row.slots.end());
   }
   double before = 0;

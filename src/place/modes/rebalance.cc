@@ -58,7 +58,7 @@ class Rebalancer {
   [[nodiscard]] double CostOf(const JobSpec& job) const {
     return PriorityWeight(job.priority) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
   }
-  [[nodiscard]] const JobSpec& SpecOf(const Mover& mover) const { return *cluster_.rows().jobs[mover.job_row].spec; }
+  [[nodiscard]] const JobRow& RowOf(const Mover& mover) const { return cluster_.rows().jobs[mover.job_row]; }
   absl::Status Look(size_t index, Step& best);
   absl::Status BestStep(Step& best);
   absl::Status Take(Step step, Plan& plan);
@@ -76,11 +76,11 @@ class Rebalancer {
 // What is lost to sharing on the job's devices, and by running on a slower type than its fastest.
 absl::Status Rebalancer::Bound(Mover& mover) {
   Ledger& ledger = engine_.ledger();
-  const JobSpec& job = SpecOf(mover);
+  const JobSpec& job = cluster_.rows().RequestOf(RowOf(mover));
   double before = 0;
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, before));
   const size_t mark = ledger.Mark();
-  ledger.Remove(job, mover.slots);
+  ledger.Remove(mover.job, job, mover.slots);
   double without = 0;
   const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
   ledger.UndoTo(mark);
@@ -95,12 +95,13 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const JobId id : ids) {
-    const uint32_t* row = rows.job_of.Find(id);
-    if (row == nullptr) {
+    const uint32_t row = rows.RowOfJob(id);
+    if (row == kNoRow) {
       return MakeError(absl::StatusCode::kNotFound, "rebalance: job %d: not in this cluster", id);
     }
-    if (IsCpuOnly(*rows.jobs[*row].spec)) continue;  // nothing slows it here
-    Mover mover{.job_row = *row, .job = id, .slots = rows.jobs[*row].slots};
+    const JobRow& job = rows.jobs[row];
+    if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
+    Mover mover{.job_row = row, .job = id, .slots = {job.slots.begin(), job.slots.end()}};
     HORUS_RETURN_IF_ERROR(Bound(mover));
     if (mover.most > options_.min_gain + kLeastGain) movers_.push_back(std::move(mover));
   }
@@ -111,7 +112,7 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
 absl::Status Rebalancer::Look(size_t index, Step& best) {
   const Mover& mover = movers_[index];
   Ledger& ledger = engine_.ledger();
-  const JobSpec& job = SpecOf(mover);
+  const JobSpec job = cluster_.rows().SpecOf(RowOf(mover));
   const JobView view = ViewJob(job);
   double here = 0;
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, mover.slots, here));
@@ -170,18 +171,18 @@ absl::Status Rebalancer::BestStep(Step& best) {
 absl::Status Rebalancer::Take(Step step, Plan& plan) {
   Mover& mover = movers_[step.mover];
   Ledger& ledger = engine_.ledger();
-  const JobRow& row = cluster_.rows().jobs[mover.job_row];
-  const JobView view = ViewJob(*row.spec);
-  ledger.Remove(*row.spec, mover.slots);
+  const auto job = std::make_shared<const JobSpec>(cluster_.rows().SpecOf(RowOf(mover)));
+  const JobView view = ViewJob(*job);
+  ledger.Remove(*job, mover.slots);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, step.found));
-  ledger.Place(*row.spec, step.found.best.slots);
+  ledger.Place(*job, step.found.best.slots);
   plan.moves.push_back({.kind = ActionKind::kMigrate,
                         .job = mover.job,
                         .from = SlotsOf(ledger, mover.slots),
                         .to = decision.slots,
                         .gain = step.gain,
                         .cost = step.cost});
-  plan.actions.push_back({ActionKind::kMigrate, row.spec, decision.slots});
+  plan.actions.push_back({ActionKind::kMigrate, job, decision.slots});
   plan.decisions.push_back(std::move(decision));
   plan.work_after += step.gain;
   for (const PlacedSlot& slot : mover.slots) touched_.push_back(slot.node_row);

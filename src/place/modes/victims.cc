@@ -30,16 +30,18 @@ std::vector<JobId> Union(std::span<const JobId> a, std::span<const JobId> b) {
 absl::Status Victims::Measure(WorkMeter& meter) {
   const Ledger& ledger = engine_.ledger();
   for (const JobRow& row : cluster_.rows().jobs) {
-    if (row.spec == nullptr || row.spec->priority >= priority_) continue;
+    if (!row.live()) continue;
+    const JobSpec& request = cluster_.rows().RequestOf(row);
+    if (request.priority >= priority_) continue;
     double loss = 0;
-    if (IsCpuOnly(*row.spec)) loss = PriorityWeight(row.spec->priority) * row.spec->tasks;  // undisturbed
+    if (IsCpuOnly(request)) loss = PriorityWeight(request.priority) * request.tasks;  // undisturbed
     for (const PlacedSlot& slot : row.slots) {
       if (slot.device == kNoDevice) continue;
       double one = 0;
-      HORUS_RETURN_IF_ERROR(meter.OfResident(ledger, ledger.device_of(slot), row.spec->id, one));
+      HORUS_RETURN_IF_ERROR(meter.OfResident(ledger, ledger.device_of(slot), row.id, one));
       loss += one;
     }
-    losses_.Insert(row.spec->id, loss);
+    losses_.Insert(row.id, loss);
   }
   return absl::OkStatus();
 }
@@ -51,10 +53,10 @@ double Victims::LossOf(std::span<const JobId> jobs) const {
 }
 
 void Victims::Remove(std::span<const JobId> jobs) {
-  for (const JobId job : jobs) engine_.ledger().Remove(*RowOf(job).spec, RowOf(job).slots);
+  for (const JobId job : jobs) engine_.ledger().Remove(job, RequestOf(job), RowOf(job).slots);
 }
 
-void Victims::PutBack(JobId job) { engine_.ledger().Place(*RowOf(job).spec, RowOf(job).slots); }
+void Victims::PutBack(JobId job) { engine_.ledger().Place(job, RequestOf(job), RowOf(job).slots); }
 
 // Every set of the device's residents that lets the task in, and of which no part does.
 absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int32_t device, double bound, Device& out,
@@ -90,7 +92,8 @@ absl::Status Victims::DeviceOptions(const JobView& task, uint32_t node_row, int3
     for (size_t i = 0; i < here.size(); ++i) {
       if ((set >> i & 1u) == 0) continue;
       option.jobs.push_back(here[i].second);
-      ledger.Remove(*RowOf(here[i].second).spec, std::array{PlacedSlot{node_row, device, 0, 0}});
+      const JobId job = here[i].second;
+      ledger.Remove(job, RequestOf(job), std::array{PlacedSlot{node_row, device, 0, 0}});
     }
     ++checks_;
     DeviceVerdict verdict;
@@ -171,7 +174,7 @@ std::vector<JobId> Victims::OnNode(uint32_t node_row) const {
   }
   // Tasks without GPUs are not in the ledger's residents; the cluster knows them.
   for (const HostResident& one : cluster_.rows().nodes[node_row].host_residents) {
-    jobs.push_back(cluster_.rows().jobs[one.job_row].spec->id);
+    jobs.push_back(cluster_.rows().jobs[one.job_row].id);
   }
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());

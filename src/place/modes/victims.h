@@ -57,7 +57,8 @@ class Victims {
     uint32_t group = 0;
     std::vector<Option> options;  // ascending loss; none contains another
   };
-  [[nodiscard]] const JobRow& RowOf(JobId job) const { return cluster_.rows().jobs[cluster_.rows().job_of.at(job)]; }
+  [[nodiscard]] const JobRow& RowOf(JobId job) const { return cluster_.rows().jobs[cluster_.rows().RowOfJob(job)]; }
+  [[nodiscard]] const JobSpec& RequestOf(JobId job) const { return cluster_.rows().RequestOf(RowOf(job)); }
   [[nodiscard]] double LossOf(std::span<const JobId> jobs) const;
   [[nodiscard]] absl::Status DeviceOptions(const JobView& task, uint32_t node_row, int32_t device, double bound,
                                            Device& out, bool& exact);

@@ -3,6 +3,7 @@
 #include "place/modes/what_if.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
 #include <utility>
 
@@ -41,7 +42,8 @@ class Supposing {
   Engine& engine_;
   const Cluster& cluster_;
   WorkMeter& meter_;
-  IdMap<bool> gone_;  // residents that left
+  IdMap<bool> gone_;              // residents that left
+  std::deque<JobSpec> released_;  // their descriptions
   IdMap<Supposed> placed_;
 };
 
@@ -59,9 +61,10 @@ absl::Status Supposing::Release(const std::string& where, JobId job, const JobSp
     placed_.Erase(job);
     return absl::OkStatus();
   }
-  const JobRow& row = cluster_.rows().jobs[cluster_.rows().job_of.at(job)];
-  *released = row.spec.get();
-  engine_.ledger().Remove(*row.spec, row.slots);
+  const JobRow& row = cluster_.rows().jobs[cluster_.rows().RowOfJob(job)];
+  released_.push_back(cluster_.rows().SpecOf(row));
+  *released = &released_.back();
+  engine_.ledger().Remove(**released, row.slots);
   gone_.Insert(job, true);
   return absl::OkStatus();
 }

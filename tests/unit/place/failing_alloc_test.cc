@@ -46,7 +46,9 @@ Cluster Used() {
   EXPECT_TRUE(cluster.RemoveNode(2).ok());
   for (JobId id = 1; id <= 6; ++id) {
     const std::vector<Slot> slots = {{id % 2 == 0 ? NodeId{1} : NodeId{3}, static_cast<int32_t>(id / 3), 0}};
-    EXPECT_TRUE(cluster.Adopt(OneGpu(id, static_cast<float>(5 + id), 1000), slots).ok());
+    JobSpec job = OneGpu(id, static_cast<float>(5 + id), 1000);
+    job.name = "a name that is too long for the inside of a string " + std::to_string(id);
+    EXPECT_TRUE(cluster.Adopt(job, slots).ok());
   }
   EXPECT_TRUE(cluster.Release(5).ok());
   const std::vector<Slot> over_two = {{1, 2, 0}, {1, 3, 0}, {3, 2, 1}, {3, 3, 1}};
@@ -115,8 +117,10 @@ TEST(FailingAllocation, SettingStatesChangesNothing) {
 
 TEST(FailingAllocation, AdoptChangesNothing) {
   const std::vector<Slot> slots = {{1, 0, 0}, {1, 1, 1}, {3, 0, 2}, {4, 3, 3}};
-  ExpectNothingHappenedAtEveryFailure(
-      [&](Cluster& cluster) { return cluster.Adopt(Gang(20, 4, 1, 33), slots).status(); });
+  JobSpec gang = Gang(20, 4, 1, 33);
+  gang.name = "a name that is too long for the inside of a string";
+  gang.deadline_us = 5;
+  ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Adopt(gang, slots).status(); });
 }
 
 TEST(FailingAllocation, ReleaseChangesNothing) {
