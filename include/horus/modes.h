@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /* Useful work, in which these modes count: 1 = one job of priority 0 on one GPU, alone on the fastest type that it
- * lists; less by what sharing costs it. A job of priority p counts 1 + p, below zero 1 / (1 - p). */
+ * lists; less by what sharing costs it, for each GPU of a gang by what it costs the slowest. A job of priority p counts
+ * 1 + p, below zero 1 / (1 - p). */
 
 typedef struct horus_batch_options {
   uint32_t struct_size;

@@ -38,6 +38,14 @@ void WorkMeter::Know(const JobSpec& job) {
   }
 }
 
+void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
+  Know(job);
+  if (GpuCount(job) <= 1) return;
+  std::vector<PlacedSlot>* known = known_at_.Find(job.id);
+  if (known == nullptr) known = &known_at_.Insert(job.id, {});
+  known->assign(slots.begin(), slots.end());
+}
+
 const JobSpec* WorkMeter::SpecOf(JobId job) const {
   if (const JobSpec* const* known = known_.Find(job)) return *known;
   const uint32_t row = cluster_.rows().RowOfJob(job);
@@ -86,43 +94,67 @@ double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResid
   return PriorityWeight(job->priority) * SpeedAlone(*job, row) / static_cast<double>(slowdown);
 }
 
-absl::Status WorkMeter::OfDevice(const Ledger& ledger, uint32_t device, double& work) {
-  work = 0;
-  std::span<const float> slowdowns;
-  HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
-  for (const LedgerResident& one : ledger.residents(device)) work += Share(ledger, device, one, slowdowns);
-  return absl::OkStatus();
+std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) const {
+  std::vector<uint32_t> devices;
+  const auto add = [&](std::span<const PlacedSlot> slots) {
+    for (const PlacedSlot& slot : slots) {
+      if (slot.device == kNoDevice) continue;
+      const uint32_t device = ledger.device_of(slot);
+      const std::span<const LedgerResident> here = ledger.residents(device);
+      if (std::any_of(here.begin(), here.end(), [&](const LedgerResident& one) { return one.job == job; }))
+        devices.push_back(device);
+    }
+  };
+  if (const uint32_t* row = cluster_.rows().job_of.Find(job)) add(cluster_.rows().jobs[*row].slots);
+  if (const std::vector<PlacedSlot>* known = known_at_.Find(job)) add(*known);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
 }
 
-absl::Status WorkMeter::OfResident(const Ledger& ledger, uint32_t device, JobId job, double& work) {
-  work = 0;
-  std::span<const float> slowdowns;
-  HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
-  for (const LedgerResident& one : ledger.residents(device)) {
-    if (one.job == job) work = Share(ledger, device, one, slowdowns);
+absl::Status WorkMeter::WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work) {
+  work = GangWork();
+  for (const uint32_t device : DevicesOf(ledger, job)) {
+    ++work.devices;
+    if (device == except) continue;
+    std::span<const float> slowdowns;
+    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
+    for (const LedgerResident& one : ledger.residents(device)) {
+      if (one.job == job) work.slowest = std::min(work.slowest, Share(ledger, device, one, slowdowns));
+    }
   }
   return absl::OkStatus();
 }
 
-double WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
-                         const DeviceCandidate& candidate) const {
+absl::Status WorkMeter::OfJob(const Ledger& ledger, JobId job, double& work) {
+  GangWork of;
+  HORUS_RETURN_IF_ERROR(WorkOf(ledger, job, std::nullopt, of));
+  work = of.devices == 0 ? 0 : static_cast<double>(of.devices) * of.slowest;
+  return absl::OkStatus();
+}
+
+absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                               const DeviceCandidate& candidate, double& gain) {
   const DeviceRow& row = ledger.state(device);
-  double gain =
-      PriorityWeight(job.priority) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  gain = PriorityWeight(job.priority) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   for (const LedgerResident& resident : ledger.residents(device)) {
     const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
     const auto i = static_cast<size_t>(at - row.tenants.begin());
     const JobSpec* spec = SpecOf(resident.job);
     if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
-    gain += PriorityWeight(spec->priority) * SpeedAlone(*spec, row) *
-            (1.0 / static_cast<double>(candidate.after[i].estimate) -
-             1.0 / static_cast<double>(candidate.before[i].estimate));
+    const double alone = PriorityWeight(spec->priority) * SpeedAlone(*spec, row);
+    GangWork others{.devices = 1};
+    if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
+    gain += static_cast<double>(others.devices) *
+            (std::min(others.slowest, alone / static_cast<double>(candidate.after[i].estimate)) -
+             std::min(others.slowest, alone / static_cast<double>(candidate.before[i].estimate)));
   }
-  return gain;
+  return absl::OkStatus();
 }
 
 absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work) {
   work = 0;
+  gangs_.clear();
   devices_.clear();
   for (const PlacedSlot& slot : slots) {
     if (slot.device != kNoDevice) devices_.push_back(ledger.device_of(slot));
@@ -130,8 +162,22 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
   std::sort(devices_.begin(), devices_.end());
   devices_.erase(std::unique(devices_.begin(), devices_.end()), devices_.end());
   for (const uint32_t device : devices_) {
+    std::span<const float> slowdowns;
+    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
+    for (const LedgerResident& one : ledger.residents(device)) {
+      const JobSpec* spec = SpecOf(one.job);
+      if (spec != nullptr && GpuCount(*spec) > 1) {
+        gangs_.push_back(one.job);
+      } else {
+        work += Share(ledger, device, one, slowdowns);
+      }
+    }
+  }
+  std::sort(gangs_.begin(), gangs_.end());
+  gangs_.erase(std::unique(gangs_.begin(), gangs_.end()), gangs_.end());
+  for (const JobId gang : gangs_) {
     double one = 0;
-    HORUS_RETURN_IF_ERROR(OfDevice(ledger, device, one));
+    HORUS_RETURN_IF_ERROR(OfJob(ledger, gang, one));
     work += one;
   }
   return absl::OkStatus();
@@ -139,14 +185,32 @@ absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot
 
 absl::Status WorkMeter::OfAll(const Ledger& ledger, double& work) {
   work = 0;
+  std::vector<GangWork> gangs;
+  IdMap<uint32_t> gang_of;  // by job
   for (const uint32_t row : ledger.order()) {
     const LedgerNode& node = ledger.node(row);
     for (uint32_t i = 0; i < node.spec->devices.size(); ++i) {
-      double one = 0;
-      HORUS_RETURN_IF_ERROR(OfDevice(ledger, node.first_device + i, one));
-      work += one;
+      std::span<const float> slowdowns;
+      HORUS_RETURN_IF_ERROR(Slowdowns(ledger, node.first_device + i, slowdowns));
+      for (const LedgerResident& one : ledger.residents(node.first_device + i)) {
+        const double share = Share(ledger, node.first_device + i, one, slowdowns);
+        const JobSpec* spec = SpecOf(one.job);
+        if (spec == nullptr || GpuCount(*spec) == 1) {
+          work += share;
+          continue;
+        }
+        const uint32_t* known = gang_of.Find(one.job);
+        if (known == nullptr) {
+          known = &gang_of.Insert(one.job, static_cast<uint32_t>(gangs.size()));
+          gangs.emplace_back();
+        }
+        GangWork& gang = gangs[*known];
+        gang.slowest = std::min(gang.slowest, share);
+        ++gang.devices;
+      }
     }
   }
+  for (const GangWork& gang : gangs) work += static_cast<double>(gang.devices) * gang.slowest;
   return absl::OkStatus();
 }
 

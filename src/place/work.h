@@ -2,15 +2,20 @@
 // Useful work: what a placement is worth whatever the policy; the modes compare and report it.
 //
 // Enters:  jobs, a ledger, a scorer for the slowdowns.
-// Leaves:  the work of a job, of a device, of all devices; what it gains by one job more.
-// Units:   1 = one job of priority 0 alone on the fastest GPU type that it lists, per GPU of the job. A job of priority
-//          p counts 1 + p, below zero 1 / (1 - p). Estimates, never bounds.
-// Cost:    a device's slowdowns once per distinct state and epoch; then O(tenants).
+// Leaves:  the work of a job, of the jobs on some devices, of all; what it gains by one job more.
+// Units:   1 = one job of priority 0 alone on the fastest GPU type that it lists, per GPU of the job; the GPUs of a
+// gang
+//          all work as its slowest does. A job of priority p counts 1 + p, below zero 1 / (1 - p). Estimates, never
+//          bounds.
+// Cost:    a device's slowdowns once per distinct state and epoch; then O(tenants), and for each gang among them O(its
+//          GPUs).
 // Thread class: one thread at a time (holds a memo).
 #ifndef HORUS_PLACE_WORK_H_
 #define HORUS_PLACE_WORK_H_
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,17 +40,21 @@ class WorkMeter {
 
   // A job that the ledger may hold though the cluster does not.
   void Know(const JobSpec& job);
+  // The same, and where the ledger may hold it, beside its place in the cluster: to be called before a gang is booked,
+  // whose GPUs must be found from one of them. Replaces what was told of the job before.
+  void KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots);
   // Of a resident without what is its own: id, name, submit_us and deadline_us. Null = unknown.
   [[nodiscard]] const JobSpec* SpecOf(JobId job) const;
+  // Of those places the devices, ascending, that hold the job now.
+  [[nodiscard]] std::vector<uint32_t> DevicesOf(const Ledger& ledger, JobId job) const;
 
-  // Of all that is on the device now.
-  [[nodiscard]] absl::Status OfDevice(const Ledger& ledger, uint32_t device, double& work);
-  // Of one resident of it; 0 when it is not there.
-  [[nodiscard]] absl::Status OfResident(const Ledger& ledger, uint32_t device, JobId job, double& work);
-  // What the device gains by `job`, which is not there yet, as the scorer evaluated it: no call of the model.
-  [[nodiscard]] double GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
-                              const DeviceCandidate& candidate) const;
-  // Of the devices of those slots, each once.
+  // Of one job; 0 when it is nowhere.
+  [[nodiscard]] absl::Status OfJob(const Ledger& ledger, JobId job, double& work);
+  // What all jobs gain together by `job` of one GPU, which is not on the device yet, as the scorer evaluated it: the
+  // model is asked only for other devices of gangs that have one here.
+  [[nodiscard]] absl::Status GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                                    const DeviceCandidate& candidate, double& gain);
+  // Of the jobs on the devices of those slots, each once and wherever else it is.
   [[nodiscard]] absl::Status OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work);
   [[nodiscard]] absl::Status OfAll(const Ledger& ledger, double& work);
 
@@ -55,15 +64,25 @@ class WorkMeter {
   [[nodiscard]] double Share(const Ledger& ledger, uint32_t device, const LedgerResident& resident,
                              std::span<const float> slowdowns) const;
 
+  // The speed of a job at its slowest device but `except`, infinity where there is no other, and how many it has in
+  // all.
+  struct GangWork {
+    double slowest = std::numeric_limits<double>::infinity();
+    size_t devices = 0;
+  };
+  [[nodiscard]] absl::Status WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work);
+
   const Cluster& cluster_;
   Scorer& scorer_;
   IdMap<const JobSpec*> known_;
-  IdMap<uint32_t> memo_;  // by state digest: position in slowdowns_
+  IdMap<std::vector<PlacedSlot>> known_at_;  // of gangs
+  IdMap<uint32_t> memo_;                     // by state digest: position in slowdowns_
   std::vector<float> slowdowns_;
   std::vector<const Demand*> demands_;  // scratch
   std::vector<Slowdown> predicted_;
   std::vector<float> undisturbed_;
   std::vector<uint32_t> devices_;
+  std::vector<JobId> gangs_;
 };
 
 }  // namespace horus

@@ -61,9 +61,10 @@ void ExpectSound(const Cluster& cluster) {
   }
 }
 
-// Useful work from the cluster's own answers and the model alone.
+// Useful work from the cluster's own answers and the model alone: each job as many times as it has GPUs at the speed of
+// the slowest.
 double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
-  double work = 0;
+  std::map<JobId, std::vector<double>> speeds;
   for (const NodeId id : cluster.NodeIds()) {
     const NodeInfo node = *cluster.Node(id);
     for (size_t i = 0; i < node.spec.devices.size(); ++i) {
@@ -88,10 +89,14 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
         const double speed = device.spec.compute_share == 1
                                  ? static_cast<double>(fastest) / static_cast<double>(demands[j]->step_time_us.estimate)
                                  : SpeedAlone(*jobs[j].spec, row);
-        work += (1.0 + jobs[j].spec->priority) * speed / static_cast<double>(slowdowns[j].estimate);
+        speeds[jobs[j].spec->id].push_back((1.0 + jobs[j].spec->priority) * speed /
+                                           static_cast<double>(slowdowns[j].estimate));
       }
     }
   }
+  double work = 0;
+  for (const auto& [job, each] : speeds)
+    work += static_cast<double>(each.size()) * *std::min_element(each.begin(), each.end());
   return work;
 }
 
@@ -272,13 +277,9 @@ double CheapestByTrying(const Cluster& cluster, Placer& placer, const JobSpec& j
       Scorer scorer(*MakeInterferenceModel("utilisation"), *MakePolicy("horus"), {}, 1 << 20, false);
       WorkMeter meter(cluster, scorer);
       if (IsCpuOnly(*info.spec)) loss += PriorityWeight(info.spec->priority) * info.spec->tasks;
-      for (const Slot& slot : info.slots) {
-        if (slot.device == kNoDevice) continue;
-        double one = 0;
-        const uint32_t first = cluster.rows().nodes[cluster.rows().node_of.at(slot.node)].first_device;
-        EXPECT_TRUE(meter.OfResident(ledger, first + static_cast<uint32_t>(slot.device), info.spec->id, one).ok());
-        loss += one;
-      }
+      double one = 0;
+      EXPECT_TRUE(meter.OfJob(ledger, info.spec->id, one).ok());
+      loss += one;
     }
     best = std::min(best, loss);
   }

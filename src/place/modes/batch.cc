@@ -71,11 +71,13 @@ absl::Status Batcher::Take(size_t at, const Placement& place, Decision decision,
     Evaluation evaluation;
     engine_.scorer().SetJob(view);
     HORUS_RETURN_IF_ERROR(engine_.scorer().Evaluate(ledger.states(), ledger.state_id(device), evaluation));
-    if (!evaluation.candidate.after.empty()) gain = meter_.GainOf(ledger, device, *view.job, evaluation.candidate);
+    if (!evaluation.candidate.after.empty())
+      HORUS_RETURN_IF_ERROR(meter_.GainOf(ledger, device, *view.job, evaluation.candidate, gain));
     ledger.Place(*view.job, place.slots);
   } else {
     double before = 0;
     HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, before));
+    meter_.KnowAt(*view.job, place.slots);
     ledger.Place(*view.job, place.slots);
     HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, place.slots, gain));
     gain -= before;

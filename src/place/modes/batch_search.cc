@@ -84,8 +84,7 @@ absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool&
   Evaluation evaluation;
   HORUS_RETURN_IF_ERROR(scorer.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   fits = evaluation.verdict.reason == Reason::kNone;
-  if (fits) value = meter_.GainOf(ledger, device, job, evaluation.candidate);
-  return absl::OkStatus();
+  return fits ? meter_.GainOf(ledger, device, job, evaluation.candidate, value) : absl::OkStatus();
 }
 
 absl::Status BatchSearch::Total(std::span<const BatchPlace> places, bool& fits, double& total) {

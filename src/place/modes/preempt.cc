@@ -208,8 +208,8 @@ absl::Status Preempter::CarryOut(Plan& plan) {
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, before));
   victims_.Remove(best.set.jobs);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view_, best.place));
+  meter_.KnowAt(job_, best.place.best.slots);
   ledger.Place(job_, best.place.best.slots);
-  meter_.Know(job_);
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, after));
   plan.work_after = plan.work_before + after - before;
   plan.actions.push_back({ActionKind::kPlace, std::make_shared<const JobSpec>(job_), decision.slots});

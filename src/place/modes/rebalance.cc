@@ -62,6 +62,7 @@ class Rebalancer {
   absl::Status Look(size_t index, Step& best);
   absl::Status BestStep(Step& best);
   absl::Status Take(Step step, Plan& plan);
+  std::vector<uint32_t> Disturbed(std::span<const PlacedSlot> left, std::span<const PlacedSlot> taken);
 
   Engine engine_;
   const Cluster& cluster_;
@@ -130,6 +131,7 @@ absl::Status Rebalancer::Look(size_t index, Step& best) {
     double after = 0;
     status = meter_.OfSlots(ledger, place.slots, before);
     const size_t removed = ledger.Mark();
+    meter_.KnowAt(job, place.slots);
     ledger.Place(job, place.slots);
     if (status.ok()) status = meter_.OfSlots(ledger, place.slots, after);
     ledger.UndoTo(removed);
@@ -168,6 +170,24 @@ absl::Status Rebalancer::BestStep(Step& best) {
   return absl::OkStatus();
 }
 
+// The devices, ascending, beside whose tenants somebody came or went: a gang with one GPU there is beside them all.
+std::vector<uint32_t> Rebalancer::Disturbed(std::span<const PlacedSlot> left, std::span<const PlacedSlot> taken) {
+  const Ledger& ledger = engine_.ledger();
+  std::vector<uint32_t> devices;
+  for (const std::span<const PlacedSlot> slots : {left, taken}) {
+    for (const PlacedSlot& slot : slots) devices.push_back(ledger.device_of(slot));
+  }
+  for (size_t i = 0, count = devices.size(); i < count; ++i) {
+    for (const LedgerResident& one : ledger.residents(devices[i])) {
+      const std::vector<uint32_t> more = meter_.DevicesOf(ledger, one.job);
+      if (more.size() > 1) devices.insert(devices.end(), more.begin(), more.end());
+    }
+  }
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
 absl::Status Rebalancer::Take(Step step, Plan& plan) {
   Mover& mover = movers_[step.mover];
   Ledger& ledger = engine_.ledger();
@@ -175,6 +195,7 @@ absl::Status Rebalancer::Take(Step step, Plan& plan) {
   const JobView view = ViewJob(*job);
   ledger.Remove(*job, mover.slots);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view, step.found));
+  meter_.KnowAt(*job, step.found.best.slots);
   ledger.Place(*job, step.found.best.slots);
   plan.moves.push_back({.kind = ActionKind::kMigrate,
                         .job = mover.job,
@@ -187,13 +208,14 @@ absl::Status Rebalancer::Take(Step step, Plan& plan) {
   plan.work_after += step.gain;
   for (const PlacedSlot& slot : mover.slots) touched_.push_back(slot.node_row);
   for (const PlacedSlot& slot : step.found.best.slots) touched_.push_back(slot.node_row);
+  const std::vector<uint32_t> near = Disturbed(mover.slots, step.found.best.slots);
   mover.slots = std::move(step.found.best.slots);
   mover.moved = true;  // a job moves once
   for (Mover& other : movers_) {
-    const auto near = [&](const PlacedSlot& slot) {
-      return std::find(touched_.begin(), touched_.end(), slot.node_row) != touched_.end();
+    const auto disturbed = [&](const PlacedSlot& slot) {
+      return std::binary_search(near.begin(), near.end(), ledger.device_of(slot));
     };
-    if (!other.moved && std::any_of(other.slots.begin(), other.slots.end(), near)) {
+    if (!other.moved && std::any_of(other.slots.begin(), other.slots.end(), disturbed)) {
       HORUS_RETURN_IF_ERROR(Bound(other));
     }
   }

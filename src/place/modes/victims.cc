@@ -34,12 +34,10 @@ absl::Status Victims::Measure(WorkMeter& meter) {
     const JobSpec& request = cluster_.rows().RequestOf(row);
     if (request.priority >= priority_) continue;
     double loss = 0;
-    if (IsCpuOnly(request)) loss = PriorityWeight(request.priority) * request.tasks;  // undisturbed
-    for (const PlacedSlot& slot : row.slots) {
-      if (slot.device == kNoDevice) continue;
-      double one = 0;
-      HORUS_RETURN_IF_ERROR(meter.OfResident(ledger, ledger.device_of(slot), row.id, one));
-      loss += one;
+    if (IsCpuOnly(request)) {
+      loss = PriorityWeight(request.priority) * request.tasks;  // undisturbed
+    } else {
+      HORUS_RETURN_IF_ERROR(meter.OfJob(ledger, row.id, loss));
     }
     losses_.Insert(row.id, loss);
   }
