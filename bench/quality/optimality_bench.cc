@@ -31,6 +31,7 @@ constexpr size_t kMostJobs = 7;
 constexpr size_t kMostDevices = 4;
 constexpr size_t kMostNodes = 6;  // of gangs
 constexpr double kAimGapPct = 2;
+constexpr double kNone = -std::numeric_limits<double>::infinity();  // work where no way is
 
 class Draws {
  public:
@@ -198,29 +199,56 @@ struct GangGaps {
   size_t of_same_shape = 0;
 };
 
-// Every way to spread `tasks` tasks of a job over the nodes: the least (nodes, racks) and the most work of it and of
-// all. `gain[node]`: what each device gains by the job, most first; those that must not be are left out.
+// A device with one GPU of a gang beside those who are there, from the rule alone.
+struct GangDevice {
+  double own = 0;     // work of the gang's GPU, if it waited for no other
+  double change = 0;  // of the others' work
+};
+
+// Of all ways to spread a job over devices where it may be: the least (nodes, racks), the most work of it and of all.
 struct BestSpread {
   std::pair<size_t, size_t> shape = {SIZE_MAX, SIZE_MAX};
-  double of_shape = 0, of_all = -1;
+  double of_shape = 0, of_all = kNone;
 };
-BestSpread TrySpreads(const std::vector<std::vector<double>>& gain, const std::vector<uint64_t>& racks, size_t tasks,
-                      size_t per_task) {
+
+// The most work on so many devices of each node: for each speed of the gang, those no slower that cost others least.
+double MostWork(const std::vector<std::vector<GangDevice>>& devices, const std::vector<size_t>& wanted) {
+  double most = kNone;
+  for (const std::vector<GangDevice>& of_node : devices) {
+    for (const GangDevice& slowest : of_node) {
+      double work = 0;
+      for (size_t n = 0; n < devices.size(); ++n) {
+        std::vector<double> changes(wanted[n], kNone);  // where there are too few
+        for (const GangDevice& device : devices[n]) {
+          if (device.own >= slowest.own) changes.push_back(device.change);
+        }
+        std::sort(changes.rbegin(), changes.rend());
+        for (size_t i = 0; i < wanted[n]; ++i) work += slowest.own + changes[i];
+      }
+      most = std::max(most, work);
+    }
+  }
+  return most;
+}
+
+BestSpread TrySpreads(const std::vector<std::vector<GangDevice>>& devices, const std::vector<uint64_t>& racks,
+                      size_t tasks, size_t per_task) {
   BestSpread best;
-  std::vector<size_t> take(gain.size(), 0);
+  std::vector<size_t> take(devices.size(), 0);
   for (;;) {
     size_t sum = 0, nodes = 0;
-    double work = 0;
     uint64_t used = 0;
     bool can = true;
-    for (size_t n = 0; n < gain.size(); ++n) {
+    std::vector<size_t> wanted;
+    for (size_t n = 0; n < devices.size(); ++n) {
       sum += take[n];
       nodes += take[n] > 0 ? 1 : 0;
-      can = can && take[n] * per_task <= gain[n].size();
+      wanted.push_back(take[n] * per_task);
+      can = can && wanted[n] <= devices[n].size();
       if (take[n] > 0) used |= uint64_t{1} << racks[n];
-      for (size_t i = 0; can && i < take[n] * per_task; ++i) work += gain[n][i];
     }
     if (can && sum == tasks) {
+      const double work = MostWork(devices, wanted);
       const std::pair<size_t, size_t> shape = {nodes, static_cast<size_t>(__builtin_popcountll(used))};
       if (shape < best.shape || (shape == best.shape && work > best.of_shape)) {
         best.shape = shape;
@@ -232,6 +260,19 @@ BestSpread TrySpreads(const std::vector<std::vector<double>>& gain, const std::v
     while (n < take.size() && ++take[n] > tasks) take[n++] = 0;
     if (n == take.size()) return best;
   }
+}
+
+// What a job does beside those of `with`, and what it takes from them.
+GangDevice Beside(const PairSlowdowns& table, double bound, std::vector<size_t> with, size_t row) {
+  const double before = WorkTogether(table, bound, with);
+  GangDevice device;
+  double slowdown = 1;
+  for (const size_t other : with) slowdown += std::max(1.0, table.slowdown[row][other]) - 1;
+  device.own = 1 / slowdown;
+  with.push_back(row);
+  const double after = WorkTogether(table, bound, with);
+  device.change = (after < 0 ? 0 : after - before) - device.own;  // no gain where it must not be
+  return device;
 }
 
 void AddGang(const PairSlowdowns& table, double bound, Placer& placer, uint64_t seed, GangGaps& gaps) {
@@ -262,32 +303,29 @@ void AddGang(const PairSlowdowns& table, double bound, Placer& placer, uint64_t 
   JobSpec gang = JobOf(rows.size(), rows.back());
   gang.gpus_per_task = static_cast<int32_t>(draws.Between(1, 2));
   gang.tasks = static_cast<int32_t>(draws.Between(2, 5));
-  std::vector<std::vector<double>> gain(nodes);
+  std::vector<std::vector<GangDevice>> devices(nodes);
   for (size_t n = 0; n < nodes; ++n) {
-    for (std::vector<size_t> with : on[n]) {
-      const double before = WorkTogether(table, bound, with);
-      with.push_back(rows.back());
-      const double after = WorkTogether(table, bound, with);
-      if (after > before) gain[n].push_back(after - before);
+    for (const std::vector<size_t>& with : on[n]) {
+      const GangDevice device = Beside(table, bound, with, rows.back());
+      if (device.own + device.change > 0) devices[n].push_back(device);
     }
-    std::sort(gain[n].rbegin(), gain[n].rend());
   }
   const BestSpread best =
-      TrySpreads(gain, racks, static_cast<size_t>(gang.tasks), static_cast<size_t>(gang.gpus_per_task));
+      TrySpreads(devices, racks, static_cast<size_t>(gang.tasks), static_cast<size_t>(gang.gpus_per_task));
   const Plan plan = Must(placer.MakePlan(cluster, {&gang, 1}));
   const Decision& decision = plan.decisions.front();
-  if ((decision.verdict == Verdict::kPlace) != (best.of_all >= 0))
+  if ((decision.verdict == Verdict::kPlace) != (best.of_all > kNone))
     Must(absl::InternalError("a gang that fits, or not"));
   if (decision.verdict != Verdict::kPlace || best.shape.first < 2) return;  // inside a node the search is exact
-  double work = 0;
+  double slowest = 1, work = 0;
   std::map<NodeId, uint64_t> used;
   for (const Slot& slot : decision.slots) {
     used[slot.node] = racks[slot.node - 1];
-    std::vector<size_t> with = on[slot.node - 1][static_cast<size_t>(slot.device)];
-    const double before = WorkTogether(table, bound, with);
-    with.push_back(rows.back());
-    work += WorkTogether(table, bound, with) - before;
+    const GangDevice device = Beside(table, bound, on[slot.node - 1][static_cast<size_t>(slot.device)], rows.back());
+    slowest = std::min(slowest, device.own);
+    work += device.change;
   }
+  work += static_cast<double>(decision.slots.size()) * slowest;
   std::set<uint64_t> used_racks;
   for (const auto& [node, rack] : used) used_racks.insert(rack);
   gaps.more_nodes += used.size() > best.shape.first ? 100 : 0;

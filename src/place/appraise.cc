@@ -3,6 +3,7 @@
 #include "place/appraise.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/status.h"
 #include "place/communication.h"
@@ -11,7 +12,7 @@
 namespace horus {
 
 absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, const NodeRow& node, int32_t device,
-                                 Appraisal& appraisal) const {
+                                 double& slowest, Appraisal& appraisal) const {
   const ClusterRows& rows = cluster.rows();
   const DeviceRow state = rows.DeviceAt(node.first_device + static_cast<uint32_t>(device));
   const Demand& demand = DemandOn(job, state.type);
@@ -39,7 +40,7 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   }
   const Slowdown own = after.back();
   appraisal.own = {std::max(appraisal.own.estimate, own.estimate), std::max(appraisal.own.upper, own.upper)};
-  appraisal.work += SpeedAlone(job, state) / (static_cast<double>(own.estimate) + appraisal.communication);
+  slowest = std::min(slowest, SpeedAlone(job, state) / (static_cast<double>(own.estimate) + appraisal.communication));
   for (size_t i = 0; i < residents; ++i) {
     appraisal.work += 1 / static_cast<double>(after[i].estimate) - 1 / static_cast<double>(before[i].estimate);
   }
@@ -60,10 +61,12 @@ absl::StatusOr<Appraisal> Appraiser::Of(const Cluster& cluster, const JobSpec& j
     appraisal.communication = CommunicationShare(
         demand, GangAllReduceUs(static_cast<double>(demand.gradient_mib), gang, rack_oversubscription_));
   }
+  double slowest = std::numeric_limits<double>::infinity();
   for (const Slot& slot : slots) {
     const NodeRow& node = rows.nodes[*rows.node_of.Find(slot.node)];
-    HORUS_RETURN_IF_ERROR(OfDevice(cluster, job, node, slot.device, appraisal));
+    HORUS_RETURN_IF_ERROR(OfDevice(cluster, job, node, slot.device, slowest, appraisal));
   }
+  appraisal.work += static_cast<double>(slots.size()) * slowest;  // the others wait
   return appraisal;
 }
 

@@ -24,7 +24,7 @@ struct Appraisal {
   Reason reason = Reason::kNone;  // the first rule that the place breaks
   Slowdown own{1, 1};             // the worst of the job's GPUs, communication left out
   double communication = 0;       // of a gang: time of its all-reduce / step time alone
-  double work = 0;                // gained by the job less what its neighbours lose
+  double work = 0;                // gained by the job, each GPU of a gang as its slowest, less what neighbours lose
   uint32_t tenants = 0;           // of the devices, the job's own slots included
   uint32_t beyond_bound = 0;      // of them predicted (upper) beyond their bounds, and by this job
   uint32_t used_devices = 0;      // that had tenants before
@@ -48,8 +48,9 @@ class Appraiser {
   [[nodiscard]] absl::StatusOr<DeviceSlowdowns> Now(const Cluster& cluster, NodeId node, int32_t device) const;
 
  private:
+  // `slowest`: the least own work of the GPUs so far.
   [[nodiscard]] absl::Status OfDevice(const Cluster& cluster, const JobSpec& job, const NodeRow& node, int32_t device,
-                                      Appraisal& appraisal) const;
+                                      double& slowest, Appraisal& appraisal) const;
 
   std::shared_ptr<const InterferenceModel> model_;
   FitLimits limits_;

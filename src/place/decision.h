@@ -91,7 +91,7 @@ struct CostTerm {
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
 
-// A place with its price; for a job of several devices the sum over them.
+// A place with its price; for a job of several devices that of all of them together.
 struct PricedPlace {
   NodeId node = 0;     // of the first slot
   int32_t device = 0;  // of the first slot; kNoDevice without GPUs

@@ -37,20 +37,9 @@ absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* node
   return my_.search.Run(my_.ledger, view, nodes != nullptr ? nodes : my_.selected(), found);
 }
 
-absl::Status Engine::Price(const JobView& view, std::span<const PlacedSlot> slots, double& cost) {
-  const Policy& policy = my_.scorer.policy();
+absl::Status Engine::Price(const JobView& view, Placement& placement) {
   my_.scorer.SetJob(view);
-  cost = 0;
-  for (const PlacedSlot& slot : slots) {
-    DeviceVerdict verdict;
-    if (slot.device != kNoDevice) {
-      const uint32_t state = my_.ledger.state_id(my_.ledger.device_of(slot));
-      HORUS_RETURN_IF_ERROR(my_.scorer.Weigh(my_.ledger.states(), state, verdict));
-    }
-    cost += verdict.cost;
-    if (policy.uses_place()) cost += policy.ScorePlace(PlaceOf(my_.ledger, slot.node_row, view.job->id, slot.device));
-  }
-  return absl::OkStatus();
+  return my_.search.PriceSlots(my_.ledger, view, placement);
 }
 
 absl::StatusOr<Decision> Engine::Explain(const JobView& view, const SearchResult& found) {

@@ -42,8 +42,8 @@ class Engine {
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
   [[nodiscard]] absl::Status Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found);
-  // The policy's cost of those slots, added up device by device; of jobs that are not priced by node.
-  [[nodiscard]] absl::Status Price(const JobView& view, std::span<const PlacedSlot> slots, double& cost);
+  // The policy's price of the placement's slots; of jobs that are not priced by node.
+  [[nodiscard]] absl::Status Price(const JobView& view, Placement& placement);
   // The decision that puts the job where `found` says; the ledger does not hold it.
   [[nodiscard]] absl::StatusOr<Decision> Explain(const JobView& view, const SearchResult& found);
 

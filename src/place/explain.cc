@@ -16,6 +16,12 @@ Reason MainReason(const SearchResult& result) {
   return MostRefused(result.refused);
 }
 
+// What a gang costs beside its GPUs one by one.
+void AddGangTerms(const Placement& placement, PricedPlace& priced) {
+  if (placement.sent > 0) priced.terms.push_back({"communication", placement.sent});
+  if (placement.straggler > 0) priced.terms.push_back({"straggler", placement.straggler});
+}
+
 }  // namespace
 
 absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
@@ -54,12 +60,7 @@ absl::Status Explainer::Price(const Ledger& ledger, const JobView& view, const P
     if (scorer_.policy().uses_place()) priced.terms.push_back({"place", priced.cost});
     return absl::OkStatus();
   }
-  if (placement.communication == 0) return PriceDevices(ledger, view, placement, priced);
-  const JobView linked = WithCommunication(view, placement.communication);
-  scorer_.SetJob(linked);
-  HORUS_RETURN_IF_ERROR(PriceDevices(ledger, linked, placement, priced));
-  scorer_.SetJob(view);
-  return absl::OkStatus();
+  return PriceDevices(ledger, view, placement, priced);
 }
 
 absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
@@ -81,6 +82,7 @@ absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, 
       }
     }
   }
+  AddGangTerms(placement, priced);
   return absl::OkStatus();
 }
 
@@ -88,13 +90,8 @@ absl::Status Explainer::PriceDevices(const Ledger& ledger, const JobView& view, 
 absl::Status Explainer::PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
                                   PricedPlace& priced) {
   if (view.job->tasks > 1) {
-    double sent = 0;
-    if (placement.communication > 0) {
-      const GpuTypeId type = ledger.state(ledger.device_of(placement.slots.front())).type;
-      sent = GpuCount(*view.job) * scorer_.policy().LinkCost(RelativeSpeedOn(view, type), placement.communication);
-    }
-    priced.terms.push_back({"node", priced.cost - sent});
-    if (sent > 0) priced.terms.push_back({"communication", sent});
+    priced.terms.push_back({"node", priced.cost - placement.sent - placement.straggler});
+    AddGangTerms(placement, priced);
     return absl::OkStatus();
   }
   NodeOutcome outcome;

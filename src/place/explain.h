@@ -37,7 +37,6 @@ class Explainer {
                                         Decision& decision);
   [[nodiscard]] absl::Status PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
                                        PricedPlace& priced);
-  // Prices in the gang's own communication.
   [[nodiscard]] absl::Status PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
                                           PricedPlace& priced);
   [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement,

@@ -48,7 +48,6 @@ struct DeviceCandidate {
   std::span<const Slowdown> before;
   std::span<const Slowdown> after;
   double relative_speed = 1;  // the job's speed alone on this device / on the fastest type that it lists; 0-1
-  double communication = 0;   // of a gang: time of its all-reduce / step time alone, both on this type; 0 = none
 
   [[nodiscard]] size_t residents() const { return before.size(); }
   [[nodiscard]] const Demand& newcomer() const { return *demands.back(); }
@@ -88,6 +87,7 @@ struct NodeAdmission {
 struct DeviceScore {
   double cost = 0;        // finite
   bool declined = false;  // feasible, but the policy would rather not: Reason::kPolicy
+  double own_work = 0;    // of policies that maximise work: what the cost counts for the job's own speed there
 };
 
 // A device of a node that may take one task of the job.
@@ -148,14 +148,13 @@ class Policy {
   [[nodiscard]] virtual const LeastCost* least_cost() const { return nullptr; }
 
   // Whether the cost of a device is minus the useful work (work.h) that it gains, but for what orders equal gains: such
-  // a policy's batches are compared by work, others' by how many jobs are placed and what they cost.
+  // a policy's batches are compared by work, others' by how many jobs are placed and what they cost. Its scores say how
+  // much of the cost is minus the job's `own_work`, speed alone / slowdown: the GPUs of a gang all work as the slowest
+  // does, so the search counts that one's for each (gang_price.h). A gang of other policies costs the sum of its
+  // devices.
   [[nodiscard]] virtual bool maximises_work() const { return false; }
-
-  // Whether ScoreDevice reads `communication`: a gang is then priced with the links between its GPUs. No price falls,
-  // and no device is declined, because of more communication.
+  // Of such a policy: whether a gang's own work is less by what its GPUs send over the links between them.
   [[nodiscard]] virtual bool prices_links() const { return false; }
-  // The same for one GPU that nobody slows: orders gangs that span nodes, and adds to the prices of whole nodes.
-  [[nodiscard]] virtual double LinkCost(double /*relative_speed*/, double /*communication*/) const { return 0; }
 
   // What the surroundings add; called for each node (or each device, see below) only when uses_place().
   [[nodiscard]] virtual bool uses_place() const { return false; }

@@ -90,38 +90,51 @@ void Scorer::SetJob(const JobView& view) {
   CheckEpoch();
   view_ = &view;
   memo_row_ = nullptr;
+  waits_ = GpuCount(*view.job) > 1 && policy_->maximises_work();
   on_context_.assign(pairs_.contexts(), {});
 }
 
-std::vector<Scorer::Entry>* Scorer::MemoRow(const StateTable& states) {
+Scorer::MemoRow* Scorer::RowOf(const StateTable& states) {
   const uint64_t needed = states.state_limit();
-  if (memo_row_ != nullptr && memo_row_->size() >= needed) return memo_row_;
+  if (memo_row_ != nullptr && memo_row_->entries.size() >= needed) return memo_row_;
   if (exhaustive_ || needed > memo_limit_) return nullptr;
   if (memo_entries_ + needed > memo_limit_) {
     memo_.clear();
     memo_entries_ = 0;
   }
-  std::unique_ptr<std::vector<Entry>>* known = memo_.Find(view_->digest);
-  memo_row_ = (known != nullptr ? *known : memo_.Insert(view_->digest, std::make_unique<std::vector<Entry>>())).get();
-  if (memo_row_->size() < needed) {
-    const size_t before = memo_row_->capacity();
-    memo_row_->resize(needed);
-    memo_entries_ += memo_row_->capacity() - before;
+  std::unique_ptr<MemoRow>* known = memo_.Find(view_->digest);
+  memo_row_ = (known != nullptr ? *known : memo_.Insert(view_->digest, std::make_unique<MemoRow>())).get();
+  std::vector<Entry>& entries = memo_row_->entries;
+  if (entries.size() < needed) {
+    const size_t before = entries.capacity();
+    entries.resize(needed);
+    memo_entries_ += entries.capacity() - before;
   }
   return memo_row_;
 }
 
-absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
-  std::vector<Entry>* const row = MemoRow(states);
-  Entry* const entry = row != nullptr ? &(*row)[state] : nullptr;
-  const uint64_t digest = states.digest(state) & ~Entry::kReasonMask;
-  if (entry != nullptr && (entry->tag & ~Entry::kReasonMask) == digest &&
-      (entry->tag & Entry::kReasonMask) != Entry::kUnset) {
-    verdict = {entry->cost, static_cast<Reason>(entry->tag & Entry::kReasonMask)};
-    return absl::OkStatus();
-  }
+absl::Status Scorer::Learn(const StateTable& states, uint32_t state, MemoRow* row, DeviceVerdict& verdict) {
   HORUS_RETURN_IF_ERROR(Weigh(states, state, verdict));
-  if (entry != nullptr) *entry = {digest | static_cast<uint64_t>(verdict.reason), verdict.cost};
+  if (row == nullptr) return absl::OkStatus();
+  const uint64_t digest = states.digest(state) & ~Entry::kReasonMask;
+  row->entries[state] = {digest | static_cast<uint64_t>(verdict.reason), verdict.cost};
+  if (state < row->own_work.size()) row->own_work[state] = verdict.own_work;
+  return absl::OkStatus();
+}
+
+absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
+  MemoRow* const row = RowOf(states);
+  if (waits_ && row != nullptr && row->own_work.size() < row->entries.size()) {
+    const size_t before = row->own_work.capacity();
+    row->own_work.resize(row->entries.size(), std::numeric_limits<double>::quiet_NaN());
+    memo_entries_ += (row->own_work.capacity() - before) * sizeof(double) / sizeof(Entry);
+  }
+  if (row == nullptr || !row->entries[state].Holds(states.digest(state))) return Learn(states, state, row, verdict);
+  const Entry& entry = row->entries[state];
+  verdict = {entry.cost, entry.reason()};
+  if (!waits_) return absl::OkStatus();
+  if (std::isnan(row->own_work[state])) return Learn(states, state, row, verdict);
+  verdict.own_work = row->own_work[state];
   return absl::OkStatus();
 }
 
@@ -185,8 +198,7 @@ DeviceCandidate Scorer::CandidateOf(const DeviceRow& device, const JobView::OnTy
           .tenants = tenants_,
           .before = before_,
           .after = after_,
-          .relative_speed = on.SpeedOn(device.compute_share),
-          .communication = on.communication};
+          .relative_speed = on.SpeedOn(device.compute_share)};
 }
 
 absl::Status Scorer::Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const {
@@ -196,7 +208,11 @@ absl::Status Scorer::Price(const DeviceCandidate& candidate, DeviceVerdict& verd
     return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost, found %g",
                      std::string(policy_->name()), score.cost);
   }
-  verdict = {score.cost, Reason::kNone};
+  if (!std::isfinite(score.own_work)) {
+    return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite own work, found %g",
+                     std::string(policy_->name()), score.own_work);
+  }
+  verdict = {score.cost, Reason::kNone, score.own_work};
   if (score.declined) verdict = {Distance(Reason::kPolicy, {}), Reason::kPolicy};
   return absl::OkStatus();
 }
@@ -205,6 +221,7 @@ absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdi
   Shortfall shortfall;
   const DeviceRow& device = states.state(state);
   const JobView::OnType* on = view_->On(device.type);
+  verdict.own_work = 0;
   verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &shortfall);
   if (verdict.reason == Reason::kNone) {
     HORUS_RETURN_IF_ERROR(Foretell(states, state, *on));

@@ -35,7 +35,6 @@ struct JobView {
     GpuTypeId type;  // invalid = any
     TenantClass tenant;
     double relative_speed = 1;
-    double communication = 0;  // see DeviceCandidate
     // Alone on a device with that share of a GPU, against the fastest whole device that the job lists.
     [[nodiscard]] double SpeedOn(float compute_share) const;
   };
@@ -54,6 +53,7 @@ struct JobView {
 struct DeviceVerdict {
   double cost = 0;  // of Policy::ScoreDevice; for a refusal how far the device was from fitting, see fit.h
   Reason reason = Reason::kNone;
+  double own_work = 0;  // of Policy::ScoreDevice for the GPU of a gang; else, and for a refusal, not to be used
 };
 
 // A verdict with all that led to it; the candidate's spans point into the scorer until its next call.
@@ -130,6 +130,15 @@ class Scorer {
     static constexpr uint64_t kUnset = 0xFF;
     uint64_t tag = kUnset;  // upper 56 bits of the state's digest (ids are used again), and the reason
     double cost = 0;
+    [[nodiscard]] bool Holds(uint64_t digest) const {
+      return ((tag ^ digest) & ~kReasonMask) == 0 && (tag & kReasonMask) != kUnset;
+    }
+    [[nodiscard]] Reason reason() const { return static_cast<Reason>(tag & kReasonMask); }
+  };
+  struct MemoRow {  // of a job class, by state id
+    std::vector<Entry> entries;
+    // Beside the entries, as many as gangs of the class needed; NaN = not known.
+    std::vector<double> own_work;
   };
   // What the scorer needs of a state to add up pairs.
   struct Crowd {
@@ -187,7 +196,9 @@ class Scorer {
   [[nodiscard]] DeviceCandidate CandidateOf(const DeviceRow& device, const JobView::OnType& on) const;
   [[nodiscard]] absl::Status Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const;
   void CheckEpoch();
-  [[nodiscard]] std::vector<Entry>* MemoRow(const StateTable& states);
+  [[nodiscard]] MemoRow* RowOf(const StateTable& states);
+  // Weighs, and keeps the verdict.
+  [[nodiscard]] absl::Status Learn(const StateTable& states, uint32_t state, MemoRow* row, DeviceVerdict& verdict);
 
   std::shared_ptr<const InterferenceModel> model_;
   std::unique_ptr<const Policy> policy_;
@@ -196,10 +207,11 @@ class Scorer {
   bool exhaustive_;
 
   const JobView* view_ = nullptr;
-  std::vector<Entry>* memo_row_ = nullptr;  // of the current job, indexed by state id
+  bool waits_ = false;           // it is a gang, and the policy says how fast it is on each GPU
+  MemoRow* memo_row_ = nullptr;  // of the current job
   // By JobView::digest. Rows stay where they are when the map grows.
-  IdMap<std::unique_ptr<std::vector<Entry>>> memo_;
-  uint64_t memo_entries_ = 0;
+  IdMap<std::unique_ptr<MemoRow>> memo_;
+  uint64_t memo_entries_ = 0;  // and what else takes as much room
   uint64_t memo_epoch_ = 0;
 
   bool adds_pairs_;

@@ -65,14 +65,14 @@ absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const J
     }
     const double cost = verdict.cost + place_cost;
     if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
-    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.state(device))});
+    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.state(device)), verdict.own_work});
   }
   result.fitting += static_cast<uint32_t>(fitting_.size());
   return absl::OkStatus();
 }
 
 void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
-  for (const Fitting& fit : fitting_) {
+  for (const PricedGpu& fit : fitting_) {
     if (Beats(fit.cost, result.best)) {
       std::swap(result.second, result.best);
       result.best.cost = fit.cost;
@@ -85,11 +85,11 @@ void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
 }
 
 // Keeps what the node can give, per group, and books the whole gang on it where that is cheapest so far.
-absl::Status Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
-                              SearchResult& result) {
+void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
+                      SearchResult& result) {
   const int32_t per_task = SlotsPerTask(*view.job);
   const bool cpu_only = IsCpuOnly(*view.job);
-  std::sort(fitting_.begin(), fitting_.end(), [](const Fitting& a, const Fitting& b) {
+  std::sort(fitting_.begin(), fitting_.end(), [](const PricedGpu& a, const PricedGpu& b) {
     return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
   });
   for (size_t begin = 0, end = 0; begin < fitting_.size(); begin = end) {
@@ -104,42 +104,30 @@ absl::Status Search::TakeGang(const Ledger& ledger, uint32_t node_row, const Job
     NodeOffer offer{.node_row = node_row,
                     .group = fitting_[begin].group,
                     .tasks = tasks,
-                    .first = static_cast<uint32_t>(offered_.size()),
-                    .step = cpu_only ? 0u : 1u};
-    const size_t kept = cpu_only ? 1 : static_cast<size_t>(tasks) * static_cast<size_t>(per_task);
-    if (linked_) offer.spare = static_cast<uint32_t>(end - begin - kept);
-    const auto first = fitting_.begin() + static_cast<ptrdiff_t>(begin);
-    offered_.insert(offered_.end(), first, first + static_cast<ptrdiff_t>(kept + offer.spare));
+                    .first = static_cast<uint32_t>(offered_.size())};
+    // Those beyond the tasks matter where the gang waits for its slowest.
+    const size_t kept = waits_ ? end - begin : cpu_only ? 1 : static_cast<size_t>(tasks * per_task);
+    if (!cpu_only) offer.count = static_cast<uint32_t>(kept);
+    const std::span<const PricedGpu> here = std::span(fitting_).subspan(begin, end - begin);
+    offered_.insert(offered_.end(), here.begin(), here.begin() + static_cast<ptrdiff_t>(kept));
+    if (waits_) {
+      const auto device = static_cast<size_t>(here.front().device);
+      offer.speed = RelativeSpeedOn(view, ledger.spec(node_row).devices[device].type);
+    }
     offer.cost = OfferCost(offer, view, tasks);
     offers_.push_back(offer);
     if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
     Placement placement{.cost = offer.cost};
-    if (linked_) {
-      const double cutoff = result.second.slots.empty() ? std::numeric_limits<double>::infinity() : result.second.cost;
-      HORUS_RETURN_IF_ERROR(
-          TakeLinked(ledger, view, node_row, std::span(fitting_).subspan(begin, end - begin), cutoff, placement));
-      if (placement.slots.empty()) continue;
+    if (cpu_only) {
+      for (int32_t task = 0; task < tasks; ++task) placement.slots.push_back({node_row, kNoDevice, task, 0});
     } else {
-      std::vector<int32_t> devices;
-      for (size_t i = 0; i < static_cast<size_t>(SlotCount(*view.job)); ++i)
-        devices.push_back(Offered(offer, i).device);
-      std::sort(devices.begin(), devices.end());
-      for (size_t i = 0; i < devices.size(); ++i) {
-        placement.slots.push_back({node_row, devices[i], static_cast<int32_t>(i) / per_task, 0});
-      }
+      const double cutoff = result.second.slots.empty() ? std::numeric_limits<double>::infinity() : result.second.cost;
+      TakeTogether(ledger, view, offers_.back(), cutoff, placement);
+      if (placement.slots.empty()) continue;
     }
     if (Beats(placement.cost, result.best)) std::swap(placement, result.best);
     if (!placement.slots.empty()) result.second = std::move(placement);
   }
-  return absl::OkStatus();
-}
-
-double Search::OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const {
-  double cost = 0;
-  const auto slots = static_cast<size_t>(tasks * SlotsPerTask(*view.job));
-  if (offer.step == 0) return static_cast<double>(slots) * Offered(offer, 0).cost;
-  for (size_t i = 0; i < slots; ++i) cost += Offered(offer, i).cost;
-  return cost;
 }
 
 absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
@@ -161,10 +149,17 @@ absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<c
     if (single) {
       TakeSingle(node_row, result);
     } else {
-      HORUS_RETURN_IF_ERROR(TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result));
+      TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
     }
   }
-  if (!single && result.best.slots.empty() && job.tasks > 1) HORUS_RETURN_IF_ERROR(SpreadGang(ledger, view, result));
+  if (!single && result.best.slots.empty() && job.tasks > 1) {
+    CountOffers(ledger, view, result);
+    const auto at = [&](double pace, Span& best) {
+      SpreadGang(ledger, view, pace, best);
+      return absl::OkStatus();
+    };
+    HORUS_RETURN_IF_ERROR(SpreadAtPaces(ledger, view, at, result));
+  }
   if (!result.best.slots.empty()) {
     result.refused = {};
   } else {
@@ -184,7 +179,7 @@ absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t 
     return absl::OkStatus();
   }
   answer.cost = fitting_.front().cost;
-  for (const Fitting& fit : fitting_) answer.cost = std::min(answer.cost, fit.cost);
+  for (const PricedGpu& fit : fitting_) answer.cost = std::min(answer.cost, fit.cost);
   return absl::OkStatus();
 }
 
@@ -274,8 +269,8 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
 absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                          SearchResult& result) {
   result = SearchResult();
+  waits_ = GpuCount(*view.job) > 1 && scorer_.policy().maximises_work();
   linked_ = Linked(view);
-  link_costs_.clear();
   if (nodes == nullptr && CanRank(view)) {
     HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
     if (!result.best.slots.empty()) return absl::OkStatus();

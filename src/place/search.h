@@ -12,6 +12,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "place/decision.h"
 #include "place/device_index.h"
 #include "place/gang_index.h"
+#include "place/gang_price.h"
 #include "place/ledger.h"
 #include "place/node_answers.h"
 #include "place/ranking.h"
@@ -32,14 +35,13 @@ namespace horus {
 
 struct Placement {
   double cost = 0;
-  double communication = 0;       // that it was priced with, see DeviceCandidate
+  double sent = 0;                // of the cost of a gang: see GangPrice
+  double straggler = 0;           // the same
   std::vector<PlacedSlot> slots;  // ascending (task, node id, device); empty = none found
 };
 
 // The job's speed alone on that type against the fastest that it lists.
 [[nodiscard]] double RelativeSpeedOn(const JobView& view, GpuTypeId type);
-// The job of `view` as part of a gang that waits so long for its all-reduce, see DeviceCandidate.
-[[nodiscard]] JobView WithCommunication(const JobView& view, double communication);
 
 // The constraint that refused most devices; the subset's edge only where nothing else refused any.
 [[nodiscard]] Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused);
@@ -76,7 +78,8 @@ class Search {
   // One GPU, or a gang that fits one node: exact. Otherwise the heuristic "fewest nodes, one rack first":
   // per GPU type and sharing mode, the racks that can hold the whole gang are tried before all racks
   // together; inside, nodes that take most tasks come first, cheapest first among equals, and the last
-  // tasks go to the tightest node that holds them. Fewest nodes wins, then fewest racks, then cost.
+  // tasks go to the tightest node that holds them. Fewest nodes wins, then fewest racks, then cost. Where a gang
+  // waits for its slowest GPU that is done again without those that would slow it (SpreadAtPaces).
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
                                  SearchResult& result);
 
@@ -88,6 +91,9 @@ class Search {
     return SlotCount(*view.job) == 1 && !scorer_.policy().PricesNode(*view.job);
   }
 
+  // What the job costs on exactly those slots, as far as policies price devices; whether it fits is not asked.
+  [[nodiscard]] absl::Status PriceSlots(const Ledger& ledger, const JobView& view, Placement& placement);
+
   // How much less links between racks carry than nodes can send; at least 1.
   void set_rack_oversubscription(double ratio) { rack_oversubscription_ = ratio; }
 
@@ -97,25 +103,28 @@ class Search {
   }
 
  private:
-  struct Fitting {
-    double cost = 0;
-    int32_t device = 0;
-    uint32_t group = 0;  // GPU type and sharing mode: a gang never mixes them
-  };
   struct NodeOffer {  // what one node can give a gang of several tasks
     uint32_t node_row = 0;
     uint32_t group = 0;
     int32_t tasks = 0;
-    double cost = 0;     // of `tasks` tasks
+    double cost = 0;     // of `tasks` tasks, each GPU by itself
     uint32_t first = 0;  // its devices in offered_, cheapest first
-    uint32_t step = 1;   // 0 without GPUs: one entry stands for every task
-    uint32_t spare = 0;  // devices after those of `tasks`, where it matters how they are linked
+    uint32_t count = 0;  // of them; 0 without GPUs: one entry stands for every task
+    double speed = 1;    // GangPace::speed there
+  };
+  // A slowdown: where a gang waits for its slowest GPU, those that it would slow more are left out.
+  static constexpr double kAnyPace = std::numeric_limits<double>::infinity();
+  struct Share {  // of an offer: what it holds at some pace
+    uint32_t offer = 0;
+    int32_t tasks = 0;
+    double cost = 0;  // of them, each GPU by itself
   };
   struct Span {                                       // one way to spread a gang
     std::vector<std::pair<uint32_t, int32_t>> picks;  // offer, tasks
     size_t racks = 0;
-    double cost = 0;                            // of sending gradients too
-    std::vector<std::vector<int32_t>> devices;  // by pick; empty = the cheapest of each offer
+    double pace = kAnyPace;
+    GangPrice price;
+    std::vector<PricedGpu> gpus;  // pick by pick; none without GPUs
   };
 
   [[nodiscard]] absl::Status RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer);
@@ -136,15 +145,30 @@ class Search {
   static void AddRefusals(const Ledger& ledger, const JobSpec& job, uint32_t node_row, const NodeOutcome& outcome,
                           SearchResult& result);
   void TakeSingle(uint32_t node_row, SearchResult& result);
-  [[nodiscard]] absl::Status TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
-                                      SearchResult& result);
-  [[nodiscard]] absl::Status SpreadGang(const Ledger& ledger, const JobView& view, SearchResult& result);
-  [[nodiscard]] absl::Status TakeSpan(const Ledger& ledger, const JobView& view, Span& best, SearchResult& result);
-  void TrySpan(const Ledger& ledger, const JobView& view, std::vector<uint32_t> offers, Span& best) const;
-  [[nodiscard]] const Fitting& Offered(const NodeOffer& offer, size_t slot) const {
-    return offered_[offer.first + offer.step * slot];
+  void TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks, SearchResult& result);
+  // The whole gang where `offer` has room for it; no slots unless it costs less than `cutoff`.
+  void TakeTogether(const Ledger& ledger, const JobView& view, const NodeOffer& offer, double cutoff,
+                    Placement& placement) const;
+
+  // Gangs over nodes (search_gang.cc). `at`: the best span of a pace, as SpreadGang and SpreadIndexed find it.
+  using AtPace = std::function<absl::Status(double pace, Span& best)>;
+  [[nodiscard]] absl::Status SpreadAtPaces(const Ledger& ledger, const JobView& view, const AtPace& at,
+                                           SearchResult& result);
+  void SpreadGang(const Ledger& ledger, const JobView& view, double pace, Span& best) const;
+  // What each group could give the gang, for refusals.
+  void CountOffers(const Ledger& ledger, const JobView& view, SearchResult& result) const;
+  void TakeSpan(const Ledger& ledger, const JobView& view, const Span& best, SearchResult& result) const;
+  void TrySpan(const Ledger& ledger, const JobView& view, double pace, std::vector<Share> shares, Span& best) const;
+  // Chooses the devices of the span's nodes, and prices them.
+  void Settle(const Ledger& ledger, const JobView& view, Span& span) const;
+  [[nodiscard]] std::span<const PricedGpu> Offered(const NodeOffer& offer) const {
+    return std::span(offered_).subspan(offer.first, offer.count);
   }
+  [[nodiscard]] static bool Keeps(const NodeOffer& offer, const PricedGpu& gpu, double pace);
   [[nodiscard]] double OfferCost(const NodeOffer& offer, const JobView& view, int32_t tasks) const;
+  [[nodiscard]] Share ShareOf(const JobView& view, uint32_t offer, double pace) const;
+  // Appends the cheapest devices of the offer at that pace.
+  void AddCheapest(const NodeOffer& offer, size_t count, double pace, std::vector<PricedGpu>& gpus) const;
 
   // Gangs by the index (search_spread.cc): the same choice as Scan's. Nothing found: no slots.
   struct OfferRange {  // of a node that was looked at, in offers_
@@ -160,25 +184,24 @@ class Search {
   [[nodiscard]] absl::Status OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row,
                                        SearchResult& result);
   [[nodiscard]] absl::Status OfferRack(const Ledger& ledger, const JobView& view,
-                                       std::span<const GangIndex::Entry> rack, std::vector<uint32_t>& offers,
+                                       std::span<const GangIndex::Entry> rack, double pace, std::vector<Share>& shares,
                                        int64_t& tasks, SearchResult& result);
+  [[nodiscard]] absl::Status SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
+                                           SearchResult& result);
   [[nodiscard]] absl::Status SpreadGroup(const Ledger& ledger, const JobView& view,
-                                         std::span<const GangIndex::Entry> group, Span& best, SearchResult& result);
+                                         std::span<const GangIndex::Entry> group, double pace, Span& best,
+                                         SearchResult& result);
   [[nodiscard]] absl::Status SpreadOverRacks(const Ledger& ledger, const JobView& view,
-                                             std::span<const IndexedRack> racks, Span& best, SearchResult& result);
+                                             std::span<const IndexedRack> racks, double pace, Span& best,
+                                             SearchResult& result);
 
   // Gangs that send gradients (search_links.cc).
   [[nodiscard]] bool Linked(const JobView& view) const;
-  // The whole gang on GPUs of `fitting`, one group of a node; no slots unless it costs less than `cutoff`.
-  [[nodiscard]] absl::Status TakeLinked(const Ledger& ledger, const JobView& view, uint32_t node_row,
-                                        std::span<const Fitting> fitting, double cutoff, Placement& placement);
-  [[nodiscard]] absl::Status PriceLinked(const Ledger& ledger, const JobView& linked, double communication,
-                                         double place, uint32_t node_row, Reach reach, Fitting& fit);
-  [[nodiscard]] double SpanCommunication(const Ledger& ledger, const JobView& view, const Span& span) const;
-  [[nodiscard]] double SpanLinkCost(const Ledger& ledger, const JobView& view, const Span& span) const;
-  [[nodiscard]] bool ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, size_t offered,
-                                  Reach reach, std::vector<int32_t>& devices, double& cost) const;
-  [[nodiscard]] absl::Status LinkSpan(const Ledger& ledger, const JobView& view, Span& span, Placement& placement);
+  // How the job runs on the GPUs of the span.
+  [[nodiscard]] GangPace PaceOf(const Ledger& ledger, const JobView& view, const Span& span) const;
+  // All that the offer has in the part of that kind whose GPUs cost least; false where no part has enough.
+  [[nodiscard]] bool ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, double pace, Reach reach,
+                                  std::vector<PricedGpu>& part) const;
 
   Scorer& scorer_;
   DeviceIndex index_;
@@ -190,13 +213,13 @@ class Search {
   NodeAnswers answers_;
   SearchResult one_;  // scratch of RunOne
   std::vector<RankedState> popped_;
-  std::vector<Fitting> fitting_;  // of the node at hand
+  std::vector<PricedGpu> fitting_;  // of the node at hand
   std::vector<NodeOffer> offers_;
-  std::vector<Fitting> offered_;
+  std::vector<PricedGpu> offered_;
   IdMap<OfferRange> node_offers_;  // by node row
   double rack_oversubscription_ = 1;
-  bool linked_ = false;       // the job at hand sends gradients
-  IdMap<double> link_costs_;  // of this search, by state and reach
+  bool waits_ = false;   // the job at hand is a gang, and the policy counts the speed of its slowest GPU
+  bool linked_ = false;  // and what it sends
 };
 
 }  // namespace horus

@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gangs that send gradients: which GPUs of a node, and what a gang over several nodes loses to its links.
+// Gangs inside one node, and what gangs lose to the links between their GPUs.
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <limits>
-#include <tuple>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/status.h"
 #include "place/communication.h"
 #include "place/search.h"
 
 namespace horus {
-namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
-
-}  // namespace
 
 double RelativeSpeedOn(const JobView& view, GpuTypeId type) {
   for (const JobView::OnType& on : view.types) {
@@ -26,186 +17,158 @@ double RelativeSpeedOn(const JobView& view, GpuTypeId type) {
   return 1;
 }
 
-JobView WithCommunication(const JobView& view, double communication) {
-  JobView linked = view;
-  for (JobView::OnType& on : linked.types) on.communication = communication;
-  linked.digest = CombineHash(view.digest, std::bit_cast<uint64_t>(communication));
-  return linked;
-}
-
 bool Search::Linked(const JobView& view) const {
   const JobSpec& job = *view.job;
-  return scorer_.policy().prices_links() && GpuCount(job) > 1 &&
+  return waits_ && scorer_.policy().prices_links() &&
          std::any_of(job.demands.begin(), job.demands.end(), [](const auto& one) { return Communicates(one.demand); });
-}
-
-// The price of one device where the gang sends over links of that kind, its place included.
-absl::Status Search::PriceLinked(const Ledger& ledger, const JobView& linked, double communication, double place,
-                                 uint32_t node_row, Reach reach, Fitting& fit) {
-  const Policy& policy = scorer_.policy();
-  const uint32_t device = ledger.node(node_row).first_device + static_cast<uint32_t>(fit.device);
-  if (policy.PricesNode(*linked.job)) {
-    fit.cost += policy.LinkCost(RelativeSpeedOn(linked, ledger.state(device).type), communication);
-    return absl::OkStatus();
-  }
-  const uint32_t state = ledger.state_id(device);
-  const uint64_t key = uint64_t{state} * kReaches.size() + static_cast<uint64_t>(reach);
-  const double* known = link_costs_.Find(key);
-  if (known == nullptr) {
-    DeviceVerdict verdict;
-    HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), state, verdict));
-    known = &link_costs_.Insert(key, verdict.reason == Reason::kNone ? verdict.cost : kNone);
-  }
-  if (policy.uses_place() && policy.place_by_device()) {
-    place = policy.ScorePlace(PlaceOf(ledger, node_row, linked.job->id, fit.device));
-  }
-  fit.cost = *known + place;
-  return absl::OkStatus();
 }
 
 // Exact: whatever the cheapest GPUs are, their fastest common links are those of some part of the node. Taken as GPUs
 // of that part they are priced right, and every other choice of any part is priced too high or right.
-absl::Status Search::TakeLinked(const Ledger& ledger, const JobView& view, uint32_t node_row,
-                                std::span<const Fitting> fitting, double cutoff, Placement& placement) {
+void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeOffer& offer, double cutoff,
+                          Placement& placement) const {
   const auto wanted = static_cast<size_t>(GpuCount(*view.job));
-  const NodeSpec& node = ledger.spec(node_row);
-  const auto spec = [&](const Fitting& fit) -> const DeviceSpec& {
-    return node.devices[static_cast<size_t>(fit.device)];
-  };
-  const DeviceSpec& first = spec(fitting.front());
-  const Demand& demand = *FindDemand(*view.job, first.type);
-  const Policy& policy = scorer_.policy();
-  const double place = policy.uses_place() ? policy.ScorePlace(PlaceOf(ledger, node_row, view.job->id, 0)) : 0;
+  const std::vector<DeviceSpec>& devices = ledger.spec(offer.node_row).devices;
+  GangPace pace{.speed = offer.speed};
   placement = {.cost = cutoff};
-  std::vector<Fitting> priced;
+  std::vector<PricedGpu> chosen;
+  const auto try_on = [&](std::span<const PricedGpu> gpus) {
+    const GangOffer one{gpus, wanted};
+    const GangPrice price = CheapestGang({&one, 1}, pace, chosen);
+    if (!(price.cost < placement.cost)) return;
+    placement = {.cost = price.cost, .sent = price.sent, .straggler = price.straggler};
+    for (const PricedGpu& gpu : chosen) placement.slots.push_back({offer.node_row, gpu.device, 0, 0});
+  };
+  if (!linked_) try_on(Offered(offer));
+  std::vector<PricedGpu> parts;
   for (const Reach reach : kReaches) {
-    const double communication =
+    if (!linked_) break;
+    const DeviceSpec& first = devices[static_cast<size_t>(Offered(offer).front().device)];
+    const Demand& demand = *FindDemand(*view.job, first.type);
+    pace.communication =
         CommunicationShare(demand, RingUs(static_cast<double>(demand.gradient_mib), wanted, LinkMbPerS(first, reach)));
-    const JobView linked = WithCommunication(view, communication);
-    scorer_.SetJob(linked);
-    priced.clear();
-    for (Fitting fit : fitting) {
-      if (PartOf(spec(fit), reach) < 0) continue;
-      HORUS_RETURN_IF_ERROR(PriceLinked(ledger, linked, communication, place, node_row, reach, fit));
-      fit.group = static_cast<uint32_t>(PartOf(spec(fit), reach));
-      priced.push_back(fit);
+    parts.clear();
+    for (PricedGpu gpu : Offered(offer)) {
+      const int32_t part = PartOf(devices[static_cast<size_t>(gpu.device)], reach);
+      if (part < 0) continue;
+      gpu.group = static_cast<uint32_t>(part);
+      parts.push_back(gpu);
     }
-    std::sort(priced.begin(), priced.end(), [](const Fitting& a, const Fitting& b) {
-      return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
-    });
-    for (size_t begin = 0, end = 0; begin < priced.size(); begin = end) {
-      while (end < priced.size() && priced[end].group == priced[begin].group) ++end;
-      if (end - begin < wanted) continue;
-      double cost = 0;
-      for (size_t i = begin; i < begin + wanted; ++i) cost += priced[i].cost;
-      if (!(cost < placement.cost)) continue;
-      placement = {.cost = cost, .communication = communication};
-      for (size_t i = begin; i < begin + wanted; ++i) placement.slots.push_back({node_row, priced[i].device, 0, 0});
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+    for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+      while (end < parts.size() && parts[end].group == parts[begin].group) ++end;
+      if (end - begin >= wanted) try_on(std::span(parts).subspan(begin, end - begin));
     }
   }
-  scorer_.SetJob(view);
   std::sort(placement.slots.begin(), placement.slots.end(),
             [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
   for (size_t i = 0; i < placement.slots.size(); ++i) {
     placement.slots[i].task = static_cast<int32_t>(i) / view.job->gpus_per_task;
   }
-  return absl::OkStatus();
 }
 
-double Search::SpanCommunication(const Ledger& ledger, const JobView& view, const Span& span) const {
-  std::vector<GangPart> parts;
-  GpuTypeId type;
-  std::vector<int32_t> devices;
-  for (size_t pick = 0; pick < span.picks.size(); ++pick) {
-    const NodeOffer& offer = offers_[span.picks[pick].first];
-    const NodeSpec& node = ledger.spec(offer.node_row);
-    devices.clear();
-    if (span.devices.empty()) {
-      const auto slots = static_cast<size_t>(span.picks[pick].second * view.job->gpus_per_task);
-      for (size_t i = 0; i < slots; ++i) devices.push_back(Offered(offer, i).device);
-    } else {
-      devices = span.devices[pick];
-    }
-    type = node.devices[static_cast<size_t>(devices.front())].type;
-    parts.push_back({devices.size(), LinkAmong(node, devices), static_cast<double>(node.network_mb_s), node.rack});
+GangPace Search::PaceOf(const Ledger& ledger, const JobView& view, const Span& span) const {
+  GangPace pace{.speed = offers_[span.picks.front().first].speed};
+  if (!linked_) return pace;
+  std::vector<GangSlot> slots;
+  auto gpu = span.gpus.begin();
+  for (const auto& [pick, tasks] : span.picks) {
+    const NodeSpec& node = ledger.spec(offers_[pick].node_row);
+    for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i) slots.push_back({&node, (gpu++)->device});
   }
-  const Demand& demand = *FindDemand(*view.job, type);
-  return CommunicationShare(demand,
-                            AllReduceUs(static_cast<double>(demand.gradient_mib), parts, rack_oversubscription_));
+  const Demand& demand =
+      *FindDemand(*view.job, slots.front().node->devices[static_cast<size_t>(slots.front().device)].type);
+  pace.communication = CommunicationShare(
+      demand, GangAllReduceUs(static_cast<double>(demand.gradient_mib), slots, rack_oversubscription_));
+  return pace;
 }
 
-double Search::SpanLinkCost(const Ledger& ledger, const JobView& view, const Span& span) const {
-  const NodeOffer& offer = offers_[span.picks.front().first];
-  const GpuTypeId type = ledger.spec(offer.node_row).devices[static_cast<size_t>(Offered(offer, 0).device)].type;
-  return GpuCount(*view.job) *
-         scorer_.policy().LinkCost(RelativeSpeedOn(view, type), SpanCommunication(ledger, view, span));
-}
-
-// The cheapest of what the node offers inside one part of that kind; false where no part has enough.
-bool Search::ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, size_t offered, Reach reach,
-                          std::vector<int32_t>& devices, double& cost) const {
+bool Search::ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, double pace, Reach reach,
+                          std::vector<PricedGpu>& part) const {
   const NodeSpec& node = ledger.spec(offer.node_row);
-  std::vector<Fitting> sorted;
-  for (size_t i = 0; i < offered; ++i) {
-    Fitting fit = Offered(offer, i);
-    const int32_t part = PartOf(node.devices[static_cast<size_t>(fit.device)], reach);
-    if (part < 0) continue;
-    fit.group = static_cast<uint32_t>(part);
-    sorted.push_back(fit);
+  std::vector<PricedGpu> sorted;
+  for (PricedGpu gpu : Offered(offer)) {
+    const int32_t in = PartOf(node.devices[static_cast<size_t>(gpu.device)], reach);
+    if (in < 0) continue;
+    gpu.group = static_cast<uint32_t>(in);
+    sorted.push_back(gpu);
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Fitting& a, const Fitting& b) { return a.group < b.group; });
-  cost = kNone;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+  double least = std::numeric_limits<double>::infinity();
   for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
-    while (end < sorted.size() && sorted[end].group == sorted[begin].group) ++end;
-    if (end - begin < gpus) continue;
     double sum = 0;
-    for (size_t i = begin; i < begin + gpus; ++i) sum += sorted[i].cost;
-    if (sum >= cost) continue;
-    cost = sum;
-    devices.clear();
-    for (size_t i = begin; i < begin + gpus; ++i) devices.push_back(sorted[i].device);
+    size_t taken = 0;
+    for (; end < sorted.size() && sorted[end].group == sorted[begin].group; ++end) {
+      if (taken == gpus || !Keeps(offer, sorted[end], pace)) continue;
+      sum += sorted[end].cost;
+      ++taken;
+    }
+    if (taken < gpus || sum >= least) continue;
+    least = sum;
+    part.assign(sorted.begin() + static_cast<ptrdiff_t>(begin), sorted.begin() + static_cast<ptrdiff_t>(end));
   }
-  return cost < kNone;
+  return least < std::numeric_limits<double>::infinity();
 }
 
-// Takes each node's GPUs from one part where that pays for the gang, by what links cost GPUs that nobody slows, and
-// prices what it chose.
-absl::Status Search::LinkSpan(const Ledger& ledger, const JobView& view, Span& span, Placement& placement) {
-  const auto per_task = static_cast<size_t>(view.job->gpus_per_task);
+// Each node's GPUs come from one part where that pays for the gang.
+void Search::Settle(const Ledger& ledger, const JobView& view, Span& span) const {
+  if (IsCpuOnly(*view.job)) return;
+  const auto gpus_of = [&](int32_t tasks) { return static_cast<size_t>(tasks * view.job->gpus_per_task); };
   Span best;
   for (const Reach reach : {Reach::kNode, Reach::kSocket, Reach::kSwitch, Reach::kIsland}) {
-    Span one{.picks = span.picks, .racks = span.racks};
-    one.devices.resize(one.picks.size());
+    if (reach != Reach::kNode && !linked_) break;
+    Span one{.picks = span.picks, .racks = span.racks, .pace = span.pace};
+    std::vector<std::vector<PricedGpu>> parts(one.picks.size());
+    std::vector<GangOffer> offers;
     for (size_t i = 0; i < one.picks.size(); ++i) {
       const NodeOffer& offer = offers_[one.picks[i].first];
-      const size_t gpus = static_cast<size_t>(one.picks[i].second) * per_task;
-      const size_t offered = static_cast<size_t>(offer.tasks) * per_task + offer.spare;
-      double cost = 0;
-      if (!ChooseInPart(ledger, offer, gpus, offered, reach, one.devices[i], cost))
-        (void)ChooseInPart(ledger, offer, gpus, offered, Reach::kNode, one.devices[i], cost);
-      one.cost += cost;
+      const size_t wanted = gpus_of(one.picks[i].second);
+      const bool together = reach != Reach::kNode && ChooseInPart(ledger, offer, wanted, one.pace, reach, parts[i]);
+      offers.push_back({together ? std::span<const PricedGpu>(parts[i]) : Offered(offer), wanted});
+      const auto first = offers.back().gpus.begin();
+      one.gpus.insert(one.gpus.end(), first, first + static_cast<ptrdiff_t>(wanted));
     }
-    one.cost += SpanLinkCost(ledger, view, one);
-    if (best.picks.empty() || one.cost < best.cost) best = std::move(one);
+    // Their links are nearly those of the cheapest in the same parts.
+    const GangPace about = PaceOf(ledger, view, one);
+    (void)CheapestGang(offers, about, one.gpus);
+    one.price = PriceGang(one.gpus, PaceOf(ledger, view, one));
+    if (best.picks.empty() || one.price.cost < best.price.cost) best = std::move(one);
   }
   span = std::move(best);
-  placement.communication = SpanCommunication(ledger, view, span);
-  if (scorer_.policy().PricesNode(*view.job)) return absl::OkStatus();
+}
+
+absl::Status Search::PriceSlots(const Ledger& ledger, const JobView& view, Placement& placement) {
   const Policy& policy = scorer_.policy();
-  const JobView linked = WithCommunication(view, placement.communication);
-  scorer_.SetJob(linked);
-  link_costs_.clear();
-  span.cost = 0;
-  for (size_t i = 0; i < span.picks.size(); ++i) {
-    const uint32_t row = offers_[span.picks[i].first].node_row;
-    const double place = policy.uses_place() ? policy.ScorePlace(PlaceOf(ledger, row, view.job->id, 0)) : 0;
-    for (const int32_t device : span.devices[i]) {
-      Fitting fit{.cost = 0, .device = device, .group = 0};
-      HORUS_RETURN_IF_ERROR(PriceLinked(ledger, linked, placement.communication, place, row, Reach::kNode, fit));
-      span.cost += fit.cost;
+  const JobSpec& job = *view.job;
+  std::vector<PricedGpu> gpus;
+  std::vector<GangSlot> gang;
+  for (const PlacedSlot& slot : placement.slots) {
+    DeviceVerdict verdict;
+    if (slot.device != kNoDevice) {
+      const uint32_t state = ledger.state_id(ledger.device_of(slot));
+      HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), state, verdict));
+    }
+    if (policy.uses_place()) verdict.cost += policy.ScorePlace(PlaceOf(ledger, slot.node_row, job.id, slot.device));
+    gpus.push_back({verdict.cost, slot.device, 0, verdict.own_work});
+    gang.push_back({&ledger.spec(slot.node_row), slot.device});
+  }
+  GangPace pace;
+  waits_ = GpuCount(job) > 1 && policy.maximises_work();
+  linked_ = Linked(view);
+  if (waits_) {
+    const GpuTypeId type = gang.front().node->devices[static_cast<size_t>(gang.front().device)].type;
+    pace.speed = RelativeSpeedOn(view, type);
+    if (const Demand* demand = FindDemand(job, type); linked_ && demand != nullptr) {
+      pace.communication = CommunicationShare(
+          *demand, GangAllReduceUs(static_cast<double>(demand->gradient_mib), gang, rack_oversubscription_));
     }
   }
-  scorer_.SetJob(view);
+  const GangPrice price = PriceGang(gpus, pace);
+  placement.cost = price.cost;
+  placement.sent = price.sent;
+  placement.straggler = price.straggler;
   return absl::OkStatus();
 }
 

@@ -228,10 +228,18 @@ absl::Status Search::GatherPriced(const Ledger& ledger, const JobView& view, uin
     fitting_.push_back({outcome.cost, kNoDevice, 0});
     return absl::OkStatus();
   }
+  // In the price of a task is what the job does on the devices that the policy chose for it.
+  double own_work = 0;
+  for (size_t i = 0; waits_ && i < outcome.chosen.size(); ++i) {
+    const uint32_t device = ledger.node(node_row).first_device + static_cast<uint32_t>(outcome.chosen[i]);
+    DeviceVerdict verdict;
+    HORUS_RETURN_IF_ERROR(scorer_.Judge(ledger.states(), ledger.state_id(device), verdict));
+    own_work = i == 0 ? verdict.own_work : std::min(own_work, verdict.own_work);
+  }
   const std::span<const NodeDevice> devices = pricer_.candidate().devices;
   for (size_t i = 0; i < devices.size(); ++i) {
     if (!devices[i].fits) continue;
-    fitting_.push_back({outcome.cost / view.job->gpus_per_task, static_cast<int32_t>(i), devices[i].group});
+    fitting_.push_back({outcome.cost / view.job->gpus_per_task, static_cast<int32_t>(i), devices[i].group, own_work});
   }
   return absl::OkStatus();
 }

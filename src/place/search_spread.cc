@@ -38,14 +38,15 @@ absl::Status Search::OfferNode(const Ledger& ledger, const JobView& view, uint32
   const LedgerNode& node = ledger.node(node_row);
   if (AdmitNode(scorer_.policy(), ledger, node_row, job) != Reason::kNone) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
-  return TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
+  TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
+  return absl::OkStatus();
 }
 
-// What the nodes of one rack and group offer; tells how many tasks.
-absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, std::span<const Entry> rack,
-                               std::vector<uint32_t>& offers, int64_t& tasks, SearchResult& result) {
+// What the nodes of one rack and group offer at that pace; tells how many tasks.
+absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, std::span<const Entry> rack, double pace,
+                               std::vector<Share>& shares, int64_t& tasks, SearchResult& result) {
   tasks = 0;
-  offers.clear();
+  shares.clear();
   for (const Entry& entry : rack) {
     if (TasksOn(entry, view.job->gpus_per_task) == 0) continue;
     const OfferRange* known = node_offers_.Find(entry.node_row);
@@ -56,8 +57,10 @@ absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, std::s
     }
     for (uint32_t i = known->first; i < known->last; ++i) {
       if (offers_[i].group != entry.group) continue;
-      offers.push_back(i);
-      tasks += offers_[i].tasks;
+      const Share share = ShareOf(view, i, pace);
+      if (share.tasks == 0) continue;
+      shares.push_back(share);
+      tasks += share.tasks;
     }
   }
   return absl::OkStatus();
@@ -65,7 +68,7 @@ absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, std::s
 
 // All racks of a group together, those with most tasks first, as far as the gang needs them.
 absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, std::span<const IndexedRack> racks,
-                                     Span& best, SearchResult& result) {
+                                     double pace, Span& best, SearchResult& result) {
   struct Turn {
     int64_t tasks = 0;  // at most; exactly, once they are offered
     uint64_t rack = 0;
@@ -78,30 +81,30 @@ absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, 
   std::vector<Turn> heap;
   for (size_t i = 0; i < racks.size(); ++i) heap.push_back({racks[i].most, racks[i].entries.front().rack, i});
   std::priority_queue<Turn> queue(std::less<Turn>(), std::move(heap));
-  std::vector<uint32_t> offers;
-  std::vector<uint32_t> rack_offers;
+  std::vector<Share> shares;
+  std::vector<Share> of_rack;
   int64_t left = view.job->tasks;
   while (left > 0 && !queue.empty()) {
     Turn turn = queue.top();
     queue.pop();
     const bool exact = std::exchange(turn.offered, true);
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, racks[turn.index].entries, rack_offers, turn.tasks, result));
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, racks[turn.index].entries, pace, of_rack, turn.tasks, result));
     if (!exact) {
       if (turn.tasks > 0) queue.push(turn);
       continue;
     }
-    offers.insert(offers.end(), rack_offers.begin(), rack_offers.end());
+    shares.insert(shares.end(), of_rack.begin(), of_rack.end());
     left -= turn.tasks;
   }
   if (left > 0) return absl::OkStatus();
-  const auto rack = [&](uint32_t offer) { return ledger.spec(offers_[offer].node_row).rack; };
-  std::stable_sort(offers.begin(), offers.end(), [&](uint32_t a, uint32_t b) { return rack(a) < rack(b); });
-  TrySpan(ledger, view, std::move(offers), best);
+  const auto rack = [&](const Share& share) { return ledger.spec(offers_[share.offer].node_row).rack; };
+  std::stable_sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) { return rack(a) < rack(b); });
+  TrySpan(ledger, view, pace, std::move(shares), best);
   return absl::OkStatus();
 }
 
-absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<const Entry> group, Span& best,
-                                 SearchResult& result) {
+absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<const Entry> group, double pace,
+                                 Span& best, SearchResult& result) {
   const int32_t per_task = view.job->gpus_per_task;
   const int64_t tasks = view.job->tasks;
   std::vector<IndexedRack> racks;
@@ -117,7 +120,7 @@ absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std:
   if (!best.picks.empty() && LeastNodes(group, per_task, tasks, scratch) > best.picks.size()) return absl::OkStatus();
   bool one_rack = false;
   std::vector<const IndexedRack*> passed;  // too many nodes, if they hold it at all
-  std::vector<uint32_t> offers;
+  std::vector<Share> shares;
   int64_t held = 0;
   for (const IndexedRack& rack : racks) {
     if (rack.most < tasks) continue;
@@ -125,16 +128,26 @@ absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std:
       passed.push_back(&rack);
       continue;
     }
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, rack.entries, offers, held, result));
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, rack.entries, pace, shares, held, result));
     if (held < tasks) continue;
     one_rack = true;
-    TrySpan(ledger, view, offers, best);
+    TrySpan(ledger, view, pace, shares, best);
   }
   for (size_t i = 0; i < passed.size() && !one_rack; ++i) {
-    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, passed[i]->entries, offers, held, result));
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, passed[i]->entries, pace, shares, held, result));
     one_rack = held >= tasks;
   }
-  return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, best, result);
+  return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, pace, best, result);
+}
+
+absl::Status Search::SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
+                                   SearchResult& result) {
+  const std::span<const Entry> entries = gangs_.entries();
+  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
+    while (end < entries.size() && entries[end].group == entries[begin].group) ++end;
+    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, entries.subspan(begin, end - begin), pace, best, result));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
@@ -156,12 +169,8 @@ absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, 
     node_offers_.Insert(row, {first, static_cast<uint32_t>(offers_.size())});
   }
   if (!result.best.slots.empty() || view.job->tasks == 1) return absl::OkStatus();
-  Span best;
-  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
-    while (end < entries.size() && entries[end].group == entries[begin].group) ++end;
-    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, entries.subspan(begin, end - begin), best, result));
-  }
-  return TakeSpan(ledger, view, best, result);
+  const auto at = [&](double pace, Span& best) { return SpreadIndexed(ledger, view, pace, best, result); };
+  return SpreadAtPaces(ledger, view, at, result);
 }
 
 }  // namespace horus

@@ -143,11 +143,13 @@ absl::Status Batcher::PutBack(size_t at, const Placement& place, Outcome& outcom
       std::swap(found.best, found.second);
       if (found.best.slots.empty()) {  // neither of the policy's best two: priced here
         found.best = place;
-        HORUS_RETURN_IF_ERROR(engine_.Price(view, place.slots, found.best.cost));
+        HORUS_RETURN_IF_ERROR(engine_.Price(view, found.best));
       }
     }
   } else {
     found.best = place;
+    if (GpuCount(*view.job) > 1 && !engine_.policy().PricesNode(*view.job))
+      HORUS_RETURN_IF_ERROR(engine_.Price(view, found.best));  // beside those who come before it now
     found.spans_nodes = std::any_of(place.slots.begin(), place.slots.end(),
                                     [&](const PlacedSlot& slot) { return slot.node_row != place.slots[0].node_row; });
   }

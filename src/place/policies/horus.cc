@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "place/communication.h"
+#include "place/gang_price.h"
 #include "place/policies/builtin.h"
 #include "place/policies/fragmentation.h"
 #include "place/policies/node_choice.h"
@@ -37,13 +38,7 @@ struct Gain {
   double neighbours = 0;  // <= 0: what they lose
 };
 
-// A GPU that is slowed by s runs v / s of a job; with `communication` of each step spent waiting for the other GPUs of
-// its gang, which nothing overlaps, v / (s + communication).
-double Speed(double relative_speed, double slowdown, double communication) {
-  return relative_speed / (slowdown + communication);
-}
-
-// Normalised throughput that the device wins and loses, by the estimates, communication left out.
+// Normalised throughput that the device wins and loses, by the estimates.
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
   for (size_t i = 0; i < candidate.residents(); ++i) {
@@ -52,12 +47,6 @@ Gain GainOf(const DeviceCandidate& candidate) {
   }
   gain.newcomer = candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   return gain;
-}
-
-double CommunicationLoss(const DeviceCandidate& candidate) {
-  const auto slowdown = static_cast<double>(candidate.after.back().estimate);
-  return Speed(candidate.relative_speed, slowdown, 0) -
-         Speed(candidate.relative_speed, slowdown, candidate.communication);
 }
 
 double MemoryLeft(const DeviceCandidate& candidate) {
@@ -85,16 +74,14 @@ class HorusPolicy final : public Policy {
     const Gain gain = GainOf(candidate);
     const double total = gain.newcomer + gain.neighbours;
     score.declined = total <= kMinGain;
-    score.cost = -total + CommunicationLoss(candidate);
+    score.own_work = gain.newcomer;
+    score.cost = -total;
     if (candidate.gpu_milli > 0) return absl::OkStatus();  // the node is priced, see ScoreNode
     score.cost += kMemoryLeftWeight * MemoryLeft(candidate) + (candidate.residents() == 0 ? kOpensIdleWeight : 0);
     return absl::OkStatus();
   }
 
   bool prices_links() const override { return links_; }
-  double LinkCost(double relative_speed, double communication) const override {
-    return Speed(relative_speed, 1, 0) - Speed(relative_speed, 1, communication);
-  }
 
   const LeastCost* least_cost() const override {
     static constexpr LeastCost kLeast{
@@ -150,7 +137,6 @@ class HorusPolicy final : public Policy {
     const Gain gain = GainOf(candidate);
     terms.push_back({"newcomer_work", -gain.newcomer});
     terms.push_back({"neighbours_loss", -gain.neighbours});
-    if (candidate.communication > 0) terms.push_back({"communication", CommunicationLoss(candidate)});
     terms.push_back({"memory_left", kMemoryLeftWeight * MemoryLeft(candidate)});
     terms.push_back({"opens_idle_device", candidate.residents() == 0 ? kOpensIdleWeight : 0});
     terms.push_back({"idle_node", kIdleNodeWeight * IdleShare(place)});
@@ -182,7 +168,10 @@ class HorusPolicy final : public Policy {
     const double share = CommunicationShare(*demand, RingUs(static_cast<double>(demand->gradient_mib), devices.size(),
                                                             LinkAmong(*candidate.spec, devices)));
     double lost = 0;
-    for (const int32_t device : devices) lost += LinkCost(-candidate.devices[static_cast<size_t>(device)].cost, share);
+    for (const int32_t device : devices) {
+      const double alone = -candidate.devices[static_cast<size_t>(device)].cost;
+      lost += alone - WorkWhileSending(alone, {.speed = alone, .communication = share});
+    }
     return lost;
   }
 

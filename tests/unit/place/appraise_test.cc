@@ -38,9 +38,10 @@ TEST(Appraisal, GivesAPlaceTheWorkThatThePolicyGivesIt) {
     ASSERT_EQ(decision.verdict, Verdict::kPlace);
     const auto appraisal = MakeAppraiser().Of(cluster, job, decision.slots);
     ASSERT_TRUE(appraisal.ok()) << appraisal.status();
-    EXPECT_NEAR(
-        appraisal->work,
-        -(Term(decision, "newcomer_work") + Term(decision, "neighbours_loss") + Term(decision, "communication")), 1e-9);
+    EXPECT_NEAR(appraisal->work,
+                -(Term(decision, "newcomer_work") + Term(decision, "neighbours_loss") +
+                  Term(decision, "communication") + Term(decision, "straggler")),
+                1e-9);
     EXPECT_EQ(appraisal->own, decision.own);
     EXPECT_EQ(appraisal->reason, Reason::kNone);
     EXPECT_EQ(appraisal->beyond_bound, 0u);
