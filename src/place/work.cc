@@ -39,7 +39,6 @@ void WorkMeter::Know(const JobSpec& job) {
 }
 
 void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
-  Know(job);
   if (GpuCount(job) <= 1) return;
   std::vector<PlacedSlot>* known = known_at_.Find(job.id);
   if (known == nullptr) known = &known_at_.Insert(job.id, {});
@@ -105,7 +104,7 @@ std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) cons
         devices.push_back(device);
     }
   };
-  if (const uint32_t* row = cluster_.rows().job_of.Find(job)) add(cluster_.rows().jobs[*row].slots);
+  if (const uint32_t row = cluster_.rows().RowOfJob(job); row != kNoRow) add(cluster_.rows().jobs[row].slots);
   if (const std::vector<PlacedSlot>* known = known_at_.Find(job)) add(*known);
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());

@@ -35,13 +35,13 @@ namespace horus {
 
 class WorkMeter {
  public:
-  // Residents are jobs of `cluster`, or were named by Know. Both must outlive it.
+  // Residents are jobs of `cluster`, or were named by Know. All must outlive it.
   WorkMeter(const Cluster& cluster, Scorer& scorer) : cluster_(cluster), scorer_(scorer) {}
 
   // A job that the ledger may hold though the cluster does not.
   void Know(const JobSpec& job);
-  // The same, and where the ledger may hold it, beside its place in the cluster: to be called before a gang is booked,
-  // whose GPUs must be found from one of them. Replaces what was told of the job before.
+  // Where the ledger may hold a job, one of the cluster or told by Know, beside its place in the cluster: to be called
+  // before a gang is booked, whose GPUs must be found from one of them. Replaces the place told before.
   void KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots);
   // Of a resident without what is its own: id, name, submit_us and deadline_us. Null = unknown.
   [[nodiscard]] const JobSpec* SpecOf(JobId job) const;

@@ -208,6 +208,7 @@ absl::Status Preempter::CarryOut(Plan& plan) {
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, before));
   victims_.Remove(best.set.jobs);
   HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Explain(view_, best.place));
+  meter_.Know(job_);
   meter_.KnowAt(job_, best.place.best.slots);
   ledger.Place(job_, best.place.best.slots);
   HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, concerned, after));
