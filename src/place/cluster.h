@@ -113,11 +113,12 @@ class Cluster {
   // ALREADY_EXISTS, NOT_FOUND (node or device), INVALID_ARGUMENT (job, number or shape of the slots).
   [[nodiscard]] absl::StatusOr<AdoptResult> Adopt(const JobSpec& job, std::span<const Slot> slots);
 
-  // Carries out every action of `plan`, or none; as if at once: first leave all that move or are preempted, then come
-  // all that move or are placed. ALREADY_EXISTS: a job that it places is resident (so a second apply is harmless).
+  // Carries out every action of `plan`, or none; as if at once: first leave all that move or are preempted, then those
+  // who stay give and take host resources, then come all that move or are placed; what a resize adds must be there in
+  // the end. ALREADY_EXISTS: a job that it places is resident (so a second apply is harmless).
   // ABORTED: a node that it touches, those that jobs leave included, changed since, or is gone. NOT_FOUND: a job that
-  // it moves or preempts is not there. INVALID_ARGUMENT and FAILED_PRECONDITION for plans that no planner made, and
-  // for answers to what-ifs.
+  // it moves, resizes or preempts is not there. INVALID_ARGUMENT and FAILED_PRECONDITION for plans that no planner
+  // made, and for answers to what-ifs.
   [[nodiscard]] absl::Status Apply(const Plan& plan);
   // NOT_FOUND (so a second release is harmless).
   [[nodiscard]] absl::Status Release(JobId job);
@@ -170,7 +171,14 @@ class Cluster {
   // Whether everybody on a device accepts the job's owner, and the job theirs.
   [[nodiscard]] bool MayShare(const JobSpec& job, const Residents& residents) const;
   class Undo;
+  struct Growth;
   [[nodiscard]] absl::Status CheckActions(const Plan& plan) const;
+  // cluster_resize.cc. Those who take more are appended to `grown`.
+  [[nodiscard]] absl::Status ApplyResize(const Action& action, std::span<const NodeId> seen, Undo& undo,
+                                         std::vector<Growth>& grown);
+  [[nodiscard]] absl::Status CheckGrown(std::span<const Growth> grown) const;
+  // The row holds `request` from now on, which may differ in host resources; returns the one before, still held.
+  [[nodiscard]] uint32_t SwapRequest(uint32_t job_row, uint32_t request) noexcept;
   [[nodiscard]] absl::Status ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo);
   [[nodiscard]] absl::Status ApplyCome(const Action& action, std::span<const NodeId> seen, Undo& undo);
   void InsertJob(const JobSpec& job, std::span<const PlacedSlot> slots, bool adopted, bool over_committed);

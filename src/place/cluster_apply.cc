@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "place/cluster.h"
+#include "place/cluster_undo.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -12,59 +13,10 @@ namespace {
 
 std::string JobText(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
-bool Leaves(const Action& action) { return action.kind != ActionKind::kPlace; }
-bool Comes(const Action& action) { return action.kind != ActionKind::kPreempt; }
+bool Leaves(const Action& action) { return action.kind == ActionKind::kMigrate || action.kind == ActionKind::kPreempt; }
+bool Comes(const Action& action) { return action.kind == ActionKind::kPlace || action.kind == ActionKind::kMigrate; }
 
 }  // namespace
-
-// Takes back what a plan did unless all of it came about.
-class Cluster::Undo {
- public:
-  Undo(Cluster& cluster, const Plan& plan) : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes) {
-    steps_.reserve(2 * plan.actions.size());
-  }
-  ~Undo() {
-    for (; !steps_.empty(); steps_.pop_back()) {
-      if (!kept_) {
-        TakeBack(steps_.back());
-      } else if (!steps_.back().came) {
-        cluster_.rows_.LetGo(steps_.back().left);
-      }
-    }
-    if (kept_) return;
-    for (const SeenNode& node : plan_.seen) {
-      cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
-    }
-    cluster_.rows_.changes = changes_;
-  }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-
-  void Left(JobRow job) noexcept { steps_.push_back({.came = false, .job = job.id, .left = std::move(job)}); }
-  void Came(JobId job) noexcept { steps_.push_back({.came = true, .job = job, .left = {}}); }
-  void Keep() noexcept { kept_ = true; }
-
- private:
-  struct Step {
-    bool came = false;
-    JobId job = 0;
-    JobRow left;  // of one that left, with what it holds
-  };
-
-  void TakeBack(Step& step) noexcept {
-    if (step.came) {
-      cluster_.rows_.LetGo(cluster_.TakeJob(cluster_.rows_.RowOfJob(step.job)));
-    } else {
-      cluster_.PutJob(std::move(step.left));  // all it needs was there before it left
-    }
-  }
-
-  Cluster& cluster_;
-  const Plan& plan_;
-  uint64_t changes_;
-  std::vector<Step> steps_;
-  bool kept_ = false;
-};
 
 absl::Status Cluster::ApplyLeave(const Action& action, std::span<const NodeId> seen, Undo& undo) {
   const uint32_t row = rows_.RowOfJob(action.job->id);
@@ -109,22 +61,25 @@ absl::Status Cluster::CheckActions(const Plan& plan) const {
   if (plan.hypothetical) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "plan: answers a what-if, which cannot be applied");
   }
+  std::vector<JobId> resized;
   for (const Action& action : plan.actions) {
     if (action.job == nullptr) return InvalidArgument("plan: an action has no job");
-    if (action.kind != ActionKind::kPlace && action.kind != ActionKind::kMigrate &&
-        action.kind != ActionKind::kPreempt) {
+    if (action.kind == ActionKind::kResize) resized.push_back(action.job->id);
+    if (action.kind > ActionKind::kPreempt) {
       return MakeError(absl::StatusCode::kUnimplemented, "plan: actions of kind %d are reserved",
                        static_cast<int>(action.kind));
     }
-    const bool there = HasJob(action.job->id);
-    if (!Leaves(action) && there) {
+    if (action.kind == ActionKind::kPlace && HasJob(action.job->id)) {
       return MakeError(absl::StatusCode::kAlreadyExists, "%s: is in this cluster already", JobText(*action.job));
     }
     if (!Comes(action) && !action.slots.empty()) {
-      return InvalidArgument("plan: %s: expected no slots for a job that is preempted, found %d", JobText(*action.job),
-                             action.slots.size());
+      return InvalidArgument("plan: %s: expected no slots for a job that is preempted or resized, found %d",
+                             JobText(*action.job), action.slots.size());
     }
   }
+  std::sort(resized.begin(), resized.end());
+  const auto twice = std::adjacent_find(resized.begin(), resized.end());
+  if (twice != resized.end()) return InvalidArgument("plan: job %d: is resized twice", *twice);
   return absl::OkStatus();
 }
 
@@ -145,7 +100,7 @@ absl::Status Cluster::Apply(const Plan& plan) {
   }
   std::sort(seen.begin(), seen.end());
   for (const Action& action : plan.actions) {
-    if (!Leaves(action) || HasJob(action.job->id)) continue;
+    if (action.kind == ActionKind::kPlace || HasJob(action.job->id)) continue;
     return MakeError(absl::StatusCode::kNotFound, "%s: not in this cluster", JobText(*action.job));
   }
   Undo undo(*this, plan);
@@ -153,9 +108,14 @@ absl::Status Cluster::Apply(const Plan& plan) {
   for (const Action& action : plan.actions) {
     if (Leaves(action)) HORUS_RETURN_IF_ERROR(ApplyLeave(action, seen, undo));
   }
+  std::vector<Growth> grown;
+  for (const Action& action : plan.actions) {
+    if (action.kind == ActionKind::kResize) HORUS_RETURN_IF_ERROR(ApplyResize(action, seen, undo, grown));
+  }
   for (const Action& action : plan.actions) {
     if (Comes(action)) HORUS_RETURN_IF_ERROR(ApplyCome(action, seen, undo));
   }
+  HORUS_RETURN_IF_ERROR(CheckGrown(grown));
   undo.Keep();
   return absl::OkStatus();
 }

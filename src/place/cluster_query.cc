@@ -33,6 +33,7 @@ uint64_t HashOf(const JobRow& row, const JobSpec& job) {
   ForEachGroup(job, [&](const GroupCount& one) {
     hash = CombineHash(CombineHash(hash, one.group), static_cast<uint64_t>(one.members));
   });
+  hash = Add(Add(hash, StatedCpuMilli(job)), StatedMemMib(job));
   if (job.sensitivity.get() != nullptr) hash = CombineHash(hash, job.sensitivity.get()->Hash());
   return hash;
 }

@@ -23,6 +23,12 @@ absl::Status CheckAmount(const JobSpec& job, const char* field, const char* unit
   return InvalidArgument("%s: %s: expected 0 to %d %s, found %d", Job(job), field, kMaxHostQuantity, unit, value);
 }
 
+absl::Status CheckStated(const JobSpec& job, const char* field, const char* unit, int64_t value, int64_t held) {
+  if (value == JobSpec::kAsHeld || (value >= 0 && value <= held)) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected %d (as held) or 0 to the %d %s that it holds, found %d", Job(job), field,
+                         JobSpec::kAsHeld, held, unit, value);
+}
+
 absl::Status CheckTime(const JobSpec& job, const char* field, int64_t value) {
   if (value >= 0 && value <= kMaxTimeUs) return absl::OkStatus();
   return InvalidArgument("%s: %s: expected 0 to %d us, found %d", Job(job), field, kMaxTimeUs, value);
@@ -66,6 +72,9 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckAmount(job, "cpu_milli", "thousandths of a core", job.cpu_milli));
   HORUS_RETURN_IF_ERROR(CheckAmount(job, "mem_mib", "MiB", job.mem_mib));
   HORUS_RETURN_IF_ERROR(CheckAmount(job, "storage_mb_s", "MB/s", job.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(
+      CheckStated(job, "stated_cpu_milli", "thousandths of a core", job.stated_cpu_milli, job.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckStated(job, "stated_mem_mib", "MiB", job.stated_mem_mib, job.mem_mib));
   HORUS_RETURN_IF_ERROR(CheckTime(job, "submit_us", job.submit_us));
   HORUS_RETURN_IF_ERROR(CheckTime(job, "deadline_us", job.deadline_us));
   HORUS_RETURN_IF_ERROR(CheckTime(job, "latency_bound_us", job.latency_bound_us));
@@ -261,6 +270,16 @@ void NormalizeJob(JobSpec& job) {
   std::sort(job.node_selector.begin(), job.node_selector.end());
   std::sort(job.groups.begin(), job.groups.end());
   std::sort(job.avoid_groups.begin(), job.avoid_groups.end());
+}
+
+void GrantHost(int64_t cpu_milli, int64_t mem_mib, JobSpec& job) {
+  const auto grant = [](int64_t amount, int64_t& held, int64_t& stated) {
+    const int64_t asked = stated == JobSpec::kAsHeld ? held : stated;
+    stated = asked == amount ? JobSpec::kAsHeld : asked;
+    held = amount;
+  };
+  grant(cpu_milli, job.cpu_milli, job.stated_cpu_milli);
+  grant(mem_mib, job.mem_mib, job.stated_mem_mib);
 }
 
 GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {

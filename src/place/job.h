@@ -71,6 +71,11 @@ struct JobSpec {
   int64_t cpu_milli = 0;            // per task
   int64_t mem_mib = 0;              // host memory per task
   int64_t storage_mb_s = 0;         // per task
+  // Per task: what was asked for where a synergy-* plan gave more, so that what the job holds, above, can be cut back
+  // to it; at most that. kAsHeld = nothing else was asked for.
+  static constexpr int64_t kAsHeld = -1;
+  int64_t stated_cpu_milli = kAsHeld;
+  int64_t stated_mem_mib = kAsHeld;
   SharedSensitivity sensitivity;    // optional: speed by cores and host memory per GPU; read by synergy-* alone
   float slowdown_bound = 0;         // >= 1; 0 = the placer's default
   int32_t priority = 0;             // higher first
@@ -123,6 +128,16 @@ void NormalizeJob(JobSpec& job);
 [[nodiscard]] const Demand* FindDemand(const JobSpec& job, GpuTypeId type);
 // The same of a job with demands that runs there; where it states none (only adopted jobs), its first one stands in.
 [[nodiscard]] const Demand& DemandOn(const JobSpec& job, GpuTypeId type);
+
+// What the job asked for per task, whatever it holds.
+[[nodiscard]] inline int64_t StatedCpuMilli(const JobSpec& job) {
+  return job.stated_cpu_milli == JobSpec::kAsHeld ? job.cpu_milli : job.stated_cpu_milli;
+}
+[[nodiscard]] inline int64_t StatedMemMib(const JobSpec& job) {
+  return job.stated_mem_mib == JobSpec::kAsHeld ? job.mem_mib : job.stated_mem_mib;
+}
+// Gives the job other host resources per task, at least what it stated; that stays known.
+void GrantHost(int64_t cpu_milli, int64_t mem_mib, JobSpec& job);
 
 [[nodiscard]] inline int32_t GpuCount(const JobSpec& job) { return job.tasks * job.gpus_per_task; }
 

@@ -238,6 +238,19 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
   whole_ = true;
 }
 
+void Ledger::Resize(const JobSpec& was, const JobSpec& is, std::span<const PlacedSlot> slots) {
+  whole_ = false;
+  ForEachTask(slots, [&](uint32_t node_row) {
+    LogNode(node_row);
+    HostFree& free = nodes_[node_row].free;
+    free.cpu_milli += was.cpu_milli - is.cpu_milli;
+    free.mem_mib += was.mem_mib - is.mem_mib;
+    Touch({node_row, kManyDevices});
+  });
+  ++changes_;
+  whole_ = true;
+}
+
 void Ledger::SetNodeState(uint32_t node_row, AdminState state) {
   whole_ = false;
   LogNode(node_row);

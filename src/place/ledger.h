@@ -58,6 +58,8 @@ class Ledger {
   // Takes out a resident that is on `slots`, as Place would have booked it; any slot twice or not held is passed over.
   void Remove(const JobSpec& job, std::span<const PlacedSlot> slots) { Remove(job.id, job, slots); }
   void Remove(JobId id, const JobSpec& request, std::span<const PlacedSlot> slots);
+  // The resident holds the host resources of `is` from now on, and no longer those of `was`.
+  void Resize(const JobSpec& was, const JobSpec& is, std::span<const PlacedSlot> slots);
   void SetNodeState(uint32_t node_row, AdminState state);
   void SetDeviceState(uint32_t node_row, int32_t device, AdminState state);
 

@@ -19,7 +19,7 @@ namespace horus {
 
 enum class ActionKind : uint8_t {
   kPlace = 0,
-  kResize = 1,   // reserved: Apply answers UNIMPLEMENTED
+  kResize = 1,   // a resident stays where it is with the CPU and host memory of `job`, else unchanged; no slots
   kMigrate = 2,  // a resident goes to `slots`; it stays the same job
   kPreempt = 3,  // a resident leaves; no slots
 };
@@ -37,14 +37,24 @@ struct SeenNode {
   friend bool operator==(const SeenNode&, const SeenNode&) = default;
 };
 
+// CPU and host memory of each task of a job.
+struct HostHolding {
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  friend bool operator==(const HostHolding&, const HostHolding&) = default;
+};
+
 // What a plan takes from a resident, for whom, and what for. Values are useful work (work.h) per unit of time.
 struct Move {
-  ActionKind kind = ActionKind::kMigrate;  // or kPreempt
+  ActionKind kind = ActionKind::kMigrate;  // or kPreempt, kResize
   JobId job = 0;
   std::vector<Slot> from;  // ascending (task, node, device)
-  std::vector<Slot> to;    // empty for a preemption
-  double gain = 0;         // of the cluster by this move, after those before it; negative for what a victim loses
+  std::vector<Slot> to;    // empty for a preemption; of a resize as `from`
+  double gain = 0;         // of the cluster by this move, after those before it; negative for what a victim loses; of a
+                           // resize by how much the job's speed changes, by its sensitivity (1 = at its fair share)
   double cost = 0;         // of a migration: work lost while it is down, spread over the horizon
+  HostHolding host_from;   // of a resize, and the next
+  HostHolding host_to;
   friend bool operator==(const Move&, const Move&) = default;
 };
 
@@ -68,7 +78,7 @@ struct Plan {
   bool has_work = false;                        // the next two were computed
   double work_before = 0;                       // useful work of the cluster (work.h)
   double work_after = 0;                        // and with the plan carried out
-  std::vector<Move> moves;                      // one per migration or preemption, in the order of the actions
+  std::vector<Move> moves;                      // one per action on a resident, in the order of the actions
   std::vector<PreemptionCandidate> candidates;  // of a preemption plan: ascending loss, the first is carried out
 };
 

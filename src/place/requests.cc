@@ -19,11 +19,12 @@ namespace {
 // All fields but the job's own. A new field of JobSpec does not compile here until it is named on one of the sides.
 auto Shared(const JobSpec& job) {
   const auto& [id, name, tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
-               gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, sensitivity, slowdown_bound, priority, submit_us,
-               deadline_us, request_rate_hz, latency_bound_us, demands, node_selector, groups, avoid_groups,
+               gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
+               slowdown_bound, priority, submit_us, deadline_us, request_rate_hz, latency_bound_us, demands, node_selector, groups, avoid_groups,
                spread_tasks, alternatives] = job;
   return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
-                  gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, sensitivity, slowdown_bound, priority,
+                  gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
+                  slowdown_bound, priority,
                   request_rate_hz, latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks,
                   alternatives);
 }

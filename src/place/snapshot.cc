@@ -178,6 +178,8 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   for (const std::string& name : job.groups) out.add_groups(name);
   for (const std::string& name : job.avoid_groups) out.add_avoid_groups(name);
   out.set_spread_tasks(job.spread_tasks);
+  out.set_stated_cpu_milli_plus_1(job.stated_cpu_milli + 1);  // kAsHeld becomes 0
+  out.set_stated_mem_mib_plus_1(job.stated_mem_mib + 1);
   std::vector<std::pair<uint32_t, const Demand*>> by_name;  // type ids, and so their order, may differ elsewhere
   for (const TypeDemand& entry : job.demands) {
     by_name.emplace_back(entry.type.valid() ? types.IndexOf(entry.type) + 1 : 0, &entry.demand);

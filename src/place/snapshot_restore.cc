@@ -146,6 +146,11 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.groups.assign(in.groups().begin(), in.groups().end());
   job.avoid_groups.assign(in.avoid_groups().begin(), in.avoid_groups().end());
   job.spread_tasks = in.spread_tasks();
+  for (const int64_t stated : {in.stated_cpu_milli_plus_1(), in.stated_mem_mib_plus_1()}) {
+    if (stated < 0) return InvalidArgument("snapshot: %s: stated request: expected 0 or more, found %d", where, stated);
+  }
+  job.stated_cpu_milli = in.stated_cpu_milli_plus_1() - 1;
+  job.stated_mem_mib = in.stated_mem_mib_plus_1() - 1;
   if (static_cast<size_t>(in.demands_size()) > std::max(types.size(), size_t{1})) {  // before they are copied
     return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where,
                            types.size(), in.demands_size());

@@ -302,7 +302,7 @@ TEST(Cluster, AppliesAllOrNothing) {
   const uint64_t version = cluster.Node(1)->version;
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(cluster.Node(1)->version, version);
-  plan.actions[1].kind = ActionKind::kResize;
+  plan.actions[1].kind = static_cast<ActionKind>(4);
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kUnimplemented);
   plan.actions[1].kind = ActionKind::kPlace;
   plan.seen.clear();

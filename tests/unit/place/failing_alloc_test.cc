@@ -138,16 +138,23 @@ TEST(FailingAllocation, ApplyChangesNothingHoweverFarItCame) {
   ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(*plan); });
 }
 
-TEST(FailingAllocation, MovingAndPreemptingChangesNothingHoweverFarItCame) {
+TEST(FailingAllocation, MovingPreemptingAndResizingChangesNothingHoweverFarItCame) {
   const Cluster start = Used();
   const auto spec = [&](JobId job) { return start.Job(job)->spec; };
+  const auto granted = [&](JobId job, int64_t cpu_milli, int64_t mem_mib) {
+    auto is = std::make_shared<JobSpec>(*spec(job));
+    GrantHost(cpu_milli, mem_mib, *is);
+    return is;
+  };
   Plan plan;
   plan.actions = {{ActionKind::kMigrate, spec(1), {{4, 0, 0}}},
                   {ActionKind::kPreempt, spec(4), {}},
                   {ActionKind::kPlace, std::make_shared<const JobSpec>(OneGpu(31, 12, 700)), {{1, 1, 0}}},
                   {ActionKind::kMigrate, spec(7), {{4, 1, 0}, {4, 2, 0}, {3, 2, 1}, {3, 3, 1}}},
                   {ActionKind::kMigrate, spec(8), {{4, kNoDevice, 0}, {1, kNoDevice, 1}, {3, kNoDevice, 2}}},
-                  {ActionKind::kPreempt, spec(9), {}}};
+                  {ActionKind::kPreempt, spec(9), {}},
+                  {ActionKind::kResize, granted(2, 3000, 0), {}},
+                  {ActionKind::kResize, granted(3, 500, 4096), {}}};
   for (const NodeId id : start.NodeIds()) plan.seen.push_back({id, start.Node(id)->version});
   ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(plan); });
 }

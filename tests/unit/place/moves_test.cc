@@ -82,7 +82,7 @@ TEST(Moves, AllOrNothing) {
       absl::StatusCode::kInvalidArgument);
   expect_refused(PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 1), {{1, 0, 0}}}}),
                  absl::StatusCode::kInvalidArgument);
-  expect_refused(PlanOf(cluster, {{ActionKind::kResize, SpecOf(cluster, 1), {{1, 0, 0}}}}),
+  expect_refused(PlanOf(cluster, {{static_cast<ActionKind>(4), SpecOf(cluster, 1), {{1, 0, 0}}}}),
                  absl::StatusCode::kUnimplemented);
   // The node that the job leaves is part of what a plan must have seen.
   Plan blind = PlanOf(cluster, {{ActionKind::kPreempt, SpecOf(cluster, 1), {}}});
