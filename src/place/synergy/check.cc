@@ -32,6 +32,8 @@ absl::Status CheckServer(const SynergyServer& server, size_t index) {
   HORUS_RETURN_IF_ERROR(where.Range("gpus_free", 0, server.gpus, server.gpus_free));
   HORUS_RETURN_IF_ERROR(where.Range("cpu_milli", 0, kMaxHostQuantity, server.cpu_milli));
   HORUS_RETURN_IF_ERROR(where.Range("mem_mib", 0, kMaxHostQuantity, server.mem_mib));
+  HORUS_RETURN_IF_ERROR(where.Range("host", 0, kMaxNodes - 1, server.host));
+  HORUS_RETURN_IF_ERROR(where.Range("storage_free_mb_s", kLeastFree, kMaxHostQuantity, server.storage_free_mb_s));
   HORUS_RETURN_IF_ERROR(where.Range("cpu_free_milli", kLeastFree, server.cpu_milli, server.cpu_free_milli));
   return where.Range("mem_free_mib", kLeastFree, server.mem_mib, server.mem_free_mib);
 }

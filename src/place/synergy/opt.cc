@@ -232,6 +232,7 @@ absl::Status Optimum::ChooseServers() {
     const HostLevels& levels = demands_[job].On(s);
     const int64_t gpus = input_.jobs[job].gpus;
     if (solution.values[i] < kWhole || state_.server(s).gpus_free < gpus) continue;
+    if (state_.MostOn(job, s) < gpus) continue;
     if (!IsWithin(gpus * levels.best, state_.Free(s))) continue;  // off by Clp's tolerance
     state_.Place(state_.HolderOfJob(job), {{s, static_cast<int32_t>(gpus)}}, levels.best, levels.floor);
   }

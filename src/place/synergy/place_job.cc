@@ -25,8 +25,8 @@ int32_t Hold(const HostShare& room, const HostShare& share, int32_t limit) {
 
 class Attempt {
  public:
-  Attempt(SynergyState& state, const ServerClasses& classes, JobDemands& demands, SynergyStep step)
-      : state_(state), classes_(classes), demands_(demands), step_(step), job_(demands.job()) {}
+  Attempt(SynergyState& state, const ServerClasses& classes, JobDemands& demands, size_t index, SynergyStep step)
+      : state_(state), classes_(classes), demands_(demands), index_(index), step_(step), job_(demands.job()) {}
 
   // The server with fewest free GPUs, lowest index among equals, that takes the whole job.
   bool OnOne(std::vector<SynergySlice>& slices) {
@@ -64,14 +64,14 @@ class Attempt {
     return true;
   }
 
-  void Commit(size_t index, const std::vector<SynergySlice>& slices) {
+  void Commit(const std::vector<SynergySlice>& slices) {
     const HostLevels& levels = demands_.On(slices.front().server);
     const HostShare share = LevelOf(levels, step_.level);
     if (step_.reclaim) {
       for (const SynergySlice& slice : slices) state_.Reclaim(slice.server, Times(share, slice.gpus));
     }
     const HostShare floor = step_.level == HostLevel::kFair ? share : levels.floor;
-    state_.Place(state_.HolderOfJob(index), slices, share, floor);
+    state_.Place(state_.HolderOfJob(index_), slices, share, floor);
   }
 
  private:
@@ -97,13 +97,14 @@ class Attempt {
   int32_t Room(uint32_t server) {
     if (!demands_.Allows(server)) return 0;
     const HostShare share = LevelOf(demands_.On(server), step_.level);
-    const int32_t limit = std::min(job_.gpus, state_.server(server).gpus_free);
+    const int32_t limit = std::min({job_.gpus, state_.server(server).gpus_free, state_.MostOn(index_, server)});
     return Hold(step_.reclaim ? state_.FreeAtFloors(server) : state_.Free(server), share, limit);
   }
 
   SynergyState& state_;
   const ServerClasses& classes_;
   JobDemands& demands_;
+  size_t index_;  // of the job
   SynergyStep step_;
   const SynergyJob& job_;
 };
@@ -122,17 +123,17 @@ bool PlaceJob(SynergyState& state, const ServerClasses& classes, JobDemands& dem
   std::vector<SynergySlice> slices;
   // A job is not torn apart for cores or memory as long as the GPUs of one server hold it.
   for (const SynergyStep& step : steps) {
-    Attempt attempt(state, classes, demands, step);
+    Attempt attempt(state, classes, demands, index, step);
     if (!attempt.OnOne(slices)) continue;
-    attempt.Commit(index, slices);
+    attempt.Commit(slices);
     return true;
   }
   if (job.unit == job.gpus) return false;
   for (const SynergyStep& step : steps) {
     for (const std::vector<uint32_t>& servers : classes.members) {
-      Attempt attempt(state, classes, demands, step);
+      Attempt attempt(state, classes, demands, index, step);
       if (!attempt.OnSeveral(servers, slices)) continue;
-      attempt.Commit(index, slices);
+      attempt.Commit(slices);
       return true;
     }
   }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "place/job.h"
 #include "place/sensitivity.h"
 
 namespace horus {
@@ -38,6 +39,8 @@ struct SynergyServer {
   int64_t cpu_free_milli = 0;  // beside the residents; negative where they over-commit
   int64_t mem_free_mib = 0;
   uint32_t kind = 0;  // slices of one job are on servers of one kind (GPU type and mode, say)
+  uint32_t host = 0;  // servers of one host share what follows, and keep groups of jobs apart; below kMaxNodes
+  int64_t storage_free_mb_s = 0;
 };
 
 struct SynergySlice {
@@ -59,6 +62,8 @@ struct SynergyJob {
   HostShare need;                            // per GPU: never less, whatever the sensitivity says
   const Sensitivity* sensitivity = nullptr;  // null: takes the fair share and gains nothing from more
   std::span<const uint32_t> allowed;         // servers, ascending; empty = all
+  const JobSpec* spec = nullptr;             // groups, spread_tasks and storage_mb_s (of `unit` GPUs) that hold among
+                                             // the jobs of the round; null = none
 };
 
 struct SynergyInput {

@@ -3,6 +3,7 @@
 #include "place/synergy/state.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace horus {
 namespace {
@@ -43,6 +44,24 @@ SynergyState::SynergyState(const SynergyInput& input)
     holder.gpus = input.jobs[j].gpus;
     holder.sensitivity = input.jobs[j].sensitivity;
   }
+  const auto minds = [](const SynergyJob& job) { return job.spec != nullptr; };
+  if (std::none_of(input.jobs.begin(), input.jobs.end(), minds)) return;
+  for (const SynergyServer& server : servers_) {
+    if (hosts_.size() <= server.host) hosts_.resize(server.host + 1);
+    hosts_[server.host].storage_free_mb_s = server.storage_free_mb_s;
+  }
+}
+
+int32_t SynergyState::MostOn(size_t job, uint32_t server) const {
+  constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
+  const SynergyJob& wanted = input_.jobs[job];
+  if (wanted.spec == nullptr) return kAll;
+  const Host& host = hosts_[servers_[server].host];
+  if (KeepsAway(*wanted.spec, host.groups)) return 0;
+  int64_t units = wanted.spec->spread_tasks ? 1 : kAll;
+  const int64_t storage = wanted.spec->storage_mb_s;
+  if (storage > 0) units = std::min(units, std::max<int64_t>(0, host.storage_free_mb_s) / storage);
+  return static_cast<int32_t>(std::min<int64_t>(kAll, units * wanted.unit));
 }
 
 // Idempotent: a server that is in already may have more free than before.
@@ -94,6 +113,14 @@ void SynergyState::Place(size_t holder, std::vector<SynergySlice> slices, const 
     Take(slice, share, 1);
     Enter(slice.server);
     on_[slice.server].push_back(static_cast<uint32_t>(holder));
+    if (holder < input_.residents.size() || input_.jobs[holder - input_.residents.size()].spec == nullptr) continue;
+    const SynergyJob& job = input_.jobs[holder - input_.residents.size()];
+    Host& host = hosts_[server.host];
+    const int32_t units = slice.gpus / job.unit;
+    host.storage_free_mb_s -= units * job.spec->storage_mb_s;
+    ForEachGroup(*job.spec, [&](const GroupCount& one) {
+      ChangeGroup({one.group, units * one.members, units * one.avoiders}, host.groups);
+    });
   }
   holders_[holder].slices = std::move(slices);
   holders_[holder].held = share;

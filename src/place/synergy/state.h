@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "place/groups.h"
 #include "place/synergy/round.h"
 
 namespace horus {
@@ -60,6 +61,9 @@ class SynergyState {
 
   void Place(size_t holder, std::vector<SynergySlice> slices, const HostShare& share, const HostShare& floor);
   void Resize(size_t holder, const HostShare& share);
+  // The most GPUs of the job that the server's host takes beside the jobs that this round has put there; whatever
+  // their cores, memory and GPUs.
+  [[nodiscard]] int32_t MostOn(size_t job, uint32_t server) const;
   // Whether the holder can have `share` where it is.
   [[nodiscard]] bool CanResize(size_t holder, const HostShare& share) const;
   // Cuts holders back, never below their floors, until `wanted` is free: each time the cut that costs least speed for
@@ -81,6 +85,10 @@ class SynergyState {
     HostShare most;        // no member has more free
   };
   static constexpr uint32_t kBlockServers = 64;
+  struct Host {
+    int64_t storage_free_mb_s = 0;
+    NodeGroups groups;  // of this round's jobs
+  };
   void Enter(uint32_t server);
   void Leave(uint32_t server);
   void Take(const SynergySlice& slice, const HostShare& share, int32_t sign);
@@ -91,6 +99,7 @@ class SynergyState {
   std::vector<std::vector<uint32_t>> on_;                 // server -> holders, in order of placement
   std::map<int32_t, std::map<uint32_t, Block>> by_free_;  // free GPUs, above 0 -> index / 64 -> block
   int64_t gpus_free_ = 0;
+  std::vector<Host> hosts_;  // empty where no job minds
 };
 
 template <typename Fits>
