@@ -129,6 +129,8 @@ struct Decision {
                                                             // of; -1 = the job states no alternatives
   double relative_speed = 1;                                // when placed: alone there / on the fastest type that the
                                                             // job lists
+  int64_t cpu_milli = 0;                                    // when placed: what each of its tasks holds, its request
+  int64_t mem_mib = 0;                                      // or what the policy grants (synergy-*)
   bool probe = false;                                       // alone, because nobody knows yet what it does there;
                                                             // the action's job is exclusive then
   std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason; nodes

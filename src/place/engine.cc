@@ -10,6 +10,11 @@ namespace horus {
 Engine::Engine(Placer& placer) : my_(*placer.impl_) {}
 
 absl::Status Engine::Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset) {
+  if (my_.scorer.policy().round() != nullptr) {
+    return MakeError(absl::StatusCode::kUnimplemented,
+                     "policy %s: expected one that decides job by job, for it makes plans of whole rounds alone",
+                     std::string(my_.scorer.policy().name()));
+  }
   HORUS_RETURN_IF_ERROR(my_.SelectNodes(cluster, subset));
   my_.ledger.Follow(cluster);
   return absl::OkStatus();

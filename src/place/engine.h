@@ -27,7 +27,8 @@ class Engine {
  public:
   explicit Engine(Placer& placer);  // which must outlive it
 
-  // The ledger as the cluster is. NOT_FOUND: a node of the subset, which is the only one considered from then on.
+  // The ledger as the cluster is. UNIMPLEMENTED: the policy decides rounds (Policy::round). NOT_FOUND: a node of the
+  // subset, which is the only one considered from then on.
   [[nodiscard]] absl::Status Start(const Cluster& cluster, std::optional<std::span<const NodeId>> subset = {});
 
   // Checks the jobs as MakePlan does, those of `gone` not counting as resident, and gives their planning order.

@@ -107,6 +107,8 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   decision.verdict = Verdict::kPlace;
   decision.reason = Reason::kNone;
   decision.spans_nodes = result.spans_nodes;
+  decision.cpu_milli = view.job->cpu_milli;
+  decision.mem_mib = view.job->mem_mib;
   if (IsCpuOnly(*view.job)) decision.own = Slowdown();
   for (const PlacedSlot& slot : result.best.slots) {
     decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});

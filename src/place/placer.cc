@@ -144,6 +144,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
+  if (my.scorer.policy().round() != nullptr) return my.PlanRound(cluster, jobs, order, progress, read);
   if (read != nullptr) read();
   Plan plan;
   HORUS_RETURN_IF_ERROR(my.PlanJobs(jobs, order, /*book_last=*/false, progress, plan));

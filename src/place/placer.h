@@ -66,10 +66,12 @@ class Placer {
   Placer(const Placer&) = delete;
   Placer& operator=(const Placer&) = delete;
 
-  // Decides every job, in the order (priority descending, submit_us, id), each seeing those before it.
+  // Decides every job, in the order (priority descending, submit_us, id), each seeing those before it; a synergy-*
+  // policy all in one round (docs/synergy.md).
   // `subset`: the only nodes to consider, in any order, duplicates allowed.
   // INVALID_ARGUMENT (job and field named), ALREADY_EXISTS (an id is resident or given twice), NOT_FOUND
-  // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return.
+  // (node of the subset), RESOURCE_EXHAUSTED (more than max_jobs), CANCELLED, and what model or policy return
+  // (synergy-opt: UNAVAILABLE without libhorus_lp.so).
   [[nodiscard]] absl::StatusOr<Plan> MakePlan(const Cluster& cluster, std::span<const JobSpec> jobs,
                                               std::optional<std::span<const NodeId>> subset = std::nullopt,
                                               const ProgressFn& progress = nullptr, const ReadFn& read = nullptr);

@@ -68,6 +68,10 @@ struct Placer::Impl {
   // Decides the jobs in that order on the ledger as it is; books all but the last, or all.
   absl::Status PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order, bool book_last,
                         const ProgressFn& progress, Plan& plan);
+  // The same for a policy with a rule for rounds (synergy/plan_round.cc): one round, then whom it cannot take.
+  class Round;
+  absl::StatusOr<Plan> PlanRound(const Cluster& cluster, std::span<const JobSpec> jobs, std::span<const uint32_t> order,
+                                 const ProgressFn& progress, const ReadFn& read);
   // Appends those nodes, once each, as the ledger follows them.
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "place/policies/builtin.h"
+#include "place/synergy/round.h"
 
 namespace horus {
 namespace {
@@ -18,7 +19,12 @@ struct Entry {
   std::unique_ptr<Policy> (*make)(const PolicyOptions&);
 };
 
-constexpr std::array<Entry, 24> kPolicies = {{
+template <SynergyRule rule>
+std::unique_ptr<Policy> MakeSynergy(const PolicyOptions& options) {
+  return MakeSynergyPolicy(rule, options);
+}
+
+constexpr std::array<Entry, 28> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
     {"horus-as-coded", MakeHorusAsCodedPolicy},
@@ -43,6 +49,10 @@ constexpr std::array<Entry, 24> kPolicies = {{
     {"foreground", MakeForegroundPolicy},
     {"filler", MakeFillerPolicy},
     {"oracle", MakeOraclePolicy},
+    {"synergy-greedy", MakeSynergy<SynergyRule::kGreedy>},
+    {"synergy-fair", MakeSynergy<SynergyRule::kFair>},
+    {"synergy-tune", MakeSynergy<SynergyRule::kTune>},
+    {"synergy-opt", MakeSynergy<SynergyRule::kOpt>},
 }};
 
 constexpr auto kNames = [] {
@@ -61,6 +71,9 @@ absl::Status CheckOptions(const PolicyOptions& options) {
   if (options.profiling_label.empty() || options.profiling_label.size() > kMaxNameBytes) {
     return InvalidArgument("policy: profiling_label: expected 1 to %d bytes, found %d", kMaxNameBytes,
                            options.profiling_label.size());
+  }
+  if (!(options.synergy_tolerance >= 0 && options.synergy_tolerance < 1)) {
+    return InvalidArgument("policy: synergy_tolerance: expected 0 to below 1, found %g", options.synergy_tolerance);
   }
   return absl::OkStatus();
 }

@@ -29,7 +29,8 @@
 
 namespace horus {
 
-class Workload;  // workload.h
+struct SynergySettings;  // synergy/round.h
+class Workload;          // workload.h
 
 // A device that can take the job, as if it did. The columns hold the residents, ordered by content, and with
 // `after` the newcomer last: `demands`, `tenants` and `after` are one longer than `before`.
@@ -181,6 +182,10 @@ class Policy {
   [[nodiscard]] virtual bool admits_nodes() const { return false; }
   [[nodiscard]] virtual bool AdmitsNode(const NodeAdmission& /*node*/) const { return true; }
 
+  // Not null: MakePlan decides the jobs of a plan together, in one round by that rule, and only those that the rule
+  // cannot take one by one; modes refuse such a policy.
+  [[nodiscard]] virtual const SynergySettings* round() const { return nullptr; }
+
   // Bound on slowdowns for jobs that state none; infinity = none. A bound that a job states is always kept.
   [[nodiscard]] virtual double default_slowdown_bound() const { return std::numeric_limits<double>::infinity(); }
 
@@ -202,6 +207,9 @@ struct PolicyOptions {
   double foreground_bound = 1.1;                  // foreground: slowdown of a foreground job that states none
   std::string profiling_label = kProfilingLabel;  // reactive: nodes with this label, whatever its value, only profile
   bool links = true;                              // horus, clwp-nlwp: weigh the links between a gang's GPUs
+  double synergy_tolerance = kBestCellTolerance;  // synergy-*: how far below the best speed still counts as the best
+  bool synergy_grow = false;                      // synergy-tune: hand out what is left, residents included
+  std::string lp_library;                         // synergy-opt: file of libhorus_lp.so; empty = looked for
   std::shared_ptr<const Workload> workload;       // what fragments are measured against; null = Workload::WholeGpus()
 };
 

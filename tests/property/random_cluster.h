@@ -9,7 +9,9 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "device/catalogue.h"
@@ -122,6 +124,36 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   }
   NormalizeJob(job);
   return job;
+}
+
+// Noisy, with holes, around the fair shares of random nodes.
+inline SharedSensitivity RandomSensitivity(Random& random) {
+  std::vector<int64_t> cpu, mem;
+  for (uint64_t i = 1 + random.Below(6), at = 0; i > 0; --i)
+    cpu.push_back(static_cast<int64_t>(at += 1000 + random.Below(3000)));
+  for (uint64_t i = 1 + random.Below(3), at = 0; i > 0; --i)
+    mem.push_back(static_cast<int64_t>(at += 4096 + random.Below(20'000)));
+  std::vector<float> speeds;
+  for (size_t i = 0; i < cpu.size() * mem.size(); ++i) {
+    speeds.push_back(random.OneIn(10) ? 0.0f : 0.01f * static_cast<float>(1 + random.Below(300)));
+  }
+  speeds.back() = 1;
+  return SharedSensitivity(*Sensitivity::Create(std::move(cpu), std::move(mem), speeds));
+}
+
+// Now and then the job with one.
+inline JobSpec MaybeSensitive(Random& random, JobSpec job) {
+  if (random.OneIn(3)) job.sensitivity = RandomSensitivity(random);
+  return job;
+}
+
+// Those that this build can run.
+inline std::vector<std::string_view> Policies() {
+  std::vector<std::string_view> names(PolicyNames().begin(), PolicyNames().end());
+#ifndef HORUS_TEST_LP
+  std::erase(names, "synergy-opt");
+#endif
+  return names;
 }
 
 // Now and then the job as it is, or on one GPU at a third of the speed.

@@ -7,6 +7,7 @@
 #ifndef HORUS_PLACE_POLICIES_BUILTIN_H_
 #define HORUS_PLACE_POLICIES_BUILTIN_H_
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -40,6 +41,9 @@ namespace horus {
 [[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
+
+enum class SynergyRule : uint8_t;
+[[nodiscard]] std::unique_ptr<Policy> MakeSynergyPolicy(SynergyRule rule, const PolicyOptions& options);
 
 }  // namespace horus
 

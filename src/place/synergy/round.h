@@ -78,6 +78,12 @@ struct SynergyOptions {
   std::string lp_library;                 // file of libhorus_lp.so; empty = looked for
 };
 
+// A rule with its options, as a policy states it.
+struct SynergySettings {
+  SynergyRule rule = SynergyRule::kTune;
+  SynergyOptions options;
+};
+
 struct SynergyGrant {
   std::vector<SynergySlice> slices;  // ascending server; empty = waits
   HostShare share;                   // per GPU

@@ -60,6 +60,8 @@ TEST(Requests, DifferWithEveryOtherField) {
       [](JobSpec& job) { job.cpu_milli = 1; },
       [](JobSpec& job) { job.mem_mib = 1; },
       [](JobSpec& job) { job.storage_mb_s = 1; },
+      [](JobSpec& job) { job.stated_cpu_milli = 0; },
+      [](JobSpec& job) { job.stated_mem_mib = 0; },
       [](JobSpec& job) {
         job.sensitivity = SharedSensitivity(*Sensitivity::Create({1000}, {1024}, std::vector<float>{1}));
       },

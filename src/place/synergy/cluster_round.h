@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// ClusterRound: a cluster as a round sees it, servers with what is free and residents with what they hold.
+//
+// Enters:  a ledger that follows the cluster, the nodes to consider; the cluster itself while it is being read.
+// Leaves:  SynergyServer and SynergyResident columns; which devices a server stands for.
+// Units:   as round.h.
+// Cost:    O(devices), and O(jobs) where residents may be resized or a node mixes its GPUs.
+// Thread class: one thread at a time.
+#ifndef HORUS_PLACE_SYNERGY_CLUSTER_ROUND_H_
+#define HORUS_PLACE_SYNERGY_CLUSTER_ROUND_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "place/cluster.h"
+#include "place/ledger.h"
+#include "place/synergy/round.h"
+
+namespace horus {
+
+// What a job asks for per GPU, rounded up.
+[[nodiscard]] HostShare NeedPerGpu(const JobSpec& job);
+
+// Whether rules know such jobs: whole GPUs, run in one way.
+[[nodiscard]] bool TakesRounds(const JobSpec& job);
+
+class ClusterRound {
+ public:
+  // GPUs of one node that are alike: type, sharing mode, memory, share of a card. A node that mixes several is as many
+  // servers, each with its GPUs' part of cores and memory, so that no GPU's fair share depends on its neighbours.
+  struct Place {
+    uint32_t node_row = 0;
+    uint32_t sample = 0;  // one of the devices
+  };
+  struct ResidentJob {
+    std::shared_ptr<const JobSpec> spec;
+    std::vector<PlacedSlot> slots;
+  };
+
+  // `nodes`: rows, ascending id. Residents are those that the rule may resize: on whole GPUs, on nodes that are up and
+  // considered.
+  void Read(const Cluster& cluster, const Ledger& ledger, std::span<const uint32_t> nodes,
+            const SynergySettings& settings);
+
+  [[nodiscard]] std::span<const SynergyServer> servers() const { return servers_; }
+  [[nodiscard]] const Place& place(size_t server) const { return places_[server]; }
+  [[nodiscard]] uint32_t kinds() const { return kinds_; }  // above every SynergyServer::kind
+  [[nodiscard]] std::span<const SynergyResident> residents() const { return residents_; }
+  [[nodiscard]] const ResidentJob& resident(size_t index) const { return jobs_[index]; }  // ascending job id
+  // Devices of the server that are idle and up in the ledger, ascending.
+  [[nodiscard]] std::vector<int32_t> IdleOn(const Ledger& ledger, size_t server) const;
+
+ private:
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  void AddServers(const Ledger& ledger, std::span<const uint32_t> nodes);
+  [[nodiscard]] std::vector<HostShare> ReadJobs(const Cluster& cluster, const Ledger& ledger,
+                                                const SynergySettings& settings);
+  void ShareOut(const Ledger& ledger, std::span<const HostShare> used);
+  [[nodiscard]] bool AddSlices(const Ledger& ledger, std::span<const PlacedSlot> slots,
+                               SynergyResident& resident) const;
+
+  std::vector<SynergyServer> servers_;
+  std::vector<Place> places_;
+  std::vector<uint32_t> server_of_;  // by device
+  uint32_t kinds_ = 0;
+  bool mixed_ = false;  // some node is several servers
+  std::vector<ResidentJob> jobs_;
+  std::vector<SynergyResident> residents_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_SYNERGY_CLUSTER_ROUND_H_

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as one round of a synergy rule: grants, residents that are resized, and then whom no rule knows.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/id_map.h"
+#include "base/status.h"
+#include "place/communication.h"
+#include "place/placer_impl.h"
+#include "place/synergy/cluster_round.h"
+#include "place/synergy/refusal.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kProgressStep = 256;  // jobs between two calls, as in placer.cc
+
+// As many of `idle` (ascending, all alike) as wanted: those with the fastest links between them, of the smallest part
+// of the node that has enough, lowest numbers among equals.
+std::vector<int32_t> ChooseLinked(const NodeSpec& node, std::vector<int32_t> idle, size_t wanted) {
+  std::vector<int32_t> chosen(idle.begin(), idle.begin() + static_cast<ptrdiff_t>(wanted));
+  if (wanted < 2 || wanted == idle.size()) return chosen;
+  const auto spec = [&](int32_t device) -> const DeviceSpec& { return node.devices[static_cast<size_t>(device)]; };
+  double fastest = 0;
+  for (const Reach reach : kReaches) {
+    const double link = LinkMbPerS(spec(idle.front()), reach);
+    if (link <= fastest) continue;
+    std::stable_sort(idle.begin(), idle.end(),
+                     [&](int32_t a, int32_t b) { return PartOf(spec(a), reach) < PartOf(spec(b), reach); });
+    size_t smallest = idle.size() + 1;
+    for (size_t begin = 0, end = 0; begin < idle.size(); begin = end) {
+      while (end < idle.size() && PartOf(spec(idle[end]), reach) == PartOf(spec(idle[begin]), reach)) ++end;
+      if (PartOf(spec(idle[begin]), reach) < 0 || end - begin < wanted || end - begin >= smallest) continue;
+      smallest = end - begin;
+      fastest = link;
+      chosen.assign(idle.begin() + static_cast<ptrdiff_t>(begin),
+                    idle.begin() + static_cast<ptrdiff_t>(begin + wanted));
+    }
+    std::sort(idle.begin(), idle.end());
+  }
+  return chosen;
+}
+
+}  // namespace
+
+class Placer::Impl::Round {
+ public:
+  Round(Impl& my, std::span<const JobSpec> jobs, std::span<const uint32_t> order, const ProgressFn& progress)
+      : my_(my), settings_(*my.scorer.policy().round()), jobs_(jobs), order_(order), progress_(progress) {}
+
+  absl::StatusOr<Plan> Make(const Cluster& cluster, const ReadFn& read) {
+    my_.emptied.FollowEmptied(my_.ledger);
+    state_.Read(cluster, my_.ledger, my_.considered(my_.ledger), settings_);
+    if (read != nullptr) read();
+    plan_.model_epoch = my_.scorer.model().epoch();
+    plan_.decisions.resize(order_.size());
+    HORUS_RETURN_IF_ERROR(Gather());
+    std::vector<SynergyJob> known;
+    for (const size_t at : runnable_) known.push_back(wanted_[at].job);
+    HORUS_ASSIGN_OR_RETURN(
+        const SynergyRound round,
+        AllocateRound(settings_.rule, {state_.servers(), state_.residents(), known}, settings_.options));
+    for (const SynergyResize& resize : round.resizes) Resize(resize);
+    for (size_t i = 0; i < runnable_.size(); ++i) {
+      HORUS_RETURN_IF_ERROR(Step());
+      if (!round.grants[i].slices.empty()) HORUS_RETURN_IF_ERROR(Grant(runnable_[i], round.grants[i]));
+    }
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (wanted_[i].spec == nullptr) HORUS_RETURN_IF_ERROR(PlaceOther(i));
+    }
+    HORUS_RETURN_IF_ERROR(RefuseRest());
+    my_.AddSeen(touched_, plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  using Servers = std::vector<uint32_t>;
+
+  // Between two jobs.
+  absl::Status Step() {
+    if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
+      return absl::OkStatus();
+    }
+    return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
+  }
+  [[nodiscard]] const JobSpec& JobAt(size_t at) const { return jobs_[order_[at]]; }
+
+  // The jobs that the rule knows, and where they may run.
+  absl::Status Gather();
+  // Servers whose labels, groups and kind of GPU admit the job: as they are, or idle and up.
+  absl::Status Admitting(const JobSpec& job, bool idle, const Servers*& servers);
+  void Resize(const SynergyResize& resize);
+  absl::Status Grant(size_t at, const SynergyGrant& grant);
+  absl::Status PlaceOther(size_t at);
+  // Whoever the round left out, with all others in their places.
+  absl::Status RefuseRest();
+  absl::Status Refuse(size_t at, const RoundRefusals& refusals);
+  void Add(std::shared_ptr<const JobSpec> job, std::span<const PlacedSlot> slots, Decision decision, size_t at) {
+    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
+    plan_.actions.push_back({ActionKind::kPlace, std::move(job), decision.slots});
+    plan_.decisions[at] = std::move(decision);
+  }
+
+  Impl& my_;
+  const SynergySettings& settings_;
+  std::span<const JobSpec> jobs_;
+  std::span<const uint32_t> order_;
+  const ProgressFn& progress_;
+  uint64_t done_ = 0;
+  Plan plan_;
+  std::vector<uint32_t> touched_;  // node rows
+  ClusterRound state_;
+  std::vector<RoundJob> wanted_;                    // by position in the order; without spec: not for the rule
+  std::vector<size_t> runnable_;                    // positions of those that some server admits
+  IdMap<std::unique_ptr<Servers>> admitting_;       // by JobView::request
+  IdMap<std::unique_ptr<Servers>> admitting_idle_;  // the same
+  IdMap<bool> fits_alone_;                          // by that and the sensitivity
+};
+
+absl::Status Placer::Impl::Round::Admitting(const JobSpec& job, bool idle, const Servers*& servers) {
+  const JobView view = ViewJob(job, my_.options.probe_outside);
+  IdMap<std::unique_ptr<Servers>>& known = idle ? admitting_idle_ : admitting_;
+  if (const std::unique_ptr<Servers>* found = known.Find(view.request)) {
+    servers = found->get();
+    return absl::OkStatus();
+  }
+  my_.scorer.SetJob(view);
+  std::vector<std::optional<bool>> kinds(state_.kinds());
+  auto admitting = std::make_unique<Servers>();
+  for (uint32_t s = 0; s < state_.servers().size(); ++s) {
+    const LedgerNode& node = my_.ledger.node(state_.place(s).node_row);
+    if (FitNode(job, *node.spec, idle ? AdminState::kUp : node.state) != Reason::kNone) continue;
+    if (!idle && KeepsAway(job, node.groups)) continue;
+    std::optional<bool>& admits = kinds[state_.servers()[s].kind];
+    if (!admits.has_value()) {
+      DeviceVerdict verdict;
+      HORUS_RETURN_IF_ERROR(
+          my_.scorer.Judge(my_.emptied.states(), my_.emptied.state_id(state_.place(s).sample), verdict));
+      admits = verdict.reason == Reason::kNone;
+    }
+    if (*admits) admitting->push_back(s);
+  }
+  servers = known.Insert(view.request, std::move(admitting)).get();
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Round::Gather() {
+  wanted_.resize(order_.size());
+  for (size_t at = 0; at < order_.size(); ++at) {
+    const JobSpec& job = JobAt(at);
+    if (!TakesRounds(job)) continue;
+    const Servers* servers = nullptr;
+    HORUS_RETURN_IF_ERROR(Admitting(job, /*idle=*/false, servers));
+    const bool minds = GroupsOf(job) > 0 || job.spread_tasks || job.storage_mb_s > 0;
+    wanted_[at] = {&job,
+                   {.gpus = GpuCount(job),
+                    .unit = job.gpus_per_task,
+                    .need = NeedPerGpu(job),
+                    .sensitivity = job.sensitivity.get(),
+                    .allowed = {},
+                    .spec = minds ? &job : nullptr},
+                   *servers};
+    if (servers->size() < state_.servers().size()) wanted_[at].job.allowed = *servers;
+    if (!servers->empty()) runnable_.push_back(at);
+  }
+  return absl::OkStatus();
+}
+
+void Placer::Impl::Round::Resize(const SynergyResize& resize) {
+  const ClusterRound::ResidentJob& resident = state_.resident(resize.resident);
+  const JobSpec& was = *resident.spec;
+  const HostShare held = state_.residents()[resize.resident].held;
+  const auto per_task = [&](int64_t share, int64_t before, int64_t task) {
+    return share == before ? task : share * was.gpus_per_task;  // what did not change keeps its odd thousandths
+  };
+  auto is = std::make_shared<JobSpec>(was);
+  GrantHost(per_task(resize.share.cpu_milli, held.cpu_milli, was.cpu_milli),
+            per_task(resize.share.mem_mib, held.mem_mib, was.mem_mib), *is);
+  Move move{.kind = ActionKind::kResize, .job = was.id};
+  for (const PlacedSlot& slot : resident.slots) {
+    move.from.push_back({my_.ledger.spec(slot.node_row).id, slot.device, slot.task});
+    touched_.push_back(slot.node_row);
+  }
+  move.to = move.from;
+  if (const Sensitivity* matrix = was.sensitivity.get()) move.gain = matrix->Speed(resize.share) - matrix->Speed(held);
+  move.host_from = {was.cpu_milli, was.mem_mib};
+  move.host_to = {is->cpu_milli, is->mem_mib};
+  plan_.moves.push_back(std::move(move));
+  my_.ledger.Resize(was, *is, resident.slots);
+  plan_.actions.push_back({ActionKind::kResize, std::move(is), {}});
+}
+
+absl::Status Placer::Impl::Round::Grant(size_t at, const SynergyGrant& grant) {
+  const JobSpec& job = JobAt(at);
+  auto granted = std::make_shared<JobSpec>(job);
+  GrantHost(grant.share.cpu_milli * job.gpus_per_task, grant.share.mem_mib * job.gpus_per_task, *granted);
+  SearchResult found;
+  found.spans_nodes = grant.slices.size() > 1;
+  for (const SynergySlice& slice : grant.slices) {
+    const uint32_t row = state_.place(slice.server).node_row;
+    const auto gpus = static_cast<size_t>(slice.gpus);
+    std::vector<int32_t> chosen = ChooseLinked(my_.ledger.spec(row), state_.IdleOn(my_.ledger, slice.server), gpus);
+    for (const int32_t device : chosen) {
+      const auto task = static_cast<int32_t>(found.best.slots.size()) / job.gpus_per_task;
+      found.best.slots.push_back({row, device, task, 0});
+    }
+  }
+  const JobView view = ViewJob(*granted, my_.options.probe_outside);
+  my_.scorer.SetJob(view);
+  Decision decision{.job = job.id};
+  HORUS_RETURN_IF_ERROR(my_.explainer.Placed(my_.ledger, view, found, decision));
+  decision.winner.cost = -grant.speed;
+  decision.winner.terms = {{"speed", -grant.speed}};
+  decision.probe = my_.options.probe_outside && my_.IsUnknownAt(job, found.best.slots.front());
+  granted->exclusive |= decision.probe;
+  my_.ledger.Place(*granted, found.best.slots);
+  Add(std::move(granted), found.best.slots, std::move(decision), at);
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Round::PlaceOther(size_t at) {
+  HORUS_RETURN_IF_ERROR(Step());
+  Choice choice;
+  HORUS_RETURN_IF_ERROR(my_.Choose(JobAt(at), choice));
+  if (choice.job == nullptr) {
+    plan_.decisions[at] = std::move(choice.decision);
+    return absl::OkStatus();
+  }
+  my_.ledger.Place(*choice.job, choice.slots);
+  Add(std::move(choice.job), choice.slots, std::move(choice.decision), at);
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Round::RefuseRest() {
+  std::optional<RoundRefusals> refusals;  // made when the first is refused
+  for (size_t at = 0; at < order_.size(); ++at) {
+    if (wanted_[at].spec == nullptr || plan_.decisions[at].verdict == Verdict::kPlace) continue;
+    HORUS_RETURN_IF_ERROR(Step());
+    if (!refusals.has_value()) refusals.emplace(state_, settings_);
+    HORUS_RETURN_IF_ERROR(Refuse(at, *refusals));
+  }
+  return absl::OkStatus();
+}
+
+// The search tells what keeps a job of whole GPUs out: first without its host, for where GPUs are busy their cores are
+// too, then with the least that the rule would give it. It may still find a place where the rule does not: then the
+// rule's own terms tell.
+absl::Status Placer::Impl::Round::Refuse(size_t at, const RoundRefusals& refusals) {
+  const JobSpec& job = JobAt(at);
+  RoundJob when_idle = wanted_[at];
+  const Servers* idle = nullptr;
+  HORUS_RETURN_IF_ERROR(Admitting(job, /*idle=*/true, idle));
+  when_idle.allowed = *idle;
+  const HostShare least = refusals.Least(when_idle);
+  JobSpec asked = job;
+  asked.exclusive = true;
+  asked.cpu_milli = least.cpu_milli * job.gpus_per_task;
+  asked.mem_mib = least.mem_mib * job.gpus_per_task;
+  Decision& decision = plan_.decisions[at];
+  const JobView view = ViewJob(asked, my_.options.probe_outside);
+  HORUS_ASSIGN_OR_RETURN(decision, my_.Decide(view));
+  if (decision.verdict == Verdict::kReject) return absl::OkStatus();
+  const Sensitivity* matrix = job.sensitivity.get();
+  const uint64_t request = matrix == nullptr ? view.request : CombineHash(view.request, matrix->Hash());
+  const bool* fits = fits_alone_.Find(request);
+  if (fits == nullptr) fits = &fits_alone_.Insert(request, refusals.FitsAlone(when_idle, my_.ledger));
+  const bool found = decision.verdict == Verdict::kPlace;
+  if (*fits && !found) {
+    asked.cpu_milli = asked.mem_mib = 0;
+    HORUS_ASSIGN_OR_RETURN(Decision without_host, my_.Decide(ViewJob(asked, my_.options.probe_outside)));
+    if (without_host.verdict == Verdict::kDefer) decision = std::move(without_host);
+    return absl::OkStatus();
+  }
+  decision = {.job = job.id, .verdict = *fits ? Verdict::kDefer : Verdict::kReject};
+  refusals.Explain(*fits ? wanted_[at] : when_idle, my_.ledger, !*fits, decision);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> Placer::Impl::PlanRound(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                             std::span<const uint32_t> order, const ProgressFn& progress,
+                                             const ReadFn& read) {
+  return Round(*this, jobs, order, progress).Make(cluster, read);
+}
+
+}  // namespace horus
