@@ -138,6 +138,10 @@ typedef struct horus_job {
   size_t avoid_count;          /* groups that it shares no node with, each once; holds both ways; at most 64 */
   const char* const* avoid_groups;
   const horus_sensitivity* sensitivity; /* NULL = not known */
+  int64_t stated_cpu_milli; /* of a job that holds more than it asked for, because a synergy policy granted it: what it
+                               asked for, per task, at most cpu_milli; it can be cut back to that. 0 = as it holds,
+                               -1 = nothing */
+  int64_t stated_mem_mib;
 } horus_job;
 #define HORUS_JOB_INIT \
   {sizeof(horus_job),  \
@@ -174,7 +178,9 @@ typedef struct horus_job {
    NULL,               \
    0,                  \
    NULL,               \
-   NULL}
+   NULL,               \
+   0,                  \
+   0}
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
  * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */
@@ -313,8 +319,12 @@ typedef struct horus_job_info {
   int32_t over_committed; /* 1 = adopted where a constraint would have refused it */
   int32_t reserved;
   int64_t submit_us;
+  int64_t cpu_milli; /* per task: what it holds */
+  int64_t mem_mib;
+  int64_t stated_cpu_milli; /* per task: what it asked for; less where a synergy policy granted more */
+  int64_t stated_mem_mib;
 } horus_job_info;
-#define HORUS_JOB_INFO_INIT {sizeof(horus_job_info), 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_JOB_INFO_INIT {sizeof(horus_job_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. Since 0.1. */
 HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,

@@ -175,6 +175,7 @@ struct Decision {
   std::vector<Effect> effects;
   bool probe = false;
   int32_t alternative = -1;
+  int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
   [[nodiscard]] bool placed() const { return verdict == HORUS_VERDICT_PLACE; }
 };
 
@@ -193,7 +194,9 @@ class Plan {
             SlotsOf(index, c.slots),
             EffectsOf(index, c.effects),
             c.probe == 1,
-            c.alternative};
+            c.alternative,
+            c.cpu_milli,
+            c.mem_mib};
   }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 
@@ -298,6 +301,8 @@ struct PlacerOptions {
   double pack_threshold = 0, foreground_bound = 0;  // of single policies; 0 = the default
   std::string profiling_label = {};                 // empty = the default
   const horus_workload* workload = nullptr;         // may go once the placer is made
+  double synergy_tolerance = 0;                     // of "synergy-*"; 0 = the default; -1 = none
+  bool synergy_grow = false;
 };
 
 class Placer {
@@ -315,6 +320,8 @@ class Placer {
     c.foreground_bound = options.foreground_bound;
     c.profiling_label = options.profiling_label.empty() ? nullptr : options.profiling_label.c_str();
     c.workload = options.workload;
+    c.synergy_tolerance = options.synergy_tolerance;
+    c.synergy_grow = options.synergy_grow ? 1 : 0;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

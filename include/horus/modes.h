@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More ways to plan: batches, rebalancing, what-ifs, preemption. Each answers with a plan; none changes a cluster. */
+/* More ways to plan: batches, rebalancing, what-ifs, preemption. Each answers with a plan; none changes a cluster.
+ * Placers with a synergy policy, which decides whole rounds, are refused (UNSUPPORTED). */
 #ifndef HORUS_MODES_H_
 #define HORUS_MODES_H_
 
@@ -100,6 +101,7 @@ HORUS_API horus_status horus_placer_preempt(horus_placer* placer, const horus_cl
  * Either may be NULL. Errors: INVALID_ARGUMENT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_plan_work(const horus_plan* plan, double* before, double* after, horus_error* error);
 
+#define HORUS_MOVE_RESIZE 1 /* stays where it is with other CPU and host memory */
 #define HORUS_MOVE_MIGRATE 2
 #define HORUS_MOVE_PREEMPT 3
 
@@ -108,14 +110,19 @@ typedef struct horus_move {
   uint32_t struct_size;
   int32_t kind; /* HORUS_MOVE_* */
   uint64_t job_id;
-  double gain;         /* work of the cluster by this move, after those before it; of a victim minus its own work */
+  double gain;         /* work of the cluster by this move, after those before it; of a victim minus its own work; of a
+                          resize by how much the job's speed changes, by its sensitivity: 1 = at its fair share */
   double cost;         /* of a migration: its downtime's work, spread over the horizon */
   uint32_t from_slots; /* rows of horus_plan_move_slots */
   uint32_t to_slots;
+  int64_t cpu_milli_before; /* of a resize, per task: what it holds now, and once the plan is applied; else 0 */
+  int64_t cpu_milli;
+  int64_t mem_mib_before;
+  int64_t mem_mib;
 } horus_move;
-#define HORUS_MOVE_INIT {sizeof(horus_move), 0, 0, 0, 0, 0, 0}
+#define HORUS_MOVE_INIT {sizeof(horus_move), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Migrations and preemptions of a plan; 0 for NULL. Any thread. Since 0.1. */
+/* Migrations, resizes and preemptions of a plan; 0 for NULL. Any thread. Since 0.1. */
 HORUS_API size_t horus_plan_move_count(const horus_plan* plan);
 /* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error);

@@ -54,6 +54,7 @@ struct Move {
   uint64_t job = 0;
   double gain = 0, cost = 0;
   std::vector<Slot> from, to;
+  int64_t cpu_milli_before = 0, cpu_milli = 0, mem_mib_before = 0, mem_mib = 0;  // of a resize, per task
 };
 
 struct Preemption {
@@ -213,7 +214,8 @@ class CChange {
         detail::Call(horus_plan_move_slots, plan.get(), i, to, columns, count);
       });
     };
-    moves.push_back({c.kind, c.job_id, c.gain, c.cost, slots(0), slots(1)});
+    moves.push_back({c.kind, c.job_id, c.gain, c.cost, slots(0), slots(1), c.cpu_milli_before, c.cpu_milli,
+                     c.mem_mib_before, c.mem_mib});
   }
   return moves;
 }

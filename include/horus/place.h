@@ -91,9 +91,16 @@ typedef struct horus_placer_options {
   double foreground_bound;        /* "foreground": slowdown of a foreground job that states none, >= 1; 0 = 1.1 */
   const char* profiling_label;    /* "reactive": nodes with this label only profile; NULL = "horus-profiling" */
   const horus_workload* workload; /* "fgd", "horus"; NULL = every task wants one whole GPU */
+  double synergy_tolerance;       /* "synergy-*": a speed this much below the best counts as the best, 0 to below 1;
+                                     0 = 0.03, -1 = none */
+  int32_t synergy_grow;           /* "synergy-tune": 1 = hand out what is left, residents included */
+  int32_t reserved;
 } horus_placer_options;
+/* clang-format off */
 #define HORUS_PLACER_OPTIONS_INIT \
-  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL}
+  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, \
+   0, 0, 0}
+/* clang-format on */
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
@@ -109,21 +116,23 @@ HORUS_API const char* horus_policy_name(size_t index);
 /* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
 typedef struct horus_plan horus_plan;
 
-/* Plans `job_count` jobs, in the order (priority descending, submission time, id), each seeing those before it.
+/* Plans `job_count` jobs, in the order (priority descending, submission time, id), each seeing those before it; a
+ * synergy policy decides all in one round and may resize residents (horus_plan_get_move).
  * Only the node_count nodes of node_ids are considered; NULL with 0 = all. A job that does not fit is not an
  * error: its decision says DEFER or REJECT. `progress` may be NULL; it gets `user`.
  * Errors: INVALID_ARGUMENT (job and field named), INVALID_STRUCT, EXISTS (a job id is resident or given twice),
- * NOT_FOUND (node, GPU type), UNSUPPORTED (a reserved field), LIMIT, CALLBACK, CANCELLED, BUSY. Since 0.1. */
+ * NOT_FOUND (node, GPU type), UNSUPPORTED (a reserved field; "synergy-opt" without libhorus_lp.so), LIMIT,
+ * CALLBACK, CANCELLED, BUSY. Since 0.1. */
 HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                          const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                          horus_progress progress, void* user, horus_plan** out, horus_error* error);
 /* Accepts NULL. Since 0.1. */
 HORUS_API void horus_plan_free(horus_plan* plan);
 
-/* Carries out every placement, migration and preemption of `plan` (modes.h), or none. Errors: CONFLICT (a node that it
- * uses changed since), EXISTS (a job that it places is resident: applying twice is harmless), NOT_FOUND (a job that it
- * moves is gone), STATE (it answers a what-if), INVALID_ARGUMENT (made for other GPU types).
- * Internally synchronised. Since 0.1. */
+/* Carries out every placement, migration, resize and preemption of `plan` (modes.h), or none. Errors: CONFLICT (a node
+ * that it uses changed since), EXISTS (a job that it places is resident: applying twice is harmless), NOT_FOUND (a job
+ * that it moves is gone), STATE (it answers a what-if), INVALID_ARGUMENT (made for other GPU types). Internally
+ * synchronised. Since 0.1. */
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 
 #define HORUS_VERDICT_PLACE 0
@@ -152,8 +161,11 @@ typedef struct horus_decision {
   const char* text;      /* one sentence for people */
   int32_t probe;         /* 1 = placed as a probe (probe_outside) */
   int32_t alternative;   /* position of the way to run that was chosen; -1 = the job states no alternatives */
+  int64_t cpu_milli;     /* when placed: what each task holds, its request or what a synergy policy grants; else 0 */
+  int64_t mem_mib;
 } horus_decision;
-#define HORUS_DECISION_INIT {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0}
+#define HORUS_DECISION_INIT \
+  {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0}
 
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. Since 0.1. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);

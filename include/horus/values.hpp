@@ -192,6 +192,7 @@ struct Job {
   std::vector<std::pair<std::string, std::string>> selectors = {};
   std::vector<Alternative> alternatives = {};  // then no tasks, GPUs and demands of its own
   const horus_sensitivity* sensitivity = nullptr;
+  int64_t stated_cpu_milli = 0, stated_mem_mib = 0;  // where it holds more than it asked for; -1 = nothing
 };
 
 namespace detail {
@@ -307,6 +308,8 @@ class CJob {
     c_.request_rate_hz = job.request_rate_hz;
     c_.latency_bound_us = job.latency_bound_us;
     c_.sensitivity = job.sensitivity;
+    c_.stated_cpu_milli = job.stated_cpu_milli;
+    c_.stated_mem_mib = job.stated_mem_mib;
     c_.share = job.share;
     c_.spread_tasks = job.spread_tasks ? 1 : 0;
     c_.group_count = groups_.size();

@@ -86,6 +86,10 @@ horus_job_info JobToC(const JobInfo& job) {
   info.adopted = job.adopted ? 1 : 0;
   info.over_committed = job.over_committed ? 1 : 0;
   info.submit_us = job.spec->submit_us;
+  info.cpu_milli = job.spec->cpu_milli;
+  info.mem_mib = job.spec->mem_mib;
+  info.stated_cpu_milli = StatedCpuMilli(*job.spec);
+  info.stated_mem_mib = StatedMemMib(*job.spec);
   return info;
 }
 

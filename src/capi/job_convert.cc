@@ -52,7 +52,8 @@ absl::Status CheckEnums(const horus_job& job) {
   return absl::OkStatus();
 }
 
-// 0 = as the job, -1 = none.
+// 0 = as the job (holds), -1 = none.
+static_assert(JobAlternative::kAsTheJob == JobSpec::kAsHeld);
 int64_t HostOf(int64_t given) {
   if (given == 0) return JobAlternative::kAsTheJob;
   return given == -1 ? 0 : given;
@@ -116,6 +117,8 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.cpu_milli = job.cpu_milli;
   spec.mem_mib = job.mem_mib;
   spec.storage_mb_s = job.storage_mb_s;
+  spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
+  spec.stated_mem_mib = HostOf(job.stated_mem_mib);
   spec.slowdown_bound = job.slowdown_bound;
   spec.priority = job.priority;
   spec.submit_us = job.submit_us;

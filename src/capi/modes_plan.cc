@@ -12,7 +12,8 @@
 namespace horus::capi {
 namespace {
 
-static_assert(HORUS_MOVE_MIGRATE == static_cast<int>(ActionKind::kMigrate) &&
+static_assert(HORUS_MOVE_RESIZE == static_cast<int>(ActionKind::kResize) &&
+              HORUS_MOVE_MIGRATE == static_cast<int>(ActionKind::kMigrate) &&
               HORUS_MOVE_PREEMPT == static_cast<int>(ActionKind::kPreempt));
 
 absl::Status NoSuch(const char* what, size_t count, size_t index) {
@@ -41,6 +42,10 @@ horus_move MoveToC(const Move& move) {
   c.cost = move.cost;
   c.from_slots = static_cast<uint32_t>(move.from.size());
   c.to_slots = static_cast<uint32_t>(move.to.size());
+  c.cpu_milli_before = move.host_from.cpu_milli;
+  c.cpu_milli = move.host_to.cpu_milli;
+  c.mem_mib_before = move.host_from.mem_mib;
+  c.mem_mib = move.host_to.mem_mib;
   return c;
 }
 

@@ -65,6 +65,8 @@ horus_decision DecisionToC(const Decision& decision) {
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
   c.probe = decision.probe ? 1 : 0;
   c.alternative = decision.alternative;
+  c.cpu_milli = decision.cpu_milli;
+  c.mem_mib = decision.mem_mib;
   c.miss_unit = "";
   if (decision.verdict != Verdict::kPlace) MissToC(decision.miss, c);
   return c;

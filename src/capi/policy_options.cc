@@ -68,6 +68,16 @@ absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& g
   if (given.profiling_label != nullptr) {
     HORUS_ASSIGN_OR_RETURN(options.profiling_label, ReadText(given.profiling_label, "profiling_label"));
   }
+  if (given.synergy_tolerance == -1) {
+    options.synergy_tolerance = 0;
+  } else if (given.synergy_tolerance != 0) {
+    options.synergy_tolerance = given.synergy_tolerance;
+  }
+  if (given.synergy_grow != 0 && given.synergy_grow != 1) {
+    return InvalidArgument("synergy_grow: expected 0 or 1, found %d", given.synergy_grow);
+  }
+  if (given.reserved != 0) return InvalidArgument("reserved: expected 0, found %d", given.reserved);
+  options.synergy_grow = given.synergy_grow == 1;
   if (given.workload == nullptr) return settings;
   HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given.workload));
   absl::StatusOr<std::shared_ptr<const Workload>> made = WorkloadFromC(workload, settings);

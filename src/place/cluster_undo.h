@@ -51,7 +51,7 @@ class Cluster::Undo {
   struct Step {
     bool came = false;
     JobId job = 0;
-    JobRow left;  // of one that left, with what it holds
+    JobRow left;                             // of one that left, with what it holds
     uint32_t resized = RequestTable::kNone;  // of one that stayed: the request that it held
   };
 

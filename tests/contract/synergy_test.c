@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Synergy policies: rounds that grant cores and memory, and resize residents. */
+#include <math.h>
+#include <string.h>
+
+#include "fixture.h"
+
+/* Fair shares of the fixture's nodes. */
+#define FAIR_CPU 32000
+#define FAIR_MEM 131072
+
+static const int64_t kCores[2] = {FAIR_CPU, FAIR_CPU / 2 * 3};
+static const int64_t kMemory[1] = {FAIR_MEM};
+static const float kSpeeds[2] = {1.0f, 1.5f};
+
+/* Half as fast again with half as many cores more. */
+static horus_sensitivity hungry(void) {
+  horus_sensitivity matrix = HORUS_SENSITIVITY_INIT;
+  matrix.cpu_count = 2;
+  matrix.cpu_milli = kCores;
+  matrix.mem_count = 1;
+  matrix.mem_mib = kMemory;
+  matrix.speeds = kSpeeds;
+  return matrix;
+}
+
+static void EveryRuleIsAPolicy(void) {
+  static const char* const kNames[4] = {"synergy-greedy", "synergy-fair", "synergy-tune", "synergy-opt"};
+  int found = 0;
+  size_t i, n;
+  for (i = 0; horus_policy_name(i) != NULL; ++i) {
+    for (n = 0; n < 4; ++n) found += strcmp(horus_policy_name(i), kNames[n]) == 0;
+  }
+  CHECK(found == 4);
+  for (n = 0; n < 4; ++n) horus_placer_free(placer_of(kNames[n]));
+}
+
+static void ARoundGrantsAndCutsBack(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("synergy-tune");
+  const horus_sensitivity matrix = hungry();
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  horus_move move = HORUS_MOVE_INIT;
+  horus_slots slots = HORUS_SLOTS_INIT;
+  uint64_t node = 0;
+  uint32_t device = 9;
+  size_t count = 0;
+  int32_t to;
+  given_job given;
+  horus_decision decision;
+  horus_plan* plan;
+  give_job(&given, 1, 40, 2000);
+  given.job.sensitivity = &matrix;
+  plan = plan_one(placer, cluster, &given);
+  decision = decision_of(plan, 0);
+  CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.cost == -1.5 && isnan(decision.runner_up_cost));
+  CHECK(decision.cpu_milli == kCores[1] && decision.mem_mib == FAIR_MEM);
+  CHECK(horus_plan_move_count(plan) == 0);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK(info.cpu_milli == kCores[1] && info.mem_mib == FAIR_MEM);
+  CHECK(info.stated_cpu_milli == 1000 && info.stated_mem_mib == 1024);
+
+  give_job(&given, 2, 40, 2000);
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).cpu_milli == FAIR_CPU);
+  CHECK(horus_plan_move_count(plan) == 1);
+  CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
+  CHECK(move.kind == HORUS_MOVE_RESIZE && move.job_id == 1 && move.gain == -0.5 && move.cost == 0);
+  CHECK(move.cpu_milli_before == kCores[1] && move.cpu_milli == FAIR_CPU);
+  CHECK(move.mem_mib_before == FAIR_MEM && move.mem_mib == FAIR_MEM);
+  CHECK(move.from_slots == 1 && move.to_slots == 1);
+  slots.capacity = 1;
+  slots.node_ids = &node;
+  slots.devices = &device;
+  for (to = 0; to <= 1; ++to) {
+    CHECK_OK(horus_plan_move_slots(plan, 0, to, &slots, &count, &error));
+    CHECK(count == 1 && node == 1 && device == 0);
+  }
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  CHECK_STATUS(HORUS_EXISTS, horus_cluster_apply(cluster, plan, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK(info.cpu_milli == FAIR_CPU && info.stated_cpu_milli == 1000);
+  horus_plan_free(plan);
+
+  give_job(&given, 3, 40, 2000);
+  plan = plan_one(placer, cluster, &given);
+  decision = decision_of(plan, 0);
+  CHECK(decision.verdict == HORUS_VERDICT_DEFER && decision.reason != HORUS_REASON_NONE && decision.cpu_milli == 0);
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+/* What a scheduler that restarts without a snapshot knows of its jobs. */
+static void AdoptedJobsMayHoldMoreThanTheyStated(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  const uint64_t node = 1;
+  const uint32_t device = 0;
+  given_job given;
+  horus_placer* placer = placer_of("synergy-tune");
+  horus_plan* plan;
+  give_job(&given, 1, 40, 2000);
+  given.job.cpu_milli = 64000;
+  given.job.stated_cpu_milli = 64001;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
+  given.job.stated_cpu_milli = -1;
+  CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK(info.cpu_milli == 64000 && info.stated_cpu_milli == 0 && info.stated_mem_mib == info.mem_mib);
+  give_job(&given, 2, 40, 2000);
+  plan = plan_one(placer, cluster, &given);
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE && horus_plan_move_count(plan) == 1);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
+  CHECK(info.cpu_milli == FAIR_CPU);
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void ModesRefuseRounds(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("synergy-fair");
+  const horus_job* jobs[1];
+  given_job given;
+  horus_plan* plan = NULL;
+  give_job(&given, 1, 40, 2000);
+  jobs[0] = &given.job;
+  CHECK_MESSAGE(HORUS_UNSUPPORTED, "synergy-fair",
+                horus_placer_plan_batch(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_UNSUPPORTED, horus_placer_rebalance(placer, cluster, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_UNSUPPORTED, horus_placer_preempt(placer, cluster, &given.job, 0, NULL, NULL, &plan, &error));
+  CHECK(plan == NULL);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void OptAnswersOrSaysWhatItLacks(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of("synergy-opt");
+  const uint64_t before = state_hash(cluster);
+  const horus_job* jobs[1];
+  given_job given;
+  horus_plan* plan = NULL;
+  horus_status status;
+  give_job(&given, 1, 40, 2000);
+  jobs[0] = &given.job;
+  status = horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, NULL);
+  CHECK(status == HORUS_OK || (status == HORUS_UNSUPPORTED && plan == NULL));
+  CHECK(state_hash(cluster) == before);
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void SettingsAreChecked(void) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  options.policy = "synergy-tune";
+  options.synergy_tolerance = 1;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  options.synergy_tolerance = -1;
+  options.synergy_grow = 2;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  options.synergy_grow = 1;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  horus_placer_free(placer);
+}
+
+int main(void) {
+  EveryRuleIsAPolicy();
+  ARoundGrantsAndCutsBack();
+  AdoptedJobsMayHoldMoreThanTheyStated();
+  ModesRefuseRounds();
+  OptAnswersOrSaysWhatItLacks();
+  SettingsAreChecked();
+  return report();
+}
