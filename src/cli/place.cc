@@ -32,7 +32,8 @@ Examples:
 
 Jobs are decided by priority, then submission time, then id, each seeing those before it. A job that finds no
 place is an answer, not an error: the table says which constraint refused it and how far off it was; --strict
-makes it exit code 3. docs/files.md describes both files.)";
+makes it exit code 3. A synergy policy decides all jobs in one round and may resize residents, which are listed too.
+docs/files.md describes both files.)";
 
 struct Options {
   std::string cluster;
@@ -100,7 +101,8 @@ int RunPlace(const Options& options) {
   if (options.json) {
     text = PlacementJson(*placement);
   } else {
-    text = DecisionsText(*placement) + (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
+    text = DecisionsText(*placement) + ResizesText(*placement) + (options.explain ? ExplainText(*placement) : "") +
+           TotalsText(*placement);
     if (!options.out.empty()) text += "  written to            " + options.out + "\n";
   }
   std::fputs(text.c_str(), stdout);

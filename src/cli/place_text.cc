@@ -129,6 +129,13 @@ std::string ReasonColumn(const PlacementReport& placement, const Decision& decis
   }
   std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d, ", decision.alternative);
   absl::StrAppendFormat(&text, "cost %.4g", decision.winner.cost);
+  const JobSpec* job = placement.FindJob(decision.job);
+  if (job != nullptr && job->alternatives.empty() &&
+      (job->cpu_milli != decision.cpu_milli || job->mem_mib != decision.mem_mib)) {
+    const char* each = job->tasks > 1 ? "each task" : "it";
+    return absl::StrCat(text, ", ", each, " is granted ", Cores(decision.cpu_milli), " cores and ",
+                        Mib(decision.mem_mib));
+  }
   if (!decision.has_runner_up) return text + ", the only place";
   const PricedPlace& next = decision.runner_up;
   const std::string gpu = next.device == kNoDevice ? "" : absl::StrFormat(" gpu %d", next.device);
@@ -225,6 +232,18 @@ std::string DecisionsText(const PlacementReport& placement) {
                   SlowdownText(decision) + NeighbourSlowdowns(placement, decision), ReasonColumn(placement, decision)});
   }
   return table.empty() ? "No jobs to place.\n" : table.Render();
+}
+
+std::string ResizesText(const PlacementReport& placement) {
+  Table table({{"RESIDENT", Align::kLeft, true}, {"CORES A TASK"}, {"MEMORY A TASK"}, {"SPEED"}});
+  for (const Move& move : placement.plan.moves) {
+    if (move.kind != ActionKind::kResize) continue;
+    table.AddRow({JobName(placement, move.job),
+                  absl::StrCat(Cores(move.host_from.cpu_milli), " -> ", Cores(move.host_to.cpu_milli)),
+                  absl::StrCat(Mib(move.host_from.mem_mib), " -> ", Mib(move.host_to.mem_mib)),
+                  absl::StrFormat("%+.3g", move.gain)});
+  }
+  return table.empty() ? "" : "\nResidents that are resized\n" + table.Render("  ");
 }
 
 std::string ExplainText(const PlacementReport& placement) {

@@ -15,6 +15,8 @@
 namespace horus::cli {
 
 [[nodiscard]] std::string DecisionsText(const PlacementReport& placement);
+// Residents that the plan gives other CPU and host memory; empty where there are none.
+[[nodiscard]] std::string ResizesText(const PlacementReport& placement);
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
 [[nodiscard]] std::string ExplainText(const PlacementReport& placement);
 [[nodiscard]] std::string TotalsText(const PlacementReport& placement);

@@ -71,6 +71,24 @@ Json DemandJson(const Demand* demand) {
           {"given", (demand->flags & kDemandGiven) != 0}};
 }
 
+Json CoresJson(int64_t cpu_milli) { return static_cast<double>(cpu_milli) / kMilliPerCore; }
+
+// Of residents that hold other host resources from now on, per task.
+Json ResizesJson(const PlacementReport& placement) {
+  Json resizes = Json::array();
+  for (const Move& move : placement.plan.moves) {
+    if (move.kind != ActionKind::kResize) continue;
+    resizes.push_back({{"job_id", move.job},
+                       {"job", placement.names.Job(move.job)},
+                       {"cpu_cores_before", CoresJson(move.host_from.cpu_milli)},
+                       {"cpu_cores", CoresJson(move.host_to.cpu_milli)},
+                       {"memory_before_mib", move.host_from.mem_mib},
+                       {"memory_mib", move.host_to.mem_mib},
+                       {"speed_gain", move.gain}});
+  }
+  return resizes;
+}
+
 Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
   const bool placed = decision.verdict == Verdict::kPlace;
   Json slots = Json::array();
@@ -91,6 +109,8 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
           {"spans_nodes", decision.spans_nodes},
           {"probe", decision.probe},
           {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
+          {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},
+          {"memory_mib", placed ? Json(decision.mem_mib) : Json(nullptr)},
           {"slowdown", placed ? Json(ShortDouble(decision.own.estimate)) : Json(nullptr)},
           {"slowdown_upper", placed ? Json(ShortDouble(decision.own.upper)) : Json(nullptr)},
           {"effects", effects},
@@ -129,8 +149,8 @@ Json TotalsJson(const PlacementReport& placement) {
           {"gpu_util_pct", after.gpu_util_pct},
           {"gpu_memory_mib", after.gpu_mem_mib},
           {"gpu_memory_used_mib", after.gpu_mem_used_mib},
-          {"cpu_cores", static_cast<double>(after.cpu_milli) / kMilliPerCore},
-          {"cpu_cores_used", static_cast<double>(after.cpu_used_milli) / kMilliPerCore},
+          {"cpu_cores", CoresJson(after.cpu_milli)},
+          {"cpu_cores_used", CoresJson(after.cpu_used_milli)},
           {"memory_mib", after.mem_mib},
           {"memory_used_mib", after.mem_used_mib},
           {"tenants", placement.TenantJobs()},
@@ -159,6 +179,7 @@ std::string PlacementJson(const PlacementReport& placement) {
                          {"slowdown_bound", placement.settings.slowdown_bound},
                          {"seed", placement.settings.seed},
                          {"decisions", decisions},
+                         {"resizes", ResizesJson(placement)},
                          {"tenants", tenants},
                          {"totals", TotalsJson(placement)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

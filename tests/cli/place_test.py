@@ -54,7 +54,7 @@ class Place(Files):
         self.assertEqual(run(*args), run(*args))
 
     def test_every_policy_of_the_help_runs(self):
-        for policy in ("horus", "first-fit", "best-fit", "random", "exclusive"):
+        for policy in ("horus", "first-fit", "best-fit", "random", "exclusive", "synergy-fair", "synergy-tune"):
             code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", policy, "--json")
             self.assertEqual(code, 0, err)
             self.assertEqual(json.loads(out)["policy"], policy)
