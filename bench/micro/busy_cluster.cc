@@ -90,6 +90,7 @@ std::unique_ptr<Placer> MakePlacer(const Shape& shape) {
   PlacerOptions options;
   options.exhaustive = shape.exhaustive;
   options.slowdown_bound = kBound;
+  options.max_candidates = shape.max_candidates;
   return Must(Placer::Create(Must(MakeInterferenceModel(shape.model)), Must(MakePolicy("horus")), options));
 }
 

@@ -39,7 +39,8 @@ struct Shape {
   uint64_t profiles = kProfiles;
   const char* model = "boosted";
   bool exhaustive = false;
-  uint64_t idle_every = 0;  // node that is left to gangs; 0 = none
+  uint64_t idle_every = 0;      // node that is left to gangs; 0 = none
+  uint32_t max_candidates = 0;  // PlacerOptions
 };
 
 struct Setting {

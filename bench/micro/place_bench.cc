@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kWarmP50AimUs = 20, kWarmP99AimUs = 250, kColdP50AimUs = 100, kReleaseAimUs = 5, kGrowthAim = 3;
 constexpr double kIndexAimMib = 256, kStateAimBytes = 300, kUniqueAimUs = 1'000, kGangAimUs = 1'000;
-constexpr double kVerdictsAimUs = 1'000;
+constexpr double kVerdictsAimUs = 1'000, kBoundedAimUs = 100;
+constexpr uint32_t kMaxCandidates = 64;
 
 struct Times {
   std::vector<double> decide_us;
@@ -59,6 +60,11 @@ Times Churn(Setting setting, const Shape& shape, int warm_up, int decisions) {
 }
 
 double Median(const std::vector<double>& values) { return Quantile(values, 0.5); }
+double Mean(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(std::max<size_t>(values.size(), 1));
+}
 
 struct Bench {
   const Options& options;
@@ -71,6 +77,7 @@ struct Bench {
   }
   void Size(int32_t gpus, bool last);
   void Unique(int32_t gpus);
+  void Bounded(int32_t gpus);
   void Gangs(int32_t gpus);
   void Verdicts(int32_t nodes);
 };
@@ -138,6 +145,36 @@ void Bench::Unique(int32_t gpus) {
         "us", aimed ? kUniqueAimUs : 0, absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)),
         Protocol(shape, 1, times.decide_us.size()));
   }
+}
+
+// The bounded search on the same cluster: its time, and what its choices cost more than the exact ones.
+void Bench::Bounded(int32_t gpus) {
+  Shape shape{.gpus = gpus, .profiles = 0};
+  const Setting setting = MakeSetting(shape);
+  const auto exact = MakePlacer(shape);
+  shape.max_candidates = kMaxCandidates;
+  const Times times = Churn(setting, shape, 1, options.smoke ? 5 : 2'000);
+  const auto bounded = MakePlacer(shape);
+  std::vector<double> regret, exact_us;
+  for (int i = 0; i < (options.smoke ? 5 : 100); ++i) {
+    const JobSpec job = MakeJob(setting.types, (JobId{1} << 41) + static_cast<JobId>(i), shape.profiles);
+    const double start = NowUs();
+    const Plan best = Must(exact->MakePlan(setting.cluster, {&job, 1}));
+    exact_us.push_back(NowUs() - start);
+    if (best.decisions[0].verdict != Verdict::kPlace) continue;
+    const Plan found = Must(bounded->MakePlan(setting.cluster, {&job, 1}));
+    regret.push_back(found.decisions[0].winner.cost - best.decisions[0].winner.cost);
+  }
+  const std::string protocol = Protocol(shape, 1, times.decide_us.size());
+  const std::string candidates = absl::StrFormat("; %d candidates", kMaxCandidates);
+  Add("place_bounded_p50_us_" + NameOf(gpus), Median(times.decide_us), "us", kBoundedAimUs,
+      absl::StrFormat("exact %.4g us, plan alone", Median(exact_us)), protocol + candidates);
+  Add("place_bounded_p99_us_" + NameOf(gpus), Quantile(times.decide_us, 0.99), "us", 0, "", protocol + candidates);
+  Add("place_bounded_regret_" + NameOf(gpus), Mean(regret), "jobs", 0,
+      absl::StrFormat("p95 %.3g, worst %.3g", Quantile(regret, 0.95), Quantile(regret, 1)),
+      absl::StrFormat("what a decision costs more than the exact one, in work; %d jobs, each alone in that cluster",
+                      regret.size()) +
+          candidates);
 }
 
 // A gang of 64 GPUs that sends gradients: placed, then released, with a one-GPU job coming and going between two.
@@ -255,6 +292,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
       options.smoke ? std::vector<int32_t>{128} : std::vector<int32_t>{1'000, 10'000, 100'000};
   for (const int32_t gpus : sizes) bench.Size(gpus, gpus == sizes.back());
   bench.Unique(sizes.back());
+  bench.Bounded(sizes.back());
   bench.Verdicts(options.smoke ? 16 : 5'000);
   bench.Gangs(sizes.back());
 }

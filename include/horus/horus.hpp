@@ -303,6 +303,7 @@ struct PlacerOptions {
   const horus_workload* workload = nullptr;         // may go once the placer is made
   double synergy_tolerance = 0;                     // of "synergy-*"; 0 = the default; -1 = none
   bool synergy_grow = false;
+  uint32_t max_candidates = 0;  // 0 = all
 };
 
 class Placer {
@@ -322,6 +323,7 @@ class Placer {
     c.workload = options.workload;
     c.synergy_tolerance = options.synergy_tolerance;
     c.synergy_grow = options.synergy_grow ? 1 : 0;
+    c.max_candidates = options.max_candidates;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

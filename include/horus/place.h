@@ -94,7 +94,8 @@ typedef struct horus_placer_options {
   double synergy_tolerance;       /* "synergy-*": a speed this much below the best counts as the best, 0 to below 1;
                                      0 = 0.03, -1 = none */
   int32_t synergy_grow;           /* "synergy-tune": 1 = hand out what is left, residents included */
-  int32_t reserved;
+  uint32_t max_candidates; /* jobs of one GPU, among all nodes: price at most so many devices, drawn by seed and job,
+                              and all only where none of them fits; for jobs that are all different. 0 = all, always */
 } horus_placer_options;
 /* clang-format off */
 #define HORUS_PLACER_OPTIONS_INIT \

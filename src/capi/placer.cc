@@ -74,6 +74,8 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   } else if (given.gpu_price != 0) {
     options.gpu_price = given.gpu_price;
   }
+  options.max_candidates = given.max_candidates;
+  options.seed = given.seed;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
   if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;

@@ -76,7 +76,6 @@ absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& g
   if (given.synergy_grow != 0 && given.synergy_grow != 1) {
     return InvalidArgument("synergy_grow: expected 0 or 1, found %d", given.synergy_grow);
   }
-  if (given.reserved != 0) return InvalidArgument("reserved: expected 0, found %d", given.reserved);
   options.synergy_grow = given.synergy_grow == 1;
   if (given.workload == nullptr) return settings;
   HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given.workload));

@@ -46,7 +46,11 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->type_name("SHARE");
-  app.add_option("--seed", options.seed, "Of policies that draw")
+  app.add_option("--max-candidates", options.max_candidates,
+                 "Price at most so many GPUs for a job of one, for speed where all jobs differ (0: all)")
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--seed", options.seed, "Of policies and searches that draw")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->type_name("N");
@@ -69,6 +73,8 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options
   placer.mem_overcommit = options.mem_overcommit;
   placer.probe_outside = options.probe_outside;
   placer.gpu_price = options.gpu_price;
+  placer.max_candidates = options.max_candidates;
+  placer.seed = options.seed;
   HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
   return Placer::Create(std::move(model), std::move(policy), placer);

@@ -34,6 +34,7 @@ struct PlacingOptions {
   double mem_overcommit = PlacerOptions{}.mem_overcommit;
   bool probe_outside = false;
   double gpu_price = PlacerOptions{}.gpu_price;
+  uint32_t max_candidates = PlacerOptions{}.max_candidates;
   std::vector<std::string> gpus_files;
   std::string bundle;
 };

@@ -37,6 +37,9 @@ struct PlacerOptions {
   double gpu_price = 0.5;        // of jobs with alternatives: work that each GPU must bring, as a share of what one
                                  // brings in the most efficient way; 0 = GPUs are free (docs/place.md)
   bool probe_outside = false;    // a demand outside what the predictor knows, and not measured, runs alone first
+  uint32_t max_candidates = 0;   // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
+                                 // all only where none of them fits; 0 = all, always. For jobs that are all different
+  uint64_t seed = 0;             // of those draws
   uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
   bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks
 };

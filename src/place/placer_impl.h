@@ -39,6 +39,7 @@ struct Placer::Impl {
         emptied_search(scorer, wanted.memo_bytes / 4),
         explainer(scorer) {
     search.set_rack_oversubscription(wanted.rack_oversubscription);
+    search.set_max_candidates(wanted.max_candidates, wanted.seed);
     emptied_search.set_rack_oversubscription(wanted.rack_oversubscription);
   }
 

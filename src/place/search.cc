@@ -18,12 +18,12 @@ namespace {
 // Nodes come in ascending id, so "strictly cheaper" leaves ties with the lowest.
 bool Beats(double cost, const Placement& placement) { return placement.slots.empty() || cost < placement.cost; }
 
+}  // namespace
+
 absl::Status NotFinite(const Policy& policy, NodeId node, double cost) {
   return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost for node %d, found %g",
                    std::string(policy.name()), node, cost);
 }
-
-}  // namespace
 
 Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused) {
   size_t most = 0;
@@ -272,6 +272,11 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::v
   waits_ = GpuCount(*view.job) > 1 && scorer_.policy().maximises_work();
   linked_ = Linked(view);
   if (nodes == nullptr && CanRank(view)) {
+    if (max_candidates_ > 0 && ledger.device_count() > max_candidates_) {
+      HORUS_RETURN_IF_ERROR(TakeSampled(ledger, view, result));
+      if (!result.best.slots.empty()) return absl::OkStatus();
+      result = SearchResult();  // what fits somewhere is not refused
+    }
     HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
     if (!result.best.slots.empty()) return absl::OkStatus();
     return refusals_.Count(ledger, view, result.refused, result.nearest);

@@ -43,6 +43,8 @@ struct Placement {
 // The job's speed alone on that type against the fastest that it lists.
 [[nodiscard]] double RelativeSpeedOn(const JobView& view, GpuTypeId type);
 
+[[nodiscard]] absl::Status NotFinite(const Policy& policy, NodeId node, double cost);
+
 // The constraint that refused most devices; the subset's edge only where nothing else refused any.
 [[nodiscard]] Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused);
 
@@ -97,6 +99,12 @@ class Search {
   // How much less links between racks carry than nodes can send; at least 1.
   void set_rack_oversubscription(double ratio) { rack_oversubscription_ = ratio; }
 
+  // Jobs of one GPU: at most so many devices are priced, drawn by seed and job; 0 = all.
+  void set_max_candidates(uint32_t most, uint64_t seed) {
+    max_candidates_ = most;
+    sample_seed_ = seed;
+  }
+
   [[nodiscard]] uint64_t bytes_held() const {
     return index_.bytes_held() + gangs_.bytes_held() + rankings_.bytes_held() + refusals_.bytes_held() +
            scores_.bytes_held() + answers_.bytes_held();
@@ -131,6 +139,20 @@ class Search {
   [[nodiscard]] bool CanRank(const JobView& view) const;
   // The best two places of a job of one GPU, by the index. Nothing found: nothing in `result`.
   [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
+  // The bounded search (search_sample.cc): of the devices drawn those that may be best are priced, max_candidates_ at
+  // most once one was found. Nothing found: nothing in `result`.
+  struct Drawn {
+    double least = 0;     // that it can cost
+    double util_pct = 0;  // of those who are there
+    NodeId node = 0;
+    int32_t device = 0;
+    uint32_t node_row = 0;
+    friend auto operator<=>(const Drawn&, const Drawn&) = default;
+  };
+  static constexpr uint32_t kDrawsACandidate = 4;  // looked at for each that is priced; chosen
+  [[nodiscard]] double LeastCostOf(const DeviceRow& device, const JobView& view) const;
+  void DrawDevices(const Ledger& ledger, const JobView& view);
+  [[nodiscard]] absl::Status TakeSampled(const Ledger& ledger, const JobView& view, SearchResult& result);
   [[nodiscard]] absl::Status Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
                                   SearchResult& result);
   [[nodiscard]] absl::Status GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view,
@@ -211,6 +233,7 @@ class Search {
   NodePricer pricer_;
   NodeScores scores_;
   NodeAnswers answers_;
+  std::vector<Drawn> drawn_;
   SearchResult one_;  // scratch of RunOne
   std::vector<RankedState> popped_;
   std::vector<PricedGpu> fitting_;  // of the node at hand
@@ -218,6 +241,8 @@ class Search {
   std::vector<PricedGpu> offered_;
   IdMap<OfferRange> node_offers_;  // by node row
   double rack_oversubscription_ = 1;
+  uint32_t max_candidates_ = 0;
+  uint64_t sample_seed_ = 0;
   bool waits_ = false;   // the job at hand is a gang, and the policy counts the speed of its slowest GPU
   bool linked_ = false;  // and what it sends
 };

@@ -304,7 +304,7 @@ static const row kLayout[] = {
     OFFSET(horus_placer_options, workload, 144)
     OFFSET(horus_placer_options, synergy_tolerance, 152)
     OFFSET(horus_placer_options, synergy_grow, 160)
-    OFFSET(horus_placer_options, reserved, 164)
+    OFFSET(horus_placer_options, max_candidates, 164)
     SIZE(horus_policy_candidate, 128)
     OFFSET(horus_policy_candidate, struct_size, 0)
     OFFSET(horus_policy_candidate, gpu_milli_used, 4)
