@@ -193,7 +193,7 @@ TEST(Alternatives, LeaveOneWayToWhatRuns) {
   EXPECT_EQ(plan.decisions[0].alternative, 1);
   EXPECT_THAT(DescribeDecision(plan.decisions[0]), HasSubstr("Alternative 1"));
   ASSERT_TRUE(cluster.Apply(plan).ok());
-  const JobSpec& runs = *cluster.Job(1)->spec;
+  const JobSpec runs = *cluster.Job(1)->spec;
   EXPECT_EQ(runs.gpus_per_task, 2);
   EXPECT_EQ(runs.cpu_milli, 3000);
   EXPECT_TRUE(runs.alternatives.empty());
