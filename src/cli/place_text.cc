@@ -136,7 +136,7 @@ std::string ReasonColumn(const PlacementReport& placement, const Decision& decis
     return absl::StrCat(text, ", ", each, " is granted ", Cores(decision.cpu_milli), " cores and ",
                         Mib(decision.mem_mib));
   }
-  if (!decision.has_runner_up) return text + ", the only place";
+  if (!decision.has_runner_up) return text + ", no other was priced";
   const PricedPlace& next = decision.runner_up;
   const std::string gpu = next.device == kNoDevice ? "" : absl::StrFormat(" gpu %d", next.device);
   absl::StrAppendFormat(&text, ", next %s%s %.4g", NodeName(placement, next.node), gpu, next.cost);
