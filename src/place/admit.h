@@ -2,7 +2,7 @@
 // Admission: whether a node, and then a device of it, takes a job as things are: every constraint in its order.
 //
 // Enters:  a policy, a node in a ledger, a job.
-// Leaves:  kNone, kAntiAffinity or kPolicy.
+// Leaves:  the first constraint that fails, kNone if none does; of a device its price too.
 // Units:   none.
 // Cost:    none for jobs without groups and policies that admit everywhere, else O(groups, tenants of the node).
 // Thread class: pure functions.

@@ -77,7 +77,7 @@ struct Placer::Impl {
   void AddSeen(std::span<const uint32_t> node_rows, Plan& plan) const;
   absl::StatusOr<Decision> DecideEmptied(const JobView& view);
   // Of one way to run a job, for nodes that no way before took.
-  absl::Status VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first, NodeVerdicts& verdicts);
+  absl::Status VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, NodeVerdicts& verdicts);
   // The cost of the job's place on each node by itself, or the reason why it has none.
   absl::Status OnEach(Search& with, const Ledger& on, const JobView& view, std::span<const uint32_t> rows,
                       std::vector<NodeAnswer>& answers);

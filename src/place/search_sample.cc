@@ -2,6 +2,7 @@
 // The bounded search: the best of a few devices, drawn by seed and job.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "base/hash.h"

@@ -29,8 +29,7 @@ absl::Status Placer::Impl::OnEach(Search& with, const Ledger& on, const JobView&
   return absl::OkStatus();
 }
 
-absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, bool first,
-                                      NodeVerdicts& verdicts) {
+absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, NodeVerdicts& verdicts) {
   JobView view = ViewJob(way, options.probe_outside);  // of the whole gang: its devices must suit one
   JobSpec task = way;
   task.tasks = 1;
@@ -38,7 +37,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   std::vector<size_t> at;  // the rows that are asked
   std::vector<uint32_t> asked;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (!first && verdicts.verdict[i] == Verdict::kPlace) continue;
+    if (verdicts.verdict[i] == Verdict::kPlace) continue;
     at.push_back(i);
     asked.push_back(rows[i]);
   }
@@ -51,7 +50,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
       verdicts.verdict[at[i]] = Verdict::kPlace;
       verdicts.reason[at[i]] = Reason::kNone;
       verdicts.cost[at[i]] = now[i].cost;
-    } else if (first || verdicts.verdict[at[i]] == Verdict::kReject) {
+    } else if (verdicts.verdict[at[i]] == Verdict::kReject) {
       left_at.push_back(i);
       left.push_back(asked[i]);
     }
@@ -63,7 +62,7 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   for (size_t i = 0; i < left.size(); ++i) {
     const size_t row = at[left_at[i]];
     const bool never = empty[i].reason != Reason::kNone;
-    if (!first && never) continue;  // rejected as before
+    if (never && verdicts.reason[row] != Reason::kNone) continue;  // rejected by a way before
     verdicts.verdict[row] = never ? Verdict::kReject : Verdict::kDefer;
     verdicts.reason[row] = never ? empty[i].reason : now[left_at[i]].reason;
   }
@@ -92,7 +91,7 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   verdicts.verdict.assign(rows.size(), Verdict::kReject);
   verdicts.cost.assign(rows.size(), std::numeric_limits<double>::quiet_NaN());
   verdicts.reason.assign(rows.size(), Reason::kNone);
-  for (size_t i = 0; i < ways.size(); ++i) HORUS_RETURN_IF_ERROR(my.VerdictsOf(ways[i], rows, i == 0, verdicts));
+  for (const JobSpec& way : ways) HORUS_RETURN_IF_ERROR(my.VerdictsOf(way, rows, verdicts));
   return verdicts;
 }
 

@@ -313,6 +313,41 @@ static void BadJobsAreRefusedByField(void) {
   horus_cluster_free(cluster);
 }
 
+/* The node chosen among six idle ones. */
+static uint64_t node_chosen(const horus_cluster* cluster, uint32_t max_candidates, uint64_t seed) {
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_slots slots = HORUS_SLOTS_INIT;
+  horus_placer* placer = NULL;
+  horus_plan* plan;
+  uint64_t node = 0;
+  size_t count = 0;
+  given_job given;
+  give_job(&given, 7, 40, 4000);
+  options.policy = "least-utilised";
+  options.seed = seed;
+  options.max_candidates = max_candidates;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  plan = plan_one(placer, cluster, &given);
+  slots.capacity = 1;
+  slots.node_ids = &node;
+  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  return node;
+}
+
+static void ABoundedSearchFollowsItsSeed(void) {
+  horus_cluster* cluster = cluster_of(6);
+  uint64_t seed, others = 0;
+  for (seed = 0; seed < 16; ++seed) {
+    CHECK(node_chosen(cluster, 0, seed) == 1); /* the lowest of equals */
+    CHECK(node_chosen(cluster, 1, seed) == node_chosen(cluster, 1, seed));
+    others += node_chosen(cluster, 1, seed) != 1;
+  }
+  CHECK(others > 0);
+  horus_cluster_free(cluster);
+}
+
 static void OptionsAreChecked(void) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   horus_placer* placer = NULL;
@@ -351,6 +386,7 @@ int main(void) {
   PlansThatSawAnOlderStateConflict();
   OnlyTheSubsetIsConsidered();
   VerdictsComeAsColumns();
+  ABoundedSearchFollowsItsSeed();
   BadJobsAreRefusedByField();
   OptionsAreChecked();
   return report();

@@ -77,6 +77,13 @@ inline Cluster Nodes(size_t count, size_t gpus = 2) {
   return cluster;
 }
 
+// Seen: every node of the cluster.
+inline Plan PlanOf(const Cluster& cluster, std::vector<Action> actions) {
+  Plan plan{.actions = std::move(actions)};
+  for (const NodeId id : cluster.NodeIds()) plan.seen.push_back({id, cluster.Node(id)->version});
+  return plan;
+}
+
 inline std::unique_ptr<Placer> MakePlacer(std::string_view policy = "horus", PlacerOptions options = {},
                                           uint64_t seed = 0) {
   auto made = MakePolicy(policy, {.seed = seed});

@@ -17,16 +17,10 @@ using testing_place::MakePlacer;
 using testing_place::Needs;
 using testing_place::Nodes;
 using testing_place::OneGpu;
+using testing_place::PlanOf;
 using testing_place::Type;
 
 std::shared_ptr<const JobSpec> SpecOf(const Cluster& cluster, JobId job) { return cluster.Job(job)->spec; }
-
-// Seen: every node of the cluster.
-Plan PlanOf(const Cluster& cluster, std::vector<Action> actions) {
-  Plan plan{.actions = std::move(actions)};
-  for (const NodeId id : cluster.NodeIds()) plan.seen.push_back({id, cluster.Node(id)->version});
-  return plan;
-}
 
 // Two full devices whose jobs would not fit beside each other.
 Cluster TwoFull() {

@@ -16,6 +16,7 @@ using testing::HasSubstr;
 using testing_place::Gang;
 using testing_place::Nodes;
 using testing_place::OneGpu;
+using testing_place::PlanOf;
 
 constexpr int64_t kNodeCpu = 32'000;  // of a node of Nodes()
 
@@ -30,13 +31,6 @@ std::shared_ptr<const JobSpec> Granted(const Cluster& cluster, JobId id, int64_t
   auto job = std::make_shared<JobSpec>(*cluster.Job(id)->spec);
   GrantHost(cpu_milli, mem_mib, *job);
   return job;
-}
-
-// Seen: every node of the cluster.
-Plan PlanOf(const Cluster& cluster, std::vector<Action> actions) {
-  Plan plan{.actions = std::move(actions)};
-  for (const NodeId id : cluster.NodeIds()) plan.seen.push_back({id, cluster.Node(id)->version});
-  return plan;
 }
 
 // Job 1 was granted 24 of the 4 cores that it asked for, on node 1; job 2 is a gang over both nodes.
