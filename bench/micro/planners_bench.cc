@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_format.h"
+#include "base/patient_mutex.h"
 #include "bench/micro/busy_cluster.h"
 #include "bench/rows.h"
 
@@ -20,7 +21,7 @@ constexpr int kRuns = 5;
 // A cluster under a lock, as a handle of the C ABI is: shared while a plan reads it, alone for writes.
 struct Shared {
   Setting setting;
-  std::shared_mutex lock;
+  PatientMutex lock;
 };
 
 struct Planner {
@@ -36,10 +37,10 @@ void Work(Shared& shared, const Shape& shape, Planner& planner, int decisions) {
   for (int i = 0; i < decisions; ++i) {
     const JobSpec job = MakeJob(shared.setting.types, planner.next++, shape.profiles);
     for (;;) {
-      std::shared_lock<std::shared_mutex> reading(shared.lock);
+      std::shared_lock<PatientMutex> reading(shared.lock);
       const Plan plan = Must(planner.placer->MakePlan(shared.setting.cluster, {&job, 1}, std::nullopt, nullptr,
                                                       [&reading] { reading.unlock(); }));
-      const std::unique_lock<std::shared_mutex> writing(shared.lock);
+      const std::unique_lock<PatientMutex> writing(shared.lock);
       const absl::Status status = shared.setting.cluster.Apply(plan);
       if (absl::IsAborted(status)) {
         ++planner.conflicts;
@@ -52,7 +53,7 @@ void Work(Shared& shared, const Shape& shape, Planner& planner, int decisions) {
     ++planner.applied;
     const size_t victim = Draw(planner.next * 11, planner.residents.size());
     {
-      const std::unique_lock<std::shared_mutex> writing(shared.lock);
+      const std::unique_lock<PatientMutex> writing(shared.lock);
       Must(shared.setting.cluster.Release(planner.residents[victim]));
     }
     planner.residents[victim] = planner.residents.back();

@@ -17,13 +17,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/patient_mutex.h"
 
 namespace horus::capi {
 
 class ClusterGate {
  public:
-  using ReadLock = std::shared_lock<std::shared_mutex>;
-  using WriteLock = std::unique_lock<std::shared_mutex>;
+  using ReadLock = std::shared_lock<PatientMutex>;
+  using WriteLock = std::unique_lock<PatientMutex>;
 
   // A read lock under which, and after it, foreign code (callbacks) may run on this thread.
   class PlanLock {
@@ -51,7 +52,7 @@ class ClusterGate {
   [[nodiscard]] absl::Status RefusePlanner();
   void Leave();
 
-  std::shared_mutex state_;
+  PatientMutex state_;
   std::mutex planners_mutex_;
   std::vector<std::thread::id> planners_;
   std::atomic<size_t> planner_count_ = 0;  // spares other calls the look at planners_

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "base/status.h"
 
@@ -17,6 +18,13 @@ constexpr size_t kGrowth = 8;
 
 // A list may grow to so many times what is wanted before it is cut back.
 constexpr size_t kMostOverWanted = 4;
+
+// What the sieve finds for a class that stays away is kept up to so many times what is wanted; then the class starts
+// anew.
+constexpr size_t kMostSievedOverWanted = 16;
+
+// Openings after which a class that stayed away makes room in the sieve for another.
+constexpr uint64_t kStaleAfter = 32 * Sieve::kSlots;
 
 // States between two looks at how far a list being made has come.
 constexpr size_t kSiftedAtOnce = 1024;
@@ -47,6 +55,8 @@ void Rankings::List(const Scorer::Brief& brief) {
 // Describes all anew where too much was missed.
 absl::Status Rankings::Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer) {
   generation_ = 0;  // until all is well
+  DismissAll(0);
+  sieve_.Clear();
   opened_.clear();
   listed_.clear();
   at_.clear();
@@ -77,10 +87,67 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
     if (ledger.states().digest(opening.state) == opening.digest) {
       HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, brief));
       List(brief);
+      SiftForAll(scorer, brief);
     }
     opened_.push_back(brief);
   }
   return absl::OkStatus();
+}
+
+void Rankings::ForgetSieved(Ranking& ranking) {
+  entries_ -= ranking.sieved.size();
+  ranking.sieved.clear();
+}
+
+void Rankings::Dismiss(uint32_t slot, uint64_t seen) {
+  Ranking& ranking = *std::exchange(of_slot_[slot], nullptr);
+  ranking.slot = Ranking::kNoSlot;
+  ranking.seen = seen;
+  sieve_.Dismiss(slot);
+}
+
+void Rankings::DismissAll(uint64_t seen) {
+  for (uint32_t slot = 0; slot < of_slot_.size(); ++slot) {
+    if (of_slot_[slot] != nullptr) Dismiss(slot, seen);
+  }
+}
+
+void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
+  uint32_t slot = ranking.slot;
+  if (slot == Ranking::kNoSlot) {
+    slot = static_cast<uint32_t>(std::find(of_slot_.begin(), of_slot_.end(), nullptr) - of_slot_.begin());
+    if (slot == of_slot_.size() && slot < Sieve::kSlots) {
+      of_slot_.push_back(nullptr);
+      last_came_.push_back(0);
+    } else if (slot == of_slot_.size()) {
+      slot = static_cast<uint32_t>(std::min_element(last_came_.begin(), last_came_.end()) - last_came_.begin());
+      if (last_came_[slot] + kStaleAfter > ranking.seen) return;
+      Dismiss(slot, ranking.seen);
+    }
+    of_slot_[slot] = &ranking;
+    ranking.slot = slot;
+  }
+  last_came_[slot] = ranking.seen;
+  sieve_.Admit(scorer, slot, ranking.cutoff);
+}
+
+void Rankings::SiftForAll(const Scorer& scorer, const Scorer::Brief& brief) {
+  if (of_slot_.empty()) return;
+  hits_.clear();
+  if (!sieve_.Sift(*scorer.policy().least_cost(), brief, hits_)) {
+    DismissAll(opened_begin_ + opened_.size());
+    sieve_.Clear();
+    return;
+  }
+  for (const Sieve::Hit& hit : hits_) {
+    Ranking& ranking = *of_slot_[hit.slot];
+    ranking.sieved.push_back({static_cast<double>(hit.floor), brief.state, false, brief.digest});
+    ++entries_;
+    if (ranking.sieved.size() <= kMostSievedOverWanted * ranking.wanted) continue;
+    ForgetSieved(ranking);  // to be made anew, should it come again
+    ranking.generation = 0;
+    Dismiss(hit.slot, 0);
+  }
 }
 
 absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
@@ -124,6 +191,7 @@ void Rankings::Keep(double cutoff, Ranking& ranking) {
   CutBack(ranking.wanted, cutoff);
   ranking.cutoff = cutoff;
   entries_ -= ranking.states.size();
+  if (ranking.slot != Ranking::kNoSlot) sieve_.SetCutoff(ranking.slot, cutoff);
   ranking.states.assign(scratch_.begin(), scratch_.end());
   std::make_heap(ranking.states.begin(), ranking.states.end(), Dearer);
   entries_ += ranking.states.size();
@@ -144,6 +212,7 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
     }
     listed_.pop_back();
   }
+  ForgetSieved(ranking);
   scratch_.clear();
   double cutoff = kInfinity;
   for (size_t from = 0; from < listed_.size(); from += kSiftedAtOnce) {
@@ -160,8 +229,21 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
 absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
   scratch_.clear();
   ranking.generation = 0;  // until it is whole
-  const auto opened = std::span<const Scorer::Brief>(opened_).subspan(ranking.seen - opened_begin_);
-  HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
+  for (RankedState entry : ranking.sieved) {
+    if (!IsCurrent(entry, index)) continue;
+    if (std::isinf(entry.cost)) {
+      bool fits = false;
+      HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, entry, fits));
+      if (ranking.slot != Ranking::kNoSlot) sieve_.Met(listed_[at_[entry.state]], ranking.slot);
+      if (!fits || !(entry.cost < ranking.cutoff)) continue;
+    }
+    scratch_.push_back(entry);
+  }
+  ForgetSieved(ranking);
+  if (ranking.slot == Ranking::kNoSlot) {
+    const auto opened = std::span<const Scorer::Brief>(opened_).subspan(ranking.seen - opened_begin_);
+    HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
+  }
   ranking.seen = index.opened_end();
   if (ranking.states.size() + scratch_.size() <= kMostOverWanted * ranking.wanted) {
     Push(ranking, scratch_);
@@ -172,6 +254,7 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, S
     Keep(ranking.cutoff, ranking);
   }
   ranking.generation = index.generation();
+  if (scorer.sifts_pairs()) Admit(scorer, ranking);
   return absl::OkStatus();
 }
 
@@ -206,6 +289,7 @@ absl::Status Rankings::Pop(const Ledger& ledger, const DeviceIndex& index, Score
 absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking) {
   const uint64_t bytes = of_class_.size() * kClassBytes + entries_ * kEntryBytes;
   if (epoch_ != scorer.model().epoch() || bytes > most_bytes_) {
+    DismissAll(0);
     of_class_.clear();
     entries_ = 0;
     epoch_ = scorer.model().epoch();
@@ -214,7 +298,8 @@ absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scor
   std::unique_ptr<Ranking>* known = of_class_.Find(scorer.class_digest());
   if (known == nullptr) known = &of_class_.Insert(scorer.class_digest(), std::make_unique<Ranking>());
   ranking = known->get();
-  if (ranking->wanted == 0 || ranking->generation != index.generation() || ranking->seen < opened_begin_) {
+  if (ranking->wanted == 0 || ranking->generation != index.generation() ||
+      (ranking->slot == Ranking::kNoSlot && ranking->seen < opened_begin_)) {
     ranking->wanted = std::max(ranking->wanted, kFirstWanted);
     return Rebuild(ledger, index, scorer, *ranking);
   }

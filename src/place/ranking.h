@@ -4,8 +4,9 @@
 // Enters:  a device index, a scorer with the current job.
 // Leaves:  states in ascending cost, complete below a cutoff.
 // Units:   costs of Policy::ScoreDevice.
-// Cost:    a new class looks at every state with devices, a known one at those that got devices since; only states that
-//          come first are weighed. A list holds 64 to 256 states unless a search needs more.
+// Cost:    a new class looks at every state with devices, a known one at those that got devices since, unless the
+//          sieve (sieve.h) looked at them for it; only states that come first are weighed. A list holds 64 to 256
+//          states unless a search needs more.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_RANKING_H_
 #define HORUS_PLACE_RANKING_H_
@@ -20,6 +21,7 @@
 #include "base/id_map.h"
 #include "place/device_index.h"
 #include "place/scorer.h"
+#include "place/sieve.h"
 
 namespace horus {
 
@@ -37,6 +39,9 @@ struct Ranking {
   size_t wanted = 0;        // states that a rebuild keeps
   uint64_t generation = 0;  // of the index
   uint64_t seen = 0;        // openings of the index
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
+  uint32_t slot = kNoSlot;          // in the sieve, which looks at openings for it
+  std::vector<RankedState> sieved;  // what came of that; costs -infinity where only weighing can tell
 };
 
 class Rankings {
@@ -61,7 +66,7 @@ class Rankings {
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
            (opened_.capacity() + listed_.capacity()) * sizeof(Scorer::Brief) + at_.capacity() * sizeof(uint32_t) +
-           left_.capacity() * sizeof(Scorer::Sifted) + scratch_.capacity() * sizeof(RankedState);
+           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() + scratch_.capacity() * sizeof(RankedState);
   }
 
  private:
@@ -74,6 +79,14 @@ class Rankings {
   // Describes what the index has opened since; once for all classes.
   [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void List(const Scorer::Brief& brief);
+  // For the classes in the sieve.
+  void SiftForAll(const Scorer& scorer, const Scorer::Brief& brief);
+  // A slot for a class that came again, if there is one.
+  void Admit(Scorer& scorer, Ranking& ranking);
+  // The class looks for itself again, from `seen` on.
+  void Dismiss(uint32_t slot, uint64_t seen);
+  void DismissAll(uint64_t seen);
+  void ForgetSieved(Ranking& ranking);
   [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void CutBack(size_t wanted, double& cutoff);
   // Appends to scratch_ those of `briefs` that may cost less than `cutoff`.
@@ -91,7 +104,11 @@ class Rankings {
   uint64_t opened_begin_ = 0;
   std::vector<Scorer::Brief> listed_;  // of every state with devices, and of some that have none any more
   std::vector<uint32_t> at_;           // where it is listed, by state
-  std::vector<Scorer::Sifted> left_;   // scratch
+  Sieve sieve_;
+  std::vector<Ranking*> of_slot_;     // null = free
+  std::vector<uint64_t> last_came_;   // by slot: openings then
+  std::vector<Scorer::Sifted> left_;  // scratch
+  std::vector<Sieve::Hit> hits_;
   std::vector<RankedState> scratch_;
 };
 

@@ -83,12 +83,33 @@ Refusals::Table& Refusals::TableOf(const Ledger& ledger, const JobView& view) {
   return table;
 }
 
+void Refusals::FollowLog(const Ledger& ledger) {
+  if (generation_ != ledger.generation() || followed_ < ledger.log_begin()) {
+    last_change_.assign(ledger.device_limit(), 0);
+    generation_ = ledger.generation();
+    followed_ = ledger.log_begin();
+  }
+  for (; followed_ < ledger.log_end(); ++followed_) {
+    const Ledger::Touched& touched = ledger.touched(followed_);
+    if (touched.device < 0) continue;
+    last_change_[ledger.node(touched.node_row).first_device + static_cast<uint32_t>(touched.device)] = followed_;
+  }
+}
+
+bool Refusals::IsOld(const Ledger& ledger, uint64_t change) const {
+  const Ledger::Touched& touched = ledger.touched(change);
+  if (touched.device < 0) return false;
+  return change < last_change_[ledger.node(touched.node_row).first_device + static_cast<uint32_t>(touched.device)];
+}
+
 absl::Status Refusals::Count(const Ledger& ledger, const JobView& view, Counts& refused, NearestPlace& nearest) {
   Table& table = TableOf(ledger, view);
   const bool incremental = table.generation == ledger.generation() && table.seen >= ledger.log_begin();
   table.generation = 0;  // unless all goes well
+  FollowLog(ledger);
   if (incremental) {
     for (uint64_t i = table.seen; i < ledger.log_end(); ++i) {
+      if (IsOld(ledger, i)) continue;
       HORUS_RETURN_IF_ERROR(LookAtDevice(ledger, view, ledger.touched(i), table));
     }
   } else {

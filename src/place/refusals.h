@@ -4,7 +4,8 @@
 // Enters:  a ledger, of which only the nodes that changed since the request came last are looked at again.
 // Leaves:  devices by Reason, and the nearest miss.
 // Units:   distances as in fit.h.
-// Cost:    the first time every device; then the changed nodes' devices and a look at each node. A byte a device and 16
+// Cost:    the first time every device; then the devices that changed, each once, and a look at each node. A byte a
+// device and 16
 //          a node for each request that is kept.
 // Thread class: one thread at a time.
 #ifndef HORUS_PLACE_REFUSALS_H_
@@ -51,7 +52,9 @@ class Refusals {
   // On all nodes of the ledger, always the same one. The scorer's current job is `view`; it fits nowhere.
   [[nodiscard]] absl::Status Count(const Ledger& ledger, const JobView& view, Counts& refused, NearestPlace& nearest);
 
-  [[nodiscard]] uint64_t bytes_held() const { return of_request_.bytes_held() + bytes_; }
+  [[nodiscard]] uint64_t bytes_held() const {
+    return of_request_.bytes_held() + bytes_ + last_change_.capacity() * sizeof(uint64_t);
+  }
 
  private:
   struct Miss {  // NearestPlace of one node, in its order
@@ -68,6 +71,10 @@ class Refusals {
     std::vector<bool> stale;       // by node row: its miss is not so near any more, nor is another of its devices
   };
   [[nodiscard]] Table& TableOf(const Ledger& ledger, const JobView& view);
+  // Learns which changes of devices are the last ones.
+  void FollowLog(const Ledger& ledger);
+  // Whether the change tells nothing that a later one does not tell too.
+  [[nodiscard]] bool IsOld(const Ledger& ledger, uint64_t change) const;
   static void Set(uint32_t device, Reason reason, Table& table);
   [[nodiscard]] absl::Status LookAtDevice(const Ledger& ledger, const JobView& view, const Ledger::Touched& touched,
                                           Table& table);
@@ -78,6 +85,9 @@ class Refusals {
   uint64_t most_bytes_;  // beyond, all are forgotten
   uint64_t bytes_ = 0;
   uint64_t epoch_ = 0;                        // of the model
+  uint64_t generation_ = 0;                   // of the ledger
+  uint64_t followed_ = 0;                     // of its changes
+  std::vector<uint64_t> last_change_;         // by device
   IdMap<std::unique_ptr<Table>> of_request_;  // by JobView::request
 };
 

@@ -109,6 +109,27 @@ class Scorer {
   // Appends to `left` those that may take the current job at a cost below `cutoff`; the others may not. Much cheaper
   // than weighing: most of many are passed over.
   void Sift(std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
+  // The current job on one kind of device.
+  struct OnContext {
+    bool asked = false;
+    bool known = true;                    // false: the model has no answer, weighing says which
+    const JobView::OnType* on = nullptr;  // null = the type is not allowed
+    PairTable::Row* row = nullptr;        // where pairs are added
+    double relative_speed = 1;
+    bool exclusive = false;
+    int64_t mem_mib = 0;      // what must be free, headroom included
+    uint64_t most_upper = 0;  // excess of the job's own bound beyond which it is refused
+    Load load;                // where loads are added
+    double most_load = 0;     // sum beyond which the job is too slow
+  };
+  [[nodiscard]] OnContext& OnContextOf(uint32_t context) {
+    if (context < on_context_.size() && on_context_[context].asked) return on_context_[context];
+    return Enter(context);
+  }
+  // Kinds of devices that were met, numbered from 0.
+  [[nodiscard]] size_t contexts() const { return pairs_.contexts(); }
+  // Whether states are sifted by pairs (sieve.h).
+  [[nodiscard]] bool sifts_pairs() const { return adds_pairs_ && policy_->least_cost() != nullptr; }
   // Its reason alone, without the policy's price; asks the model only where somebody's slowdown is bounded.
   [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);
   // The same, anew and in full.
@@ -154,23 +175,6 @@ class Scorer {
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out);
   // Fills demands_, bounds_, before_ and after_ for the newcomer `on` beside the tenants of a device.
   [[nodiscard]] absl::Status Foretell(const StateTable& states, uint32_t state, const JobView::OnType& on);
-  // The current job on one kind of device.
-  struct OnContext {
-    bool asked = false;
-    bool known = true;                    // false: the model has no answer, weighing says which
-    const JobView::OnType* on = nullptr;  // null = the type is not allowed
-    PairTable::Row* row = nullptr;        // where pairs are added
-    double relative_speed = 1;
-    bool exclusive = false;
-    int64_t mem_mib = 0;      // what must be free, headroom included
-    uint64_t most_upper = 0;  // excess of the job's own bound beyond which it is refused
-    Load load;                // where loads are added
-    double most_load = 0;     // sum beyond which the job is too slow
-  };
-  [[nodiscard]] OnContext& OnContextOf(uint32_t context) {
-    if (context < on_context_.size() && on_context_[context].asked) return on_context_[context];
-    return Enter(context);
-  }
   [[nodiscard]] double BoundOf(float stated) const {
     return stated > 0 ? static_cast<double>(stated) : limits_.slowdown_bound;
   }

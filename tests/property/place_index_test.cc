@@ -2,6 +2,7 @@
 // The index decides as the scan of all devices does, where there are more kinds of devices than its lists hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "interference/registry.h"
@@ -15,6 +16,21 @@ namespace {
 using testing_property::Random;
 using testing_property::RandomJob;
 using testing_property::RandomNode;
+
+// Jobs of one GPU that share, as far as the policy lets them.
+std::vector<JobSpec> Sharers(Random& random, size_t count) {
+  std::vector<JobSpec> profiles;
+  while (profiles.size() < count) {
+    JobSpec job = RandomJob(random, 0, 40);
+    if (IsCpuOnly(job)) continue;
+    job.tasks = job.gpus_per_task = 1;
+    job.gpu_milli = 0;
+    job.exclusive = false;
+    job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;  // else few of so many fit
+    profiles.push_back(std::move(job));
+  }
+  return profiles;
+}
 
 std::unique_ptr<Placer> MakePlacer(std::string_view model, bool exhaustive) {
   return *Placer::Create(*MakeInterferenceModel(model), *MakePolicy("horus"), {.exhaustive = exhaustive});
@@ -31,16 +47,7 @@ TEST(PlaceIndex, DecidesAsAScanOverManyStates) {
     for (NodeId id = 0; id < kNodes; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
     const auto indexed = MakePlacer(model, false);
     const auto scan = MakePlacer(model, true);
-    std::vector<JobSpec> profiles;
-    while (profiles.size() < 12) {
-      JobSpec job = RandomJob(random, 0, 40);
-      if (IsCpuOnly(job)) continue;
-      job.tasks = job.gpus_per_task = 1;
-      job.gpu_milli = 0;
-      job.exclusive = false;
-      job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;  // else few of so many fit
-      profiles.push_back(std::move(job));
-    }
+    const std::vector<JobSpec> profiles = Sharers(random, 12);
     std::vector<JobId> residents;
     int placed = 0;
     for (JobId id = 0; id < kResidents + HORUS_PROPERTY_OPS / 20; ++id) {
@@ -61,6 +68,40 @@ TEST(PlaceIndex, DecidesAsAScanOverManyStates) {
     }
     EXPECT_GT(placed, HORUS_PROPERTY_OPS / 50);
   }
+}
+
+// More classes, and more kinds of neighbours, than are looked at together; some stay away for good, others come then.
+TEST(PlaceIndex, DecidesAsAScanForManyClasses) {
+  constexpr NodeId kNodes = 40;
+  constexpr size_t kClasses = 400;  // at a time
+  constexpr size_t kResidents = 100;
+  Random random(23);
+  Cluster cluster(Catalogue::Default());
+  for (NodeId id = 0; id < kNodes; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+  const auto indexed = MakePlacer("boosted", false);
+  const auto scan = MakePlacer("boosted", true);
+  const std::vector<JobSpec> profiles = Sharers(random, 2 * kClasses);
+  std::vector<JobId> residents;
+  int placed = 0;
+  constexpr JobId kJobs = std::max(6'000, HORUS_PROPERTY_OPS / 10);
+  for (JobId id = 0; id < kJobs; ++id) {
+    const size_t first = id < kJobs / 2 ? 0 : kClasses;
+    JobSpec job = profiles[first + random.Below(kClasses)];
+    job.id = id;
+    const auto plan = indexed->MakePlan(cluster, {&job, 1});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    if (random.OneIn(4)) {
+      ASSERT_EQ(plan->decisions, scan->MakePlan(cluster, {&job, 1})->decisions) << "job " << id;
+      placed += plan->decisions[0].verdict == Verdict::kPlace ? 1 : 0;
+    }
+    ASSERT_TRUE(cluster.Apply(*plan).ok());
+    if (!plan->actions.empty()) residents.push_back(id);
+    if (residents.size() <= kResidents) continue;
+    const size_t victim = random.Below(residents.size());
+    ASSERT_TRUE(cluster.Release(residents[victim]).ok());
+    residents.erase(residents.begin() + static_cast<ptrdiff_t>(victim));
+  }
+  EXPECT_GT(placed, 500);
 }
 
 // A full cluster: most jobs are refused, by what changes with every release, drain and return.
