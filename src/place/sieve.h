@@ -5,7 +5,7 @@
 //          them.
 // Leaves:  for a state the classes that it may suit, each with a cost that it has at least.
 // Units:   costs of Policy::ScoreDevice.
-// Cost:    a state about 2 ns a class: the classes lie side by side, thirty-two in a step, for every guest that they
+// Cost:    a state a few ns a class: the classes lie side by side, thirty-two in a step, for every guest that they
 // met.
 //          2 KiB a guest and kind of device, at most kMostColumns of them.
 // Thread class: one thread at a time.
