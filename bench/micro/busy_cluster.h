@@ -14,8 +14,8 @@
 
 #include "bench/must.h"
 #include "device/catalogue.h"
-#include "place/cluster.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 
 namespace horus::bench {
 

@@ -21,7 +21,7 @@
 #include "interference/registry.h"
 #include "place/placer.h"
 #include "place/policy.h"
-#include "place/scorer.h"
+#include "place/search/scorer.h"
 
 namespace horus::bench {
 namespace {

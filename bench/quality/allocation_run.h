@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "io/openb_trace.h"
-#include "place/workload.h"
+#include "place/policies/workload.h"
 
 namespace horus::bench {
 

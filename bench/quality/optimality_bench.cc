@@ -17,10 +17,10 @@
 #include "device/catalogue.h"
 #include "interference/table_model.h"
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/modes/batch.h"
 #include "place/modes/rebalance.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 
 namespace horus::bench {
 namespace {

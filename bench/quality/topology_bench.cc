@@ -14,9 +14,9 @@
 #include "bench/rows.h"
 #include "device/catalogue.h"
 #include "interference/registry.h"
-#include "place/cluster.h"
 #include "place/communication.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 
 namespace horus::bench {
 namespace {

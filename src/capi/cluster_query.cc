@@ -16,7 +16,7 @@
 #include "capi/sharing.h"
 #include "capi/structs.h"
 #include "horus/cluster.h"
-#include "place/snapshot.h"
+#include "place/state/snapshot.h"
 
 namespace horus::capi {
 namespace {

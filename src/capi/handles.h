@@ -20,9 +20,9 @@
 #include "horus/horus.h"
 #include "interference/model.h"
 #include "interference/observed_slowdowns.h"
-#include "place/cluster.h"
 #include "place/placer.h"
 #include "place/plan.h"
+#include "place/state/cluster.h"
 #include "predict/measured.h"
 #include "queue/queue.h"
 

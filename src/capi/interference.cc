@@ -19,7 +19,7 @@
 #include "capi/structs.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
-#include "place/node.h"
+#include "place/state/node.h"
 
 namespace horus::capi {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "horus/cluster.h"
-#include "place/node.h"
+#include "place/state/node.h"
 
 namespace horus::capi {
 

@@ -11,7 +11,7 @@
 #include "capi/handles.h"
 #include "capi/job_convert.h"
 #include "capi/structs.h"
-#include "place/workload.h"
+#include "place/policies/workload.h"
 
 namespace horus::capi {
 namespace {

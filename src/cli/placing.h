@@ -16,8 +16,8 @@
 #include "cli/inputs.h"
 #include "cli/interference_choice.h"
 #include "io/cluster_file.h"
-#include "place/cluster.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 
 namespace CLI {
 class App;

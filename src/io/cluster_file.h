@@ -18,9 +18,9 @@
 #include "device/catalogue.h"
 #include "io/job_request.h"
 #include "io/yaml_tree.h"
-#include "place/cluster.h"
 #include "place/decision.h"
-#include "place/node.h"
+#include "place/state/cluster.h"
+#include "place/state/node.h"
 
 namespace horus {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "place/node.h"
+#include "place/state/node.h"
 
 namespace horus {
 namespace {

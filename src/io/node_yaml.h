@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "io/yaml_reader.h"
-#include "place/node.h"
+#include "place/state/node.h"
 
 namespace horus {
 

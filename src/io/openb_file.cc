@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "io/csv_row.h"
 #include "place/job.h"
-#include "place/node.h"
+#include "place/state/node.h"
 
 namespace horus {
 namespace {

@@ -18,9 +18,9 @@
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "io/openb_file.h"
-#include "place/cluster.h"
 #include "place/job.h"
-#include "place/workload.h"
+#include "place/policies/workload.h"
+#include "place/state/cluster.h"
 
 namespace horus {
 

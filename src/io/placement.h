@@ -17,8 +17,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "interference/model.h"
-#include "place/cluster.h"
 #include "place/plan.h"
+#include "place/state/cluster.h"
 
 namespace horus {
 

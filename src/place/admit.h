@@ -13,9 +13,9 @@
 
 #include "place/decision.h"
 #include "place/job.h"
-#include "place/ledger.h"
 #include "place/policy.h"
-#include "place/scorer.h"
+#include "place/search/scorer.h"
+#include "place/state/ledger.h"
 
 namespace horus {
 

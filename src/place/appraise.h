@@ -14,9 +14,9 @@
 
 #include "absl/status/statusor.h"
 #include "interference/model.h"
-#include "place/cluster.h"
 #include "place/decision.h"
 #include "place/fit.h"
+#include "place/state/cluster.h"
 
 namespace horus {
 

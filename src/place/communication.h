@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "place/node.h"
+#include "place/state/node.h"
 #include "predict/demand.h"
 
 namespace horus {

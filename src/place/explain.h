@@ -15,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "place/decision.h"
-#include "place/ledger.h"
-#include "place/scorer.h"
-#include "place/search.h"
+#include "place/search/scorer.h"
+#include "place/search/search.h"
+#include "place/state/ledger.h"
 
 namespace horus {
 

@@ -13,10 +13,10 @@
 #include <string_view>
 
 #include "interference/model.h"
-#include "place/cluster_rows.h"
 #include "place/decision.h"
-#include "place/device_states.h"
 #include "place/job.h"
+#include "place/state/cluster_rows.h"
+#include "place/state/device_states.h"
 
 namespace horus {
 

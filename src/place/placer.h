@@ -20,10 +20,10 @@
 
 #include "absl/status/statusor.h"
 #include "interference/model.h"
-#include "place/cluster.h"
 #include "place/decision.h"
 #include "place/plan.h"
 #include "place/policy.h"
+#include "place/state/cluster.h"
 
 namespace horus {
 

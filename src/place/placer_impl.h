@@ -18,10 +18,10 @@
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
 #include "place/explain.h"
-#include "place/ledger.h"
 #include "place/placer.h"
-#include "place/scorer.h"
-#include "place/search.h"
+#include "place/search/scorer.h"
+#include "place/search/search.h"
+#include "place/state/ledger.h"
 
 namespace horus {
 

@@ -23,9 +23,9 @@
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
-#include "place/device_states.h"
 #include "place/job.h"
-#include "place/node.h"
+#include "place/state/device_states.h"
+#include "place/state/node.h"
 
 namespace horus {
 

@@ -21,8 +21,8 @@
 
 #include "absl/status/status.h"
 #include "base/id_map.h"
-#include "place/ledger.h"
-#include "place/scorer.h"
+#include "place/search/scorer.h"
+#include "place/state/ledger.h"
 
 namespace horus {
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/fit.h"
-#include "place/groups.h"
-#include "place/ledger.h"
 #include "place/placer.h"
 #include "place/policy.h"
-#include "place/scorer.h"
+#include "place/search/scorer.h"
+#include "place/state/cluster.h"
+#include "place/state/groups.h"
+#include "place/state/ledger.h"
 #include "random_cluster.h"
 
 namespace horus {

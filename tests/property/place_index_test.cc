@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "interference/registry.h"
-#include "place/cluster.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 #include "random_cluster.h"
 
 namespace horus {

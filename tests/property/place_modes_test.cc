@@ -10,12 +10,12 @@
 
 #include "base/units.h"
 #include "interference/registry.h"
-#include "place/cluster.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 #include "place/work.h"
 #include "random_cluster.h"
 

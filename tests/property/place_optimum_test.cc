@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/placer.h"
+#include "place/state/cluster.h"
 #include "random_cluster.h"
 
 namespace horus {

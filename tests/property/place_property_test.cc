@@ -11,10 +11,10 @@
 #include "base/units.h"
 #include "interference/registry.h"
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
-#include "place/groups.h"
 #include "place/placer.h"
-#include "place/snapshot.h"
+#include "place/state/cluster.h"
+#include "place/state/groups.h"
+#include "place/state/snapshot.h"
 #include "random_cluster.h"
 
 namespace horus {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/placer.h"
 #include "place/policy.h"
+#include "place/state/cluster.h"
 #include "random_cluster.h"
 
 namespace horus {

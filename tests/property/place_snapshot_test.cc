@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/placer.h"
-#include "place/snapshot.h"
-#include "place/snapshot_envelope.h"
+#include "place/state/cluster.h"
+#include "place/state/snapshot.h"
+#include "place/state/snapshot_envelope.h"
 #include "random_cluster.h"
 
 namespace horus {

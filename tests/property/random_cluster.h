@@ -16,8 +16,8 @@
 #include "base/hash.h"
 #include "device/catalogue.h"
 #include "place/job.h"
-#include "place/node.h"
 #include "place/policy.h"
+#include "place/state/node.h"
 
 namespace horus::testing_property {
 

@@ -9,9 +9,9 @@
 
 #include "base/units.h"
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/placer.h"
-#include "place/snapshot.h"
+#include "place/state/cluster.h"
+#include "place/state/snapshot.h"
 #include "place/synergy/round.h"
 #include "random_cluster.h"
 

@@ -13,7 +13,7 @@
 #include "place/engine.h"
 #include "place/fit.h"
 #include "place/modes/batch_search.h"
-#include "place/search_nodes.h"
+#include "place/search/search_nodes.h"
 #include "place/work.h"
 
 namespace horus {

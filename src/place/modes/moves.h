@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "place/decision.h"
-#include "place/ledger.h"
+#include "place/state/ledger.h"
 
 namespace horus {
 

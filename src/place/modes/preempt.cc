@@ -12,7 +12,7 @@
 #include "place/engine.h"
 #include "place/modes/moves.h"
 #include "place/modes/victims.h"
-#include "place/search_nodes.h"
+#include "place/search/search_nodes.h"
 #include "place/work.h"
 
 namespace horus {

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "place/admit.h"
 #include "place/fit.h"
-#include "place/search_nodes.h"
+#include "place/search/search_nodes.h"
 
 namespace horus {
 namespace {

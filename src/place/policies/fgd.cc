@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "place/policies/builtin.h"
 #include "place/policies/node_choice.h"
-#include "place/workload.h"
+#include "place/policies/workload.h"
 
 namespace horus {
 namespace {

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <span>
 
+#include "place/policies/workload.h"
 #include "place/policy.h"
-#include "place/workload.h"
 
 namespace horus {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "place/communication.h"
-#include "place/gang_price.h"
 #include "place/policies/builtin.h"
 #include "place/policies/fragmentation.h"
 #include "place/policies/node_choice.h"
+#include "place/search/gang_price.h"
 
 namespace horus {
 namespace {

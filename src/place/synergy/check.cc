@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "place/cluster_rows.h"
 #include "place/job.h"
+#include "place/state/cluster_rows.h"
 
 namespace horus {
 namespace {

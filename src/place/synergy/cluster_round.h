@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
-#include "place/cluster.h"
-#include "place/ledger.h"
+#include "place/state/cluster.h"
+#include "place/state/ledger.h"
 #include "place/synergy/round.h"
 
 namespace horus {

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "place/decision.h"
-#include "place/ledger.h"
+#include "place/state/ledger.h"
 #include "place/synergy/cluster_round.h"
 #include "place/synergy/demands.h"
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "place/groups.h"
+#include "place/state/groups.h"
 #include "place/synergy/round.h"
 
 namespace horus {

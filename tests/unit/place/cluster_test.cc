@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the cluster: nodes, states, adopt, apply, release.
-#include "place/cluster.h"
+#include "place/state/cluster.h"
 
 #include <gmock/gmock.h>
 

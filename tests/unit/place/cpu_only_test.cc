@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/ledger.h"
-#include "place/snapshot.h"
+#include "place/state/ledger.h"
+#include "place/state/snapshot.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "failing_new.h"
 #include "fixtures.h"
-#include "place/snapshot.h"
+#include "place/state/snapshot.h"
 
 namespace horus {
 namespace {

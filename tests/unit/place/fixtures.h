@@ -17,9 +17,9 @@
 
 #include "device/catalogue.h"
 #include "interference/utilisation_model.h"
-#include "place/cluster.h"
 #include "place/placer.h"
 #include "place/policy.h"
+#include "place/state/cluster.h"
 
 namespace horus::testing_place {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a gang costs whose GPUs wait for the slowest, by hand and beside every choice.
-#include "place/gang_price.h"
+#include "place/search/gang_price.h"
 
 #include <gmock/gmock.h>
 

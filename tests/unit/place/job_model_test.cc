@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "fixtures.h"
-#include "place/snapshot.h"
+#include "place/state/snapshot.h"
 
 namespace horus {
 namespace {

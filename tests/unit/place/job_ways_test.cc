@@ -5,7 +5,7 @@
 #include "fixtures.h"
 #include "interference/latency.h"
 #include "place/own_bound.h"
-#include "place/workload.h"
+#include "place/policies/workload.h"
 
 namespace horus {
 namespace {

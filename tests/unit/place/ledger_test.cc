@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of the what-if overlay.
-#include "place/ledger.h"
+#include "place/state/ledger.h"
 
 #include <gtest/gtest.h>
 

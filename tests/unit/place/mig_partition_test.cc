@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of cutting a GPU for its jobs.
-#include "place/mig_partition.h"
+#include "place/policies/mig_partition.h"
 
 #include <gmock/gmock.h>
 

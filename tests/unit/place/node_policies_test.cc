@@ -7,7 +7,7 @@
 
 #include "fixtures.h"
 #include "place/policies/builtin.h"
-#include "place/workload.h"
+#include "place/policies/workload.h"
 
 namespace horus {
 namespace {

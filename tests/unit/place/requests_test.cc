@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a cluster holds of its jobs: what they ask for once, and what is their own of each.
-#include "place/requests.h"
+#include "place/state/requests.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/snapshot.h"
+#include "place/state/snapshot.h"
 
 namespace horus {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "place/host_profile.h"
+#include "place/synergy/host_profile.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sieve's own limits; that it passes over nothing is tested by PlaceIndex (tests/property).
-#include "place/sieve.h"
+#include "place/search/sieve.h"
 
 #include <gtest/gtest.h>
 

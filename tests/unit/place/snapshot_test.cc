@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of snapshots: what is saved comes back, and nothing else is believed.
-#include "place/snapshot.h"
+#include "place/state/snapshot.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/snapshot_envelope.h"
+#include "place/state/snapshot_envelope.h"
 
 namespace horus {
 namespace {

@@ -11,7 +11,7 @@
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
-#include "place/snapshot.h"
+#include "place/state/snapshot.h"
 #include "place/synergy/round.h"
 
 namespace horus {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers contexts and guests, and asks the model for pairs on first use.
+#include "place/search/pair_table.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+
+namespace horus {
+
+uint32_t PairTable::ContextOf(const DeviceContext& device) {
+  for (uint32_t i = 0; i < contexts_.size(); ++i) {
+    if (contexts_[i].device == device) return i;
+  }
+  contexts_.push_back({device, {}});
+  return static_cast<uint32_t>(contexts_.size() - 1);
+}
+
+uint32_t PairTable::GuestOf(uint32_t context, const TenantClass& tenant) {
+  IdMap<uint32_t>& guests = contexts_[context].guests;
+  if (const uint32_t* known = guests.Find(tenant.digest)) return *known;
+  return guests.Insert(tenant.digest, static_cast<uint32_t>(guests.size()) + kNobody + 1);
+}
+
+PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) {
+  const uint64_t key = CombineHash(newcomer.digest, context);
+  if (std::unique_ptr<Row>* known = rows_.Find(key)) return **known;
+  auto row = std::make_unique<Row>();
+  row->pairs.resize(kNobody + 1, {.mine = {}, .theirs = {}});
+  row->briefs.resize(kNobody + 1, {0, 0, 0, 0});
+  return *rows_.Insert(key, std::move(row));
+}
+
+absl::Status PairTable::Ask(const InterferenceModel& model, uint32_t context, const TenantClass& first,
+                            const TenantClass& second, TenantPair& pair) const {
+  const std::array<const Demand*, 2> tenants = {&first.demand, &second.demand};
+  std::array<PairExcess, 4> out;
+  HORUS_RETURN_IF_ERROR(model.PredictPairs(contexts_[context].device, tenants, out));
+  pair = {out[1], out[2]};
+  return absl::OkStatus();
+}
+
+absl::Status PairTable::Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
+                             const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
+  HORUS_RETURN_IF_ERROR(Ask(model, context, newcomer, resident, pair));
+  if (guest >= row.briefs.size()) {
+    const size_t before = row.pairs.capacity();
+    row.pairs.resize(std::max<size_t>(guest + 1, contexts_[context].guests.size() + kNobody + 1));
+    row.briefs.resize(row.pairs.size());
+    row_bytes_ += (row.pairs.capacity() - before) * (sizeof(TenantPair) + sizeof(Brief));
+  }
+  row.pairs[guest] = pair;
+  const auto brief = [](int64_t excess) {
+    return static_cast<uint16_t>(std::min(excess / Brief::kStep, Brief::kMost));
+  };
+  row.briefs[guest] = {brief(pair.mine.estimate), brief(pair.theirs.estimate), brief(pair.mine.upper),
+                       brief(pair.theirs.upper)};
+  return absl::OkStatus();
+}
+
+absl::Status PairTable::Find(const InterferenceModel& model, uint32_t context, const TenantClass& first,
+                             const TenantClass& second, TenantPair& pair) {
+  if (second.digest < first.digest) {
+    HORUS_RETURN_IF_ERROR(Find(model, context, second, first, pair));
+    std::swap(pair.mine, pair.theirs);
+    return absl::OkStatus();
+  }
+  const uint64_t key = CombineHash(CombineHash(first.digest, second.digest), context);
+  if (const TenantPair* known = residents_.Find(key)) {
+    pair = *known;
+    return absl::OkStatus();
+  }
+  HORUS_RETURN_IF_ERROR(Ask(model, context, first, second, pair));
+  residents_.Insert(key, pair);
+  return absl::OkStatus();
+}
+
+void PairTable::Clear() { *this = PairTable(); }
+
+uint64_t PairTable::bytes_held() const {
+  uint64_t bytes = rows_.bytes_held() + rows_.size() * sizeof(Row) + residents_.bytes_held() + row_bytes_ +
+                   contexts_.capacity() * sizeof(Context);
+  for (const Context& context : contexts_) bytes += context.guests.bytes_held();
+  return bytes;
+}
+
+}  // namespace horus

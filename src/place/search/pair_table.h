@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// PairTable: what tenants cost each other, kept for models whose slowdowns add up (interference/combine.h).
+//
+// Enters:  such a model; tenant classes on kinds of devices.
+// Leaves:  the excess of each beside the other, asked of the model once until Clear.
+// Units:   millionths of a slowdown above 1.
+// Cost:    a newcomer's pair is one access to a dense row; 40 bytes a guest in each newcomer's row, about 100 bytes a
+//          pair of residents.
+// Thread class: one thread at a time.
+#ifndef HORUS_PLACE_SEARCH_PAIR_TABLE_H_
+#define HORUS_PLACE_SEARCH_PAIR_TABLE_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/id_map.h"
+#include "interference/model.h"
+#include "place/state/device_states.h"
+
+namespace horus {
+
+// What two tenants of a device cost each other.
+struct TenantPair {
+  static constexpr int64_t kUnknown = -1;
+  PairExcess mine{kUnknown, kUnknown};  // of the first beside the second
+  PairExcess theirs;                    // of the second beside the first
+  [[nodiscard]] bool known() const { return mine.estimate != kUnknown; }
+};
+
+class PairTable {
+ public:
+  // The same in fewer bits, never more than it truly is: for those who look at very many to pass over most. The rows of
+  // many classes must stay in the processor's cache.
+  struct Brief {
+    static constexpr uint16_t kUnknown = UINT16_MAX;
+    static constexpr int64_t kMost = kUnknown - 1;
+    static constexpr int64_t kStep = 100;  // of a TenantPair's units
+    uint16_t mine = kUnknown;              // estimates
+    uint16_t theirs = kUnknown;
+    uint16_t mine_upper = kUnknown;
+    uint16_t theirs_upper = kUnknown;
+  };
+  // The pairs of one newcomer on one kind of device, by guest. It stays where it is until Clear.
+  struct Row {
+    std::vector<TenantPair> pairs;
+    std::vector<Brief> briefs;  // of the same size
+  };
+
+  // A guest that costs nobody anything.
+  static constexpr uint32_t kNobody = 0;
+
+  // Small numbers for kinds of devices, and for tenant classes on one of them.
+  [[nodiscard]] uint32_t ContextOf(const DeviceContext& device);
+  [[nodiscard]] uint32_t GuestOf(uint32_t context, const TenantClass& tenant);
+  [[nodiscard]] Row& RowOf(uint32_t context, const TenantClass& newcomer);
+
+  [[nodiscard]] const DeviceContext& device(uint32_t context) const { return contexts_[context].device; }
+  [[nodiscard]] size_t contexts() const { return contexts_.size(); }
+
+  // The newcomer of `row` beside a guest.
+  [[nodiscard]] absl::Status Find(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
+                                  const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
+    if (guest < row.pairs.size() && row.pairs[guest].known()) {
+      pair = row.pairs[guest];
+      return absl::OkStatus();
+    }
+    return Fill(model, context, row, guest, newcomer, resident, pair);
+  }
+  // Two residents.
+  [[nodiscard]] absl::Status Find(const InterferenceModel& model, uint32_t context, const TenantClass& first,
+                                  const TenantClass& second, TenantPair& pair);
+
+  void Clear();
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  struct Context {
+    DeviceContext device;
+    IdMap<uint32_t> guests;  // by class digest, from kNobody + 1 on
+  };
+  [[nodiscard]] absl::Status Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
+                                  const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair);
+  [[nodiscard]] absl::Status Ask(const InterferenceModel& model, uint32_t context, const TenantClass& first,
+                                 const TenantClass& second, TenantPair& pair) const;
+
+  std::vector<Context> contexts_;
+  IdMap<std::unique_ptr<Row>> rows_;  // by context and class
+  IdMap<TenantPair> residents_;       // by context and both classes, the lower digest first
+  uint64_t row_bytes_ = 0;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_SEARCH_PAIR_TABLE_H_

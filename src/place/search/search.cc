@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scan over nodes and devices, and the choice inside one node.
+#include "place/search/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "place/admit.h"
+#include "place/fit.h"
+
+namespace horus {
+namespace {
+
+// Nodes come in ascending id, so "strictly cheaper" leaves ties with the lowest.
+bool Beats(double cost, const Placement& placement) { return placement.slots.empty() || cost < placement.cost; }
+
+}  // namespace
+
+absl::Status NotFinite(const Policy& policy, NodeId node, double cost) {
+  return MakeError(absl::StatusCode::kInternal, "policy %s: expected a finite cost for node %d, found %g",
+                   std::string(policy.name()), node, cost);
+}
+
+Reason MostRefused(const std::array<uint32_t, kReasonCount>& refused) {
+  size_t most = 0;
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    if (i != static_cast<size_t>(Reason::kNotInSubset) && refused[i] > refused[most]) most = i;
+  }
+  if (most > 0) return static_cast<Reason>(most);
+  return refused[static_cast<size_t>(Reason::kNotInSubset)] > 0 ? Reason::kNotInSubset : Reason::kGang;
+}
+
+absl::Status Search::GatherNode(const Ledger& ledger, uint32_t node_row, const JobView& view, SearchResult& result) {
+  const LedgerNode& node = ledger.node(node_row);
+  const Policy& policy = scorer_.policy();
+  if (policy.PricesNode(*view.job)) return GatherPriced(ledger, view, node_row, result);
+  PlaceCandidate place = PlaceOf(ledger, node_row, view.job->id, 0);
+  const bool by_device = policy.uses_place() && policy.place_by_device();
+  double place_cost = policy.uses_place() && !by_device ? policy.ScorePlace(place) : 0;
+  const bool single = SlotCount(*view.job) == 1;
+  fitting_.clear();
+  if (IsCpuOnly(*view.job)) {
+    place.device = kNoDevice;
+    const double cost = policy.uses_place() ? policy.ScorePlace(place) : 0;
+    if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
+    fitting_.push_back({cost, kNoDevice, 0});
+    ++result.fitting;
+    return absl::OkStatus();
+  }
+  for (int32_t i = 0; i < place.node_devices; ++i) {
+    const uint32_t device = node.first_device + static_cast<uint32_t>(i);
+    DeviceVerdict verdict;
+    HORUS_RETURN_IF_ERROR(JudgeDevice(scorer_, ledger, view, device, /*memo=*/true, verdict));
+    if (verdict.reason != Reason::kNone) {
+      ++result.refused[static_cast<size_t>(verdict.reason)];
+      continue;
+    }
+    if (by_device) {
+      place.device = i;
+      place_cost = policy.ScorePlace(place);
+    }
+    const double cost = verdict.cost + place_cost;
+    if (!std::isfinite(cost)) return NotFinite(policy, place.node, cost);
+    fitting_.push_back({cost, i, single ? 0 : GroupOf(ledger.state(device)), verdict.own_work});
+  }
+  result.fitting += static_cast<uint32_t>(fitting_.size());
+  return absl::OkStatus();
+}
+
+void Search::TakeSingle(uint32_t node_row, SearchResult& result) {
+  for (const PricedGpu& fit : fitting_) {
+    if (Beats(fit.cost, result.best)) {
+      std::swap(result.second, result.best);
+      result.best.cost = fit.cost;
+      result.best.slots.assign(1, {node_row, fit.device, 0, 0});
+    } else if (Beats(fit.cost, result.second)) {
+      result.second.cost = fit.cost;
+      result.second.slots.assign(1, {node_row, fit.device, 0, 0});
+    }
+  }
+}
+
+// Keeps what the node can give, per group, and books the whole gang on it where that is cheapest so far.
+void Search::TakeGang(const Ledger& ledger, uint32_t node_row, const JobView& view, int64_t host_tasks,
+                      SearchResult& result) {
+  const int32_t per_task = SlotsPerTask(*view.job);
+  const bool cpu_only = IsCpuOnly(*view.job);
+  std::sort(fitting_.begin(), fitting_.end(), [](const PricedGpu& a, const PricedGpu& b) {
+    return std::tie(a.group, a.cost, a.device) < std::tie(b.group, b.cost, b.device);
+  });
+  for (size_t begin = 0, end = 0; begin < fitting_.size(); begin = end) {
+    while (end < fitting_.size() && fitting_[end].group == fitting_[begin].group) ++end;
+    if (const auto gpus = static_cast<uint32_t>(end - begin); view.job->tasks == 1 && gpus > result.most_fitting) {
+      result.most_fitting = gpus;
+      result.most_node_row = node_row;
+    }
+    const auto most = cpu_only ? host_tasks : std::min(host_tasks, static_cast<int64_t>(end - begin) / per_task);
+    const auto tasks = static_cast<int32_t>(most);
+    if (tasks == 0) continue;
+    NodeOffer offer{.node_row = node_row,
+                    .group = fitting_[begin].group,
+                    .tasks = tasks,
+                    .first = static_cast<uint32_t>(offered_.size())};
+    // Those beyond the tasks matter where the gang waits for its slowest.
+    const size_t kept = waits_ ? end - begin : cpu_only ? 1 : static_cast<size_t>(tasks * per_task);
+    if (!cpu_only) offer.count = static_cast<uint32_t>(kept);
+    const std::span<const PricedGpu> here = std::span(fitting_).subspan(begin, end - begin);
+    offered_.insert(offered_.end(), here.begin(), here.begin() + static_cast<ptrdiff_t>(kept));
+    if (waits_) {
+      const auto device = static_cast<size_t>(here.front().device);
+      offer.speed = RelativeSpeedOn(view, ledger.spec(node_row).devices[device].type);
+    }
+    offer.cost = OfferCost(offer, view, tasks);
+    offers_.push_back(offer);
+    if (tasks < view.job->tasks || !Beats(offer.cost, result.second)) continue;
+    Placement placement{.cost = offer.cost};
+    if (cpu_only) {
+      for (int32_t task = 0; task < tasks; ++task) placement.slots.push_back({node_row, kNoDevice, task, 0});
+    } else {
+      const double cutoff = result.second.slots.empty() ? std::numeric_limits<double>::infinity() : result.second.cost;
+      TakeTogether(ledger, view, offers_.back(), cutoff, placement);
+      if (placement.slots.empty()) continue;
+    }
+    if (Beats(placement.cost, result.best)) std::swap(placement, result.best);
+    if (!placement.slots.empty()) result.second = std::move(placement);
+  }
+}
+
+absl::Status Search::Scan(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes, bool all,
+                          SearchResult& result) {
+  offers_.clear();
+  offered_.clear();
+  const JobSpec& job = *view.job;
+  if (job.tasks == 1 && scorer_.policy().PricesNode(job)) return RunNodes(ledger, view, nodes, all, result);
+  const bool single = SlotCount(job) == 1;
+  for (const uint32_t node_row : nodes) {
+    const LedgerNode& node = ledger.node(node_row);
+    const auto devices = IsCpuOnly(job) ? 1u : static_cast<uint32_t>(node.spec->devices.size());
+    const Reason reason = AdmitNode(scorer_.policy(), ledger, node_row, job);
+    if (reason != Reason::kNone) {
+      result.refused[static_cast<size_t>(reason)] += devices;
+      continue;
+    }
+    HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
+    if (single) {
+      TakeSingle(node_row, result);
+    } else {
+      TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
+    }
+  }
+  if (!single && result.best.slots.empty() && job.tasks > 1) {
+    CountOffers(ledger, view, result);
+    const auto at = [&](double pace, Span& best) {
+      SpreadGang(ledger, view, pace, best);
+      return absl::OkStatus();
+    };
+    HORUS_RETURN_IF_ERROR(SpreadAtPaces(ledger, view, at, result));
+  }
+  if (!result.best.slots.empty()) {
+    result.refused = {};
+  } else {
+    result.refused[static_cast<size_t>(Reason::kGang)] += result.fitting;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Search::RunOne(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeAnswer& answer) {
+  answer = {.known = true};
+  answer.reason = AdmitNode(scorer_.policy(), ledger, node_row, *view.job);
+  if (answer.reason != Reason::kNone) return absl::OkStatus();
+  one_.refused = {};
+  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, one_));
+  if (fitting_.empty()) {
+    answer.reason = MostRefused(one_.refused);
+    return absl::OkStatus();
+  }
+  answer.cost = fitting_.front().cost;
+  for (const PricedGpu& fit : fitting_) answer.cost = std::min(answer.cost, fit.cost);
+  return absl::OkStatus();
+}
+
+absl::Status Search::RunEach(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                             std::vector<NodeAnswer>& answers) {
+  answers.resize(nodes.size());
+  const bool keep = CanRank(view);  // else the job's id or lots are in the price
+  const std::span<NodeAnswer> kept =
+      keep ? answers_.Of(ledger, RequestOn(ledger, view), scorer_.model().epoch()) : std::span<NodeAnswer>();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    NodeAnswer& answer = keep ? kept[nodes[i]] : answers[i];
+    if (!keep || !answer.known) {
+      NodeAnswer found;
+      HORUS_RETURN_IF_ERROR(RunOne(ledger, view, nodes[i], found));
+      answer = found;
+    }
+    answers[i] = answer;
+  }
+  return absl::OkStatus();
+}
+
+bool Search::CanRank(const JobView& view) const {
+  const Policy& policy = scorer_.policy();
+  return GpuCount(*view.job) == 1 && !scorer_.exhaustive() && !policy.PricesNode(*view.job) &&
+         !(policy.uses_place() && policy.place_by_device());
+}
+
+absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result) {
+  HORUS_RETURN_IF_ERROR(index_.CatchUp(ledger));
+  Ranking* ranking = nullptr;
+  HORUS_RETURN_IF_ERROR(rankings_.Find(ledger, index_, scorer_, ranking));
+  struct Found {
+    double cost = std::numeric_limits<double>::infinity();
+    NodeId node = 0;
+    int32_t device = 0;
+    uint32_t node_row = 0;
+    bool operator<(const Found& other) const {
+      return std::tie(cost, node, device) < std::tie(other.cost, other.node, other.device);
+    }
+  };
+  Found best;
+  Found second;
+  const auto take_state = [&](const RankedState& entry) {
+    int taken = 0;  // the third device of a state is never among the best two
+    index_.ForEach(entry.state, [&](const DeviceIndex::Member& member) {
+      Found found{entry.cost + member.place, member.node, member.device, member.node_row};
+      if (found.cost > second.cost) return false;
+      const uint32_t device = ledger.node(member.node_row).first_device + static_cast<uint32_t>(member.device);
+      if (AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone ||
+          !ledger.MayShare(device, view.owner)) {
+        return true;
+      }
+      if (found < best) std::swap(found, best);
+      if (found < second) second = found;
+      return ++taken < 2;
+    });
+  };
+  for (;;) {
+    best = second = Found();
+    popped_.clear();
+    ranking->generation = 0;  // while some are out of the list, whatever happens
+    for (bool found = true; found;) {
+      RankedState state;
+      // Nothing dearer can still hold something better than the second best.
+      HORUS_RETURN_IF_ERROR(
+          rankings_.Pop(ledger, index_, scorer_, second.cost, index_.place_floor(), *ranking, state, found));
+      // A state that lost its devices and got others is listed again; equal ones come one after the other.
+      if (!found || (!popped_.empty() && popped_.back().state == state.state)) continue;
+      popped_.push_back(state);
+      take_state(state);
+    }
+    rankings_.Push(*ranking, popped_);
+    ranking->generation = index_.generation();
+    if (ranking->cutoff + index_.place_floor() > second.cost || std::isinf(ranking->cutoff)) break;
+    HORUS_RETURN_IF_ERROR(rankings_.Extend(ledger, index_, scorer_, *ranking));
+  }
+  const auto place = [](const Found& found, Placement& placement) {
+    if (std::isinf(found.cost)) return;
+    placement.cost = found.cost;
+    placement.slots.assign(1, {found.node_row, found.device, 0, 0});
+  };
+  place(best, result.best);
+  place(second, result.second);
+  return absl::OkStatus();
+}
+
+absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
+                         SearchResult& result) {
+  result = SearchResult();
+  waits_ = GpuCount(*view.job) > 1 && scorer_.policy().maximises_work();
+  linked_ = Linked(view);
+  if (nodes == nullptr && CanRank(view)) {
+    if (max_candidates_ > 0 && ledger.device_count() > max_candidates_) {
+      HORUS_RETURN_IF_ERROR(TakeSampled(ledger, view, result));
+      if (!result.best.slots.empty()) return absl::OkStatus();
+      result = SearchResult();  // what fits somewhere is not refused
+    }
+    HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
+    if (!result.best.slots.empty()) return absl::OkStatus();
+    return refusals_.Count(ledger, view, result.refused, result.nearest);
+  }
+  if (nodes == nullptr && CanIndexGang(view)) {
+    HORUS_RETURN_IF_ERROR(TakeIndexedGang(ledger, view, result));
+    result.refused = {};
+    if (!result.best.slots.empty()) return absl::OkStatus();
+    result = SearchResult();
+  }
+  return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
+}
+
+}  // namespace horus

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes priced for one task, for policies that look at a whole node; and the prices kept until a node changes.
+//
+// Enters:  a ledger, a job whose policy prices nodes, node rows; notices of rows that changed.
+// Leaves:  a node's price and devices, or what refused each of its devices.
+// Units:   costs in the policy's unit; infinity = the node cannot take the task.
+// Cost:    a node anew: its devices and one ScoreNode; kept: a few instructions a node, anew only what changed.
+// Thread class: one thread at a time (holds scratch).
+#ifndef HORUS_PLACE_SEARCH_SEARCH_NODES_H_
+#define HORUS_PLACE_SEARCH_SEARCH_NODES_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/id_map.h"
+#include "place/search/scorer.h"
+#include "place/state/ledger.h"
+
+namespace horus {
+
+// GPU type and sharing mode: a gang, and the GPUs of a task, never mix them.
+[[nodiscard]] inline uint32_t GroupOf(const DeviceRow& device) {
+  return uint32_t{device.type.value()} << 8 | static_cast<uint32_t>(device.mode);
+}
+
+// What one node answers for one task.
+struct NodeOutcome {
+  double cost = std::numeric_limits<double>::infinity();
+  Reason refused = Reason::kNone;   // of the node as a whole; `devices` is then empty
+  std::span<const Reason> devices;  // of each device; empty without GPUs; valid until the next Price
+  uint32_t fitting = 0;             // devices that fit by themselves; without GPUs 1 where the node fits
+  uint32_t most = 0;                // of them the most of one GPU type and sharing mode
+  std::span<const int32_t> chosen;  // devices for the task, ascending; valid until the next Price
+};
+
+class NodePricer {
+ public:
+  explicit NodePricer(Scorer& scorer) : scorer_(scorer) {}
+
+  // The scorer's current job is `view`. INTERNAL where the policy's answer is not one.
+  [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, uint32_t node_row, NodeOutcome& outcome);
+
+  // Of the last Price that had a finite cost.
+  [[nodiscard]] const NodeCandidate& candidate() const { return candidate_; }
+  [[nodiscard]] const NodeScore& score() const { return score_; }
+
+ private:
+  [[nodiscard]] absl::Status JudgeDevices(const Ledger& ledger, const LedgerNode& node, uint64_t owner,
+                                          NodeOutcome& outcome);
+  // Leaves `fits` only where the group has enough devices for a task.
+  void CountGroups(int32_t gpus, NodeOutcome& outcome);
+  [[nodiscard]] absl::Status CheckScore(const JobSpec& job) const;
+
+  Scorer& scorer_;
+  NodeCandidate candidate_;
+  NodeScore score_;
+  std::vector<NodeDevice> devices_;
+  std::vector<Reason> reasons_;
+};
+
+// Prices of all nodes for each request that was asked for, brought up to date from the ledger's list of changed rows.
+// For one ledger.
+class NodeScores {
+ public:
+  struct Prices {
+    std::vector<double> cost;                         // by node row
+    std::vector<uint32_t> fitting;                    // by node row
+    std::vector<uint32_t> most;                       // by node row
+    std::array<uint32_t, kReasonCount> refused = {};  // of all nodes, as SearchResult
+    uint32_t fitting_in_all = 0;
+    std::vector<uint8_t> node_refused;    // by node row: Reason
+    std::vector<uint8_t> device_refused;  // by device of the cluster: Reason
+    uint64_t upto = 0;                    // changes of the ledger that are in
+    bool whole = false;                   // every node is in
+  };
+
+  explicit NodeScores(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // Up to date for the request of `view`; valid until the next call.
+  [[nodiscard]] absl::StatusOr<const Prices*> Of(const Ledger& ledger, const JobView& view, uint64_t model_epoch,
+                                                 NodePricer& pricer);
+
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  void Clear();
+  [[nodiscard]] absl::Status Update(const Ledger& ledger, const JobView& view, uint32_t row, NodePricer& pricer,
+                                    Prices& prices) const;
+  void Count(const Ledger& ledger, bool cpu_only, uint32_t row, bool add, Prices& prices) const;
+
+  uint64_t most_bytes_;
+  uint64_t epoch_ = 0;                     // of the model
+  uint64_t generation_ = 0;                // of the ledger
+  std::vector<uint64_t> last_change_;      // by node row: scratch
+  IdMap<std::unique_ptr<Prices>> prices_;  // by JobView::request
+  uint64_t bytes_ = 0;                     // of prices_
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_SEARCH_SEARCH_NODES_H_

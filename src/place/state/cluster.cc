@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes of a cluster: add, change, remove, and the states of nodes and devices.
+#include "place/state/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+enum Change : uint64_t { kAdded = 1, kChanged = 2, kNodeStateSet = 3, kDeviceStateSet = 4, kRemoved = 7 };
+
+// A planner that looks in less often than once in so many changes reads the whole cluster anew.
+constexpr size_t kLeastLogged = 1024;
+constexpr size_t kLoggedPerNode = 2;
+
+absl::Status UnknownNode(NodeId node) {
+  return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", node);
+}
+
+absl::Status CheckAdminState(AdminState state) {
+  if (AdminStateName(state) != "unknown") return absl::OkStatus();
+  return InvalidArgument("state: expected 0 (up), 1 (drained) or 2 (down), found %d", static_cast<int>(state));
+}
+
+uint32_t HoldDevices(const DeviceList& devices, DeviceListTable& table) {
+  return table.Hold(
+      HashDevices(devices.get()), [&](const std::vector<DeviceSpec>& known) { return known == devices.get(); },
+      [&] { return devices.get(); });
+}
+
+auto OrderOf(const ClusterRows& rows, NodeId id) {
+  return std::lower_bound(rows.order.begin(), rows.order.end(), id,
+                          [&rows](uint32_t row, NodeId wanted) { return rows.nodes[row].spec->id < wanted; });
+}
+
+}  // namespace
+
+void ChangeLog::Reserve(size_t changes) {
+  if (changes <= ring_.size()) return;
+  ring_ = std::vector<Entry>(changes);
+  first_ = count_;
+}
+
+void ChangeLog::Add(uint32_t node_row, uint64_t what) noexcept {
+  if (ring_.empty()) return;  // cannot be: there is a node
+  ring_[count_ % ring_.size()] = {history_, node_row};
+  history_ = CombineHash(history_, what);
+  if (++count_ - first_ > ring_.size()) ++first_;
+}
+
+bool ChangeLog::Knows(uint64_t count, uint64_t history) const {
+  if (count == count_) return history == history_;
+  return count >= first_ && count < count_ && ring_[count % ring_.size()].before == history;
+}
+
+Cluster::Cluster(std::shared_ptr<const Catalogue> catalogue)
+    : catalogue_(catalogue != nullptr ? std::move(catalogue) : std::make_shared<const Catalogue>()) {}
+
+absl::StatusOr<uint32_t> Cluster::FindNode(NodeId node) const {
+  const uint32_t* row = rows_.node_of.Find(node);
+  if (row == nullptr) return UnknownNode(node);
+  return *row;
+}
+
+absl::StatusOr<uint32_t> Cluster::FindDevice(NodeId node, int32_t device) const {
+  HORUS_ASSIGN_OR_RETURN(const uint32_t row, FindNode(node));
+  const NodeRow& found = rows_.nodes[row];
+  const auto count = static_cast<int64_t>(found.spec->devices.size());
+  if (device < 0 || device >= count) {
+    return MakeError(absl::StatusCode::kNotFound, "node %s: has %d devices, found index %d",
+                     IdAndName(node, found.spec->name), count, device);
+  }
+  return found.first_device + static_cast<uint32_t>(device);
+}
+
+// A version depends on all that happened to the node, so copies of a cluster that went different ways differ.
+void Cluster::Touch(uint32_t node_row, uint64_t what) noexcept {
+  ++rows_.changes;
+  rows_.nodes[node_row].version = CombineHash(rows_.nodes[node_row].version, what);
+  rows_.log.Add(node_row, rows_.nodes[node_row].version);
+}
+
+void Cluster::TouchStructure(uint32_t node_row, uint64_t what) noexcept {
+  rows_.structure = CombineHash(rows_.structure, what);
+  Touch(node_row, what);
+}
+
+void Cluster::ReserveNode() {
+  ReserveMore(rows_.nodes, 1);
+  ReserveMore(rows_.order, 1);
+  // Room in the free lists for all there are; holes lie between nodes, and one more for a moment.
+  if (rows_.free_nodes.capacity() < rows_.nodes.capacity()) rows_.free_nodes.reserve(rows_.nodes.capacity());
+  if (rows_.holes.capacity() < rows_.nodes.capacity() + 2) rows_.holes.reserve(rows_.nodes.capacity() + 2);
+  rows_.node_of.ReserveOne();
+  rows_.log.Reserve(std::max(kLeastLogged, kLoggedPerNode * rows_.nodes.capacity()));
+}
+
+void Cluster::ReserveDevices(size_t count) {
+  ReserveMore(rows_.device_state, count);
+  ReserveMore(rows_.residents, count);
+  ReserveMore(rows_.device_changes, count);
+}
+
+uint32_t Cluster::TakeDevices(size_t count) noexcept {
+  for (auto hole = rows_.holes.begin(); hole != rows_.holes.end(); ++hole) {
+    if (hole->second < count) continue;
+    const uint32_t first = hole->first;
+    hole->first += static_cast<uint32_t>(count);
+    hole->second -= static_cast<uint32_t>(count);
+    if (hole->second == 0) rows_.holes.erase(hole);
+    return first;
+  }
+  const auto first = static_cast<uint32_t>(rows_.device_state.size());
+  rows_.device_state.resize(first + count, kNoState);
+  rows_.residents.resize(first + count);
+  rows_.device_changes.resize(first + count);
+  return first;
+}
+
+void Cluster::GiveDevices(uint32_t first, size_t count) noexcept {
+  if (count == 0) return;
+  for (uint32_t device = first; device < first + count; ++device) {
+    SetDevice(device, kNoState);
+    rows_.residents[device].clear();
+  }
+  auto at = rows_.holes.insert(std::lower_bound(rows_.holes.begin(), rows_.holes.end(), std::pair(first, 0u)),
+                               std::pair(first, static_cast<uint32_t>(count)));
+  if (const auto next = at + 1; next != rows_.holes.end() && at->first + at->second == next->first) {
+    at->second += next->second;
+    rows_.holes.erase(next);
+  }
+  if (at == rows_.holes.begin()) return;
+  if (const auto before = at - 1; before->first + before->second == at->first) {
+    before->second += at->second;
+    rows_.holes.erase(at);
+  }
+}
+
+void Cluster::SetDevice(uint32_t device, uint32_t state) noexcept {
+  ++rows_.device_changes[device];
+  const uint32_t old = std::exchange(rows_.device_state[device], state);
+  if (state != kNoState) rows_.states.Ref(state);
+  if (old != kNoState) rows_.states.Unref(old);
+}
+
+absl::Status Cluster::AddNode(NodeSpec node) {
+  HORUS_RETURN_IF_ERROR(ResolveNode(*catalogue_, node));
+  if (HasNode(node.id)) {
+    return MakeError(absl::StatusCode::kAlreadyExists, "node %s: the id is in this cluster already",
+                     IdAndName(node.id, node.name));
+  }
+  if (node_count() >= kMaxNodes || device_count() + node.devices.size() > kMaxDevices) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d nodes and %d devices",
+                     IdAndName(node.id, node.name), kMaxNodes, kMaxDevices);
+  }
+  ReserveNode();
+  ReserveDevices(node.devices.size());
+  HeldStates states(rows_.states, node.devices.size());
+  for (const DeviceSpec& device : node.devices) {
+    states.Hold(rows_.states.InternState(EmptyDevice(device, AdminState::kUp)));
+  }
+  auto spec = std::make_shared<NodeSpec>(node);
+  const uint32_t list = HoldDevices(spec->devices, rows_.device_lists);
+  // From here on nothing fails.
+  spec->devices.Share(rows_.device_lists.shared(list));
+  uint32_t row = static_cast<uint32_t>(rows_.nodes.size());
+  if (rows_.free_nodes.empty()) {
+    rows_.nodes.emplace_back();
+  } else {
+    row = rows_.free_nodes.back();
+    rows_.free_nodes.pop_back();
+  }
+  rows_.order.insert(OrderOf(rows_, node.id), row);
+  rows_.node_of.Insert(node.id, row);
+  const uint32_t first = TakeDevices(node.devices.size());
+  for (size_t i = 0; i < node.devices.size(); ++i) SetDevice(first + static_cast<uint32_t>(i), states.ids()[i]);
+  rows_.live_devices += node.devices.size();
+  NodeRow& added = rows_.nodes[row];
+  added.first_device = first;
+  added.idle_devices = static_cast<int32_t>(node.devices.size());
+  added.free = {node.cpu_milli, node.mem_mib, node.storage_mb_s};
+  added.state = AdminState::kUp;
+  added.live = true;
+  added.version = CombineHash(rows_.changes, node.id);
+  added.spec = std::move(spec);
+  added.device_list = list;
+  TouchStructure(row, CombineHash(kAdded, HashNode(node, added.state)));
+  return absl::OkStatus();
+}
+
+// Whether the residents of `row` keep what they use under the description `next`.
+absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) const {
+  const std::string where = "node " + IdAndName(next.id, next.name);
+  const auto host = [&](const char* field, const char* unit, int64_t was, int64_t is, int64_t free) -> absl::Status {
+    if (is >= was || is >= was - free) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kFailedPrecondition, "%s: %s: its jobs use %d %s, found %d", where, field,
+                     was - free, unit, is);
+  };
+  HORUS_RETURN_IF_ERROR(
+      host("cpu_milli", "thousandths of a core", row.spec->cpu_milli, next.cpu_milli, row.free.cpu_milli));
+  HORUS_RETURN_IF_ERROR(host("mem_mib", "MiB", row.spec->mem_mib, next.mem_mib, row.free.mem_mib));
+  HORUS_RETURN_IF_ERROR(host("storage_mb_s", "MB/s", row.spec->storage_mb_s, next.storage_mb_s, row.free.storage_mb_s));
+  for (size_t i = 0; i < row.spec->devices.size(); ++i) {
+    const uint32_t device = row.first_device + static_cast<uint32_t>(i);
+    if (rows_.residents[device].empty()) continue;
+    const JobId job = rows_.JobAt(rows_.residents[device].front());
+    if (i >= next.devices.size()) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, "%s: devices[%d] is used by job %d, found %d devices",
+                       where, i, job, next.devices.size());
+    }
+    const DeviceSpec& was = row.spec->devices[i];
+    const DeviceSpec& is = next.devices[i];
+    const bool same = was.type == is.type && was.mode == is.mode && was.mig_profile == is.mig_profile;
+    const int64_t used = rows_.DeviceAt(device).mem_used_upper_mib;
+    if (!same || (is.mem_mib < was.mem_mib && is.mem_mib < used)) {
+      return MakeError(absl::StatusCode::kFailedPrecondition,
+                       "%s: devices[%d] is used by job %d: expected the same type, sharing mode and MIG profile and at "
+                       "least %d MiB, found type %d for %d, mode %s for %s, profile %d for %d and %d MiB",
+                       where, i, job, std::min(used, was.mem_mib), is.type.value(), was.type.value(),
+                       std::string(SharingModeName(is.mode)), std::string(SharingModeName(was.mode)), is.mig_profile,
+                       was.mig_profile, is.mem_mib);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::ChangeNode(NodeSpec next) {
+  HORUS_RETURN_IF_ERROR(ResolveNode(*catalogue_, next));
+  HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(next.id));
+  HORUS_RETURN_IF_ERROR(CheckChange(rows_.nodes[row_index], next));
+  const size_t old_count = rows_.nodes[row_index].spec->devices.size();
+  const size_t new_count = next.devices.size();
+  if (device_count() - old_count + new_count > kMaxDevices) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d devices",
+                     IdAndName(next.id, next.name), kMaxDevices);
+  }
+  const uint32_t old_first = rows_.nodes[row_index].first_device;
+  ReserveNode();
+  ReserveDevices(new_count);
+  HeldStates states(rows_.states, new_count);
+  for (size_t i = 0; i < new_count; ++i) {
+    DeviceRow state = EmptyDevice(next.devices[i], AdminState::kUp);
+    if (i < old_count) state.state = rows_.states.state(rows_.device_state[old_first + i]).state;
+    states.Hold(rows_.states.InternState(std::move(state)));
+  }
+  auto spec = std::make_shared<NodeSpec>(next);
+  const uint32_t list = HoldDevices(spec->devices, rows_.device_lists);
+  // From here on nothing fails.
+  spec->devices.Share(rows_.device_lists.shared(list));
+  const uint32_t first = old_count == new_count ? old_first : TakeDevices(new_count);
+  int32_t idle = 0;
+  for (size_t i = 0; i < new_count; ++i) {
+    const uint32_t from = old_first + static_cast<uint32_t>(i);
+    const uint32_t to = first + static_cast<uint32_t>(i);
+    SetDevice(to, states.ids()[i]);
+    if (i < old_count && to != from) rows_.residents[to] = std::move(rows_.residents[from]);
+    idle += rows_.residents[to].empty() ? 1 : 0;
+  }
+  if (first != old_first) GiveDevices(old_first, old_count);
+  rows_.live_devices = rows_.live_devices - old_count + new_count;
+  NodeRow& row = rows_.nodes[row_index];
+  row.first_device = first;
+  row.idle_devices = idle;
+  row.free.cpu_milli += next.cpu_milli - row.spec->cpu_milli;
+  row.free.mem_mib += next.mem_mib - row.spec->mem_mib;
+  row.free.storage_mb_s += next.storage_mb_s - row.spec->storage_mb_s;
+  row.spec = std::move(spec);
+  rows_.device_lists.Drop(std::exchange(row.device_list, list));
+  TouchStructure(row_index, CombineHash(kChanged, HashNode(next, row.state)));
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::RemoveNode(NodeId node) {
+  HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
+  const NodeSpec& spec = *rows_.nodes[row_index].spec;
+  const size_t count = spec.devices.size();
+  if (const std::vector<JobId> jobs = JobsOnNode(rows_.nodes[row_index]); !jobs.empty()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "node %s: %d jobs are there, the first is %d; release them first", IdAndName(node, spec.name),
+                     jobs.size(), jobs.front());
+  }
+  ReserveNode();
+  rows_.states.ReserveFree();
+  NodeRow& row = rows_.nodes[row_index];
+  // From here on nothing fails.
+  rows_.order.erase(OrderOf(rows_, node));
+  rows_.node_of.Erase(node);
+  GiveDevices(row.first_device, count);
+  rows_.live_devices -= count;
+  TouchStructure(row_index, CombineHash(kRemoved, node));
+  rows_.device_lists.Drop(row.device_list);
+  row = NodeRow();
+  rows_.free_nodes.push_back(row_index);
+  return absl::OkStatus();
+}
+
+std::vector<JobId> Cluster::JobsOnDevices(uint32_t first, size_t count) const {
+  std::vector<JobId> jobs;
+  for (uint32_t device = first; device < first + count; ++device) {
+    for (const ResidentRow& resident : rows_.residents[device]) jobs.push_back(rows_.JobAt(resident));
+  }
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
+std::vector<JobId> Cluster::JobsOnNode(const NodeRow& row) const {
+  std::vector<JobId> jobs = JobsOnDevices(row.first_device, row.spec->devices.size());
+  for (const HostResident& resident : row.host_residents) jobs.push_back(rows_.jobs[resident.job_row].id);
+  std::sort(jobs.begin(), jobs.end());
+  jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
+  return jobs;
+}
+
+absl::StatusOr<std::vector<JobId>> Cluster::SetNodeState(NodeId node, AdminState state) {
+  HORUS_RETURN_IF_ERROR(CheckAdminState(state));
+  HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
+  NodeRow& row = rows_.nodes[row_index];
+  std::vector<JobId> jobs = JobsOnNode(row);
+  if (row.state != state) {
+    row.state = state;
+    Touch(row_index, CombineHash(kNodeStateSet, static_cast<uint64_t>(state)));
+  }
+  return jobs;
+}
+
+absl::StatusOr<std::vector<JobId>> Cluster::SetDeviceState(NodeId node, int32_t device, AdminState state) {
+  HORUS_RETURN_IF_ERROR(CheckAdminState(state));
+  HORUS_ASSIGN_OR_RETURN(const uint32_t row_index, FindNode(node));
+  HORUS_ASSIGN_OR_RETURN(const uint32_t flat, FindDevice(node, device));
+  std::vector<JobId> jobs = JobsOnDevices(flat, 1);
+  if (rows_.states.state(rows_.device_state[flat]).state != state) {
+    HeldStates after(rows_.states, 1);
+    after.Hold(rows_.states.WithState(rows_.device_state[flat], state));
+    SetDevice(flat, after.ids()[0]);
+    Touch(row_index,
+          CombineHash(CombineHash(kDeviceStateSet, static_cast<uint64_t>(device)), static_cast<uint64_t>(state)));
+  }
+  return jobs;
+}
+
+}  // namespace horus

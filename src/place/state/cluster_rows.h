@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of a cluster, for the planners of this room; everybody else uses cluster.h.
+//
+// Enters:  nothing; kept by Cluster.
+// Leaves:  node rows in id order, devices flat in one array, jobs by row.
+// Units:   see node.h; positions are rows, not the caller's ids.
+// Cost:    bytes at full columns: 40 a device, 340 a node, 64 a job on one device; what jobs ask for and the devices of
+// a
+//          node once for all that are alike. Columns double when they are full.
+// Thread class: as the cluster that owns it.
+#ifndef HORUS_PLACE_STATE_CLUSTER_ROWS_H_
+#define HORUS_PLACE_STATE_CLUSTER_ROWS_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "base/boxed.h"
+#include "base/id_map.h"
+#include "base/row_index.h"
+#include "place/decision.h"
+#include "place/job.h"
+#include "place/state/device_states.h"
+#include "place/state/groups.h"
+#include "place/state/node.h"
+#include "place/state/requests.h"
+
+namespace horus {
+
+inline constexpr size_t kMaxNodes = 1u << 20;
+inline constexpr size_t kMaxDevices = 1u << 24;
+inline constexpr size_t kMaxJobs = 1u << 26;
+static_assert(kMaxJobs <= RowIndex::kMaxRows);
+inline constexpr size_t kMaxResidentsPerDevice = 4096;  // adopted ones included; far beyond any sharing mode
+
+// Host resources that are free; negative where adopted jobs over-commit.
+struct HostFree {
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  int64_t storage_mb_s = 0;
+  friend bool operator==(const HostFree&, const HostFree&) = default;
+};
+
+using DeviceListTable = SharedTable<std::vector<DeviceSpec>>;
+
+struct HostResident {  // a task without GPUs
+  uint32_t job_row = 0;
+  int32_t task = 0;
+};
+
+struct NodeRow {
+  std::shared_ptr<const NodeSpec> spec;  // as resolved; null = free row
+  AdminState state = AdminState::kUp;
+  bool live = false;
+  uint32_t device_list = DeviceListTable::kNone;  // in ClusterRows::device_lists: what the spec shares
+  uint64_t version = 0;       // a hash chain over the node's changes: equal only for equal histories
+  uint32_t first_device = 0;  // its devices are first_device .. + spec.devices.size() - 1
+  int32_t idle_devices = 0;   // without residents
+  HostFree free;
+  std::vector<HostResident> host_residents;  // tasks without GPUs, in no order
+  NodeGroups groups;                         // of the tasks here
+};
+
+struct PlacedSlot {
+  uint32_t node_row = 0;
+  int32_t device = 0;  // index within the node, or kNoDevice
+  int32_t task = 0;
+  uint32_t tenant = 0;  // class in ClusterRows::states; without device the position in NodeRow::host_residents
+};
+using PlacedSlots = absl::InlinedVector<PlacedSlot, 1>;  // most jobs are on one device
+
+// What is a job's own and few jobs state.
+struct JobTag {
+  std::string name;
+  int64_t deadline_us = 0;
+};
+
+struct JobRow {
+  JobId id = 0;  // of a free row the next free one
+  int64_t submit_us = 0;
+  Boxed<JobTag> tag;                       // null = no name and no deadline
+  PlacedSlots slots;                       // ascending (task, node id, device)
+  uint32_t request = RequestTable::kNone;  // in ClusterRows::requests; none = free row
+  bool adopted = false;
+  bool over_committed = false;
+
+  [[nodiscard]] bool live() const { return request != RequestTable::kNone; }
+};
+
+struct ResidentRow {
+  uint32_t job_row = 0;
+  uint32_t slot = 0;  // position in JobRow::slots
+};
+using Residents = absl::InlinedVector<ResidentRow, 3>;  // 3 = the usual tenant limit
+
+// The last changes, for planners that follow a cluster: which node row, and a hash over the whole history until then,
+// by which copies of a cluster that went different ways are told apart.
+class ChangeLog {
+ public:
+  // Room for `changes` of them; may fail, and then changes nothing. What the log held is forgotten when it grows.
+  void Reserve(size_t changes);
+  void Add(uint32_t node_row, uint64_t what) noexcept;
+
+  [[nodiscard]] uint64_t count() const { return count_; }  // of all changes so far
+  [[nodiscard]] uint64_t history() const { return history_; }
+  // Whether a follower that had seen `count` changes with that history can be told what came after.
+  [[nodiscard]] bool Knows(uint64_t count, uint64_t history) const;
+  // The row of change `index`, from `count` on of what Knows() was asked.
+  [[nodiscard]] uint32_t RowOf(uint64_t index) const { return ring_[index % ring_.size()].node_row; }
+  [[nodiscard]] uint64_t bytes_held() const { return ring_.capacity() * sizeof(Entry); }
+
+ private:
+  struct Entry {
+    uint64_t before = 0;  // the history when it came
+    uint32_t node_row = 0;
+  };
+  std::vector<Entry> ring_;
+  uint64_t first_ = 0;  // oldest change still held
+  uint64_t count_ = 0;
+  uint64_t history_ = 0;
+};
+
+inline constexpr uint32_t kNoState = 0xFFFFFFFFu;
+inline constexpr uint32_t kNoRow = RowIndex::kNone;
+inline constexpr uint32_t kNoTenant = 0xFFFFFFFFu;
+
+struct ClusterRows {
+  std::vector<NodeRow> nodes;
+  std::vector<uint32_t> order;  // rows of live nodes, ascending id
+  std::vector<uint32_t> free_nodes;
+  IdMap<uint32_t> node_of;  // by NodeId
+
+  std::vector<uint32_t> device_state;  // id in `states` of the device without its residents; kNoState for holes
+  std::vector<Residents> residents;
+  std::vector<uint32_t> device_changes;              // counts them, for followers
+  std::vector<std::pair<uint32_t, uint32_t>> holes;  // (first device, count) of removed nodes, ascending
+  size_t live_devices = 0;
+  DeviceListTable device_lists;
+  StateTable states;  // of devices without residents, and the classes of the residents
+
+  std::vector<JobRow> jobs;
+  uint32_t first_free_job = kNoRow;
+  RowIndex job_of;  // by JobId
+  RequestTable requests;
+  uint64_t changes = 0;    // counts writes; feeds new nodes' versions
+  uint64_t structure = 0;  // a hash over all that added, changed or removed nodes
+  ChangeLog log;
+
+  [[nodiscard]] JobId JobAt(const ResidentRow& resident) const { return jobs[resident.job_row].id; }
+  [[nodiscard]] uint32_t TenantAt(const ResidentRow& resident) const {
+    return jobs[resident.job_row].slots[resident.slot].tenant;
+  }
+  // The device with its residents.
+  [[nodiscard]] DeviceRow DeviceAt(uint32_t device) const;
+
+  [[nodiscard]] uint32_t RowOfJob(JobId job) const {  // kNoRow = not there
+    return job_of.Find(job, [this](uint32_t row) { return jobs[row].id; });
+  }
+  // What a job asks for: its JobSpec without id, name, submit_us and deadline_us.
+  [[nodiscard]] const JobSpec& RequestOf(const JobRow& job) const { return requests.at(job.request).spec; }
+  // The whole JobSpec, made anew.
+  [[nodiscard]] JobSpec SpecOf(const JobRow& job) const;
+  // Gives back what the row holds of `states` and `requests`; after StateTable::ReserveFree.
+  void LetGo(const JobRow& job) noexcept;
+};
+
+// The state of a device without residents.
+[[nodiscard]] DeviceRow EmptyDevice(const DeviceSpec& spec, AdminState state);
+
+// Calls `visit(node_row)` once for every task of `slots`, which are sorted by task.
+template <typename Visit>
+void ForEachTask(std::span<const PlacedSlot> slots, const Visit& visit) {
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (i > 0 && slots[i].task == slots[i - 1].task) continue;  // a task is on one node
+    visit(slots[i].node_row);
+  }
+}
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_STATE_CLUSTER_ROWS_H_

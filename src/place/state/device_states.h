@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device states as small ids: devices that no rule and no price can tell apart share one id.
+//
+// Enters:  tenant classes (a job as one device sees it) and device states (device + sorted tenant classes).
+// Leaves:  dense ids, reference-counted; digests that depend on content alone, never on history.
+// Units:   MiB, thousandths of a GPU, per cent.
+// Cost:    one hash look-up an intern; about 200 bytes a distinct class, 150 a distinct state.
+// Thread class: value with one writer; readers share freely while nobody writes.
+#ifndef HORUS_PLACE_STATE_DEVICE_STATES_H_
+#define HORUS_PLACE_STATE_DEVICE_STATES_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "base/id_map.h"
+#include "device/gpu_type.h"
+#include "device/sharing_mode.h"
+#include "place/job.h"
+#include "place/own_bound.h"
+#include "place/state/node.h"
+#include "predict/demand.h"
+
+namespace horus {
+
+// The kind of a GPU job, one bit each: sharers of a GPU, 1 GPU, 2 GPUs, ... (63 and more are one kind).
+[[nodiscard]] uint64_t KindBit(int32_t gpu_milli, int32_t gpus);
+
+// All that a device and its tenants know of each other.
+struct TenantClass {
+  Demand demand;
+  float slowdown_bound = 0;  // OwnBound::slowdown; 0 = the placer's default
+  int32_t gpu_milli = 0;     // as stated; 0 = shares
+  bool exclusive = false;
+  int32_t gpus = 1;          // of the whole job: above 1 it is a gang
+  bool distributed = false;  // the job has several tasks
+  JobKind kind = JobKind::kTraining;
+  int32_t priority = 0;
+  GpuMemory memory;  // of each of its GPUs
+  LateAlone late;
+  uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
+};
+
+// The job as a device of a type with that demand sees it.
+// `alone`: as if the job were exclusive.
+[[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone = false);
+[[nodiscard]] bool SameTenant(const TenantClass& a, const TenantClass& b);
+
+using TenantIds = absl::InlinedVector<uint32_t, 4>;  // 4 = what its object holds anyway
+
+struct DeviceRow {
+  GpuTypeId type;
+  SharingMode mode = SharingMode::kTimeSlice;
+  AdminState state = AdminState::kUp;
+  int32_t max_tenants = 0;  // as stated; 0 = the placer's limit
+  int64_t mem_mib = 0;
+  float compute_share = 1;  // below 1 for MIG instances
+  int32_t mps_clients = 0;  // most tenants under MPS, 0 = no MPS; follows from type and mode
+  TenantIds tenants;        // ascending class digest
+  // Derived from the above by Finish.
+  int64_t mem_used_upper_mib = 0;  // sum of the requests
+  int64_t mem_limit_mib = 0;       // sum of the limits
+  int64_t mem_used_mib = 0;
+  int32_t milli_used = 0;
+  bool exclusive_held = false;
+  bool bounded = false;  // a tenant states a bound on its slowdown
+  uint64_t kinds = 0;    // of the tenants, as KindBit
+  double util_pct = 0;   // of this device: tenants of a MIG instance fill its share
+  double util_upper_pct = 0;
+  uint64_t digest = 0;
+};
+
+// A failed allocation (bad_alloc) leaves the table as it was.
+class StateTable {
+ public:
+  [[nodiscard]] const TenantClass& tenant(uint32_t id) const { return tenants_[id]; }
+  [[nodiscard]] const DeviceRow& state(uint32_t id) const { return states_[id]; }
+  // state(id).digest, from a column of its own: planners look at it for every device. 0 for a free id.
+  [[nodiscard]] uint64_t digest(uint32_t id) const { return digests_[id]; }
+  // Above every id in use.
+  [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(states_.size()); }
+
+  [[nodiscard]] uint32_t InternTenant(const TenantClass& tenant);
+  // For classes that are held without a state: interned with one holder more; and one holder less, which frees the
+  // class when it was the last and may follow ReserveFree alone.
+  [[nodiscard]] uint32_t HoldTenant(const TenantClass& tenant);
+  void DropTenant(uint32_t tenant) noexcept;
+  // `row.tenants` in any order; the derived fields are set here.
+  [[nodiscard]] uint32_t InternState(DeviceRow row);
+  // Sorts the tenants and sets the derived fields.
+  void Finish(DeviceRow& row) const;
+  // Interns the class too, and says under which id.
+  [[nodiscard]] uint32_t WithTenant(uint32_t state, const TenantClass& tenant, uint32_t& tenant_id);
+  [[nodiscard]] uint32_t WithoutTenant(uint32_t state, uint32_t tenant);
+  [[nodiscard]] uint32_t WithState(uint32_t state, AdminState admin);
+
+  // Counts devices per state; at 0 the state, and then its classes, are freed and their ids used again.
+  void Ref(uint32_t state) noexcept;
+  void Unref(uint32_t state) noexcept;
+  // Room for all in the free lists, so that no Unref fails; copies of a table come without it.
+  void ReserveFree();
+
+  [[nodiscard]] size_t live_states() const { return state_of_.size(); }
+  [[nodiscard]] size_t live_tenants() const { return tenant_of_.size(); }
+  [[nodiscard]] uint32_t refs(uint32_t state) const { return state_refs_[state]; }
+  [[nodiscard]] uint32_t tenant_limit() const {
+    return static_cast<uint32_t>(tenants_.size());
+  }  // above every id in use
+  [[nodiscard]] uint32_t tenant_refs(uint32_t tenant) const { return tenant_refs_[tenant]; }
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  void Discard(uint32_t tenant) noexcept;
+  // Room for one more: the next Intern allocates nothing.
+  void ReserveTenant();
+  void ReserveState();
+
+  std::vector<TenantClass> tenants_;
+  std::vector<uint32_t> tenant_refs_;  // states and others that hold the class, with multiplicity
+  std::vector<uint32_t> free_tenants_;
+  IdMap<uint32_t> tenant_of_;  // by digest
+  std::vector<DeviceRow> states_;
+  std::vector<uint64_t> digests_;
+  std::vector<uint32_t> state_refs_;
+  std::vector<uint32_t> free_states_;
+  IdMap<uint32_t> state_of_;  // by digest
+};
+
+// States that must live while a change is prepared, whether it comes about or not.
+class HeldStates {
+ public:
+  HeldStates(StateTable& table, size_t most) : table_(table) {
+    ids_.reserve(most);
+    table_.ReserveFree();
+  }
+  ~HeldStates() {
+    for (const uint32_t id : ids_) table_.Unref(id);
+  }
+  HeldStates(const HeldStates&) = delete;
+  HeldStates& operator=(const HeldStates&) = delete;
+
+  // At most as often as the constructor was told.
+  void Hold(uint32_t id) noexcept {
+    table_.Ref(id);
+    ids_.push_back(id);
+  }
+  [[nodiscard]] std::span<const uint32_t> ids() const { return ids_; }
+
+ private:
+  StateTable& table_;
+  std::vector<uint32_t> ids_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_STATE_DEVICE_STATES_H_

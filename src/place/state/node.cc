@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation of node descriptions against the catalogue.
+#include "place/state/node.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/hash.h"
+#include "base/id_map.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+constexpr int64_t kMaxDeviceMemMib = int64_t{1} << 32;  // 4 PiB; as demands
+
+uint64_t Add(uint64_t seed, int64_t value) { return CombineHash(seed, static_cast<uint64_t>(value)); }
+
+uint64_t Add(uint64_t seed, std::string_view text) { return CombineHash(seed, Hash64(text)); }
+
+std::string Node(const NodeSpec& node) { return "node " + IdAndName(node.id, node.name); }
+
+absl::Status CheckAmount(const NodeSpec& node, const char* field, const char* unit, int64_t value) {
+  if (value >= 0 && value <= kMaxHostQuantity) return absl::OkStatus();
+  return InvalidArgument("%s: %s: expected 0 to %d %s, found %d", Node(node), field, kMaxHostQuantity, unit, value);
+}
+
+absl::Status SortLabels(NodeSpec& node) {
+  if (node.labels.size() > kMaxLabelsPerNode) {
+    return InvalidArgument("%s: labels: expected at most %d, found %d", Node(node), kMaxLabelsPerNode,
+                           node.labels.size());
+  }
+  std::sort(node.labels.begin(), node.labels.end());
+  for (size_t i = 0; i < node.labels.size(); ++i) {
+    const auto& [key, value] = node.labels[i];
+    if (key.empty()) return InvalidArgument("%s: labels: expected a key, found an empty one", Node(node));
+    if (key.size() > kMaxNameBytes || value.size() > kMaxNameBytes) {
+      return InvalidArgument("%s: label %s: expected at most %d bytes", Node(node), Quoted(key), kMaxNameBytes);
+    }
+    if (i > 0 && node.labels[i - 1].first == key) {
+      return InvalidArgument("%s: labels: expected each key once, found %s twice", Node(node), Quoted(key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Compute slices of the whole card: those of its largest profile.
+int64_t WholeSlices(const GpuType& type) {
+  int64_t whole = 0;
+  for (const MigProfile& profile : type.mig) whole = std::max(whole, profile.compute_slices);
+  return whole;
+}
+
+absl::Status ResolveMig(const NodeSpec& node, size_t index, const GpuType& type, DeviceSpec& device) {
+  device.compute_share = 1;
+  if (device.mode != SharingMode::kMig) {
+    if (device.mig_profile == -1) return absl::OkStatus();
+    return InvalidArgument("%s: devices[%d].mig_profile: expected none with sharing mode %s, found %d", Node(node),
+                           index, std::string(SharingModeName(device.mode)), device.mig_profile);
+  }
+  const auto profiles = static_cast<int>(type.mig.size());
+  if (device.mig_profile < 0 || device.mig_profile >= profiles) {
+    return InvalidArgument("%s: devices[%d].mig_profile: %s has %d MIG profiles, found index %d", Node(node), index,
+                           type.name, profiles, device.mig_profile);
+  }
+  const MigProfile& profile = type.mig[static_cast<size_t>(device.mig_profile)];
+  if (device.mem_mib == 0) device.mem_mib = profile.mem_mib;
+  device.compute_share = static_cast<float>(profile.compute_slices) / static_cast<float>(WholeSlices(type));
+  return absl::OkStatus();
+}
+
+int32_t LinkSpeed(int64_t mb_s) {
+  return static_cast<int32_t>(std::min(mb_s, int64_t{std::numeric_limits<int32_t>::max()}));
+}
+
+absl::Status ResolveDevice(const Catalogue& catalogue, const NodeSpec& node, size_t index, DeviceSpec& device) {
+  if (!device.type.valid() || !catalogue.Contains(device.type)) {
+    return InvalidArgument("%s: devices[%d].type: expected a type of the catalogue (0 to %d), found %d", Node(node),
+                           index, static_cast<int64_t>(catalogue.size()) - 1, device.type.value());
+  }
+  if (SharingModeName(device.mode) == "unknown") {
+    return InvalidArgument("%s: devices[%d].mode: expected a sharing mode (0 to 3), found %d", Node(node), index,
+                           static_cast<int>(device.mode));
+  }
+  if (device.physical_gpu < -1 || device.island < -1 || device.pcie_switch < 0 || device.socket < 0) {
+    return InvalidArgument(
+        "%s: devices[%d]: expected physical_gpu and island of at least -1, pcie_switch and socket of at least 0, found "
+        "%d, %d, %d, %d",
+        Node(node), index, device.physical_gpu, device.island, device.pcie_switch, device.socket);
+  }
+  if (device.max_tenants < 0 || device.max_tenants > kMaxTenantsPerDevice) {
+    return InvalidArgument("%s: devices[%d].max_tenants: expected 0 (the placer's limit) to %d, found %d", Node(node),
+                           index, kMaxTenantsPerDevice, device.max_tenants);
+  }
+  if (device.mem_mib < 0 || device.mem_mib > kMaxDeviceMemMib) {
+    return InvalidArgument("%s: devices[%d].mem_mib: expected 0 (the catalogue's) to %d MiB, found %d", Node(node),
+                           index, kMaxDeviceMemMib, device.mem_mib);
+  }
+  const GpuType& type = catalogue.at(device.type);
+  HORUS_RETURN_IF_ERROR(ResolveMig(node, index, type, device));
+  device.mps_clients = device.mode == SharingMode::kMps ? static_cast<int32_t>(type.max_mps_clients) : 0;
+  if (device.mode == SharingMode::kMps && device.mps_clients == 0) {
+    return InvalidArgument("%s: devices[%d].mode: expected a mode other than mps, because %s admits no MPS clients",
+                           Node(node), index, type.name);
+  }
+  if (device.mem_mib == 0) device.mem_mib = type.mem_mib;
+  device.pcie_mb_s = type.pcie_mb_s > 0 ? LinkSpeed(type.pcie_mb_s) : kDefaultPcieMbPerS;
+  device.nvlink_mb_s = LinkSpeed(type.nvlink_mb_s / 2);  // of both directions together
+  return absl::OkStatus();
+}
+
+// A card is one device, or it is cut into MIG instances: modes do not mix on it.
+absl::Status CheckCards(const Catalogue& catalogue, const NodeSpec& node) {
+  struct Card {
+    size_t first = 0;  // its first device
+    int64_t slices = 0;
+  };
+  IdMap<Card> cards;
+  for (size_t i = 0; i < node.devices.size(); ++i) {
+    const DeviceSpec& device = node.devices[i];
+    if (device.physical_gpu < 0) continue;
+    const auto id = static_cast<uint64_t>(device.physical_gpu);
+    Card* card = cards.Find(id);
+    const bool fresh = card == nullptr;
+    if (fresh) card = &cards.Insert(id, {.first = i});
+    const DeviceSpec& first = node.devices[card->first];
+    if (!fresh && (device.mode != SharingMode::kMig || first.mode != SharingMode::kMig)) {
+      return InvalidArgument(
+          "%s: devices[%d]: card %d is devices[%d] already; only MIG instances share a card, found modes %s and %s",
+          Node(node), i, device.physical_gpu, card->first, std::string(SharingModeName(first.mode)),
+          std::string(SharingModeName(device.mode)));
+    }
+    if (device.type != first.type) {
+      return InvalidArgument("%s: devices[%d]: expected one GPU type on card %d, found %s and %s", Node(node), i,
+                             device.physical_gpu, catalogue.at(first.type).name, catalogue.at(device.type).name);
+    }
+    if (device.mode != SharingMode::kMig) continue;
+    const GpuType& type = catalogue.at(device.type);
+    const int64_t whole = WholeSlices(type);
+    int64_t& used = card->slices;
+    used += type.mig[static_cast<size_t>(device.mig_profile)].compute_slices;
+    if (used > whole) {
+      return InvalidArgument("%s: devices[%d]: expected at most %d compute slices on card %d (%s), found %d",
+                             Node(node), i, whole, device.physical_gpu, type.name, used);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What is inside what must be told alike by all devices: a switch is in one socket, the instances of a card are in one
+// place, and NVLink joins GPUs of one type. An island may reach over sockets. Numbers cannot form a cycle.
+absl::Status CheckTopology(const Catalogue& catalogue, const NodeSpec& node) {
+  const auto& devices = node.devices;
+  const bool switches =
+      std::any_of(devices.begin(), devices.end(), [](const auto& one) { return one.pcie_switch != 0; });
+  IdMap<size_t> first_of_switch;
+  IdMap<size_t> first_of_island;
+  IdMap<size_t> first_of_card;
+  // The first device with that number, `i` itself where there is none before it.
+  const auto first = [](IdMap<size_t>& firsts, int16_t number, size_t i) {
+    const size_t* known = firsts.Find(static_cast<uint64_t>(number));
+    return known != nullptr ? *known : firsts.Insert(static_cast<uint64_t>(number), i);
+  };
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const DeviceSpec& device = devices[i];
+    if (switches) {
+      const size_t other = first(first_of_switch, device.pcie_switch, i);
+      if (devices[other].socket != device.socket) {
+        return InvalidArgument(
+            "%s: devices[%d]: expected PCIe switch %d in one socket, found socket %d, and %d at "
+            "devices[%d]",
+            Node(node), i, device.pcie_switch, device.socket, devices[other].socket, other);
+      }
+    }
+    if (device.island >= 0) {
+      const size_t other = first(first_of_island, device.island, i);
+      if (devices[other].type != device.type) {
+        return InvalidArgument(
+            "%s: devices[%d]: expected one GPU type in NVLink island %d, found %s, and %s at "
+            "devices[%d]",
+            Node(node), i, device.island, catalogue.at(device.type).name, catalogue.at(devices[other].type).name,
+            other);
+      }
+    }
+    if (device.physical_gpu < 0) continue;
+    const size_t other = first(first_of_card, device.physical_gpu, i);
+    const auto place = [](const DeviceSpec& one) { return std::tuple(one.island, one.pcie_switch, one.socket); };
+    if (place(devices[other]) != place(device)) {
+      return InvalidArgument(
+          "%s: devices[%d]: expected the instances of card %d in one NVLink island, PCIe switch and "
+          "socket, found %d, %d, %d, and %d, %d, %d at devices[%d]",
+          Node(node), i, device.physical_gpu, device.island, device.pcie_switch, device.socket, devices[other].island,
+          devices[other].pcie_switch, devices[other].socket, other);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string_view AdminStateName(AdminState state) {
+  switch (state) {
+    case AdminState::kUp:
+      return "up";
+    case AdminState::kDrained:
+      return "drained";
+    case AdminState::kDown:
+      return "down";
+  }
+  return "unknown";
+}
+
+absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
+  if (node.name.size() > kMaxNameBytes) {
+    return InvalidArgument("node %d: name: expected at most %d bytes, found %d", node.id, kMaxNameBytes,
+                           node.name.size());
+  }
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "cpu_milli", "thousandths of a core", node.cpu_milli));
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "mem_mib", "MiB", node.mem_mib));
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "storage_mb_s", "MB/s", node.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(CheckAmount(node, "network_mb_s", "MB/s", node.network_mb_s));
+  if (node.network_mb_s == 0) node.network_mb_s = kDefaultNetworkMbPerS;
+  HORUS_RETURN_IF_ERROR(SortLabels(node));
+  if (node.devices.size() > kMaxDevicesPerNode) {
+    return InvalidArgument("%s: devices: expected at most %d, found %d", Node(node), kMaxDevicesPerNode,
+                           node.devices.size());
+  }
+  for (size_t i = 0; i < node.devices.size(); ++i) {
+    HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
+  }
+  HORUS_RETURN_IF_ERROR(CheckCards(catalogue, node));
+  return CheckTopology(catalogue, node);
+}
+
+uint64_t HashDevices(std::span<const DeviceSpec> devices, uint64_t seed) {
+  uint64_t hash = seed;
+  for (const DeviceSpec& device : devices) {
+    for (const int64_t value :
+         {int64_t{device.type.value()}, static_cast<int64_t>(device.mode), int64_t{device.mig_profile},
+          int64_t{device.physical_gpu}, int64_t{device.island}, int64_t{device.pcie_switch}, int64_t{device.socket},
+          int64_t{device.max_tenants}, device.mem_mib}) {
+      hash = Add(hash, value);
+    }
+  }
+  return hash;
+}
+
+uint64_t HashNode(const NodeSpec& node, AdminState state) {
+  uint64_t hash = CombineHash(node.id, static_cast<uint64_t>(state));
+  hash = Add(hash, node.name);
+  hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
+  hash = CombineHash(Add(hash, node.network_mb_s), node.rack);
+  for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
+  return HashDevices(node.devices.get(), hash);
+}
+
+}  // namespace horus

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is a job's own and what it shares, compared and hashed field by field.
+#include "place/state/requests.h"
+
+#include <bit>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "base/hash.h"
+#include "place/state/groups.h"
+
+namespace horus {
+namespace {
+
+// All fields but the job's own. A new field of JobSpec does not compile here until it is named on one of the sides.
+auto Shared(const JobSpec& job) {
+  const auto& [id, name, tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
+               gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
+               slowdown_bound, priority, submit_us, deadline_us, request_rate_hz, latency_bound_us, demands,
+               node_selector, groups, avoid_groups, spread_tasks, alternatives] = job;
+  return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
+                  gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
+                  slowdown_bound, priority, request_rate_hz, latency_bound_us, demands, node_selector, groups,
+                  avoid_groups, spread_tasks, alternatives);
+}
+
+// The hash of each field; equal fields have equal hashes but for -0 and 0, which then are two requests.
+template <typename Number>
+  requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
+uint64_t HashOf(Number value) {
+  if constexpr (std::is_same_v<Number, float>) {
+    return std::bit_cast<uint32_t>(value);
+  } else if constexpr (std::is_same_v<Number, double>) {
+    return std::bit_cast<uint64_t>(value);
+  } else {
+    return static_cast<uint64_t>(value);
+  }
+}
+uint64_t HashOf(const std::string& text) { return Hash64(text); }
+uint64_t HashOf(const std::pair<std::string, std::string>& label) {
+  return CombineHash(Hash64(label.first), Hash64(label.second));
+}
+uint64_t HashOf(const SharedSensitivity& one) { return one.get() == nullptr ? 0 : one.get()->Hash(); }
+uint64_t HashOf(const JobAlternative&) { return 0; }  // of those that run there are none
+uint64_t HashOf(const TypeDemand& entry) {
+  // Without gaps from the first field to the last.
+  constexpr size_t kBytes = offsetof(Demand, traits) + sizeof(Demand::traits);
+  static_assert(kBytes == 2 * sizeof(uint64_t) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) + sizeof(uint32_t) +
+                              2 * sizeof(float) + sizeof(Demand::traits));
+  return Hash64(&entry.demand, kBytes, entry.type.value());
+}
+template <typename T>
+uint64_t HashOf(const std::vector<T>& all) {
+  uint64_t hash = all.size();
+  for (const T& one : all) hash = CombineHash(hash, HashOf(one));
+  return hash;
+}
+
+uint64_t HashOfRequest(const JobSpec& job) {
+  uint64_t hash = 0;
+  std::apply([&](const auto&... field) { ((hash = CombineHash(hash, HashOf(field))), ...); }, Shared(job));
+  return hash;
+}
+
+JobSpec WithoutOwn(JobSpec job) {
+  job.id = 0;
+  std::string().swap(job.name);
+  job.submit_us = job.deadline_us = 0;
+  return job;
+}
+
+// What a request holds outside of itself.
+uint64_t BytesBehind(const JobSpec& job) {
+  uint64_t bytes = job.tenant.capacity() + job.demands.capacity() * sizeof(TypeDemand) +
+                   job.node_selector.capacity() * sizeof(std::pair<std::string, std::string>) +
+                   (job.groups.capacity() + job.avoid_groups.capacity()) * sizeof(std::string);
+  for (const auto& [key, value] : job.node_selector) bytes += key.capacity() + value.capacity();
+  for (const std::string& name : job.groups) bytes += name.capacity();
+  for (const std::string& name : job.avoid_groups) bytes += name.capacity();
+  if (const Sensitivity* matrix = job.sensitivity.get(); matrix != nullptr) {
+    bytes += sizeof(Sensitivity) + matrix->cpu_milli().size_bytes() + matrix->mem_mib().size_bytes() +
+             matrix->speeds().size_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool SameRequest(const JobSpec& a, const JobSpec& b) { return Shared(a) == Shared(b); }
+
+uint32_t HoldRequest(const JobSpec& job, RequestTable& table) {
+  return table.Hold(
+      HashOfRequest(job), [&](const Request& known) { return SameRequest(known.spec, job); },
+      [&] { return Request{WithoutOwn(job), OwnerMark(job)}; });
+}
+
+uint64_t BytesHeld(const RequestTable& table) {
+  return table.bytes_held([](const Request& request) { return BytesBehind(request.spec); });
+}
+
+}  // namespace horus

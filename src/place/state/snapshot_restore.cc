@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Restoring: every field is checked as if a caller had given it, because anybody may have written the bytes.
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "place/horus_snapshot.pb.h"
+#include "place/state/snapshot.h"
+#include "place/state/snapshot_envelope.h"
+
+namespace horus {
+namespace {
+
+namespace pb = snapshot::v1;
+
+constexpr uint32_t kNoDeviceInFile = 0xFFFFFFFFu;
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+Labels ReadLabels(const google::protobuf::RepeatedPtrField<pb::Label>& in) {
+  Labels labels;
+  for (const pb::Label& label : in) labels.emplace_back(label.key(), label.value());
+  return labels;
+}
+
+absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const pb::Cluster& in, const Catalogue& catalogue) {
+  std::vector<GpuTypeId> types;
+  for (const std::string& name : in.gpu_types()) {
+    const absl::StatusOr<GpuTypeId> type = catalogue.Find(name);
+    if (!type.ok()) {
+      return MakeError(absl::StatusCode::kNotFound, "snapshot: %s", std::string(type.status().message()));
+    }
+    types.push_back(*type);
+  }
+  return types;
+}
+
+template <typename To>
+absl::StatusOr<To> Narrow(const std::string& where, const char* field, int64_t value) {
+  if (value >= std::numeric_limits<To>::min() && value <= std::numeric_limits<To>::max()) return static_cast<To>(value);
+  return InvalidArgument("snapshot: %s: %s: expected %d to %d, found %d", where, field, std::numeric_limits<To>::min(),
+                         std::numeric_limits<To>::max(), value);
+}
+
+absl::StatusOr<GpuTypeId> TypeAt(const std::vector<GpuTypeId>& types, uint32_t index, const std::string& where) {
+  if (index < types.size()) return types[index];
+  return InvalidArgument("snapshot: %s: expected one of %d GPU types, found index %d", where, types.size(), index);
+}
+
+absl::StatusOr<int16_t> ReadMigProfile(const pb::Device& in, const GpuType& type, const std::string& where) {
+  if (in.mig_profile().empty()) return int16_t{-1};
+  for (size_t i = 0; i < type.mig.size(); ++i) {
+    if (type.mig[i].name == in.mig_profile()) return static_cast<int16_t>(i);
+  }
+  return MakeError(absl::StatusCode::kNotFound, "snapshot: %s: %s has no MIG profile %s", where, type.name,
+                   Quoted(in.mig_profile()));
+}
+
+absl::StatusOr<DeviceSpec> ReadDevice(const pb::Device& in, const std::vector<GpuTypeId>& types,
+                                      const Catalogue& catalogue, const std::string& where) {
+  DeviceSpec device;
+  HORUS_ASSIGN_OR_RETURN(device.type, TypeAt(types, in.gpu_type(), where));
+  HORUS_ASSIGN_OR_RETURN(const uint8_t mode, Narrow<uint8_t>(where, "mode", in.mode()));
+  device.mode = static_cast<SharingMode>(mode);  // ResolveNode refuses unknown ones
+  HORUS_ASSIGN_OR_RETURN(device.mig_profile, ReadMigProfile(in, catalogue.at(device.type), where));
+  HORUS_ASSIGN_OR_RETURN(device.physical_gpu, Narrow<int16_t>(where, "physical_gpu", in.physical_gpu()));
+  HORUS_ASSIGN_OR_RETURN(device.island, Narrow<int16_t>(where, "island", in.island()));
+  HORUS_ASSIGN_OR_RETURN(device.pcie_switch, Narrow<int16_t>(where, "pcie_switch", in.pcie_switch()));
+  HORUS_ASSIGN_OR_RETURN(device.socket, Narrow<int16_t>(where, "socket", in.socket()));
+  device.max_tenants = in.max_tenants();
+  device.mem_mib = in.mem_mib();
+  return device;
+}
+
+absl::StatusOr<AdminState> ReadState(uint32_t value, const std::string& where) {
+  if (value <= static_cast<uint32_t>(AdminState::kDown)) return static_cast<AdminState>(value);
+  return InvalidArgument("snapshot: %s: state: expected 0 to 2, found %d", where, value);
+}
+
+absl::StatusOr<Demand> ReadDemand(const pb::Demand& in, size_t index) {
+  Demand demand{.profile_id = in.profile_id(),
+                .gpu_util_pct = {in.gpu_util_pct(), in.gpu_util_pct_upper()},
+                .mem_bw_util_pct = {in.mem_bw_util_pct(), in.mem_bw_util_pct_upper()},
+                .mem_mib = {in.mem_mib(), in.mem_mib_upper()},
+                .step_time_us = {in.step_time_us(), in.step_time_us_upper()},
+                .power_w = {in.power_w(), in.power_w_upper()},
+                .gradient_mib = in.gradient_mib(),
+                .flags = in.flags(),
+                .distance = in.distance(),
+                .operator_us = in.operator_us()};
+  if (in.traits_size() > static_cast<int>(kTraitCount)) {
+    return InvalidArgument("snapshot: demands[%d]: expected at most %d traits, found %d", index, kTraitCount,
+                           in.traits_size());
+  }
+  std::copy(in.traits().begin(), in.traits().end(), demand.traits.begin());
+  if (const absl::Status status = ValidateDemand(demand); !status.ok()) {
+    return InvalidArgument("snapshot: demands[%d]: %s", index, std::string(status.message()));
+  }
+  return demand;
+}
+
+absl::StatusOr<SharedSensitivity> ReadSensitivity(const pb::Sensitivity& in, size_t index) {
+  auto matrix =
+      Sensitivity::Create({in.cpu_milli().begin(), in.cpu_milli().end()}, {in.mem_mib().begin(), in.mem_mib().end()},
+                          {in.speeds().data(), static_cast<size_t>(in.speeds_size())});
+  if (!matrix.ok()) {
+    return InvalidArgument("snapshot: sensitivities[%d]: %s", index, std::string(matrix.status().message()));
+  }
+  return SharedSensitivity(*std::move(matrix));
+}
+
+// What jobs refer to by position.
+struct Tables {
+  std::vector<Demand> demands;
+  std::vector<SharedSensitivity> sensitivities;
+};
+
+absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const Tables& tables) {
+  const std::vector<Demand>& demands = tables.demands;
+  const std::string where = absl::StrFormat("job %d", in.id());
+  JobSpec job;
+  job.id = in.id();
+  job.name = in.name();
+  job.tenant = in.tenant();
+  HORUS_ASSIGN_OR_RETURN(const uint8_t kind, Narrow<uint8_t>(where, "kind", in.kind()));
+  job.kind = static_cast<JobKind>(kind);  // ValidateJob refuses unknown ones
+  job.tasks = in.tasks();
+  job.gpus_per_task = in.gpus_per_task();
+  job.gpu_milli = in.gpu_milli();
+  job.exclusive = in.exclusive();
+  job.cpu_milli = in.cpu_milli();
+  job.mem_mib = in.mem_mib();
+  job.storage_mb_s = in.storage_mb_s();
+  job.slowdown_bound = in.slowdown_bound();
+  job.priority = in.priority();
+  job.submit_us = in.submit_us();
+  job.deadline_us = in.deadline_us();
+  job.request_rate_hz = in.request_rate_hz();
+  job.latency_bound_us = in.latency_bound_us();
+  job.gpu_mem_request_mib = in.gpu_mem_request_mib();
+  job.gpu_mem_limit_mib = in.gpu_mem_limit_mib();
+  HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
+  job.share = static_cast<ShareWith>(share);  // ValidateJob refuses unknown ones
+  job.groups.assign(in.groups().begin(), in.groups().end());
+  job.avoid_groups.assign(in.avoid_groups().begin(), in.avoid_groups().end());
+  job.spread_tasks = in.spread_tasks();
+  for (const int64_t stated : {in.stated_cpu_milli_plus_1(), in.stated_mem_mib_plus_1()}) {
+    if (stated < 0) return InvalidArgument("snapshot: %s: stated request: expected 0 or more, found %d", where, stated);
+  }
+  job.stated_cpu_milli = in.stated_cpu_milli_plus_1() - 1;
+  job.stated_mem_mib = in.stated_mem_mib_plus_1() - 1;
+  if (static_cast<size_t>(in.demands_size()) > std::max(types.size(), size_t{1})) {  // before they are copied
+    return InvalidArgument("snapshot: %s: expected at most one demand for each of %d GPU types, found %d", where,
+                           types.size(), in.demands_size());
+  }
+  for (const pb::TypeDemand& entry : in.demands()) {
+    GpuTypeId type;
+    if (entry.gpu_type_plus_1() > 0) {
+      HORUS_ASSIGN_OR_RETURN(type, TypeAt(types, entry.gpu_type_plus_1() - 1, where));
+    }
+    if (entry.demand() >= demands.size()) {
+      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where, demands.size(),
+                             entry.demand());
+    }
+    job.demands.push_back({type, demands[entry.demand()]});
+  }
+  if (in.sensitivity_plus_1() > tables.sensitivities.size()) {
+    return InvalidArgument("snapshot: %s: expected one of %d sensitivities, found index %d", where,
+                           tables.sensitivities.size(), in.sensitivity_plus_1() - 1);
+  }
+  if (in.sensitivity_plus_1() > 0) job.sensitivity = tables.sensitivities[in.sensitivity_plus_1() - 1];
+  job.node_selector = ReadLabels(in.node_selector());
+  NormalizeJob(job);  // type ids, and so their order, may differ from those of the writer
+  return job;
+}
+
+}  // namespace
+
+// Rebuilds a cluster through its own operations, then sets what they cannot: versions and flags.
+class ClusterRestorer {
+ public:
+  ClusterRestorer(std::shared_ptr<const Catalogue> catalogue, std::vector<GpuTypeId> types)
+      : cluster_(std::move(catalogue)), types_(std::move(types)) {}
+
+  absl::Status AddNode(const pb::Node& in) {
+    const std::string where = absl::StrFormat("node %d", in.id());
+    NodeSpec node{.id = in.id(),
+                  .name = in.name(),
+                  .cpu_milli = in.cpu_milli(),
+                  .mem_mib = in.mem_mib(),
+                  .storage_mb_s = in.storage_mb_s(),
+                  .network_mb_s = in.network_mb_s(),
+                  .rack = in.rack(),
+                  .labels = ReadLabels(in.labels())};
+    if (static_cast<size_t>(in.devices_size()) > kMaxDevicesPerNode) {
+      return InvalidArgument("snapshot: %s: expected at most %d devices, found %d", where, kMaxDevicesPerNode,
+                             in.devices_size());
+    }
+    for (const pb::Device& device : in.devices()) {
+      HORUS_ASSIGN_OR_RETURN(const DeviceSpec spec, ReadDevice(device, types_, cluster_.catalogue(), where));
+      node.devices.push_back(spec);
+    }
+    HORUS_RETURN_IF_ERROR(cluster_.AddNode(std::move(node)));
+    HORUS_ASSIGN_OR_RETURN(const AdminState state, ReadState(in.state(), where));
+    HORUS_RETURN_IF_ERROR(cluster_.SetNodeState(in.id(), state).status());
+    for (int i = 0; i < in.devices_size(); ++i) {
+      HORUS_ASSIGN_OR_RETURN(const AdminState device_state, ReadState(in.devices(i).state(), where));
+      HORUS_RETURN_IF_ERROR(cluster_.SetDeviceState(in.id(), i, device_state).status());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddJob(const pb::Job& in, const Tables& tables) {
+    HORUS_ASSIGN_OR_RETURN(const JobSpec job, ReadJob(in, types_, tables));
+    std::vector<Slot> slots;
+    for (const pb::Slot& slot : in.slots()) {
+      const std::string where = absl::StrFormat("job %d: slot", in.id());
+      int32_t device = kNoDevice;
+      if (slot.device() != kNoDeviceInFile) {
+        HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));
+      }
+      HORUS_ASSIGN_OR_RETURN(const int32_t task, Narrow<int32_t>(where, "task", slot.task()));
+      slots.push_back({slot.node(), device, task});
+    }
+    if (const absl::Status status = cluster_.Adopt(job, slots).status(); !status.ok()) {
+      return InvalidArgument("snapshot: %s", std::string(status.message()));
+    }
+    JobRow& row = cluster_.rows_.jobs[cluster_.rows_.RowOfJob(job.id)];
+    row.adopted = in.adopted();
+    row.over_committed = in.over_committed();
+    return absl::OkStatus();
+  }
+
+  Cluster Finish(const pb::Cluster& in) {
+    for (const pb::Node& node : in.nodes()) {
+      const uint32_t row = cluster_.rows_.node_of.at(node.id());
+      cluster_.rows_.nodes[row].version = node.version();
+      cluster_.rows_.log.Add(row, node.version());
+    }
+    cluster_.rows_.changes = in.changes();
+    return std::move(cluster_);
+  }
+
+ private:
+  Cluster cluster_;
+  std::vector<GpuTypeId> types_;
+};
+
+absl::StatusOr<Cluster> RestoreSnapshot(std::span<const uint8_t> bytes, std::shared_ptr<const Catalogue> catalogue) {
+  if (catalogue == nullptr) catalogue = std::make_shared<const Catalogue>();
+  HORUS_ASSIGN_OR_RETURN(const std::string_view message, UnwrapSnapshot(bytes));
+  pb::Cluster in;
+  if (!in.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return MakeError(absl::StatusCode::kDataLoss, "snapshot: the message of %d bytes cannot be parsed", message.size());
+  }
+  HORUS_ASSIGN_OR_RETURN(std::vector<GpuTypeId> types, ReadTypes(in, *catalogue));
+  Tables tables;
+  for (const pb::Demand& demand : in.demands()) {
+    HORUS_ASSIGN_OR_RETURN(const Demand one, ReadDemand(demand, tables.demands.size()));
+    tables.demands.push_back(one);
+  }
+  for (const pb::Sensitivity& matrix : in.sensitivities()) {
+    HORUS_ASSIGN_OR_RETURN(SharedSensitivity one, ReadSensitivity(matrix, tables.sensitivities.size()));
+    tables.sensitivities.push_back(std::move(one));
+  }
+  ClusterRestorer restorer(std::move(catalogue), std::move(types));
+  for (const pb::Node& node : in.nodes()) HORUS_RETURN_IF_ERROR(restorer.AddNode(node));
+  for (const pb::Job& job : in.jobs()) HORUS_RETURN_IF_ERROR(restorer.AddJob(job, tables));
+  return restorer.Finish(in);
+}
+
+}  // namespace horus
