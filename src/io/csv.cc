@@ -14,75 +14,17 @@
 namespace horus {
 namespace {
 
-struct Collector {
-  CsvTable table;
-  std::vector<std::string> fields;
-  const std::string& file;
-  size_t count = 0;
-  bool have_header = false;
-  bool out_of_memory = false;  // nothing may be thrown through libcsv
-  absl::Status status;
-
-  void Row() {
-    if (!status.ok()) return;
-    if (!have_header) {
-      have_header = true;
-      table.header = std::exchange(fields, {});
-      return CheckHeader();
-    }
-    const size_t row = table.rows.size() + 1;
-    if (fields.size() != table.header.size()) {
-      status =
-          InvalidArgument("%s: row %d: expected %d fields as in the header, found %s%d", file, row, table.header.size(),
-                          fields.size() > kMaxCsvColumns ? "more than " : "", std::min(fields.size(), kMaxCsvColumns));
-    } else if (row > kMaxCsvRows || count > kMaxCsvFields) {
-      status = MakeError(absl::StatusCode::kResourceExhausted, "%s: row %d: more than %d rows or %d fields", file, row,
-                         kMaxCsvRows, kMaxCsvFields);
-    } else {
-      table.rows.push_back(std::exchange(fields, {}));
-    }
-  }
-
-  void CheckHeader() {
-    if (table.header.size() > kMaxCsvColumns) {
-      status = MakeError(absl::StatusCode::kResourceExhausted, "%s: header: expected at most %d columns, found more",
-                         file, kMaxCsvColumns);
-      return;
-    }
-    std::vector<std::string> sorted = table.header;
-    std::sort(sorted.begin(), sorted.end());
-    if (sorted[0].empty()) status = InvalidArgument("%s: header: expected a name for every column, found none", file);
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) status = InvalidArgument("%s: header: the column %s occurs twice", file, Quoted(*twice));
-  }
-};
-
-void OnField(void* text, size_t size, void* user) {
-  Collector& collector = *static_cast<Collector*>(user);
-  if (!collector.status.ok() || collector.out_of_memory) return;
-  try {
-    if (collector.fields.size() > kMaxCsvColumns) return;  // refused at the end of the row
-    collector.fields.emplace_back(static_cast<const char*>(text), size);
-    ++collector.count;
-  } catch (const std::bad_alloc&) {
-    collector.out_of_memory = true;
-  }
-}
-
-void OnRow(int, void* user) {
-  Collector& collector = *static_cast<Collector*>(user);
-  if (collector.out_of_memory) return;
-  try {
-    collector.Row();
-  } catch (const std::bad_alloc&) {
-    collector.out_of_memory = true;
-  }
+absl::Status NoMemory(const std::string& file) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "%s: out of memory", file);
 }
 
 // Frees the parser on every way out.
 class Parser {
  public:
-  Parser() { ok_ = csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0; }
+  explicit Parser(char separator) {
+    ok_ = csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0;
+    if (ok_) csv_set_delim(&parser_, static_cast<unsigned char>(separator));
+  }
   ~Parser() {
     if (ok_) csv_free(&parser_);
   }
@@ -90,35 +32,159 @@ class Parser {
   Parser& operator=(const Parser&) = delete;
   [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] csv_parser* get() { return &parser_; }
+  [[nodiscard]] const char* error() { return csv_strerror(csv_error(&parser_)); }
 
  private:
   csv_parser parser_;
   bool ok_ = false;
 };
 
-}  // namespace
+// Feeds libcsv a line at a time, so that rows have numbers and a broken one can be left behind.
+class Scanner {
+ public:
+  Scanner(const std::string& file, char separator, size_t most_lines, const CsvVisitor& visit)
+      : file_(file), separator_(separator), most_lines_(most_lines), visit_(visit) {}
 
-absl::StatusOr<CsvTable> ParseCsv(std::string_view bytes, const std::string& file) {
+  absl::Status Scan(std::string_view bytes) {
+    while (!bytes.empty()) {
+      Parser parser(separator_);
+      if (!parser.ok()) return NoMemory(file_);
+      const bool whole = Lines(parser, bytes) && csv_fini(parser.get(), OnField, OnRow, this) == 0;
+      if (out_of_memory_) return NoMemory(file_);
+      HORUS_RETURN_IF_ERROR(status_);
+      if (whole) return absl::OkStatus();
+      count_ = 0;
+      open_ = false;
+      const char* why = csv_error(parser.get()) == CSV_SUCCESS ? "too many lines" : parser.error();
+      HORUS_RETURN_IF_ERROR(visit_({.line = row_line_, .fields = fields_, .broken = why}));
+      bytes = after_row_line_;
+      line_ = row_line_;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // False where a row breaks.
+  bool Lines(Parser& parser, std::string_view bytes) {
+    while (!bytes.empty()) {
+      const size_t end = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
+      const std::string_view text = bytes.substr(0, end);
+      bytes.remove_prefix(end);
+      ++line_;
+      if (!open_) {
+        row_line_ = line_;
+        after_row_line_ = bytes;
+      }
+      open_ = open_ || (text != "\n" && text != "\r\n");
+      if (csv_parse(parser.get(), text.data(), text.size(), OnField, OnRow, this) != text.size()) return false;
+      if (out_of_memory_ || !status_.ok()) return false;
+      if (open_ && line_ - row_line_ + 1 >= most_lines_) return false;
+    }
+    return true;
+  }
+
+  static void OnField(void* text, size_t size, void* user) { static_cast<Scanner*>(user)->Field(text, size); }
+  static void OnRow(int, void* user) { static_cast<Scanner*>(user)->Row(); }
+
+  void Field(const void* text, size_t size) {
+    if (!status_.ok() || out_of_memory_ || count_ > kMaxCsvColumns) return;
+    try {
+      if (count_ == fields_.size()) fields_.emplace_back();
+      fields_[count_++].assign(static_cast<const char*>(text), size);
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;  // nothing may be thrown through libcsv
+    }
+  }
+
+  void Row() {
+    if (!status_.ok() || out_of_memory_) return;
+    try {
+      fields_.resize(count_);
+      count_ = 0;
+      open_ = false;
+      status_ = visit_({.line = row_line_, .fields = fields_});
+    } catch (const std::bad_alloc&) {
+      out_of_memory_ = true;
+    }
+  }
+
+  const std::string& file_;
+  char separator_;
+  size_t most_lines_;  // of one row
+  const CsvVisitor& visit_;
+  std::vector<std::string> fields_;  // kept from row to row
+  size_t count_ = 0;                 // of them in use
+  size_t line_ = 0;                  // the one that is read
+  size_t row_line_ = 0;              // where the row began
+  std::string_view after_row_line_;
+  bool open_ = false;  // the row goes on in the next line
+  bool out_of_memory_ = false;
+  absl::Status status_;
+};
+
+absl::Status CheckHeader(const std::vector<std::string>& header, const std::string& file) {
+  if (header.size() > kMaxCsvColumns) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: header: expected at most %d columns, found more", file,
+                     kMaxCsvColumns);
+  }
+  std::vector<std::string> sorted = header;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice != sorted.end()) return InvalidArgument("%s: header: the column %s occurs twice", file, Quoted(*twice));
+  if (sorted[0].empty()) return InvalidArgument("%s: header: expected a name for every column, found none", file);
+  return absl::OkStatus();
+}
+
+absl::Status Scan(std::string_view bytes, const std::string& file, char separator, size_t most_lines,
+                  const CsvVisitor& visit) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   if (const size_t zero = bytes.find('\0'); zero != std::string_view::npos) {
     return InvalidArgument("%s: expected text, found a null byte at %d", file, zero);
   }
-  Parser parser;
-  const absl::Status no_memory = MakeError(absl::StatusCode::kResourceExhausted, "%s: out of memory", file);
-  if (!parser.ok()) return no_memory;
-  Collector collector{.file = file};
-  bool parsed = csv_parse(parser.get(), bytes.data(), bytes.size(), OnField, OnRow, &collector) == bytes.size();
-  parsed = parsed && csv_fini(parser.get(), OnField, OnRow, &collector) == 0;
-  if (collector.out_of_memory) return no_memory;
-  HORUS_RETURN_IF_ERROR(collector.status);
-  if (!parsed) {
-    return InvalidArgument("%s: row %d: expected a closed quoted field followed by a comma or the end of the line: %s",
-                           file, collector.table.rows.size() + (collector.have_header ? 1 : 0),
-                           csv_strerror(csv_error(parser.get())));
+  return Scanner(file, separator, most_lines, visit).Scan(bytes);
+}
+
+absl::Status CheckRow(const CsvTable& table, const std::vector<std::string>& fields, size_t count,
+                      const std::string& file) {
+  const size_t row = table.rows.size() + 1;
+  if (fields.size() != table.header.size()) {
+    return InvalidArgument("%s: row %d: expected %d fields as in the header, found %s%d", file, row,
+                           table.header.size(), fields.size() > kMaxCsvColumns ? "more than " : "",
+                           std::min(fields.size(), kMaxCsvColumns));
   }
-  if (!collector.have_header) return InvalidArgument("%s: expected a header row, found none", file);
-  return std::move(collector.table);
+  if (row <= kMaxCsvRows && count <= kMaxCsvFields) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted, "%s: row %d: more than %d rows or %d fields", file, row,
+                   kMaxCsvRows, kMaxCsvFields);
+}
+
+}  // namespace
+
+absl::Status ScanCsv(std::string_view bytes, const std::string& file, char separator, const CsvVisitor& visit) {
+  return Scan(bytes, file, separator, kMaxScannedRowLines, visit);
+}
+
+absl::StatusOr<CsvTable> ParseCsv(std::string_view bytes, const std::string& file) {
+  CsvTable table;
+  size_t count = 0;
+  const CsvVisitor visit = [&](const CsvLine& line) -> absl::Status {
+    if (line.broken != nullptr) {
+      return InvalidArgument(
+          "%s: row %d: expected a closed quoted field followed by a comma or the end of the line: %s", file,
+          table.rows.size() + (table.header.empty() ? 0 : 1), line.broken);
+    }
+    if (table.header.empty()) {
+      table.header = line.fields;
+      return CheckHeader(table.header, file);
+    }
+    count += line.fields.size();
+    HORUS_RETURN_IF_ERROR(CheckRow(table, line.fields, count, file));
+    table.rows.push_back(line.fields);
+    return absl::OkStatus();
+  };
+  HORUS_RETURN_IF_ERROR(Scan(bytes, file, ',', bytes.size(), visit));
+  if (table.header.empty()) return InvalidArgument("%s: expected a header row, found none", file);
+  return table;
 }
 
 }  // namespace horus

@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -31,7 +32,10 @@ using CsvColumns = std::map<std::string_view, size_t>;  // header name -> field
 class CsvRow {
  public:
   CsvRow(const CsvTable& table, const CsvColumns& columns, size_t index, const std::string& file)
-      : columns_(columns), fields_(table.rows[index]), where_(file + ": row " + std::to_string(index + 1)) {}
+      : CsvRow(columns, table.rows[index], file + ": row " + std::to_string(index + 1)) {}
+  // `where` begins errors; `fields` has every position of `columns`.
+  CsvRow(const CsvColumns& columns, const std::vector<std::string>& fields, std::string where)
+      : columns_(columns), fields_(fields), where_(std::move(where)) {}
 
   [[nodiscard]] const std::string& where() const { return where_; }
 

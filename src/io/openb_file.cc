@@ -100,6 +100,8 @@ absl::StatusOr<std::vector<One>> ReadAll(std::string_view bytes, const std::stri
 
 }  // namespace
 
+absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row) { return ReadPod(row); }
+
 absl::StatusOr<std::vector<OpenbNode>> ParseOpenbNodes(std::string_view bytes, const std::string& file) {
   return ReadAll<OpenbNode>(bytes, file, {"sn", "cpu_milli", "memory_mib", "gpu", "model"}, ReadNode);
 }

@@ -35,6 +35,11 @@ struct OpenbPod {
   std::string spec;                 // the same as written
 };
 
+class CsvRow;
+
+// One row of a pod list; INVALID_ARGUMENT names its place, column, expected and found.
+[[nodiscard]] absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row);
+
 inline constexpr size_t kMaxOpenbBytes = 64u << 20;  // of one file; the published ones have 0.6 MB
 
 [[nodiscard]] absl::StatusOr<std::vector<OpenbNode>> ParseOpenbNodes(std::string_view bytes, const std::string& file);

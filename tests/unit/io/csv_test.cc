@@ -50,5 +50,46 @@ TEST(Csv, ErrorsNameFileAndRow) {
   refused(std::string_view("a\n1\0\n", 5), "null byte at 3");
 }
 
+// "line:field|field" of each row, "line!" of a broken one.
+std::string Scanned(std::string_view text, char separator = ',') {
+  std::string all;
+  const absl::Status status = ScanCsv(text, "t.csv", separator, [&](const CsvLine& line) {
+    all += std::to_string(line.line) + (line.broken != nullptr ? "!" : ":");
+    for (size_t i = 0; line.broken == nullptr && i < line.fields.size(); ++i)
+      all += (i > 0 ? "|" : "") + line.fields[i];
+    all += ' ';
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  return all;
+}
+
+TEST(CsvScan, NumbersRowsByTheLineWhereTheyBegin) {
+  EXPECT_EQ(Scanned("a,b\r\n\n\"x\ny\",2\n\n7"), "1:a|b 3:x\ny|2 6:7 ");
+  EXPECT_EQ(Scanned("a b\tc\n", '\t'), "1:a b|c ");
+  EXPECT_EQ(Scanned(""), "");
+}
+
+TEST(CsvScan, ABrokenRowCostsItsFirstLineAlone) {
+  EXPECT_EQ(Scanned("1\n\"x\"y\n3\n"), "1:1 2! 3:3 ");
+  EXPECT_EQ(Scanned("1\n2,\"open\n3\n4"), "1:1 2! 3:3 4:4 ");
+  EXPECT_EQ(Scanned("\"open"), "1! ");
+}
+
+TEST(CsvScan, ARowMayTakeAHundredLines) {
+  const std::string most = "\"" + std::string(kMaxScannedRowLines - 1, '\n') + "\"\n7\n";
+  EXPECT_EQ(Scanned(most), "1:" + std::string(kMaxScannedRowLines - 1, '\n') + " 101:7 ");
+  EXPECT_EQ(Scanned("\"\n" + most.substr(1)).substr(0, 3), "1! ");
+}
+
+TEST(CsvScan, StopsAtTheErrorOfTheVisit) {
+  int rows = 0;
+  const absl::Status status = ScanCsv("1\n2\n3\n", "t.csv", ',', [&](const CsvLine&) {
+    return ++rows == 2 ? absl::CancelledError("enough") : absl::OkStatus();
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(rows, 2);
+}
+
 }  // namespace
 }  // namespace horus
