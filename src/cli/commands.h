@@ -28,6 +28,7 @@ struct Command {
 [[nodiscard]] Command AddPlace(CLI::App& parser);
 [[nodiscard]] Command AddShadow(CLI::App& parser);
 [[nodiscard]] Command AddGpus(CLI::App& parser);
+[[nodiscard]] Command AddTraces(CLI::App& parser);
 [[nodiscard]] Command AddTrain(CLI::App& parser);
 [[nodiscard]] Command AddEvaluate(CLI::App& parser);
 

@@ -22,6 +22,8 @@ Examples:
       what another scheduler's decisions cost, beside ours
   horus train --data rows.csv --out model.hbundle
       a predictor that has learned from measured runs
+  horus traces show jobs.csv
+      what a trace of jobs holds
   horus gpus
       the GPU types that are known
 
@@ -42,7 +44,8 @@ int Run(int argc, char** argv) {
   parser.footer(kFooter);
   const horus::cli::Command commands[] = {horus::cli::AddInspect(parser), horus::cli::AddPlace(parser),
                                           horus::cli::AddShadow(parser),  horus::cli::AddGpus(parser),
-                                          horus::cli::AddTrain(parser),   horus::cli::AddEvaluate(parser)};
+                                          horus::cli::AddTraces(parser),  horus::cli::AddTrain(parser),
+                                          horus::cli::AddEvaluate(parser)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
