@@ -71,7 +71,7 @@ Setting MakeSetting(const Shape& shape) {
     node.devices.assign(kGpusPerNode, DeviceSpec{.type = type});
     Must(setting.cluster.AddNode(node));
   }
-  const auto wanted = static_cast<size_t>(kFill * kTenants * shape.gpus);
+  const auto wanted = static_cast<size_t>(shape.fill * kTenants * shape.gpus);
   std::vector<uint8_t> taken(static_cast<size_t>(shape.gpus));
   for (JobId id = 1; setting.residents.size() < wanted; ++id) {
     const Slot slot{.node = Draw(id * 3, static_cast<uint64_t>(nodes)),

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps for each tenant of a device the share that the truth gives it, and for each job the slowest of its devices.
+#include "sim/execution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/status.h"
+
+namespace horus {
+namespace {
+
+// A share or speed in billionths. A job that runs is never at a stand: the least is one billionth.
+int64_t Billionths(double value) { return std::max<int64_t>(1, std::llround(value * static_cast<double>(kFullRate))); }
+
+constexpr int64_t kNever = int64_t{1} << 61;  // later than any trace's time; two of them fit 64 bits
+
+}  // namespace
+
+Execution::Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs)
+    : truth_(truth), devices_(std::move(devices)), tenants_(devices_.size()), jobs_(jobs) {
+  finishes_.Reserve(jobs);
+  positions_.resize(jobs);
+}
+
+absl::Status Execution::SharesOn(uint32_t device, std::span<const uint32_t> tenants) {
+  profiles_.clear();
+  for (const uint32_t job : tenants) profiles_.push_back(jobs_[job].profile);
+  shares_.assign(tenants.size(), 1);
+  if (tenants.size() < 2) return absl::OkStatus();
+  return truth_.Shares(devices_[device], profiles_, shares_);
+}
+
+void Execution::Advance(Running& job, int64_t now_us) {
+  const int64_t passed = now_us - std::exchange(job.since_us, now_us);
+  const Work done = Work(passed) * job.rate;
+  job.left -= done;
+  job.sums.done += done;
+  job.sums.undisturbed += Work(passed) * job.share;
+}
+
+void Execution::SetShare(uint32_t job, uint32_t device, double share) {
+  Running& running = jobs_[job];
+  const double alone = truth_.SpeedAlone(running.profile, devices_[device]);
+  for (OnDevice& one : running.devices) {
+    if (one.device == device) one = {device, Billionths(alone * share), Billionths(share)};
+  }
+}
+
+// The job is advanced to now; its devices tell how fast it is from now on.
+void Execution::Schedule(uint32_t job, int64_t now_us) {
+  Running& running = jobs_[job];
+  const auto slowest = std::min_element(running.devices.begin(), running.devices.end(),
+                                        [](const OnDevice& a, const OnDevice& b) { return a.rate < b.rate; });
+  running.rate = slowest == running.devices.end() ? kFullRate : slowest->rate;  // a job for the host alone
+  running.share = slowest == running.devices.end() ? kFullRate : slowest->share;
+  const Work left = std::max(Work(0), running.left);
+  const Work time = std::min((left + running.rate - 1) / running.rate, Work(kNever));
+  finishes_.Change(job, {now_us + static_cast<int64_t>(time), job}, positions_);
+}
+
+absl::Status Execution::Refresh(uint32_t device, int64_t now_us) {
+  const Tenants& tenants = tenants_[device];
+  HORUS_RETURN_IF_ERROR(SharesOn(device, tenants));
+  for (size_t i = 0; i < tenants.size(); ++i) {
+    Advance(jobs_[tenants[i]], now_us);
+    SetShare(tenants[i], device, shares_[i]);
+    Schedule(tenants[i], now_us);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Execution::Start(uint32_t job, uint32_t profile, std::span<const uint32_t> devices, Work left,
+                              int64_t now_us, bool& runs) {
+  Running& running = jobs_[job];
+  running.profile = profile;
+  running.since_us = now_us;
+  running.left = left;
+  running.sums = {};
+  for (const uint32_t device : devices) {
+    if (!(truth_.SpeedAlone(profile, devices_[device]) > 0)) {
+      return InvalidArgument("simulation: profile %d: expected a speed on GPU type %d, found none", profile,
+                             devices_[device].type.value());
+    }
+    Tenants with = tenants_[device];
+    with.push_back(job);
+    HORUS_RETURN_IF_ERROR(SharesOn(device, with));
+    runs = std::all_of(shares_.begin(), shares_.end(), [](double share) { return share > 0; });
+    if (!runs) return absl::OkStatus();
+  }
+  for (const uint32_t device : devices) {
+    devices_used_ += tenants_[device].empty() ? 1 : 0;
+    tenants_[device].push_back(job);
+    running.devices.push_back({device, kFullRate, kFullRate});
+  }
+  finishes_.Push({now_us, job}, job, positions_);
+  if (devices.empty()) Schedule(job, now_us);
+  for (const uint32_t device : devices) HORUS_RETURN_IF_ERROR(Refresh(device, now_us));
+  return absl::OkStatus();
+}
+
+absl::Status Execution::Stop(uint32_t job, int64_t now_us, Work& left, RunSums& sums) {
+  Running& running = jobs_[job];
+  Advance(running, now_us);
+  left = running.left;
+  sums = running.sums;
+  finishes_.Erase(job, positions_);
+  for (const OnDevice& one : running.devices) {
+    Tenants& tenants = tenants_[one.device];
+    tenants.erase(std::find(tenants.begin(), tenants.end(), job));
+    devices_used_ -= tenants.empty() ? 1 : 0;
+    HORUS_RETURN_IF_ERROR(Refresh(one.device, now_us));
+  }
+  running.devices.clear();
+  return absl::OkStatus();
+}
+
+}  // namespace horus

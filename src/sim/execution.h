@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Execution: jobs that run on devices, how far they are, and who finishes next. Rates are constant between changes, so
+// progress is a product, never a sum of small steps.
+//
+// Enters:  jobs that start and stop on devices.
+// Leaves:  the next finish; what each job had left; sums over time.
+// Units:   microseconds; work in billionths of a microsecond alone at speed 1, so that sums are exact.
+// Cost:    a start or stop asks the truth once for each of its devices and moves the finish of every tenant there:
+//          O(devices x tenants x log jobs).
+// Thread class: one thread at a time.
+#ifndef HORUS_SIM_EXECUTION_H_
+#define HORUS_SIM_EXECUTION_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "interference/model.h"
+#include "queue/indexed_heap.h"
+#include "sim/truth.h"
+
+namespace horus {
+
+using Work = absl::int128;
+
+inline constexpr int64_t kFullRate = 1'000'000'000;  // of a job alone at speed 1: work a microsecond
+
+// Of the time that a job ran: what counts is known when it stops.
+struct RunSums {
+  Work done;         // work
+  Work undisturbed;  // the same where each type's own speed alone counts as 1
+};
+
+class Execution {
+ public:
+  // `devices`: all of the cluster. `jobs`: numbers of jobs are below it. Both arguments' referents must outlive it.
+  Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs);
+
+  // Starts a job that is not there with `left` > 0 to do, at the speed of its slowest device. `runs` becomes false, and
+  // nothing changes, where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it
+  // there.
+  [[nodiscard]] absl::Status Start(uint32_t job, uint32_t profile, std::span<const uint32_t> devices, Work left,
+                                   int64_t now_us, bool& runs);
+  // Takes a running job away. What it has left (0 or less where it is done).
+  [[nodiscard]] absl::Status Stop(uint32_t job, int64_t now_us, Work& left, RunSums& sums);
+
+  [[nodiscard]] bool empty() const { return finishes_.empty(); }
+  [[nodiscard]] size_t running() const { return finishes_.size(); }
+  // Of a job that runs; requires one. The lowest number among those that finish at the same time.
+  struct Finish {
+    int64_t time_us = 0;
+    uint32_t job = 0;
+    friend auto operator<=>(const Finish&, const Finish&) = default;
+  };
+  [[nodiscard]] Finish Next() const { return finishes_.top().key; }
+
+  // Work per microsecond of a running job now.
+  [[nodiscard]] int64_t RateOf(uint32_t job) const { return jobs_[job].rate; }
+  [[nodiscard]] size_t devices_used() const { return devices_used_; }
+  [[nodiscard]] std::span<const uint32_t> TenantsOf(uint32_t device) const { return tenants_[device]; }
+
+ private:
+  using Tenants = absl::InlinedVector<uint32_t, 3>;
+  struct OnDevice {
+    uint32_t device = 0;
+    int64_t rate = 0;
+    int64_t share = 0;  // billionths
+  };
+  struct Running {
+    uint32_t profile = 0;
+    int64_t since_us = 0;  // left and sums are of then
+    Work left = 0;
+    RunSums sums;
+    int64_t rate = 0;   // of the slowest device
+    int64_t share = 0;  // there
+    absl::InlinedVector<OnDevice, 1> devices;
+  };
+
+  [[nodiscard]] absl::Status SharesOn(uint32_t device, std::span<const uint32_t> tenants);
+  static void Advance(Running& job, int64_t now_us);
+  void SetShare(uint32_t job, uint32_t device, double share);
+  void Schedule(uint32_t job, int64_t now_us);
+  [[nodiscard]] absl::Status Refresh(uint32_t device, int64_t now_us);
+
+  const Truth& truth_;
+  std::vector<DeviceContext> devices_;
+  std::vector<Tenants> tenants_;  // by device
+  std::vector<Running> jobs_;     // by job number
+  IndexedHeap<Finish> finishes_;
+  HeapPositions positions_;
+  size_t devices_used_ = 0;
+  std::vector<uint32_t> profiles_;  // scratch
+  std::vector<double> shares_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_SIM_EXECUTION_H_

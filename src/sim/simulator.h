@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulator: a trace on a cluster under a queue and a placer, which believe, while time passes by the truth.
+//
+// Enters:  a trace; what the placer is told of its profiles; the truth; a cluster, a queue and a placer.
+// Leaves:  what became of every job, and the sums over time from which metrics follow (metrics.h).
+// Units:   microseconds of the trace's clock.
+// Cost:    one decision per job, more while jobs wait (look-ahead); memory about 200 bytes a job.
+// Thread class: one thread at a time; equal arguments give equal results on every machine.
+#ifndef HORUS_SIM_SIMULATOR_H_
+#define HORUS_SIM_SIMULATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "place/placer.h"
+#include "place/state/cluster.h"
+#include "queue/queue.h"
+#include "sim/execution.h"
+#include "sim/trace.h"
+#include "sim/truth.h"
+
+namespace horus {
+
+struct SimOptions {
+  int64_t horizon_us = 0;  // nothing happens at or after it; 0 = until all is done, which a trace with endless jobs
+                           // never is
+  size_t look_ahead = 0;   // waiting jobs that are tried until one fits, in the queue's order; 0 = as the queue says
+  int64_t round_us = 0;    // decisions at its multiples alone; 0 = whenever a job comes or leaves
+  bool know_run_times = true;  // whether the queue is told how long jobs run alone
+};
+
+enum class SimEnd : uint8_t {
+  kWaiting = 0,  // at the horizon, or because nothing that could come would have made room
+  kRunning = 1,  // at the horizon
+  kFinished = 2,
+  kRejected = 3,  // the placer said that it fits this cluster never
+};
+
+struct SimJob {
+  int64_t start_us = -1;  // the first; -1 = never
+  int64_t end_us = -1;    // of a job that finished
+  RunSums sums;           // as far as it ran
+  int64_t ran_us = 0;
+  int32_t failures = 0;  // starts beside neighbours with whom it cannot run
+  SimEnd end = SimEnd::kWaiting;
+};
+
+// Integrals over the time from the first arrival to the end, of all devices together.
+struct SimUse {
+  absl::int128 device_us = 0;  // that there were
+  absl::int128 used_us = 0;    // with at least one tenant
+};
+
+struct SimResult {
+  std::vector<SimJob> jobs;  // in the order of Trace::jobs
+  SimUse use;
+  int64_t end_us = 0;          // of the last event
+  uint64_t decisions = 0;      // jobs that the placer was asked about
+  std::vector<float> took_us;  // time of each; differs from run to run, unlike all else
+};
+
+enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject };
+
+struct SimEvent {
+  SimEventKind kind = SimEventKind::kArrive;
+  int64_t time_us = 0;
+  uint32_t job = 0;  // position in Trace::jobs
+};
+
+// Called for each event in order; false cancels.
+using SimObserver = std::function<bool(const SimEvent&)>;
+
+// `beliefs`: what the placer is told, by profile. `cluster` without jobs, `queue` empty.
+// INVALID_ARGUMENT: options; a job without a profile or work, or whose profile has no belief; endless jobs without a
+// horizon; a cluster that holds jobs. CANCELLED. And what placer, truth and queue return.
+[[nodiscard]] absl::StatusOr<SimResult> Simulate(const Trace& trace, std::span<const ProfileDemands> beliefs,
+                                                 const Truth& truth, Cluster& cluster, Queue& queue, Placer& placer,
+                                                 const SimOptions& options, const SimObserver& observer = nullptr);
+
+}  // namespace horus
+
+#endif  // HORUS_SIM_SIMULATOR_H_

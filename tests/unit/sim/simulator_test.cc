@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules computed by hand, to the microsecond, and what is conserved whatever happens.
+#include "sim/simulator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <utility>
+
+#include "interference/registry.h"
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+
+GpuTypeId Type(std::string_view name) { return *Catalogue::Default()->Find(name); }
+
+// Speeds by table: alone by (profile, type), beside one other by both profiles.
+class TableTruth final : public Truth {
+ public:
+  std::map<std::pair<uint32_t, uint16_t>, double> alone;  // else 1
+  std::map<std::pair<uint32_t, uint32_t>, double> share;  // of the first beside the second; else 1
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override {
+    const auto at = alone.find({profile, static_cast<uint16_t>(device.type.value())});
+    return at == alone.end() ? 1 : at->second;
+  }
+  [[nodiscard]] absl::Status Shares(const DeviceContext& /*device*/, std::span<const uint32_t> profiles,
+                                    std::span<double> shares) const override {
+    for (size_t i = 0; i < profiles.size(); ++i) {
+      shares[i] = 1;
+      for (size_t j = 0; j < profiles.size(); ++j) {
+        const auto at = share.find({profiles[i], profiles[j]});
+        if (i != j && at != share.end()) shares[i] *= at->second;
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+Demand Needs(float util, int64_t mem_mib) {
+  return {.gpu_util_pct = {util, util}, .mem_mib = {mem_mib, mem_mib}, .flags = kDemandGiven};
+}
+
+struct World {
+  Trace trace;
+  std::vector<ProfileDemands> beliefs;
+  TableTruth truth;
+  Cluster cluster{Catalogue::Default()};
+  std::unique_ptr<Queue> queue = *MakeQueue("fifo");
+  std::unique_ptr<Placer> placer;
+  SimOptions options;
+  std::vector<std::tuple<SimEventKind, int64_t, uint32_t>> events;
+
+  explicit World(std::string_view policy = "first-fit", size_t gpus = 1, int32_t tenants = 2) {
+    placer = *Placer::Create(*MakeInterferenceModel("utilisation"), *MakePolicy(policy),
+                             {.slowdown_bound = std::numeric_limits<double>::infinity(), .max_tenants = tenants});
+    NodeSpec node{.id = 1, .cpu_milli = 64'000, .mem_mib = 1 << 20};
+    std::vector<DeviceSpec> devices(gpus, DeviceSpec{.type = Type("v100-sxm2-16gb")});
+    node.devices = devices;
+    EXPECT_TRUE(cluster.AddNode(node).ok());
+  }
+  void AddProfile(float util, int64_t mem_mib) {
+    trace.profiles.push_back(std::string("p") + std::to_string(trace.profiles.size()));
+    beliefs.push_back({{GpuTypeId(), Needs(util, mem_mib)}});
+  }
+  void AddJob(int64_t submit_us, int64_t duration_us, uint32_t profile = 0, int32_t gpus = 1) {
+    trace.jobs.push_back({.id = trace.jobs.size(),
+                          .submit_us = submit_us,
+                          .duration_us = duration_us,
+                          .profile = profile,
+                          .gpus_per_task = gpus});
+  }
+  absl::StatusOr<SimResult> Go() {
+    return Simulate(trace, beliefs, truth, cluster, *queue, *placer, options, [this](const SimEvent& event) {
+      events.emplace_back(event.kind, event.time_us, event.job);
+      return true;
+    });
+  }
+};
+
+TEST(Simulator, RunsOneAfterTheOtherWhereOneFits) {
+  World world("exclusive");
+  world.AddProfile(40, 1000);
+  world.AddJob(0, 100);
+  world.AddJob(10, 50);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[0].end_us, 100);
+  EXPECT_EQ(result->jobs[1].start_us, 100);
+  EXPECT_EQ(result->jobs[1].end_us, 150);
+  EXPECT_EQ(result->use.device_us, 150);
+  EXPECT_EQ(result->use.used_us, 150);
+}
+
+// 0 alone until 10, then both: 0 at 0.5 and 1 at 0.8. Job 1 needs 40: 50 us, until 60; job 0 did 10 + 25 then and has
+// 65 left alone, until 125.
+TEST(Simulator, RatesChangeWithTheNeighbours) {
+  World world;
+  world.AddProfile(40, 1000);
+  world.AddProfile(30, 1000);
+  world.truth.share = {{{0, 1}, 0.5}, {{1, 0}, 0.8}};
+  world.AddJob(0, 100, 0);
+  world.AddJob(10, 40, 1);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[1].end_us, 60);
+  EXPECT_EQ(result->jobs[0].end_us, 125);
+  EXPECT_EQ(result->jobs[0].sums.done, Work(100) * kFullRate);
+  EXPECT_EQ(result->use.used_us, 125);
+}
+
+// 100 us of work at a third of the speed are done in the 300th microsecond that begins.
+TEST(Simulator, WhatIsLeftOfAMicrosecondIsAWholeOne) {
+  World world;
+  world.AddProfile(40, 1000);
+  world.truth.alone = {{{0, static_cast<uint16_t>(Type("v100-sxm2-16gb").value())}, 1.0 / 3}};
+  world.AddJob(0, 100);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[0].end_us, 301);  // a third is rounded down to billionths
+}
+
+TEST(Simulator, AGangRunsAsItsSlowestGpu) {
+  World world("first-fit", 2);
+  world.AddProfile(40, 1000);
+  world.AddProfile(30, 1000);
+  world.truth.share = {{{0, 1}, 0.5}, {{1, 0}, 1}};
+  world.AddJob(0, 100, 0, 2);
+  world.AddJob(0, 30, 1);  // beside one of the gang's GPUs until 30: the gang did 15
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[0].end_us, 115);
+}
+
+TEST(Simulator, WhatCannotRunTogetherIsRetriedAlone) {
+  World world;
+  world.AddProfile(40, 1000);
+  world.AddProfile(30, 1000);
+  world.truth.share = {{{0, 1}, 0}, {{1, 0}, 0}};
+  world.AddJob(0, 100, 0);
+  world.AddJob(10, 40, 1);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[1].failures, 1);
+  EXPECT_EQ(result->jobs[1].start_us, 100);
+  EXPECT_EQ(result->jobs[0].end_us, 100) << "those who are there notice nothing";
+}
+
+TEST(Simulator, LookAheadPassesAJobThatDoesNotFit) {
+  for (const size_t look_ahead : {1, 2}) {
+    World world("exclusive", 2);
+    world.options.look_ahead = look_ahead;
+    world.AddProfile(40, 1000);
+    world.AddJob(0, 100);
+    world.AddJob(1, 100, 0, 2);
+    world.AddJob(2, 10);
+    const auto result = world.Go();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->jobs[2].start_us, look_ahead == 1 ? 200 : 2);
+  }
+}
+
+TEST(Simulator, RoundsDecideAtTheirMultiplesAlone) {
+  World world("exclusive", 2);
+  world.options.round_us = 60;
+  world.AddProfile(40, 1000);
+  world.AddJob(0, 100);
+  world.AddJob(1, 100);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[0].start_us, 0);
+  EXPECT_EQ(result->jobs[1].start_us, 60);
+}
+
+TEST(Simulator, TheHorizonEndsEverything) {
+  World world("exclusive");
+  world.options.horizon_us = 150;
+  world.AddProfile(40, 1000);
+  world.AddJob(0, 100);
+  world.AddJob(0, 100);
+  world.AddJob(0, 100);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[0].end, SimEnd::kFinished);
+  EXPECT_EQ(result->jobs[1].end, SimEnd::kRunning);
+  EXPECT_EQ(result->jobs[1].sums.done, Work(50) * kFullRate);
+  EXPECT_EQ(result->jobs[2].end, SimEnd::kWaiting);
+  EXPECT_EQ(result->end_us, 150);
+}
+
+TEST(Simulator, WhatNeverFitsIsRejected) {
+  World world("exclusive");
+  world.AddProfile(40, 1'000'000);
+  world.AddJob(0, 100);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[0].end, SimEnd::kRejected);
+}
+
+TEST(Simulator, EventsComeInOrder) {
+  World world("exclusive");
+  world.AddProfile(40, 1000);
+  world.AddJob(0, 100);
+  world.AddJob(100, 50);
+  ASSERT_TRUE(world.Go().ok());
+  using Kind = SimEventKind;
+  const std::vector<std::tuple<Kind, int64_t, uint32_t>> expected = {{Kind::kArrive, 0, 0},   {Kind::kStart, 0, 0},
+                                                                     {Kind::kFinish, 100, 0}, {Kind::kArrive, 100, 1},
+                                                                     {Kind::kStart, 100, 1},  {Kind::kFinish, 150, 1}};
+  EXPECT_EQ(world.events, expected);
+}
+
+TEST(Simulator, RefusesWhatItCannotRun) {
+  World world("exclusive");
+  world.AddProfile(40, 1000);
+  world.AddJob(0, 0);
+  world.trace.jobs[0].steps = 10;
+  EXPECT_THAT(std::string(world.Go().status().message()),
+              HasSubstr("job[0]: duration_us: expected a run time, found steps alone"));
+  world.trace.jobs[0] = {.id = 0, .duration_us = 5, .profile = 0, .endless = true};
+  EXPECT_THAT(std::string(world.Go().status().message()), HasSubstr("horizon_us"));
+  world.trace.jobs[0] = {.id = 0, .duration_us = 5, .profile = 0};
+  world.beliefs[0].clear();
+  EXPECT_THAT(std::string(world.Go().status().message()), HasSubstr("job[0]: profile: expected one"));
+}
+
+TEST(Simulator, AnObserverMayCancel) {
+  World world("exclusive");
+  world.AddProfile(40, 1000);
+  world.AddJob(0, 100);
+  const auto result = Simulate(world.trace, world.beliefs, world.truth, world.cluster, *world.queue, *world.placer, {},
+                               [](const SimEvent&) { return false; });
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace horus
