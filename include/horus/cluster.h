@@ -321,7 +321,8 @@ typedef struct horus_job_info {
   int64_t submit_us;
   int64_t cpu_milli; /* per task: what it holds */
   int64_t mem_mib;
-  int64_t stated_cpu_milli; /* per task: what it asked for; less where a synergy policy granted more */
+  int64_t stated_cpu_milli; /* per task: what it asked for, -1 = nothing, as horus_job takes it; less than it holds
+                               where a synergy policy granted more */
   int64_t stated_mem_mib;
 } horus_job_info;
 #define HORUS_JOB_INFO_INIT {sizeof(horus_job_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}

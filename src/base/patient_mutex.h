@@ -10,32 +10,34 @@
 #ifndef HORUS_BASE_PATIENT_MUTEX_H_
 #define HORUS_BASE_PATIENT_MUTEX_H_
 
+#include <chrono>
 #include <shared_mutex>
-#include <thread>
 
 namespace horus {
 
 class PatientMutex {
  public:
   void lock() {
-    if (!LookUntil([this] { return mutex_.try_lock(); })) mutex_.lock();
+    if (!LookAWhile([this] { return mutex_.try_lock(); })) mutex_.lock();
   }
   void unlock() { mutex_.unlock(); }
   void lock_shared() {
-    if (!LookUntil([this] { return mutex_.try_lock_shared(); })) mutex_.lock_shared();
+    if (!LookAWhile([this] { return mutex_.try_lock_shared(); })) mutex_.lock_shared();
   }
   void unlock_shared() { mutex_.unlock_shared(); }
 
  private:
-  static constexpr int kLooks = 100;  // chosen: about 10 us in all
-  static constexpr int kPausesBetween = 20;
+  static constexpr std::chrono::microseconds kPatience{10};  // chosen: longer than most sections, shorter than waking
+  static constexpr int kPausesBetween = 10;                  // chosen
 
   template <typename Try>
-  static bool LookUntil(const Try& taken) {
-    for (int look = 0; look < kLooks; ++look) {
-      if (taken()) return true;
+  static bool LookAWhile(const Try& taken) {
+    if (taken()) return true;
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    do {
       for (int i = 0; i < kPausesBetween; ++i) Pause();
-    }
+      if (taken()) return true;
+    } while (std::chrono::steady_clock::now() < until);
     return false;
   }
   static void Pause() {

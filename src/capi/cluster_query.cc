@@ -88,8 +88,10 @@ horus_job_info JobToC(const JobInfo& job) {
   info.submit_us = job.spec->submit_us;
   info.cpu_milli = job.spec->cpu_milli;
   info.mem_mib = job.spec->mem_mib;
-  info.stated_cpu_milli = StatedCpuMilli(*job.spec);
-  info.stated_mem_mib = StatedMemMib(*job.spec);
+  // As horus_job takes it: 0 would mean what it holds.
+  const auto stated = [](int64_t amount) { return amount == 0 ? int64_t{-1} : amount; };
+  info.stated_cpu_milli = stated(StatedCpuMilli(*job.spec));
+  info.stated_mem_mib = stated(StatedMemMib(*job.spec));
   return info;
 }
 

@@ -109,7 +109,7 @@ static void AdoptedJobsMayHoldMoreThanTheyStated(void) {
   given.job.stated_cpu_milli = -1;
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
   CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
-  CHECK(info.cpu_milli == 64000 && info.stated_cpu_milli == 0 && info.stated_mem_mib == info.mem_mib);
+  CHECK(info.cpu_milli == 64000 && info.stated_cpu_milli == -1 && info.stated_mem_mib == info.mem_mib);
   give_job(&given, 2, 40, 2000);
   plan = plan_one(placer, cluster, &given);
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE && horus_plan_move_count(plan) == 1);

@@ -94,45 +94,51 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
   return absl::OkStatus();
 }
 
-void Rankings::ForgetSieved(Ranking& ranking) {
+void Rankings::ForgetSieved(Ranking& ranking) noexcept {
   entries_ -= ranking.sieved.size();
   ranking.sieved.clear();
+  if (ranking.sieved.capacity() > kMostOverWanted * ranking.wanted) std::vector<RankedState>().swap(ranking.sieved);
 }
 
-void Rankings::Dismiss(uint32_t slot, uint64_t seen) {
-  Ranking& ranking = *std::exchange(of_slot_[slot], nullptr);
+void Rankings::Dismiss(uint32_t slot, uint64_t seen) noexcept {
+  Ranking& ranking = *std::exchange(seats_[slot].ranking, nullptr);
   ranking.slot = Ranking::kNoSlot;
   ranking.seen = seen;
   sieve_.Dismiss(slot);
 }
 
 void Rankings::DismissAll(uint64_t seen) {
-  for (uint32_t slot = 0; slot < of_slot_.size(); ++slot) {
-    if (of_slot_[slot] != nullptr) Dismiss(slot, seen);
+  for (uint32_t slot = 0; slot < seats_.size(); ++slot) {
+    if (seats_[slot].ranking != nullptr) Dismiss(slot, seen);
   }
 }
 
 void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
   uint32_t slot = ranking.slot;
+  bool makes_room = false;
   if (slot == Ranking::kNoSlot) {
-    slot = static_cast<uint32_t>(std::find(of_slot_.begin(), of_slot_.end(), nullptr) - of_slot_.begin());
-    if (slot == of_slot_.size() && slot < Sieve::kSlots) {
-      of_slot_.push_back(nullptr);
-      last_came_.push_back(0);
-    } else if (slot == of_slot_.size()) {
-      slot = static_cast<uint32_t>(std::min_element(last_came_.begin(), last_came_.end()) - last_came_.begin());
-      if (last_came_[slot] + kStaleAfter > ranking.seen) return;
-      Dismiss(slot, ranking.seen);
+    const auto free =
+        std::find_if(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.ranking == nullptr; });
+    slot = static_cast<uint32_t>(free - seats_.begin());
+    if (slot == Sieve::kSlots) {
+      const auto longest_away = std::min_element(
+          seats_.begin(), seats_.end(), [](const Seat& a, const Seat& b) { return a.last_came < b.last_came; });
+      if (longest_away->last_came + kStaleAfter > ranking.seen) return;
+      slot = static_cast<uint32_t>(longest_away - seats_.begin());
+      makes_room = true;
     }
-    of_slot_[slot] = &ranking;
-    ranking.slot = slot;
   }
-  last_came_[slot] = ranking.seen;
+  sieve_.Reserve(scorer, ranking.slot == Ranking::kNoSlot ? Sieve::kSlots : slot);
+  if (slot == seats_.size()) seats_.emplace_back();
+  // From here on nothing fails.
+  if (makes_room) Dismiss(slot, ranking.seen);
+  seats_[slot] = {&ranking, ranking.seen};
+  ranking.slot = slot;
   sieve_.Admit(scorer, slot, ranking.cutoff);
 }
 
 void Rankings::SiftForAll(const Scorer& scorer, const Scorer::Brief& brief) {
-  if (of_slot_.empty()) return;
+  if (seats_.empty()) return;
   hits_.clear();
   if (!sieve_.Sift(*scorer.policy().least_cost(), brief, hits_)) {
     DismissAll(opened_begin_ + opened_.size());
@@ -140,7 +146,7 @@ void Rankings::SiftForAll(const Scorer& scorer, const Scorer::Brief& brief) {
     return;
   }
   for (const Sieve::Hit& hit : hits_) {
-    Ranking& ranking = *of_slot_[hit.slot];
+    Ranking& ranking = *seats_[hit.slot].ranking;
     ranking.sieved.push_back({static_cast<double>(hit.floor), brief.state, false, brief.digest});
     ++entries_;
     if (ranking.sieved.size() <= kMostSievedOverWanted * ranking.wanted) continue;
@@ -259,9 +265,9 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, S
 }
 
 void Rankings::Push(Ranking& ranking, std::span<const RankedState> states) {
-  entries_ += states.size();
   for (const RankedState& entry : states) {
     ranking.states.push_back(entry);
+    ++entries_;
     std::push_heap(ranking.states.begin(), ranking.states.end(), Dearer);
   }
 }
@@ -287,9 +293,10 @@ absl::Status Rankings::Pop(const Ledger& ledger, const DeviceIndex& index, Score
 }
 
 absl::Status Rankings::Find(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking*& ranking) {
-  const uint64_t bytes = of_class_.size() * kClassBytes + entries_ * kEntryBytes;
+  const uint64_t bytes = of_class_.size() * kClassBytes + entries_ * kEntryBytes + sieve_.bytes_held();
   if (epoch_ != scorer.model().epoch() || bytes > most_bytes_) {
     DismissAll(0);
+    sieve_.Clear();
     of_class_.clear();
     entries_ = 0;
     epoch_ = scorer.model().epoch();

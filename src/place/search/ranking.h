@@ -84,9 +84,9 @@ class Rankings {
   // A slot for a class that came again, if there is one.
   void Admit(Scorer& scorer, Ranking& ranking);
   // The class looks for itself again, from `seen` on.
-  void Dismiss(uint32_t slot, uint64_t seen);
+  void Dismiss(uint32_t slot, uint64_t seen) noexcept;
   void DismissAll(uint64_t seen);
-  void ForgetSieved(Ranking& ranking);
+  void ForgetSieved(Ranking& ranking) noexcept;
   [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void CutBack(size_t wanted, double& cutoff);
   // Appends to scratch_ those of `briefs` that may cost less than `cutoff`.
@@ -105,8 +105,11 @@ class Rankings {
   std::vector<Scorer::Brief> listed_;  // of every state with devices, and of some that have none any more
   std::vector<uint32_t> at_;           // where it is listed, by state
   Sieve sieve_;
-  std::vector<Ranking*> of_slot_;     // null = free
-  std::vector<uint64_t> last_came_;   // by slot: openings then
+  struct Seat {
+    Ranking* ranking = nullptr;  // null = free
+    uint64_t last_came = 0;      // openings then
+  };
+  std::vector<Seat> seats_;           // by slot of the sieve
   std::vector<Scorer::Sifted> left_;  // scratch
   std::vector<Sieve::Hit> hits_;
   std::vector<RankedState> scratch_;

@@ -152,7 +152,7 @@ absl::Status Scorer::Describe(const StateTable& states, uint32_t state, Brief& b
   const DeviceRow& device = states.state(state);
   brief = {.digest = device.digest, .state = state};
   const int64_t free = device.mem_mib - device.mem_used_upper_mib;
-  if (free < 0 || free > INT32_MAX || device.tenants.size() >= Brief::kNotSifted) return absl::OkStatus();
+  if (free < 0 || free >= INT32_MAX || device.tenants.size() >= Brief::kNotSifted) return absl::OkStatus();
   brief.mem_free_mib = static_cast<int32_t>(free);
   brief.per_mem_mib = 1 / static_cast<float>(std::max(device.mem_mib, int64_t{1}));
   if (adds_loads_) {

@@ -43,7 +43,14 @@ Sieve::Column* Sieve::ColumnOf(Kind& kind, uint32_t guest) {
   return kind.columns[guest].get();
 }
 
-void Sieve::Admit(Scorer& scorer, uint32_t slot, double cutoff) {
+void Sieve::Reserve(Scorer& scorer, uint32_t slot) {
+  for (uint32_t context = slot == kSlots ? 0 : known_kinds_[slot]; context < scorer.contexts(); ++context) {
+    static_cast<void>(KindOf(context));
+    static_cast<void>(scorer.OnContextOf(context));
+  }
+}
+
+void Sieve::Admit(Scorer& scorer, uint32_t slot, double cutoff) noexcept {
   if (!taken_[slot]) {
     taken_[slot] = true;
     known_kinds_[slot] = 0;
@@ -51,7 +58,7 @@ void Sieve::Admit(Scorer& scorer, uint32_t slot, double cutoff) {
   }
   SetCutoff(slot, cutoff);
   for (uint32_t context = known_kinds_[slot]; context < scorer.contexts(); ++context) {
-    Kind& kind = KindOf(context);
+    Kind& kind = *kinds_[context];
     const Scorer::OnContext& here = scorer.OnContextOf(context);
     const bool fits = here.on != nullptr && here.mem_mib < kNeverFits;
     kind.mem_mib[slot] = fits ? static_cast<int32_t>(here.mem_mib) : kNeverFits;
@@ -69,7 +76,7 @@ void Sieve::Admit(Scorer& scorer, uint32_t slot, double cutoff) {
   known_kinds_[slot] = static_cast<uint32_t>(scorer.contexts());
 }
 
-void Sieve::Dismiss(uint32_t slot) {
+void Sieve::Dismiss(uint32_t slot) noexcept {
   taken_[slot] = false;
   for (const std::unique_ptr<Kind>& kind : kinds_) {
     kind->mem_mib[slot] = kind->mem_beside_mib[slot] = kNeverFits;

@@ -34,10 +34,13 @@ class Sieve {
     float floor = 0;  // -infinity where only weighing can tell
   };
 
+  // All that may fail of admitting the scorer's current class: to be called right before, with the slot that it has or
+  // kSlots.
+  void Reserve(Scorer& scorer, uint32_t slot);
   // Takes the scorer's current class into a slot; or what is new about it since.
-  void Admit(Scorer& scorer, uint32_t slot, double cutoff);
+  void Admit(Scorer& scorer, uint32_t slot, double cutoff) noexcept;
   void SetCutoff(uint32_t slot, double cutoff) { cutoff_[slot] = static_cast<float>(cutoff); }
-  void Dismiss(uint32_t slot);
+  void Dismiss(uint32_t slot) noexcept;
   // The scorer's current class, which has that slot, has met the guests of the state.
   void Met(const Scorer::Brief& state, uint32_t slot);
   void Clear();
@@ -48,8 +51,8 @@ class Sieve {
   [[nodiscard]] uint64_t bytes_held() const;
 
  private:
-  static constexpr uint32_t kLanes = 32;  // in a step
-  static constexpr int32_t kNeverFits = std::numeric_limits<int32_t>::max();
+  static constexpr uint32_t kLanes = 32;                                      // in a step
+  static constexpr int32_t kNeverFits = std::numeric_limits<int32_t>::max();  // more than a state that is sifted has
 
   // What a guest and each class cost each other: PairTable::Brief by column.
   struct Column {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/catalogue.h"
+#include "interference/combine.h"
 #include "interference/utilisation_model.h"
 #include "place/placer.h"
 #include "place/policy.h"
@@ -75,6 +76,43 @@ inline Cluster Nodes(size_t count, size_t gpus = 2) {
   Cluster cluster(Catalogue::Default());
   for (size_t i = 0; i < count; ++i) EXPECT_TRUE(cluster.AddNode(V100Node(i + 1, gpus)).ok());
   return cluster;
+}
+
+// Whose slowdowns add up over pairs: 0.002 for each per cent that the two are busy, in the units of PairExcess.
+class AddingModel final : public InterferenceModel {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "adding"; }
+  [[nodiscard]] uint64_t epoch() const override { return 1; }
+  [[nodiscard]] bool adds_pairs() const override { return true; }
+  [[nodiscard]] absl::Status PredictPairs(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
+                                          std::span<PairExcess> out) const override {
+    for (size_t i = 0; i < tenants.size(); ++i) {
+      for (size_t j = 0; j < tenants.size(); ++j)
+        out[i * tenants.size() + j] = i == j ? PairExcess() : Of(*tenants[i], *tenants[j]);
+    }
+    return absl::OkStatus();
+  }
+  [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const override {
+    for (size_t i = 0; i < tenants.size(); ++i) {
+      PairExcess sum;
+      for (size_t j = 0; j < tenants.size(); ++j) {
+        if (i != j) AddExcess(sum, Of(*tenants[i], *tenants[j]));
+      }
+      out[i] = SlowdownOf(sum);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static PairExcess Of(const Demand& one, const Demand& other) {
+    const auto excess = static_cast<int64_t>(2000 * (one.gpu_util_pct.estimate + other.gpu_util_pct.estimate));
+    return {excess, excess};
+  }
+};
+
+inline std::unique_ptr<Placer> MakeAddingPlacer(PlacerOptions options = {}) {
+  return *Placer::Create(std::make_shared<AddingModel>(), *MakePolicy("horus"), options);
 }
 
 // Seen: every node of the cluster.
