@@ -48,14 +48,15 @@ int32_t Solve(const horus_lp_request& request, char* text) {
   if (Clp_isProvenPrimalInfeasible(model) != 0) return Say(text, HORUS_LP_INFEASIBLE, "infeasible", 0);
   if (Clp_isProvenOptimal(model) == 0) return Say(text, HORUS_LP_FAILED, "Clp ended with status", Clp_status(model));
   std::copy_n(Clp_getColSolution(model), request.columns, request.values);
+  std::copy_n(Clp_getRowPrice(model), request.rows, request.prices);
   *request.objective_value = Clp_getObjValue(model);
   return HORUS_LP_OK;
 }
 
 bool IsComplete(const horus_lp_request& request) {
-  const void* const needed[] = {request.starts,       request.indices,        request.elements,  request.objective,
-                                request.column_lower, request.column_upper,   request.row_lower, request.row_upper,
-                                request.values,       request.objective_value};
+  const void* const needed[] = {request.starts,       request.indices,      request.elements,       request.objective,
+                                request.column_lower, request.column_upper, request.row_lower,      request.row_upper,
+                                request.values,       request.prices,       request.objective_value};
   const auto given = [](const void* pointer) { return pointer != nullptr; };
   return request.columns > 0 && request.rows > 0 && request.max_iterations > 0 &&
          std::all_of(std::begin(needed), std::end(needed), given);

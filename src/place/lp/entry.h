@@ -2,7 +2,7 @@
  * The one door into libhorus_lp.so: solves one linear program with COIN-OR Clp.
  *
  * Enters:  maximise objective.x subject to row and column bounds; the matrix by columns. All memory is the caller's.
- * Leaves:  the values of a vertex and the objective; a status and a text for people.
+ * Leaves:  the values of a vertex, the prices of the rows and the objective; a status and a text for people.
  * Units:   the caller's; infinite bounds are +-INFINITY.
  * Cost:    the simplex method, on the calling thread alone.   Thread class: re-entrant, no state.
  */
@@ -36,6 +36,7 @@ typedef struct horus_lp_request {
   const double* row_lower;    /* [rows] */
   const double* row_upper;    /* [rows] */
   double* values;             /* [columns], written when OK */
+  double* prices;             /* [rows], written when OK: by how much the objective grows with the row's bound */
   double* objective_value;    /* written when OK */
 } horus_lp_request;
 

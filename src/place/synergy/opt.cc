@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "place/synergy/lp.h"
+#include "place/lp/linear_program.h"
 #include "place/synergy/rules.h"
 
 namespace horus {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "place/synergy/lp.h"
+#include "place/lp/linear_program.h"
 #include "place/synergy/round.h"
 
 namespace horus {
@@ -39,6 +39,7 @@ TEST(LinearProgram, FindsTheVertexOfATextbookProgram) {
   ASSERT_TRUE(solution.ok()) << solution.status();
   EXPECT_THAT(solution->objective, DoubleNear(36, 1e-9));
   EXPECT_THAT(solution->values, ElementsAre(DoubleNear(2, 1e-9), DoubleNear(6, 1e-9)));
+  EXPECT_THAT(solution->prices, ElementsAre(DoubleNear(0, 1e-9), DoubleNear(1.5, 1e-9), DoubleNear(1, 1e-9)));
 }
 
 TEST(LinearProgram, SaysWhatHasNoSolutionAndPrintsNothing) {

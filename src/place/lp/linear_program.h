@@ -2,11 +2,11 @@
 // LinearProgram: built column by column, solved by libhorus_lp.so, which is opened on first use.
 //
 // Enters:  row bounds, columns with their elements; maximise.
-// Leaves:  a vertex and its objective; or why there is none.
+// Leaves:  a vertex, its objective and the price of each row; or why there is none.
 // Units:   the caller's.
 // Cost:    the simplex method.           Thread class: value; solving is a pure function.
-#ifndef HORUS_PLACE_SYNERGY_LP_H_
-#define HORUS_PLACE_SYNERGY_LP_H_
+#ifndef HORUS_PLACE_LP_LINEAR_PROGRAM_H_
+#define HORUS_PLACE_LP_LINEAR_PROGRAM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +30,7 @@ class LinearProgram {
   struct Solution {
     std::vector<double> values;
     double objective = 0;
+    std::vector<double> prices;  // of the rows: by how much the objective grows with what bounds the row
   };
   // FAILED_PRECONDITION when infeasible, UNAVAILABLE without the library, INTERNAL when the solver gave up.
   [[nodiscard]] absl::StatusOr<Solution> Solve(const std::string& library) const;
@@ -42,4 +43,4 @@ class LinearProgram {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_SYNERGY_LP_H_
+#endif  // HORUS_PLACE_LP_LINEAR_PROGRAM_H_

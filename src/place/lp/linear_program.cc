@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hands a linear program to the solver's side library.
-#include "place/synergy/lp.h"
+#include "place/lp/linear_program.h"
 
 #include <array>
 #include <limits>
@@ -19,7 +19,7 @@ constexpr SideLibrary kLibrary = {
     .soname = HORUS_LP_SONAME,
     .entry = "horus_lp_entry_v1",
     .install_dir = HORUS_INSTALL_LIBDIR,
-    .purpose = "synergy-opt",
+    .purpose = "a linear program (synergy-opt, horus potential)",
     .remedy = "It is built with HORUS_WITH_LP=ON and needs COIN-OR Clp (Debian: coinor-libclp-dev)"};
 
 }  // namespace
@@ -46,6 +46,7 @@ absl::StatusOr<LinearProgram::Solution> LinearProgram::Solve(const std::string& 
   const std::vector<double> upper(columns(), std::numeric_limits<double>::infinity());
   Solution solution;
   solution.values.resize(columns());
+  solution.prices.resize(row_lower_.size());
   const horus_lp_request request = {.struct_size = sizeof(horus_lp_request),
                                     .columns = static_cast<int32_t>(columns()),
                                     .rows = static_cast<int32_t>(row_lower_.size()),
@@ -59,13 +60,13 @@ absl::StatusOr<LinearProgram::Solution> LinearProgram::Solve(const std::string& 
                                     .row_lower = row_lower_.data(),
                                     .row_upper = row_upper_.data(),
                                     .values = solution.values.data(),
+                                    .prices = solution.prices.data(),
                                     .objective_value = &solution.objective};
   std::array<char, HORUS_LP_TEXT_BYTES> text = {};
   const int32_t status = reinterpret_cast<horus_lp_entry_fn>(entry)(&request, text.data());
   if (status == HORUS_LP_OK) return solution;
   const auto code = status == HORUS_LP_INFEASIBLE ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kInternal;
-  return MakeError(code, "synergy-opt: linear program of %d columns and %d rows: %s", request.columns, request.rows,
-                   text.data());
+  return MakeError(code, "linear program of %d columns and %d rows: %s", request.columns, request.rows, text.data());
 }
 
 }  // namespace horus
