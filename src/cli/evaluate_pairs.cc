@@ -115,8 +115,6 @@ Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOpt
   return json;
 }
 
-Column Right(const char* title) { return {title, Align::kRight, false}; }
-
 std::string Plain(double value, const char* unit = "") {
   return std::isnan(value) ? "-" : absl::StrFormat("%.3g%s", value, unit);
 }

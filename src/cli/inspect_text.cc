@@ -15,8 +15,6 @@ namespace {
 
 constexpr size_t kShownNameBytes = 48;
 
-Column Right(std::string title) { return {std::move(title), Align::kRight, false}; }
-
 std::string Share(double part, double whole) { return whole > 0 ? Percent(100 * part / whole) : "-"; }
 
 std::string UnknownText(const CostCoverage& coverage) {

@@ -22,8 +22,6 @@ constexpr int kSolveJsonVersion = 1;
 constexpr size_t kShownNameBytes = 24;
 constexpr size_t kShownMessageBytes = 400;
 
-Column Right(std::string title) { return {std::move(title), Align::kRight, false}; }
-
 std::string Limit(const Solution& solution, std::vector<std::string>& messages) {
   switch (solution.end) {
     case SolveEnd::kMemory:

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace horus::cli {
@@ -23,6 +24,8 @@ struct Column {
   Align align = Align::kLeft;
   bool wraps = false;  // may become narrower than its longest cell
 };
+
+[[nodiscard]] inline Column Right(std::string title) { return {std::move(title), Align::kRight, false}; }
 
 class Table {
  public:
