@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SpeedTable: how fast profiles run on GPU types, alone and in pairs; and the mix of work that jobs of them bring.
+//
+// Enters:  speeds, measured (io/speeds_file.h) or predicted (predicted_speeds.h); jobs.
+// Leaves:  a plain value; the problem whose answer bounds the work rate.
+// Units:   progress in the profile's own unit (steps), speeds in it a second.
+// Cost:    linear; 40 bytes a pair.      Thread class: value; the functions are pure.
+#ifndef HORUS_SIM_SPEED_TABLE_H_
+#define HORUS_SIM_SPEED_TABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/work_rate.h"
+
+namespace horus {
+
+struct SpeedTable {
+  std::vector<std::string> profiles, gpus;  // each unique
+  std::vector<double> alone;                // [gpu * profiles + profile] progress a second; 0 = does not run there
+  std::vector<PairSpeed> pairs;
+
+  [[nodiscard]] double Alone(uint32_t gpu, uint32_t profile) const { return alone[gpu * profiles.size() + profile]; }
+};
+
+struct MixJob {
+  uint32_t profile = 0;
+  double progress = 0;  // in the profile's unit, from start to end
+};
+
+// The type whose seconds count a profile's work: `reference`, or where the profile does not run there the first type
+// that runs it; `reference` if none does.
+[[nodiscard]] uint32_t UnitType(const SpeedTable& table, uint32_t profile, uint32_t reference);
+
+// By profile: the seconds of work that the jobs bring, alone on UnitType. A job that takes longer than the
+// `clip_percentile` (0 to 100; 100 = none is clipped) of all of them counts so long; percentiles are interpolated.
+[[nodiscard]] std::vector<double> WorkByProfile(const SpeedTable& table, std::span<const MixJob> jobs,
+                                                uint32_t reference, double clip_percentile);
+
+// `work` as above, `gpus` how many of each type. Work of profiles that no type with GPUs runs is left out.
+[[nodiscard]] WorkProblem MakeWorkProblem(const SpeedTable& table, std::span<const double> work,
+                                          std::span<const double> gpus, uint32_t reference);
+
+}  // namespace horus
+
+#endif  // HORUS_SIM_SPEED_TABLE_H_
