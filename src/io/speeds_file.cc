@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins throughput files to one table and finds pairs that contradict their mirror.
+#include "io/speeds_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text.h"
+#include "io/file.h"
+#include "io/pairs_file.h"
+
+namespace horus {
+namespace {
+
+constexpr size_t kMaxSpeedsBytes = size_t{1} << 26;
+
+bool Agree(double x, double y) { return std::abs(x - y) <= kMirrorTolerance * std::max(x, y); }
+
+}  // namespace
+
+absl::Status SpeedsReader::Read(const std::string& path) {
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxSpeedsBytes));
+  return Parse(path, text);
+}
+
+absl::Status SpeedsReader::Parse(const std::string& file, std::string_view text) {
+  HORUS_ASSIGN_OR_RETURN(const GavelSpeeds speeds, ParseGavelSpeeds(file, text));
+  const size_t first = gpus_.size();
+  for (const std::string& gpu : speeds.gpus) {
+    for (const auto& [known, where] : gpus_) {
+      if (known != gpu) continue;
+      return InvalidArgument("%s: expected GPU types that no other file measured, found %s (before: %s)", file,
+                             Quoted(gpu), where);
+    }
+  }
+  for (const std::string& gpu : speeds.gpus) gpus_.emplace_back(gpu, file);
+  skipped_.several += speeds.several;
+  for (const GavelAlone& one : speeds.alone) {
+    if (one.steps_per_s > 0) alone_[{first + one.gpu, speeds.jobs[one.job]}] = one.steps_per_s;
+  }
+  for (const GavelTogether& both : speeds.together) {
+    HORUS_RETURN_IF_ERROR(AddPair(file, first + both.gpu, speeds, both));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SpeedsReader::AddPair(const std::string& file, size_t gpu, const GavelSpeeds& speeds,
+                                   const GavelTogether& both) {
+  const std::string& job = speeds.jobs[both.job];
+  const std::string& other = speeds.jobs[both.other];
+  const auto alone_job = alone_.find({gpu, job});
+  const auto alone_other = alone_.find({gpu, other});
+  if (alone_job == alone_.end() || alone_other == alone_.end()) {
+    ++skipped_.no_alone;
+    return absl::OkStatus();
+  }
+  double speed_first = std::min(1.0, both.job_steps_per_s / alone_job->second);
+  double speed_second = std::min(1.0, both.other_steps_per_s / alone_other->second);
+  const bool leads = job <= other;
+  if (!leads) std::swap(speed_first, speed_second);
+  const auto [at, is_new] =
+      pairs_.emplace(PairKey{gpu, std::min(job, other), std::max(job, other)}, Pair{speed_first, speed_second, leads});
+  if (is_new) return absl::OkStatus();
+  Pair& known = at->second;
+  const auto where = [&] {
+    return absl::StrFormat("%s: %s: %s beside %s", file, Quoted(gpus_[gpu].first), Quoted(job), Quoted(other));
+  };
+  // A file of unique keys tells a pair twice only from both sides.
+  if (known.first_leads == leads || known.mirrored) return InvalidArgument("%s: expected each pair once", where());
+  known.mirrored = true;
+  if (Agree(known.speed_first, speed_first) && Agree(known.speed_second, speed_second)) return absl::OkStatus();
+  return InvalidArgument(
+      "%s: expected the speeds that its mirror entry tells, %g and %g of those alone, found %g and %g", where(),
+      known.speed_first, known.speed_second, speed_first, speed_second);
+}
+
+SpeedTable SpeedsReader::Table() const {
+  SpeedTable table;
+  std::set<std::string> names;
+  for (const auto& [key, speed] : alone_) names.insert(key.second);
+  table.profiles.assign(names.begin(), names.end());
+  const auto position = [&table](const std::string& name) {
+    return static_cast<uint32_t>(std::lower_bound(table.profiles.begin(), table.profiles.end(), name) -
+                                 table.profiles.begin());
+  };
+  for (const auto& [gpu, file] : gpus_) table.gpus.push_back(gpu);
+  table.alone.assign(table.gpus.size() * table.profiles.size(), 0);
+  for (const auto& [key, speed] : alone_) table.alone[key.first * table.profiles.size() + position(key.second)] = speed;
+  for (const auto& [key, pair] : pairs_) {
+    const auto& [gpu, first, second] = key;
+    table.pairs.push_back({.gpu = static_cast<uint32_t>(gpu),
+                           .a = position(first),
+                           .b = position(second),
+                           .speed_a = pair.speed_first,
+                           .speed_b = pair.speed_second});
+  }
+  return table;
+}
+
+}  // namespace horus
