@@ -27,6 +27,7 @@ struct Command {
 [[nodiscard]] Command AddInspect(CLI::App& parser);
 [[nodiscard]] Command AddPlace(CLI::App& parser);
 [[nodiscard]] Command AddShadow(CLI::App& parser);
+[[nodiscard]] Command AddPotential(CLI::App& parser);
 [[nodiscard]] Command AddGpus(CLI::App& parser);
 [[nodiscard]] Command AddTraces(CLI::App& parser);
 [[nodiscard]] Command AddTrain(CLI::App& parser);

@@ -20,6 +20,8 @@ Examples:
       on which GPUs the jobs should run, beside whom, and why
   horus shadow --cluster cluster.yaml --jobs jobs.yaml --log decisions.csv
       what another scheduler's decisions cost, beside ours
+  horus potential --cluster cluster.yaml --jobs jobs.yaml
+      what sharing could give the cluster at best
   horus train --data rows.csv --out model.hbundle
       a predictor that has learned from measured runs
   horus traces show jobs.csv
@@ -43,9 +45,9 @@ int Run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.footer(kFooter);
   const horus::cli::Command commands[] = {horus::cli::AddInspect(parser), horus::cli::AddPlace(parser),
-                                          horus::cli::AddShadow(parser),  horus::cli::AddGpus(parser),
-                                          horus::cli::AddTraces(parser),  horus::cli::AddTrain(parser),
-                                          horus::cli::AddEvaluate(parser)};
+                                          horus::cli::AddShadow(parser),  horus::cli::AddPotential(parser),
+                                          horus::cli::AddGpus(parser),    horus::cli::AddTraces(parser),
+                                          horus::cli::AddTrain(parser),   horus::cli::AddEvaluate(parser)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

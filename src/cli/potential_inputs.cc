@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads measured speeds, or has them foretold.
+#include "cli/potential_inputs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/inputs.h"
+#include "cli/placing.h"
+#include "cli/progress.h"
+#include "io/cluster_file.h"
+#include "io/jobs_file.h"
+#include "io/mix_file.h"
+#include "io/speeds_file.h"
+#include "sim/predicted_speeds.h"
+
+namespace horus::cli {
+namespace {
+
+constexpr int64_t kMostGpusOfType = 1'000'000'000;  // as the bound's problem takes; chosen
+
+absl::StatusOr<uint32_t> FindType(const char* option, const std::string& name, const SpeedTable& table) {
+  const auto at = std::find(table.gpus.begin(), table.gpus.end(), name);
+  if (at != table.gpus.end()) return static_cast<uint32_t>(at - table.gpus.begin());
+  const std::vector<std::string_view> names(table.gpus.begin(), table.gpus.end());
+  return InvalidArgument("%s: expected one of %s, found %s", option, Listed(names), Quoted(name));
+}
+
+// One GPU of each type where nothing is said.
+absl::StatusOr<std::vector<double>> CountGpus(const std::vector<std::string>& options, const SpeedTable& table) {
+  if (options.empty()) return std::vector<double>(table.gpus.size(), 1);
+  std::vector<double> gpus(table.gpus.size(), 0);
+  for (const std::string& option : options) {
+    const size_t equals = option.rfind('=');
+    int64_t count = 0;
+    const char* const end = option.data() + option.size();
+    const bool has_count = equals != std::string::npos && std::from_chars(option.data() + equals + 1, end, count) ==
+                                                              std::from_chars_result{end, std::errc()};
+    if (!has_count || count < 1 || count > kMostGpusOfType) {
+      return InvalidArgument("--gpus: expected TYPE=N with N from 1 to %d, found %s", kMostGpusOfType, Quoted(option));
+    }
+    HORUS_ASSIGN_OR_RETURN(const uint32_t gpu, FindType("--gpus", option.substr(0, equals), table));
+    if (gpus[gpu] > 0) return InvalidArgument("--gpus: expected each type once, found %s again", Quoted(option));
+    gpus[gpu] = static_cast<double>(count);
+  }
+  return gpus;
+}
+
+// The named type, or the first of which there are GPUs.
+absl::StatusOr<uint32_t> ChooseReference(const std::string& name, const PotentialInputs& inputs) {
+  if (!name.empty()) return FindType("--reference", name, inputs.table);
+  for (uint32_t gpu = 0; gpu < inputs.gpus.size(); ++gpu) {
+    if (inputs.gpus[gpu] > 0) return gpu;
+  }
+  return 0;
+}
+
+absl::Status AddMix(const std::vector<std::string>& paths, PotentialInputs& inputs) {
+  std::vector<MixFile> files;
+  for (const std::string& path : paths) {
+    HORUS_ASSIGN_OR_RETURN(MixFile file, ReadMixFile(path));
+    inputs.has_trace = inputs.has_trace || file.is_trace;
+    files.push_back(std::move(file));
+  }
+  HORUS_ASSIGN_OR_RETURN(Mix mix, JoinMix(files, inputs.table, inputs.reference));
+  inputs.jobs = std::move(mix.jobs);
+  size_t unknown = 0;
+  for (const auto& [name, jobs] : mix.unknown) unknown += jobs;
+  if (unknown > 0) {
+    inputs.notes.push_back(
+        absl::StrFormat("Left out: %d jobs of %d types without measured speeds.", unknown, mix.unknown.size()));
+  }
+  if (mix.several > 0) {
+    inputs.notes.push_back(absl::StrFormat("Left out: %d jobs on more than one GPU.", mix.several));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
+  SpeedsReader reader;
+  for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
+  PotentialInputs inputs{.table = reader.Table(), .source = "measured", .notes = {}};
+  if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
+  HORUS_ASSIGN_OR_RETURN(inputs.gpus, CountGpus(sources.gpus, inputs.table));
+  HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, inputs));
+  if (reader.skipped().no_alone > 0) {
+    inputs.notes.push_back(
+        absl::StrFormat("Left out: %d pairs of jobs without a speed alone.", reader.skipped().no_alone));
+  }
+  HORUS_RETURN_IF_ERROR(AddMix(sources.mix, inputs));
+  return inputs;
+}
+
+// Devices that a model answers alike for; each with how many there are.
+std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, double> KindsOf(const ClusterFile& file, size_t& slices) {
+  std::map<std::tuple<GpuTypeId, SharingMode, bool, int64_t>, double> kinds;
+  for (const FileNode& node : file.nodes) {
+    if (node.state != AdminState::kUp) continue;
+    for (const DeviceSpec& device : node.spec.devices) {
+      if (device.mode == SharingMode::kMig) {
+        ++slices;
+        continue;
+      }
+      const int64_t mem_mib = device.mem_mib > 0 ? device.mem_mib : file.catalogue->at(device.type).mem_mib;
+      const bool shares = device.mode != SharingMode::kExclusive && device.max_tenants != 1;
+      ++kinds[{device.type, device.mode, shares, mem_mib}];
+    }
+  }
+  return kinds;
+}
+
+std::vector<DeviceKind> DevicesOf(const ClusterFile& file, PotentialInputs& inputs) {
+  size_t slices = 0;
+  std::vector<DeviceKind> devices;
+  std::map<std::string, int> names;
+  for (const auto& [kind, count] : KindsOf(file, slices)) {
+    const auto& [type, mode, shares, mem_mib] = kind;
+    std::string name = file.catalogue->at(type).name;
+    if (!shares) {
+      name += " exclusive";
+    } else if (mode == SharingMode::kMps) {
+      name += " mps";
+    }
+    // Kinds that differ in memory alone.
+    if (++names[name] > 1) name += absl::StrFormat(" %d MiB", mem_mib);
+    devices.push_back({name, {.type = type, .mode = mode}, mem_mib, shares});
+    inputs.gpus.push_back(count);
+  }
+  if (slices > 0) inputs.notes.push_back(absl::StrFormat("Left out: %d MIG instances.", slices));
+  return devices;
+}
+
+// Jobs of one profile that ask for the same are one.
+using JobKey = std::tuple<uint64_t, bool, int32_t, float, std::vector<GpuTypeId>>;
+
+std::optional<JobKey> KeyOfJob(const JobSpec& job) {
+  std::vector<GpuTypeId> types;
+  for (const TypeDemand& demand : job.demands) {
+    if (demand.demand.profile_id == 0) return std::nullopt;
+    types.push_back(demand.type);
+  }
+  return JobKey{job.demands.front().demand.profile_id, job.exclusive, job.gpu_milli, job.slowdown_bound, types};
+}
+
+struct Foretold {
+  std::vector<JobSpec> jobs;      // one a profile
+  std::vector<uint32_t> profile;  // of each job of the file that counts
+};
+
+absl::StatusOr<Foretold> CompleteForetold(const PotentialSources& sources, const ClusterFile& file, DemandShelf& shelf,
+                                          PotentialInputs& inputs) {
+  HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
+  const std::vector<GpuTypeId> present = TypesPresent(file);
+  Foretold foretold;
+  std::map<JobKey, uint32_t> known;
+  Progress progress;
+  size_t done = 0, several = 0;
+  for (const JobRequest& request : requests) {
+    progress.Update("analysing jobs:", done++, requests.size());
+    HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
+    if (!job.alternatives.empty() || job.tasks != 1 || job.gpus_per_task != 1) {
+      ++several;
+      continue;
+    }
+    // A mix names jobs, so that each of them stays itself.
+    const std::optional<JobKey> key = sources.mix.empty() ? KeyOfJob(job) : std::nullopt;
+    auto profile = static_cast<uint32_t>(foretold.jobs.size());
+    const auto at = key ? known.find(*key) : known.end();
+    if (at != known.end()) {
+      profile = at->second;
+    } else {
+      if (key) known.emplace(*key, profile);
+      foretold.jobs.push_back(std::move(job));
+    }
+    foretold.profile.push_back(profile);
+  }
+  if (several > 0) {
+    inputs.notes.push_back(absl::StrFormat("Left out: %d jobs not on exactly one GPU, or with alternatives.", several));
+  }
+  if (foretold.jobs.empty()) return InvalidArgument("%s: expected jobs on one GPU, found none", sources.jobs);
+  return foretold;
+}
+
+// Without a mix every job of the file brings the same work.
+absl::Status AddForetoldMix(const PotentialSources& sources, const Foretold& foretold, PotentialInputs& inputs) {
+  if (!sources.mix.empty()) return AddMix(sources.mix, inputs);
+  for (const uint32_t profile : foretold.profile) {
+    const uint32_t unit = UnitType(inputs.table, profile, inputs.reference);
+    inputs.jobs.push_back({profile, inputs.table.Alone(unit, profile)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PotentialInputs> LoadForetold(const PotentialSources& sources) {
+  HORUS_RETURN_IF_ERROR(CheckChoice(sources.interference));
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(sources.bundle));
+  HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
+  PotentialInputs inputs{.table = {}, .source = NameOf(sources.interference), .notes = {}};
+  inputs.notes.push_back("Foretold speeds: the figures are what the model believes, no bound on what happens.");
+  const std::vector<DeviceKind> devices = DevicesOf(file, inputs);
+  if (devices.empty())
+    return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
+  HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(sources.interference, file.catalogue, predictor));
+  DemandShelf shelf(file.catalogue, predictor);
+  HORUS_ASSIGN_OR_RETURN(const Foretold foretold, CompleteForetold(sources, file, shelf, inputs));
+
+  std::vector<ForetoldProfile> profiles;
+  for (const JobSpec& job : foretold.jobs) {
+    ForetoldProfile profile{.name = job.name.empty() ? absl::StrFormat("job %d", job.id) : job.name,
+                            .demands = {},
+                            .exclusive = job.exclusive,
+                            .gpu_milli = job.gpu_milli,
+                            .slowdown_bound = job.slowdown_bound};
+    for (const DeviceKind& device : devices) profile.demands.push_back(FindDemand(job, device.context.type));
+    profiles.push_back(std::move(profile));
+  }
+  HORUS_ASSIGN_OR_RETURN(inputs.table, ForetellSpeeds(profiles, devices, *model));
+  HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, inputs));
+  HORUS_RETURN_IF_ERROR(AddForetoldMix(sources, foretold, inputs));
+  return inputs;
+}
+
+}  // namespace
+
+absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources) {
+  const bool measured = !sources.speeds.empty();
+  if (measured == !sources.jobs.empty() || measured == !sources.cluster.empty()) {
+    return InvalidArgument(
+        "expected --speeds and --mix (measured pairs), or --cluster and --jobs (foretold pairs), found %s",
+        measured ? "options of both" : "neither whole");
+  }
+  if (!measured) {
+    if (!sources.gpus.empty())
+      return InvalidArgument("--gpus: expected with --speeds, found --cluster, which has GPUs");
+    return LoadForetold(sources);
+  }
+  if (sources.mix.empty()) return InvalidArgument("--mix: expected with --speeds, found none");
+  return LoadMeasured(sources);
+}
+
+}  // namespace horus::cli

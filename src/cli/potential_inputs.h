@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The speeds, GPUs and jobs that `horus potential` asks about: measured, or foretold for a cluster and its jobs.
+//
+// Enters:  options.                      Leaves: a table, GPUs by type, a mix; or errors that name option or file.
+// Units:   as in sim/speed_table.h.
+// Cost:    that of reading; foretold: an analysis of each graph, a prediction of each pair.   Thread class: main
+// thread.
+#ifndef HORUS_CLI_POTENTIAL_INPUTS_H_
+#define HORUS_CLI_POTENTIAL_INPUTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/interference_choice.h"
+#include "sim/speed_table.h"
+
+namespace horus::cli {
+
+struct PotentialSources {
+  std::vector<std::string> speeds, mix;
+  std::vector<std::string> gpus;  // TYPE=N
+  std::string cluster, jobs;
+  InterferenceChoice interference;
+  std::vector<std::string> gpus_files;
+  std::string bundle;
+  std::string reference;
+};
+
+struct PotentialInputs {
+  SpeedTable table;
+  std::vector<double> gpus;  // by type
+  std::vector<MixJob> jobs;
+  uint32_t reference = 0;
+  std::string source;
+  std::vector<std::string> notes;
+  bool has_trace = false;
+};
+
+[[nodiscard]] absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources);
+
+}  // namespace horus::cli
+
+#endif  // HORUS_CLI_POTENTIAL_INPUTS_H_

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints what sharing could give; docs/cli.md lists the keys.
+#include "cli/potential_report.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "cli/numbers.h"
+#include "cli/table.h"
+#include "nlohmann/json.hpp"
+
+namespace horus::cli {
+namespace {
+
+// A terminal shows so much of long lists and names.
+constexpr size_t kCarryingPairs = 5;
+constexpr size_t kShownPairBytes = 36;
+constexpr size_t kShownLeftOut = 5;
+constexpr double kPct = 100;
+constexpr int kPotentialJsonVersion = 1;
+
+using Json = nlohmann::ordered_json;
+
+std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
+  return one.gpu ? report.table.gpus[*one.gpu] : "all types together";
+}
+
+std::string Shown(const std::string& name) { return Printable(name, kShownPairBytes); }
+
+std::string BoundText(double bound) { return std::isinf(bound) ? "no bound" : Plain(bound) + "x"; }
+
+// "Sharing does not pay on k80 at 1.5x (+0.0 %); it can at 2x (+8.2 %)."
+std::string VerdictText(const PotentialReport& report, const PotentialCase& one) {
+  const std::string where = one.gpu ? "on " + Printable(NameOf(report, one)) : "on all types together";
+  if (!one.potential) return absl::StrFormat("Nothing of the mix runs %s.", where);
+  if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
+  std::vector<std::string> not_at, at;
+  for (const PotentialAtBound& row : one.potential->at) {
+    (row.pays ? at : not_at)
+        .push_back(absl::StrFormat("%s (%+.1f %%)", BoundText(row.slowdown_bound), kPct * row.gain));
+  }
+  if (at.empty()) return absl::StrFormat("Sharing does not pay %s at %s.", where, absl::StrJoin(not_at, ", "));
+  if (not_at.empty()) return absl::StrFormat("Sharing can pay %s at %s.", where, absl::StrJoin(at, ", "));
+  return absl::StrFormat("Sharing does not pay %s at %s; it can at %s.", where, absl::StrJoin(not_at, ", "),
+                         absl::StrJoin(at, ", "));
+}
+
+std::string LeftOutText(const PotentialReport& report, const PotentialCase& one) {
+  std::vector<std::string> names;
+  for (const uint32_t profile : one.left_out) {
+    if (names.size() == kShownLeftOut) {
+      names.push_back("...");
+      break;
+    }
+    names.push_back(Shown(report.table.profiles[profile]));
+  }
+  return names.empty() ? ""
+                       : absl::StrFormat(" Left out there (%d): %s.", one.left_out.size(), absl::StrJoin(names, ", "));
+}
+
+std::string CasesText(const PotentialReport& report) {
+  Table table({{"GPU", Align::kLeft, true},
+               Right("GPUS"),
+               Right("BOUND"),
+               Right("PAIRS"),
+               Right("OF MIX"),
+               Right("ALONE"),
+               Right("SHARED"),
+               Right("GAIN"),
+               Right("MAKESPAN CUT"),
+               {"PAYS"}});
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    for (const PotentialAtBound& row : one.potential->at) {
+      const bool first = &row == one.potential->at.data();
+      table.AddRow({first ? Printable(NameOf(report, one)) : "", first ? Plain(one.gpus) : "",
+                    Factor(row.slowdown_bound), absl::StrFormat("%d of %d", row.admitted, one.potential->run),
+                    Percent(kPct * row.admitted_of_mix), absl::StrFormat("%.4g", row.rate.exclusive),
+                    absl::StrFormat("%.4g", row.rate.bound), absl::StrFormat("%.1f %%", kPct * row.gain),
+                    absl::StrFormat("%.1f %%", kPct * row.makespan_cut), row.pays ? "yes" : "no"});
+    }
+  }
+  return table.Render("  ");
+}
+
+// Under the loosest bound.
+std::string CarriersText(const PotentialReport& report) {
+  Table table({{"GPU"}, Right("GPUS"), {"ONE", Align::kLeft, true}, {"OTHER", Align::kLeft, true}, Right("SPEEDS")});
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    const PotentialAtBound& last = one.potential->at.back();
+    for (const WorkUse& use : PairsThatCarry(last.rate, kCarryingPairs)) {
+      std::string speeds;
+      for (const PairSpeed& pair : report.table.pairs) {
+        if (pair.gpu != use.gpu || pair.a != use.a || pair.b != use.b) continue;
+        speeds = absl::StrFormat("%.2f + %.2f", pair.speed_a, pair.speed_b);
+      }
+      table.AddRow({Printable(report.table.gpus[use.gpu]) + (one.gpu ? "" : " of all"),
+                    Percent(kPct * use.gpus / one.gpus), Shown(report.table.profiles[use.a]),
+                    Shown(report.table.profiles[use.b]), speeds});
+    }
+  }
+  if (table.empty()) return "";
+  return "\nPairs that carry the loosest bound, by share of the GPUs (one of several solutions)\n" + table.Render("  ");
+}
+
+Json PairsJson(const PotentialReport& report, const WorkRate& rate) {
+  Json pairs = Json::array();
+  for (const WorkUse& use : PairsThatCarry(rate, kCarryingPairs)) {
+    pairs.push_back({{"gpu", report.table.gpus[use.gpu]},
+                     {"job_a", report.table.profiles[use.a]},
+                     {"job_b", report.table.profiles[use.b]},
+                     {"gpus", use.gpus},
+                     {"rate", use.rate}});
+  }
+  return pairs;
+}
+
+Json BoundJson(const PotentialReport& report, const PotentialAtBound& row) {
+  return {{"slowdown_bound", std::isinf(row.slowdown_bound) ? Json(nullptr) : Json(row.slowdown_bound)},
+          {"pairs_admitted", row.admitted},
+          {"pairs_admitted_of_mix_pct", kPct * row.admitted_of_mix},
+          {"exclusive_rate", row.rate.exclusive},
+          {"shared_rate", row.rate.bound},
+          {"gain_pct", kPct * row.gain},
+          {"makespan_cut_pct", kPct * row.makespan_cut},
+          {"pays", row.pays},
+          {"pairs", PairsJson(report, row.rate)}};
+}
+
+Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
+  Json left_out = Json::array();
+  for (const uint32_t profile : one.left_out) left_out.push_back(report.table.profiles[profile]);
+  Json bounds = Json::array();
+  if (one.potential) {
+    for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, row));
+  }
+  return {{"gpu", one.gpu ? Json(report.table.gpus[*one.gpu]) : Json(nullptr)},
+          {"gpus", one.gpus},
+          {"profiles_left_out", left_out},
+          {"pairs", one.potential ? one.potential->pairs : 0},
+          {"pairs_run", one.potential ? one.potential->run : 0},
+          {"pairs_apart", one.potential ? one.potential->apart : 0},
+          {"verdict", VerdictText(report, one)},
+          {"bounds", bounds}};
+}
+
+// RFC 4180.
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string PotentialText(const PotentialReport& report) {
+  std::string text = absl::StrFormat("%d jobs or shares of %d profiles, speeds of pairs: %s\n", report.jobs,
+                                     report.table.profiles.size(), report.source);
+  if (report.clip_percentile < kPct) {
+    text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
+  }
+  for (const std::string& note : report.notes) text += Printable(note, kPageWidth) + "\n";
+  text += "\nBest rate of work without and with pairs, in GPUs that work alone\n" + CasesText(report);
+  if (report.cases.size() > 1) {
+    text += absl::StrFormat("  All types together count GPUs of %s.\n", Printable(report.table.gpus[report.reference]));
+  }
+  text += CarriersText(report) + "\n";
+  for (const PotentialCase& one : report.cases) {
+    for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kPageWidth)) {
+      text += line + "\n";
+    }
+  }
+  text +=
+      absl::StrFormat("Sharing \"does not pay\" where not even the best plan gains %g %%.\n", kPct * report.least_gain);
+  return text;
+}
+
+std::string PotentialJson(const PotentialReport& report) {
+  Json cases = Json::array();
+  for (const PotentialCase& one : report.cases) cases.push_back(CaseJson(report, one));
+  const Json json = {{"schema", "horus-potential"},
+                     {"version", kPotentialJsonVersion},
+                     {"source", report.source},
+                     {"jobs", report.jobs},
+                     {"profiles", report.table.profiles},
+                     {"reference", report.table.gpus[report.reference]},
+                     {"clip_percentile", report.clip_percentile},
+                     {"least_gain_pct", kPct * report.least_gain},
+                     {"notes", report.notes},
+                     {"cases", cases}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string PotentialCsv(const PotentialReport& report) {
+  std::string text =
+      "gpu,gpus,slowdown_bound,pairs,pairs_run,pairs_admitted,pairs_admitted_of_mix_pct,exclusive_rate,shared_rate,"
+      "gain_pct,makespan_cut_pct,pays\n";
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    for (const PotentialAtBound& row : one.potential->at) {
+      text += absl::StrFormat("%s,%.17g,%s,%d,%d,%d,%.17g,%.17g,%.17g,%.17g,%.17g,%d\n",
+                              CsvField(one.gpu ? report.table.gpus[*one.gpu] : "all"), one.gpus,
+                              std::isinf(row.slowdown_bound) ? "none" : absl::StrFormat("%.17g", row.slowdown_bound),
+                              one.potential->pairs, one.potential->run, row.admitted, kPct * row.admitted_of_mix,
+                              row.rate.exclusive, row.rate.bound, kPct * row.gain, kPct * row.makespan_cut, row.pays);
+    }
+  }
+  return text;
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horus potential. Usage: see command.py."""
+
+import csv
+import io
+import json
+import unittest
+
+from command import ROOT, Files, main, run
+
+# On "k80" sharing halves everybody; on "v100" A and B lose a fifth beside each other. B beside B did not run.
+SPEEDS = {
+    "k80": {
+        "('A', 1)": {"null": 1, "('A', 1)": [0.5, 0.5], "('B', 1)": [0.5, 1]},
+        "('B', 1)": {"null": 2, "('A', 1)": [1, 0.5], "('B', 1)": [0, 0]},
+    },
+    "v100": {
+        "('A', 1)": {"null": 4, "('A', 1)": [2, 2], "('B', 1)": [3.2, 3.2]},
+        "('B', 1)": {"null": 4, "('A', 1)": [3.2, 3.2], "('B', 1)": [0, 0]},
+    },
+}
+# Of A 60 steps on one GPU, of B 60 and a job on two GPUs; C has no speeds.
+TRACE = "A\tp\t-n\t1\t60\t0\t1\nB\tp\t-n\t1\t60\t0\t1\nB\tp\t-n\t1\t60\t0\t2\nC\tp\t-n\t1\t60\t0\t1\n"
+
+
+def has_solver():
+    code, _, err = run("potential", "--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml")
+    return code == 0 or "libhorus_lp" not in err
+
+
+@unittest.skipUnless(has_solver(), "built without libhorus_lp.so")
+class Potential(Files):
+    def setUp(self):
+        super().setUp()
+        self.speeds = self.write("speeds.json", json.dumps(SPEEDS))
+        self.trace = self.write("jobs.trace", TRACE)
+
+    def ask(self, *args):
+        code, out, err = run("potential", *args, "--format", "json")
+        self.assertEqual((code, err), (0, ""), args)
+        return json.loads(out)
+
+    def measured(self, *args):
+        return self.ask("--speeds", self.speeds, "--mix", self.trace, *args)
+
+    def test_each_type_alone_then_all_together(self):
+        document = self.measured("--gpus", "k80=4", "--gpus", "v100=10")
+        self.check_golden("potential_keys.txt", document)
+        self.assertEqual([case["gpu"] for case in document["cases"]], ["k80", "v100", None])
+        self.assertEqual([case["gpus"] for case in document["cases"]], [4, 10, 14])
+        k80, v100, _ = document["cases"]
+        self.assertTrue(all(abs(row["gain_pct"]) < 1e-6 and not row["pays"] for row in k80["bounds"]))
+        self.assertEqual((v100["pairs"], v100["pairs_run"], v100["pairs_apart"]), (3, 2, 1))
+        bounds = {row["slowdown_bound"]: row for row in v100["bounds"]}
+        self.assertEqual(list(bounds), [1.25, 1.5, 2, 2.5, None])
+        self.assertEqual(bounds[1.25]["pairs_admitted"], 1)
+        self.assertEqual(bounds[2]["pairs_admitted"], 2)
+        # Equal work of A and B on v100: every GPU runs the pair at 0.8 + 0.8.
+        self.assertAlmostEqual(bounds[1.25]["exclusive_rate"], 10)
+        self.assertAlmostEqual(bounds[1.25]["shared_rate"], 16)
+        self.assertAlmostEqual(bounds[1.25]["gain_pct"], 60)
+        self.assertAlmostEqual(bounds[1.25]["makespan_cut_pct"], 37.5)
+        self.assertAlmostEqual(bounds[1.25]["pairs"][0]["gpus"], 10)
+        self.assertIn("does not pay on k80", k80["verdict"])
+        self.assertIn("can pay on v100", v100["verdict"])
+        self.assertEqual(document["jobs"], 2)
+        self.assertIn("Left out: 1 jobs of 1 types without measured speeds.", document["notes"])
+        self.assertIn("Left out: 1 jobs on more than one GPU.", document["notes"])
+
+    def test_shares_say_the_same_as_the_jobs_that_they_sum_up(self):
+        # On k80 A takes 60 s and B 30.
+        shares = self.write("mix.csv", "profile,share\nA,2\nB,1\n")
+        asked = ("--gpus", "k80=1", "--gpus", "v100=1", "--bound", "none")
+        by_jobs = self.measured(*asked)
+        by_shares = self.ask("--speeds", self.speeds, "--mix", shares, *asked)
+        for one, other in zip(by_jobs["cases"], by_shares["cases"]):
+            self.assertAlmostEqual(one["bounds"][0]["gain_pct"], other["bounds"][0]["gain_pct"])
+        # In another unit the same shares are another mix.
+        other = self.ask("--speeds", self.speeds, "--mix", shares, "--reference", "v100", *asked)
+        self.assertNotAlmostEqual(by_shares["cases"][1]["bounds"][0]["gain_pct"],
+                                  other["cases"][1]["bounds"][0]["gain_pct"])
+
+    def test_the_least_gain_decides_the_verdict(self):
+        for least, pays in ((59, True), (61, False)):
+            document = self.measured("--gpus", "v100=1", "--bound", "1.25", "--least-gain", least)
+            self.assertEqual(document["cases"][0]["bounds"][0]["pays"], pays)
+
+    def test_clipped_jobs_count_no_longer(self):
+        # Percentile 0 is the shortest job: both count alike on k80 too, where B takes half the time.
+        clipped = self.measured("--gpus", "k80=1", "--gpus", "v100=1", "--clip", 0, "--bound", "none")
+        self.assertEqual(clipped["clip_percentile"], 0)
+        whole = self.measured("--gpus", "k80=1", "--gpus", "v100=1", "--bound", "none")
+        self.assertNotAlmostEqual(clipped["cases"][2]["bounds"][0]["shared_rate"],
+                                  whole["cases"][2]["bounds"][0]["shared_rate"])
+
+    def test_csv_has_a_row_a_case_and_bound(self):
+        code, out, err = run("potential", "--speeds", self.speeds, "--mix", self.trace, "--format", "csv")
+        self.assertEqual((code, err), (0, ""))
+        rows = list(csv.DictReader(io.StringIO(out)))
+        self.assertEqual(len(rows), 15)
+        self.assertEqual({row["gpu"] for row in rows}, {"k80", "v100", "all"})
+        self.assertEqual(rows[4]["slowdown_bound"], "none")
+        self.assertAlmostEqual(float(rows[5]["gain_pct"]), 60)
+        self.assertEqual(rows[5]["pays"], "1")
+
+    def test_text_fits_100_columns_and_gives_the_verdict(self):
+        for args in (("--speeds", self.speeds, "--mix", self.trace),
+                     ("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml")):
+            code, out, err = run("potential", *args)
+            self.assertEqual((code, err), (0, ""))
+            self.assertLessEqual(max(map(len, out.splitlines())), 100)
+            for word in ("MAKESPAN CUT", "GAIN", "of ", "Sharing", "not even the best plan gains 5 %"):
+                self.assertIn(word, out)
+
+    def test_foretold_pairs_follow_model_and_mix(self):
+        base = ("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", "--bound", "none")
+        horus = self.ask(*base)
+        self.assertEqual(horus["source"], "horus")
+        names = [case["gpu"] for case in horus["cases"]]
+        self.assertIn("v100-sxm2-16gb exclusive", names)
+        self.assertIn("Nothing shares", horus["cases"][0]["verdict"])
+        other = self.ask(*base, "--interference", "utilisation")
+        self.assertNotEqual([case["bounds"] for case in horus["cases"]], [case["bounds"] for case in other["cases"]])
+        mix = self.write("mix.csv", "profile,share\nresnet50,1\n")
+        self.assertEqual(self.ask(*base, "--mix", mix)["jobs"], 1)
+
+    def test_bad_requests_name_what_is_wrong(self):
+        files = ("--speeds", self.speeds, "--mix", self.trace)
+        bad_mix = self.write("bad.csv", "profile,share\nAa,1\n")
+        shares = self.write("mix.csv", "profile,share\nA,1\n")
+        bad_trace = self.write("bad.trace", "A\tp\n")
+        for args, words in (
+            ((), "expected --speeds and --mix"),
+            (("--speeds", self.speeds), "--mix: expected with --speeds"),
+            ((*files, "--cluster", ROOT / "examples/cluster.yaml"), "options of both"),
+            ((*files, "--gpus", "v100"), "expected TYPE=N"),
+            ((*files, "--gpus", "v100=0"), "expected TYPE=N"),
+            ((*files, "--gpus", "p100=1"), "expected one of k80, v100, found 'p100'"),
+            ((*files, "--gpus", "k80=1", "--gpus", "k80=2"), "expected each type once"),
+            ((*files, "--bound", "0.5"), "--bound: expected a number of at least 1, or none, found '0.5'"),
+            ((*files, "--reference", "a100"), "--reference: expected one of k80, v100"),
+            ((*files, "--clip", 101), "--clip"),
+            (("--speeds", self.speeds, "--mix", shares, "--clip", 99), "--clip: expected a trace"),
+            ((*files, "--format", "xml"), "--format"),
+            ((*files, "--speeds", self.speeds), "GPU types that no other file measured"),
+            (("--speeds", self.speeds, "--mix", bad_mix), "row 1: profile: expected one whose speeds are known"),
+            (("--speeds", self.speeds, "--mix", bad_trace), "bad.trace:1: expected 7 or 10 fields"),
+            (("--speeds", self.folder / "none.json", "--mix", self.trace), "none.json"),
+        ):
+            code, out, err = run("potential", *args)
+            self.assertEqual((code, out), (2, ""), (args, err))
+            self.assertIn(words, err, args)
+
+
+if __name__ == "__main__":
+    main()
