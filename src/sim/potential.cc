@@ -72,6 +72,12 @@ absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem, const Pot
   return potential;
 }
 
+std::optional<double> ShareOfGapClosed(double achieved, const WorkRate& rate) {
+  const double gap = rate.bound - rate.exclusive;
+  if (gap < kLeastGapThatCounts * rate.exclusive) return std::nullopt;
+  return (achieved - rate.exclusive) / gap;
+}
+
 absl::StatusOr<std::vector<PotentialCase>> PotentialOfCluster(const SpeedTable& table, std::span<const MixJob> jobs,
                                                               std::span<const double> gpus, uint32_t reference,
                                                               double clip_percentile, const PotentialOptions& options) {

@@ -52,6 +52,13 @@ struct Potential {
 [[nodiscard]] absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem,
                                                          const PotentialOptions& options = {});
 
+// A gap between exclusive use and the bound that is smaller says nothing of a policy that closes it. A chosen value.
+inline constexpr double kLeastGapThatCounts = 0.02;  // of the exclusive rate
+
+// Which share of the gap a schedule of that mix and rate closes; below 0 where it is slower than exclusive use, none
+// where the gap is too small.
+[[nodiscard]] std::optional<double> ShareOfGapClosed(double achieved, const WorkRate& rate);
+
 // A cluster whose GPUs are all of one type, or the whole one.
 struct PotentialCase {
   std::optional<uint32_t> gpu;         // position of the type; none = all types together

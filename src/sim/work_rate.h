@@ -65,7 +65,8 @@ struct WorkRate {
 
 // Profiles are worked on in proportion to the mix, as a backlog that drains evenly: a schedule that does the work
 // W in T seconds has sum(W) / T <= bound of the mix W. INVALID_ARGUMENT: sizes, numbers out of range, a profile that no
-// type runs. RESOURCE_EXHAUSTED: too large. UNAVAILABLE: no libhorus_lp.so. INTERNAL: the solver gave up.
+// type runs. RESOURCE_EXHAUSTED: too large. UNAVAILABLE: no libhorus_lp.so. INTERNAL: the solver gave up, or its prices
+// prove nothing, which happens where parts of the mix lie ten orders of magnitude apart.
 [[nodiscard]] absl::StatusOr<WorkRate> WorkRateBound(const WorkProblem& problem, const WorkRateOptions& options = {});
 
 // The errors above that need no solver.

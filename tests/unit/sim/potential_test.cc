@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace horus {
@@ -81,6 +82,12 @@ TEST(PairsThatCarry, NamesThePairsOfMostGpusFirst) {
   ASSERT_EQ(pairs.size(), 2);
   EXPECT_EQ(pairs[0].gpus, 5);
   EXPECT_EQ(pairs[1].gpus, 3);
+}
+
+TEST(ShareOfGapClosed, IsNoneWhereThereIsHardlyAGap) {
+  EXPECT_THAT(*ShareOfGapClosed(11, {.exclusive = 10, .bound = 14}), DoubleNear(0.25, kExact));
+  EXPECT_THAT(*ShareOfGapClosed(9, {.exclusive = 10, .bound = 14}), DoubleNear(-0.25, kExact));
+  EXPECT_EQ(ShareOfGapClosed(10.1, {.exclusive = 10, .bound = 10.1}), std::nullopt);
 }
 
 // On "odd" the second profile does not run and nothing shares; on "even" the two share without loss.
