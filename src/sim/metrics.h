@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics: what a simulation comes to, by the field's terms.
+//
+// Enters:  a trace and what became of it.
+// Leaves:  counts, times and shares.
+// Units:   microseconds; shares from 0 to 1; a slowdown of 1 = undisturbed.
+// Cost:    a sort of the jobs.           Thread class: pure functions.
+#ifndef HORUS_SIM_METRICS_H_
+#define HORUS_SIM_METRICS_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "sim/simulator.h"
+#include "sim/trace.h"
+
+namespace horus {
+
+struct MetricsOptions {
+  // Jobs that are submitted in [from_us, to_us): the rest warms up or has no time to finish.
+  int64_t from_us = std::numeric_limits<int64_t>::min();
+  int64_t to_us = std::numeric_limits<int64_t>::max();
+  double slowdown_bound = std::numeric_limits<double>::infinity();  // of a job's mean slowdown
+};
+
+// Of jobs that finished; a quantile is the least value that so large a share of the jobs does not exceed; 0 of none.
+struct Spread {
+  double mean = 0;
+  double p50 = 0;
+  double p95 = 0;
+  double p99 = 0;
+  friend bool operator==(const Spread&, const Spread&) = default;
+};
+
+struct SimMetrics {
+  uint64_t jobs = 0;  // all that count; the next four sum to it
+  uint64_t finished = 0;
+  uint64_t running = 0;
+  uint64_t waiting = 0;
+  uint64_t rejected = 0;
+  uint64_t failures = 0;    // starts beside neighbours with whom a job cannot run
+  int64_t makespan_us = 0;  // first submission to last finish
+  Spread jct_us;            // job completion time: submission to finish
+  Spread wait_us;           // submission to first start
+  Spread slowdown;          // of each job, mean over the time that it ran
+  double above_bound = 0;   // share of the finished jobs whose slowdown exceeds the bound
+  double allocation = 0;    // share of the device time with a tenant
+  double useful = 0;        // normalised throughput per device: each tenant's speed there / its speed alone there
+  double work_rate = 0;     // work per device and time, where 1 is a job alone at speed 1
+  friend bool operator==(const SimMetrics&, const SimMetrics&) = default;
+};
+
+// The last three are of all jobs and all of the time.
+[[nodiscard]] SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options = {});
+
+}  // namespace horus
+
+#endif  // HORUS_SIM_METRICS_H_

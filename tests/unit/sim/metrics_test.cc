@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of results written down by hand.
+#include "sim/metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace horus {
+namespace {
+
+SimJob Finished(int64_t start_us, int64_t end_us, int64_t work_us) {
+  return {.start_us = start_us,
+          .end_us = end_us,
+          .sums = {Work(work_us) * kFullRate, Work(work_us) * kFullRate},
+          .ran_us = end_us - start_us,
+          .end = SimEnd::kFinished};
+}
+
+// Two jobs side by side on one of two GPUs, the first undisturbed, the second at half its speed.
+struct TwoJobs {
+  Trace trace;
+  SimResult result;
+  TwoJobs() {
+    trace.jobs = {{.id = 0, .submit_us = 0, .duration_us = 100}, {.id = 1, .submit_us = 50, .duration_us = 20}};
+    result.jobs = {Finished(0, 100, 100), Finished(60, 100, 20)};
+    result.use = {.device_us = 200, .used_us = 100};
+  }
+};
+
+TEST(Metrics, AreWhatTheirNamesSay) {
+  const TwoJobs two;
+  const SimMetrics metrics = MetricsOf(two.trace, two.result, {.slowdown_bound = 1.5});
+  EXPECT_EQ(metrics.jobs, 2u);
+  EXPECT_EQ(metrics.finished, 2u);
+  EXPECT_EQ(metrics.makespan_us, 100);
+  EXPECT_EQ(metrics.jct_us, (Spread{75, 50, 100, 100}));
+  EXPECT_EQ(metrics.wait_us, (Spread{5, 0, 10, 10}));
+  EXPECT_EQ(metrics.slowdown, (Spread{1.5, 1, 2, 2}));
+  EXPECT_EQ(metrics.above_bound, 0.5);
+  EXPECT_EQ(metrics.allocation, 0.5);
+  EXPECT_EQ(metrics.useful, 0.6);
+  EXPECT_EQ(metrics.work_rate, 0.6);
+}
+
+TEST(Metrics, CountTheWindowAlone) {
+  TwoJobs two;
+  const SimMetrics metrics = MetricsOf(two.trace, two.result, {.from_us = 50});
+  EXPECT_EQ(metrics.jobs, 1u);
+  EXPECT_EQ(metrics.jct_us.mean, 50);
+  EXPECT_EQ(metrics.makespan_us, 50);
+  EXPECT_EQ(MetricsOf(two.trace, two.result, {.to_us = 50}).jct_us.mean, 100);
+}
+
+TEST(Metrics, EveryJobHasOneEnd) {
+  TwoJobs two;
+  two.trace.jobs.push_back({.id = 2, .submit_us = 60, .duration_us = 10, .tasks = 3});
+  two.result.jobs.push_back({.end = SimEnd::kRejected});
+  two.result.jobs[1].end = SimEnd::kRunning;
+  two.result.jobs[0].end = SimEnd::kWaiting;
+  const SimMetrics metrics = MetricsOf(two.trace, two.result);
+  EXPECT_EQ(metrics.finished, 0u);
+  EXPECT_EQ(metrics.running, 1u);
+  EXPECT_EQ(metrics.waiting, 1u);
+  EXPECT_EQ(metrics.rejected, 1u);
+  EXPECT_EQ(metrics.jct_us, Spread());
+}
+
+TEST(Metrics, GangsCountEachGpu) {
+  TwoJobs two;
+  two.trace.jobs[0].tasks = 2;
+  EXPECT_EQ(MetricsOf(two.trace, two.result).work_rate, 1.1);
+}
+
+}  // namespace
+}  // namespace horus
