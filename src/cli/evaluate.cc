@@ -95,8 +95,7 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
                           evaluation.groups);
   }
   text += "\n";
-  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
-  Table table({{"METHOD"}, right("MAPE"), right("MEDIAN"), right("RMSLE"), right("RANK")});
+  Table table({{"METHOD"}, Right("MAPE"), Right("MEDIAN"), Right("RMSLE"), Right("RANK")});
   const auto percent = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.1f %%", value); };
   const auto plain = [](double value) { return std::isnan(value) ? "-" : absl::StrFormat("%.3f", value); };
   for (const ErrorSummary& m : evaluation.methods) {
@@ -108,7 +107,7 @@ std::string EvaluationText(const ErrorReport& evaluation, bool with_rows) {
                                                     : std::string("promises nothing (for some rows)"),
                         evaluation.covered_pct, evaluation.slack_pct);
   if (!with_rows) return text;
-  Table rows({{"ROW"}, {"NET"}, {"GPU"}, right("MEASURED"), right("PREDICTED"), right("BOUND"), right("DISTANCE")});
+  Table rows({{"ROW"}, {"NET"}, {"GPU"}, Right("MEASURED"), Right("PREDICTED"), Right("BOUND"), Right("DISTANCE")});
   for (const EvaluatedRow& r : evaluation.rows) {
     rows.AddRow({Printable(r.row->where), Printable(r.row->model), Printable(r.row->gpu),
                  absl::StrFormat("%.4g", r.measured), absl::StrFormat("%.4g", r.predicted),

@@ -56,15 +56,14 @@ std::string ReportJson(const std::vector<Judged>& all, const PairSet& set, const
 }
 
 std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const OnlinePlan& plan) {
-  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
   Table table({{"MODEL"},
                {"GPU"},
                {"SHARING"},
                {"BESIDE"},
-               right("SEEN"),
-               right("MAPE %"),
-               right("COVERED %"),
-               right("SLACK %")});
+               Right("SEEN"),
+               Right("MAPE %"),
+               Right("COVERED %"),
+               Right("SLACK %")});
   const auto both = [](double before, double after) { return absl::StrFormat("%.3g -> %.3g", before, after); };
   for (const Judged& judged : all) {
     const PairDevice& device = set.devices[judged.errors.device];

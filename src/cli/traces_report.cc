@@ -28,8 +28,6 @@ std::string Hours(double us, const TraceSummary& summary) {
   return summary.gpu_us > 0 ? absl::StrFormat("%.1f", us / kUsPerHour) : "-";
 }
 
-Column Right(const char* title) { return {title, Align::kRight, false}; }
-
 std::string SizeName(const TraceSizeRow& row, int64_t before) {
   if (row.most_gpu_milli == 0) return "none";
   if (row.most_gpu_milli < kMilliPerGpu) return "below 1";

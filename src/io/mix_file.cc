@@ -4,84 +4,28 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <optional>
 
 #include "base/text.h"
 #include "io/csv_row.h"
 #include "io/file.h"
 #include "io/run_columns.h"
+#include "io/traces/trace_file.h"
 
 namespace horus {
 namespace {
 
 constexpr size_t kMaxMixBytes = size_t{1} << 30;
-constexpr double kMostAmount = 1e18;  // of steps, or a share: far above any; chosen
+constexpr double kMostShare = 1e18;  // far above any; chosen
 
-// Where a trace's fields lie: job type first in both. Gavel's simulations write 7 fields, its physical runs 10.
-struct TraceLayout {
-  size_t fields, steps, gpus;
-};
-constexpr std::array<TraceLayout, 2> kLayouts = {{{7, 4, 6}, {10, 5, 6}}};
-
-std::vector<std::string_view> Fields(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (size_t from = 0;;) {
-    const size_t tab = line.find('\t', from);
-    fields.push_back(line.substr(from, tab == std::string_view::npos ? tab : tab - from));
-    if (tab == std::string_view::npos) return fields;
-    from = tab + 1;
-  }
-}
-
-std::optional<int64_t> WholeFrom1(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1) return std::nullopt;
-  return value;
-}
-
-absl::Status ParseTraceLine(const std::string& where, std::string_view line, size_t number, MixFile& mix) {
-  const std::vector<std::string_view> fields = Fields(line);
-  const auto layout = std::find_if(kLayouts.begin(), kLayouts.end(),
-                                   [&](const TraceLayout& one) { return one.fields == fields.size(); });
-  if (layout == kLayouts.end()) {
-    return InvalidArgument("%s: expected 7 or 10 fields between tabs, found %d", where, fields.size());
-  }
-  const std::optional<int64_t> steps = WholeFrom1(fields[layout->steps]);
-  if (!steps) {
-    return InvalidArgument("%s: field %d: expected steps, a whole number from 1, found %s", where, layout->steps + 1,
-                           Quoted(fields[layout->steps]));
-  }
-  const std::optional<int64_t> gpus = WholeFrom1(fields[layout->gpus]);
-  if (!gpus) {
-    return InvalidArgument("%s: field %d: expected GPUs, a whole number from 1, found %s", where, layout->gpus + 1,
-                           Quoted(fields[layout->gpus]));
-  }
-  if (*gpus > 1) {
-    ++mix.several;
-  } else {
-    mix.rows.push_back({std::string(fields[0]), static_cast<double>(*steps), number});
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<MixFile> ParseTrace(const std::string& file, std::string_view text) {
+absl::StatusOr<MixFile> JobsOf(const std::string& file, std::string_view text) {
+  HORUS_ASSIGN_OR_RETURN(const TraceRead read, ParseTrace(text, file, {.format = TraceFormat::kGavel}));
   MixFile mix{.file = file, .is_trace = true, .rows = {}};
-  size_t number = 0;
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    ++number;
-    if (line.empty()) continue;
-    if (mix.rows.size() == kMostMixRows) {
-      return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d jobs, found more", file,
-                       kMostMixRows);
+  for (const TraceJob& job : read.trace.jobs) {
+    if (GpusOf(job) > 1) {
+      ++mix.several;
+    } else {
+      mix.rows.push_back({std::string(ProfileOf(read.trace, job)), static_cast<double>(job.steps)});
     }
-    HORUS_RETURN_IF_ERROR(ParseTraceLine(file + ":" + std::to_string(number), line, number, mix));
   }
   return mix;
 }
@@ -98,7 +42,7 @@ absl::StatusOr<MixFile> ParseShares(const std::string& file, std::string_view te
     if (profile.empty()) return row.Wrong("profile", "a name", "");
     constexpr const char* kExpected = "a number from 0";
     HORUS_ASSIGN_OR_RETURN(const double share, row.Number("share", kExpected));
-    if (!(share >= 0 && share <= kMostAmount)) return row.Wrong("share", kExpected, row.Find("share"));
+    if (!(share >= 0 && share <= kMostShare)) return row.Wrong("share", kExpected, row.Find("share"));
     mix.rows.push_back({profile, share, i + 1});
   }
   return mix;
@@ -115,7 +59,7 @@ absl::Status Unknown(const MixFile& file, const MixRow& row, const SpeedTable& t
 
 absl::StatusOr<MixFile> ParseMixFile(const std::string& file, std::string_view text) {
   const bool has_tabs = text.substr(0, text.find('\n')).find('\t') != std::string_view::npos;
-  return has_tabs ? ParseTrace(file, text) : ParseShares(file, text);
+  return has_tabs ? JobsOf(file, text) : ParseShares(file, text);
 }
 
 absl::StatusOr<MixFile> ReadMixFile(const std::string& path) {

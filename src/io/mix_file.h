@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mix of work that comes to a cluster: a trace of Gavel, or a table of shares.
 //
-// Enters:  Gavel: lines of 7 or 10 tab-separated fields (job type, ..., steps, ..., GPUs); CSV: profile, share.
-// Leaves:  rows in file order, then jobs of a speed table's profiles; or "mix.csv: row 2: share: expected ...".
+// Enters:  a trace of Gavel (traces/trace_file.h), known by its tabs; else a CSV: profile, share.
+// Leaves:  rows, then jobs of a speed table's profiles; or "mix.csv: row 2: share: expected ...".
 // Units:   steps; shares in GPU time alone on the reference type, any scale.
-// Cost:    linear; at most kMostMixRows rows.   Thread class: pure functions.
+// Cost:    linear.                       Thread class: pure functions.
 #ifndef HORUS_IO_MIX_FILE_H_
 #define HORUS_IO_MIX_FILE_H_
 
@@ -20,12 +20,10 @@
 
 namespace horus {
 
-inline constexpr size_t kMostMixRows = 10'000'000;
-
 struct MixRow {
   std::string profile;
   double amount = 0;  // steps of a job, or a share
-  size_t row = 0;     // from 1: of a table after its header, of a trace the line
+  size_t row = 0;     // of a table, from 1 after its header
 };
 
 struct MixFile {

@@ -51,7 +51,7 @@ class Run {
   }
 
   [[nodiscard]] absl::Status CheckJob(size_t job) const;
-  [[nodiscard]] absl::Status ResolveTypes();
+  void ResolveTypes();
   [[nodiscard]] JobSpec SpecOf(uint32_t job) const;
   [[nodiscard]] QueuedJob QueuedOf(uint32_t job) const;
   [[nodiscard]] int64_t NextEvent() const;
@@ -99,14 +99,13 @@ absl::Status Run::CheckJob(size_t job) const {
   return absl::OkStatus();
 }
 
-absl::Status Run::ResolveTypes() {
+void Run::ResolveTypes() {
   for (const GpuTypeNames& names : trace_.type_lists) {
     std::vector<GpuTypeId>& types = types_.emplace_back();
     for (const std::string& name : names) {
       if (const auto type = cluster_.catalogue().Find(name); type.ok()) types.push_back(*type);
     }
   }
-  return absl::OkStatus();
 }
 
 JobSpec Run::SpecOf(uint32_t job) const {
@@ -267,7 +266,7 @@ absl::Status Run::Decide() {
 
 absl::StatusOr<SimResult> Run::Go() {
   for (size_t job = 0; job < trace_.jobs.size(); ++job) HORUS_RETURN_IF_ERROR(CheckJob(job));
-  HORUS_RETURN_IF_ERROR(ResolveTypes());
+  ResolveTypes();
   if (!trace_.jobs.empty()) now_us_ = trace_.jobs.front().submit_us;
   const int64_t horizon = options_.horizon_us == 0 ? kNoEvent : options_.horizon_us;
   for (int64_t next = NextEvent(); next < horizon; next = NextEvent()) {

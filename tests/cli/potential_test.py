@@ -144,7 +144,7 @@ class Potential(Files):
             ((*files, "--format", "xml"), "--format"),
             ((*files, "--speeds", self.speeds), "GPU types that no other file measured"),
             (("--speeds", self.speeds, "--mix", bad_mix), "row 1: profile: expected one whose speeds are known"),
-            (("--speeds", self.speeds, "--mix", bad_trace), "bad.trace:1: expected 7 or 10 fields"),
+            (("--speeds", self.speeds, "--mix", bad_trace), "bad.trace: line 1: expected 7 or 9 or 10 fields"),
             (("--speeds", self.folder / "none.json", "--mix", self.trace), "none.json"),
         ):
             code, out, err = run("potential", *args)
