@@ -30,6 +30,7 @@ Examples:
   horus evaluate --data rows.csv --bundle model.hbundle    the bundle as it is
   horus evaluate --pairs pairs.csv --jobs jobs.csv --leave pair    interference models, without a tenth of the pairs
   horus evaluate --pairs pairs.csv --jobs jobs.csv --observe 3     and after three co-locations of a job were seen
+  horus evaluate --pairs pairs.csv --jobs jobs.csv --foretell FILE --model horus    write what it says of any two jobs
 
 Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation;
 COVERED is the share of rows within their bound, SLACK how far the bound lies above the truth on average.
@@ -37,7 +38,7 @@ The baselines learn from the same rows: a constant, a line, trees on the six Hor
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs", "--model", "--observe", "--noise"};
+constexpr const char* kOnlyPairs[] = {"--jobs", "--model", "--observe", "--noise", "--foretell"};
 
 struct Options {
   std::vector<std::string> data, without, models;
@@ -45,6 +46,7 @@ struct Options {
   std::string leave = "family";
   TrainOptions train;
   std::vector<uint32_t> observe;
+  std::string foretell;
   double noise_pct = 100 * OnlinePlan().noise;
   bool json = false, rows = false;
 };
@@ -221,12 +223,25 @@ Command AddEvaluate(CLI::App& parser) {
       ->check(CLI::Range(0.0, 50.0))
       ->needs(observe)
       ->type_name("PCT");
+  app->add_option("--foretell", options->foretell,
+                  "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "
+                  "one --model")
+      ->excludes("--leave")
+      ->excludes("--rows")
+      ->excludes(observe)
+      ->type_name("FILE");
   app->footer(kFooter);
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
               return Fail(given);
             if (options->pairs.pairs.empty()) return RunEvaluate(*options);
             const PairTrainOptions train = PairOptionsOf(*app, options->train.promise, options->train.seed);
+            if (!options->foretell.empty()) {
+              if (options->models.size() != 1) {
+                return Fail(InvalidArgument("--foretell: expected one --model, found %d", options->models.size()));
+              }
+              return RunForetellPairs({options->pairs, train, options->models.front(), options->foretell});
+            }
             if (!options->observe.empty()) {
               EvaluateOnlineOptions online;
               online.inputs = options->pairs;

@@ -42,6 +42,14 @@ struct EvaluateOnlineOptions {
 };
 [[nodiscard]] int RunEvaluateOnline(const EvaluateOnlineOptions& options);
 
+struct ForetellPairsOptions {
+  PairInputs inputs;
+  PairTrainOptions train;
+  std::string model;
+  std::string out;  // file
+};
+[[nodiscard]] int RunForetellPairs(const ForetellPairsOptions& options);
+
 }  // namespace horus::cli
 
 #endif  // HORUS_CLI_PAIR_COMMANDS_H_

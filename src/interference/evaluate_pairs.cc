@@ -6,6 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -145,6 +148,49 @@ absl::StatusOr<Predictions> Predict(std::string_view model, const PairSet& set, 
   return found;
 }
 
+absl::Status CheckModel(std::string_view model) {
+  const std::vector<std::string_view> names = EvaluatedPairModels();
+  if (std::find(names.begin(), names.end(), model) != names.end()) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kNotFound, "model: expected one of %s, found %s", Listed(names), Quoted(model));
+}
+
+absl::Status CheckTraining(std::span<const PairRow> train, const std::string& left_out) {
+  if (train.size() >= kLeastPairRows) return absl::OkStatus();
+  return InvalidArgument("pairs: %s left out: expected at least %d slowdowns to remain, found %d", left_out,
+                         kLeastPairRows, train.size());
+}
+
+absl::Status Report(const PairProgress& progress, size_t done, size_t all) {
+  if (!progress || progress(static_cast<double>(done) / static_cast<double>(all))) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kCancelled, "evaluation was cancelled");
+}
+
+// Rows without either family.
+std::vector<PairRow> RowsWithout(const PairSet& set, std::span<const PairRow> rows, const std::string& one,
+                                 const std::string& two) {
+  std::vector<PairRow> others;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(others), [&](const PairRow& row) {
+    const std::string &victim = set.jobs[row.victim].family, &other = set.jobs[row.other].family;
+    return victim != one && victim != two && other != one && other != two;
+  });
+  return others;
+}
+
+// Every job of one family beside every one of the other, both ways, on every device.
+std::vector<PairRow> RowsBetween(const PairSet& set, const std::string& one, const std::string& two) {
+  std::vector<PairRow> rows;
+  for (uint32_t device = 0; device < set.devices.size(); ++device) {
+    for (uint32_t a = 0; a < set.jobs.size(); ++a) {
+      for (uint32_t b = 0; b < set.jobs.size(); ++b) {
+        const std::string &victim = set.jobs[a].family, &other = set.jobs[b].family;
+        const bool between = (victim == one && other == two) || (victim == two && other == one);
+        if (between) rows.push_back({.device = device, .victim = a, .other = b});
+      }
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<std::string_view> EvaluatedPairModels() {
@@ -158,10 +204,7 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, st
                                                           const PairTrainOptions& options,
                                                           const PairProgress& progress) {
   HORUS_RETURN_IF_ERROR(CheckPairSet(set));
-  const std::vector<std::string_view> names = EvaluatedPairModels();
-  if (std::find(names.begin(), names.end(), model) == names.end()) {
-    return MakeError(absl::StatusCode::kNotFound, "model: expected one of %s, found %s", Listed(names), Quoted(model));
-  }
+  HORUS_RETURN_IF_ERROR(CheckModel(model));
   const std::vector<PairRow> rows = RowsOf(set);
   const std::vector<LeftOut> groups = LeaveOut(set, rows, leave, kOuterFolds, options.fit.seed);
   if (groups.size() < 2) {
@@ -170,18 +213,43 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, st
   std::vector<PairPrediction> predictions;
   for (size_t g = 0; g < groups.size(); ++g) {
     const std::vector<PairRow> train = RowsBut(rows, groups[g].rows), test = RowsAt(rows, groups[g].rows);
-    if (train.size() < kLeastPairRows) {
-      return InvalidArgument("pairs: %s left out: expected at least %d slowdowns to remain, found %d", groups[g].name,
-                             kLeastPairRows, train.size());
-    }
+    HORUS_RETURN_IF_ERROR(CheckTraining(train, groups[g].name));
     HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, leave, options));
     for (size_t i = 0; i < test.size(); ++i) {
       predictions.push_back({test[i], groups[g].name, found.values[i], found.uppers[i], found.promised[i]});
     }
-    if (progress && !progress(static_cast<double>(g + 1) / static_cast<double>(groups.size()))) {
-      return MakeError(absl::StatusCode::kCancelled, "evaluation was cancelled");
+    HORUS_RETURN_IF_ERROR(Report(progress, g + 1, groups.size()));
+  }
+  return predictions;
+}
+
+absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, std::string_view model,
+                                                            const PairTrainOptions& options,
+                                                            const PairProgress& progress) {
+  HORUS_RETURN_IF_ERROR(CheckPairSet(set));
+  HORUS_RETURN_IF_ERROR(CheckModel(model));
+  const std::vector<PairRow> rows = RowsOf(set);
+  std::set<std::string> names;
+  for (const PairJob& job : set.jobs) names.insert(job.family);
+  const std::vector<std::string> families(names.begin(), names.end());
+  const size_t all = families.size() * (families.size() + 1) / 2;
+  std::vector<UnseenPrediction> predictions;
+  size_t done = 0;
+  for (size_t i = 0; i < families.size(); ++i) {
+    for (size_t j = i; j < families.size(); ++j) {
+      const std::vector<PairRow> train = RowsWithout(set, rows, families[i], families[j]);
+      const std::vector<PairRow> test = RowsBetween(set, families[i], families[j]);
+      HORUS_RETURN_IF_ERROR(CheckTraining(train, families[i] + " and " + families[j]));
+      HORUS_ASSIGN_OR_RETURN(const Predictions found, Predict(model, set, train, test, PairLeave::kFamily, options));
+      for (size_t k = 0; k < test.size(); ++k) {
+        predictions.push_back({test[k].device, test[k].victim, test[k].other, found.values[k], found.uppers[k]});
+      }
+      HORUS_RETURN_IF_ERROR(Report(progress, ++done, all));
     }
   }
+  std::sort(predictions.begin(), predictions.end(), [](const UnseenPrediction& a, const UnseenPrediction& b) {
+    return std::tie(a.device, a.victim, a.other) < std::tie(b.device, b.victim, b.other);
+  });
   return predictions;
 }
 

@@ -2,7 +2,7 @@
 // How well slowdowns are foretold of pairs, jobs, families or GPU types that training has not seen.
 //
 // Enters:  a PairSet, a model's name and what is left out.
-// Leaves:  a prediction with its bound for every row that a left-out group takes part in.
+// Leaves:  a prediction with its bound for every row that a left-out group takes part in, or for every two jobs.
 // Units:   slowdowns.
 // Cost:    one training (train_pairs.h) a left-out group.   Thread class: pure functions.
 #ifndef HORUS_INTERFERENCE_EVALUATE_PAIRS_H_
@@ -38,6 +38,20 @@ struct PairPrediction {
                                                                         PairLeave leave,
                                                                         const PairTrainOptions& options,
                                                                         const PairProgress& progress = nullptr);
+
+// Of a job beside another, by a model that was fitted and calibrated without the families of both, on any device and in
+// any campaign.
+struct UnseenPrediction {
+  uint32_t device = 0, victim = 0, other = 0;
+  double predicted = 1;
+  double upper = 1;  // NaN where the model gives none
+};
+
+// Of every two jobs of the set, measured together or not, two copies included: by device, victim, other. Errors as
+// EvaluatePairs; too few rows that two families leave.
+[[nodiscard]] absl::StatusOr<std::vector<UnseenPrediction>> PredictUnseen(const PairSet& set, std::string_view model,
+                                                                          const PairTrainOptions& options,
+                                                                          const PairProgress& progress = nullptr);
 
 }  // namespace horus
 

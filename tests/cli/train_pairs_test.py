@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """horus train and horus evaluate on measured pairs. Usage: see command.py."""
 
+import csv
 import json
 
 from command import ROOT, Files, main, run
@@ -73,6 +74,20 @@ class Pairs(Files):
         for none, two in (evaluations[:2], evaluations[2:]):
             self.assertEqual(none["all"]["before"], none["all"]["after"])
             self.assertLess(two["residents"]["after"]["mape_pct"], two["residents"]["before"]["mape_pct"])
+
+    def test_any_two_jobs_are_foretold_without_their_families(self):
+        out = self.folder / "foretold.csv"
+        code, text, err = run("evaluate", *self.files(), "--model", "horus", "--foretell", out)
+        self.assertEqual((code, err), (0, ""))
+        with out.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len({(r["gpu"], r["victim"], r["other"]) for r in rows}), 2 * 8 * 8)
+        for row in rows:
+            self.assertLessEqual(1, float(row["slowdown"]))
+            self.assertLessEqual(float(row["slowdown"]), float(row["bound"]))
+        code, text, err = run("evaluate", *self.files(), "--foretell", out)
+        self.assertEqual((code, text), (2, ""))
+        self.assertIn("--foretell: expected one --model, found 0", err)
 
     def test_text_fits_the_page(self):
         for args in (["train", "--out", self.folder / "p.hbundle"], ["evaluate", "--model", "factors", "--rows"],

@@ -64,6 +64,54 @@ TEST(EvaluatePairs, WhatIsLeftOutDoesNotTeach) {
   EXPECT_GT(compared, 20u);
 }
 
+std::vector<UnseenPrediction> Unseen(const PairSet& set) {
+  auto found = PredictUnseen(set, "horus", Options());
+  EXPECT_TRUE(found.ok()) << found.status();
+  return found.ok() ? *std::move(found) : std::vector<UnseenPrediction>();
+}
+
+TEST(PredictUnseen, SaysWhatAnyTwoJobsCostEachOtherWhetherOrNotTheyWereMeasured) {
+  PairSet set = LawfulSet(8);
+  std::erase_if(set.runs, [](const PairRun& run) { return run.job_a == 1 && run.job_b == 4; });
+  const std::vector<UnseenPrediction> found = Unseen(set);
+  ASSERT_EQ(found.size(), set.devices.size() * set.jobs.size() * set.jobs.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const size_t device = i / (set.jobs.size() * set.jobs.size());
+    EXPECT_EQ(found[i].device, device);
+    EXPECT_EQ(found[i].victim, i / set.jobs.size() % set.jobs.size());
+    EXPECT_EQ(found[i].other, i % set.jobs.size());
+    EXPECT_GE(found[i].predicted, 1);
+    EXPECT_GE(found[i].upper, found[i].predicted);
+  }
+}
+
+TEST(PredictUnseen, NothingOfEitherFamilyTeaches) {
+  PairSet set = LawfulSet(8);
+  const auto before = Unseen(set);
+  const std::string one = set.jobs.front().family, two = set.jobs.back().family;
+  ASSERT_NE(one, two);
+  const auto concerns = [&](uint32_t job) { return set.jobs[job].family == one || set.jobs[job].family == two; };
+  for (PairRun& run : set.runs) {
+    if (concerns(run.job_a) || concerns(run.job_b)) run.slowdown_a = run.slowdown_b = 50;
+  }
+  const auto after = Unseen(set);
+  ASSERT_EQ(before.size(), after.size());
+  size_t compared = 0, changed = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const bool between = set.jobs[before[i].victim].family != set.jobs[before[i].other].family &&
+                         concerns(before[i].victim) && concerns(before[i].other);
+    if (!between) {
+      changed += before[i].predicted != after[i].predicted ? 1 : 0;
+      continue;
+    }
+    EXPECT_EQ(before[i].predicted, after[i].predicted);
+    EXPECT_EQ(before[i].upper, after[i].upper);
+    ++compared;
+  }
+  EXPECT_GT(compared, 4u);
+  EXPECT_GT(changed, 0u) << "others learn from those rows";
+}
+
 TEST(EvaluatePairs, TheLearnedModelBeatsTheReferencesOnFamiliesLeftOut) {
   const PairSet set = LawfulSet();
   const double learned = Mape(Evaluated(set, "horus", PairLeave::kFamily));
