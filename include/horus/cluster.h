@@ -142,6 +142,9 @@ typedef struct horus_job {
                                asked for, per task, at most cpu_milli; it can be cut back to that. 0 = as it holds,
                                -1 = nothing */
   int64_t stated_mem_mib;
+  float
+      weight; /* what a unit of its useful work (horus/modes.h) counts beside that of other jobs, 1e-6 to 1e6; 0 = 1 */
+  int32_t reserved; /* 0 */
 } horus_job;
 #define HORUS_JOB_INIT \
   {sizeof(horus_job),  \
@@ -179,6 +182,8 @@ typedef struct horus_job {
    0,                  \
    NULL,               \
    NULL,               \
+   0,                  \
+   0,                  \
    0,                  \
    0}
 

@@ -179,6 +179,7 @@ struct Job {
   bool exclusive = false;
   int32_t priority = 0;
   float slowdown_bound = 0;
+  float weight = 1;
   int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;
   int64_t submit_us = 0;
   int64_t gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;
@@ -297,6 +298,7 @@ class CJob {
     c_.gpu_milli = job.gpu_milli;
     c_.exclusive = job.exclusive ? 1 : 0;
     c_.priority = job.priority;
+    c_.weight = job.weight;
     c_.slowdown_bound = job.slowdown_bound;
     c_.cpu_milli = job.cpu_milli;
     c_.mem_mib = job.mem_mib;

@@ -121,6 +121,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);
   spec.slowdown_bound = job.slowdown_bound;
   spec.priority = job.priority;
+  if (job.weight != 0) spec.weight = job.weight;
   spec.submit_us = job.submit_us;
   spec.deadline_us = job.deadline_us;
   spec.request_rate_hz = job.request_rate_hz;

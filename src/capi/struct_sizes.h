@@ -47,7 +47,7 @@ HORUS_FIRST_RELEASE(horus_slowdown_observation, device_id);
 HORUS_FIRST_RELEASE(horus_calibration, covered);
 HORUS_FIRST_RELEASE(horus_node, network_mb_s);
 HORUS_FIRST_RELEASE(horus_job_alternative, storage_mb_s);
-HORUS_FIRST_RELEASE(horus_job, stated_mem_mib);
+HORUS_FIRST_RELEASE(horus_job, reserved);
 HORUS_FIRST_RELEASE(horus_sensitivity, speeds);
 HORUS_FIRST_RELEASE(horus_slots, tasks);
 HORUS_FIRST_RELEASE(horus_cluster_info, bytes_held);

@@ -42,6 +42,7 @@ constexpr std::array<std::string_view, 36> kJobKeys = {"name",
                                                        "cpu_cores",
                                                        "memory_gib",
                                                        "priority",
+                                                       "weight",
                                                        "submit_s",
                                                        "deadline_s",
                                                        "slowdown_bound",
@@ -107,6 +108,10 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, spec.storage_mb_s));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("priority", std::numeric_limits<int32_t>::min(),
                                         std::numeric_limits<int32_t>::max(), spec.priority));
+  double weight = 1;
+  HORUS_RETURN_IF_ERROR(
+      map.ReadNumber("weight", 1 / static_cast<double>(kMaxWorkWeight), static_cast<double>(kMaxWorkWeight), weight));
+  spec.weight = static_cast<float>(weight);
   HORUS_RETURN_IF_ERROR(map.ReadScaled("submit_s", kSecondsToUs, spec.submit_us));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("deadline_s", kSecondsToUs, spec.deadline_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));

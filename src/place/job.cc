@@ -83,6 +83,10 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
     return InvalidArgument("%s: slowdown_bound: expected 0 (default) or 1 to %g, found %g", Job(job), kMaxSlowdownBound,
                            job.slowdown_bound);
   }
+  if (!(job.weight >= 1 / kMaxWorkWeight && job.weight <= kMaxWorkWeight)) {
+    return InvalidArgument("%s: weight: expected %g to %g, found %g", Job(job), 1 / kMaxWorkWeight, kMaxWorkWeight,
+                           job.weight);
+  }
   if (!(job.request_rate_hz >= 0 && job.request_rate_hz <= kMaxRequestRateHz)) {
     return InvalidArgument("%s: request_rate_hz: expected 0 to %g Hz, found %g", Job(job), kMaxRequestRateHz,
                            job.request_rate_hz);

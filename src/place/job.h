@@ -79,6 +79,7 @@ struct JobSpec {
   SharedSensitivity sensitivity;    // optional: speed by cores and host memory per GPU; read by synergy-* alone
   float slowdown_bound = 0;         // >= 1; 0 = the placer's default
   int32_t priority = 0;             // higher first
+  float weight = 1;                 // what a unit of its work counts beside those of other jobs (work.h); above 0
   int64_t submit_us = 0;            // the caller's clock
   int64_t deadline_us = 0;          // 0 = none; of the queue `edf`, no placement reads it
   double request_rate_hz = 0;       // inference: requests that come, one a step; 0 = they never meet
@@ -105,6 +106,7 @@ inline constexpr size_t kMaxAlternatives = 64;                 // each costs a s
 inline constexpr double kMaxRate = 1e18;                       // of progress; chosen
 inline constexpr size_t kMaxGroupsPerJob = 64;                 // that it belongs to, and again that it avoids
 inline constexpr float kMaxSlowdownBound = 1e6f;               // above any that says something; chosen
+inline constexpr float kMaxWorkWeight = 1e6f;                  // and 1 / it at least; chosen
 inline constexpr double kMaxRequestRateHz = 1e12;              // beyond any service; chosen
 inline constexpr int64_t kMaxHostQuantity = int64_t{1} << 40;  // cores/1000, MiB or MB/s of one node or task
 

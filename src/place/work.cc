@@ -90,7 +90,7 @@ double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResid
   const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
   if (job == nullptr || at == row.tenants.end()) return 0;  // cannot be: the resident is there
   const float slowdown = slowdowns[static_cast<size_t>(at - row.tenants.begin())];
-  return PriorityWeight(job->priority) * SpeedAlone(*job, row) / static_cast<double>(slowdown);
+  return WorkWeight(*job) * SpeedAlone(*job, row) / static_cast<double>(slowdown);
 }
 
 std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) const {
@@ -135,13 +135,13 @@ absl::Status WorkMeter::OfJob(const Ledger& ledger, JobId job, double& work) {
 absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
                                const DeviceCandidate& candidate, double& gain) {
   const DeviceRow& row = ledger.state(device);
-  gain = PriorityWeight(job.priority) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  gain = WorkWeight(job) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   for (const LedgerResident& resident : ledger.residents(device)) {
     const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
     const auto i = static_cast<size_t>(at - row.tenants.begin());
     const JobSpec* spec = SpecOf(resident.job);
     if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
-    const double alone = PriorityWeight(spec->priority) * SpeedAlone(*spec, row);
+    const double alone = WorkWeight(*spec) * SpeedAlone(*spec, row);
     GangWork others{.devices = 1};
     if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
     gain += static_cast<double>(others.devices) *

@@ -3,10 +3,9 @@
 //
 // Enters:  jobs, a ledger, a scorer for the slowdowns.
 // Leaves:  the work of a job, of the jobs on some devices, of all; what it gains by one job more.
-// Units:   1 = one job of priority 0 alone on the fastest GPU type that it lists, per GPU of the job; the GPUs of a
-// gang
-//          all work as its slowest does. A job of priority p counts 1 + p, below zero 1 / (1 - p). Estimates, never
-//          bounds.
+// Units:   1 = one job of priority 0 and weight 1 alone on the fastest GPU type that it lists, per GPU of the job; the
+//          GPUs of a gang all work as its slowest does. A job of priority p counts 1 + p, below zero 1 / (1 - p), times
+//          its weight. Estimates, never bounds.
 // Cost:    a device's slowdowns once per distinct state and epoch; then O(tenants), and for each gang among them O(its
 //          GPUs).
 // Thread class: one thread at a time (holds a memo).
@@ -26,8 +25,9 @@
 
 namespace horus {
 
-[[nodiscard]] inline double PriorityWeight(int32_t priority) {
-  return priority >= 0 ? 1.0 + priority : 1.0 / (1.0 - priority);
+[[nodiscard]] inline double WorkWeight(const JobSpec& job) {
+  const int32_t priority = job.priority;
+  return static_cast<double>(job.weight) * (priority >= 0 ? 1.0 + priority : 1.0 / (1.0 - priority));
 }
 
 // Speed alone there / on the fastest type that the job lists; 1 where step times are unknown.

@@ -89,8 +89,8 @@ double WorkOf(const Cluster& cluster, const InterferenceModel& model) {
         const double speed = device.spec.compute_share == 1
                                  ? static_cast<double>(fastest) / static_cast<double>(demands[j]->step_time_us.estimate)
                                  : SpeedAlone(*jobs[j].spec, row);
-        speeds[jobs[j].spec->id].push_back((1.0 + jobs[j].spec->priority) * speed /
-                                           static_cast<double>(slowdowns[j].estimate));
+        speeds[jobs[j].spec->id].push_back(static_cast<double>(jobs[j].spec->weight) * (1.0 + jobs[j].spec->priority) *
+                                           speed / static_cast<double>(slowdowns[j].estimate));
       }
     }
   }
@@ -276,7 +276,7 @@ double CheapestByTrying(const Cluster& cluster, Placer& placer, const JobSpec& j
       Ledger ledger(cluster);
       Scorer scorer(*MakeInterferenceModel("utilisation"), *MakePolicy("horus"), {}, 1 << 20, false);
       WorkMeter meter(cluster, scorer);
-      if (IsCpuOnly(*info.spec)) loss += PriorityWeight(info.spec->priority) * info.spec->tasks;
+      if (IsCpuOnly(*info.spec)) loss += WorkWeight(*info.spec) * info.spec->tasks;
       double one = 0;
       EXPECT_TRUE(meter.OfJob(ledger, info.spec->id, one).ok());
       loss += one;

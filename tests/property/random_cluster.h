@@ -94,6 +94,7 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   job.mem_mib = 1024 * static_cast<int64_t>(random.Below(8));
   job.storage_mb_s = 20 * static_cast<int64_t>(random.Below(4));
   if (random.OneIn(3)) job.slowdown_bound = 1.0f + 0.25f * static_cast<float>(random.Below(6));
+  if (random.OneIn(4)) job.weight = random.OneIn(2) ? 4.0f : 0.3f;
   if (random.OneIn(6)) job.node_selector = {{"zone", "a"}};
   constexpr std::array<const char*, 3> kNames = {"a", "b", "c"};  // of tenants and of groups
   if (random.OneIn(2)) job.tenant = kNames[random.Below(2)];

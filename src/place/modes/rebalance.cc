@@ -56,7 +56,7 @@ class Rebalancer {
   absl::Status Gather(std::optional<std::span<const JobId>> jobs);
   absl::Status Bound(Mover& mover);
   [[nodiscard]] double CostOf(const JobSpec& job) const {
-    return PriorityWeight(job.priority) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
+    return WorkWeight(job) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
   }
   [[nodiscard]] const JobRow& RowOf(const Mover& mover) const { return cluster_.rows().jobs[mover.job_row]; }
   absl::Status Look(size_t index, Step& best);
@@ -86,7 +86,7 @@ absl::Status Rebalancer::Bound(Mover& mover) {
   const absl::Status status = meter_.OfSlots(ledger, mover.slots, without);
   ledger.UndoTo(mark);
   HORUS_RETURN_IF_ERROR(status);
-  mover.most = without + PriorityWeight(job.priority) * GpuCount(job) - before - CostOf(job);
+  mover.most = without + WorkWeight(job) * GpuCount(job) - before - CostOf(job);
   return absl::OkStatus();
 }
 

@@ -35,7 +35,7 @@ absl::Status Victims::Measure(WorkMeter& meter) {
     if (request.priority >= priority_) continue;
     double loss = 0;
     if (IsCpuOnly(request)) {
-      loss = PriorityWeight(request.priority) * request.tasks;  // undisturbed
+      loss = WorkWeight(request) * request.tasks;  // undisturbed
     } else {
       HORUS_RETURN_IF_ERROR(meter.OfJob(ledger, row.id, loss));
     }

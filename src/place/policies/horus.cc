@@ -38,12 +38,15 @@ struct Gain {
   double neighbours = 0;  // <= 0: what they lose
 };
 
-// Normalised throughput that the device wins and loses, by the estimates.
+// Normalised throughput that the device wins and loses, by the estimates; neighbours count as their weight is to the
+// newcomer's, so that one unit stays its own work.
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
+  const auto own = static_cast<double>(candidate.tenants.back()->weight);
   for (size_t i = 0; i < candidate.residents(); ++i) {
-    gain.neighbours += 1.0 / static_cast<double>(candidate.after[i].estimate) -
-                       1.0 / static_cast<double>(candidate.before[i].estimate);
+    gain.neighbours += static_cast<double>(candidate.tenants[i]->weight) / own *
+                       (1.0 / static_cast<double>(candidate.after[i].estimate) -
+                        1.0 / static_cast<double>(candidate.before[i].estimate));
   }
   gain.newcomer = candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   return gain;

@@ -87,12 +87,14 @@ class Scorer {
     struct Pairs {
       std::array<uint32_t, 3> guests = {};  // PairTable::kNobody where there are fewer
       std::array<float, 3> before = {};     // slowdown of each, estimate
+      std::array<float, 3> weight = {};     // of each, 0 = nobody
       std::array<uint32_t, 3> room = {};    // what may be added to the upper excess of each
     };
     struct Loads {  // of the residents together
       int64_t estimate;
       int64_t upper;
-      int64_t room;  // the sum beyond which one of them is too slow
+      int64_t room;   // the sum beyond which one of them is too slow
+      double weight;  // sum
     };
     union {
       Pairs pairs = {};  // where the model adds pairs
@@ -169,6 +171,7 @@ class Scorer {
     uint16_t residents = 0;
     std::array<uint32_t, kMost> guests = {};
     std::array<float, kMost> bounds = {};
+    std::array<float, kMost> weights = {};
     std::array<PairExcess, kMost> before = {};  // what the others cost each
     std::array<uint32_t, kMost> room = {};      // what may be added to the upper excess of each
   };
@@ -189,8 +192,8 @@ class Scorer {
                                     double lost) {
     const auto left = static_cast<double>(brief.mem_free_mib - here.on->tenant.memory.request_mib) *
                       static_cast<double>(brief.per_mem_mib);
-    return least.own_work * speed + least.lost_work * lost + least.memory_left * left +
-           (brief.residents == 0 ? least.idle : 0) - kCostMargin;
+    return least.own_work * speed + least.lost_work * lost / static_cast<double>(here.on->tenant.weight) +
+           least.memory_left * left + (brief.residents == 0 ? least.idle : 0) - kCostMargin;
   }
   // What is known of the state; null where it is predicted as a whole.
   [[nodiscard]] absl::Status CrowdOf(const StateTable& states, uint32_t state, const Crowd*& crowd);

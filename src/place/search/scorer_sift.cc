@@ -54,6 +54,7 @@ absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, Cro
     const TenantClass& one = states.tenant(device.tenants[i]);
     crowd.guests[i] = pairs_.GuestOf(crowd.context, one);
     crowd.bounds[i] = one.slowdown_bound;
+    crowd.weights[i] = one.weight;
     for (size_t j = i + 1; j < device.tenants.size(); ++j) {
       TenantPair pair;
       HORUS_RETURN_IF_ERROR(pairs_.Find(*model_, crowd.context, one, states.tenant(device.tenants[j]), pair));
@@ -134,6 +135,7 @@ void Scorer::DescribeLoads(const StateTable& states, const DeviceRow& device, Br
     const TenantClass& tenant = states.tenant(id);
     Load load;
     if (!model_->PredictLoad(context, tenant.demand, load).ok()) return;  // weighing says why
+    brief.loads.weight += static_cast<double>(tenant.weight);
     brief.loads.estimate += load.estimate;
     brief.loads.upper += load.upper;
     room = std::min(room, BoundOf(tenant.slowdown_bound));
@@ -165,6 +167,7 @@ absl::Status Scorer::Describe(const StateTable& states, uint32_t state, Brief& b
   for (size_t i = 0; i < crowd->residents; ++i) {
     brief.pairs.guests[i] = crowd->guests[i];
     brief.pairs.before[i] = SlowdownOf(crowd->before[i]).estimate;
+    brief.pairs.weight[i] = crowd->weights[i];
     brief.pairs.room[i] = crowd->room[i];
   }
   for (size_t i = crowd->residents; i < brief.pairs.guests.size(); ++i) brief.pairs.before[i] = 1;
@@ -216,7 +219,7 @@ void Scorer::SiftPairs(const LeastCost& least, std::span<const Brief> briefs, do
       fits &= pair.theirs_upper <= pairs.room[r];
       const auto before = static_cast<double>(pairs.before[r]);
       const double theirs = kUnit * pair.theirs;
-      lost += theirs / (before * (before + theirs));
+      lost += static_cast<double>(pairs.weight[r]) * theirs / (before * (before + theirs));
     }
     fits &= upper <= here.most_upper;
     const double speed = here.relative_speed / (1 + kUnit * static_cast<double>(own));
@@ -252,7 +255,7 @@ void Scorer::SiftLoads(const LeastCost& least, std::span<const Brief> briefs, do
                       (here.mem_mib <= brief.mem_free_mib) & !(here.exclusive & (brief.residents > 0));
     const double before = std::max(1.0, kUnit * static_cast<double>(brief.loads.estimate));
     const double after = std::max(1.0, kUnit * static_cast<double>(load));
-    const double lost = brief.residents * (after - before) / (after * before);
+    const double lost = brief.loads.weight * (after - before) / (after * before);
     const double floor = Floor(least, here, brief, here.relative_speed / after, lost);
     if (fits & (floor < cutoff)) left.push_back({i, floor});
   }

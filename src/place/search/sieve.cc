@@ -66,6 +66,7 @@ void Sieve::Admit(Scorer& scorer, uint32_t slot, double cutoff) noexcept {
     kind.rows[slot] = here.row;
     if (fits) {
       kind.speed[slot] = static_cast<float>(here.relative_speed);
+      kind.per_weight[slot] = 1 / here.on->tenant.weight;
       kind.request_mib[slot] = static_cast<float>(here.on->tenant.memory.request_mib);
       kind.most_upper[slot] = static_cast<int32_t>(std::min<uint64_t>(here.most_upper, kNeverFits));
     }
@@ -108,6 +109,7 @@ void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::Brief& 
   fits.fill(1);
   for (size_t r = 0; r < guests.size(); ++r) {
     const float before = state.pairs.before[r];
+    const float weight = state.pairs.weight[r];
     const auto room = static_cast<int32_t>(state.pairs.room[r]);
     const uint16_t* const mine = guests[r]->mine.data() + from;
     const uint16_t* const mine_upper = guests[r]->mine_upper.data() + from;
@@ -119,7 +121,7 @@ void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::Brief& 
     for (uint32_t i = 0; i < kLanes; ++i) fits[i] &= static_cast<int32_t>(theirs_upper[i] <= room);
     for (uint32_t i = 0; i < kLanes; ++i) {
       const float more = kUnit * static_cast<float>(theirs[i]);
-      lost[i] += more / (before * (before + more));
+      lost[i] += weight * more / (before * (before + more));
     }
   }
   const auto own_work = static_cast<float>(least.own_work);
@@ -128,13 +130,14 @@ void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::Brief& 
   const auto free = static_cast<float>(state.mem_free_mib);
   const float least_of_all = static_cast<float>(state.residents == 0 ? least.idle : 0) - kFloatMargin;
   const float* const speed = kind.speed.data() + from;
+  const float* const per_weight = kind.per_weight.data() + from;
   const float* const request = kind.request_mib.data() + from;
   const int32_t* const most_upper = kind.most_upper.data() + from;
   const float* const cutoff = cutoff_.data() + from;
   const int32_t* const mem = (state.residents == 0 ? kind.mem_mib : kind.mem_beside_mib).data() + from;
   int32_t any = 0;
   for (uint32_t i = 0; i < kLanes; ++i) {
-    floor[i] = own_work * (speed[i] / (1 + kUnit * static_cast<float>(own[i]))) + lost_work * lost[i] +
+    floor[i] = own_work * (speed[i] / (1 + kUnit * static_cast<float>(own[i]))) + lost_work * lost[i] * per_weight[i] +
                per_mem * (free - request[i]) + least_of_all;
     fits[i] &= static_cast<int32_t>(upper[i] <= most_upper[i]) & static_cast<int32_t>(floor[i] < cutoff[i]);
     fits[i] = (fits[i] | unknown[i]) & static_cast<int32_t>(mem[i] <= state.mem_free_mib);

@@ -70,6 +70,7 @@ class Sieve {
   // Each class on one kind of device.
   struct Kind {
     alignas(64) std::array<float, kSlots> speed = {};
+    std::array<float, kSlots> per_weight = {};   // 1 / the class's
     std::array<int32_t, kSlots> mem_mib;         // that must be free, headroom included
     std::array<int32_t, kSlots> mem_beside_mib;  // the same where somebody else is there
     std::array<float, kSlots> request_mib = {};

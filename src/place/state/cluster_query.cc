@@ -34,6 +34,7 @@ uint64_t HashOf(const JobRow& row, const JobSpec& job) {
     hash = CombineHash(CombineHash(hash, one.group), static_cast<uint64_t>(one.members));
   });
   hash = Add(Add(hash, StatedCpuMilli(job)), StatedMemMib(job));
+  if (job.weight != 1) hash = CombineHash(hash, Hash64(&job.weight, sizeof job.weight));
   if (job.sensitivity.get() != nullptr) hash = CombineHash(hash, job.sensitivity.get()->Hash());
   return hash;
 }

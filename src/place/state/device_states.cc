@@ -87,6 +87,7 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
                      .distributed = job.tasks > 1,
                      .kind = job.kind,
                      .priority = job.priority,
+                     .weight = job.weight,
                      .memory = GpuMemoryOf(job, demand),
                      .late = bound.late};
   tenant.digest =
@@ -97,6 +98,7 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
       CombineHash(tenant.digest, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
                                      static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
   // What most jobs do not state leaves the digest alone.
+  if (tenant.weight != 1) tenant.digest = CombineHash(tenant.digest, Bits(tenant.weight));
   if (tenant.memory != GpuMemory{demand.mem_mib.upper, demand.mem_mib.upper}) {
     tenant.digest = CombineHash(CombineHash(tenant.digest, static_cast<uint64_t>(tenant.memory.request_mib)),
                                 static_cast<uint64_t>(tenant.memory.limit_mib));
@@ -110,7 +112,7 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
          a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
-         a.priority == b.priority && a.memory == b.memory && a.late == b.late;
+         a.priority == b.priority && a.weight == b.weight && a.memory == b.memory && a.late == b.late;
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {

@@ -37,6 +37,7 @@ struct TenantClass {
   bool distributed = false;  // the job has several tasks
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
+  float weight = 1;
   GpuMemory memory;  // of each of its GPUs
   LateAlone late;
   uint64_t digest = 0;  // of the fields above, set by MakeTenantClass

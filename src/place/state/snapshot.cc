@@ -170,6 +170,7 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   out.set_storage_mb_s(job.storage_mb_s);
   out.set_slowdown_bound(job.slowdown_bound);
   out.set_priority(job.priority);
+  if (job.weight != 1) out.set_weight(job.weight);
   out.set_request_rate_hz(job.request_rate_hz);
   out.set_latency_bound_us(job.latency_bound_us);
   out.set_gpu_mem_request_mib(job.gpu_mem_request_mib);

@@ -135,6 +135,7 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.storage_mb_s = in.storage_mb_s();
   job.slowdown_bound = in.slowdown_bound();
   job.priority = in.priority();
+  if (in.weight() != 0) job.weight = in.weight();
   job.submit_us = in.submit_us();
   job.deadline_us = in.deadline_us();
   job.request_rate_hz = in.request_rate_hz();

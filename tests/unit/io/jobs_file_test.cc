@@ -81,6 +81,7 @@ TEST(JobsFile, ReadsEveryKey) {
     memory_gib: 1.5
     storage_mb_s: 300
     priority: -4
+    weight: 0.5
     submit_s: 1.5
     deadline_s: 3600
     request_rate_hz: 12.5
@@ -114,6 +115,7 @@ TEST(JobsFile, ReadsEveryKey) {
   EXPECT_EQ(job.spec.mem_mib, 1536);
   EXPECT_EQ(job.spec.storage_mb_s, 300);
   EXPECT_EQ(job.spec.priority, -4);
+  EXPECT_EQ(job.spec.weight, 0.5f);
   EXPECT_EQ(job.spec.submit_us, 1'500'000);
   EXPECT_EQ(job.spec.deadline_us, 3'600'000'000);
   EXPECT_DOUBLE_EQ(job.spec.request_rate_hz, 12.5);

@@ -61,6 +61,41 @@ TEST(HorusPolicy, DeclinesASharingThatGainsNothing) {
   EXPECT_EQ(plan->decisions[0].reason, Reason::kPolicy);
 }
 
+// 60 % beside 90 %: both do 2/3, so that the newcomer brings 2/3 and the resident loses 1/3. One that counts twice as
+// much loses all that the newcomer brings.
+TEST(HorusPolicy, CountsTheWorkOfNeighboursByTheirWeight) {
+  const auto verdict = [](float newcomer, float resident) {
+    Cluster cluster = Nodes(1, 1);
+    JobSpec there = OneGpu(100, 90);
+    there.slowdown_bound = 10;
+    there.weight = resident;
+    EXPECT_TRUE(cluster.Adopt(there, std::vector<Slot>{{1, 0, 0}}).ok());
+    JobSpec job = OneGpu(1, 60);
+    job.slowdown_bound = 10;
+    job.weight = newcomer;
+    const auto plan = MakePlacer()->MakePlan(cluster, {&job, 1});
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return plan->decisions.at(0).verdict;
+  };
+  EXPECT_EQ(verdict(1, 1), Verdict::kPlace);
+  EXPECT_EQ(verdict(1, 1.9f), Verdict::kPlace);
+  EXPECT_EQ(verdict(1, 2.1f), Verdict::kDefer);
+  EXPECT_EQ(verdict(1000, 2100), Verdict::kDefer) << "weights count as a ratio";
+  EXPECT_EQ(verdict(2, 2.1f), Verdict::kPlace);
+}
+
+// Beside either neighbour the newcomer is as slow; the light one is worth less.
+TEST(HorusPolicy, GoesBesideTheLighterOfTwoAlikeNeighbours) {
+  Cluster cluster = Nodes(1, 2);
+  for (const JobId id : {JobId{100}, JobId{101}}) {
+    JobSpec there = OneGpu(id, 80);
+    there.weight = id == 100 ? 2.0f : 0.5f;
+    ASSERT_TRUE(cluster.Adopt(there, std::vector<Slot>{{1, static_cast<int32_t>(id - 100), 0}}).ok());
+  }
+  EXPECT_EQ(Choose(cluster, OneGpu(1, 40), "horus"), (Slot{1, 1, 0}));
+  EXPECT_EQ(Choose(cluster, OneGpu(1, 40), "best-fit"), (Slot{1, 0, 0})) << "others do not read it";
+}
+
 TEST(HorusPolicy, PrefersTheTypeOnWhichTheJobIsFaster) {
   Cluster cluster(Catalogue::Default());
   NodeSpec slow = V100Node(1);

@@ -67,6 +67,7 @@ TEST(Requests, DifferWithEveryOtherField) {
       },
       [](JobSpec& job) { job.slowdown_bound = 2; },
       [](JobSpec& job) { job.priority = -1; },
+      [](JobSpec& job) { job.weight = 2; },
       [](JobSpec& job) { job.request_rate_hz = 3; },
       [](JobSpec& job) { job.latency_bound_us = 4; },
       [](JobSpec& job) { job.demands[0].demand.power_w.upper = 1; },

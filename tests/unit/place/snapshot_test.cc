@@ -45,6 +45,7 @@ Cluster Rich() {
   typed.name = "typed";
   typed.tenant = "team";
   typed.priority = -3;
+  typed.weight = 0.25f;
   typed.slowdown_bound = 1.25f;
   EXPECT_TRUE(cluster.Adopt(typed, std::vector<Slot>{{9, 3, 0}}).ok());
   PlaceOne(cluster, *MakePlacer(), Gang(1, 3, 1));
