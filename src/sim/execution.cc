@@ -32,12 +32,20 @@ absl::Status Execution::SharesOn(uint32_t device, std::span<const uint32_t> tena
   return truth_.Shares(devices_[device], profiles_, shares_);
 }
 
-void Execution::Advance(Running& job, int64_t now_us) {
-  const int64_t passed = now_us - std::exchange(job.since_us, now_us);
+void Execution::PassTime(int64_t to_us, bool waits) {
+  const int64_t passed = to_us - std::exchange(now_us_, to_us);
+  if (waits) backlog_us_ += passed;
+  done_ += Work(passed) * rate_;
+}
+
+void Execution::Advance(Running& job) const {
+  const int64_t passed = now_us_ - std::exchange(job.since_us, now_us_);
+  const int64_t backlogged = backlog_us_ - std::exchange(job.since_backlog_us, backlog_us_);
   const Work done = Work(passed) * job.rate;
   job.left -= done;
   job.sums.done += done;
   job.sums.undisturbed += Work(passed) * job.share;
+  job.sums.backlogged += Work(backlogged) * job.rate;
 }
 
 void Execution::SetShare(uint32_t job, uint32_t device, double share) {
@@ -49,35 +57,40 @@ void Execution::SetShare(uint32_t job, uint32_t device, double share) {
 }
 
 // The job is advanced to now; its devices tell how fast it is from now on.
-void Execution::Schedule(uint32_t job, int64_t now_us) {
+void Execution::Schedule(uint32_t job) {
   Running& running = jobs_[job];
+  const auto gpus = static_cast<int64_t>(running.devices.size());
+  rate_ -= Work(running.rate) * gpus;
   const auto slowest = std::min_element(running.devices.begin(), running.devices.end(),
                                         [](const OnDevice& a, const OnDevice& b) { return a.rate < b.rate; });
   running.rate = slowest == running.devices.end() ? kFullRate : slowest->rate;  // a job for the host alone
   running.share = slowest == running.devices.end() ? kFullRate : slowest->share;
+  rate_ += Work(running.rate) * gpus;
   const Work left = std::max(Work(0), running.left);
   const Work time = std::min((left + running.rate - 1) / running.rate, Work(kNever));
-  finishes_.Change(job, {now_us + static_cast<int64_t>(time), job}, positions_);
+  finishes_.Change(job, {now_us_ + static_cast<int64_t>(time), job}, positions_);
 }
 
-absl::Status Execution::Refresh(uint32_t device, int64_t now_us) {
+absl::Status Execution::Refresh(uint32_t device) {
   const Tenants& tenants = tenants_[device];
   HORUS_RETURN_IF_ERROR(SharesOn(device, tenants));
   for (size_t i = 0; i < tenants.size(); ++i) {
-    Advance(jobs_[tenants[i]], now_us);
+    Advance(jobs_[tenants[i]]);
     SetShare(tenants[i], device, shares_[i]);
-    Schedule(tenants[i], now_us);
+    Schedule(tenants[i]);
   }
   return absl::OkStatus();
 }
 
 absl::Status Execution::Start(uint32_t job, uint32_t profile, std::span<const uint32_t> devices, Work left,
-                              int64_t now_us, bool& runs) {
+                              bool& runs) {
   Running& running = jobs_[job];
   running.profile = profile;
-  running.since_us = now_us;
+  running.since_us = now_us_;
+  running.since_backlog_us = backlog_us_;
   running.left = left;
   running.sums = {};
+  running.rate = 0;
   for (const uint32_t device : devices) {
     if (!(truth_.SpeedAlone(profile, devices_[device]) > 0)) {
       return InvalidArgument("simulation: profile %d: expected a speed on GPU type %d, found none", profile,
@@ -94,23 +107,26 @@ absl::Status Execution::Start(uint32_t job, uint32_t profile, std::span<const ui
     tenants_[device].push_back(job);
     running.devices.push_back({device, kFullRate, kFullRate});
   }
-  finishes_.Push({now_us, job}, job, positions_);
-  if (devices.empty()) Schedule(job, now_us);
-  for (const uint32_t device : devices) HORUS_RETURN_IF_ERROR(Refresh(device, now_us));
+  finishes_.Push({now_us_, job}, job, positions_);
+  if (devices.empty()) Schedule(job);
+  for (const uint32_t device : devices) HORUS_RETURN_IF_ERROR(Refresh(device));
   return absl::OkStatus();
 }
 
-absl::Status Execution::Stop(uint32_t job, int64_t now_us, Work& left, RunSums& sums) {
+absl::Status Execution::Stop(uint32_t job, Work& left, RunSums& sums) {
   Running& running = jobs_[job];
-  Advance(running, now_us);
+  Advance(running);
   left = running.left;
   sums = running.sums;
+  const auto gpus = static_cast<int64_t>(running.devices.size());
+  rate_ -= Work(running.rate) * gpus;
+  done_ += std::min(Work(0), left) * gpus;  // the last microsecond is a whole one
   finishes_.Erase(job, positions_);
   for (const OnDevice& one : running.devices) {
     Tenants& tenants = tenants_[one.device];
     tenants.erase(std::find(tenants.begin(), tenants.end(), job));
     devices_used_ -= tenants.empty() ? 1 : 0;
-    HORUS_RETURN_IF_ERROR(Refresh(one.device, now_us));
+    HORUS_RETURN_IF_ERROR(Refresh(one.device));
   }
   running.devices.clear();
   return absl::OkStatus();

@@ -32,6 +32,7 @@ inline constexpr int64_t kFullRate = 1'000'000'000;  // of a job alone at speed 
 struct RunSums {
   Work done;         // work
   Work undisturbed;  // the same where each type's own speed alone counts as 1
+  Work backlogged;   // work while others waited
 };
 
 class Execution {
@@ -39,14 +40,21 @@ class Execution {
   // `devices`: all of the cluster. `jobs`: numbers of jobs are below it. Both arguments' referents must outlive it.
   Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs);
 
+  // Lets time pass to `to_us`, not before now. `waits`: whether somebody waited for a place meanwhile.
+  void PassTime(int64_t to_us, bool waits);
   // Starts a job that is not there with `left` > 0 to do, at the speed of its slowest device. `runs` becomes false, and
   // nothing changes, where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it
   // there.
   [[nodiscard]] absl::Status Start(uint32_t job, uint32_t profile, std::span<const uint32_t> devices, Work left,
-                                   int64_t now_us, bool& runs);
+                                   bool& runs);
   // Takes a running job away. What it has left (0 or less where it is done).
-  [[nodiscard]] absl::Status Stop(uint32_t job, int64_t now_us, Work& left, RunSums& sums);
+  [[nodiscard]] absl::Status Stop(uint32_t job, Work& left, RunSums& sums);
 
+  [[nodiscard]] int64_t now_us() const { return now_us_; }
+  [[nodiscard]] int64_t backlog_us() const { return backlog_us_; }  // how long somebody waited
+  // Of all jobs, each counted by its GPUs: work so far, never more than each had, and work per microsecond now.
+  [[nodiscard]] Work done() const { return done_; }
+  [[nodiscard]] Work rate() const { return rate_; }
   [[nodiscard]] bool empty() const { return finishes_.empty(); }
   [[nodiscard]] size_t running() const { return finishes_.size(); }
   // Of a job that runs; requires one. The lowest number among those that finish at the same time.
@@ -72,6 +80,7 @@ class Execution {
   struct Running {
     uint32_t profile = 0;
     int64_t since_us = 0;  // left and sums are of then
+    int64_t since_backlog_us = 0;
     Work left = 0;
     RunSums sums;
     int64_t rate = 0;   // of the slowest device
@@ -80,10 +89,10 @@ class Execution {
   };
 
   [[nodiscard]] absl::Status SharesOn(uint32_t device, std::span<const uint32_t> tenants);
-  static void Advance(Running& job, int64_t now_us);
+  void Advance(Running& job) const;
   void SetShare(uint32_t job, uint32_t device, double share);
-  void Schedule(uint32_t job, int64_t now_us);
-  [[nodiscard]] absl::Status Refresh(uint32_t device, int64_t now_us);
+  void Schedule(uint32_t job);
+  [[nodiscard]] absl::Status Refresh(uint32_t device);
 
   const Truth& truth_;
   std::vector<DeviceContext> devices_;
@@ -92,6 +101,10 @@ class Execution {
   IndexedHeap<Finish> finishes_;
   HeapPositions positions_;
   size_t devices_used_ = 0;
+  int64_t now_us_ = 0;
+  int64_t backlog_us_ = 0;
+  Work done_ = 0;
+  Work rate_ = 0;
   std::vector<uint32_t> profiles_;  // scratch
   std::vector<double> shares_;
 };

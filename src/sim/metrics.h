@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "sim/simulator.h"
 #include "sim/trace.h"
@@ -41,17 +42,27 @@ struct SimMetrics {
   uint64_t failures = 0;    // starts beside neighbours with whom a job cannot run
   int64_t makespan_us = 0;  // first submission to last finish
   Spread jct_us;            // job completion time: submission to finish
-  Spread wait_us;           // submission to first start
-  Spread slowdown;          // of each job, mean over the time that it ran
-  double above_bound = 0;   // share of the finished jobs whose slowdown exceeds the bound
-  double allocation = 0;    // share of the device time with a tenant
-  double useful = 0;        // normalised throughput per device: each tenant's speed there / its speed alone there
-  double work_rate = 0;     // work per device and time, where 1 is a job alone at speed 1
+  // The same with the end of the simulation instead of the finish of jobs that did not: the restricted mean. Of all
+  // jobs that came before it and are not endless; of one horizon it compares policies that finish different jobs.
+  Spread jct_to_horizon_us;
+  Spread wait_us;             // submission to first start
+  Spread slowdown;            // of each job, mean over the time that it ran
+  double above_bound = 0;     // share of the finished jobs whose slowdown exceeds the bound
+  double allocation = 0;      // share of the device time with a tenant
+  double useful = 0;          // normalised throughput per device: each tenant's speed there / its speed alone there
+  double work_rate = 0;       // work per device and time, where 1 is a job alone at speed 1
+  double backlog_rate = 0;    // the same while jobs waited: what WorkRateBound of BacklogWork, per device, bounds
+  int64_t backlog_us = 0;     // how long jobs waited
+  int64_t most_done_us = -1;  // first submission until 99 % (kMostWorkPct) of the work was done; -1 = as SimResult
   friend bool operator==(const SimMetrics&, const SimMetrics&) = default;
 };
 
-// The last three are of all jobs and all of the time.
+// From `allocation` on: of all jobs and all of the time.
 [[nodiscard]] SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options = {});
+
+// Work in GPU x seconds at speed 1 that was done while jobs waited, by profile: the mix whose bound (WorkProblem::mix)
+// a policy is measured by.
+[[nodiscard]] std::vector<double> BacklogWork(const Trace& trace, const SimResult& result);
 
 }  // namespace horus
 

@@ -55,6 +55,7 @@ class Run {
   [[nodiscard]] JobSpec SpecOf(uint32_t job) const;
   [[nodiscard]] QueuedJob QueuedOf(uint32_t job) const;
   [[nodiscard]] int64_t NextEvent() const;
+  [[nodiscard]] Work MostOfWork() const;
   void PassTime(int64_t to_us);
   [[nodiscard]] absl::Status Tell(SimEventKind kind, uint32_t job) const;
   [[nodiscard]] absl::Status FinishDue();
@@ -78,6 +79,7 @@ class Run {
   std::vector<bool> alone_;                    // by job: it failed beside others
   std::vector<uint64_t> refused_;              // since a job left; ascending
   SimResult result_;
+  Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;
   size_t arrived_ = 0;
   int64_t decide_at_us_ = kNoEvent;
@@ -164,10 +166,27 @@ int64_t Run::NextEvent() const {
   return next;
 }
 
+Work Run::MostOfWork() const {
+  Work all = 0;
+  for (const TraceJob& job : trace_.jobs) {
+    if (job.endless) return 0;
+    all += Work(job.duration_us) * kFullRate * GpusOf(job);
+  }
+  return all - all * (100 - kMostWorkPct) / 100;
+}
+
 void Run::PassTime(int64_t to_us) {
   const absl::int128 passed = to_us - now_us_;
+  const bool waits = queue_.size() > 0;
   result_.use.device_us += passed * cluster_.device_count();
   result_.use.used_us += passed * execution_.devices_used();
+  if (waits) result_.use.backlog_device_us += passed * cluster_.device_count();
+  if (const Work missing = most_work_ - execution_.done(); missing > 0) {
+    const Work rate = execution_.rate();
+    const bool reached = missing <= passed * rate;
+    result_.most_done_us = reached ? now_us_ + static_cast<int64_t>((missing + rate - 1) / rate) : -1;
+  }
+  execution_.PassTime(to_us, waits);
   now_us_ = to_us;
 }
 
@@ -175,9 +194,10 @@ absl::Status Run::Stop(uint32_t job, SimEnd end) {
   SimJob& record = result_.jobs[job];
   Work left;
   RunSums sums;
-  HORUS_RETURN_IF_ERROR(execution_.Stop(job, now_us_, left, sums));
+  HORUS_RETURN_IF_ERROR(execution_.Stop(job, left, sums));
   record.sums.done += sums.done;
   record.sums.undisturbed += sums.undisturbed;
+  record.sums.backlogged += sums.backlogged;
   record.ran_us += now_us_ - record.start_us;
   record.end = end;
   if (end == SimEnd::kFinished) record.end_us = now_us_;
@@ -213,7 +233,7 @@ absl::Status Run::Start(uint32_t job, const std::vector<Slot>& slots) {
   }
   const Work work = Work(one.endless ? kMaxTraceTimeUs : one.duration_us) * kFullRate;
   bool runs = true;
-  HORUS_RETURN_IF_ERROR(execution_.Start(job, one.profile, devices, work, now_us_, runs));
+  HORUS_RETURN_IF_ERROR(execution_.Start(job, one.profile, devices, work, runs));
   SimJob& record = result_.jobs[job];
   if (runs) {
     record.start_us = now_us_;
@@ -268,6 +288,8 @@ absl::StatusOr<SimResult> Run::Go() {
   for (size_t job = 0; job < trace_.jobs.size(); ++job) HORUS_RETURN_IF_ERROR(CheckJob(job));
   ResolveTypes();
   if (!trace_.jobs.empty()) now_us_ = trace_.jobs.front().submit_us;
+  execution_.PassTime(now_us_, false);
+  most_work_ = MostOfWork();
   const int64_t horizon = options_.horizon_us == 0 ? kNoEvent : options_.horizon_us;
   for (int64_t next = NextEvent(); next < horizon; next = NextEvent()) {
     PassTime(next);
@@ -285,6 +307,7 @@ absl::StatusOr<SimResult> Run::Go() {
     if (result_.jobs[job].end == SimEnd::kRunning) HORUS_RETURN_IF_ERROR(Stop(job, SimEnd::kRunning));
   }
   result_.end_us = now_us_;
+  result_.backlog_us = execution_.backlog_us();
   return std::move(result_);
 }
 

@@ -50,14 +50,20 @@ struct SimJob {
 
 // Integrals over the time from the first arrival to the end, of all devices together.
 struct SimUse {
-  absl::int128 device_us = 0;  // that there were
-  absl::int128 used_us = 0;    // with at least one tenant
+  absl::int128 device_us = 0;          // that there were
+  absl::int128 used_us = 0;            // with at least one tenant
+  absl::int128 backlog_device_us = 0;  // that there were while a job waited
 };
+
+inline constexpr int32_t kMostWorkPct = 99;
 
 struct SimResult {
   std::vector<SimJob> jobs;  // in the order of Trace::jobs
   SimUse use;
-  int64_t end_us = 0;          // of the last event
+  int64_t end_us = 0;         // of the last event
+  int64_t backlog_us = 0;     // how long a job waited
+  int64_t most_done_us = -1;  // when kMostWorkPct of the work of all jobs, counted by GPUs, was done; -1 = not, or
+                              // there are endless jobs
   uint64_t decisions = 0;      // jobs that the placer was asked about
   std::vector<float> took_us;  // time of each; differs from run to run, unlike all else
 };

@@ -102,8 +102,15 @@ TEST(SimProperty, WorkAndTimeAreConserved) {
       EXPECT_EQ(job.end_us - job.start_us, job.ran_us);
       EXPECT_GE(job.ran_us, asked.duration_us) << "nothing runs faster than alone on its fastest type";
       EXPECT_GE(job.sums.undisturbed, job.sums.done);
+      EXPECT_GE(job.sums.backlogged, 0);
+      EXPECT_LE(job.sums.backlogged, job.sums.done);
+      EXPECT_LE(job.sums.backlogged, Work(result.backlog_us) * kFullRate);
       held_us += absl::int128(job.ran_us) * GpusOf(asked);
     }
+    EXPECT_EQ(result.use.backlog_device_us * absl::int128(result.end_us - scene.trace.jobs.front().submit_us),
+              result.use.device_us * absl::int128(result.backlog_us));
+    EXPECT_GT(result.most_done_us, scene.trace.jobs.front().submit_us);
+    EXPECT_LE(result.most_done_us, result.end_us);
     EXPECT_LE(result.use.used_us, result.use.device_us);
     EXPECT_LE(result.use.used_us, held_us);
     EXPECT_GE(result.use.used_us * 3, held_us) << "at most three tenants a device";

@@ -64,6 +64,22 @@ TEST(Metrics, EveryJobHasOneEnd) {
   EXPECT_EQ(metrics.jct_us, Spread());
 }
 
+// Until 300: 0 finishes after 100, 1 runs since 50, 2 waits since 100, 3 is endless, 4 comes when all is over.
+TEST(Metrics, TheRestrictedMeanCountsWhoDidNotFinishUntilTheEnd) {
+  TwoJobs two;
+  two.trace.jobs.push_back({.id = 2, .submit_us = 100, .duration_us = 10});
+  two.trace.jobs.push_back({.id = 3, .submit_us = 100, .endless = true});
+  two.trace.jobs.push_back({.id = 4, .submit_us = 300, .duration_us = 10});
+  two.result.jobs.resize(5);
+  two.result.jobs[1].end = SimEnd::kRunning;
+  two.result.jobs[3].end = SimEnd::kRunning;
+  two.result.end_us = 300;
+  const SimMetrics metrics = MetricsOf(two.trace, two.result);
+  EXPECT_EQ(metrics.jct_us.mean, 100);
+  EXPECT_EQ(metrics.jct_to_horizon_us, (Spread{(100 + 250 + 200) / 3.0, 200, 250, 250}));
+  EXPECT_EQ(MetricsOf(two.trace, two.result, {.from_us = 100}).jct_to_horizon_us.mean, 200);
+}
+
 TEST(Metrics, GangsCountEachGpu) {
   TwoJobs two;
   two.trace.jobs[0].tasks = 2;
