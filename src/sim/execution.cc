@@ -18,8 +18,12 @@ constexpr int64_t kNever = int64_t{1} << 61;  // later than any trace's time; tw
 
 }  // namespace
 
-Execution::Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs)
-    : truth_(truth), devices_(std::move(devices)), tenants_(devices_.size()), jobs_(jobs) {
+Execution::Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs, int64_t checkpoint_us)
+    : truth_(truth),
+      checkpoint_us_(checkpoint_us),
+      devices_(std::move(devices)),
+      tenants_(devices_.size()),
+      jobs_(jobs) {
   finishes_.Reserve(jobs);
   positions_.resize(jobs);
 }
@@ -39,7 +43,10 @@ void Execution::PassTime(int64_t to_us, bool waits) {
 }
 
 void Execution::Advance(Running& job) const {
-  const int64_t passed = now_us_ - std::exchange(job.since_us, now_us_);
+  const int64_t since_us = std::exchange(job.since_us, now_us_);
+  const int64_t passed = now_us_ - since_us;
+  const int64_t written_us = checkpoint_us_ == 0 ? now_us_ : now_us_ - (now_us_ - job.begun_us) % checkpoint_us_;
+  if (written_us > since_us) job.left_on_disk = job.left - Work(written_us - since_us) * job.rate;
   const int64_t backlogged = backlog_us_ - std::exchange(job.since_backlog_us, backlog_us_);
   const Work done = Work(passed) * job.rate;
   job.left -= done;
@@ -50,7 +57,7 @@ void Execution::Advance(Running& job) const {
 
 void Execution::SetShare(uint32_t job, uint32_t device, double share) {
   Running& running = jobs_[job];
-  const double alone = truth_.SpeedAlone(running.profile, devices_[device]);
+  const double alone = truth_.SpeedAlone(running.profile, devices_[device]) * running.host_speed;
   for (OnDevice& one : running.devices) {
     if (one.device == device) one = {device, Billionths(alone * share), Billionths(share)};
   }
@@ -82,18 +89,20 @@ absl::Status Execution::Refresh(uint32_t device) {
   return absl::OkStatus();
 }
 
-absl::Status Execution::Start(uint32_t job, uint32_t profile, std::span<const uint32_t> devices, Work left,
-                              bool& runs) {
+absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
   Running& running = jobs_[job];
-  running.profile = profile;
+  running.profile = begin.profile;
+  running.host_speed = begin.host_speed;
   running.since_us = now_us_;
   running.since_backlog_us = backlog_us_;
-  running.left = left;
+  running.begun_us = now_us_;
+  running.left = begin.left;
+  running.left_on_disk = begin.left;
   running.sums = {};
   running.rate = 0;
-  for (const uint32_t device : devices) {
-    if (!(truth_.SpeedAlone(profile, devices_[device]) > 0)) {
-      return InvalidArgument("simulation: profile %d: expected a speed on GPU type %d, found none", profile,
+  for (const uint32_t device : begin.devices) {
+    if (!(truth_.SpeedAlone(begin.profile, devices_[device]) > 0)) {
+      return InvalidArgument("simulation: profile %d: expected a speed on GPU type %d, found none", begin.profile,
                              devices_[device].type.value());
     }
     Tenants with = tenants_[device];
@@ -102,30 +111,27 @@ absl::Status Execution::Start(uint32_t job, uint32_t profile, std::span<const ui
     runs = std::all_of(shares_.begin(), shares_.end(), [](double share) { return share > 0; });
     if (!runs) return absl::OkStatus();
   }
-  for (const uint32_t device : devices) {
-    devices_used_ += tenants_[device].empty() ? 1 : 0;
+  for (const uint32_t device : begin.devices) {
     tenants_[device].push_back(job);
     running.devices.push_back({device, kFullRate, kFullRate});
   }
   finishes_.Push({now_us_, job}, job, positions_);
-  if (devices.empty()) Schedule(job);
-  for (const uint32_t device : devices) HORUS_RETURN_IF_ERROR(Refresh(device));
+  if (begin.devices.empty()) Schedule(job);
+  for (const uint32_t device : begin.devices) HORUS_RETURN_IF_ERROR(Refresh(device));
   return absl::OkStatus();
 }
 
-absl::Status Execution::Stop(uint32_t job, Work& left, RunSums& sums) {
+absl::Status Execution::Stop(uint32_t job, RunEnd& end) {
   Running& running = jobs_[job];
   Advance(running);
-  left = running.left;
-  sums = running.sums;
+  end = {running.left, running.left_on_disk, now_us_ - running.begun_us, running.sums};
   const auto gpus = static_cast<int64_t>(running.devices.size());
   rate_ -= Work(running.rate) * gpus;
-  done_ += std::min(Work(0), left) * gpus;  // the last microsecond is a whole one
+  done_ += std::min(Work(0), running.left) * gpus;  // the last microsecond is a whole one
   finishes_.Erase(job, positions_);
   for (const OnDevice& one : running.devices) {
     Tenants& tenants = tenants_[one.device];
     tenants.erase(std::find(tenants.begin(), tenants.end(), job));
-    devices_used_ -= tenants.empty() ? 1 : 0;
     HORUS_RETURN_IF_ERROR(Refresh(one.device));
   }
   running.devices.clear();

@@ -35,20 +35,43 @@ struct RunSums {
   Work backlogged;   // work while others waited
 };
 
+// What there is to say of a job that stops.
+struct RunEnd {
+  Work left;          // 0 or less where it is done
+  Work left_on_disk;  // as of its last checkpoint
+  int64_t ran_us = 0;
+  RunSums sums;
+};
+
+// What is to run.
+struct RunBegin {
+  uint32_t profile = 0;
+  std::span<const uint32_t> devices;  // each once; none = a job for the host alone, at speed 1
+  Work left = 0;                      // above 0
+  double host_speed = 1;              // factor of its cores and host memory
+};
+
 class Execution {
  public:
-  // `devices`: all of the cluster. `jobs`: numbers of jobs are below it. Both arguments' referents must outlive it.
-  Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs);
+  // `devices`: all of the cluster. `jobs`: numbers of jobs are below it. `checkpoint_us`: a job that runs writes one
+  // that often, in no time; 0 = always. `truth` must outlive it.
+  Execution(const Truth& truth, std::vector<DeviceContext> devices, size_t jobs, int64_t checkpoint_us = 0);
 
   // Lets time pass to `to_us`, not before now. `waits`: whether somebody waited for a place meanwhile.
   void PassTime(int64_t to_us, bool waits);
-  // Starts a job that is not there with `left` > 0 to do, at the speed of its slowest device. `runs` becomes false, and
-  // nothing changes, where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it
-  // there.
-  [[nodiscard]] absl::Status Start(uint32_t job, uint32_t profile, std::span<const uint32_t> devices, Work left,
-                                   bool& runs);
-  // Takes a running job away. What it has left (0 or less where it is done).
-  [[nodiscard]] absl::Status Stop(uint32_t job, Work& left, RunSums& sums);
+  // Starts a job that is not there, at the speed of its slowest device. `runs` becomes false, and nothing changes,
+  // where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it there.
+  [[nodiscard]] absl::Status Start(uint32_t job, const RunBegin& begin, bool& runs);
+  // Takes a running job away.
+  [[nodiscard]] absl::Status Stop(uint32_t job, RunEnd& end);
+  // Work that was counted is lost, of a job on so many devices.
+  void Lose(Work work, size_t devices) { done_ -= work * static_cast<int64_t>(devices); }
+  // How long a running job has run since it started.
+  [[nodiscard]] int64_t RanUs(uint32_t job) const { return now_us_ - jobs_[job].begun_us; }
+  // What a running job has left now.
+  [[nodiscard]] Work LeftOf(uint32_t job) const {
+    return jobs_[job].left - Work(now_us_ - jobs_[job].since_us) * jobs_[job].rate;
+  }
 
   [[nodiscard]] int64_t now_us() const { return now_us_; }
   [[nodiscard]] int64_t backlog_us() const { return backlog_us_; }  // how long somebody waited
@@ -67,7 +90,6 @@ class Execution {
 
   // Work per microsecond of a running job now.
   [[nodiscard]] int64_t RateOf(uint32_t job) const { return jobs_[job].rate; }
-  [[nodiscard]] size_t devices_used() const { return devices_used_; }
   [[nodiscard]] std::span<const uint32_t> TenantsOf(uint32_t device) const { return tenants_[device]; }
 
  private:
@@ -79,8 +101,11 @@ class Execution {
   };
   struct Running {
     uint32_t profile = 0;
+    double host_speed = 1;
     int64_t since_us = 0;  // left and sums are of then
     int64_t since_backlog_us = 0;
+    int64_t begun_us = 0;
+    Work left_on_disk = 0;
     Work left = 0;
     RunSums sums;
     int64_t rate = 0;   // of the slowest device
@@ -95,12 +120,12 @@ class Execution {
   [[nodiscard]] absl::Status Refresh(uint32_t device);
 
   const Truth& truth_;
+  int64_t checkpoint_us_;
   std::vector<DeviceContext> devices_;
   std::vector<Tenants> tenants_;  // by device
   std::vector<Running> jobs_;     // by job number
   IndexedHeap<Finish> finishes_;
   HeapPositions positions_;
-  size_t devices_used_ = 0;
   int64_t now_us_ = 0;
   int64_t backlog_us_ = 0;
   Work done_ = 0;

@@ -48,7 +48,7 @@ struct SimMetrics {
   Spread wait_us;             // submission to first start
   Spread slowdown;            // of each job, mean over the time that it ran
   double above_bound = 0;     // share of the finished jobs whose slowdown exceeds the bound
-  double allocation = 0;      // share of the device time with a tenant
+  double allocation = 0;      // share of the device time that jobs held them
   double useful = 0;          // normalised throughput per device: each tenant's speed there / its speed alone there
   double work_rate = 0;       // work per device and time, where 1 is a job alone at speed 1
   double backlog_rate = 0;    // the same while jobs waited: what WorkRateBound of BacklogWork, per device, bounds

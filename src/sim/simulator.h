@@ -30,11 +30,18 @@ struct SimOptions {
   size_t look_ahead = 0;   // waiting jobs that are tried until one fits, in the queue's order; 0 = as the queue says
   int64_t round_us = 0;    // decisions at its multiples alone; 0 = whenever a job comes or leaves
   bool know_run_times = true;  // whether the queue is told how long jobs run alone
+  // Jobs that wait take the places of jobs that run and rank behind them, the last first. Ranks are the queue's, by
+  // service so far and work left; with round_us they are asked again every round while somebody waits.
+  bool preempt = false;
+  int64_t restart_us = 0;     // a job that worked before holds its places so long before it works there
+  int64_t checkpoint_us = 0;  // running time between two checkpoints, which a failure goes back to; 0 = nothing is
+                              // lost. Who is preempted or moved writes one first
+  int64_t latency_us = 0;     // from a decision until the job works; its places are held meanwhile
 };
 
 enum class SimEnd : uint8_t {
   kWaiting = 0,  // at the horizon, or because nothing that could come would have made room
-  kRunning = 1,  // at the horizon
+  kRunning = 1,  // at the horizon, or it holds places and was to start
   kFinished = 2,
   kRejected = 3,  // the placer said that it fits this cluster never
 };
@@ -43,15 +50,17 @@ struct SimJob {
   int64_t start_us = -1;  // the first; -1 = never
   int64_t end_us = -1;    // of a job that finished
   RunSums sums;           // as far as it ran
-  int64_t ran_us = 0;
-  int32_t failures = 0;  // starts beside neighbours with whom it cannot run
+  int64_t ran_us = 0;     // all its runs together, without what starting took
+  int32_t failures = 0;   // starts beside neighbours with whom it cannot run
+  int32_t preemptions = 0;
+  int32_t restarts = 0;  // that it worked again after it had stopped
   SimEnd end = SimEnd::kWaiting;
 };
 
 // Integrals over the time from the first arrival to the end, of all devices together.
 struct SimUse {
   absl::int128 device_us = 0;          // that there were
-  absl::int128 used_us = 0;            // with at least one tenant
+  absl::int128 used_us = 0;            // held by at least one job
   absl::int128 backlog_device_us = 0;  // that there were while a job waited
 };
 
@@ -60,15 +69,15 @@ inline constexpr int32_t kMostWorkPct = 99;
 struct SimResult {
   std::vector<SimJob> jobs;  // in the order of Trace::jobs
   SimUse use;
-  int64_t end_us = 0;         // of the last event
-  int64_t backlog_us = 0;     // how long a job waited
-  int64_t most_done_us = -1;  // when kMostWorkPct of the work of all jobs, counted by GPUs, was done; -1 = not, or
-                              // there are endless jobs
+  int64_t end_us = 0;          // of the last event
+  int64_t backlog_us = 0;      // how long a job waited
+  int64_t most_done_us = -1;   // when kMostWorkPct of the work of all jobs, counted by GPUs, was done; -1 = not, or
+                               // there are endless jobs
   uint64_t decisions = 0;      // jobs that the placer was asked about
   std::vector<float> took_us;  // time of each; differs from run to run, unlike all else
 };
 
-enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject };
+enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject, kPreempt };
 
 struct SimEvent {
   SimEventKind kind = SimEventKind::kArrive;

@@ -69,6 +69,9 @@ Scene RandomScene(Random& random) {
   scene.policy = kPolicies[random.Below(std::size(kPolicies))];
   scene.queue = kQueues[random.Below(std::size(kQueues))];
   scene.options = {.look_ahead = 1 + random.Below(4), .round_us = random.OneIn(4) ? 5'000 : 0};
+  scene.options.preempt = random.OneIn(2);
+  if (random.OneIn(2)) scene.options.restart_us = static_cast<int64_t>(random.Below(500));
+  if (random.OneIn(3)) scene.options.latency_us = static_cast<int64_t>(random.Below(200));
   return scene;
 }
 
@@ -86,11 +89,12 @@ SimResult Go(const Scene& scene) {
 
 TEST(SimProperty, WorkAndTimeAreConserved) {
   Random random(31);
-  for (int round = 0; round < 60; ++round) {
+  int32_t preempted = 0;
+  for (int round = 0; round < 120; ++round) {
     SCOPED_TRACE(round);
     const Scene scene = RandomScene(random);
     const SimResult result = Go(scene);
-    absl::int128 held_us = 0;  // by all jobs together
+    absl::int128 ran_us = 0;  // by all jobs together
     for (size_t i = 0; i < result.jobs.size(); ++i) {
       const SimJob& job = result.jobs[i];
       const TraceJob& asked = scene.trace.jobs[i];
@@ -99,25 +103,32 @@ TEST(SimProperty, WorkAndTimeAreConserved) {
       EXPECT_GE(over, 0);
       EXPECT_LT(over, kFullRate) << "less than a microsecond's";
       EXPECT_GE(job.start_us, asked.submit_us);
-      EXPECT_EQ(job.end_us - job.start_us, job.ran_us);
+      EXPECT_GE(job.end_us - job.start_us, job.ran_us + job.restarts * scene.options.restart_us);
+      if (job.restarts == 0) {
+        EXPECT_EQ(job.end_us - job.start_us, job.ran_us);
+      }
+      EXPECT_LE(job.restarts, job.preemptions);
       EXPECT_GE(job.ran_us, asked.duration_us) << "nothing runs faster than alone on its fastest type";
       EXPECT_GE(job.sums.undisturbed, job.sums.done);
       EXPECT_GE(job.sums.backlogged, 0);
       EXPECT_LE(job.sums.backlogged, job.sums.done);
       EXPECT_LE(job.sums.backlogged, Work(result.backlog_us) * kFullRate);
-      held_us += absl::int128(job.ran_us) * GpusOf(asked);
+      ran_us += absl::int128(job.ran_us) * GpusOf(asked);
+      preempted += job.preemptions;
     }
     EXPECT_EQ(result.use.backlog_device_us * absl::int128(result.end_us - scene.trace.jobs.front().submit_us),
               result.use.device_us * absl::int128(result.backlog_us));
     EXPECT_GT(result.most_done_us, scene.trace.jobs.front().submit_us);
     EXPECT_LE(result.most_done_us, result.end_us);
     EXPECT_LE(result.use.used_us, result.use.device_us);
-    EXPECT_LE(result.use.used_us, held_us);
-    EXPECT_GE(result.use.used_us * 3, held_us) << "at most three tenants a device";
+    EXPECT_GE(result.use.used_us * 3, ran_us) << "at most three tenants a device";
+    if (scene.options.restart_us > 0 || scene.options.latency_us > 0) continue;
+    EXPECT_LE(result.use.used_us, ran_us);
     if (scene.policy == "exclusive") {
-      EXPECT_EQ(result.use.used_us, held_us);
+      EXPECT_EQ(result.use.used_us, ran_us);
     }
   }
+  EXPECT_GT(preempted, 100) << "what is tested happens";
 }
 
 TEST(SimProperty, ClocksAndNamesDoNotMatter) {

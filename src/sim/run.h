@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// SimRun: the state of one simulation while it runs. Of this folder only: simulator.h is the door.
+//
+// Enters:  the arguments of Simulate, checked.
+// Leaves:  its result.
+// Units:   microseconds of the trace's clock; jobs by their position in the trace.
+// Cost:    see simulator.h.               Thread class: one thread at a time.
+#ifndef HORUS_SIM_RUN_H_
+#define HORUS_SIM_RUN_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "base/id_map.h"
+#include "place/placer.h"
+#include "sim/execution.h"
+#include "sim/simulator.h"
+
+namespace horus {
+
+class SimRun {
+ public:
+  SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, const Truth& truth, Cluster& cluster,
+         Queue& queue, Placer& placer, const SimOptions& options, const SimObserver& observer);
+  [[nodiscard]] absl::StatusOr<SimResult> Go();
+
+ private:
+  static constexpr int64_t kNoEvent = std::numeric_limits<int64_t>::max();
+  enum class Phase : uint8_t { kAbsent, kWaiting, kLaunching, kRunning, kGone };
+  struct Life {
+    Work left = 0;                             // when it ran last
+    absl::InlinedVector<uint32_t, 2> devices;  // that it holds
+    Phase phase = Phase::kAbsent;
+    bool alone = false;  // it failed beside others
+    bool began = false;  // it did some work before
+  };
+
+  // run.cc: the loop over events.
+  [[nodiscard]] absl::Status CheckJob(size_t job) const;
+  [[nodiscard]] Work MostOfWork() const;
+  [[nodiscard]] int64_t NextEvent() const;
+  void PassTime(int64_t to_us);
+  [[nodiscard]] absl::Status FinishDue();
+  [[nodiscard]] absl::Status TakeArrivals();
+  [[nodiscard]] absl::Status DecideWhenDue();
+  [[nodiscard]] absl::Status Tell(SimEventKind kind, uint32_t job) const;
+
+  // run_jobs.cc: what the placer and the queue are told.
+  void ResolveTypes();
+  [[nodiscard]] JobSpec SpecOf(uint32_t job) const;
+  [[nodiscard]] QueuedJob QueuedOf(uint32_t job) const;
+  [[nodiscard]] absl::Status Enqueue(uint32_t job);
+
+  // run_place.cc: jobs come to places and leave them.
+  [[nodiscard]] absl::Status Decide();
+  [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue);
+  void Hold(uint32_t job, const std::vector<Slot>& slots);
+  [[nodiscard]] absl::Status LetGo(uint32_t job);
+  [[nodiscard]] absl::Status Launch(uint32_t job);
+  [[nodiscard]] absl::Status LaunchDue();
+  [[nodiscard]] absl::Status Start(uint32_t job);
+  [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
+
+  // run_preempt.cc: those whose rank fell behind make room.
+  [[nodiscard]] absl::Status DecideByRank();
+  [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> Ranking();
+  [[nodiscard]] absl::Status Preempt(uint32_t job);
+  [[nodiscard]] absl::StatusOr<bool> FitsWithout(const JobSpec& spec, std::span<const uint32_t> victims);
+  [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> VictimsFor(const JobSpec& spec, std::span<const uint32_t> behind);
+
+  const Trace& trace_;
+  std::span<const ProfileDemands> beliefs_;
+  Cluster& cluster_;
+  Queue& queue_;
+  Placer& placer_;
+  const SimOptions& options_;
+  const SimObserver& observer_;
+  size_t look_ahead_;
+  bool charges_owners_;  // the queue counts what owners hold
+  Execution execution_;
+  IdMap<uint32_t> first_device_;               // by node
+  std::vector<std::vector<GpuTypeId>> types_;  // by type list; those that the cluster's catalogue knows
+  std::vector<Life> lives_;                    // by job
+  std::vector<uint16_t> holders_;              // by device
+  size_t devices_used_ = 0;
+  std::map<uint32_t, QueueResources> owners_;        // what they hold
+  std::set<std::pair<int64_t, uint32_t>> launches_;  // when which job begins to work
+  std::vector<uint64_t> refused_;                    // since a job left; ascending
+  SimResult result_;
+  Work most_work_ = 0;  // 0 = does not count
+  int64_t now_us_ = 0;
+  size_t arrived_ = 0;
+  int64_t decide_at_us_ = kNoEvent;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_SIM_RUN_H_
