@@ -90,6 +90,13 @@ class Execution {
 
   // Work per microsecond of a running job now.
   [[nodiscard]] int64_t RateOf(uint32_t job) const { return jobs_[job].rate; }
+  // Of a job that runs: its share of its speed alone on one of its devices, in billionths; 0 where it is not.
+  [[nodiscard]] int64_t ShareOn(uint32_t job, uint32_t device) const {
+    for (const OnDevice& one : jobs_[job].devices) {
+      if (one.device == device) return one.share;
+    }
+    return 0;
+  }
   [[nodiscard]] std::span<const uint32_t> TenantsOf(uint32_t device) const { return tenants_[device]; }
 
  private:

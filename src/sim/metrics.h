@@ -24,7 +24,7 @@ struct MetricsOptions {
   double slowdown_bound = std::numeric_limits<double>::infinity();  // of a job's mean slowdown
 };
 
-// Of jobs that finished; a quantile is the least value that so large a share of the jobs does not exceed; 0 of none.
+// Mean and quantiles: a quantile is the least value that so large a share of the values does not exceed; 0 of none.
 struct Spread {
   double mean = 0;
   double p50 = 0;
@@ -54,11 +54,21 @@ struct SimMetrics {
   double backlog_rate = 0;    // the same while jobs waited: what WorkRateBound of BacklogWork, per device, bounds
   int64_t backlog_us = 0;     // how long jobs waited
   int64_t most_done_us = -1;  // first submission until 99 % (kMostWorkPct) of the work was done; -1 = as SimResult
+  uint64_t preemptions = 0;   // of jobs in the window, as the next
+  uint64_t restarts = 0;
+  // Of the jobs that finished, as defined in fairness.h: rho, and Jain's index of 1 / rho.
+  Spread finish_time_fairness;
+  double jain = 0;
+  double fragmentation = 0;  // share of the free GPU time that a typical task could not use (SimUse::fragment_us)
+  double belief_error = 0;   // mean |ln(believed slowdown / true one)| of tenants when a job came to share their device
   friend bool operator==(const SimMetrics&, const SimMetrics&) = default;
 };
 
-// From `allocation` on: of all jobs and all of the time.
+// From `allocation` to `most_done_us`, and the last two: of all jobs and all of the time.
 [[nodiscard]] SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options = {});
+
+// Of SimResult::took_us, in microseconds of the clock: differs from run to run, so it is no part of the metrics.
+[[nodiscard]] Spread DecisionTimes(const SimResult& result);
 
 // Work in GPU x seconds at speed 1 that was done while jobs waited, by profile: the mix whose bound (WorkProblem::mix)
 // a policy is measured by.

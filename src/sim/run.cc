@@ -34,13 +34,16 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       look_ahead_(options.look_ahead == 0 ? queue.look_ahead() : options.look_ahead),
       charges_owners_(queue.name() == "drf"),
       execution_(truth, Devices(cluster), trace.jobs.size(), options.checkpoint_us),
+      fragments_(cluster, options.workload == nullptr ? WorkloadOf(trace, cluster.catalogue()) : options.workload),
+      nodes_(cluster.NodeIds()),
       lives_(trace.jobs.size()),
       holders_(cluster.device_count()) {
   result_.jobs.resize(trace.jobs.size());
-  uint32_t first = 0;
-  for (const NodeId node : cluster.NodeIds()) {
-    first_device_.Insert(node, first);
-    first += static_cast<uint32_t>(cluster.Node(node)->spec.devices.size());
+  result_.devices = cluster.device_count();
+  for (uint32_t node = 0; node < nodes_.size(); ++node) {
+    node_of_id_.Insert(nodes_[node], node);
+    first_device_.push_back(static_cast<uint32_t>(node_of_.size()));
+    node_of_.resize(node_of_.size() + cluster.Node(nodes_[node])->spec.devices.size(), node);
   }
 }
 
@@ -69,8 +72,8 @@ Work SimRun::MostOfWork() const {
   return all - all * (100 - kMostWorkPct) / 100;
 }
 
-absl::Status SimRun::Tell(SimEventKind kind, uint32_t job) const {
-  if (observer_ == nullptr || observer_({kind, now_us_, job})) return absl::OkStatus();
+absl::Status SimRun::Tell(SimEventKind kind, uint32_t job, std::span<const Slot> slots) const {
+  if (observer_ == nullptr || observer_({kind, now_us_, job, slots})) return absl::OkStatus();
   return MakeError(absl::StatusCode::kCancelled, "simulation: cancelled at %d us", now_us_);
 }
 
@@ -87,6 +90,8 @@ void SimRun::PassTime(int64_t to_us) {
   const bool waits = queue_.size() > 0;
   result_.use.device_us += passed * cluster_.device_count();
   result_.use.used_us += passed * devices_used_;
+  result_.use.free_us += passed * fragments_.free();
+  result_.use.fragment_us += passed * fragments_.fragment();
   if (waits) result_.use.backlog_device_us += passed * cluster_.device_count();
   if (const Work missing = most_work_ - execution_.done(); missing > 0) {
     const Work rate = execution_.rate();
@@ -102,12 +107,12 @@ absl::Status SimRun::FinishDue() {
     const uint32_t job = execution_.Next().job;
     RunEnd end;
     HORUS_RETURN_IF_ERROR(StopWork(job, end));
+    HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kFinish, job, SlotsOf(job)));
     HORUS_RETURN_IF_ERROR(LetGo(job));
     refused_.clear();
     lives_[job].phase = Phase::kGone;
     result_.jobs[job].end = SimEnd::kFinished;
     result_.jobs[job].end_us = now_us_;
-    HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kFinish, job));
   }
   return absl::OkStatus();
 }

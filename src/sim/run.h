@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "base/id_map.h"
 #include "place/placer.h"
 #include "sim/execution.h"
+#include "sim/fragments.h"
 #include "sim/simulator.h"
 
 namespace horus {
@@ -50,7 +52,7 @@ class SimRun {
   [[nodiscard]] absl::Status FinishDue();
   [[nodiscard]] absl::Status TakeArrivals();
   [[nodiscard]] absl::Status DecideWhenDue();
-  [[nodiscard]] absl::Status Tell(SimEventKind kind, uint32_t job) const;
+  [[nodiscard]] absl::Status Tell(SimEventKind kind, uint32_t job, std::span<const Slot> slots = {}) const;
 
   // run_jobs.cc: what the placer and the queue are told.
   void ResolveTypes();
@@ -62,6 +64,9 @@ class SimRun {
   [[nodiscard]] absl::Status Decide();
   [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue);
   void Hold(uint32_t job, const std::vector<Slot>& slots);
+  void Occupy(uint32_t job, int32_t sign);
+  [[nodiscard]] std::vector<Slot> SlotsOf(uint32_t job) const;
+  void CompareWithTruth(const std::vector<TenantEffect>& effects);
   [[nodiscard]] absl::Status LetGo(uint32_t job);
   [[nodiscard]] absl::Status Launch(uint32_t job);
   [[nodiscard]] absl::Status LaunchDue();
@@ -85,14 +90,20 @@ class SimRun {
   size_t look_ahead_;
   bool charges_owners_;  // the queue counts what owners hold
   Execution execution_;
-  IdMap<uint32_t> first_device_;               // by node
+  FragmentMeter fragments_;
+  std::vector<NodeId> nodes_;
+  IdMap<uint32_t> node_of_id_;                 // position in nodes_
+  std::vector<uint32_t> first_device_;         // by position of the node, and one more
+  std::vector<uint32_t> node_of_;              // by device, the node's position
   std::vector<std::vector<GpuTypeId>> types_;  // by type list; those that the cluster's catalogue knows
   std::vector<Life> lives_;                    // by job
   std::vector<uint16_t> holders_;              // by device
   size_t devices_used_ = 0;
-  std::map<uint32_t, QueueResources> owners_;        // what they hold
-  std::set<std::pair<int64_t, uint32_t>> launches_;  // when which job begins to work
-  std::vector<uint64_t> refused_;                    // since a job left; ascending
+  std::map<uint32_t, QueueResources> owners_;               // what they hold
+  std::map<uint32_t, std::vector<uint32_t>> host_nodes_;    // of jobs without GPUs, by task
+  std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
+  std::set<std::pair<int64_t, uint32_t>> launches_;         // when which job begins to work
+  std::vector<uint64_t> refused_;                           // since a job left; ascending
   SimResult result_;
   Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;

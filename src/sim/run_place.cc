@@ -2,6 +2,7 @@
 // Jobs come to places, begin to work there, and leave them.
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "base/status.h"
@@ -9,15 +10,75 @@
 
 namespace horus {
 
+// Counts the job's places as taken, or with `sign` -1 as given back.
+void SimRun::Occupy(uint32_t job, int32_t sign) {
+  const TraceJob& one = trace_.jobs[job];
+  const std::span<const uint32_t> devices = lives_[job].devices;
+  if (devices.empty()) {
+    for (const uint32_t node : host_nodes_[job]) fragments_.Take(node, {}, 0, one.cpu_milli, sign);
+    return;
+  }
+  for (const uint32_t device : devices) {
+    const bool was_idle = holders_[device] == 0;
+    holders_[device] = static_cast<uint16_t>(holders_[device] + sign);
+    devices_used_ += was_idle ? 1 : holders_[device] == 0 ? -1 : 0;
+  }
+  const int32_t milli = one.gpu_milli == 0 ? kMilliPerGpu : one.gpu_milli;
+  const auto per_task = static_cast<size_t>(one.gpus_per_task);
+  for (size_t first = 0; first < devices.size(); first += per_task) {
+    fragments_.Take(node_of_[devices[first]], devices.subspan(first, per_task), milli, one.cpu_milli, sign);
+  }
+}
+
+std::vector<Slot> SimRun::SlotsOf(uint32_t job) const {
+  std::vector<Slot> slots;
+  if (observer_ == nullptr) return slots;
+  const std::span<const uint32_t> devices = lives_[job].devices;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const uint32_t node = node_of_[devices[i]];
+    const auto task = static_cast<int32_t>(i) / trace_.jobs[job].gpus_per_task;
+    slots.push_back({nodes_[node], static_cast<int32_t>(devices[i] - first_device_[node]), task});
+  }
+  if (const auto at = host_nodes_.find(job); at != host_nodes_.end()) {
+    for (const uint32_t node : at->second)
+      slots.push_back({nodes_[node], kNoDevice, static_cast<int32_t>(slots.size())});
+  }
+  return slots;
+}
+
+// Where the job shares a device: what was believed of each tenant there, and what is so.
+void SimRun::CompareWithTruth(const std::vector<TenantEffect>& effects) {
+  for (size_t begin = 0; begin < effects.size();) {
+    size_t end = begin + 1;  // of the same device
+    while (end < effects.size() && effects[end].node == effects[begin].node &&
+           effects[end].device == effects[begin].device) {
+      ++end;
+    }
+    const uint32_t device =
+        first_device_[node_of_id_.at(effects[begin].node)] + static_cast<uint32_t>(effects[begin].device);
+    const size_t tenants = execution_.TenantsOf(device).size();
+    for (size_t i = begin; tenants > 1 && tenants == end - begin && i < end; ++i) {
+      const int64_t share = execution_.ShareOn(static_cast<uint32_t>(effects[i].job), device);
+      if (share == 0) continue;
+      const double slowdown = static_cast<double>(kFullRate) / static_cast<double>(share);
+      result_.belief_error += std::abs(std::log(static_cast<double>(effects[i].after.estimate) / slowdown));
+      ++result_.beliefs;
+    }
+    begin = end;
+  }
+}
+
 // Books nothing: the cluster has the job on those slots already.
 void SimRun::Hold(uint32_t job, const std::vector<Slot>& slots) {
-  Life& life = lives_[job];
   for (const Slot& slot : slots) {
-    if (slot.device == kNoDevice) continue;
-    const uint32_t device = *first_device_.Find(slot.node) + static_cast<uint32_t>(slot.device);
-    life.devices.push_back(device);
-    devices_used_ += holders_[device]++ == 0 ? 1 : 0;
+    const uint32_t node = node_of_id_.at(slot.node);
+    if (slot.device == kNoDevice) {
+      host_nodes_[job].push_back(node);
+    } else {
+      lives_[job].devices.push_back(first_device_[node] + static_cast<uint32_t>(slot.device));
+    }
   }
+  Occupy(job, 1);
   result_.jobs[job].end = SimEnd::kRunning;
   if (!charges_owners_) return;
   const QueueResources asked = ResourcesOf(QueuedOf(job));
@@ -28,8 +89,10 @@ void SimRun::Hold(uint32_t job, const std::vector<Slot>& slots) {
 // The job leaves its places, whether it worked there yet or not.
 absl::Status SimRun::LetGo(uint32_t job) {
   Life& life = lives_[job];
-  for (const uint32_t device : life.devices) devices_used_ -= --holders_[device] == 0 ? 1 : 0;
+  Occupy(job, -1);
   life.devices.clear();
+  host_nodes_.erase(job);
+  foretold_.erase(job);
   HORUS_RETURN_IF_ERROR(cluster_.Release(job));
   if (!charges_owners_) return absl::OkStatus();
   const QueueResources asked = ResourcesOf(QueuedOf(job));
@@ -68,13 +131,17 @@ absl::Status SimRun::Start(uint32_t job) {
     if (life.began) ++record.restarts;
     life.began = true;
     if (record.start_us < 0) record.start_us = now_us_;
-    return Tell(SimEventKind::kStart, job);
+    if (const auto at = foretold_.find(job); at != foretold_.end()) {
+      CompareWithTruth(at->second);
+      foretold_.erase(at);
+    }
+    return Tell(SimEventKind::kStart, job, SlotsOf(job));
   }
   ++record.failures;
   life.alone = true;
+  HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kFail, job, SlotsOf(job)));
   HORUS_RETURN_IF_ERROR(LetGo(job));
-  HORUS_RETURN_IF_ERROR(Enqueue(job));
-  return Tell(SimEventKind::kFail, job);
+  return Enqueue(job);
 }
 
 // Ends a run, or a launch.
@@ -121,6 +188,8 @@ absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>* behind, bool& left
   if (verdict == Verdict::kPlace) {
     HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
     Hold(job, plan.actions.front().slots);
+    std::vector<TenantEffect>& effects = plan.decisions.front().effects;
+    if (effects.size() > lives_[job].devices.size()) foretold_[job] = std::move(effects);
     return Launch(job);
   }
   if (verdict == Verdict::kDefer) return absl::OkStatus();

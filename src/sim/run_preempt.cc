@@ -21,11 +21,11 @@ absl::StatusOr<std::vector<uint32_t>> SimRun::Ranking() {
 absl::Status SimRun::Preempt(uint32_t job) {
   RunEnd end;
   HORUS_RETURN_IF_ERROR(StopWork(job, end));
+  HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kPreempt, job, SlotsOf(job)));
   HORUS_RETURN_IF_ERROR(LetGo(job));
   refused_.clear();
   ++result_.jobs[job].preemptions;
-  HORUS_RETURN_IF_ERROR(Enqueue(job));
-  return Tell(SimEventKind::kPreempt, job);
+  return Enqueue(job);
 }
 
 absl::StatusOr<bool> SimRun::FitsWithout(const JobSpec& spec, std::span<const uint32_t> victims) {

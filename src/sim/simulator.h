@@ -11,11 +11,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "place/placer.h"
+#include "place/policies/workload.h"
 #include "place/state/cluster.h"
 #include "queue/queue.h"
 #include "sim/execution.h"
@@ -37,6 +39,7 @@ struct SimOptions {
   int64_t checkpoint_us = 0;  // running time between two checkpoints, which a failure goes back to; 0 = nothing is
                               // lost. Who is preempted or moved writes one first
   int64_t latency_us = 0;     // from a decision until the job works; its places are held meanwhile
+  std::shared_ptr<const Workload> workload;  // what fragments are measured against; null = the trace's own tasks
 };
 
 enum class SimEnd : uint8_t {
@@ -59,8 +62,10 @@ struct SimJob {
 
 // Integrals over the time from the first arrival to the end, of all devices together.
 struct SimUse {
-  absl::int128 device_us = 0;          // that there were
-  absl::int128 used_us = 0;            // held by at least one job
+  absl::int128 device_us = 0;    // that there were
+  absl::int128 used_us = 0;      // held by at least one job
+  absl::int128 free_us = 0;      // millionths of a device that nobody asked for; 0 where the workload is too large
+  absl::int128 fragment_us = 0;  // of them those that a task of the workload cannot use there (FGD, ATC 2023)
   absl::int128 backlog_device_us = 0;  // that there were while a job waited
 };
 
@@ -69,7 +74,11 @@ inline constexpr int32_t kMostWorkPct = 99;
 struct SimResult {
   std::vector<SimJob> jobs;  // in the order of Trace::jobs
   SimUse use;
-  int64_t end_us = 0;          // of the last event
+  size_t devices = 0;
+  int64_t end_us = 0;  // of the last event
+  // Over tenants of devices that a job came to share: the sum of |ln(believed slowdown / true one)|, and their number.
+  double belief_error = 0;
+  uint64_t beliefs = 0;
   int64_t backlog_us = 0;      // how long a job waited
   int64_t most_done_us = -1;   // when kMostWorkPct of the work of all jobs, counted by GPUs, was done; -1 = not, or
                                // there are endless jobs
@@ -82,10 +91,11 @@ enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject, kP
 struct SimEvent {
   SimEventKind kind = SimEventKind::kArrive;
   int64_t time_us = 0;
-  uint32_t job = 0;  // position in Trace::jobs
+  uint32_t job = 0;             // position in Trace::jobs
+  std::span<const Slot> slots;  // where it is or was; of this call alone
 };
 
-// Called for each event in order; false cancels.
+// Called for each event in order; false cancels the simulation.
 using SimObserver = std::function<bool(const SimEvent&)>;
 
 // `beliefs`: what the placer is told, by profile. `cluster` without jobs, `queue` empty.

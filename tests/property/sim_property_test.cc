@@ -118,6 +118,10 @@ TEST(SimProperty, WorkAndTimeAreConserved) {
     }
     EXPECT_EQ(result.use.backlog_device_us * absl::int128(result.end_us - scene.trace.jobs.front().submit_us),
               result.use.device_us * absl::int128(result.backlog_us));
+    EXPECT_GE(result.use.fragment_us, 0);
+    EXPECT_LE(result.use.fragment_us, result.use.free_us);
+    EXPECT_EQ(result.use.free_us, (result.use.device_us - result.use.used_us) * absl::int128(1'000'000))
+        << "all jobs ask for whole GPUs";
     EXPECT_GT(result.most_done_us, scene.trace.jobs.front().submit_us);
     EXPECT_LE(result.most_done_us, result.end_us);
     EXPECT_LE(result.use.used_us, result.use.device_us);
