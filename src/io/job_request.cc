@@ -21,7 +21,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 36> kJobKeys = {"name",
+constexpr std::array<std::string_view, 37> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
