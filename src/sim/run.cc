@@ -132,7 +132,8 @@ absl::Status SimRun::DecideWhenDue() {
   const int64_t round = options_.round_us;
   if (round == 0 || now_us_ % round == 0) {
     decide_at_us_ = kNoEvent;
-    HORUS_RETURN_IF_ERROR(options_.preempt ? DecideByRank() : Decide());
+    HORUS_RETURN_IF_ERROR(UpdatePrices());
+    HORUS_RETURN_IF_ERROR(options_.preempt ? DecideByRank() : options_.best_of_window ? DecideBest() : Decide());
     // Ranks change while jobs run.
     const bool again = options_.preempt && round > 0 && cluster_.job_count() > 0;
     if (!again || queue_.size() == 0) return absl::OkStatus();

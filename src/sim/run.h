@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "place/placer.h"
 #include "sim/execution.h"
 #include "sim/fragments.h"
+#include "sim/prices.h"
 #include "sim/simulator.h"
 
 namespace horus {
@@ -62,6 +64,8 @@ class SimRun {
 
   // run_place.cc: jobs come to places and leave them.
   [[nodiscard]] absl::Status Decide();
+  [[nodiscard]] absl::StatusOr<Plan> AskPlacer(const JobSpec& spec);
+  [[nodiscard]] absl::Status Settle(uint32_t job, Plan& plan, bool& left_queue);
   [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue);
   void Hold(uint32_t job, const std::vector<Slot>& slots);
   void Occupy(uint32_t job, int32_t sign);
@@ -72,6 +76,13 @@ class SimRun {
   [[nodiscard]] absl::Status LaunchDue();
   [[nodiscard]] absl::Status Start(uint32_t job);
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
+
+  // run_window.cc: the best of the window.
+  using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int64_t, int64_t, bool, float>;
+  [[nodiscard]] Kind KindOf(uint32_t job) const;
+  [[nodiscard]] float WeightOf(uint32_t job) const;
+  [[nodiscard]] absl::Status UpdatePrices();
+  [[nodiscard]] absl::Status DecideBest();
 
   // run_preempt.cc: those whose rank fell behind make room.
   [[nodiscard]] absl::Status DecideByRank();
@@ -104,6 +115,10 @@ class SimRun {
   std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
   std::set<std::pair<int64_t, uint32_t>> launches_;         // when which job begins to work
   std::vector<uint64_t> refused_;                           // since a job left; ascending
+  std::optional<WorkPrices> pricer_;
+  std::vector<float> prices_;  // by profile
+  size_t starts_ = 0;
+  size_t price_at_ = 0;  // starts
   SimResult result_;
   Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;

@@ -28,6 +28,7 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .cpu_milli = one.cpu_milli,
                .mem_mib = one.mem_mib,
                .priority = one.priority,
+               .weight = WeightOf(job),
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
   if (one.gpus_per_task == 0) return spec;

@@ -164,28 +164,22 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
   return absl::OkStatus();
 }
 
-// `behind`: who may be preempted for the job, the last first to go; those who were are taken out. Null = nobody.
-absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue) {
+absl::StatusOr<Plan> SimRun::AskPlacer(const JobSpec& spec) {
   const auto begin = std::chrono::steady_clock::now();
-  const JobSpec spec = SpecOf(job);
   HORUS_ASSIGN_OR_RETURN(Plan plan, placer_.MakePlan(cluster_, {&spec, 1}));
-  if (plan.decisions.front().verdict == Verdict::kDefer && behind != nullptr && !behind->empty()) {
-    HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> victims, VictimsFor(spec, *behind));
-    for (const uint32_t victim : victims) {
-      HORUS_RETURN_IF_ERROR(Preempt(victim));
-      behind->erase(std::find(behind->begin(), behind->end(), victim));
-    }
-    if (!victims.empty()) {
-      HORUS_ASSIGN_OR_RETURN(plan, placer_.MakePlan(cluster_, {&spec, 1}));
-    }
-  }
-  if (!plan.actions.empty()) HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
   const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
   result_.took_us.push_back(took.count());
   ++result_.decisions;
+  return plan;
+}
+
+// Carries out what the placer decided of a job that waits.
+absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
+  if (!plan.actions.empty()) HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
   const Verdict verdict = plan.decisions.front().verdict;
   left_queue = verdict != Verdict::kDefer;
   if (verdict == Verdict::kPlace) {
+    ++starts_;
     HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
     Hold(job, plan.actions.front().slots);
     std::vector<TenantEffect>& effects = plan.decisions.front().effects;
@@ -197,6 +191,23 @@ absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>* behind, bool& left
   lives_[job].phase = Phase::kGone;
   result_.jobs[job].end = SimEnd::kRejected;
   return Tell(SimEventKind::kReject, job);
+}
+
+// `behind`: who may be preempted for the job, the last first to go; those who were are taken out. Null = nobody.
+absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue) {
+  const JobSpec spec = SpecOf(job);
+  HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
+  if (plan.decisions.front().verdict == Verdict::kDefer && behind != nullptr && !behind->empty()) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> victims, VictimsFor(spec, *behind));
+    for (const uint32_t victim : victims) {
+      HORUS_RETURN_IF_ERROR(Preempt(victim));
+      behind->erase(std::find(behind->begin(), behind->end(), victim));
+    }
+    if (!victims.empty()) {
+      HORUS_ASSIGN_OR_RETURN(plan, placer_.MakePlan(cluster_, {&spec, 1}));
+    }
+  }
+  return Settle(job, plan, left_queue);
 }
 
 // A job that was refused is asked again when another has left: those that come take room, they make none.

@@ -20,6 +20,12 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer) {
     if (value >= 0 && value <= kMaxTraceTimeUs) continue;
     return InvalidArgument("simulation: %s: expected 0 to %d, found %d", name, kMaxTraceTimeUs, value);
   }
+  if (options.preempt && options.best_of_window) {
+    return InvalidArgument("simulation: best_of_window: expected false beside preempt, found true");
+  }
+  if (options.weights == SimWeights::kShortest && !options.know_run_times) {
+    return InvalidArgument("simulation: weights: expected others without know_run_times, found the shortest first");
+  }
   if (options.preempt && placer.policy().round() != nullptr) {
     return InvalidArgument("simulation: preempt: expected a policy that decides job by job, found %s",
                            std::string(placer.policy().name()));

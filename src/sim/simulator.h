@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,13 @@
 #include "sim/truth.h"
 
 namespace horus {
+
+// What a job's work counts beside that of others (JobSpec::weight).
+enum class SimWeights : uint8_t {
+  kAlike = 0,
+  kShortest = 1,  // 1 / the time that it takes alone, rounded to a power of two: for short completion times
+  kPrices = 2,    // by profile, as its work is worth (prices.h): for a high work rate
+};
 
 struct SimOptions {
   int64_t horizon_us = 0;  // nothing happens at or after it; 0 = until all is done, which a trace with endless jobs
@@ -39,6 +47,11 @@ struct SimOptions {
   int64_t checkpoint_us = 0;  // running time between two checkpoints, which a failure goes back to; 0 = nothing is
                               // lost. Who is preempted or moved writes one first
   int64_t latency_us = 0;     // from a decision until the job works; its places are held meanwhile
+  // Of the look-ahead the job that its place suits best goes first, by the policy's cost times what the job's work
+  // counts; else the first that fits. Of equal priority, that is: those of higher priority go first.
+  bool best_of_window = false;
+  SimWeights weights = SimWeights::kAlike;
+  std::string lp_library;                    // for prices: file of libhorus_lp.so; empty = looked for
   std::shared_ptr<const Workload> workload;  // what fragments are measured against; null = the trace's own tasks
 };
 
