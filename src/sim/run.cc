@@ -10,14 +10,19 @@
 namespace horus {
 namespace {
 
-std::vector<DeviceContext> Devices(const Cluster& cluster) {
-  std::vector<DeviceContext> devices;
+std::vector<DeviceSpec> Devices(const Cluster& cluster) {
+  std::vector<DeviceSpec> devices;
   for (const NodeId node : cluster.NodeIds()) {
     const NodeInfo info = *cluster.Node(node);
-    for (const DeviceSpec& device : info.spec.devices)
-      devices.push_back({device.type, device.mode, device.compute_share});
+    devices.insert(devices.end(), info.spec.devices.begin(), info.spec.devices.end());
   }
   return devices;
+}
+
+std::vector<DeviceContext> Contexts(std::span<const DeviceSpec> devices) {
+  std::vector<DeviceContext> contexts;
+  for (const DeviceSpec& device : devices) contexts.push_back({device.type, device.mode, device.compute_share});
+  return contexts;
 }
 
 }  // namespace
@@ -33,7 +38,9 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       observer_(observer),
       look_ahead_(options.look_ahead == 0 ? queue.look_ahead() : options.look_ahead),
       charges_owners_(queue.name() == "drf"),
-      execution_(truth, Devices(cluster), trace.jobs.size(), options.checkpoint_us),
+      truth_(truth),
+      devices_(Devices(cluster)),
+      execution_(truth, Contexts(devices_), trace.jobs.size(), options.checkpoint_us),
       fragments_(cluster, options.workload == nullptr ? WorkloadOf(trace, cluster.catalogue()) : options.workload),
       nodes_(cluster.NodeIds()),
       lives_(trace.jobs.size()),

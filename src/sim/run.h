@@ -75,6 +75,10 @@ class SimRun {
   [[nodiscard]] absl::Status Launch(uint32_t job);
   [[nodiscard]] absl::Status LaunchDue();
   [[nodiscard]] absl::Status Start(uint32_t job);
+  enum class Memory : uint8_t { kFits, kShort, kShortAlone };
+  [[nodiscard]] Memory MemoryFor(uint32_t job, GpuTypeId& type) const;
+  [[nodiscard]] absl::Status Reject(uint32_t job);
+  [[nodiscard]] absl::Status EndStart(uint32_t job, SimEventKind why);
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
 
   // run_window.cc: the best of the window.
@@ -100,6 +104,8 @@ class SimRun {
   const SimObserver& observer_;
   size_t look_ahead_;
   bool charges_owners_;  // the queue counts what owners hold
+  const Truth& truth_;
+  std::vector<DeviceSpec> devices_;  // of all nodes, in their order
   Execution execution_;
   FragmentMeter fragments_;
   std::vector<NodeId> nodes_;
@@ -111,6 +117,7 @@ class SimRun {
   std::vector<uint16_t> holders_;              // by device
   size_t devices_used_ = 0;
   std::map<uint32_t, QueueResources> owners_;               // what they hold
+  std::map<uint32_t, std::vector<GpuTypeId>> too_small_;    // types on which a job's memory does not fit
   std::map<uint32_t, std::vector<uint32_t>> host_nodes_;    // of jobs without GPUs, by task
   std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
   std::set<std::pair<int64_t, uint32_t>> launches_;         // when which job begins to work

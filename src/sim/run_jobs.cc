@@ -7,6 +7,13 @@
 #include "sim/run.h"
 
 namespace horus {
+namespace {
+
+bool Has(const std::vector<GpuTypeId>& types, GpuTypeId type) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+}  // namespace
 
 void SimRun::ResolveTypes() {
   for (const GpuTypeNames& names : trace_.type_lists) {
@@ -32,11 +39,12 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
   if (one.gpus_per_task == 0) return spec;
+  const auto too_small = too_small_.find(job);
   for (const TypeDemand& demand : beliefs_[one.profile]) {
     if (one.gpu_types != kNotStated) {
-      const std::vector<GpuTypeId>& allowed = types_[one.gpu_types];
-      if (std::find(allowed.begin(), allowed.end(), demand.type) == allowed.end()) continue;
+      if (!Has(types_[one.gpu_types], demand.type)) continue;
     }
+    if (too_small != too_small_.end() && (!demand.type.valid() || Has(too_small->second, demand.type))) continue;
     spec.demands.push_back(demand);
   }
   return spec;

@@ -122,6 +122,11 @@ absl::Status SimRun::LaunchDue() {
 
 absl::Status SimRun::Start(uint32_t job) {
   Life& life = lives_[job];
+  GpuTypeId type;
+  if (const Memory memory = MemoryFor(job, type); memory != Memory::kFits) {
+    if (memory == Memory::kShortAlone) too_small_[job].push_back(type);
+    return EndStart(job, SimEventKind::kOutOfMemory);
+  }
   bool runs = true;
   HORUS_RETURN_IF_ERROR(
       execution_.Start(job, {.profile = trace_.jobs[job].profile, .devices = life.devices, .left = life.left}, runs));
@@ -137,11 +142,41 @@ absl::Status SimRun::Start(uint32_t job) {
     }
     return Tell(SimEventKind::kStart, job, SlotsOf(job));
   }
-  ++record.failures;
-  life.alone = true;
-  HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kFail, job, SlotsOf(job)));
+  return EndStart(job, SimEventKind::kFail);
+}
+
+// Whoever comes last asks the device for what is no longer there.
+SimRun::Memory SimRun::MemoryFor(uint32_t job, GpuTypeId& type) const {
+  const uint32_t profile = trace_.jobs[job].profile;
+  for (const uint32_t device : lives_[job].devices) {
+    type = devices_[device].type;
+    const int64_t own = truth_.MemMib(profile, type);
+    if (own == 0) continue;
+    if (own > devices_[device].mem_mib) return Memory::kShortAlone;
+    int64_t all = own;
+    for (const uint32_t tenant : execution_.TenantsOf(device)) {
+      all += truth_.MemMib(trace_.jobs[tenant].profile, type);
+    }
+    if (all > devices_[device].mem_mib) return Memory::kShort;
+  }
+  return Memory::kFits;
+}
+
+// The job could not begin to work where it is: it waits again, to be alone, or there is nowhere else for it.
+absl::Status SimRun::EndStart(uint32_t job, SimEventKind why) {
+  SimJob& record = result_.jobs[job];
+  ++(why == SimEventKind::kFail ? record.failures : record.out_of_memory);
+  lives_[job].alone = true;
+  HORUS_RETURN_IF_ERROR(Tell(why, job, SlotsOf(job)));
   HORUS_RETURN_IF_ERROR(LetGo(job));
-  return Enqueue(job);
+  if (trace_.jobs[job].gpus_per_task == 0 || !SpecOf(job).demands.empty()) return Enqueue(job);
+  return Reject(job);
+}
+
+absl::Status SimRun::Reject(uint32_t job) {
+  lives_[job].phase = Phase::kGone;
+  result_.jobs[job].end = SimEnd::kRejected;
+  return Tell(SimEventKind::kReject, job);
 }
 
 // Ends a run, or a launch.
@@ -188,9 +223,7 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   }
   if (verdict == Verdict::kDefer) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(queue_.Remove(job));
-  lives_[job].phase = Phase::kGone;
-  result_.jobs[job].end = SimEnd::kRejected;
-  return Tell(SimEventKind::kReject, job);
+  return Reject(job);
 }
 
 // `behind`: who may be preempted for the job, the last first to go; those who were are taken out. Null = nobody.

@@ -4,7 +4,7 @@
 // Enters:  a trace; what the placer is told of its profiles; the truth; a cluster, a queue and a placer.
 // Leaves:  what became of every job, and the sums over time from which metrics follow (metrics.h).
 // Units:   microseconds of the trace's clock.
-// Cost:    one decision per job, more while jobs wait (look-ahead); memory about 200 bytes a job.
+// Cost:    one decision per job, more while jobs wait (look-ahead); memory about 350 bytes a job.
 // Thread class: one thread at a time; equal arguments give equal results on every machine.
 #ifndef HORUS_SIM_SIMULATOR_H_
 #define HORUS_SIM_SIMULATOR_H_
@@ -63,11 +63,12 @@ enum class SimEnd : uint8_t {
 };
 
 struct SimJob {
-  int64_t start_us = -1;  // the first; -1 = never
-  int64_t end_us = -1;    // of a job that finished
-  RunSums sums;           // as far as it ran
-  int64_t ran_us = 0;     // all its runs together, without what starting took
-  int32_t failures = 0;   // starts beside neighbours with whom it cannot run
+  int64_t start_us = -1;      // the first; -1 = never
+  int64_t end_us = -1;        // of a job that finished
+  RunSums sums;               // as far as it ran
+  int64_t ran_us = 0;         // all its runs together, without what starting took
+  int32_t failures = 0;       // starts beside neighbours with whom it cannot run
+  int32_t out_of_memory = 0;  // starts that its memory ended
   int32_t preemptions = 0;
   int32_t restarts = 0;  // that it worked again after it had stopped
   SimEnd end = SimEnd::kWaiting;
@@ -99,7 +100,7 @@ struct SimResult {
   std::vector<float> took_us;  // time of each; differs from run to run, unlike all else
 };
 
-enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject, kPreempt };
+enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject, kPreempt, kOutOfMemory };
 
 struct SimEvent {
   SimEventKind kind = SimEventKind::kArrive;

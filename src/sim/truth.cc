@@ -55,4 +55,9 @@ absl::Status ModelTruth::Shares(const DeviceContext& device, std::span<const uin
   return absl::OkStatus();
 }
 
+int64_t ModelTruth::MemMib(uint32_t profile, GpuTypeId type) const {
+  const Demand* demand = On(profile, type);
+  return demand == nullptr ? 0 : demand->mem_mib.estimate;
+}
+
 }  // namespace horus

@@ -33,13 +33,16 @@ class Truth {
   // 0 for all of them where they cannot run together.
   [[nodiscard]] virtual absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
                                             std::span<double> shares) const = 0;
+
+  // Device memory that a job of the profile really takes per GPU of that type; 0 = not measured: it always fits.
+  [[nodiscard]] virtual int64_t MemMib(uint32_t /*profile*/, GpuTypeId /*type*/) const { return 0; }
 };
 
 // What jobs of a profile demand, by GPU type; ascending type, unique.
 using ProfileDemands = std::vector<TypeDemand>;
 
 // An interference model and demands taken for the truth: speeds are those of the steps, relative to the type on which
-// the profile is fastest; shares are 1 / estimated slowdown. Nothing is unable to run together.
+// the profile is fastest; shares are 1 / estimated slowdown; memory is the estimate. Nothing is unable to run together.
 class ModelTruth final : public Truth {
  public:
   // INVALID_ARGUMENT: a profile without demands, or one that states steps on some types alone.
@@ -48,6 +51,7 @@ class ModelTruth final : public Truth {
   [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override;
   [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
                                     std::span<double> shares) const override;
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override;
 
  private:
   ModelTruth(std::shared_ptr<const InterferenceModel> model, std::vector<ProfileDemands> profiles)

@@ -21,6 +21,25 @@ using testing_property::TypeAt;
 
 constexpr size_t kProfiles = 6;
 
+// A model's truth, but for memory: half as much again as believed.
+class HungryTruth final : public Truth {
+ public:
+  explicit HungryTruth(std::unique_ptr<Truth> beneath) : beneath_(std::move(beneath)) {}
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override {
+    return beneath_->SpeedAlone(profile, device);
+  }
+  [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                    std::span<double> shares) const override {
+    return beneath_->Shares(device, profiles, shares);
+  }
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override {
+    return beneath_->MemMib(profile, type) * 3 / 2;
+  }
+
+ private:
+  std::unique_ptr<Truth> beneath_;
+};
+
 struct Scene {
   Trace trace;
   std::vector<ProfileDemands> beliefs;
@@ -61,6 +80,7 @@ Scene RandomScene(Random& random) {
   for (const std::string& name : scene.trace.profiles) ordered.push_back(scene.beliefs[std::stoul(name.substr(1))]);
   scene.beliefs = std::move(ordered);
   scene.truth = *ModelTruth::Create(*MakeInterferenceModel("utilisation"), scene.beliefs);
+  if (random.OneIn(3)) scene.truth = std::make_unique<HungryTruth>(std::move(scene.truth));
   for (NodeId id = 0; id < 3; ++id) {
     NodeSpec node{.id = id, .cpu_milli = 64'000, .mem_mib = 1 << 20};
     node.devices = std::vector<DeviceSpec>(2, DeviceSpec{.type = TypeAt(random.Below(kTypes.size()))});
@@ -90,6 +110,7 @@ SimResult Go(const Scene& scene) {
 TEST(SimProperty, WorkAndTimeAreConserved) {
   Random random(31);
   int32_t preempted = 0;
+  int32_t out_of_memory = 0;
   for (int round = 0; round < 120; ++round) {
     SCOPED_TRACE(round);
     const Scene scene = RandomScene(random);
@@ -115,6 +136,7 @@ TEST(SimProperty, WorkAndTimeAreConserved) {
       EXPECT_LE(job.sums.backlogged, Work(result.backlog_us) * kFullRate);
       ran_us += absl::int128(job.ran_us) * GpusOf(asked);
       preempted += job.preemptions;
+      out_of_memory += job.out_of_memory;
     }
     EXPECT_EQ(result.use.backlog_device_us * absl::int128(result.end_us - scene.trace.jobs.front().submit_us),
               result.use.device_us * absl::int128(result.backlog_us));
@@ -133,6 +155,7 @@ TEST(SimProperty, WorkAndTimeAreConserved) {
     }
   }
   EXPECT_GT(preempted, 100) << "what is tested happens";
+  EXPECT_GT(out_of_memory, 100);
 }
 
 TEST(SimProperty, ClocksAndNamesDoNotMatter) {

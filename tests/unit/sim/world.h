@@ -41,6 +41,11 @@ class FixedTruth final : public Truth {
     }
     return absl::OkStatus();
   }
+  std::map<uint32_t, int64_t> mem_mib;  // by profile; else not measured
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId /*type*/) const override {
+    const auto at = mem_mib.find(profile);
+    return at == mem_mib.end() ? 0 : at->second;
+  }
 };
 
 inline Demand Needs(float util, int64_t mem_mib) {
