@@ -58,6 +58,8 @@ void Count(const TraceJob& asked, const SimJob& job, int64_t end_us, SimMetrics&
   metrics.failures += static_cast<uint64_t>(job.failures);
   metrics.preemptions += static_cast<uint64_t>(job.preemptions);
   metrics.out_of_memory += static_cast<uint64_t>(job.out_of_memory);
+  metrics.migrations += static_cast<uint64_t>(job.migrations);
+  metrics.interruptions += static_cast<uint64_t>(job.interruptions);
   metrics.restarts += static_cast<uint64_t>(job.restarts);
   const bool finished = job.end == SimEnd::kFinished;
   const int64_t until = finished ? job.end_us : end_us;

@@ -54,9 +54,11 @@ struct SimMetrics {
   double backlog_rate = 0;    // the same while jobs waited: what WorkRateBound of BacklogWork, per device, bounds
   int64_t backlog_us = 0;     // how long jobs waited
   int64_t most_done_us = -1;  // first submission until 99 % (kMostWorkPct) of the work was done; -1 = as SimResult
-  uint64_t preemptions = 0;   // of jobs in the window, as the next two
+  uint64_t preemptions = 0;   // of jobs in the window, as those below
   uint64_t restarts = 0;
   uint64_t out_of_memory = 0;
+  uint64_t migrations = 0;
+  uint64_t interruptions = 0;  // by nodes that failed
   // Of the jobs that finished, as defined in fairness.h: rho, and Jain's index of 1 / rho.
   Spread finish_time_fairness;
   double jain = 0;

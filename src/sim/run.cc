@@ -33,7 +33,7 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       beliefs_(beliefs),
       cluster_(cluster),
       queue_(queue),
-      placer_(placer),
+      placer_(&placer),
       options_(options),
       observer_(observer),
       look_ahead_(options.look_ahead == 0 ? queue.look_ahead() : options.look_ahead),
@@ -44,7 +44,8 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       fragments_(cluster, options.workload == nullptr ? WorkloadOf(trace, cluster.catalogue()) : options.workload),
       nodes_(cluster.NodeIds()),
       lives_(trace.jobs.size()),
-      holders_(cluster.device_count()) {
+      holders_(cluster.device_count()),
+      devices_up_(cluster.device_count()) {
   result_.jobs.resize(trace.jobs.size());
   result_.devices = cluster.device_count();
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
@@ -52,6 +53,7 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
     first_device_.push_back(static_cast<uint32_t>(node_of_.size()));
     node_of_.resize(node_of_.size() + cluster.Node(nodes_[node])->spec.devices.size(), node);
   }
+  first_device_.push_back(static_cast<uint32_t>(node_of_.size()));
 }
 
 absl::Status SimRun::CheckJob(size_t job) const {
@@ -88,18 +90,32 @@ int64_t SimRun::NextEvent() const {
   int64_t next = decide_at_us_;
   if (arrived_ < trace_.jobs.size()) next = std::min(next, trace_.jobs[arrived_].submit_us);
   if (!execution_.empty()) next = std::min(next, execution_.Next().time_us);
-  if (!launches_.empty()) next = std::min(next, launches_.begin()->first);
+  const auto consider = [&next](const std::set<std::pair<int64_t, uint32_t>>& due) {
+    if (!due.empty()) next = std::min(next, due.begin()->first);
+  };
+  consider(launches_);
+  consider(watches_);
+  consider(profiling_);
+  const bool holds = cluster_.job_count() > 0;
+  if (holds && options_.rebalance_us > 0) {
+    next = std::min(next, now_us_ - now_us_ % options_.rebalance_us + options_.rebalance_us);
+  }
+  // When all is done, what happens to nodes no longer counts.
+  const bool counts = holds || queue_.size() > 0 || arrived_ < trace_.jobs.size();
+  if (counts && next_node_event_ < node_events_.size()) {
+    next = std::min(next, std::max(now_us_, node_events_[next_node_event_].time_us));
+  }
   return next;
 }
 
 void SimRun::PassTime(int64_t to_us) {
   const absl::int128 passed = to_us - now_us_;
   const bool waits = queue_.size() > 0;
-  result_.use.device_us += passed * cluster_.device_count();
+  result_.use.device_us += passed * devices_up_;
   result_.use.used_us += passed * devices_used_;
   result_.use.free_us += passed * fragments_.free();
   result_.use.fragment_us += passed * fragments_.fragment();
-  if (waits) result_.use.backlog_device_us += passed * cluster_.device_count();
+  if (waits) result_.use.backlog_device_us += passed * devices_up_;
   if (const Work missing = most_work_ - execution_.done(); missing > 0) {
     const Work rate = execution_.rate();
     const bool reached = missing <= passed * rate;
@@ -113,6 +129,7 @@ absl::Status SimRun::FinishDue() {
   while (!execution_.empty() && execution_.Next().time_us == now_us_) {
     const uint32_t job = execution_.Next().job;
     RunEnd end;
+    if (IsProfiling(job)) SetProfiled(job);
     HORUS_RETURN_IF_ERROR(StopWork(job, end));
     HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kFinish, job, SlotsOf(job)));
     HORUS_RETURN_IF_ERROR(LetGo(job));
@@ -152,6 +169,8 @@ absl::Status SimRun::DecideWhenDue() {
 absl::StatusOr<SimResult> SimRun::Go() {
   for (size_t job = 0; job < trace_.jobs.size(); ++job) HORUS_RETURN_IF_ERROR(CheckJob(job));
   ResolveTypes();
+  HORUS_RETURN_IF_ERROR(PrepareOutages());
+  PrepareProfiling();
   if (!trace_.jobs.empty()) now_us_ = trace_.jobs.front().submit_us;
   execution_.PassTime(now_us_, false);
   most_work_ = MostOfWork();
@@ -159,8 +178,12 @@ absl::StatusOr<SimResult> SimRun::Go() {
   for (int64_t next = NextEvent(); next < horizon; next = NextEvent()) {
     PassTime(next);
     HORUS_RETURN_IF_ERROR(FinishDue());
+    HORUS_RETURN_IF_ERROR(WatchDue());
+    HORUS_RETURN_IF_ERROR(NodesDue());
+    HORUS_RETURN_IF_ERROR(ProfilingDue());
     HORUS_RETURN_IF_ERROR(TakeArrivals());
     HORUS_RETURN_IF_ERROR(LaunchDue());
+    HORUS_RETURN_IF_ERROR(RebalanceDue());
     HORUS_RETURN_IF_ERROR(DecideWhenDue());
   }
   if (horizon != kNoEvent && horizon > now_us_) PassTime(horizon);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -68,6 +69,8 @@ class SimRun {
   [[nodiscard]] absl::Status Settle(uint32_t job, Plan& plan, bool& left_queue);
   [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue);
   void Hold(uint32_t job, const std::vector<Slot>& slots);
+  void Vacate(uint32_t job);
+  [[nodiscard]] absl::Status Charge(uint32_t job, int32_t sign);
   void Occupy(uint32_t job, int32_t sign);
   [[nodiscard]] std::vector<Slot> SlotsOf(uint32_t job) const;
   void CompareWithTruth(const std::vector<TenantEffect>& effects);
@@ -82,11 +85,41 @@ class SimRun {
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
 
   // run_window.cc: the best of the window.
-  using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int64_t, int64_t, bool, float>;
+  using Kind =
+      std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int64_t, int64_t, bool, float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
   [[nodiscard]] float WeightOf(uint32_t job) const;
   [[nodiscard]] absl::Status UpdatePrices();
   [[nodiscard]] absl::Status DecideBest();
+
+  // run_moves.cc: running jobs go elsewhere.
+  [[nodiscard]] absl::Status PutBack(uint32_t job, SimEventKind why);
+  [[nodiscard]] absl::Status RebalanceDue();
+
+  // run_nodes.cc: nodes fail and come back.
+  struct NodeEvent {
+    int64_t time_us = 0;
+    bool down = false;
+    uint32_t node = 0;
+    friend auto operator<=>(const NodeEvent&, const NodeEvent&) = default;
+  };
+  [[nodiscard]] absl::Status PrepareOutages();
+  [[nodiscard]] absl::Status NodesDue();
+  [[nodiscard]] absl::Status Interrupt(uint32_t job);
+
+  // run_watch.cc: what is seen of jobs while they run.
+  void Rewatch(uint32_t device);
+  [[nodiscard]] absl::Status WatchDue();
+  [[nodiscard]] absl::Status Observe(uint32_t device);
+  void PrepareProfiling();
+  [[nodiscard]] bool IsProfiled(uint32_t job) const;
+  [[nodiscard]] const ProfileDemands& BeliefsOf(uint32_t job) const;
+  [[nodiscard]] const Demand* BeliefOn(uint32_t job, GpuTypeId type) const;
+  void WatchProfiling(uint32_t job);
+  void EndProfiling(uint32_t job);
+  [[nodiscard]] bool IsProfiling(uint32_t job) const;
+  [[nodiscard]] absl::Status ProfilingDue();
+  void SetProfiled(uint32_t job);
 
   // run_preempt.cc: those whose rank fell behind make room.
   [[nodiscard]] absl::Status DecideByRank();
@@ -99,7 +132,8 @@ class SimRun {
   std::span<const ProfileDemands> beliefs_;
   Cluster& cluster_;
   Queue& queue_;
-  Placer& placer_;
+  Placer* placer_;  // the caller's, or one of the next two
+  std::unique_ptr<Placer> learned_, revised_;
   const SimOptions& options_;
   const SimObserver& observer_;
   size_t look_ahead_;
@@ -110,7 +144,7 @@ class SimRun {
   FragmentMeter fragments_;
   std::vector<NodeId> nodes_;
   IdMap<uint32_t> node_of_id_;                 // position in nodes_
-  std::vector<uint32_t> first_device_;         // by position of the node, and one more
+  std::vector<uint32_t> first_device_;         // by position of the node, and the end
   std::vector<uint32_t> node_of_;              // by device, the node's position
   std::vector<std::vector<GpuTypeId>> types_;  // by type list; those that the cluster's catalogue knows
   std::vector<Life> lives_;                    // by job
@@ -127,7 +161,16 @@ class SimRun {
   size_t starts_ = 0;
   size_t price_at_ = 0;  // starts
   SimResult result_;
-  Work most_work_ = 0;  // 0 = does not count
+  size_t devices_up_;
+  std::vector<NodeEvent> node_events_;
+  size_t next_node_event_ = 0;
+  std::set<std::pair<int64_t, uint32_t>> watches_;    // when which device is looked at
+  std::map<uint32_t, int64_t> watched_until_;         // by device
+  std::vector<bool> profiled_;                        // by profile, or by job; empty = nothing is
+  std::vector<ProfileDemands> measured_;              // by profile
+  std::vector<bool> profiles_;                        // by node
+  std::set<std::pair<int64_t, uint32_t>> profiling_;  // when whose profiling ends
+  Work most_work_ = 0;                                // 0 = does not count
   int64_t now_us_ = 0;
   size_t arrived_ = 0;
   int64_t decide_at_us_ = kNoEvent;

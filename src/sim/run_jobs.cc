@@ -40,7 +40,7 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .deadline_us = one.deadline_us};
   if (one.gpus_per_task == 0) return spec;
   const auto too_small = too_small_.find(job);
-  for (const TypeDemand& demand : beliefs_[one.profile]) {
+  for (const TypeDemand& demand : BeliefsOf(job)) {
     if (one.gpu_types != kNotStated) {
       if (!Has(types_[one.gpu_types], demand.type)) continue;
     }
@@ -73,7 +73,7 @@ QueuedJob SimRun::QueuedOf(uint32_t job) const {
     queued.remaining_us = static_cast<int64_t>((std::max(Work(0), left) + kFullRate - 1) / kFullRate);
   }
   if (one.gpus_per_task == 0) return queued;
-  const Demand& demand = beliefs_[one.profile].front().demand;
+  const Demand& demand = BeliefsOf(job).front().demand;
   queued.gpu_util_pct = demand.gpu_util_pct;
   queued.gpu_mem_mib = demand.mem_mib;
   return queued;

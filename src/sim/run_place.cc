@@ -80,25 +80,31 @@ void SimRun::Hold(uint32_t job, const std::vector<Slot>& slots) {
   }
   Occupy(job, 1);
   result_.jobs[job].end = SimEnd::kRunning;
-  if (!charges_owners_) return;
+}
+
+void SimRun::Vacate(uint32_t job) {
+  Occupy(job, -1);
+  lives_[job].devices.clear();
+  host_nodes_.erase(job);
+  foretold_.erase(job);
+}
+
+// What the job's owner holds.
+absl::Status SimRun::Charge(uint32_t job, int32_t sign) {
+  if (!charges_owners_) return absl::OkStatus();
   const QueueResources asked = ResourcesOf(QueuedOf(job));
   QueueResources& held = owners_[trace_.jobs[job].owner];
-  held = {held.gpu_milli + asked.gpu_milli, held.cpu_milli + asked.cpu_milli, held.mem_mib + asked.mem_mib};
+  held.gpu_milli += sign * asked.gpu_milli;
+  held.cpu_milli += sign * asked.cpu_milli;
+  held.mem_mib += sign * asked.mem_mib;
+  return queue_.SetOwnerUsage(trace_.jobs[job].owner, held);
 }
 
 // The job leaves its places, whether it worked there yet or not.
 absl::Status SimRun::LetGo(uint32_t job) {
-  Life& life = lives_[job];
-  Occupy(job, -1);
-  life.devices.clear();
-  host_nodes_.erase(job);
-  foretold_.erase(job);
+  Vacate(job);
   HORUS_RETURN_IF_ERROR(cluster_.Release(job));
-  if (!charges_owners_) return absl::OkStatus();
-  const QueueResources asked = ResourcesOf(QueuedOf(job));
-  QueueResources& held = owners_[trace_.jobs[job].owner];
-  held = {held.gpu_milli - asked.gpu_milli, held.cpu_milli - asked.cpu_milli, held.mem_mib - asked.mem_mib};
-  return queue_.SetOwnerUsage(trace_.jobs[job].owner, held);
+  return Charge(job, -1);
 }
 
 // The job holds its places and begins to work there at once, or after what that takes.
@@ -136,6 +142,8 @@ absl::Status SimRun::Start(uint32_t job) {
     if (life.began) ++record.restarts;
     life.began = true;
     if (record.start_us < 0) record.start_us = now_us_;
+    for (const uint32_t device : life.devices) Rewatch(device);
+    WatchProfiling(job);
     if (const auto at = foretold_.find(job); at != foretold_.end()) {
       CompareWithTruth(at->second);
       foretold_.erase(at);
@@ -190,6 +198,8 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
     return absl::OkStatus();
   }
   HORUS_RETURN_IF_ERROR(execution_.Stop(job, end));
+  for (const uint32_t device : life.devices) Rewatch(device);
+  EndProfiling(job);
   life.left = end.left;
   SimJob& record = result_.jobs[job];
   record.sums.done += end.sums.done;
@@ -201,7 +211,7 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
 
 absl::StatusOr<Plan> SimRun::AskPlacer(const JobSpec& spec) {
   const auto begin = std::chrono::steady_clock::now();
-  HORUS_ASSIGN_OR_RETURN(Plan plan, placer_.MakePlan(cluster_, {&spec, 1}));
+  HORUS_ASSIGN_OR_RETURN(Plan plan, placer_->MakePlan(cluster_, {&spec, 1}));
   const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
   result_.took_us.push_back(took.count());
   ++result_.decisions;
@@ -217,6 +227,7 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
     ++starts_;
     HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
     Hold(job, plan.actions.front().slots);
+    HORUS_RETURN_IF_ERROR(Charge(job, 1));
     std::vector<TenantEffect>& effects = plan.decisions.front().effects;
     if (effects.size() > lives_[job].devices.size()) foretold_[job] = std::move(effects);
     return Launch(job);
@@ -237,7 +248,7 @@ absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>* behind, bool& left
       behind->erase(std::find(behind->begin(), behind->end(), victim));
     }
     if (!victims.empty()) {
-      HORUS_ASSIGN_OR_RETURN(plan, placer_.MakePlan(cluster_, {&spec, 1}));
+      HORUS_ASSIGN_OR_RETURN(plan, placer_->MakePlan(cluster_, {&spec, 1}));
     }
   }
   return Settle(job, plan, left_queue);

@@ -17,21 +17,15 @@ absl::StatusOr<std::vector<uint32_t>> SimRun::Ranking() {
   return std::vector<uint32_t>(order.begin(), order.end());
 }
 
-// The job writes a checkpoint, loses its places and waits again.
 absl::Status SimRun::Preempt(uint32_t job) {
-  RunEnd end;
-  HORUS_RETURN_IF_ERROR(StopWork(job, end));
-  HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kPreempt, job, SlotsOf(job)));
-  HORUS_RETURN_IF_ERROR(LetGo(job));
-  refused_.clear();
   ++result_.jobs[job].preemptions;
-  return Enqueue(job);
+  return PutBack(job, SimEventKind::kPreempt);
 }
 
 absl::StatusOr<bool> SimRun::FitsWithout(const JobSpec& spec, std::span<const uint32_t> victims) {
   std::vector<SupposedChange> changes;
   for (const uint32_t victim : victims) changes.push_back({.kind = ChangeKind::kRelease, .job = victim});
-  HORUS_ASSIGN_OR_RETURN(const Plan plan, WhatIf(placer_, cluster_, changes, {&spec, 1}, false));
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, WhatIf(*placer_, cluster_, changes, {&spec, 1}, false));
   return plan.decisions.front().verdict == Verdict::kPlace;
 }
 

@@ -33,7 +33,7 @@ absl::Status SimRun::UpdatePrices() {
   if (options_.weights != SimWeights::kPrices || queue_.size() == 0 || starts_ < price_at_) return absl::OkStatus();
   price_at_ = starts_ + kPriceEvery;
   if (!pricer_) {
-    HORUS_ASSIGN_OR_RETURN(pricer_, WorkPrices::Create(beliefs_, cluster_, placer_, options_.lp_library));
+    HORUS_ASSIGN_OR_RETURN(pricer_, WorkPrices::Create(beliefs_, cluster_, *placer_, options_.lp_library));
   }
   std::vector<double> amounts(beliefs_.size(), 0);
   for (uint32_t job = 0; job < arrived_; ++job) {
@@ -49,8 +49,11 @@ absl::Status SimRun::UpdatePrices() {
 // Jobs that the placer cannot tell apart: where one would go, so would the others.
 SimRun::Kind SimRun::KindOf(uint32_t job) const {
   const TraceJob& one = trace_.jobs[job];
-  return {one.profile, one.gpu_types, one.tasks,   one.gpus_per_task, one.gpu_milli,
-          one.kind,    one.cpu_milli, one.mem_mib, lives_[job].alone, WeightOf(job)};
+  const auto too_small = too_small_.find(job);
+  return {one.profile,       one.gpu_types,   one.tasks,
+          one.gpus_per_task, one.gpu_milli,   one.kind,
+          one.cpu_milli,     one.mem_mib,     lives_[job].alone,
+          WeightOf(job),     IsProfiled(job), too_small == too_small_.end() ? 0 : too_small->second.size()};
 }
 
 absl::Status SimRun::DecideBest() {
@@ -76,7 +79,7 @@ absl::Status SimRun::DecideBest() {
         break;
       } else {
         // Of such policies a cost is in units of the job's own work.
-        const double unit = placer_.policy().maximises_work() ? static_cast<double>(WeightOf(job)) : 1;
+        const double unit = placer_->policy().maximises_work() ? static_cast<double>(WeightOf(job)) : 1;
         const double cost = unit * decision.winner.cost;
         if (best && best->first <= cost) continue;
         best.emplace(cost, job);

@@ -17,11 +17,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "place/modes/rebalance.h"
 #include "place/placer.h"
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"
 #include "queue/queue.h"
 #include "sim/execution.h"
+#include "sim/learner.h"
+#include "sim/outages.h"
 #include "sim/trace.h"
 #include "sim/truth.h"
 
@@ -53,6 +56,22 @@ struct SimOptions {
   SimWeights weights = SimWeights::kAlike;
   std::string lp_library;                    // for prices: file of libhorus_lp.so; empty = looked for
   std::shared_ptr<const Workload> workload;  // what fragments are measured against; null = the trace's own tasks
+  // Nodes that fail; in any order, those of one node do not overlap. Their jobs wait again, as of their last
+  // checkpoints.
+  std::vector<NodeOutage> outages;
+  // At its multiples jobs that run may move (place/modes/rebalance.h), to work again after restart_us; 0 = never.
+  int64_t rebalance_us = 0;
+  RebalanceOptions rebalance;
+  // Who shared a device for so long, nobody coming or leaving, is seen once: the policy's Revise is told (its pack is
+  // undone where it says so: who came last waits again) and the learner. 0 = never.
+  int64_t observe_us = 0;
+  SimLearner* learner = nullptr;
+  // A job that starts on a node with the label and was not profiled runs there for so long, then waits again with its
+  // demand measured, as `reactive` has it: `measured` by profile, null = as believed. 0 = nothing is profiled.
+  int64_t profiling_us = 0;
+  std::string profiling_label = kProfilingLabel;
+  bool profile_each_job = false;  // else one job speaks for all of its profile
+  const std::vector<ProfileDemands>* measured = nullptr;
 };
 
 enum class SimEnd : uint8_t {
@@ -66,21 +85,24 @@ struct SimJob {
   int64_t start_us = -1;      // the first; -1 = never
   int64_t end_us = -1;        // of a job that finished
   RunSums sums;               // as far as it ran
+  Work lost = 0;              // of what was done: since the last checkpoints before failures
   int64_t ran_us = 0;         // all its runs together, without what starting took
   int32_t failures = 0;       // starts beside neighbours with whom it cannot run
   int32_t out_of_memory = 0;  // starts that its memory ended
-  int32_t preemptions = 0;
-  int32_t restarts = 0;  // that it worked again after it had stopped
+  int32_t preemptions = 0;    // by those who rank before it, or because its pack was undone
+  int32_t migrations = 0;
+  int32_t interruptions = 0;  // by nodes that failed
+  int32_t restarts = 0;       // that it worked again after it had stopped
   SimEnd end = SimEnd::kWaiting;
 };
 
 // Integrals over the time from the first arrival to the end, of all devices together.
 struct SimUse {
-  absl::int128 device_us = 0;    // that there were
+  absl::int128 device_us = 0;    // that were up
   absl::int128 used_us = 0;      // held by at least one job
   absl::int128 free_us = 0;      // millionths of a device that nobody asked for; 0 where the workload is too large
   absl::int128 fragment_us = 0;  // of them those that a task of the workload cannot use there (FGD, ATC 2023)
-  absl::int128 backlog_device_us = 0;  // that there were while a job waited
+  absl::int128 backlog_device_us = 0;  // that were up while a job waited
 };
 
 inline constexpr int32_t kMostWorkPct = 99;
@@ -100,7 +122,20 @@ struct SimResult {
   std::vector<float> took_us;  // time of each; differs from run to run, unlike all else
 };
 
-enum class SimEventKind : uint8_t { kArrive, kStart, kFail, kFinish, kReject, kPreempt, kOutOfMemory };
+enum class SimEventKind : uint8_t {
+  kArrive,
+  kStart,
+  kFail,  // it cannot run beside its neighbours
+  kFinish,
+  kReject,
+  kPreempt,
+  kOutOfMemory,
+  kMigrate,    // it holds other places
+  kInterrupt,  // its node failed
+  kProfiled,   // it was put back
+  kNodeDown,   // of no job (kNotStated); the slot tells the node
+  kNodeUp,     // likewise
+};
 
 struct SimEvent {
   SimEventKind kind = SimEventKind::kArrive;
