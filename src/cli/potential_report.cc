@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
+#include "io/csv.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -145,14 +146,6 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
           {"pairs_apart", one.potential ? one.potential->apart : 0},
           {"verdict", VerdictText(report, one)},
           {"bounds", bounds}};
-}
-
-// RFC 4180.
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 }  // namespace

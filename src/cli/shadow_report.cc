@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
+#include "io/csv.h"
 #include "io/placement_json.h"
 #include "nlohmann/json.hpp"
 
@@ -32,13 +33,6 @@ std::string PlacesText(std::vector<Slot> slots, const ShadowNames& names) {
     if (slots[i].device >= 0) absl::StrAppend(&text, same_node ? ";" : "", slots[i].device);
   }
   return text;
-}
-
-std::string CsvText(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
 }
 
 // The columns of a record in their order; absent values are blank.
@@ -231,7 +225,7 @@ std::string RecordCsv(const ShadowRecord& record, const ShadowNames& names) {
   for (const auto& [name, value] : ColumnsOf(record, names)) {
     if (!std::exchange(first, false)) text += ',';
     if (value.is_string()) {
-      text += CsvText(value.get<std::string>());
+      text += CsvField(value.get<std::string>());
     } else if (!value.is_null()) {
       text += value.dump();
     }

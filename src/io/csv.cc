@@ -187,4 +187,11 @@ absl::StatusOr<CsvTable> ParseCsv(std::string_view bytes, const std::string& fil
   return table;
 }
 
+std::string CsvField(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 }  // namespace horus

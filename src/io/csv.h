@@ -46,6 +46,9 @@ inline constexpr size_t kMaxScannedRowLines = 100;  // of a row: bounds what an 
 [[nodiscard]] absl::Status ScanCsv(std::string_view bytes, const std::string& file, char separator,
                                    const CsvVisitor& visit);
 
+// A text as one field of a row, in quotes where it needs them (RFC 4180).
+[[nodiscard]] std::string CsvField(std::string_view text);
+
 }  // namespace horus
 
 #endif  // HORUS_IO_CSV_H_
