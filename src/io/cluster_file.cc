@@ -21,22 +21,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kRootKeys = {"version", "gpu_types_files", "nodes", "residents"};
 constexpr std::array<std::string_view, 2> kSlotKeys = {"node", "gpu"};
-constexpr size_t kMaxGpuFiles = 64;
 constexpr size_t kMaxNearNodes = 10'000;  // names compared for a suggestion
-
-absl::Status ReadGpuFiles(const YamlMap& root, const YamlLimits& limits, std::shared_ptr<const Catalogue>& catalogue) {
-  const YamlValue* files = root.Find("gpu_types_files");
-  if (files == nullptr) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, files->List(kMaxGpuFiles));
-  for (const YamlValue& item : items) {
-    HORUS_ASSIGN_OR_RETURN(const std::string written, item.Text(kMaxPathBytes));
-    absl::StatusOr<std::shared_ptr<const Catalogue>> extended =
-        ReadGpuFile(PathBeside(item.file(), written), *catalogue, limits);
-    if (!extended.ok()) return item.Wrap(extended.status());
-    catalogue = *std::move(extended);
-  }
-  return absl::OkStatus();
-}
 
 // Names and ids so far, with the entry that took them.
 struct Taken {

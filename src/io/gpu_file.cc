@@ -10,12 +10,14 @@
 #include "device/gpu_fields.h"
 #include "io/demand_yaml.h"
 #include "io/file.h"
+#include "io/job_request.h"
 #include "io/yaml_reader.h"
 
 namespace horus {
 namespace {
 
 constexpr std::array<std::string_view, 2> kRootKeys = {"version", "gpu_types"};
+constexpr size_t kMaxGpuFiles = 64;
 
 struct TextField {
   std::string_view key;
@@ -136,6 +138,20 @@ absl::StatusOr<std::shared_ptr<const Catalogue>> ReadGpuFile(const std::string& 
                                                              const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
   return ParseGpuFile(path, std::move(text), base, limits);
+}
+
+absl::Status ReadGpuFiles(const YamlMap& root, const YamlLimits& limits, std::shared_ptr<const Catalogue>& catalogue) {
+  const YamlValue* files = root.Find("gpu_types_files");
+  if (files == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, files->List(kMaxGpuFiles));
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const std::string written, item.Text(kMaxPathBytes));
+    absl::StatusOr<std::shared_ptr<const Catalogue>> extended =
+        ReadGpuFile(PathBeside(item.file(), written), *catalogue, limits);
+    if (!extended.ok()) return item.Wrap(extended.status());
+    catalogue = *std::move(extended);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace horus

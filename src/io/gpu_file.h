@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
+#include "io/yaml_reader.h"
 #include "io/yaml_tree.h"
 
 namespace horus {
@@ -23,6 +24,10 @@ namespace horus {
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Catalogue>> ReadGpuFile(const std::string& path,
                                                                            const Catalogue& base,
                                                                            const YamlLimits& limits = {});
+
+// Adds the types of the files that `gpu_types_files` of a file names, as seen from its folder; none without that key.
+[[nodiscard]] absl::Status ReadGpuFiles(const YamlMap& root, const YamlLimits& limits,
+                                        std::shared_ptr<const Catalogue>& catalogue);
 
 }  // namespace horus
 

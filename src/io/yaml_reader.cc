@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -35,7 +36,43 @@ std::string Range(std::string_view what, std::string_view min, std::string_view 
   return absl::StrFormat("%s from %s to %s", std::string(what), std::string(min), std::string(max));
 }
 
+// One line for each scalar below `value`: "way.to[0].it: text".
+void Flatten(const YamlTree& tree, uint32_t value, const std::string& way, std::vector<std::string>& lines) {
+  const std::vector<uint32_t> children = tree.children(value);
+  switch (tree.kind(value)) {
+    case YamlTree::Kind::kNull:
+      lines.push_back(way + ": ~");
+      return;
+    case YamlTree::Kind::kScalar:
+      lines.push_back(absl::StrCat(way, ": ", absl::CEscape(std::string(tree.text(value)))));
+      return;
+    case YamlTree::Kind::kList:
+      for (size_t i = 0; i < children.size(); ++i) Flatten(tree, children[i], absl::StrCat(way, "[", i, "]"), lines);
+      return;
+    case YamlTree::Kind::kMap:
+      for (size_t i = 0; i + 1 < children.size(); i += 2) {
+        Flatten(tree, children[i + 1], absl::StrCat(way, ".", std::string(tree.text(children[i]))), lines);
+      }
+  }
+}
+
 }  // namespace
+
+std::string YamlValue::Flat(std::span<const std::string_view> without) const {
+  std::vector<std::string> lines;
+  if (!is_map()) {
+    Flatten(*tree_, value_, "", lines);
+  } else {
+    const std::vector<uint32_t> children = tree_->children(value_);
+    for (size_t i = 0; i + 1 < children.size(); i += 2) {
+      const std::string_view key = tree_->text(children[i]);
+      if (std::find(without.begin(), without.end(), key) != without.end()) continue;
+      Flatten(*tree_, children[i + 1], std::string(key), lines);
+    }
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines.empty() ? "" : absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
+}
 
 std::string YamlValue::Where() const { return absl::StrCat(file(), ":", line(), path_.empty() ? "" : ": ", path_); }
 

@@ -49,6 +49,10 @@ class YamlValue {
   [[nodiscard]] bool is_list() const { return tree_->kind(value_) == YamlTree::Kind::kList; }
   [[nodiscard]] bool is_map() const { return tree_->kind(value_) == YamlTree::Kind::kMap; }
 
+  // What lies below, one line a scalar, keys ascending: equal for equal values. `without`: keys of this mapping that
+  // are left out.
+  [[nodiscard]] std::string Flat(std::span<const std::string_view> without = {}) const;
+
   // "<where>: expected <expected>, found <what is there>".
   [[nodiscard]] absl::Status Expected(std::string_view expected) const;
   // "<where>: <message>", for rules between values and for errors of other rooms.

@@ -46,13 +46,7 @@ uint64_t HashOf(const std::pair<std::string, std::string>& label) {
 }
 uint64_t HashOf(const SharedSensitivity& one) { return one.get() == nullptr ? 0 : one.get()->Hash(); }
 uint64_t HashOf(const JobAlternative&) { return 0; }  // of those that run there are none
-uint64_t HashOf(const TypeDemand& entry) {
-  // Without gaps from the first field to the last.
-  constexpr size_t kBytes = offsetof(Demand, traits) + sizeof(Demand::traits);
-  static_assert(kBytes == 2 * sizeof(uint64_t) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) + sizeof(uint32_t) +
-                              2 * sizeof(float) + sizeof(Demand::traits));
-  return Hash64(&entry.demand, kBytes, entry.type.value());
-}
+uint64_t HashOf(const TypeDemand& entry) { return HashOfDemand(entry); }
 template <typename T>
 uint64_t HashOf(const std::vector<T>& all) {
   uint64_t hash = all.size();
@@ -89,6 +83,14 @@ uint64_t BytesBehind(const JobSpec& job) {
 }
 
 }  // namespace
+
+uint64_t HashOfDemand(const TypeDemand& entry) {
+  // Without gaps from the first field to the last.
+  constexpr size_t kBytes = offsetof(Demand, traits) + sizeof(Demand::traits);
+  static_assert(kBytes == 2 * sizeof(uint64_t) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) + sizeof(uint32_t) +
+                              2 * sizeof(float) + sizeof(Demand::traits));
+  return Hash64(&entry.demand, kBytes, entry.type.value());
+}
 
 bool SameRequest(const JobSpec& a, const JobSpec& b) { return Shared(a) == Shared(b); }
 

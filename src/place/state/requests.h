@@ -32,6 +32,9 @@ using RequestTable = SharedTable<Request>;
 // Whether two jobs differ at most in what is their own.
 [[nodiscard]] bool SameRequest(const JobSpec& a, const JobSpec& b);
 
+// Of a demand and its type; equal on every run and machine of one byte order.
+[[nodiscard]] uint64_t HashOfDemand(const TypeDemand& entry);
+
 }  // namespace horus
 
 #endif  // HORUS_PLACE_STATE_REQUESTS_H_
