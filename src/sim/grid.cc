@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes trace, truth, cluster, queue and placer of a run, simulates, and counts.
+#include "sim/grid.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "interference/registry.h"
+#include "interference/table_model.h"
+#include "sim/trace_edit.h"
+
+namespace horus {
+namespace {
+
+// Raised when equal contents come to mean other results or other metrics.
+constexpr int kResultSchema = 1;
+
+absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
+  const GridTruth& truth = grid.truth;
+  if (truth.speeds) {
+    return TableTruth::Create(*truth.speeds, truth.types, RowsOfProfiles(trace, *truth.speeds), truth.reference,
+                              truth.many);
+  }
+  std::vector<ProfileDemands> demands;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = grid.beliefs.find(profile);
+    if (at == grid.beliefs.end()) {
+      return InvalidArgument("profile '%s': expected one that the truth knows, found none such", profile);
+    }
+    demands.push_back(at->second);
+  }
+  return ModelTruth::Create(truth.model, std::move(demands));
+}
+
+// Types of the nodes' devices, ascending.
+std::vector<GpuTypeId> TypesOf(const Grid& grid) {
+  std::set<GpuTypeId> types;
+  for (const NodeSpec& node : grid.nodes) {
+    for (const DeviceSpec& device : node.devices) types.insert(device.type);
+  }
+  return {types.begin(), types.end()};
+}
+
+// Whether jobs of the profile run alone on that type in truth; a foretold truth says nothing of it.
+bool Runs(const GridTruth& truth, std::string_view profile, GpuTypeId type) {
+  if (!truth.speeds) return true;
+  const SpeedTable& table = *truth.speeds;
+  const auto row = std::find(table.profiles.begin(), table.profiles.end(), profile);
+  if (row == table.profiles.end()) return false;
+  for (uint32_t gpu = 0; gpu < truth.types.size(); ++gpu) {
+    if (truth.types[gpu] == type) return table.Alone(gpu, static_cast<uint32_t>(row - table.profiles.begin())) > 0;
+  }
+  return false;
+}
+
+absl::StatusOr<Cluster> ClusterOf(const Grid& grid, const GridPolicy& policy) {
+  Cluster cluster(grid.catalogue);
+  const size_t first = grid.nodes.size() - std::min(grid.nodes.size(), static_cast<size_t>(policy.profiling_nodes));
+  for (size_t i = 0; i < grid.nodes.size(); ++i) {
+    NodeSpec node = grid.nodes[i];
+    if (i >= first) node.labels.emplace_back(policy.policy_options.profiling_label, "");
+    HORUS_RETURN_IF_ERROR(cluster.AddNode(std::move(node)));
+  }
+  return cluster;
+}
+
+QueueResources CapacityOf(const Grid& grid) {
+  QueueResources capacity;
+  for (const NodeSpec& node : grid.nodes) {
+    capacity.gpu_milli += static_cast<int64_t>(node.devices.size()) * kMilliPerGpu;
+    capacity.cpu_milli += node.cpu_milli;
+    capacity.mem_mib += node.mem_mib;
+  }
+  return capacity;
+}
+
+absl::StatusOr<Trace> TraceOf(const Grid& grid, const GridRun& run) {
+  const GridWorkload& workload = grid.workloads[run.workload];
+  Trace trace;
+  if (workload.trace != nullptr) {
+    trace = *workload.trace;
+  } else {
+    SyntheticOptions options = workload.synthetic;
+    options.seed = CombineHash(options.seed, run.seed);
+    HORUS_ASSIGN_OR_RETURN(trace, MakeSynthetic(options));
+    HORUS_ASSIGN_OR_RETURN(trace, PrepareTrace(grid, std::move(trace), workload.edits));
+  }
+  const GridEdits& edits = workload.edits;
+  if (edits.sample > 0) {
+    HORUS_ASSIGN_OR_RETURN(trace, TakeSample(trace, edits.sample, run.seed));
+  }
+  if (edits.backlog) return Backlog(std::move(trace));
+  if (edits.load_milli > 0) return ScaleArrivals(std::move(trace), CapacityOf(grid).gpu_milli, edits.load_milli);
+  return trace;
+}
+
+// On the trace's clock; `none` where nothing is stated.
+int64_t TimeOf(const Trace& trace, const GridTime& time, int64_t none) {
+  if (time.us == 0 && time.span_milli == 0) return none;
+  const int64_t first = trace.jobs.front().submit_us;
+  if (time.us > 0) return first + time.us;
+  const absl::int128 span = trace.jobs.back().submit_us - first;
+  return first + static_cast<int64_t>(span * time.span_milli / kGridWhole);
+}
+
+absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const GridObserver& observer) {
+  const GridWorkload& workload = grid.workloads[run.workload];
+  const GridPolicy& policy = grid.policies[run.policy];
+  GridOutcome outcome;
+  HORUS_ASSIGN_OR_RETURN(outcome.trace, TraceOf(grid, run));
+  const Trace& trace = outcome.trace;
+  if (trace.jobs.empty()) return InvalidArgument("expected jobs, found none that can run");
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, trace));
+  std::vector<ProfileDemands> beliefs;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = grid.beliefs.find(profile);
+    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
+  }
+  HORUS_ASSIGN_OR_RETURN(Cluster cluster, ClusterOf(grid, policy));
+  QueueOptions queue_options = policy.queue_options;
+  queue_options.capacity = CapacityOf(grid);
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, MakeQueue(policy.queue, queue_options));
+  PolicyOptions policy_options = policy.policy_options;
+  PlacerOptions placer_options = policy.placer_options;
+  policy_options.seed = placer_options.seed = run.seed;
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> chosen, MakePolicy(policy.policy, policy_options));
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer,
+                         Placer::Create(policy.model, std::move(chosen), placer_options));
+  SimOptions options = policy.sim_options;
+  options.horizon_us = TimeOf(trace, workload.horizon, 0);
+  SimObserver told;
+  if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };
+  HORUS_ASSIGN_OR_RETURN(outcome.result, Simulate(trace, beliefs, *truth, cluster, *queue, *placer, options, told));
+  MetricsOptions counted;
+  counted.from_us = TimeOf(trace, workload.warm_up, counted.from_us);
+  if (grid.slowdown_bound > 0) {
+    counted.slowdown_bound = grid.slowdown_bound;
+  } else if (policy.placer_options.slowdown_bound > 0) {
+    counted.slowdown_bound = policy.placer_options.slowdown_bound;
+  }
+  outcome.metrics = MetricsOf(trace, outcome.result, counted);
+  return outcome;
+}
+
+const Demand* DemandOf(const ProfileDemands& demands, GpuTypeId type) {
+  for (const TypeDemand& one : demands) {
+    if (one.type == type) return &one.demand;
+  }
+  return nullptr;
+}
+
+// What the profile at `victim` loses beside that at `other`, wherever both run.
+absl::Status AddEntries(const Truth& truth, const DemandsByName& beliefs, uint32_t victim, uint32_t other,
+                        std::vector<TableEntry>& entries) {
+  const ProfileDemands& beside = std::next(beliefs.begin(), other)->second;
+  for (const auto& [type, demand] : std::next(beliefs.begin(), victim)->second) {
+    const Demand* neighbour = DemandOf(beside, type);
+    if (neighbour == nullptr) continue;
+    std::array<double, 2> shares = {};
+    HORUS_RETURN_IF_ERROR(truth.Shares({.type = type}, std::array<uint32_t, 2>{victim, other}, shares));
+    const double slowdown = 1 / std::clamp(shares[0], 1 / kMostMeasuredSlowdown, 1.0);
+    for (const SharingMode mode : {SharingMode::kTimeSlice, SharingMode::kMps}) {
+      entries.push_back({type, mode, demand.profile_id, neighbour->profile_id, slowdown});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<GridRun> RunsOf(const Grid& grid) {
+  std::vector<GridRun> runs;
+  for (uint32_t workload = 0; workload < grid.workloads.size(); ++workload) {
+    for (uint32_t policy = 0; policy < grid.policies.size(); ++policy) {
+      for (const uint64_t seed : grid.seeds) runs.push_back({workload, policy, seed});
+    }
+  }
+  return runs;
+}
+
+std::string ContentOf(const Grid& grid, const GridRun& run) {
+  return absl::StrFormat("schema %d\n%sworkload\n%spolicy\n%sseed %d\n", kResultSchema, grid.content,
+                         grid.workloads[run.workload].content, grid.policies[run.policy].content, run.seed);
+}
+
+std::string KeyOf(const std::string& content) { return absl::StrFormat("%016x", Hash64(content)); }
+
+DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
+  const std::vector<GpuTypeId> present = TypesOf(grid);
+  DemandsByName complete;
+  for (const auto& [profile, demands] : beliefs) {
+    ProfileDemands& kept = complete[profile];
+    for (const TypeDemand& one : demands) {
+      const std::vector<GpuTypeId> types = one.type == GpuTypeId() ? present : std::vector<GpuTypeId>{one.type};
+      for (const GpuTypeId type : types) {
+        if (!Runs(grid.truth, profile, type)) continue;
+        kept.push_back({type, one.demand});
+        if (one.demand.profile_id == 0) kept.back().demand.profile_id = Mix64(Hash64(profile));
+      }
+    }
+    if (kept.empty()) complete.erase(profile);
+  }
+  return complete;
+}
+
+absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits) {
+  if (edits.single_gpu) trace = FilterTrace(trace, IsSingleGpu());
+  if (edits.known_only) {
+    std::vector<std::string> known;
+    for (const auto& [profile, demands] : grid.beliefs) known.push_back(profile);
+    trace = FilterTrace(trace, RunsOneOf(std::move(known)));
+  }
+  if (grid.truth.speeds) {
+    HORUS_ASSIGN_OR_RETURN(trace, StepsToDurations(std::move(trace), *grid.truth.speeds, grid.truth.reference));
+  }
+  if (edits.clip_milli == kGridWhole) return trace;
+  return ClipDurations(std::move(trace), edits.clip_milli);
+}
+
+absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid) {
+  if (!grid.truth.speeds) return grid.truth.model;
+  Trace all;  // of every profile that is believed, for the truth's positions
+  for (const auto& [profile, demands] : grid.beliefs) all.profiles.push_back(profile);
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, all));
+  std::vector<TableEntry> entries;
+  for (uint32_t victim = 0; victim < all.profiles.size(); ++victim) {
+    for (uint32_t other = 0; other < all.profiles.size(); ++other) {
+      HORUS_RETURN_IF_ERROR(AddEntries(*truth, grid.beliefs, victim, other, entries));
+    }
+  }
+  HORUS_ASSIGN_OR_RETURN(const auto fallback, MakeInterferenceModel(kDefaultInterferenceModel));
+  return TableModel::Create(entries, fallback, 0);
+}
+
+absl::StatusOr<GridOutcome> RunOne(const Grid& grid, const GridRun& run, const GridObserver& observer) {
+  absl::StatusOr<GridOutcome> outcome = RunNamed(grid, run, observer);
+  if (outcome.ok()) return outcome;
+  return MakeError(outcome.status().code(), "workload '%s', policy '%s', seed %d: %s",
+                   grid.workloads[run.workload].name, grid.policies[run.policy].name, run.seed,
+                   std::string(outcome.status().message()));
+}
+
+}  // namespace horus

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run is a pure function of the grid; what its content covers; intervals against tables.
+#include "sim/grid.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "interference/registry.h"
+#include "sim/grid_metrics.h"
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+
+GpuTypeId V100() { return *Catalogue::Default()->Find("v100-sxm2-16gb"); }
+
+// Two profiles on one type; a beside b keeps 0.8, b beside a 0.9, equal ones cannot run together.
+Grid Small(const std::string& policy = "first-fit") {
+  Grid grid;
+  grid.catalogue = Catalogue::Default();
+  NodeSpec node{.id = 1, .cpu_milli = 64'000, .mem_mib = 1 << 20};
+  node.devices = std::vector<DeviceSpec>(2, DeviceSpec{.type = V100(), .max_tenants = 2});
+  grid.nodes.push_back(node);
+  grid.truth.speeds = SpeedTable{.profiles = {"a", "b"},
+                                 .gpus = {"v100"},
+                                 .alone = {2, 4},
+                                 .pairs = {{.a = 0, .b = 1, .speed_a = 0.8, .speed_b = 0.9}}};
+  grid.truth.types = {V100()};
+  DemandsByName beliefs;
+  for (const char* name : {"a", "b", "unknown"}) {
+    beliefs[name] = {{GpuTypeId(), {.gpu_util_pct = {30, 40}, .mem_mib = {1000, 1500}, .flags = kDemandGiven}}};
+  }
+  grid.beliefs = CompleteBeliefs(grid, beliefs);
+  GridWorkload workload{.name = "w"};
+  workload.synthetic = *SyntheticPreset("philly");
+  workload.synthetic.jobs = 40;
+  workload.synthetic.profiles = {{.name = "a"}, {.name = "b"}};
+  workload.edits = {.single_gpu = true, .sample = 10, .backlog = true};
+  grid.workloads.push_back(workload);
+  grid.policies.push_back({.name = "p", .policy = policy, .model = *MakeInterferenceModel("utilisation")});
+  grid.policies[0].placer_options.slowdown_bound = std::numeric_limits<double>::infinity();
+  grid.seeds = {1, 2};
+  return grid;
+}
+
+TEST(Grid, BeliefsAreOfTypesThatRunInTruthAlone) {
+  const Grid grid = Small();
+  ASSERT_EQ(grid.beliefs.size(), 2);  // of "unknown" the truth has no speed
+  ASSERT_EQ(grid.beliefs.at("a").size(), 1);
+  EXPECT_EQ(grid.beliefs.at("a")[0].type, V100());
+  EXPECT_NE(grid.beliefs.at("a")[0].demand.profile_id, 0);
+  EXPECT_NE(grid.beliefs.at("a")[0].demand.profile_id, grid.beliefs.at("b")[0].demand.profile_id);
+}
+
+TEST(Grid, ARunDependsOnItsArgumentsAlone) {
+  const Grid grid = Small();
+  const auto first = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(RunOne(grid, {0, 0, 2}).ok());
+  const auto again = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(first->trace, again->trace);
+  EXPECT_EQ(first->metrics, again->metrics);
+  EXPECT_EQ(first->metrics.finished, 10);
+}
+
+TEST(Grid, SeedsDrawOtherJobs) {
+  const Grid grid = Small();
+  EXPECT_NE(TraceDigest(RunOne(grid, {0, 0, 1})->trace), TraceDigest(RunOne(grid, {0, 0, 2})->trace));
+}
+
+TEST(Grid, TheOracleKnowsWhatCannotRunTogether) {
+  Grid grid = Small("horus");
+  grid.policies[0].model = *OracleOf(grid);
+  grid.policies[0].placer_options.slowdown_bound = 2;
+  const auto outcome = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(outcome->metrics.failures, 0);
+  EXPECT_GT(outcome->metrics.slowdown.mean, 1);
+  EXPECT_LE(outcome->metrics.slowdown.p99, 1.25);
+  grid.policies[0].policy = "first-fit";
+  grid.policies[0].model = *MakeInterferenceModel("utilisation");
+  EXPECT_GT(RunOne(grid, {0, 0, 1})->metrics.failures, 0);
+}
+
+TEST(Grid, KeysDifferByContentAndSeedAndNotByName) {
+  Grid grid = Small();
+  const std::string content = ContentOf(grid, {0, 0, 1});
+  EXPECT_NE(KeyOf(content), KeyOf(ContentOf(grid, {0, 0, 2})));
+  grid.policies[0].name = "other";
+  EXPECT_EQ(content, ContentOf(grid, {0, 0, 1}));
+  grid.policies[0].content = "other";
+  EXPECT_NE(content, ContentOf(grid, {0, 0, 1}));
+  EXPECT_EQ(KeyOf(content).size(), 16);
+}
+
+TEST(Grid, RunsGoByWorkloadThenPolicyThenSeed) {
+  Grid grid = Small();
+  grid.policies.push_back(grid.policies[0]);
+  const std::vector<GridRun> runs = RunsOf(grid);
+  ASSERT_EQ(runs.size(), 4);
+  EXPECT_EQ(runs[1], (GridRun{0, 0, 2}));
+  EXPECT_EQ(runs[2], (GridRun{0, 1, 1}));
+}
+
+TEST(Grid, ErrorsNameTheRun) {
+  Grid grid = Small();
+  grid.workloads[0].edits.sample = 1000;
+  EXPECT_THAT(std::string(RunOne(grid, {0, 0, 2}).status().message()),
+              HasSubstr("workload 'w', policy 'p', seed 2: sample: expected"));
+}
+
+TEST(Grid, JobsBeforeTheWarmUpDoNotCountAndTheHorizonEnds) {
+  Grid grid = Small();
+  grid.workloads[0].edits.backlog = false;
+  const auto all = RunOne(grid, {0, 0, 1});
+  grid.workloads[0].warm_up.span_milli = 500;
+  grid.workloads[0].horizon.span_milli = 1000;
+  const auto half = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(all.ok() && half.ok());
+  EXPECT_EQ(all->metrics.jobs, 10);
+  EXPECT_LT(half->metrics.jobs, 10);
+  EXPECT_LT(half->result.end_us, all->result.end_us);
+}
+
+// Tables of Student's t: 9 degrees 2.26216, 20 degrees 2.08596, 30 degrees 2.04227, 1000 degrees 1.96234.
+TEST(GridMetrics, StudentsQuantilesAreThoseOfTheTables) {
+  EXPECT_NEAR(StudentT975(9), 2.26216, 1e-5);
+  EXPECT_NEAR(StudentT975(20), 2.08596, 2e-5);
+  EXPECT_NEAR(StudentT975(30), 2.04227, 1e-5);
+  EXPECT_NEAR(StudentT975(1000), 1.96234, 1e-5);
+  EXPECT_TRUE(std::isnan(StudentT975(0)));
+}
+
+// Differences 1, 2, 3: mean 2, standard deviation 1, t(2) = 4.30265.
+TEST(GridMetrics, IntervalsAreOfThePairedDifferences) {
+  const PairedMean paired = ComparePaired(std::vector<double>{11, 22, 33}, std::vector<double>{10, 20, 30});
+  EXPECT_DOUBLE_EQ(paired.mean, 22);
+  EXPECT_DOUBLE_EQ(paired.difference, 2);
+  EXPECT_NEAR(paired.half_width, 4.30265 / std::sqrt(3.0), 1e-9);
+  EXPECT_TRUE(std::isnan(ComparePaired(std::vector<double>{1}, std::vector<double>{2}).half_width));
+}
+
+TEST(GridMetrics, NamesAreUniqueAndFound) {
+  for (size_t i = 0; i < GridMetrics().size(); ++i) EXPECT_EQ(FindGridMetric(GridMetrics()[i].name), i);
+  EXPECT_FALSE(FindGridMetric("jct").has_value());
+}
+
+}  // namespace
+}  // namespace horus
