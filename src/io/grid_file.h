@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// grid.yaml: workloads x policies x seeds to compare, on which cluster, under which truth, with which beliefs.
+//
+// Enters:  a path and the catalogue that GPU types are looked up in.
+// Leaves:  checked settings and the paths of the other files; or "file:line: key: expected ..., found ...".
+// Units:   docs/compare.md has the schema.
+// Cost:    linear in the file and in the cluster's nodes; limits below.   Thread class: pure functions.
+#ifndef HORUS_IO_GRID_FILE_H_
+#define HORUS_IO_GRID_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "io/traces/trace_file.h"
+#include "io/yaml_tree.h"
+#include "sim/grid.h"
+
+namespace horus {
+
+inline constexpr size_t kMaxGridEntries = 10'000;     // workloads, policies or seeds
+inline constexpr size_t kMaxGridRuns = 1'000'000;     // of all three
+inline constexpr size_t kMaxGridPaths = 1'000;        // of one list
+inline constexpr int64_t kMaxGridGpus = 100'000;      // of one type
+inline constexpr std::string_view kOracle = "truth";  // as a policy's model
+
+struct GridSpeeds {
+  std::string file;
+  std::vector<std::pair<std::string, GpuTypeId>> gpus;  // the file's names that the catalogue knows by others
+};
+
+// One of `speeds` and `interference`.
+struct GridTruthSource {
+  std::vector<GridSpeeds> speeds;
+  std::string reference;  // a GPU type of the files; empty = the first
+  ManyTenants many = ManyTenants::kAdds;
+  std::string interference;
+};
+
+struct GridBeliefSource {
+  std::string jobs;    // a job table (.csv), or jobs whose names are profiles (.yaml)
+  std::string bundle;  // of demands
+  std::string interference = "horus";
+  std::string interference_bundle;
+  std::string foretold;  // slowdowns of profiles by name: they answer where they say something
+};
+
+struct GridFileWorkload {
+  GridWorkload workload;           // without its trace; `content` without the files
+  std::vector<std::string> files;  // none: synthetic
+  TraceReadOptions read;
+  bool all_profiles = false;  // synthetic: those that something is believed of, equally likely
+};
+
+struct GridFilePolicy {
+  GridPolicy policy;         // without its model
+  std::string interference;  // a model's name, kOracle, or empty = the beliefs'
+};
+
+struct GridFile {
+  std::string path;
+  std::shared_ptr<const Catalogue> catalogue;
+  std::vector<NodeSpec> nodes;
+  GridTruthSource truth;
+  GridBeliefSource beliefs;
+  std::vector<GridFileWorkload> workloads;  // names unique
+  std::vector<GridFilePolicy> policies;     // names unique
+  std::vector<uint64_t> seeds;              // unique
+  std::string baseline;                     // a policy; empty = the first
+  double slowdown_bound = 0;
+};
+
+// Opens the files of GPU types and of the cluster, and no other.
+[[nodiscard]] absl::StatusOr<GridFile> ParseGridFile(const std::string& file, std::string text,
+                                                     std::shared_ptr<const Catalogue> catalogue,
+                                                     const YamlLimits& limits = {});
+[[nodiscard]] absl::StatusOr<GridFile> ReadGridFile(const std::string& path, std::shared_ptr<const Catalogue> catalogue,
+                                                    const YamlLimits& limits = {});
+
+}  // namespace horus
+
+#endif  // HORUS_IO_GRID_FILE_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a policy by tables of keys and fields.
+#include "io/grid_policy.h"
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "io/job_request.h"
+#include "io/yaml_units.h"
+
+namespace horus {
+namespace {
+
+constexpr double kHugeNumber = 1e9;  // of what has no other end; chosen
+constexpr int64_t kMaxLookAhead = 1'000'000;
+constexpr int64_t kMaxProfilingNodes = 1'000'000;
+
+struct TimeField {
+  std::string_view key;
+  int64_t SimOptions::* member;
+};
+constexpr std::array<TimeField, 4> kTimes = {{{"round_s", &SimOptions::round_us},
+                                              {"restart_s", &SimOptions::restart_us},
+                                              {"checkpoint_s", &SimOptions::checkpoint_us},
+                                              {"latency_s", &SimOptions::latency_us}}};
+
+struct FlagField {
+  std::string_view key;
+  bool SimOptions::* member;
+};
+constexpr std::array<FlagField, 3> kFlags = {{{"know_run_times", &SimOptions::know_run_times},
+                                              {"preempt", &SimOptions::preempt},
+                                              {"best_of_window", &SimOptions::best_of_window}}};
+constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};  // as the enum
+
+constexpr std::array<std::string_view, 16> kOthers = {
+    "weights",          "policy",         "queue",         "interference",   "slowdown_bound",  "look_ahead",
+    "max_tenants",      "mem_overcommit", "probe_outside", "max_candidates", "profiling_nodes", "pack_threshold",
+    "foreground_bound", "links",          "patience_s",    "las_continuous"};
+
+std::vector<std::string_view> MakeKeys() {
+  std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
+  for (const TimeField& field : kTimes) keys.push_back(field.key);
+  for (const FlagField& field : kFlags) keys.push_back(field.key);
+  return keys;
+}
+
+absl::Status ReadBound(const YamlMap& map, double& bound) {
+  const YamlValue* value = map.Find("slowdown_bound");
+  if (value == nullptr) return absl::OkStatus();
+  if (const auto text = value->Text(kMaxPathBytes); text.ok() && *text == "none") {
+    bound = std::numeric_limits<double>::infinity();
+    return absl::OkStatus();
+  }
+  return map.ReadNumber("slowdown_bound", 1, kMaxSlowdownBound, bound);
+}
+
+absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
+  PlacerOptions& placer = policy.placer_options;
+  HORUS_RETURN_IF_ERROR(ReadBound(map, placer.slowdown_bound));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("max_tenants", 1, kMaxTenantsPerDevice, placer.max_tenants));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("mem_overcommit", 1, kMaxMemOvercommit, placer.mem_overcommit));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("probe_outside", placer.probe_outside));
+  HORUS_RETURN_IF_ERROR(
+      map.ReadInteger("max_candidates", 0, std::numeric_limits<int32_t>::max(), placer.max_candidates));
+  PolicyOptions& options = policy.policy_options;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, options.pack_threshold));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("foreground_bound", 1, kMaxSlowdownBound, options.foreground_bound));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("links", options.links));
+  return map.ReadInteger("profiling_nodes", 0, kMaxProfilingNodes, policy.profiling_nodes);
+}
+
+absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("look_ahead", 0, kMaxLookAhead, policy.sim_options.look_ahead));
+  for (const TimeField& field : kTimes) {
+    HORUS_RETURN_IF_ERROR(map.ReadScaled(field.key, kSecondsToUs, policy.sim_options.*field.member));
+  }
+  for (const FlagField& field : kFlags) {
+    HORUS_RETURN_IF_ERROR(map.ReadBool(field.key, policy.sim_options.*field.member));
+  }
+  if (const YamlValue* weights = map.Find("weights")) {
+    HORUS_ASSIGN_OR_RETURN(const size_t choice, weights->Choice(kWeights));
+    policy.sim_options.weights = static_cast<SimWeights>(choice);
+  }
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("patience_s", kSecondsToUs, policy.queue_options.patience_us));
+  return map.ReadBool("las_continuous", policy.queue_options.las_continuous);
+}
+
+// At the key that names it, where there is one.
+absl::Status At(const YamlMap& map, std::string_view key, const absl::Status& status) {
+  const YamlValue* value = map.Find(key);
+  return value == nullptr ? map.value().Wrap(status) : value->Wrap(status);
+}
+
+}  // namespace
+
+std::span<const std::string_view> GridPolicyKeys() {
+  static const std::vector<std::string_view> keys = MakeKeys();
+  return keys;
+}
+
+absl::Status ReadGridPolicy(const YamlMap& map, GridFilePolicy& entry) {
+  GridPolicy& policy = entry.policy;
+  HORUS_RETURN_IF_ERROR(map.ReadText("policy", kMaxNameBytes, policy.policy));
+  HORUS_RETURN_IF_ERROR(map.ReadText("queue", kMaxNameBytes, policy.queue));
+  HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, entry.interference));
+  if (policy.policy == "oracle" && entry.interference.empty()) entry.interference = kOracle;
+  HORUS_RETURN_IF_ERROR(ReadPlacing(map, policy));
+  HORUS_RETURN_IF_ERROR(ReadDeciding(map, policy));
+  HORUS_RETURN_IF_ERROR(At(map, "policy", MakePolicy(policy.policy, policy.policy_options).status()));
+  QueueOptions queue = policy.queue_options;
+  queue.capacity = {.gpu_milli = kMilliPerGpu, .cpu_milli = kMilliPerCore, .mem_mib = 1};  // the cluster's later
+  return At(map, "queue", MakeQueue(policy.queue, queue).status());
+}
+
+}  // namespace horus
