@@ -30,6 +30,8 @@ struct Command {
 [[nodiscard]] Command AddPotential(CLI::App& parser);
 [[nodiscard]] Command AddGpus(CLI::App& parser);
 [[nodiscard]] Command AddTraces(CLI::App& parser);
+[[nodiscard]] Command AddSimulate(CLI::App& parser);
+[[nodiscard]] Command AddCompare(CLI::App& parser);
 [[nodiscard]] Command AddTrain(CLI::App& parser);
 [[nodiscard]] Command AddEvaluate(CLI::App& parser);
 

@@ -22,6 +22,10 @@ Examples:
       what another scheduler's decisions cost, beside ours
   horus potential --cluster cluster.yaml --jobs jobs.yaml
       what sharing could give the cluster at best
+  horus simulate grid.yaml --policy horus --timeline events.csv
+      one simulated run: its metrics, and what happened when
+  horus compare grid.yaml --out results
+      policies against each other in a simulated cluster
   horus train --data rows.csv --out model.hbundle
       a predictor that has learned from measured runs
   horus traces show jobs.csv
@@ -44,10 +48,11 @@ int Run(int argc, char** argv) {
   parser.set_version_flag("--version", Version(), "Print the version");
   parser.require_subcommand(1);
   parser.footer(kFooter);
-  const horus::cli::Command commands[] = {horus::cli::AddInspect(parser), horus::cli::AddPlace(parser),
-                                          horus::cli::AddShadow(parser),  horus::cli::AddPotential(parser),
-                                          horus::cli::AddGpus(parser),    horus::cli::AddTraces(parser),
-                                          horus::cli::AddTrain(parser),   horus::cli::AddEvaluate(parser)};
+  const horus::cli::Command commands[] = {horus::cli::AddInspect(parser),  horus::cli::AddPlace(parser),
+                                          horus::cli::AddShadow(parser),   horus::cli::AddPotential(parser),
+                                          horus::cli::AddGpus(parser),     horus::cli::AddTraces(parser),
+                                          horus::cli::AddSimulate(parser), horus::cli::AddCompare(parser),
+                                          horus::cli::AddTrain(parser),    horus::cli::AddEvaluate(parser)};
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

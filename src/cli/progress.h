@@ -22,13 +22,19 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void Update(std::string_view what, uint64_t done, uint64_t total);
+  // A bar, and how long the rest takes if it goes on as it went since the first call.
+  void UpdateBar(std::string_view what, uint64_t done, uint64_t total);
 
  private:
   void Erase();
+  void Show(const std::string& line);
 
   bool terminal_;
   size_t shown_ = 0;  // characters on the line
   std::chrono::steady_clock::time_point next_;
+  std::chrono::steady_clock::time_point bar_since_;
+  bool bar_started_ = false;
+  uint64_t bar_first_ = 0;  // done at the first call
 };
 
 }  // namespace horus::cli

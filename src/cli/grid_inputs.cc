@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads truth, then beliefs, then traces, and keeps a digest of each: what a run's result depends on.
+#include "cli/grid_inputs.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/inputs.h"
+#include "cli/interference_choice.h"
+#include "cli/progress.h"
+#include "horus/version.h"
+#include "io/foretold_file.h"
+#include "io/job_table.h"
+#include "io/jobs_file.h"
+#include "io/speeds_file.h"
+#include "place/state/requests.h"
+
+namespace horus::cli {
+namespace {
+
+using ModelPtr = std::shared_ptr<const InterferenceModel>;
+
+uint64_t HashOf(double value, uint64_t seed) { return Hash64(&value, sizeof value, seed); }
+
+uint64_t HashOf(const SpeedTable& table, uint64_t hash) {
+  for (const auto* names : {&table.profiles, &table.gpus}) {
+    for (const std::string& name : *names) hash = Hash64(name, hash);
+    hash = CombineHash(hash, names->size());
+  }
+  for (const double speed : table.alone) hash = HashOf(speed, hash);
+  for (const PairSpeed& pair : table.pairs) {
+    for (const uint32_t part : {pair.gpu, pair.a, pair.b}) hash = CombineHash(hash, part);
+    for (const double part : {pair.speed_a, pair.speed_b}) hash = HashOf(part, hash);
+  }
+  return hash;
+}
+
+uint64_t HashOf(const DemandsByName& beliefs) {
+  uint64_t hash = beliefs.size();
+  for (const auto& [name, demands] : beliefs) {
+    hash = Hash64(name, hash);
+    for (const TypeDemand& one : demands) hash = CombineHash(hash, HashOfDemand(one));
+  }
+  return hash;
+}
+
+std::string TellModel(std::string_view what, const InterferenceModel& model) {
+  return absl::StrFormat("%s %s %016x\n", std::string(what), std::string(model.name()), model.epoch());
+}
+
+absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
+  GridTruth& truth = loaded.grid.truth;
+  SpeedsReader reader;
+  std::map<std::string, GpuTypeId> named;
+  for (const GridSpeeds& speeds : file.truth.speeds) {
+    HORUS_RETURN_IF_ERROR(reader.Read(speeds.file));
+    named.insert(speeds.gpus.begin(), speeds.gpus.end());
+  }
+  truth.speeds = reader.Table();
+  truth.many = file.truth.many;
+  const std::vector<std::string>& gpus = truth.speeds->gpus;
+  for (const auto& [name, type] : named) {
+    if (std::find(gpus.begin(), gpus.end(), name) != gpus.end()) continue;
+    return InvalidArgument("%s: truth.speeds: gpus: expected GPU types of the files, found %s", file.path,
+                           Quoted(name));
+  }
+  for (const std::string& name : gpus) {
+    const auto at = named.find(name);
+    absl::StatusOr<GpuTypeId> type = at == named.end() ? file.catalogue->Find(name) : at->second;
+    if (!type.ok()) {
+      return InvalidArgument("%s: truth.speeds: gpus: expected a type for %s of the files, found none", file.path,
+                             Quoted(name));
+    }
+    truth.types.push_back(*type);
+  }
+  if (!file.truth.reference.empty()) {
+    const auto at = std::find(gpus.begin(), gpus.end(), file.truth.reference);
+    if (at == gpus.end()) {
+      const std::vector<std::string_view> names(gpus.begin(), gpus.end());
+      return InvalidArgument("%s: truth.reference: expected one of %s, found %s", file.path, Listed(names),
+                             Quoted(file.truth.reference));
+    }
+    truth.reference = static_cast<uint32_t>(at - gpus.begin());
+  }
+  if (reader.skipped().no_alone > 0) {
+    loaded.notes.push_back(absl::StrFormat("%d pairs left out: jobs without a speed alone", reader.skipped().no_alone));
+  }
+  return absl::OkStatus();
+}
+
+// Jobs by name, with demands on the types of the cluster.
+absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file) {
+  HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(file.beliefs.bundle));
+  DemandShelf shelf(file.catalogue, predictor);
+  std::vector<GpuTypeId> present;
+  for (const NodeSpec& node : file.nodes) {
+    for (const DeviceSpec& device : node.devices) present.push_back(device.type);
+  }
+  std::sort(present.begin(), present.end());
+  present.erase(std::unique(present.begin(), present.end()), present.end());
+  DemandsByName beliefs;
+  Progress progress;
+  if (absl::EndsWith(file.beliefs.jobs, ".csv")) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<TableJob> jobs, ReadJobTable(file.beliefs.jobs));
+    for (const TableJob& job : jobs) {
+      progress.Update("analysing jobs:", beliefs.size(), jobs.size());
+      const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(job.model);
+      if (!demands.ok()) {
+        return MakeError(demands.status().code(), "%s: %s", job.where, std::string(demands.status().message()));
+      }
+      ProfileDemands& one = beliefs[job.name];
+      for (const GpuTypeId type : present) one.push_back({type, (**demands)[type.value()]});
+    }
+    return beliefs;
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> jobs, ReadJobsFile(file.beliefs.jobs, *file.catalogue));
+  for (const JobRequest& request : jobs) {
+    progress.Update("analysing jobs:", beliefs.size(), jobs.size());
+    if (request.spec.name.empty()) return InvalidArgument("%s: expected a name: the profile's", request.where);
+    HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
+    beliefs[job.name] = std::move(job.demands);
+  }
+  return beliefs;
+}
+
+// Models by name, each loaded once.
+class Models {
+ public:
+  Models(const GridFile& file, const Grid& grid) : file_(file), grid_(grid) {}
+
+  absl::StatusOr<ModelPtr> Load(const std::string& name) {
+    ModelPtr& model = models_[name];
+    if (model == nullptr) {
+      HORUS_ASSIGN_OR_RETURN(model, Make(name));
+    }
+    return model;
+  }
+
+ private:
+  absl::StatusOr<ModelPtr> Make(const std::string& name) const {
+    if (name == kOracle) return OracleOf(grid_);
+    const GridBeliefSource& beliefs = file_.beliefs;
+    HORUS_ASSIGN_OR_RETURN(ModelPtr model, LoadInterference({.name = name.empty() ? beliefs.interference : name,
+                                                             .bundle = beliefs.interference_bundle},
+                                                            file_.catalogue, nullptr));
+    if (!name.empty() || beliefs.foretold.empty()) return model;
+    std::map<std::string, uint64_t> ids;
+    for (const auto& [profile, demands] : grid_.beliefs) ids[profile] = demands.front().demand.profile_id;
+    HORUS_ASSIGN_OR_RETURN(const std::vector<ForetoldPair> rows, ReadForetold(beliefs.foretold));
+    return ModelOfForetold(rows, ids, *file_.catalogue, std::move(model));
+  }
+
+  const GridFile& file_;
+  const Grid& grid_;
+  std::map<std::string, ModelPtr> models_;
+};
+
+absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
+  std::map<std::vector<std::string>, std::shared_ptr<const Trace>> read;  // by files and how they are read
+  for (const GridFileWorkload& entry : file.workloads) {
+    GridWorkload workload = entry.workload;
+    if (entry.files.empty()) {
+      if (entry.all_profiles) {
+        workload.synthetic.profiles.clear();
+        for (const auto& [name, demands] : loaded.grid.beliefs) workload.synthetic.profiles.push_back({.name = name});
+      }
+      loaded.grid.workloads.push_back(std::move(workload));
+      continue;
+    }
+    std::vector<std::string> key = entry.files;
+    key.push_back(std::string(TraceFormatName(entry.read.format)) + (entry.read.skip_bad ? " skip" : ""));
+    std::shared_ptr<const Trace>& trace = read[key];
+    if (trace == nullptr) {
+      HORUS_ASSIGN_OR_RETURN(TraceRead one, ReadTraces(entry.files, entry.read));
+      if (one.skipped > 0) {
+        loaded.notes.push_back(absl::StrFormat("%s: %d rows skipped", entry.files.front(), one.skipped));
+      }
+      trace = std::make_shared<const Trace>(std::move(one.trace));
+    }
+    absl::StatusOr<Trace> prepared = PrepareTrace(loaded.grid, *trace, workload.edits);
+    if (!prepared.ok()) {
+      return MakeError(prepared.status().code(), "workload '%s': %s", workload.name,
+                       std::string(prepared.status().message()));
+    }
+    if (prepared->jobs.size() < trace->jobs.size()) {
+      loaded.notes.push_back(absl::StrFormat("workload '%s': %d of %d jobs count", workload.name, prepared->jobs.size(),
+                                             trace->jobs.size()));
+    }
+    absl::StrAppendFormat(&workload.content, "trace: %016x\n", TraceDigest(*prepared));
+    workload.trace = std::make_shared<const Trace>(*std::move(prepared));
+    loaded.grid.workloads.push_back(std::move(workload));
+  }
+  return absl::OkStatus();
+}
+
+std::string TellCluster(const Grid& grid) {
+  uint64_t hash = grid.nodes.size();
+  for (const NodeSpec& node : grid.nodes) hash = CombineHash(hash, HashNode(node, AdminState::kUp));
+  return absl::StrFormat("cluster %016x\n", hash);
+}
+
+absl::Status LoadTruth(const GridFile& file, LoadedGrid& loaded) {
+  GridTruth& truth = loaded.grid.truth;
+  if (!file.truth.speeds.empty()) {
+    HORUS_RETURN_IF_ERROR(LoadSpeeds(file, loaded));
+    uint64_t hash = HashOf(*truth.speeds, truth.reference);
+    for (const GpuTypeId type : truth.types) hash = CombineHash(hash, type.value());
+    absl::StrAppendFormat(&loaded.grid.content, "truth %016x %d\n", hash, static_cast<int>(truth.many));
+    return absl::OkStatus();
+  }
+  HORUS_ASSIGN_OR_RETURN(truth.model, LoadInterference({.name = file.truth.interference}, file.catalogue, nullptr));
+  loaded.grid.content += TellModel("truth", *truth.model);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
+  LoadedGrid loaded;
+  Grid& grid = loaded.grid;
+  grid.catalogue = file.catalogue;
+  grid.nodes = file.nodes;
+  grid.seeds = file.seeds;
+  grid.slowdown_bound = file.slowdown_bound;
+  grid.content = absl::StrFormat("library %d.%d.%d\n%sslowdown_bound %.17g\n", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR,
+                                 HORUS_VERSION_PATCH, TellCluster(grid), grid.slowdown_bound);
+  HORUS_RETURN_IF_ERROR(LoadTruth(file, loaded));
+  HORUS_ASSIGN_OR_RETURN(const DemandsByName demands, LoadDemands(file));
+  grid.beliefs = CompleteBeliefs(grid, demands);
+  if (grid.beliefs.empty()) {
+    return InvalidArgument("%s: beliefs.jobs: expected profiles that the truth knows on the cluster's GPUs, found none",
+                           file.path);
+  }
+  absl::StrAppendFormat(&grid.content, "beliefs %016x\n", HashOf(grid.beliefs));
+  Models models(file, grid);
+  for (const GridFilePolicy& entry : file.policies) {
+    GridPolicy policy = entry.policy;
+    HORUS_ASSIGN_OR_RETURN(policy.model, models.Load(entry.interference));
+    policy.content += TellModel("model", *policy.model);
+    grid.policies.push_back(std::move(policy));
+  }
+  HORUS_RETURN_IF_ERROR(LoadTraces(file, loaded));
+  return loaded;
+}
+
+}  // namespace horus::cli

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes events as rows.
+#include "cli/timeline.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "io/csv.h"
+
+namespace horus::cli {
+namespace {
+
+constexpr std::array<const char*, 7> kEvents = {"arrive", "start",   "fail",         "finish",
+                                                "reject", "preempt", "out-of-memory"};  // as the enum
+
+std::string EventName(SimEventKind kind) {
+  const auto at = static_cast<size_t>(kind);
+  return at < kEvents.size() ? kEvents[at] : absl::StrCat("event-", at);
+}
+
+}  // namespace
+
+Timeline::Timeline(std::FILE* file, std::string path, const Grid& grid) : file_(file), path_(std::move(path)) {
+  for (const NodeSpec& node : grid.nodes)
+    names_[node.id] = CsvField(node.name.empty() ? absl::StrCat(node.id) : node.name);
+  std::fputs("time_us,event,job,node,gpus\n", file_);
+}
+
+absl::StatusOr<std::unique_ptr<Timeline>> Timeline::Open(const std::string& path, const Grid& grid) {
+  std::FILE* file = std::fopen(path.c_str(), "we");
+  if (file != nullptr) return std::unique_ptr<Timeline>(new Timeline(file, path, grid));
+  return MakeError(absl::StatusCode::kUnavailable, "%s: cannot write: %s", path, std::string(std::strerror(errno)));
+}
+
+Timeline::~Timeline() {
+  if (file_ != nullptr) std::fclose(file_);
+}
+
+void Timeline::Add(const Trace& trace, const SimEvent& event) {
+  const std::string head = absl::StrFormat("%d,%s,%d,", event.time_us, EventName(event.kind), trace.jobs[event.job].id);
+  if (event.slots.empty()) {
+    std::fputs((head + ",\n").c_str(), file_);
+    return;
+  }
+  std::map<NodeId, std::string> gpus;  // a job's slots may lie in any order
+  for (const Slot& slot : event.slots) {
+    std::string& list = gpus[slot.node];
+    if (slot.device != kNoDevice) absl::StrAppend(&list, list.empty() ? "" : " ", slot.device);
+  }
+  for (const auto& [node, list] : gpus) {
+    std::fputs((head + names_[node] + "," + list + "\n").c_str(), file_);
+  }
+}
+
+absl::Status Timeline::Close() {
+  const bool failed = std::ferror(file_) != 0;
+  if (std::fclose(std::exchange(file_, nullptr)) == 0 && !failed) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kUnavailable, "%s: cannot write all of it", path_);
+}
+
+}  // namespace horus::cli
