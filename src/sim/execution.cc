@@ -55,11 +55,16 @@ void Execution::Advance(Running& job) const {
   job.sums.backlogged += Work(backlogged) * job.rate;
 }
 
+int64_t Execution::RateOf(const Running& running, const OnDevice& one) const {
+  return Billionths(truth_.SpeedAlone(running.profile, devices_[one.device]) * running.host_speed * one.share);
+}
+
 void Execution::SetShare(uint32_t job, uint32_t device, double share) {
   Running& running = jobs_[job];
-  const double alone = truth_.SpeedAlone(running.profile, devices_[device]) * running.host_speed;
   for (OnDevice& one : running.devices) {
-    if (one.device == device) one = {device, Billionths(alone * share), Billionths(share)};
+    if (one.device != device) continue;
+    one.share = share;
+    one.rate = RateOf(running, one);
   }
 }
 
@@ -71,7 +76,7 @@ void Execution::Schedule(uint32_t job) {
   const auto slowest = std::min_element(running.devices.begin(), running.devices.end(),
                                         [](const OnDevice& a, const OnDevice& b) { return a.rate < b.rate; });
   running.rate = slowest == running.devices.end() ? kFullRate : slowest->rate;  // a job for the host alone
-  running.share = slowest == running.devices.end() ? kFullRate : slowest->share;
+  running.share = slowest == running.devices.end() ? kFullRate : Billionths(slowest->share);
   rate_ += Work(running.rate) * gpus;
   const Work left = std::max(Work(0), running.left);
   const Work time = std::min((left + running.rate - 1) / running.rate, Work(kNever));
@@ -113,12 +118,20 @@ absl::Status Execution::Start(uint32_t job, const RunBegin& begin, bool& runs) {
   }
   for (const uint32_t device : begin.devices) {
     tenants_[device].push_back(job);
-    running.devices.push_back({device, kFullRate, kFullRate});
+    running.devices.push_back({device, kFullRate, 1});
   }
   finishes_.Push({now_us_, job}, job, positions_);
   if (begin.devices.empty()) Schedule(job);
   for (const uint32_t device : begin.devices) HORUS_RETURN_IF_ERROR(Refresh(device));
   return absl::OkStatus();
+}
+
+void Execution::SetHostSpeed(uint32_t job, double host_speed) {
+  Running& running = jobs_[job];
+  Advance(running);
+  running.host_speed = host_speed;
+  for (OnDevice& one : running.devices) one.rate = RateOf(running, one);
+  Schedule(job);
 }
 
 absl::Status Execution::Stop(uint32_t job, RunEnd& end) {

@@ -62,6 +62,8 @@ class Execution {
   // Starts a job that is not there, at the speed of its slowest device. `runs` becomes false, and nothing changes,
   // where it cannot run beside those who are there. INVALID_ARGUMENT: the truth does not know it there.
   [[nodiscard]] absl::Status Start(uint32_t job, const RunBegin& begin, bool& runs);
+  // A job that runs gets other cores or host memory.
+  void SetHostSpeed(uint32_t job, double host_speed);
   // Takes a running job away.
   [[nodiscard]] absl::Status Stop(uint32_t job, RunEnd& end);
   // Work that was counted is lost, of a job on so many devices.
@@ -90,8 +92,8 @@ class Execution {
 
   // Work per microsecond of a running job now.
   [[nodiscard]] int64_t RateOf(uint32_t job) const { return jobs_[job].rate; }
-  // Of a job that runs: its share of its speed alone on one of its devices, in billionths; 0 where it is not.
-  [[nodiscard]] int64_t ShareOn(uint32_t job, uint32_t device) const {
+  // Of a job that runs: its share of its speed alone on one of its devices; 0 where it is not.
+  [[nodiscard]] double ShareOn(uint32_t job, uint32_t device) const {
     for (const OnDevice& one : jobs_[job].devices) {
       if (one.device == device) return one.share;
     }
@@ -104,7 +106,7 @@ class Execution {
   struct OnDevice {
     uint32_t device = 0;
     int64_t rate = 0;
-    int64_t share = 0;  // billionths
+    double share = 0;
   };
   struct Running {
     uint32_t profile = 0;
@@ -122,6 +124,7 @@ class Execution {
 
   [[nodiscard]] absl::Status SharesOn(uint32_t device, std::span<const uint32_t> tenants);
   void Advance(Running& job) const;
+  [[nodiscard]] int64_t RateOf(const Running& running, const OnDevice& one) const;
   void SetShare(uint32_t job, uint32_t device, double share);
   void Schedule(uint32_t job);
   [[nodiscard]] absl::Status Refresh(uint32_t device);

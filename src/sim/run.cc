@@ -51,7 +51,11 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
     node_of_id_.Insert(nodes_[node], node);
     first_device_.push_back(static_cast<uint32_t>(node_of_.size()));
-    node_of_.resize(node_of_.size() + cluster.Node(nodes_[node])->spec.devices.size(), node);
+    const NodeInfo info = *cluster.Node(nodes_[node]);
+    const size_t devices = info.spec.devices.size();
+    node_of_.resize(node_of_.size() + devices, node);
+    const auto gpus = static_cast<int32_t>(std::max<size_t>(1, devices));
+    host_shares_.push_back(FairShare(info.spec.cpu_milli, info.spec.mem_mib, gpus));
   }
   first_device_.push_back(static_cast<uint32_t>(node_of_.size()));
 }

@@ -43,6 +43,7 @@ class SimRun {
     Work left = 0;                             // when it ran last
     absl::InlinedVector<uint32_t, 2> devices;  // that it holds
     Phase phase = Phase::kAbsent;
+    double host_speed = 1;
     bool alone = false;  // it failed beside others
     bool began = false;  // it did some work before
   };
@@ -70,6 +71,7 @@ class SimRun {
   [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue);
   void Hold(uint32_t job, const std::vector<Slot>& slots);
   void Vacate(uint32_t job);
+  void SetHost(const JobSpec& spec);
   [[nodiscard]] absl::Status Charge(uint32_t job, int32_t sign);
   void Occupy(uint32_t job, int32_t sign);
   [[nodiscard]] std::vector<Slot> SlotsOf(uint32_t job) const;
@@ -143,6 +145,7 @@ class SimRun {
   Execution execution_;
   FragmentMeter fragments_;
   std::vector<NodeId> nodes_;
+  std::vector<HostShare> host_shares_;         // by node, of each GPU
   IdMap<uint32_t> node_of_id_;                 // position in nodes_
   std::vector<uint32_t> first_device_;         // by position of the node, and the end
   std::vector<uint32_t> node_of_;              // by device, the node's position

@@ -39,6 +39,7 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
   if (one.gpus_per_task == 0) return spec;
+  if (options_.sensitivities != nullptr) spec.sensitivity = (*options_.sensitivities)[one.profile];
   const auto too_small = too_small_.find(job);
   for (const TypeDemand& demand : BeliefsOf(job)) {
     if (one.gpu_types != kNotStated) {

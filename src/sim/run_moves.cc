@@ -33,6 +33,8 @@ absl::Status SimRun::RebalanceDue() {
   for (const Action& action : plan.actions) {
     const auto job = static_cast<uint32_t>(action.job->id);
     Hold(job, action.slots);
+    lives_[job].phase = Phase::kLaunching;
+    SetHost(*action.job);
     ++result_.jobs[job].migrations;
     HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kMigrate, job, SlotsOf(job)));
     HORUS_RETURN_IF_ERROR(Launch(job));

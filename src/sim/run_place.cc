@@ -58,10 +58,9 @@ void SimRun::CompareWithTruth(const std::vector<TenantEffect>& effects) {
         first_device_[node_of_id_.at(effects[begin].node)] + static_cast<uint32_t>(effects[begin].device);
     const size_t tenants = execution_.TenantsOf(device).size();
     for (size_t i = begin; tenants > 1 && tenants == end - begin && i < end; ++i) {
-      const int64_t share = execution_.ShareOn(static_cast<uint32_t>(effects[i].job), device);
+      const double share = execution_.ShareOn(static_cast<uint32_t>(effects[i].job), device);
       if (share == 0) continue;
-      const double slowdown = static_cast<double>(kFullRate) / static_cast<double>(share);
-      result_.belief_error += std::abs(std::log(static_cast<double>(effects[i].after.estimate) / slowdown));
+      result_.belief_error += std::abs(std::log(static_cast<double>(effects[i].after.estimate) * share));
       ++result_.beliefs;
     }
     begin = end;
@@ -87,6 +86,22 @@ void SimRun::Vacate(uint32_t job) {
   lives_[job].devices.clear();
   host_nodes_.erase(job);
   foretold_.erase(job);
+}
+
+// A job that holds places has these cores and this host memory from now on.
+void SimRun::SetHost(const JobSpec& spec) {
+  const auto job = static_cast<uint32_t>(spec.id);
+  const TraceJob& one = trace_.jobs[job];
+  Life& life = lives_[job];
+  life.host_speed = 1;
+  for (size_t i = 0; i < life.devices.size(); ++i) {
+    HostShare share = host_shares_[node_of_[life.devices[i]]];
+    if (spec.cpu_milli > 0) share.cpu_milli = spec.cpu_milli / one.gpus_per_task;
+    if (spec.mem_mib > 0) share.mem_mib = spec.mem_mib / one.gpus_per_task;
+    const double speed = truth_.HostSpeed(one.profile, share);
+    life.host_speed = i == 0 ? speed : std::min(life.host_speed, speed);
+  }
+  if (life.phase == Phase::kRunning) execution_.SetHostSpeed(job, life.host_speed);
 }
 
 // What the job's owner holds.
@@ -134,8 +149,10 @@ absl::Status SimRun::Start(uint32_t job) {
     return EndStart(job, SimEventKind::kOutOfMemory);
   }
   bool runs = true;
-  HORUS_RETURN_IF_ERROR(
-      execution_.Start(job, {.profile = trace_.jobs[job].profile, .devices = life.devices, .left = life.left}, runs));
+  HORUS_RETURN_IF_ERROR(execution_.Start(
+      job,
+      {.profile = trace_.jobs[job].profile, .devices = life.devices, .left = life.left, .host_speed = life.host_speed},
+      runs));
   SimJob& record = result_.jobs[job];
   if (runs) {
     life.phase = Phase::kRunning;
@@ -226,7 +243,10 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   if (verdict == Verdict::kPlace) {
     ++starts_;
     HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
-    Hold(job, plan.actions.front().slots);
+    for (const Action& action : plan.actions) {
+      if (action.kind == ActionKind::kPlace) Hold(job, action.slots);
+      SetHost(*action.job);
+    }
     HORUS_RETURN_IF_ERROR(Charge(job, 1));
     std::vector<TenantEffect>& effects = plan.decisions.front().effects;
     if (effects.size() > lives_[job].devices.size()) foretold_[job] = std::move(effects);

@@ -39,7 +39,7 @@ absl::Status SimRun::Observe(uint32_t device) {
   std::vector<double> speeds, slowdowns;
   for (const uint32_t job : tenants) {
     demands.push_back(BeliefOn(job, spec.type));
-    speeds.push_back(static_cast<double>(execution_.ShareOn(job, device)) / static_cast<double>(kFullRate));
+    speeds.push_back(execution_.ShareOn(job, device));
     slowdowns.push_back(1 / speeds.back());
   }
   const DeviceContext context = {spec.type, spec.mode, spec.compute_share};

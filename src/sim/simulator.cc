@@ -31,6 +31,10 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer, size_
     return InvalidArgument("simulation: %s: expected a policy that decides job by job, found %s",
                            options.preempt ? "preempt" : "rebalance_us", std::string(placer.policy().name()));
   }
+  if (options.sensitivities != nullptr && options.sensitivities->size() < profiles) {
+    return InvalidArgument("simulation: sensitivities: expected one entry for each of %d profiles, found %d", profiles,
+                           options.sensitivities->size());
+  }
   if (options.measured != nullptr && options.measured->size() < profiles) {
     return InvalidArgument("simulation: measured: expected one entry for each of %d profiles, found %d", profiles,
                            options.measured->size());

@@ -72,6 +72,10 @@ struct SimOptions {
   std::string profiling_label = kProfilingLabel;
   bool profile_each_job = false;  // else one job speaks for all of its profile
   const std::vector<ProfileDemands>* measured = nullptr;
+  // By profile, what synergy-* policies are told; null = nothing. What is so says Truth::HostSpeed: of the cores and
+  // host memory that a job was granted, else asked for, and where it states none of them of its GPU's fair share of the
+  // node.
+  const std::vector<SharedSensitivity>* sensitivities = nullptr;
 };
 
 enum class SimEnd : uint8_t {

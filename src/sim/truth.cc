@@ -3,6 +3,7 @@
 #include "sim/truth.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/status.h"
 #include "interference/slice.h"
@@ -58,6 +59,17 @@ absl::Status ModelTruth::Shares(const DeviceContext& device, std::span<const uin
 int64_t ModelTruth::MemMib(uint32_t profile, GpuTypeId type) const {
   const Demand* demand = On(profile, type);
   return demand == nullptr ? 0 : demand->mem_mib.estimate;
+}
+
+double SensitiveTruth::HostSpeed(uint32_t profile, const HostShare& per_gpu) const {
+  const Sensitivity* const matrix = profile < sensitivities_.size() ? sensitivities_[profile].get() : nullptr;
+  if (matrix == nullptr) return 1;
+  if (const double speed = matrix->Speed(per_gpu); speed > 0) return speed;
+  double least = std::numeric_limits<double>::infinity();
+  for (const float speed : matrix->speeds()) {
+    if (speed > 0) least = std::min(least, static_cast<double>(speed));
+  }
+  return least;
 }
 
 }  // namespace horus

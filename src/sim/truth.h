@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +19,7 @@
 #include "device/gpu_type.h"
 #include "interference/model.h"
 #include "place/job.h"
+#include "place/sensitivity.h"
 
 namespace horus {
 
@@ -36,6 +37,34 @@ class Truth {
 
   // Device memory that a job of the profile really takes per GPU of that type; 0 = not measured: it always fits.
   [[nodiscard]] virtual int64_t MemMib(uint32_t /*profile*/, GpuTypeId /*type*/) const { return 0; }
+
+  // Factor of the speed with so many cores and so much host memory per GPU; 1 = as at the fair share. Above 0.
+  [[nodiscard]] virtual double HostSpeed(uint32_t /*profile*/, const HostShare& /*per_gpu*/) const { return 1; }
+};
+
+// Another truth, and how sensitive profiles are to cores and host memory. That the two multiply (speed = speed alone x
+// share beside neighbours x sensitivity) is an assumption: nobody measured it.
+class SensitiveTruth final : public Truth {
+ public:
+  // `sensitivities`: by profile; those that lack one do not care. With less than was measured a job runs at the least
+  // speed that was.
+  SensitiveTruth(std::shared_ptr<const Truth> beneath, std::vector<SharedSensitivity> sensitivities)
+      : beneath_(std::move(beneath)), sensitivities_(std::move(sensitivities)) {}
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override {
+    return beneath_->SpeedAlone(profile, device);
+  }
+  [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                    std::span<double> shares) const override {
+    return beneath_->Shares(device, profiles, shares);
+  }
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override {
+    return beneath_->MemMib(profile, type);
+  }
+  [[nodiscard]] double HostSpeed(uint32_t profile, const HostShare& per_gpu) const override;
+
+ private:
+  std::shared_ptr<const Truth> beneath_;
+  std::vector<SharedSensitivity> sensitivities_;
 };
 
 // What jobs of a profile demand, by GPU type; ascending type, unique.
