@@ -190,8 +190,9 @@ absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
                        std::string(prepared.status().message()));
     }
     if (prepared->jobs.size() < trace->jobs.size()) {
-      loaded.notes.push_back(absl::StrFormat("workload '%s': %d of %d jobs count", workload.name, prepared->jobs.size(),
-                                             trace->jobs.size()));
+      const std::string note =
+          absl::StrFormat("%s: %d of %d jobs count", entry.files.front(), prepared->jobs.size(), trace->jobs.size());
+      if (loaded.notes.empty() || loaded.notes.back() != note) loaded.notes.push_back(note);
     }
     absl::StrAppendFormat(&workload.content, "trace: %016x\n", TraceDigest(*prepared));
     workload.trace = std::make_shared<const Trace>(*std::move(prepared));

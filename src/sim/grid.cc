@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
+#include "sim/fragments.h"
 #include "sim/trace_edit.h"
 
 namespace horus {
@@ -129,6 +130,7 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   PolicyOptions policy_options = policy.policy_options;
   PlacerOptions placer_options = policy.placer_options;
   policy_options.seed = placer_options.seed = run.seed;
+  if (policy_options.workload == nullptr) policy_options.workload = WorkloadOf(trace, *grid.catalogue);
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> chosen, MakePolicy(policy.policy, policy_options));
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer,
                          Placer::Create(policy.model, std::move(chosen), placer_options));

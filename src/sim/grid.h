@@ -67,7 +67,7 @@ struct GridPolicy {
   std::string policy = "horus";
   std::string queue = "fifo";
   std::shared_ptr<const InterferenceModel> model;
-  PolicyOptions policy_options;  // its seed is the run's
+  PolicyOptions policy_options;  // its seed is the run's; without a workload it gets the trace's tasks
   PlacerOptions placer_options;  // likewise
   QueueOptions queue_options;    // its capacity is the cluster's
   SimOptions sim_options;        // its horizon is the workload's

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import os
 import signal
 import subprocess
 import time
@@ -68,6 +69,15 @@ class Compare(Files):
         self.compare(grid, "--out", parts, "--merge")
         self.assertEqual(self.results(one), self.results(two))
         self.assertEqual(self.results(one), self.results(parts))
+
+    def test_the_slurm_example_does_every_part_and_merges(self):
+        out, whole = self.folder / "parts", self.folder / "whole"
+        env = {"PATH": f"{HORUS.parent}:{os.environ['PATH']}", "GRID": str(self.small()), "OUT": str(out),
+               "SLURM_ARRAY_TASK_COUNT": "2", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_CPUS_PER_TASK": "1"}
+        for task in ({"SLURM_ARRAY_TASK_ID": "5"}, {"SLURM_ARRAY_TASK_ID": "6"}, {"MERGE": "1"}):
+            subprocess.run([EXAMPLE / "slurm.sh"], env=env | task, check=True, stdout=subprocess.DEVNULL)
+        self.compare(self.small(), "--out", whole)
+        self.assertEqual(self.results(out), self.results(whole))
 
     def test_shards_share_no_run(self):
         grid = self.small()
