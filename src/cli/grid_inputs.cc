@@ -229,9 +229,12 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
   grid.catalogue = file.catalogue;
   grid.nodes = file.nodes;
   grid.seeds = file.seeds;
+  grid.mean_up_us = file.mean_up_us;
+  grid.mean_down_us = file.mean_down_us;
   grid.slowdown_bound = file.slowdown_bound;
-  grid.content = absl::StrFormat("library %d.%d.%d\n%sslowdown_bound %.17g\n", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR,
-                                 HORUS_VERSION_PATCH, TellCluster(grid), grid.slowdown_bound);
+  grid.content = absl::StrFormat("library %d.%d.%d\n%sfailures %d %d\nslowdown_bound %.17g\n", HORUS_VERSION_MAJOR,
+                                 HORUS_VERSION_MINOR, HORUS_VERSION_PATCH, TellCluster(grid), grid.mean_up_us,
+                                 grid.mean_down_us, grid.slowdown_bound);
   HORUS_RETURN_IF_ERROR(LoadTruth(file, loaded));
   HORUS_ASSIGN_OR_RETURN(const DemandsByName demands, LoadDemands(file));
   grid.beliefs = CompleteBeliefs(grid, demands);

@@ -15,8 +15,9 @@
 namespace horus::cli {
 namespace {
 
-constexpr std::array<const char*, 7> kEvents = {"arrive", "start",   "fail",         "finish",
-                                                "reject", "preempt", "out-of-memory"};  // as the enum
+constexpr auto kEvents =
+    std::to_array<const char*>({"arrive", "start", "fail", "finish", "reject", "preempt", "out-of-memory", "migrate",
+                                "interrupt", "profiled", "node-down", "node-up"});  // as the enum
 
 std::string EventName(SimEventKind kind) {
   const auto at = static_cast<size_t>(kind);
@@ -42,7 +43,8 @@ Timeline::~Timeline() {
 }
 
 void Timeline::Add(const Trace& trace, const SimEvent& event) {
-  const std::string head = absl::StrFormat("%d,%s,%d,", event.time_us, EventName(event.kind), trace.jobs[event.job].id);
+  const std::string job = event.job == kNotStated ? "" : absl::StrCat(trace.jobs[event.job].id);
+  const std::string head = absl::StrFormat("%d,%s,%s,", event.time_us, EventName(event.kind), job);
   if (event.slots.empty()) {
     std::fputs((head + ",\n").c_str(), file_);
     return;

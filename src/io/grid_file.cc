@@ -23,9 +23,11 @@
 namespace horus {
 namespace {
 
-constexpr std::array<std::string_view, 11> kRootKeys = {"version", "gpu_types_files", "cluster",       "truth",
-                                                        "beliefs", "workloads",       "defaults",      "policies",
-                                                        "seeds",   "baseline",        "slowdown_bound"};
+constexpr auto kRootKeys =
+    std::to_array<std::string_view>({"version", "gpu_types_files", "cluster", "failures", "truth", "beliefs",
+                                     "workloads", "defaults", "policies", "seeds", "baseline", "slowdown_bound"});
+constexpr std::array<std::string_view, 2> kFailureKeys = {"mean_up_h", "mean_down_h"};
+constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 1e-6, .max = 1e6};  // 114 years
 constexpr std::array<std::string_view, 7> kClusterKeys = {
     "file", "gpus", "gpus_per_node", "max_tenants", "sharing", "cpu_cores_per_gpu", "memory_gib_per_gpu"};
 constexpr std::array<std::string_view, 4> kTruthKeys = {"speeds", "reference", "many_tenants", "interference"};
@@ -115,6 +117,17 @@ absl::Status ReadCluster(const YamlMap& root, GridFile& grid) {
     if (!node.devices.empty()) return absl::OkStatus();
   }
   return value.Error("expected at least one GPU that is up, found none");
+}
+
+absl::Status ReadFailures(const YamlMap& root, GridFile& grid) {
+  const YamlValue* value = root.Find("failures");
+  if (value == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value->Map(kFailureKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlValue up, map.Require("mean_up_h", "hours"));
+  HORUS_ASSIGN_OR_RETURN(const YamlValue down, map.Require("mean_down_h", "hours"));
+  HORUS_ASSIGN_OR_RETURN(grid.mean_up_us, up.Scaled(kHoursToUs));
+  HORUS_ASSIGN_OR_RETURN(grid.mean_down_us, down.Scaled(kHoursToUs));
+  return absl::OkStatus();
 }
 
 absl::Status ReadSpeeds(const YamlValue& value, const Catalogue& catalogue, GridTruthSource& truth) {
@@ -256,12 +269,18 @@ absl::StatusOr<GridFile> ParseGridFile(const std::string& file, std::string text
   grid.catalogue = std::move(catalogue);
   HORUS_RETURN_IF_ERROR(ReadGpuFiles(root, limits, grid.catalogue));
   HORUS_RETURN_IF_ERROR(ReadCluster(root, grid));
+  HORUS_RETURN_IF_ERROR(ReadFailures(root, grid));
   HORUS_RETURN_IF_ERROR(ReadTruth(root, grid));
   HORUS_RETURN_IF_ERROR(ReadBeliefs(root, grid.beliefs));
   HORUS_RETURN_IF_ERROR(ReadWorkloads(root, grid));
   HORUS_RETURN_IF_ERROR(ReadPolicies(root, grid));
   HORUS_RETURN_IF_ERROR(ReadSeeds(root, grid));
   HORUS_RETURN_IF_ERROR(root.ReadNumber("slowdown_bound", 1, kMaxSlowdownBound, grid.slowdown_bound));
+  for (const GridFileWorkload& one : grid.workloads) {
+    if (grid.mean_up_us == 0 || one.workload.horizon.us > 0 || one.workload.horizon.span_milli > 0) continue;
+    return root.Find("failures")
+        ->Error("expected workloads with horizons beside failures, found " + Quoted(one.workload.name) + " without");
+  }
   const size_t runs = grid.workloads.size() * grid.policies.size() * grid.seeds.size();
   if (runs <= kMaxGridRuns) return grid;
   return MakeError(absl::StatusCode::kResourceExhausted,

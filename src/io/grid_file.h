@@ -66,6 +66,7 @@ struct GridFile {
   std::string path;
   std::shared_ptr<const Catalogue> catalogue;
   std::vector<NodeSpec> nodes;
+  int64_t mean_up_us = 0, mean_down_us = 0;  // as in Grid
   GridTruthSource truth;
   GridBeliefSource beliefs;
   std::vector<GridFileWorkload> workloads;  // names unique

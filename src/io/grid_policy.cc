@@ -15,29 +15,39 @@ namespace {
 constexpr double kHugeNumber = 1e9;  // of what has no other end; chosen
 constexpr int64_t kMaxLookAhead = 1'000'000;
 constexpr int64_t kMaxProfilingNodes = 1'000'000;
+constexpr int64_t kReactiveProfilingUs = 60 * int64_t{1'000'000};  // a minute, as Horus (TPDS 2022) has it
 
 struct TimeField {
   std::string_view key;
   int64_t SimOptions::* member;
 };
-constexpr std::array<TimeField, 4> kTimes = {{{"round_s", &SimOptions::round_us},
-                                              {"restart_s", &SimOptions::restart_us},
-                                              {"checkpoint_s", &SimOptions::checkpoint_us},
-                                              {"latency_s", &SimOptions::latency_us}}};
+constexpr auto kTimes = std::to_array<TimeField>({{"round_s", &SimOptions::round_us},
+                                                  {"restart_s", &SimOptions::restart_us},
+                                                  {"checkpoint_s", &SimOptions::checkpoint_us},
+                                                  {"latency_s", &SimOptions::latency_us},
+                                                  {"rebalance_s", &SimOptions::rebalance_us},
+                                                  {"observe_s", &SimOptions::observe_us},
+                                                  {"profiling_s", &SimOptions::profiling_us}});
 
 struct FlagField {
   std::string_view key;
   bool SimOptions::* member;
 };
-constexpr std::array<FlagField, 3> kFlags = {{{"know_run_times", &SimOptions::know_run_times},
-                                              {"preempt", &SimOptions::preempt},
-                                              {"best_of_window", &SimOptions::best_of_window}}};
+constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions::know_run_times},
+                                                  {"preempt", &SimOptions::preempt},
+                                                  {"best_of_window", &SimOptions::best_of_window},
+                                                  {"profile_each_job", &SimOptions::profile_each_job}});
 constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};  // as the enum
 
-constexpr std::array<std::string_view, 16> kOthers = {
-    "weights",          "policy",         "queue",         "interference",   "slowdown_bound",  "look_ahead",
-    "max_tenants",      "mem_overcommit", "probe_outside", "max_candidates", "profiling_nodes", "pack_threshold",
-    "foreground_bound", "links",          "patience_s",    "las_continuous"};
+constexpr std::array<std::string_view, 17> kOthers = {"weights",        "learn",
+                                                      "policy",         "queue",
+                                                      "interference",   "slowdown_bound",
+                                                      "look_ahead",     "max_tenants",
+                                                      "mem_overcommit", "probe_outside",
+                                                      "max_candidates", "profiling_nodes",
+                                                      "pack_threshold", "foreground_bound",
+                                                      "links",          "patience_s",
+                                                      "las_continuous"};
 
 std::vector<std::string_view> MakeKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
@@ -83,6 +93,10 @@ absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
     HORUS_ASSIGN_OR_RETURN(const size_t choice, weights->Choice(kWeights));
     policy.sim_options.weights = static_cast<SimWeights>(choice);
   }
+  HORUS_RETURN_IF_ERROR(map.ReadBool("learn", policy.learn));
+  if (policy.learn && policy.sim_options.observe_us == 0) {
+    return map.value().Error("learn: expected observe_s above 0 beside it, found none");
+  }
   HORUS_RETURN_IF_ERROR(map.ReadScaled("patience_s", kSecondsToUs, policy.queue_options.patience_us));
   return map.ReadBool("las_continuous", policy.queue_options.las_continuous);
 }
@@ -105,6 +119,9 @@ absl::Status ReadGridPolicy(const YamlMap& map, GridFilePolicy& entry) {
   HORUS_RETURN_IF_ERROR(map.ReadText("policy", kMaxNameBytes, policy.policy));
   HORUS_RETURN_IF_ERROR(map.ReadText("queue", kMaxNameBytes, policy.queue));
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, entry.interference));
+  if (policy.policy == "reactive" && policy.sim_options.profiling_us == 0) {
+    policy.sim_options.profiling_us = kReactiveProfilingUs;
+  }
   if (policy.policy == "oracle" && entry.interference.empty()) entry.interference = kOracle;
   HORUS_RETURN_IF_ERROR(ReadPlacing(map, policy));
   HORUS_RETURN_IF_ERROR(ReadDeciding(map, policy));

@@ -14,6 +14,8 @@
 #include "interference/registry.h"
 #include "interference/table_model.h"
 #include "sim/fragments.h"
+#include "sim/learner.h"
+#include "sim/outages.h"
 #include "sim/trace_edit.h"
 
 namespace horus {
@@ -21,6 +23,7 @@ namespace {
 
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
+constexpr double kUsPerS = 1e6;
 
 absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
@@ -101,6 +104,14 @@ absl::StatusOr<Trace> TraceOf(const Grid& grid, const GridRun& run) {
   return trace;
 }
 
+absl::StatusOr<std::vector<NodeOutage>> OutagesOf(const Grid& grid, int64_t horizon_us, uint64_t seed) {
+  if (grid.mean_up_us == 0) return std::vector<NodeOutage>();
+  if (horizon_us == 0) return InvalidArgument("expected a horizon, for nodes fail for ever, found none");
+  std::vector<NodeId> nodes;
+  for (const NodeSpec& node : grid.nodes) nodes.push_back(node.id);
+  return DrawOutages(nodes, {grid.mean_up_us, grid.mean_down_us, horizon_us, seed});
+}
+
 // On the trace's clock; `none` where nothing is stated.
 int64_t TimeOf(const Trace& trace, const GridTime& time, int64_t none) {
   if (time.us == 0 && time.span_milli == 0) return none;
@@ -136,6 +147,11 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
                          Placer::Create(policy.model, std::move(chosen), placer_options));
   SimOptions options = policy.sim_options;
   options.horizon_us = TimeOf(trace, workload.horizon, 0);
+  if (options.restart_us > 0) options.rebalance.downtime_s = static_cast<double>(options.restart_us) / kUsPerS;
+  HORUS_ASSIGN_OR_RETURN(options.outages, OutagesOf(grid, options.horizon_us, run.seed));
+  CorrectingLearner learner(
+      policy.model, [&] { return MakePolicy(policy.policy, policy_options); }, placer_options, grid.catalogue);
+  if (policy.learn) options.learner = &learner;
   SimObserver told;
   if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };
   HORUS_ASSIGN_OR_RETURN(outcome.result, Simulate(trace, beliefs, *truth, cluster, *queue, *placer, options, told));

@@ -71,6 +71,7 @@ struct GridPolicy {
   PlacerOptions placer_options;  // likewise
   QueueOptions queue_options;    // its capacity is the cluster's
   SimOptions sim_options;        // its horizon is the workload's
+  bool learn = false;            // from what is observed (CorrectingLearner)
   int32_t profiling_nodes = 0;   // of the last nodes, so many are set apart for profiling
   std::string content;
 };
@@ -88,6 +89,9 @@ struct Grid {
   std::shared_ptr<const Catalogue> catalogue;
   std::vector<NodeSpec> nodes;
   GridTruth truth;
+  int64_t mean_up_us = 0;  // of a node, between failures, drawn by the run's seed; 0 = none fails. Workloads then have
+                           // horizons
+  int64_t mean_down_us = 0;  // of a repair
   DemandsByName beliefs;
   std::vector<GridWorkload> workloads;
   std::vector<GridPolicy> policies;

@@ -51,6 +51,8 @@ constexpr auto kMetrics = std::to_array<GridMetric>({
     {"most_done_s", kLower,
      [](const M& m) { return m.most_done_us < 0 ? kNone : static_cast<double>(m.most_done_us) / kUsPerS; }},
     {"preemptions", kNeither, [](const M& m) { return Count(m.preemptions); }},
+    {"migrations", kNeither, [](const M& m) { return Count(m.migrations); }},
+    {"interruptions", kLower, [](const M& m) { return Count(m.interruptions); }},
     {"restarts", kNeither, [](const M& m) { return Count(m.restarts); }},
     {"out_of_memory", kLower, [](const M& m) { return Count(m.out_of_memory); }},
     {"fairness_rho_mean", kLower, [](const M& m) { return m.finish_time_fairness.mean; }},

@@ -109,6 +109,21 @@ TEST(GridFile, RefusesWorkloadsThatSayTwoThings) {
   EXPECT_THAT(with("{name: w, synthetic: {preset: none}}"), HasSubstr("synthetic.preset: "));
 }
 
+TEST(GridFile, FailuresNeedHorizons) {
+  const std::string failures = "failures: {mean_up_h: 100, mean_down_h: 0.5}\n";
+  EXPECT_THAT(Refusal(Whole() + failures), HasSubstr("failures: expected workloads with horizons beside failures"));
+  const auto grid = Parse(kHead + failures + "workloads: [{name: w, files: t.csv, horizon_h: 9}]\n" + kPolicies);
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_EQ(grid->mean_up_us, 360'000'000'000);
+  EXPECT_EQ(grid->mean_down_us, 1'800'000'000);
+}
+
+TEST(GridFile, LearningNeedsObservations) {
+  const std::string head = std::string(kHead) + kWorkloads;
+  EXPECT_THAT(Refusal(head + "policies: [{policy: horus, learn: true}]\n"), HasSubstr("learn: expected observe_s"));
+  EXPECT_TRUE(Parse(head + "policies: [{policy: horus, learn: true, observe_s: 60}]\n").ok());
+}
+
 TEST(GridFile, RefusesMoreRunsThanItsLimit) {
   std::string policies = "policies: [";
   for (int i = 0; i < 200; ++i) policies += "{policy: horus, name: p" + std::to_string(i) + "}, ";
