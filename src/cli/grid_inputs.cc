@@ -232,9 +232,10 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
   grid.mean_up_us = file.mean_up_us;
   grid.mean_down_us = file.mean_down_us;
   grid.slowdown_bound = file.slowdown_bound;
-  grid.content = absl::StrFormat("library %d.%d.%d\n%sfailures %d %d\nslowdown_bound %.17g\n", HORUS_VERSION_MAJOR,
-                                 HORUS_VERSION_MINOR, HORUS_VERSION_PATCH, TellCluster(grid), grid.mean_up_us,
-                                 grid.mean_down_us, grid.slowdown_bound);
+  grid.lp_bound = file.lp_bound;
+  grid.content = absl::StrFormat("library %d.%d.%d\n%sfailures %d %d\nslowdown_bound %.17g lp_bound %d\n",
+                                 HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH, TellCluster(grid),
+                                 grid.mean_up_us, grid.mean_down_us, grid.slowdown_bound, grid.lp_bound ? 1 : 0);
   HORUS_RETURN_IF_ERROR(LoadTruth(file, loaded));
   HORUS_ASSIGN_OR_RETURN(const DemandsByName demands, LoadDemands(file));
   grid.beliefs = CompleteBeliefs(grid, demands);

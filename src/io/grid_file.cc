@@ -23,9 +23,9 @@
 namespace horus {
 namespace {
 
-constexpr auto kRootKeys =
-    std::to_array<std::string_view>({"version", "gpu_types_files", "cluster", "failures", "truth", "beliefs",
-                                     "workloads", "defaults", "policies", "seeds", "baseline", "slowdown_bound"});
+constexpr auto kRootKeys = std::to_array<std::string_view>({"version", "gpu_types_files", "cluster", "failures",
+                                                            "truth", "beliefs", "workloads", "defaults", "policies",
+                                                            "seeds", "baseline", "slowdown_bound", "lp_bound"});
 constexpr std::array<std::string_view, 2> kFailureKeys = {"mean_up_h", "mean_down_h"};
 constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 1e-6, .max = 1e6};  // 114 years
 constexpr std::array<std::string_view, 7> kClusterKeys = {
@@ -275,6 +275,10 @@ absl::StatusOr<GridFile> ParseGridFile(const std::string& file, std::string text
   HORUS_RETURN_IF_ERROR(ReadWorkloads(root, grid));
   HORUS_RETURN_IF_ERROR(ReadPolicies(root, grid));
   HORUS_RETURN_IF_ERROR(ReadSeeds(root, grid));
+  HORUS_RETURN_IF_ERROR(root.ReadBool("lp_bound", grid.lp_bound));
+  if (grid.lp_bound && grid.truth.speeds.empty()) {
+    return root.Find("lp_bound")->Error("expected measured speeds (truth: speeds) to bound, found none");
+  }
   HORUS_RETURN_IF_ERROR(root.ReadNumber("slowdown_bound", 1, kMaxSlowdownBound, grid.slowdown_bound));
   for (const GridFileWorkload& one : grid.workloads) {
     if (grid.mean_up_us == 0 || one.workload.horizon.us > 0 || one.workload.horizon.span_milli > 0) continue;

@@ -73,6 +73,7 @@ struct GridFile {
   std::vector<GridFilePolicy> policies;     // names unique
   std::vector<uint64_t> seeds;              // unique
   std::string baseline;                     // a policy; empty = the first
+  bool lp_bound = false;
   double slowdown_bound = 0;
 };
 

@@ -37,7 +37,8 @@ constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions
                                                   {"preempt", &SimOptions::preempt},
                                                   {"best_of_window", &SimOptions::best_of_window},
                                                   {"profile_each_job", &SimOptions::profile_each_job}});
-constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};  // as the enum
+constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
+constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
 
 constexpr std::array<std::string_view, 17> kOthers = {"weights",        "learn",
                                                       "policy",         "queue",
@@ -93,9 +94,9 @@ absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
     HORUS_ASSIGN_OR_RETURN(const size_t choice, weights->Choice(kWeights));
     policy.sim_options.weights = static_cast<SimWeights>(choice);
   }
-  HORUS_RETURN_IF_ERROR(map.ReadBool("learn", policy.learn));
-  if (policy.learn && policy.sim_options.observe_us == 0) {
-    return map.value().Error("learn: expected observe_s above 0 beside it, found none");
+  if (const YamlValue* learn = map.Find("learn")) {
+    HORUS_ASSIGN_OR_RETURN(const size_t choice, learn->Choice(kLearns));
+    policy.learns = static_cast<Learns>(choice);
   }
   HORUS_RETURN_IF_ERROR(map.ReadScaled("patience_s", kSecondsToUs, policy.queue_options.patience_us));
   return map.ReadBool("las_continuous", policy.queue_options.las_continuous);

@@ -14,12 +14,14 @@
 #include "interference/registry.h"
 #include "interference/table_model.h"
 #include "sim/fragments.h"
-#include "sim/learner.h"
 #include "sim/outages.h"
+#include "sim/potential.h"
 #include "sim/trace_edit.h"
 
 namespace horus {
 namespace {
+
+constexpr int64_t kObserveUs = 60'000'000;  // as long as `reactive` profiles a job
 
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
@@ -121,19 +123,59 @@ int64_t TimeOf(const Trace& trace, const GridTime& time, int64_t none) {
   return first + static_cast<int64_t>(span * time.span_milli / kGridWhole);
 }
 
+// The bound on the rate of the work that was done while jobs waited.
+absl::Status CompareWithBound(const Grid& grid, const Trace& trace, GridOutcome& outcome) {
+  const SpeedTable& table = *grid.truth.speeds;
+  const std::vector<uint32_t> rows = RowsOfProfiles(trace, table);
+  const std::vector<double> done = BacklogWork(trace, outcome.result);
+  std::vector<double> work(table.profiles.size(), 0), gpus(table.gpus.size(), 0);
+  double sum = 0, devices = 0;
+  for (size_t profile = 0; profile < done.size(); ++profile) {
+    if (rows[profile] != kNotStated) work[rows[profile]] += done[profile];
+    sum += done[profile];
+  }
+  if (sum == 0) return absl::OkStatus();
+  for (const NodeSpec& node : grid.nodes) {
+    for (const DeviceSpec& device : node.devices) {
+      const auto type = std::find(grid.truth.types.begin(), grid.truth.types.end(), device.type);
+      if (type != grid.truth.types.end()) gpus[static_cast<size_t>(type - grid.truth.types.begin())] += 1;
+      ++devices;
+    }
+  }
+  HORUS_ASSIGN_OR_RETURN(const WorkRate rate, WorkRateBound(MakeWorkProblem(table, work, gpus, grid.truth.reference)));
+  SimMetrics& metrics = outcome.metrics;
+  metrics.bound_rate = rate.bound / devices;
+  metrics.gap_closed = ShareOfGapClosed(metrics.backlog_rate * devices, rate);
+  return absl::OkStatus();
+}
+
+std::vector<ProfileDemands> BeliefsOf(const Grid& grid, const Trace& trace) {
+  std::vector<ProfileDemands> beliefs;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = grid.beliefs.find(profile);
+    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
+  }
+  return beliefs;
+}
+
+absl::StatusOr<SimOptions> OptionsOf(const Grid& grid, const GridRun& run, const Trace& trace) {
+  const GridPolicy& policy = grid.policies[run.policy];
+  SimOptions options = policy.sim_options;
+  if (policy.learns >= Learns::kPairs && options.observe_us == 0) options.observe_us = kObserveUs;
+  options.horizon_us = TimeOf(trace, grid.workloads[run.workload].horizon, 0);
+  if (options.restart_us > 0) options.rebalance.downtime_s = static_cast<double>(options.restart_us) / kUsPerS;
+  HORUS_ASSIGN_OR_RETURN(options.outages, OutagesOf(grid, options.horizon_us, run.seed));
+  return options;
+}
+
 absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const GridObserver& observer) {
-  const GridWorkload& workload = grid.workloads[run.workload];
   const GridPolicy& policy = grid.policies[run.policy];
   GridOutcome outcome;
   HORUS_ASSIGN_OR_RETURN(outcome.trace, TraceOf(grid, run));
   const Trace& trace = outcome.trace;
   if (trace.jobs.empty()) return InvalidArgument("expected jobs, found none that can run");
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, trace));
-  std::vector<ProfileDemands> beliefs;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = grid.beliefs.find(profile);
-    beliefs.push_back(at == grid.beliefs.end() ? ProfileDemands() : at->second);
-  }
+  const std::vector<ProfileDemands> beliefs = BeliefsOf(grid, trace);
   HORUS_ASSIGN_OR_RETURN(Cluster cluster, ClusterOf(grid, policy));
   QueueOptions queue_options = policy.queue_options;
   queue_options.capacity = CapacityOf(grid);
@@ -143,26 +185,24 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   policy_options.seed = placer_options.seed = run.seed;
   if (policy_options.workload == nullptr) policy_options.workload = WorkloadOf(trace, *grid.catalogue);
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> chosen, MakePolicy(policy.policy, policy_options));
+  PairLearner learner(policy.model, grid.catalogue, policy.learns);
+  const bool learns = policy.learns != Learns::kNothing;
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer,
-                         Placer::Create(policy.model, std::move(chosen), placer_options));
-  SimOptions options = policy.sim_options;
-  options.horizon_us = TimeOf(trace, workload.horizon, 0);
-  if (options.restart_us > 0) options.rebalance.downtime_s = static_cast<double>(options.restart_us) / kUsPerS;
-  HORUS_ASSIGN_OR_RETURN(options.outages, OutagesOf(grid, options.horizon_us, run.seed));
-  CorrectingLearner learner(
-      policy.model, [&] { return MakePolicy(policy.policy, policy_options); }, placer_options, grid.catalogue);
-  if (policy.learn) options.learner = &learner;
+                         Placer::Create(learns ? learner.model() : policy.model, std::move(chosen), placer_options));
+  HORUS_ASSIGN_OR_RETURN(SimOptions options, OptionsOf(grid, run, trace));
+  if (learns) options.learner = &learner;
   SimObserver told;
   if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };
   HORUS_ASSIGN_OR_RETURN(outcome.result, Simulate(trace, beliefs, *truth, cluster, *queue, *placer, options, told));
   MetricsOptions counted;
-  counted.from_us = TimeOf(trace, workload.warm_up, counted.from_us);
+  counted.from_us = TimeOf(trace, grid.workloads[run.workload].warm_up, counted.from_us);
   if (grid.slowdown_bound > 0) {
     counted.slowdown_bound = grid.slowdown_bound;
   } else if (policy.placer_options.slowdown_bound > 0) {
     counted.slowdown_bound = policy.placer_options.slowdown_bound;
   }
   outcome.metrics = MetricsOf(trace, outcome.result, counted);
+  if (grid.lp_bound) HORUS_RETURN_IF_ERROR(CompareWithBound(grid, trace, outcome));
   return outcome;
 }
 
@@ -188,6 +228,19 @@ absl::Status AddEntries(const Truth& truth, const DemandsByName& beliefs, uint32
     }
   }
   return absl::OkStatus();
+}
+
+// What was measured alone on a type has room there, whatever is foretold of its memory.
+void FitMemory(const Grid& grid, TypeDemand& one) {
+  int64_t mem_mib = grid.catalogue->at(one.type).mem_mib;
+  for (const NodeSpec& node : grid.nodes) {
+    for (const DeviceSpec& device : node.devices) {
+      if (device.type == one.type && device.mem_mib > 0) mem_mib = std::min(mem_mib, device.mem_mib);
+    }
+  }
+  BoundedInt& foretold = one.demand.mem_mib;
+  foretold.upper = std::min(foretold.upper, mem_mib - PlacerOptions().mem_headroom_mib);
+  foretold.estimate = std::min(foretold.estimate, foretold.upper);
 }
 
 }  // namespace
@@ -219,6 +272,7 @@ DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
       for (const GpuTypeId type : types) {
         if (!Runs(grid.truth, profile, type)) continue;
         kept.push_back({type, one.demand});
+        if (grid.truth.speeds) FitMemory(grid, kept.back());
         if (one.demand.profile_id == 0) kept.back().demand.profile_id = Mix64(Hash64(profile));
       }
     }

@@ -24,6 +24,7 @@
 #include "place/state/cluster.h"
 #include "queue/queue.h"
 #include "sim/metrics.h"
+#include "sim/pair_learner.h"
 #include "sim/simulator.h"
 #include "sim/speed_table.h"
 #include "sim/synthetic.h"
@@ -67,12 +68,12 @@ struct GridPolicy {
   std::string policy = "horus";
   std::string queue = "fifo";
   std::shared_ptr<const InterferenceModel> model;
-  PolicyOptions policy_options;  // its seed is the run's; without a workload it gets the trace's tasks
-  PlacerOptions placer_options;  // likewise
-  QueueOptions queue_options;    // its capacity is the cluster's
-  SimOptions sim_options;        // its horizon is the workload's
-  bool learn = false;            // from what is observed (CorrectingLearner)
-  int32_t profiling_nodes = 0;   // of the last nodes, so many are set apart for profiling
+  PolicyOptions policy_options;      // its seed is the run's; without a workload it gets the trace's tasks
+  PlacerOptions placer_options;      // likewise
+  QueueOptions queue_options;        // its capacity is the cluster's
+  SimOptions sim_options;            // its horizon is the workload's
+  Learns learns = Learns::kNothing;  // the model, while the run goes on
+  int32_t profiling_nodes = 0;       // of the last nodes, so many are set apart for profiling
   std::string content;
 };
 
@@ -96,6 +97,7 @@ struct Grid {
   std::vector<GridWorkload> workloads;
   std::vector<GridPolicy> policies;
   std::vector<uint64_t> seeds;
+  bool lp_bound = false;      // measured speeds: whether work rates are compared with the bound of a linear program
   double slowdown_bound = 0;  // that SimMetrics::above_bound counts; 0 = each policy's own, or none
   std::string content;        // of all but workloads, policies and seeds
 };
@@ -114,6 +116,7 @@ struct GridRun {
 [[nodiscard]] std::string KeyOf(const std::string& content);
 
 // Demands of the types that the profile runs on in truth; each with a profile id. `any` becomes those of the nodes.
+// Memory is cut to what a GPU of the type has beside the headroom, where the profile was measured alone on it.
 [[nodiscard]] DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs);
 // Jobs that can run, in run times, clipped: what the seed does not change of a workload that is a trace.
 [[nodiscard]] absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits);

@@ -47,6 +47,8 @@ constexpr auto kMetrics = std::to_array<GridMetric>({
     {"useful_pct", kHigher, [](const M& m) { return m.useful * kPct; }},
     {"work_rate", kHigher, [](const M& m) { return m.work_rate; }},
     {"backlog_rate", kHigher, [](const M& m) { return m.backlog_rate; }},
+    {"bound_rate", kNeither, [](const M& m) { return m.bound_rate > 0 ? m.bound_rate : kNone; }},
+    {"gap_closed", kHigher, [](const M& m) { return m.gap_closed.value_or(kNone); }},
     {"backlog_s", kLower, [](const M& m) { return static_cast<double>(m.backlog_us) / kUsPerS; }},
     {"most_done_s", kLower,
      [](const M& m) { return m.most_done_us < 0 ? kNone : static_cast<double>(m.most_done_us) / kUsPerS; }},

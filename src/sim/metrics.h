@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "sim/simulator.h"
@@ -45,12 +46,15 @@ struct SimMetrics {
   // The same with the end of the simulation instead of the finish of jobs that did not: the restricted mean. Of all
   // jobs that came before it and are not endless; of one horizon it compares policies that finish different jobs.
   Spread jct_to_horizon_us;
-  Spread wait_us;             // submission to first start
-  Spread slowdown;            // of each job, mean over the time that it ran
-  double above_bound = 0;     // share of the finished jobs whose slowdown exceeds the bound
-  double allocation = 0;      // share of the device time that jobs held them
-  double useful = 0;          // normalised throughput per device: each tenant's speed there / its speed alone there
-  double work_rate = 0;       // work per device and time, where 1 is a job alone at speed 1
+  Spread wait_us;          // submission to first start
+  Spread slowdown;         // of each job, mean over the time that it ran
+  double above_bound = 0;  // share of the finished jobs whose slowdown exceeds the bound
+  double allocation = 0;   // share of the device time that jobs held them
+  double useful = 0;       // normalised throughput per device: each tenant's speed there / its speed alone there
+  double work_rate = 0;    // work per device and time, where 1 is a job alone at speed 1
+  // Of WorkRateBound for the work that was done while jobs waited, per device; by whoever asks for it.
+  double bound_rate = 0;
+  std::optional<double> gap_closed;  // ShareOfGapClosed; none where the gap is too small
   double backlog_rate = 0;    // the same while jobs waited: what WorkRateBound of BacklogWork, per device, bounds
   int64_t backlog_us = 0;     // how long jobs waited
   int64_t most_done_us = -1;  // first submission until 99 % (kMostWorkPct) of the work was done; -1 = as SimResult

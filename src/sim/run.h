@@ -37,6 +37,9 @@ class SimRun {
   [[nodiscard]] absl::StatusOr<SimResult> Go();
 
  private:
+  // So often a job may fail beside others who were learned of; then it runs alone. A chosen limit: a placer that does
+  // not heed what was learned would try for ever.
+  static constexpr int32_t kMostFailures = 16;
   static constexpr int64_t kNoEvent = std::numeric_limits<int64_t>::max();
   enum class Phase : uint8_t { kAbsent, kWaiting, kLaunching, kRunning, kGone };
   struct Life {
@@ -84,6 +87,7 @@ class SimRun {
   [[nodiscard]] Memory MemoryFor(uint32_t job, GpuTypeId& type) const;
   [[nodiscard]] absl::Status Reject(uint32_t job);
   [[nodiscard]] absl::Status EndStart(uint32_t job, SimEventKind why);
+  [[nodiscard]] absl::StatusOr<bool> LearnFailure(uint32_t job);
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
 
   // run_window.cc: the best of the window.
@@ -135,7 +139,7 @@ class SimRun {
   Cluster& cluster_;
   Queue& queue_;
   Placer* placer_;  // the caller's, or one of the next two
-  std::unique_ptr<Placer> learned_, revised_;
+  std::unique_ptr<Placer> revised_;
   const SimOptions& options_;
   const SimObserver& observer_;
   size_t look_ahead_;
@@ -160,7 +164,10 @@ class SimRun {
   std::set<std::pair<int64_t, uint32_t>> launches_;         // when which job begins to work
   std::vector<uint64_t> refused_;                           // since a job left; ascending
   std::optional<WorkPrices> pricer_;
-  std::vector<float> prices_;  // by profile
+  uint64_t priced_epoch_ = 0;                             // of the model
+  uint64_t changes_ = 0;                                  // of places: jobs that came or left
+  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};  // changes and epoch at which nothing was to be moved
+  std::vector<float> prices_;                             // by profile
   size_t starts_ = 0;
   size_t price_at_ = 0;  // starts
   SimResult result_;

@@ -17,11 +17,17 @@ absl::Status SimRun::PutBack(uint32_t job, SimEventKind why) {
 
 absl::Status SimRun::RebalanceDue() {
   if (options_.rebalance_us == 0 || now_us_ % options_.rebalance_us != 0) return absl::OkStatus();
+  // What was best stays so while nobody comes or goes and nothing is learned.
+  const std::pair state(changes_, placer_->model().epoch());
+  if (state == settled_) return absl::OkStatus();
   std::vector<JobId> movable = cluster_.JobIds();
   std::erase_if(movable, [&](JobId job) { return lives_[job].phase != Phase::kRunning; });
   if (movable.empty()) return absl::OkStatus();
   HORUS_ASSIGN_OR_RETURN(const Plan plan, Rebalance(*placer_, cluster_, options_.rebalance, movable));
-  if (plan.actions.empty()) return absl::OkStatus();
+  if (plan.actions.empty()) {
+    settled_ = state;
+    return absl::OkStatus();
+  }
   HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
   // All leave before the first comes, as in the cluster: they may change places.
   for (const Action& action : plan.actions) {

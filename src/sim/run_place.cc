@@ -12,6 +12,7 @@ namespace horus {
 
 // Counts the job's places as taken, or with `sign` -1 as given back.
 void SimRun::Occupy(uint32_t job, int32_t sign) {
+  ++changes_;
   const TraceJob& one = trace_.jobs[job];
   const std::span<const uint32_t> devices = lives_[job].devices;
   if (devices.empty()) {
@@ -191,7 +192,11 @@ SimRun::Memory SimRun::MemoryFor(uint32_t job, GpuTypeId& type) const {
 absl::Status SimRun::EndStart(uint32_t job, SimEventKind why) {
   SimJob& record = result_.jobs[job];
   ++(why == SimEventKind::kFail ? record.failures : record.out_of_memory);
-  lives_[job].alone = true;
+  bool learned = false;
+  if (why == SimEventKind::kFail && record.failures < kMostFailures) {
+    HORUS_ASSIGN_OR_RETURN(learned, LearnFailure(job));
+  }
+  lives_[job].alone = !learned;
   HORUS_RETURN_IF_ERROR(Tell(why, job, SlotsOf(job)));
   HORUS_RETURN_IF_ERROR(LetGo(job));
   if (trace_.jobs[job].gpus_per_task == 0 || !SpecOf(job).demands.empty()) return Enqueue(job);

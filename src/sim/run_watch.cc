@@ -45,24 +45,36 @@ absl::Status SimRun::Observe(uint32_t device) {
   const DeviceContext context = {spec.type, spec.mode, spec.compute_share};
   HORUS_ASSIGN_OR_RETURN(Revision revision, placer_->policy().Revise({context, demands, speeds}));
   if (revision.policy != nullptr) {
-    // The model outlives the placer that comes: it is the caller's, or the learner's last one.
+    // The model is the caller's, and outlives the placer that comes.
     std::shared_ptr<const InterferenceModel> model(std::shared_ptr<const void>(), &placer_->model());
     HORUS_ASSIGN_OR_RETURN(revised_, Placer::Create(std::move(model), std::move(revision.policy), placer_->options()));
     placer_ = revised_.get();
     refused_.clear();
   }
   if (options_.learner != nullptr) {
-    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Placer> learned,
-                           options_.learner->Observe({now_us_, context, demands, slowdowns}));
-    if (learned != nullptr) {
-      placer_ = learned.get();
-      revised_.reset();
-      learned_ = std::move(learned);
-      refused_.clear();
-    }
+    HORUS_RETURN_IF_ERROR(options_.learner->Observe({now_us_, context, demands, slowdowns}));
+    refused_.clear();
   }
   if (!revision.undo) return absl::OkStatus();
   return Preempt(tenants.back());  // who came last
+}
+
+// Where the job met others on one of its devices alone: on several nobody could tell who did not bear whom.
+absl::StatusOr<bool> SimRun::LearnFailure(uint32_t job) {
+  if (options_.learner == nullptr) return false;
+  std::optional<uint32_t> shared;
+  for (const uint32_t device : lives_[job].devices) {
+    if (execution_.TenantsOf(device).empty()) continue;
+    if (shared) return false;
+    shared = device;
+  }
+  if (!shared) return false;
+  const DeviceSpec& spec = devices_[*shared];
+  std::vector<const Demand*> demands;
+  for (const uint32_t tenant : execution_.TenantsOf(*shared)) demands.push_back(BeliefOn(tenant, spec.type));
+  demands.push_back(BeliefOn(job, spec.type));
+  refused_.clear();
+  return options_.learner->Failed({now_us_, {spec.type, spec.mode, spec.compute_share}, demands, {}});
 }
 
 bool SimRun::IsProfiled(uint32_t job) const {

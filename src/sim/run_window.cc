@@ -32,7 +32,8 @@ float SimRun::WeightOf(uint32_t job) const {
 absl::Status SimRun::UpdatePrices() {
   if (options_.weights != SimWeights::kPrices || queue_.size() == 0 || starts_ < price_at_) return absl::OkStatus();
   price_at_ = starts_ + kPriceEvery;
-  if (!pricer_) {
+  if (!pricer_ || priced_epoch_ != placer_->model().epoch()) {
+    priced_epoch_ = placer_->model().epoch();
     HORUS_ASSIGN_OR_RETURN(pricer_, WorkPrices::Create(beliefs_, cluster_, *placer_, options_.lp_library));
   }
   std::vector<double> amounts(beliefs_.size(), 0);

@@ -118,10 +118,22 @@ TEST(GridFile, FailuresNeedHorizons) {
   EXPECT_EQ(grid->mean_down_us, 1'800'000'000);
 }
 
-TEST(GridFile, LearningNeedsObservations) {
+TEST(GridFile, PoliciesLearnAsMuchAsTheySay) {
   const std::string head = std::string(kHead) + kWorkloads;
-  EXPECT_THAT(Refusal(head + "policies: [{policy: horus, learn: true}]\n"), HasSubstr("learn: expected observe_s"));
-  EXPECT_TRUE(Parse(head + "policies: [{policy: horus, learn: true, observe_s: 60}]\n").ok());
+  EXPECT_THAT(Refusal(head + "policies: [{policy: horus, learn: much}]\n"), HasSubstr("failures"));
+  const auto grid = Parse(head + "policies: [{policy: horus, learn: pairs}, {policy: exclusive}]\n");
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_EQ(grid->policies[0].policy.learns, Learns::kPairs);
+  EXPECT_EQ(grid->policies[1].policy.learns, Learns::kNothing);
+}
+
+TEST(GridFile, ABoundNeedsMeasuredSpeeds) {
+  EXPECT_TRUE(Parse(Whole() + "lp_bound: true\n")->lp_bound);
+  std::string foretold = Whole() + "lp_bound: true\n";
+  const size_t at = foretold.find("truth:");
+  const size_t end = foretold.find('\n', at);
+  foretold.replace(at, end - at, "truth: {interference: utilisation}");
+  EXPECT_THAT(Refusal(foretold), HasSubstr("lp_bound: expected measured speeds"));
 }
 
 TEST(GridFile, RefusesMoreRunsThanItsLimit) {

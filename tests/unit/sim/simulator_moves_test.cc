@@ -2,8 +2,8 @@
 // Jobs that move, packs that are undone, profiling before placing, and learning: by hand, to the microsecond.
 #include <gtest/gtest.h>
 
-#include "sim/learner.h"
 #include "sim/metrics.h"
+#include "sim/pair_learner.h"
 #include "world.h"
 
 namespace horus {
@@ -155,16 +155,13 @@ TEST(SimProfiling, EachJobMayBeProfiledByItself) {
 TEST(SimLearning, WhatWasSeenIsBelievedFromThenOn) {
   for (const bool learns : {false, true}) {
     World world;
-    world.placer =
-        *Placer::Create(*MakeInterferenceModel("utilisation"), *MakePolicy("horus"), {.slowdown_bound = 1.5});
+    PairLearner learner(*MakeInterferenceModel("utilisation"), Catalogue::Default(), Learns::kPairs);
+    world.placer = *Placer::Create(learner.model(), *MakePolicy("horus"), {.slowdown_bound = 1.5});
     for (uint64_t profile : {1, 2}) {
       world.AddProfile(40, 1000);
       world.beliefs.back()[0].demand.profile_id = profile;
     }
     world.truth.share = {{{0, 1}, 0.4}, {{1, 0}, 0.4}};
-    CorrectingLearner learner(
-        *MakeInterferenceModel("utilisation"), [] { return MakePolicy("horus"); }, {.slowdown_bound = 1.5},
-        Catalogue::Default());
     world.options.observe_us = 10;
     if (learns) world.options.learner = &learner;
     world.AddJob(0, 100, 0);
@@ -174,8 +171,54 @@ TEST(SimLearning, WhatWasSeenIsBelievedFromThenOn) {
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->jobs[1].end_us, 50);
     EXPECT_EQ(result->jobs[2].start_us, learns ? 130 : 60);
-    EXPECT_EQ(learner.observed().situations().size(), learns ? 2u : 0u);
   }
+}
+
+// 0 and 1 cannot run together, which nobody was told: 1 fails beside 0 and waits. Who learned it lets the third job, of
+// the same profile, wait too; who did not lets it fail. 1 alone knows no company from then on, unless it was learned
+// why.
+TEST(SimLearning, WhatCannotRunTogetherIsTriedOnce) {
+  for (const bool learns : {false, true}) {
+    World world;
+    PairLearner learner(*MakeInterferenceModel("utilisation"), Catalogue::Default(), Learns::kFailures);
+    world.placer = *Placer::Create(learner.model(), *MakePolicy("first-fit"), {.slowdown_bound = 100});
+    for (uint64_t profile : {1, 2}) {
+      world.AddProfile(30, 1000);
+      world.beliefs.back()[0].demand.profile_id = profile;
+    }
+    world.truth.share = {{{0, 1}, 0.0}, {{1, 0}, 0.0}};
+    if (learns) world.options.learner = &learner;
+    world.options.look_ahead = 5;
+    world.AddJob(0, 100, 0);
+    world.AddJob(10, 100, 1);
+    world.AddJob(20, 100, 1);
+    const auto result = world.Go();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->jobs[1].failures, 1);
+    EXPECT_EQ(result->jobs[2].failures, learns ? 0 : 1);
+    EXPECT_EQ(result->jobs[1].start_us, 100);
+    EXPECT_EQ(result->jobs[2].start_us, learns ? 100 : 200) << "they may share, unless they are kept alone";
+  }
+}
+
+// Nobody heeds what was learned: the policy knows no slowdowns.
+TEST(SimLearning, WhoFailsTooOftenRunsAlone) {
+  World world;
+  PairLearner learner(*MakeInterferenceModel("utilisation"), Catalogue::Default(), Learns::kFailures);
+  world.placer = *Placer::Create(learner.model(), *MakePolicy("first-fit"),
+                                 {.slowdown_bound = std::numeric_limits<double>::infinity()});
+  for (uint64_t profile : {1, 2}) {
+    world.AddProfile(30, 1000);
+    world.beliefs.back()[0].demand.profile_id = profile;
+  }
+  world.truth.share = {{{0, 1}, 0.0}, {{1, 0}, 0.0}};
+  world.options.learner = &learner;
+  world.AddJob(0, 100, 0);
+  world.AddJob(10, 100, 1);
+  const auto result = world.Go();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->jobs[1].failures, 16);
+  EXPECT_EQ(result->jobs[1].start_us, 100);
 }
 
 }  // namespace
