@@ -45,6 +45,7 @@ SimRun::SimRun(const Trace& trace, std::span<const ProfileDemands> beliefs, cons
       nodes_(cluster.NodeIds()),
       lives_(trace.jobs.size()),
       holders_(cluster.device_count()),
+      gpus_there_(beliefs.size()),
       devices_up_(cluster.device_count()) {
   result_.jobs.resize(trace.jobs.size());
   result_.devices = cluster.device_count();
@@ -139,6 +140,7 @@ absl::Status SimRun::FinishDue() {
     HORUS_RETURN_IF_ERROR(LetGo(job));
     refused_.clear();
     lives_[job].phase = Phase::kGone;
+    CountThere(job, -1);
     result_.jobs[job].end = SimEnd::kFinished;
     result_.jobs[job].end_us = now_us_;
   }
@@ -150,6 +152,7 @@ absl::Status SimRun::TakeArrivals() {
     const auto job = static_cast<uint32_t>(arrived_);
     const TraceJob& one = trace_.jobs[arrived_];
     lives_[job].left = Work(one.endless ? kMaxTraceTimeUs : one.duration_us) * kFullRate;
+    CountThere(job, 1);
     HORUS_RETURN_IF_ERROR(Enqueue(job));
     HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kArrive, job));
   }

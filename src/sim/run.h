@@ -96,6 +96,7 @@ class SimRun {
   [[nodiscard]] Kind KindOf(uint32_t job) const;
   [[nodiscard]] float WeightOf(uint32_t job) const;
   [[nodiscard]] absl::Status UpdatePrices();
+  void CountThere(uint32_t job, int32_t sign);
   [[nodiscard]] absl::Status DecideBest();
 
   // run_moves.cc: running jobs go elsewhere.
@@ -138,7 +139,7 @@ class SimRun {
   std::span<const ProfileDemands> beliefs_;
   Cluster& cluster_;
   Queue& queue_;
-  Placer* placer_;  // the caller's, or one of the next two
+  Placer* placer_;  // the caller's, or `revised_`
   std::unique_ptr<Placer> revised_;
   const SimOptions& options_;
   const SimObserver& observer_;
@@ -165,9 +166,10 @@ class SimRun {
   std::vector<uint64_t> refused_;                           // since a job left; ascending
   std::optional<WorkPrices> pricer_;
   uint64_t priced_epoch_ = 0;                             // of the model
-  uint64_t changes_ = 0;                                  // of places: jobs that came or left
+  uint64_t changes_ = 0;                                  // jobs that came to places or left, nodes too
   std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};  // changes and epoch at which nothing was to be moved
   std::vector<float> prices_;                             // by profile
+  std::vector<double> gpus_there_;                        // by profile, of jobs that wait or run
   size_t starts_ = 0;
   size_t price_at_ = 0;  // starts
   SimResult result_;

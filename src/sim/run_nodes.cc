@@ -44,6 +44,7 @@ absl::Status SimRun::NodesDue() {
     const auto devices = static_cast<size_t>(first_device_[event.node + 1] - first_device_[event.node]);
     devices_up_ = event.down ? devices_up_ - devices : devices_up_ + devices;
     fragments_.SetUp(event.node, !event.down);
+    ++changes_;
     HORUS_RETURN_IF_ERROR(Tell(event.down ? SimEventKind::kNodeDown : SimEventKind::kNodeUp, kNotStated, whole));
     HORUS_ASSIGN_OR_RETURN(const std::vector<JobId> jobs,
                            cluster_.SetNodeState(node, event.down ? AdminState::kDown : AdminState::kUp));

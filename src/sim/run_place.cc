@@ -205,6 +205,7 @@ absl::Status SimRun::EndStart(uint32_t job, SimEventKind why) {
 
 absl::Status SimRun::Reject(uint32_t job) {
   lives_[job].phase = Phase::kGone;
+  CountThere(job, -1);
   result_.jobs[job].end = SimEnd::kRejected;
   return Tell(SimEventKind::kReject, job);
 }

@@ -28,6 +28,12 @@ float SimRun::WeightOf(uint32_t job) const {
   return std::clamp(static_cast<float>(weight), 1 / kMaxWorkWeight, kMaxWorkWeight);
 }
 
+// With `sign` -1 for a job that is gone.
+void SimRun::CountThere(uint32_t job, int32_t sign) {
+  const TraceJob& one = trace_.jobs[job];
+  if (one.profile < gpus_there_.size()) gpus_there_[one.profile] += static_cast<double>(sign * GpusOf(one));
+}
+
 // What waits and runs, each job by its GPUs: nobody need know how long they take.
 absl::Status SimRun::UpdatePrices() {
   if (options_.weights != SimWeights::kPrices || queue_.size() == 0 || starts_ < price_at_) return absl::OkStatus();
@@ -36,14 +42,7 @@ absl::Status SimRun::UpdatePrices() {
     priced_epoch_ = placer_->model().epoch();
     HORUS_ASSIGN_OR_RETURN(pricer_, WorkPrices::Create(beliefs_, cluster_, *placer_, options_.lp_library));
   }
-  std::vector<double> amounts(beliefs_.size(), 0);
-  for (uint32_t job = 0; job < arrived_; ++job) {
-    const bool there = lives_[job].phase != Phase::kGone && lives_[job].phase != Phase::kAbsent;
-    if (there && trace_.jobs[job].profile < amounts.size()) {
-      amounts[trace_.jobs[job].profile] += static_cast<double>(GpusOf(trace_.jobs[job]));
-    }
-  }
-  HORUS_ASSIGN_OR_RETURN(prices_, pricer_->Of(amounts));
+  HORUS_ASSIGN_OR_RETURN(prices_, pricer_->Of(gpus_there_));
   return absl::OkStatus();
 }
 
