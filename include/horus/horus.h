@@ -13,6 +13,9 @@
 #include "horus/learn_pairs.h"  /* training on measured pairs; correcting by observed slowdowns */
 #include "horus/modes.h"        /* batches, rebalancing, what-ifs, preemption */
 #include "horus/place.h"        /* plans, decisions, verdicts */
+#include "horus/potential.h"    /* what sharing could give, before any policy */
 #include "horus/queue.h"        /* who goes first */
+#include "horus/sim.h"          /* a trace on a cluster: what becomes of the jobs */
+#include "horus/trace.h"        /* jobs that came: what simulations play */
 
 #endif /* HORUS_HORUS_H_ */

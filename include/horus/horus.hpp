@@ -355,6 +355,6 @@ class Placer {
 }  // namespace face_v0
 }  // namespace horus
 
-#include "horus/modes.hpp"  // which needs all of the above
+#include "horus/modes.hpp"  // which needs all of the above, and brings sim.hpp, which needs it
 
 #endif  // HORUS_HORUS_HPP_

@@ -96,6 +96,17 @@ struct CSubset {
   size_t size = 0;
 };
 
+inline horus_rebalance_options ToC(const RebalanceOptions& options, const CSubset& only) {
+  return {sizeof(horus_rebalance_options),
+          options.max_migrations,
+          options.downtime_s,
+          options.horizon_s,
+          options.min_gain,
+          options.max_searches,
+          only.size,
+          only.data};
+}
+
 // `read` fills columns with that many slots.
 template <typename Read>
 std::vector<Slot> ReadSlots(size_t count, const Read& read) {
@@ -158,14 +169,7 @@ class CChange {
   std::optional<std::span<const uint64_t>> jobs;
   if (options.jobs) jobs = *options.jobs;
   const detail::CSubset only(jobs);
-  const horus_rebalance_options with = {sizeof(horus_rebalance_options),
-                                        options.max_migrations,
-                                        options.downtime_s,
-                                        options.horizon_s,
-                                        options.min_gain,
-                                        options.max_searches,
-                                        only.size,
-                                        only.data};
+  const horus_rebalance_options with = detail::ToC(options, only);
   horus_plan* out = nullptr;
   detail::Call(horus_placer_rebalance, placer.get(), cluster.get(), &with, &out);
   return Plan(out);
@@ -240,5 +244,7 @@ class CChange {
 
 }  // namespace face_v0
 }  // namespace horus
+
+#include "horus/sim.hpp"  // which needs all of the above
 
 #endif  // HORUS_MODES_HPP_

@@ -117,8 +117,6 @@ struct RequestLoad {
 
 namespace detail {
 
-inline const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
-
 // Borrows the values.
 inline std::vector<const horus_demand*> Pointers(std::span<const Demand> demands) {
   std::vector<const horus_demand*> pointers;

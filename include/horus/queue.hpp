@@ -36,21 +36,31 @@ struct QueueOptions {
   int64_t patience_us = 0;  // 0 = never
 };
 
+namespace detail {
+
+// Borrows the thresholds.
+inline horus_queue_options ToC(const QueueOptions& options) {
+  horus_queue_options c = HORUS_QUEUE_OPTIONS_INIT;
+  c.gpu_milli = options.capacity.gpu_milli;
+  c.cpu_milli = options.capacity.cpu_milli;
+  c.mem_mib = options.capacity.mem_mib;
+  c.las_threshold_count = options.las_thresholds_gpu_us.size();
+  c.las_thresholds_gpu_us = Column(options.las_thresholds_gpu_us);
+  c.las_continuous = options.las_continuous ? 1 : 0;
+  c.aging_us_per_pct = options.aging_us_per_pct;
+  c.clusters = options.clusters;
+  c.recluster_share = options.recluster_share;
+  c.patience_us = options.patience_us;
+  return c;
+}
+
+}  // namespace detail
+
 // Who goes first, by a discipline: "fifo", "srtf", "horus-plus", ... One thread at a time.
 class Queue {
  public:
   explicit Queue(const std::string& discipline, const QueueOptions& options = {}) {
-    horus_queue_options c = HORUS_QUEUE_OPTIONS_INIT;
-    c.gpu_milli = options.capacity.gpu_milli;
-    c.cpu_milli = options.capacity.cpu_milli;
-    c.mem_mib = options.capacity.mem_mib;
-    c.las_threshold_count = options.las_thresholds_gpu_us.size();
-    c.las_thresholds_gpu_us = detail::Column(options.las_thresholds_gpu_us);
-    c.las_continuous = options.las_continuous ? 1 : 0;
-    c.aging_us_per_pct = options.aging_us_per_pct;
-    c.clusters = options.clusters;
-    c.recluster_share = options.recluster_share;
-    c.patience_us = options.patience_us;
+    const horus_queue_options c = detail::ToC(options);
     horus_queue* out = nullptr;
     detail::Call(horus_queue_create, discipline.c_str(), &c, &out);
     handle_.reset(out);

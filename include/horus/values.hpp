@@ -51,6 +51,8 @@ const T* Column(const std::vector<T>& values) {
   return values.empty() ? nullptr : values.data();
 }
 
+inline const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
 // Pointers to the texts of a vector; null where a text is empty.
 inline std::vector<const char*> Texts(const std::vector<std::string>& texts) {
   std::vector<const char*> pointers;

@@ -64,6 +64,11 @@ absl::StatusOr<std::string> ReadOptionalText(const char* text, const char* name)
   return text == nullptr ? std::string() : ReadText(text, name);
 }
 
+absl::Status CheckFlag(const char* name, int32_t value) {
+  if (value == 0 || value == 1) return absl::OkStatus();
+  return InvalidArgument("%s: expected 0 or 1, found %d", name, value);
+}
+
 std::string Element(const char* name, size_t index) { return absl::StrFormat("%s[%d]", name, index); }
 
 absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count) {

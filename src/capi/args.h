@@ -8,6 +8,7 @@
 #define HORUS_CAPI_ARGS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 
@@ -28,11 +29,20 @@ struct NamedPointer {
 [[nodiscard]] absl::StatusOr<std::string> ReadText(const char* text, const char* name);
 [[nodiscard]] absl::StatusOr<std::string> ReadOptionalText(const char* text, const char* name);
 
+// 0 or 1.
+[[nodiscard]] absl::Status CheckFlag(const char* name, int32_t value);
+
 // "name[index]", for messages.
 [[nodiscard]] std::string Element(const char* name, size_t index);
 
 // BUFFER_TOO_SMALL with *count = needed when `needed` elements do not fit `capacity`.
 [[nodiscard]] absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count);
+
+// A field that was left 0 keeps its default.
+template <typename T, typename Given>
+void SetUnlessZero(T& option, Given given) {
+  if (given != 0) option = given;
+}
 
 // Writes row `index` of a column that the caller may have left out.
 template <typename T, typename Value>

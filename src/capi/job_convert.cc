@@ -34,11 +34,6 @@ absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t c
   return texts;
 }
 
-absl::Status CheckFlag(const char* field, int32_t value) {
-  if (value == 0 || value == 1) return absl::OkStatus();
-  return InvalidArgument("%s: expected 0 or 1, found %d", field, value);
-}
-
 absl::Status CheckEnums(const horus_job& job) {
   if (job.kind < HORUS_JOB_TRAINING || job.kind > HORUS_JOB_BEST_EFFORT) {
     return InvalidArgument("kind: expected HORUS_JOB_* (%d to %d), found %d", HORUS_JOB_TRAINING, HORUS_JOB_BEST_EFFORT,

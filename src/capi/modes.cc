@@ -28,30 +28,12 @@ static_assert(HORUS_CHANGE_RELEASE == static_cast<int>(ChangeKind::kRelease) &&
               HORUS_CHANGE_PLACE == static_cast<int>(ChangeKind::kPlace) &&
               HORUS_CHANGE_MIGRATE == static_cast<int>(ChangeKind::kMigrate));
 
-// 0 = the default.
-template <typename T, typename Given>
-void SetUnlessZero(T& option, Given given) {
-  if (given != 0) option = given;
-}
-
 absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_batch_options c, ReadOptionalStruct(given));
   BatchOptions options;
   SetUnlessZero(options.max_rounds, c.max_rounds);
   SetUnlessZero(options.restarts, c.restarts);
   SetUnlessZero(options.max_evaluations, c.max_evaluations);
-  return options;
-}
-
-absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c) {
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.job_ids, "job_ids", c.job_count));
-  RebalanceOptions options;
-  SetUnlessZero(options.max_migrations, c.max_migrations);
-  SetUnlessZero(options.downtime_s, c.downtime_s);
-  if (c.downtime_s == -1) options.downtime_s = 0;
-  SetUnlessZero(options.horizon_s, c.horizon_s);
-  options.min_gain = c.min_gain;
-  SetUnlessZero(options.max_searches, c.max_searches);
   return options;
 }
 
@@ -90,6 +72,19 @@ absl::StatusOr<std::vector<SupposedChange>> ChangesFromC(const Catalogue& catalo
 }
 
 }  // namespace
+
+absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.job_ids, "job_ids", c.job_count));
+  RebalanceOptions options;
+  SetUnlessZero(options.max_migrations, c.max_migrations);
+  SetUnlessZero(options.downtime_s, c.downtime_s);
+  if (c.downtime_s == -1) options.downtime_s = 0;
+  SetUnlessZero(options.horizon_s, c.horizon_s);
+  options.min_gain = c.min_gain;
+  SetUnlessZero(options.max_searches, c.max_searches);
+  return options;
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face

@@ -147,11 +147,19 @@ ProgressFn ProgressFromC(horus_progress progress, void* user) {
 
 absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
                                                      const Planning& planning) {
-  HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
   auto plan = std::make_unique<horus_plan>();
   plan->catalogue = cluster.value.shared_catalogue();
-  HORUS_ASSIGN_OR_RETURN(plan->value, planning(*placer.value, cluster.value, [&use] { use.DoneReading(); }));
+  const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
+    HORUS_ASSIGN_OR_RETURN(plan->value, planning(with, on, read));
+    return absl::OkStatus();
+  };
+  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, work));
   return plan;
+}
+
+absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, const PlacerWork& work) {
+  HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
+  return work(*placer.value, cluster.value, [&use] { use.DoneReading(); });
 }
 
 }  // namespace horus::capi

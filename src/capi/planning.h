@@ -14,6 +14,7 @@
 #include <span>
 
 #include "capi/handles.h"
+#include "place/modes/rebalance.h"
 
 namespace horus::capi {
 
@@ -24,9 +25,15 @@ using Planning = std::function<absl::StatusOr<Plan>(Placer&, const Cluster&, con
 [[nodiscard]] absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
                                                                    const Planning& planning);
 
+// The same for what makes no plan handle.
+using PlacerWork = std::function<absl::Status(Placer&, const Cluster&, const ReadFn& read)>;
+[[nodiscard]] absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, const PlacerWork& work);
+
 // No column = all nodes.
 [[nodiscard]] absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count,
                                                                                  const uint64_t* node_ids);
+// `job_ids` checked, and left to the caller.
+[[nodiscard]] absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c);
 [[nodiscard]] ProgressFn ProgressFromC(horus_progress progress, void* user);
 
 }  // namespace horus::capi

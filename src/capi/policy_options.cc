@@ -11,7 +11,6 @@
 #include "capi/handles.h"
 #include "capi/job_convert.h"
 #include "capi/structs.h"
-#include "place/policies/workload.h"
 
 namespace horus::capi {
 namespace {
@@ -37,7 +36,8 @@ absl::StatusOr<std::vector<TaskClass>> TasksFromC(const Catalogue& catalogue, co
   return tasks;
 }
 
-absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_workload& c, PolicySettings& settings) {
+absl::StatusOr<std::shared_ptr<const Workload>> Convert(const horus_workload& c,
+                                                        std::shared_ptr<const Catalogue>& named) {
   const std::shared_ptr<const Catalogue> catalogue = CatalogueOf(c.catalogue);
   if ((c.task_count == 0) == (c.job_count == 0)) {
     return InvalidArgument("expected either task_count or job_count above 0, found %d and %d", c.task_count,
@@ -52,12 +52,20 @@ absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_worklo
     HORUS_ASSIGN_OR_RETURN(tasks, TasksFromC(*catalogue, c));
   }
   for (const TaskClass& task : tasks) {
-    if (!task.types.empty()) settings.catalogue = catalogue;
+    if (!task.types.empty()) named = catalogue;
   }
   return Workload::Create(std::move(tasks));
 }
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(const horus_workload* given,
+                                                              std::shared_ptr<const Catalogue>& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given));
+  absl::StatusOr<std::shared_ptr<const Workload>> made = Convert(workload, catalogue);
+  if (!made.ok()) return At("workload", made.status());
+  return made;
+}
 
 absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& given) {
   PolicySettings settings;
@@ -78,10 +86,7 @@ absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& g
   }
   options.synergy_grow = given.synergy_grow == 1;
   if (given.workload == nullptr) return settings;
-  HORUS_ASSIGN_OR_RETURN(const horus_workload workload, ReadStruct(given.workload));
-  absl::StatusOr<std::shared_ptr<const Workload>> made = WorkloadFromC(workload, settings);
-  if (!made.ok()) return At("workload", made.status());
-  options.workload = *std::move(made);
+  HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(given.workload, settings.catalogue));
   return settings;
 }
 

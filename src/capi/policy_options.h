@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "horus/place.h"
+#include "place/policies/workload.h"
 #include "place/policy.h"
 
 namespace horus::capi {
@@ -20,6 +21,10 @@ struct PolicySettings {
   PolicyOptions options;
   std::shared_ptr<const Catalogue> catalogue;
 };
+
+// Sets `catalogue` where the workload names types. INVALID_ARGUMENT, NOT_FOUND (type).
+[[nodiscard]] absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(
+    const horus_workload* given, std::shared_ptr<const Catalogue>& catalogue);
 
 [[nodiscard]] absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& given);
 

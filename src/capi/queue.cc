@@ -13,33 +13,11 @@
 #include "capi/args.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
+#include "capi/queue_options.h"
 #include "capi/structs.h"
 
 namespace horus::capi {
 namespace {
-
-absl::StatusOr<QueueOptions> OptionsFromC(const horus_queue_options* given) {
-  HORUS_ASSIGN_OR_RETURN(const horus_queue_options c, ReadOptionalStruct(given));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.las_thresholds_gpu_us, "las_thresholds_gpu_us", c.las_threshold_count));
-  if (c.las_threshold_count > kMostLasThresholds) {
-    return InvalidArgument("las_threshold_count: expected at most %d, found %d", kMostLasThresholds,
-                           c.las_threshold_count);
-  }
-  if (c.las_continuous != 0 && c.las_continuous != 1) {
-    return InvalidArgument("las_continuous: expected 0 or 1, found %d", c.las_continuous);
-  }
-  QueueOptions options;
-  options.capacity = {c.gpu_milli, c.cpu_milli, c.mem_mib};
-  if (c.las_threshold_count > 0) {
-    options.las_thresholds_gpu_us.assign(c.las_thresholds_gpu_us, c.las_thresholds_gpu_us + c.las_threshold_count);
-  }
-  options.las_continuous = c.las_continuous == 1;
-  options.aging_us_per_pct = c.aging_us_per_pct;
-  if (c.clusters != 0) options.clusters = c.clusters;
-  if (c.recluster_share != 0) options.recluster_share = c.recluster_share;
-  options.patience_us = c.patience_us;
-  return options;
-}
 
 absl::StatusOr<QueuedJob> QueuedJobFromC(const horus_queued_job* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_queued_job c, ReadStruct(given));
@@ -94,6 +72,28 @@ absl::Status Pop(Queue& queue, int64_t now_us, uint64_t* id, size_t* count) {
 }
 
 }  // namespace
+
+absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_queue_options c, ReadOptionalStruct(given));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.las_thresholds_gpu_us, "las_thresholds_gpu_us", c.las_threshold_count));
+  if (c.las_threshold_count > kMostLasThresholds) {
+    return InvalidArgument("las_threshold_count: expected at most %d, found %d", kMostLasThresholds,
+                           c.las_threshold_count);
+  }
+  HORUS_RETURN_IF_ERROR(CheckFlag("las_continuous", c.las_continuous));
+  QueueOptions options;
+  options.capacity = {c.gpu_milli, c.cpu_milli, c.mem_mib};
+  if (c.las_threshold_count > 0) {
+    options.las_thresholds_gpu_us.assign(c.las_thresholds_gpu_us, c.las_thresholds_gpu_us + c.las_threshold_count);
+  }
+  options.las_continuous = c.las_continuous == 1;
+  options.aging_us_per_pct = c.aging_us_per_pct;
+  if (c.clusters != 0) options.clusters = c.clusters;
+  if (c.recluster_share != 0) options.recluster_share = c.recluster_share;
+  options.patience_us = c.patience_us;
+  return options;
+}
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -108,7 +108,7 @@ horus_status horus_queue_create(const char* discipline, const horus_queue_option
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(discipline, "discipline"));
-    HORUS_ASSIGN_OR_RETURN(const horus::QueueOptions known, OptionsFromC(options));
+    HORUS_ASSIGN_OR_RETURN(const horus::QueueOptions known, QueueOptionsFromC(options));
     HORUS_ASSIGN_OR_RETURN(auto queue, horus::MakeQueue(name, known));
     *out = new horus_queue{std::move(queue)};
     return absl::OkStatus();

@@ -66,6 +66,17 @@ HORUS_FIRST_RELEASE(horus_move, mem_mib);
 HORUS_FIRST_RELEASE(horus_preemption, slots);
 HORUS_FIRST_RELEASE(horus_queue_options, patience_us);
 HORUS_FIRST_RELEASE(horus_queued_job, ideal_us);
+HORUS_FIRST_RELEASE(horus_speeds, slowdowns);
+HORUS_FIRST_RELEASE(horus_potential_options, library_path);
+HORUS_FIRST_RELEASE(horus_potential, left_out);
+HORUS_FIRST_RELEASE(horus_potential_rows, pays);
+HORUS_FIRST_RELEASE(horus_trace_columns, gpu_types);
+HORUS_FIRST_RELEASE(horus_trace_summary, digest);
+HORUS_FIRST_RELEASE(horus_profile_demands, demands);
+HORUS_FIRST_RELEASE(horus_sim_options, measured);
+HORUS_FIRST_RELEASE(horus_sim_window, slowdown_bound);
+HORUS_FIRST_RELEASE(horus_sim_metrics, end_us);
+HORUS_FIRST_RELEASE(horus_sim_jobs, restarts);
 
 #undef HORUS_FIRST_RELEASE
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of layout_test.c: the structs of horus/learn.h, horus/learn_pairs.h and of tables of pairs. */
+/* Rows of layout_test.c: the structs of horus/learn.h, horus/learn_pairs.h of tables of pairs and of latencies. */
 /* clang-format off */
     SIZE(horus_training_data, 104)
     OFFSET(horus_training_data, struct_size, 0)

@@ -363,23 +363,11 @@ static const row kLayout[] = {
     OFFSET(horus_device, sharing_mode, 4)
     OFFSET(horus_device, gpu_type, 8)
     OFFSET(horus_device, compute_share, 16)
-    SIZE(horus_request_load, 40)
-    OFFSET(horus_request_load, struct_size, 0)
-    OFFSET(horus_request_load, reserved, 4)
-    OFFSET(horus_request_load, requests_per_s, 8)
-    OFFSET(horus_request_load, service_us, 16)
-    OFFSET(horus_request_load, slowdown, 24)
-    OFFSET(horus_request_load, service_cv, 32)
-    SIZE(horus_latency, 32)
-    OFFSET(horus_latency, struct_size, 0)
-    OFFSET(horus_latency, reserved, 4)
-    OFFSET(horus_latency, utilisation, 8)
-    OFFSET(horus_latency, mean_us, 16)
-    OFFSET(horus_latency, p99_us, 24)
 #include "layout_learning.h"
 #include "layout_place.h"
 #include "layout_queue.h"
 #include "layout_modes.h"
+#include "layout_sim.h"
 };
 /* clang-format on */
 

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Owning values of simulations, and how they become the columns of trace.h, sim.h and potential.h. Included by sim.hpp.
+#ifndef HORUS_SIM_VALUES_HPP_
+#define HORUS_SIM_VALUES_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "horus/catalogue.hpp"
+#include "horus/horus.h"
+#include "horus/values.hpp"
+
+namespace horus {
+inline namespace face_v0 {  // why: values.hpp
+
+struct TraceJob {
+  uint64_t id = 0;
+  int64_t submit_us = 0;
+  int64_t duration_us = 0;  // this or steps, unless it is endless
+  int64_t steps = 0;
+  bool endless = false;
+  int64_t deadline_us = 0;
+  int32_t tasks = 1, gpus_per_task = 1, gpu_milli = 0;
+  int64_t cpu_milli = 0, mem_mib = 0;
+  int32_t kind = HORUS_JOB_TRAINING;
+  int32_t priority = 0;
+  std::string profile = {}, owner = {};     // empty = not stated
+  std::vector<std::string> gpu_types = {};  // empty = any
+};
+
+// What jobs of a profile demand of a GPU type.
+struct ProfileDemand {
+  std::string profile = {};
+  std::string gpu_type = {};  // empty = any
+  Demand demand = {};
+};
+
+struct PairSpeed {
+  uint32_t gpu = 0, a = 0, b = 0;   // positions
+  double speed_a = 0, speed_b = 0;  // shares of the speeds alone; both 0 = not together
+  double slowdown = 0;              // 0 = as the speeds say
+};
+
+struct Speeds {
+  uint32_t reference = 0;
+  std::vector<std::string> gpu_types = {}, profiles = {};
+  std::vector<double> alone = {};  // [gpu_types x profiles]
+  std::vector<PairSpeed> pairs = {};
+};
+
+struct SimOutage {
+  uint64_t node = 0;
+  int64_t from_us = 0, until_us = 0;
+};
+
+struct SimWindow {
+  int64_t from_us = 0, to_us = 0;  // 0 = no end
+  double slowdown_bound = 0;       // 0 = none
+};
+
+struct SimJob {
+  uint64_t id = 0;
+  int32_t end = HORUS_SIM_END_WAITING;
+  int64_t start_us = -1, end_us = -1, ran_us = 0;
+  double work_us = 0, undisturbed_us = 0, backlog_us = 0, lost_us = 0;
+  int32_t failures = 0, out_of_memory = 0, preemptions = 0, migrations = 0, interruptions = 0, restarts = 0;
+};
+
+struct PotentialOptions {
+  std::vector<double> slowdown_bounds = {};  // empty = 1.25, 1.5, 2, 2.5 and none
+  double least_gain = 0;                     // 0 = the default, -1 = any
+  std::string library_path = {};             // empty = looked for
+};
+
+struct PotentialAtBound {
+  double slowdown_bound = 0, gain = 0, makespan_cut = 0, rate = 0;
+  uint64_t admitted = 0;
+  double admitted_of_mix = 0;
+  bool pays = false;
+};
+
+struct SharingPotential {
+  horus_potential all = HORUS_POTENTIAL_INIT;
+  std::vector<PotentialAtBound> at = {};  // a row a bound
+};
+
+namespace detail {
+
+// Jobs as columns, each name once.
+class CTrace {
+ public:
+  explicit CTrace(std::span<const TraceJob> jobs) {
+    for (const TraceJob& job : jobs) Add(job);
+    profile_texts_ = Texts(profiles_.names);
+    owner_texts_ = Texts(owners_.names);
+    list_texts_ = Texts(lists_.names);
+    c_.count = ids_.size();
+    c_.ids = Column(ids_);
+    c_.submit_us = Column(submit_us_);
+    c_.duration_us = Column(duration_us_);
+    c_.steps = Column(steps_);
+    c_.endless = Column(endless_);
+    c_.deadline_us = Column(deadline_us_);
+    c_.tasks = Column(tasks_);
+    c_.gpus_per_task = Column(gpus_per_task_);
+    c_.gpu_milli = Column(gpu_milli_);
+    c_.cpu_milli = Column(cpu_milli_);
+    c_.mem_mib = Column(mem_mib_);
+    c_.kinds = Column(kinds_);
+    c_.priorities = Column(priorities_);
+    c_.profile_count = profile_texts_.size();
+    c_.profile_names = Column(profile_texts_);
+    c_.profiles = Column(profiles_.rows);
+    c_.owner_count = owner_texts_.size();
+    c_.owner_names = Column(owner_texts_);
+    c_.owners = Column(owners_.rows);
+    c_.type_list_count = list_texts_.size();
+    c_.type_lists = Column(list_texts_);
+    c_.gpu_types = Column(lists_.rows);
+  }
+  CTrace(const CTrace&) = delete;
+  CTrace& operator=(const CTrace&) = delete;
+  [[nodiscard]] const horus_trace_columns* get() const { return &c_; }
+
+ private:
+  struct Table {
+    std::vector<std::string> names;
+    std::vector<uint32_t> rows;
+    std::map<std::string, uint32_t> positions;
+    void Add(const std::string& name) {
+      if (name.empty()) return rows.push_back(HORUS_NOT_STATED);
+      const auto [at, fresh] = positions.emplace(name, static_cast<uint32_t>(names.size()));
+      if (fresh) names.push_back(name);
+      rows.push_back(at->second);
+    }
+  };
+  void Add(const TraceJob& job) {
+    ids_.push_back(job.id);
+    submit_us_.push_back(job.submit_us);
+    duration_us_.push_back(job.duration_us);
+    steps_.push_back(job.steps);
+    endless_.push_back(job.endless ? 1 : 0);
+    deadline_us_.push_back(job.deadline_us);
+    tasks_.push_back(job.tasks);
+    gpus_per_task_.push_back(job.gpus_per_task);
+    gpu_milli_.push_back(job.gpu_milli);
+    cpu_milli_.push_back(job.cpu_milli);
+    mem_mib_.push_back(job.mem_mib);
+    kinds_.push_back(job.kind);
+    priorities_.push_back(job.priority);
+    profiles_.Add(job.profile);
+    owners_.Add(job.owner);
+    std::string list;
+    for (const std::string& type : job.gpu_types) list += (list.empty() ? "" : "|") + type;
+    lists_.Add(list);
+  }
+
+  std::vector<uint64_t> ids_;
+  std::vector<int64_t> submit_us_, duration_us_, steps_, deadline_us_, cpu_milli_, mem_mib_;
+  std::vector<uint8_t> endless_;
+  std::vector<int32_t> tasks_, gpus_per_task_, gpu_milli_, kinds_, priorities_;
+  Table profiles_, owners_, lists_;
+  std::vector<const char*> profile_texts_, owner_texts_, list_texts_;
+  horus_trace_columns c_ = HORUS_TRACE_COLUMNS_INIT;
+};
+
+// Borrows the rows.
+class CProfileDemands {
+ public:
+  explicit CProfileDemands(std::span<const ProfileDemand> rows) {
+    for (const ProfileDemand& row : rows) {
+      profiles_.push_back(row.profile.c_str());
+      types_.push_back(row.gpu_type.empty() ? nullptr : row.gpu_type.c_str());
+      demands_.push_back(&row.demand);
+    }
+    c_.count = rows.size();
+    c_.profiles = Column(profiles_);
+    c_.gpu_types = Column(types_);
+    c_.demands = Column(demands_);
+  }
+  CProfileDemands(const CProfileDemands&) = delete;
+  CProfileDemands& operator=(const CProfileDemands&) = delete;
+  [[nodiscard]] const horus_profile_demands* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> profiles_, types_;
+  std::vector<const horus_demand*> demands_;
+  horus_profile_demands c_ = HORUS_PROFILE_DEMANDS_INIT;
+};
+
+// Borrows the Speeds.
+class CSpeeds {
+ public:
+  explicit CSpeeds(const Speeds& speeds) : types_(Texts(speeds.gpu_types)), profiles_(Texts(speeds.profiles)) {
+    if (speeds.alone.size() != types_.size() * profiles_.size()) {
+      throw Error(HORUS_INVALID_ARGUMENT, "speeds: alone: expected " +
+                                              std::to_string(types_.size() * profiles_.size()) + " speeds, found " +
+                                              std::to_string(speeds.alone.size()));
+    }
+    for (const PairSpeed& pair : speeds.pairs) {
+      gpus_.push_back(pair.gpu);
+      a_.push_back(pair.a);
+      b_.push_back(pair.b);
+      speeds_a_.push_back(pair.speed_a);
+      speeds_b_.push_back(pair.speed_b);
+      slowdowns_.push_back(pair.slowdown);
+    }
+    c_.reference = speeds.reference;
+    c_.gpu_count = types_.size();
+    c_.gpu_types = Column(types_);
+    c_.profile_count = profiles_.size();
+    c_.profiles = Column(profiles_);
+    c_.alone = Column(speeds.alone);
+    c_.pair_count = gpus_.size();
+    c_.pair_gpus = Column(gpus_);
+    c_.pairs_a = Column(a_);
+    c_.pairs_b = Column(b_);
+    c_.speeds_a = Column(speeds_a_);
+    c_.speeds_b = Column(speeds_b_);
+    c_.slowdowns = Column(slowdowns_);
+  }
+  CSpeeds(const CSpeeds&) = delete;
+  CSpeeds& operator=(const CSpeeds&) = delete;
+  [[nodiscard]] const horus_speeds* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> types_, profiles_;
+  std::vector<uint32_t> gpus_, a_, b_;
+  std::vector<double> speeds_a_, speeds_b_, slowdowns_;
+  horus_speeds c_ = HORUS_SPEEDS_INIT;
+};
+
+struct COutages {
+  explicit COutages(const std::vector<SimOutage>& outages) {
+    for (const SimOutage& outage : outages) {
+      nodes.push_back(outage.node);
+      from_us.push_back(outage.from_us);
+      until_us.push_back(outage.until_us);
+    }
+  }
+  std::vector<uint64_t> nodes;
+  std::vector<int64_t> from_us, until_us;
+};
+
+inline std::vector<SimJob> ReadSimJobs(const horus_sim_result* result) {
+  horus_sim_jobs c = HORUS_SIM_JOBS_INIT;
+  c.capacity =
+      CountOf([&](size_t* needed, horus_error* error) { return horus_sim_result_jobs(result, &c, needed, error); });
+  const size_t rows = c.capacity;
+  std::vector<uint64_t> ids(rows);
+  std::vector<int32_t> ends(rows), failures(rows), memory(rows), preempted(rows), moved(rows), broken(rows),
+      again(rows);
+  std::vector<int64_t> start(rows), end(rows), ran(rows);
+  std::vector<double> work(rows), undisturbed(rows), backlog(rows), lost(rows);
+  c = {sizeof c,
+       0,
+       rows,
+       ids.data(),
+       ends.data(),
+       start.data(),
+       end.data(),
+       ran.data(),
+       work.data(),
+       undisturbed.data(),
+       backlog.data(),
+       lost.data(),
+       failures.data(),
+       memory.data(),
+       preempted.data(),
+       moved.data(),
+       broken.data(),
+       again.data()};
+  size_t count = 0;
+  Call(horus_sim_result_jobs, result, static_cast<const horus_sim_jobs*>(&c), &count);
+  std::vector<SimJob> jobs;
+  for (size_t i = 0; i < count; ++i) {
+    jobs.push_back({ids[i], ends[i], start[i], end[i], ran[i], work[i], undisturbed[i], backlog[i], lost[i],
+                    failures[i], memory[i], preempted[i], moved[i], broken[i], again[i]});
+  }
+  return jobs;
+}
+
+inline SharingPotential ReadPotential(const CSpeeds& speeds, const std::vector<double>& work,
+                                      const std::vector<double>& gpus, const PotentialOptions& options) {
+  if (work.size() != speeds.get()->profile_count || gpus.size() != speeds.get()->gpu_count) {
+    throw Error(HORUS_INVALID_ARGUMENT, "work, gpus: expected a number for each profile and GPU type");
+  }
+  constexpr size_t kDefaultBounds = 5;
+  const size_t rows = options.slowdown_bounds.empty() ? kDefaultBounds : options.slowdown_bounds.size();
+  const horus_potential_options with = {sizeof(horus_potential_options),
+                                        0,
+                                        options.slowdown_bounds.size(),
+                                        Column(options.slowdown_bounds),
+                                        options.least_gain,
+                                        TextOrNull(options.library_path)};
+  std::vector<double> bounds(rows), gains(rows), cuts(rows), rates(rows), of_mix(rows);
+  std::vector<uint64_t> admitted(rows);
+  std::vector<int32_t> pays(rows);
+  const horus_potential_rows columns = {sizeof(horus_potential_rows),
+                                        0,
+                                        rows,
+                                        bounds.data(),
+                                        gains.data(),
+                                        cuts.data(),
+                                        rates.data(),
+                                        admitted.data(),
+                                        of_mix.data(),
+                                        pays.data()};
+  SharingPotential potential;
+  size_t count = 0;
+  Call(horus_potential_compute, speeds.get(), work.data(), gpus.data(), &with, nullptr, nullptr, &potential.all,
+       &columns, &count);
+  for (size_t i = 0; i < count; ++i) {
+    potential.at.push_back({bounds[i], gains[i], cuts[i], rates[i], admitted[i], of_mix[i], pays[i] == 1});
+  }
+  return potential;
+}
+
+}  // namespace detail
+
+}  // namespace face_v0
+}  // namespace horus
+
+#endif  // HORUS_SIM_VALUES_HPP_

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traces: what jobs came, when, what they asked for and how much work they brought. */
+#ifndef HORUS_TRACE_H_
+#define HORUS_TRACE_H_
+
+#include "horus/base.h"
+#include "horus/cluster.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Jobs, when they came and how much work they brought. Immutable: share freely. */
+typedef struct horus_trace horus_trace;
+
+#define HORUS_NOT_STATED UINT32_MAX /* in a column of positions */
+
+/* One row a job, in any order; at most 4,000,000 jobs. Times are of the trace's own clock, 0 to 2^55 us. Work is stated
+ * in one way, by duration or steps, unless the job is endless. */
+typedef struct horus_trace_columns {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t count;
+  const uint64_t* ids;          /* the caller's, each once; NULL = 0, 1, 2, ... */
+  const int64_t* submit_us;     /* NULL = 0 */
+  const int64_t* duration_us;   /* run time alone on speed 1 (horus_truth); of an endless job how long it was seen */
+  const int64_t* steps;         /* 0 = not stated; for truths made of speeds */
+  const uint8_t* endless;       /* 1 = runs until the simulation ends */
+  const int64_t* deadline_us;   /* above submit_us; 0 = none */
+  const int32_t* tasks;         /* a gang; 0 = 1 */
+  const int32_t* gpus_per_task; /* 0 = 1; HORUS_JOB_NO_GPUS = the host alone */
+  const int32_t* gpu_milli;     /* per GPU, as that of horus_job; 0 = shares as its demand allows */
+  const int64_t* cpu_milli;     /* per task, as the next */
+  const int64_t* mem_mib;       /* host memory */
+  const int32_t* kinds;         /* HORUS_JOB_* */
+  const int32_t* priorities;    /* higher first */
+  size_t profile_count;
+  const char* const* profile_names; /* what jobs run, e.g. "ResNet-50 (batch size 64)"; beliefs and truths know it */
+  const uint32_t* profiles;         /* positions in it; required of jobs with GPUs by horus_sim_run */
+  size_t owner_count;
+  const char* const* owner_names;
+  const uint32_t* owners; /* positions in it; read by the queue "drf" */
+  size_t type_list_count;
+  const char* const* type_lists; /* names of GPU types with '|' between them: "v100-sxm2-16gb|a100-40gb" */
+  const uint32_t* gpu_types;     /* positions in it; not stated = any */
+} horus_trace_columns;
+#define HORUS_TRACE_COLUMNS_INIT \
+  {sizeof(horus_trace_columns),  \
+   0,                            \
+   0,                            \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   0,                            \
+   NULL,                         \
+   NULL,                         \
+   0,                            \
+   NULL,                         \
+   NULL,                         \
+   0,                            \
+   NULL,                         \
+   NULL}
+
+/* The columns are copied. Errors: INVALID_ARGUMENT (row, field, expected, found; an id twice), INVALID_STRUCT, LIMIT.
+ * Any thread. Since 0.1. */
+HORUS_API horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error);
+/* Accepts NULL. Results keep what they need of it. Since 0.1. */
+HORUS_API void horus_trace_free(horus_trace* trace);
+
+/* Jobs; profiles that jobs run; memory of the handle in bytes; 0 for NULL. Any thread. Since 0.1. */
+HORUS_API size_t horus_trace_count(const horus_trace* trace);
+HORUS_API size_t horus_trace_profile_count(const horus_trace* trace);
+HORUS_API uint64_t horus_trace_bytes_held(const horus_trace* trace);
+/* In the order in which jobs name them first, jobs by (submit_us, id); borrowed from the trace; NULL past the end. Any
+ * thread. Since 0.1. */
+HORUS_API const char* horus_trace_profile_name(const horus_trace* trace, size_t index);
+
+typedef struct horus_trace_summary {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t jobs;
+  uint64_t endless;
+  uint64_t by_steps;    /* that state steps */
+  uint64_t best_effort; /* of that kind */
+  uint64_t deadlines;
+  uint64_t gpus;   /* of all jobs together */
+  uint64_t gangs;  /* jobs of more than one task */
+  uint64_t shares; /* jobs that ask for less than one GPU */
+  uint64_t owners; /* that are named */
+  uint64_t profiles;
+  int64_t first_submit_us;
+  int64_t last_submit_us;
+  double mean_gap_us; /* between submissions; 0 below two jobs */
+  double gap_scv;     /* squared coefficient of variation of the gaps: 1 = as random arrivals */
+  double gpu_us;      /* GPU time of the jobs that state a duration and end */
+  uint64_t digest;    /* of the content: equal digests, equal workloads */
+} horus_trace_summary;
+#define HORUS_TRACE_SUMMARY_INIT {sizeof(horus_trace_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary,
+                                               horus_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_TRACE_H_ */
