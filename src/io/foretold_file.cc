@@ -20,13 +20,6 @@ namespace {
 constexpr size_t kMaxForetoldBytes = size_t{1} << 28;
 constexpr std::array<std::string_view, 5> kNecessary = {"gpu", "sharing_mode", "victim", "other", "slowdown"};
 
-// A name as a CSV field.
-std::string Field(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 absl::StatusOr<double> SlowdownIn(const CsvRow& row, std::string_view column, double least) {
   const std::string expected = absl::StrFormat("a slowdown from %.6g to %.6g", least, kMostMeasuredSlowdown);
   HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
@@ -57,7 +50,7 @@ std::string ForetoldText(std::span<const ForetoldPair> rows) {
   for (const ForetoldPair& row : rows) {
     const std::string bound = std::isnan(row.bound) ? "" : absl::StrFormat("%.9g", row.bound);
     absl::StrAppendFormat(&text, "%s,%s,%s,%s,%.9g,%s\n", row.gpu, std::string(SharingModeName(row.mode)),
-                          Field(row.victim), Field(row.other), row.slowdown, bound);
+                          CsvField(row.victim), CsvField(row.other), row.slowdown, bound);
   }
   return text;
 }

@@ -48,9 +48,7 @@ absl::StatusOr<bool> PairLearner::Learn(const SeenSharing& seen, double first, d
   if (seen.demands.size() != 2 || seen.device.compute_share != 1) return false;
   const uint64_t a = seen.demands[0]->profile_id, b = seen.demands[1]->profile_id;
   if (a == 0 || b == 0) return false;
-  const auto [mine, is_new] = seen_.try_emplace({seen.device.type, seen.device.mode, a, b}, first);
-  if (!is_new && mine->second == first) return true;
-  mine->second = first;
+  seen_[{seen.device.type, seen.device.mode, a, b}] = first;
   seen_[{seen.device.type, seen.device.mode, b, a}] = second;
   std::vector<TableEntry> entries;
   for (const auto& [key, slowdown] : seen_) {
@@ -66,6 +64,9 @@ absl::Status PairLearner::Observe(const SeenSharing& seen) {
   if (learns_ < Learns::kPairs || seen.demands.size() != 2) return absl::OkStatus();
   std::array<double, 2> slowdowns;
   for (size_t i = 0; i < 2; ++i) slowdowns[i] = std::clamp(seen.slowdowns[i], 1.0, kMostMeasuredSlowdown);
+  const auto known =
+      seen_.find({seen.device.type, seen.device.mode, seen.demands[0]->profile_id, seen.demands[1]->profile_id});
+  if (known != seen_.end() && known->second == slowdowns[0]) return absl::OkStatus();  // nothing new
   if (learns_ == Learns::kCorrects) {
     for (size_t i = 0; i < 2; ++i) {
       const std::array<const Demand*, 1> others = {seen.demands[1 - i]};

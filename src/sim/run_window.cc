@@ -13,7 +13,7 @@ namespace horus {
 namespace {
 
 constexpr double kWeightUnitUs = 3.6e9;  // a job of an hour counts 1. Weights count as ratios alone
-constexpr size_t kPriceEvery = 64;       // starts between two price lists. A chosen value: 40 and 200 give the same
+constexpr size_t kPriceEvery = 64;       // starts between two price lists. A chosen value
 
 }  // namespace
 

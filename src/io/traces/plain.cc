@@ -161,20 +161,6 @@ std::vector<std::string_view> AllColumns() {
   return names;
 }
 
-// In quotes where the text needs them.
-void AppendField(std::string_view text, std::string& out) {
-  if (text.find_first_of(",\"") == std::string_view::npos) {
-    out += text;
-    return;
-  }
-  out += '"';
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  out += '"';
-}
-
 std::string TypesText(const Trace& trace, const TraceJob& job) {
   std::string text;
   if (job.gpu_types == kNotStated) return text;
@@ -209,7 +195,7 @@ void AppendJob(const Trace& trace, const TraceJob& job, const Written& written, 
   const auto text = [&](bool wanted, std::string_view field) {
     if (!wanted) return;
     out += ',';
-    AppendField(field, out);
+    out += CsvField(field);
   };
   text(!trace.profiles.empty(), ProfileOf(trace, job));
   text(!trace.owners.empty(), OwnerOf(trace, job));
