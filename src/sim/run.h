@@ -9,11 +9,9 @@
 #define HORUS_SIM_RUN_H_
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -21,12 +19,16 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
-#include "base/id_map.h"
 #include "place/placer.h"
+#include "sim/alarms.h"
+#include "sim/cluster_map.h"
 #include "sim/execution.h"
-#include "sim/fragments.h"
-#include "sim/prices.h"
+#include "sim/node_events.h"
+#include "sim/pricing.h"
+#include "sim/profiling.h"
 #include "sim/simulator.h"
+#include "sim/use_meter.h"
+#include "sim/watching.h"
 
 namespace horus {
 
@@ -40,7 +42,6 @@ class SimRun {
   // So often a job may fail beside others who were learned of; then it runs alone. A chosen limit: a placer that does
   // not heed what was learned would try for ever.
   static constexpr int32_t kMostFailures = 16;
-  static constexpr int64_t kNoEvent = std::numeric_limits<int64_t>::max();
   enum class Phase : uint8_t { kAbsent, kWaiting, kLaunching, kRunning, kGone };
   struct Life {
     Work left = 0;                             // when it ran last
@@ -87,16 +88,12 @@ class SimRun {
   [[nodiscard]] Memory MemoryFor(uint32_t job, GpuTypeId& type) const;
   [[nodiscard]] absl::Status Reject(uint32_t job);
   [[nodiscard]] absl::Status EndStart(uint32_t job, SimEventKind why);
-  [[nodiscard]] absl::StatusOr<bool> LearnFailure(uint32_t job);
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
 
   // run_window.cc: the best of the window.
   using Kind =
       std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int64_t, int64_t, bool, float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
-  [[nodiscard]] float WeightOf(uint32_t job) const;
-  [[nodiscard]] absl::Status UpdatePrices();
-  void CountThere(uint32_t job, int32_t sign);
   [[nodiscard]] absl::Status DecideBest();
 
   // run_moves.cc: running jobs go elsewhere.
@@ -104,29 +101,13 @@ class SimRun {
   [[nodiscard]] absl::Status RebalanceDue();
 
   // run_nodes.cc: nodes fail and come back.
-  struct NodeEvent {
-    int64_t time_us = 0;
-    bool down = false;
-    uint32_t node = 0;
-    friend auto operator<=>(const NodeEvent&, const NodeEvent&) = default;
-  };
-  [[nodiscard]] absl::Status PrepareOutages();
   [[nodiscard]] absl::Status NodesDue();
   [[nodiscard]] absl::Status Interrupt(uint32_t job);
 
-  // run_watch.cc: what is seen of jobs while they run.
-  void Rewatch(uint32_t device);
+  // run_watch.cc: what follows of what is seen of jobs while they run.
   [[nodiscard]] absl::Status WatchDue();
-  [[nodiscard]] absl::Status Observe(uint32_t device);
-  void PrepareProfiling();
-  [[nodiscard]] bool IsProfiled(uint32_t job) const;
-  [[nodiscard]] const ProfileDemands& BeliefsOf(uint32_t job) const;
-  [[nodiscard]] const Demand* BeliefOn(uint32_t job, GpuTypeId type) const;
-  void WatchProfiling(uint32_t job);
-  void EndProfiling(uint32_t job);
-  [[nodiscard]] bool IsProfiling(uint32_t job) const;
+  [[nodiscard]] absl::StatusOr<bool> LearnFailure(uint32_t job);
   [[nodiscard]] absl::Status ProfilingDue();
-  void SetProfiled(uint32_t job);
 
   // run_preempt.cc: those whose rank fell behind make room.
   [[nodiscard]] absl::Status DecideByRank();
@@ -137,6 +118,7 @@ class SimRun {
 
   const Trace& trace_;
   std::span<const ProfileDemands> beliefs_;
+  const Truth& truth_;
   Cluster& cluster_;
   Queue& queue_;
   Placer* placer_;  // the caller's, or `revised_`
@@ -145,44 +127,25 @@ class SimRun {
   const SimObserver& observer_;
   size_t look_ahead_;
   bool charges_owners_;  // the queue counts what owners hold
-  const Truth& truth_;
-  std::vector<DeviceSpec> devices_;  // of all nodes, in their order
+  const ClusterMap map_;
   Execution execution_;
-  FragmentMeter fragments_;
-  std::vector<NodeId> nodes_;
-  std::vector<HostShare> host_shares_;         // by node, of each GPU
-  IdMap<uint32_t> node_of_id_;                 // position in nodes_
-  std::vector<uint32_t> first_device_;         // by position of the node, and the end
-  std::vector<uint32_t> node_of_;              // by device, the node's position
-  std::vector<std::vector<GpuTypeId>> types_;  // by type list; those that the cluster's catalogue knows
-  std::vector<Life> lives_;                    // by job
-  std::vector<uint16_t> holders_;              // by device
-  size_t devices_used_ = 0;
+  UseMeter meter_;
+  Profiling profiling_;
+  Watching watching_;
+  Pricing pricing_;
+  NodeEvents node_events_;
+  Alarms launches_;                                         // of jobs that hold places and will begin to work
+  std::vector<std::vector<GpuTypeId>> types_;               // by type list; those that the cluster's catalogue knows
+  std::vector<Life> lives_;                                 // by job
   std::map<uint32_t, QueueResources> owners_;               // what they hold
   std::map<uint32_t, std::vector<GpuTypeId>> too_small_;    // types on which a job's memory does not fit
   std::map<uint32_t, std::vector<uint32_t>> host_nodes_;    // of jobs without GPUs, by task
   std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
-  std::set<std::pair<int64_t, uint32_t>> launches_;         // when which job begins to work
   std::vector<uint64_t> refused_;                           // since a job left; ascending
-  std::optional<WorkPrices> pricer_;
-  uint64_t priced_epoch_ = 0;                             // of the model
-  uint64_t changes_ = 0;                                  // jobs that came to places or left, nodes too
-  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};  // changes and epoch at which nothing was to be moved
-  std::vector<float> prices_;                             // by profile
-  std::vector<double> gpus_there_;                        // by profile, of jobs that wait or run
-  size_t starts_ = 0;
-  size_t price_at_ = 0;  // starts
+  uint64_t changes_ = 0;                                    // jobs that came to places or left, nodes too
+  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};    // changes and epoch at which nothing was to be moved
   SimResult result_;
-  size_t devices_up_;
-  std::vector<NodeEvent> node_events_;
-  size_t next_node_event_ = 0;
-  std::set<std::pair<int64_t, uint32_t>> watches_;    // when which device is looked at
-  std::map<uint32_t, int64_t> watched_until_;         // by device
-  std::vector<bool> profiled_;                        // by profile, or by job; empty = nothing is
-  std::vector<ProfileDemands> measured_;              // by profile
-  std::vector<bool> profiles_;                        // by node
-  std::set<std::pair<int64_t, uint32_t>> profiling_;  // when whose profiling ends
-  Work most_work_ = 0;                                // 0 = does not count
+  Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;
   size_t arrived_ = 0;
   int64_t decide_at_us_ = kNoEvent;

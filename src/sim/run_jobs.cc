@@ -35,13 +35,13 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .cpu_milli = one.cpu_milli,
                .mem_mib = one.mem_mib,
                .priority = one.priority,
-               .weight = WeightOf(job),
+               .weight = pricing_.WeightOf(job),
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
   if (one.gpus_per_task == 0) return spec;
   if (options_.sensitivities != nullptr) spec.sensitivity = (*options_.sensitivities)[one.profile];
   const auto too_small = too_small_.find(job);
-  for (const TypeDemand& demand : BeliefsOf(job)) {
+  for (const TypeDemand& demand : profiling_.BeliefsOf(job)) {
     if (one.gpu_types != kNotStated) {
       if (!Has(types_[one.gpu_types], demand.type)) continue;
     }
@@ -74,7 +74,7 @@ QueuedJob SimRun::QueuedOf(uint32_t job) const {
     queued.remaining_us = static_cast<int64_t>((std::max(Work(0), left) + kFullRate - 1) / kFullRate);
   }
   if (one.gpus_per_task == 0) return queued;
-  const Demand& demand = BeliefsOf(job).front().demand;
+  const Demand& demand = profiling_.BeliefsOf(job).front().demand;
   queued.gpu_util_pct = demand.gpu_util_pct;
   queued.gpu_mem_mib = demand.mem_mib;
   return queued;

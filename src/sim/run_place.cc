@@ -13,22 +13,9 @@ namespace horus {
 // Counts the job's places as taken, or with `sign` -1 as given back.
 void SimRun::Occupy(uint32_t job, int32_t sign) {
   ++changes_;
-  const TraceJob& one = trace_.jobs[job];
-  const std::span<const uint32_t> devices = lives_[job].devices;
-  if (devices.empty()) {
-    for (const uint32_t node : host_nodes_[job]) fragments_.Take(node, {}, 0, one.cpu_milli, sign);
-    return;
-  }
-  for (const uint32_t device : devices) {
-    const bool was_idle = holders_[device] == 0;
-    holders_[device] = static_cast<uint16_t>(holders_[device] + sign);
-    devices_used_ += was_idle ? 1 : holders_[device] == 0 ? -1 : 0;
-  }
-  const int32_t milli = one.gpu_milli == 0 ? kMilliPerGpu : one.gpu_milli;
-  const auto per_task = static_cast<size_t>(one.gpus_per_task);
-  for (size_t first = 0; first < devices.size(); first += per_task) {
-    fragments_.Take(node_of_[devices[first]], devices.subspan(first, per_task), milli, one.cpu_milli, sign);
-  }
+  const auto host = host_nodes_.find(job);
+  meter_.Take(trace_.jobs[job], lives_[job].devices,
+              host == host_nodes_.end() ? std::span<const uint32_t>() : host->second, sign);
 }
 
 std::vector<Slot> SimRun::SlotsOf(uint32_t job) const {
@@ -36,13 +23,13 @@ std::vector<Slot> SimRun::SlotsOf(uint32_t job) const {
   if (observer_ == nullptr) return slots;
   const std::span<const uint32_t> devices = lives_[job].devices;
   for (size_t i = 0; i < devices.size(); ++i) {
-    const uint32_t node = node_of_[devices[i]];
+    const uint32_t node = map_.node_of(devices[i]);
     const auto task = static_cast<int32_t>(i) / trace_.jobs[job].gpus_per_task;
-    slots.push_back({nodes_[node], static_cast<int32_t>(devices[i] - first_device_[node]), task});
+    slots.push_back({map_.id(node), static_cast<int32_t>(devices[i] - map_.first_device(node)), task});
   }
   if (const auto at = host_nodes_.find(job); at != host_nodes_.end()) {
     for (const uint32_t node : at->second)
-      slots.push_back({nodes_[node], kNoDevice, static_cast<int32_t>(slots.size())});
+      slots.push_back({map_.id(node), kNoDevice, static_cast<int32_t>(slots.size())});
   }
   return slots;
 }
@@ -56,7 +43,7 @@ void SimRun::CompareWithTruth(const std::vector<TenantEffect>& effects) {
       ++end;
     }
     const uint32_t device =
-        first_device_[node_of_id_.at(effects[begin].node)] + static_cast<uint32_t>(effects[begin].device);
+        map_.first_device(map_.at(effects[begin].node)) + static_cast<uint32_t>(effects[begin].device);
     const size_t tenants = execution_.TenantsOf(device).size();
     for (size_t i = begin; tenants > 1 && tenants == end - begin && i < end; ++i) {
       const double share = execution_.ShareOn(static_cast<uint32_t>(effects[i].job), device);
@@ -71,11 +58,11 @@ void SimRun::CompareWithTruth(const std::vector<TenantEffect>& effects) {
 // Books nothing: the cluster has the job on those slots already.
 void SimRun::Hold(uint32_t job, const std::vector<Slot>& slots) {
   for (const Slot& slot : slots) {
-    const uint32_t node = node_of_id_.at(slot.node);
+    const uint32_t node = map_.at(slot.node);
     if (slot.device == kNoDevice) {
       host_nodes_[job].push_back(node);
     } else {
-      lives_[job].devices.push_back(first_device_[node] + static_cast<uint32_t>(slot.device));
+      lives_[job].devices.push_back(map_.first_device(node) + static_cast<uint32_t>(slot.device));
     }
   }
   Occupy(job, 1);
@@ -96,7 +83,7 @@ void SimRun::SetHost(const JobSpec& spec) {
   Life& life = lives_[job];
   life.host_speed = 1;
   for (size_t i = 0; i < life.devices.size(); ++i) {
-    HostShare share = host_shares_[node_of_[life.devices[i]]];
+    HostShare share = map_.fair_share(map_.node_of(life.devices[i]));
     if (spec.cpu_milli > 0) share.cpu_milli = spec.cpu_milli / one.gpus_per_task;
     if (spec.mem_mib > 0) share.mem_mib = spec.mem_mib / one.gpus_per_task;
     const double speed = truth_.HostSpeed(one.profile, share);
@@ -128,15 +115,13 @@ absl::Status SimRun::Launch(uint32_t job) {
   const int64_t delay_us = options_.latency_us + (lives_[job].began ? options_.restart_us : 0);
   lives_[job].phase = Phase::kLaunching;
   if (delay_us == 0) return Start(job);
-  launches_.emplace(now_us_ + delay_us, job);
+  launches_.Set(now_us_ + delay_us, job);
   return absl::OkStatus();
 }
 
 absl::Status SimRun::LaunchDue() {
-  while (!launches_.empty() && launches_.begin()->first == now_us_) {
-    const uint32_t job = launches_.begin()->second;
-    launches_.erase(launches_.begin());
-    HORUS_RETURN_IF_ERROR(Start(job));
+  while (const std::optional<uint32_t> job = launches_.TakeDue(now_us_)) {
+    HORUS_RETURN_IF_ERROR(Start(*job));
     refused_.clear();  // others were refused while it held the places, which it may not have got
   }
   return absl::OkStatus();
@@ -160,8 +145,8 @@ absl::Status SimRun::Start(uint32_t job) {
     if (life.began) ++record.restarts;
     life.began = true;
     if (record.start_us < 0) record.start_us = now_us_;
-    for (const uint32_t device : life.devices) Rewatch(device);
-    WatchProfiling(job);
+    for (const uint32_t device : life.devices) watching_.Restart(device);
+    if (!life.devices.empty()) profiling_.Begin(job, map_.node_of(life.devices[0]), now_us_);
     if (const auto at = foretold_.find(job); at != foretold_.end()) {
       CompareWithTruth(at->second);
       foretold_.erase(at);
@@ -175,15 +160,16 @@ absl::Status SimRun::Start(uint32_t job) {
 SimRun::Memory SimRun::MemoryFor(uint32_t job, GpuTypeId& type) const {
   const uint32_t profile = trace_.jobs[job].profile;
   for (const uint32_t device : lives_[job].devices) {
-    type = devices_[device].type;
+    const DeviceSpec& spec = map_.device(device);
+    type = spec.type;
     const int64_t own = truth_.MemMib(profile, type);
     if (own == 0) continue;
-    if (own > devices_[device].mem_mib) return Memory::kShortAlone;
+    if (own > spec.mem_mib) return Memory::kShortAlone;
     int64_t all = own;
     for (const uint32_t tenant : execution_.TenantsOf(device)) {
       all += truth_.MemMib(trace_.jobs[tenant].profile, type);
     }
-    if (all > devices_[device].mem_mib) return Memory::kShort;
+    if (all > spec.mem_mib) return Memory::kShort;
   }
   return Memory::kFits;
 }
@@ -205,7 +191,7 @@ absl::Status SimRun::EndStart(uint32_t job, SimEventKind why) {
 
 absl::Status SimRun::Reject(uint32_t job) {
   lives_[job].phase = Phase::kGone;
-  CountThere(job, -1);
+  pricing_.Count(job, -1);
   result_.jobs[job].end = SimEnd::kRejected;
   return Tell(SimEventKind::kReject, job);
 }
@@ -215,14 +201,12 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
   Life& life = lives_[job];
   end = {.left = life.left, .left_on_disk = life.left};
   if (life.phase == Phase::kLaunching) {
-    const auto at =
-        std::find_if(launches_.begin(), launches_.end(), [&](const auto& one) { return one.second == job; });
-    launches_.erase(at);
+    launches_.Cancel(job);
     return absl::OkStatus();
   }
   HORUS_RETURN_IF_ERROR(execution_.Stop(job, end));
-  for (const uint32_t device : life.devices) Rewatch(device);
-  EndProfiling(job);
+  for (const uint32_t device : life.devices) watching_.Restart(device);
+  profiling_.Stop(job);
   life.left = end.left;
   SimJob& record = result_.jobs[job];
   record.sums.done += end.sums.done;
@@ -247,7 +231,7 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   const Verdict verdict = plan.decisions.front().verdict;
   left_queue = verdict != Verdict::kDefer;
   if (verdict == Verdict::kPlace) {
-    ++starts_;
+    pricing_.CountStart();
     HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
     for (const Action& action : plan.actions) {
       if (action.kind == ActionKind::kPlace) Hold(job, action.slots);
