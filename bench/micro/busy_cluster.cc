@@ -91,6 +91,7 @@ std::unique_ptr<Placer> MakePlacer(const Shape& shape) {
   options.exhaustive = shape.exhaustive;
   options.slowdown_bound = kBound;
   options.max_candidates = shape.max_candidates;
+  options.terse = shape.terse;
   return Must(Placer::Create(Must(MakeInterferenceModel(shape.model)), Must(MakePolicy("horus")), options));
 }
 

@@ -41,6 +41,7 @@ struct Shape {
   bool exhaustive = false;
   uint64_t idle_every = 0;      // node that is left to gangs; 0 = none
   uint32_t max_candidates = 0;  // PlacerOptions
+  bool terse = false;           // the same
   double fill = kFill;
 };
 

@@ -102,6 +102,9 @@ void Bench::Size(int32_t gpus, bool last) {
   const Times cold = Churn(setting, shape, 0, decisions);
   const int warm_up = options.smoke ? 50 : 20'000;
   const Times warm = Churn(setting, shape, warm_up, decisions);
+  shape.terse = true;
+  const Times terse = Churn(setting, shape, warm_up, decisions);
+  shape.terse = false;
   shape.exhaustive = true;
   const Times scan = Churn(setting, shape, 0, options.smoke ? 5 : std::max(5, 400'000 / gpus));
   const std::string protocol = Protocol(shape, warm_up, warm.decide_us.size());
@@ -111,6 +114,8 @@ void Bench::Size(int32_t gpus, bool last) {
       absl::StrFormat("exhaustive scan %.4g us", Median(scan.decide_us)), protocol);
   Add("place_p99_us_" + size, Quantile(warm.decide_us, 0.99), "us", last ? kWarmP99AimUs : 0,
       absl::StrFormat("exhaustive scan %.4g us", Quantile(scan.decide_us, 0.99)), protocol);
+  Add("place_terse_p99_us_" + size, Quantile(terse.decide_us, 0.99), "us", 0,
+      absl::StrFormat("p50 %.4g us", Median(terse.decide_us)), protocol + "; jobs that wait are not told why");
   Add("place_speedup_over_scan_" + size, Median(scan.decide_us) / p50, "ratio", 0, "", protocol, false);
   Add("place_cold_p50_us_" + size, Median(cold.decide_us), "us", last ? kColdP50AimUs : 0, "",
       Protocol(shape, 0, cold.decide_us.size()));

@@ -304,6 +304,7 @@ struct PlacerOptions {
   double synergy_tolerance = 0;                     // of "synergy-*"; 0 = the default; -1 = none
   bool synergy_grow = false;
   uint32_t max_candidates = 0;  // 0 = all
+  bool terse = false;           // decisions that defer do not tell why
 };
 
 class Placer {
@@ -324,6 +325,7 @@ class Placer {
     c.synergy_tolerance = options.synergy_tolerance;
     c.synergy_grow = options.synergy_grow ? 1 : 0;
     c.max_candidates = options.max_candidates;
+    c.terse = options.terse ? 1 : 0;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

@@ -96,11 +96,14 @@ typedef struct horus_placer_options {
   int32_t synergy_grow;           /* "synergy-tune": 1 = hand out what is left, residents included */
   uint32_t max_candidates; /* jobs of one GPU, among all nodes: price at most so many devices, drawn by seed and job,
                               and all only where none of them fits; for jobs that are all different. 0 = all, always */
+  int32_t terse; /* 1 = decisions that defer do not tell why (HORUS_REASON_NONE, no device counted): cheaper where much
+                    is deferred. Rejections tell always */
+  uint32_t reserved0;
 } horus_placer_options;
 /* clang-format off */
 #define HORUS_PLACER_OPTIONS_INIT \
   {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, \
-   0, 0, 0}
+   0, 0, 0, 0, 0}
 /* clang-format on */
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */

@@ -75,6 +75,8 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
     options.gpu_price = given.gpu_price;
   }
   options.max_candidates = given.max_candidates;
+  if (given.terse != 0 && given.terse != 1) return InvalidArgument("terse: expected 0 or 1, found %d", given.terse);
+  options.terse = given.terse == 1;
   options.seed = given.seed;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;

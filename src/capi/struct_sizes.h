@@ -54,7 +54,7 @@ HORUS_FIRST_RELEASE(horus_cluster_info, bytes_held);
 HORUS_FIRST_RELEASE(horus_node_info, network_mb_s);
 HORUS_FIRST_RELEASE(horus_device_info, mem_limit_mib);
 HORUS_FIRST_RELEASE(horus_job_info, stated_mem_mib);
-HORUS_FIRST_RELEASE(horus_placer_options, max_candidates);
+HORUS_FIRST_RELEASE(horus_placer_options, reserved0);
 HORUS_FIRST_RELEASE(horus_workload, catalogue);
 HORUS_FIRST_RELEASE(horus_decision, mem_mib);
 HORUS_FIRST_RELEASE(horus_effects, slowdown_after_upper);

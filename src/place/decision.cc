@@ -116,6 +116,7 @@ std::string DescribeDecision(const Decision& decision) {
     return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).%s%s", first.node,
                            first.device, more, decision.own.estimate, decision.own.upper, way, probe);
   }
+  if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   const std::string_view when =
       decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. " : "Rejected: never fits this cluster. ";
   return std::string(when) + DescribeReason(decision) + DescribeMiss(decision.miss, decision.reason);

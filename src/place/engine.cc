@@ -39,7 +39,8 @@ absl::StatusOr<Decision> Engine::Decide(const JobView& view) { return my_.Decide
 
 absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {
   my_.scorer.SetJob(view);
-  return my_.search.Run(my_.ledger, view, nodes != nullptr ? nodes : my_.selected(), found);
+  return my_.search.Run(my_.ledger, view, nodes != nullptr ? nodes : my_.selected(), found,
+                        /*why=*/false);
 }
 
 absl::Status Engine::Price(const JobView& view, Placement& placement) {

@@ -40,6 +40,8 @@ struct PlacerOptions {
   uint32_t max_candidates = 0;   // jobs of one GPU, among all nodes: price so many devices, drawn by seed and job, and
                                  // all only where none of them fits; 0 = all, always. For jobs that are all different
   uint64_t seed = 0;             // of those draws
+  bool terse = false;            // jobs that wait are not told why (Reason::kNone): saves a look at each device that
+                                 // changed, which is most of the time of a refusal. Rejections tell always
   uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
   bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks
 };

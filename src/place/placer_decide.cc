@@ -48,15 +48,17 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   decision.job = view.job->id;
   decision.cpu_only = IsCpuOnly(*view.job);
   scorer.SetJob(view);
-  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result));
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result, !options.terse));
   if (!result.best.slots.empty()) {
     HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
     decision.probe = options.probe_outside && IsUnknownAt(*view.job, result.best.slots.front());
     return decision;
   }
-  result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
-  decision.refused_devices = result.refused;
-  HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
+  if (!options.terse) {
+    result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+    decision.refused_devices = result.refused;
+    HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
+  }
   decision.verdict = Verdict::kDefer;
   HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
   if (emptied_decision.verdict == Verdict::kReject) {

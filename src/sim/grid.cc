@@ -183,6 +183,7 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   PolicyOptions policy_options = policy.policy_options;
   PlacerOptions placer_options = policy.placer_options;
   policy_options.seed = placer_options.seed = run.seed;
+  placer_options.terse = true;  // nobody reads why jobs wait
   if (policy_options.workload == nullptr) policy_options.workload = WorkloadOf(trace, *grid.catalogue);
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> chosen, MakePolicy(policy.policy, policy_options));
   PairLearner learner(policy.model, grid.catalogue, policy.learns);

@@ -336,6 +336,40 @@ static uint64_t node_chosen(const horus_cluster* cluster, uint32_t max_candidate
   return node;
 }
 
+static void ATersePlacerDoesNotTellWhyAJobWaits(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  horus_decision decision = HORUS_DECISION_INIT;
+  horus_plan* plan;
+  given_job given;
+  int32_t terse;
+  uint64_t job;
+  options.policy = "exclusive";
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  for (job = 1; job <= 2; ++job) { /* one for each GPU */
+    give_job(&given, job, 90, 4000);
+    plan = plan_one(placer, cluster, &given);
+    CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+    horus_plan_free(plan);
+  }
+  horus_placer_free(placer);
+  give_job(&given, 3, 90, 4000);
+  for (terse = 0; terse <= 1; ++terse) {
+    options.terse = terse;
+    CHECK_OK(horus_placer_create(&options, &placer, &error));
+    plan = plan_one(placer, cluster, &given);
+    CHECK_OK(horus_plan_get(plan, 0, &decision, &error));
+    CHECK(decision.verdict == HORUS_VERDICT_DEFER);
+    CHECK((decision.reason == HORUS_REASON_NONE) == (terse == 1));
+    horus_plan_free(plan);
+    horus_placer_free(placer);
+  }
+  options.terse = 2;
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  horus_cluster_free(cluster);
+}
+
 static void ABoundedSearchFollowsItsSeed(void) {
   horus_cluster* cluster = cluster_of(6);
   uint64_t seed, others = 0;
@@ -386,6 +420,7 @@ int main(void) {
   PlansThatSawAnOlderStateConflict();
   OnlyTheSubsetIsConsidered();
   VerdictsComeAsColumns();
+  ATersePlacerDoesNotTellWhyAJobWaits();
   ABoundedSearchFollowsItsSeed();
   BadJobsAreRefusedByField();
   OptionsAreChecked();

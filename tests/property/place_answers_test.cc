@@ -23,8 +23,8 @@ using testing_property::Random;
 using testing_property::RandomJob;
 using testing_property::RandomNode;
 
-std::unique_ptr<Placer> MakePlacer() {
-  return *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {});
+std::unique_ptr<Placer> MakePlacer(const PlacerOptions& options = {}) {
+  return *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), options);
 }
 
 TEST(PlaceAnswers, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
@@ -134,6 +134,31 @@ TEST(PlaceAnswers, TheNearestMissIsThatOfAFullScan) {
     }
   }
   EXPECT_GT(reasons.size(), 5u);  // or the walk did not see enough
+}
+
+TEST(PlaceAnswers, ATersePlacerDecidesAsTheOthersAndKeepsTheReasonsOfRejections) {
+  Random random(12);
+  const auto full = MakePlacer(), terse = MakePlacer({.terse = true});
+  int untold = 0;
+  for (int round = 0; round < 100; ++round) {
+    Cluster cluster(Catalogue::Default());
+    for (NodeId id = 0; id < 6; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+    for (JobId id = 1; id <= 60; ++id) {
+      const JobSpec job = RandomJob(random, id);
+      const auto plan = full->MakePlan(cluster, {&job, 1});
+      Decision expected = plan->decisions.front();
+      const Decision found = terse->MakePlan(cluster, {&job, 1})->decisions.front();
+      if (expected.verdict == Verdict::kDefer && found.reason == Reason::kNone) {
+        expected.reason = Reason::kNone;
+        expected.refused_devices = {};
+        expected.miss = {};
+        ++untold;
+      }
+      ASSERT_EQ(found, expected) << round << " job " << id;
+      ASSERT_TRUE(cluster.Apply(*plan).ok());
+    }
+  }
+  EXPECT_GT(untold, 100);  // or nothing was left out
 }
 
 }  // namespace

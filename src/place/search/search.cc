@@ -267,7 +267,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
 }
 
 absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
-                         SearchResult& result) {
+                         SearchResult& result, bool why) {
   result = SearchResult();
   waits_ = GpuCount(*view.job) > 1 && scorer_.policy().maximises_work();
   linked_ = Linked(view);
@@ -278,7 +278,7 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::v
       result = SearchResult();  // what fits somewhere is not refused
     }
     HORUS_RETURN_IF_ERROR(TakeRanked(ledger, view, result));
-    if (!result.best.slots.empty()) return absl::OkStatus();
+    if (!result.best.slots.empty() || !why) return absl::OkStatus();
     return refusals_.Count(ledger, view, result.refused, result.nearest);
   }
   if (nodes == nullptr && CanIndexGang(view)) {

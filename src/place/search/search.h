@@ -82,8 +82,9 @@ class Search {
   // together; inside, nodes that take most tasks come first, cheapest first among equals, and the last
   // tasks go to the tightest node that holds them. Fewest nodes wins, then fewest racks, then cost. Where a gang
   // waits for its slowest GPU that is done again without those that would slow it (SpreadAtPaces).
+  // `why`: of a job that fits nowhere, what refused it; without, `refused` and `nearest` say nothing.
   [[nodiscard]] absl::Status Run(const Ledger& ledger, const JobView& view, const std::vector<uint32_t>* nodes,
-                                 SearchResult& result);
+                                 SearchResult& result, bool why = true);
 
   // Single nodes and a job of one GPU that is priced by device: the cost of its cheapest place on each of `nodes`, or
   // the constraint that refused most of its devices, into `answers`. Serves one ledger, as the index.
