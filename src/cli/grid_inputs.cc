@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -63,7 +64,8 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
     HORUS_RETURN_IF_ERROR(reader.Read(speeds.file));
     named.insert(speeds.gpus.begin(), speeds.gpus.end());
   }
-  truth.speeds = reader.Table();
+  truth.unmeasured_alone = file.truth.unmeasured_alone;
+  truth.speeds = reader.Table(truth.unmeasured_alone ? SpeedsReader::Gangs::kAlone : SpeedsReader::Gangs::kLeftOut);
   truth.many = file.truth.many;
   const std::vector<std::string>& gpus = truth.speeds->gpus;
   for (const auto& [name, type] : named) {
@@ -162,6 +164,19 @@ class Models {
   std::map<std::string, ModelPtr> models_;
 };
 
+// That something is believed of, but for those of several GPUs.
+std::vector<std::string> SingleGpuProfiles(const Grid& grid) {
+  std::set<std::string> gangs;
+  if (grid.truth.speeds) {
+    for (const GangProfile& gang : grid.truth.speeds->gangs) gangs.insert(grid.truth.speeds->profiles[gang.profile]);
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, demands] : grid.beliefs) {
+    if (!gangs.contains(name)) names.push_back(name);
+  }
+  return names;
+}
+
 absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
   std::map<std::vector<std::string>, std::shared_ptr<const Trace>> read;  // by files and how they are read
   for (const GridFileWorkload& entry : file.workloads) {
@@ -169,7 +184,9 @@ absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
     if (entry.files.empty()) {
       if (entry.all_profiles) {
         workload.synthetic.profiles.clear();
-        for (const auto& [name, demands] : loaded.grid.beliefs) workload.synthetic.profiles.push_back({.name = name});
+        for (const std::string& name : SingleGpuProfiles(loaded.grid)) {
+          workload.synthetic.profiles.push_back({.name = name});
+        }
       }
       loaded.grid.workloads.push_back(std::move(workload));
       continue;
@@ -191,7 +208,8 @@ absl::Status LoadTraces(const GridFile& file, LoadedGrid& loaded) {
     }
     if (prepared->jobs.size() < trace->jobs.size()) {
       const std::string note =
-          absl::StrFormat("%s: %d of %d jobs count", entry.files.front(), prepared->jobs.size(), trace->jobs.size());
+          absl::StrFormat("%s: %d of %d jobs count; %d have no speed alone", entry.files.front(), prepared->jobs.size(),
+                          trace->jobs.size(), CountWithoutSpeed(loaded.grid, *trace));
       if (loaded.notes.empty() || loaded.notes.back() != note) loaded.notes.push_back(note);
     }
     absl::StrAppendFormat(&workload.content, "trace: %016x\n", TraceDigest(*prepared));
@@ -213,7 +231,8 @@ absl::Status LoadTruth(const GridFile& file, LoadedGrid& loaded) {
     HORUS_RETURN_IF_ERROR(LoadSpeeds(file, loaded));
     uint64_t hash = HashOf(*truth.speeds, truth.reference);
     for (const GpuTypeId type : truth.types) hash = CombineHash(hash, type.value());
-    absl::StrAppendFormat(&loaded.grid.content, "truth %016x %d\n", hash, static_cast<int>(truth.many));
+    absl::StrAppendFormat(&loaded.grid.content, "truth %016x %d %d\n", hash, static_cast<int>(truth.many),
+                          truth.unmeasured_alone ? 1 : 0);
     return absl::OkStatus();
   }
   HORUS_ASSIGN_OR_RETURN(truth.model, LoadInterference({.name = file.truth.interference}, file.catalogue, nullptr));

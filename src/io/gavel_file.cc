@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "nlohmann/json.hpp"
+#include "place/job.h"
 
 namespace horus {
 namespace {
@@ -169,6 +170,9 @@ class Reader final : public Json::json_sax_t {
     if (in_list_) {
       list_.push_back(value);
       return list_.size() <= 2 || Stop(InvalidArgument("%s: expected two speeds in steps/s, found more", Where()));
+    }
+    if (is_alone_ && job_scale_ > 1 && job_scale_ <= kMaxGpusPerJob) {
+      speeds_.gangs.push_back({gpu_, job_, static_cast<int32_t>(job_scale_), value});
     }
     if (!Counts()) return status_.ok();
     speeds_.alone.push_back({gpu_, job_, value});

@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 2> kFailureKeys = {"mean_up_h", "mean_dow
 constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 1e-6, .max = 1e6};  // 114 years
 constexpr std::array<std::string_view, 7> kClusterKeys = {
     "file", "gpus", "gpus_per_node", "max_tenants", "sharing", "cpu_cores_per_gpu", "memory_gib_per_gpu"};
-constexpr std::array<std::string_view, 4> kTruthKeys = {"speeds", "reference", "many_tenants", "interference"};
+constexpr std::array<std::string_view, 5> kTruthKeys = {"speeds", "reference", "many_tenants", "unmeasured_alone",
+                                                        "interference"};
 constexpr std::array<std::string_view, 2> kSpeedsKeys = {"file", "gpus"};
 constexpr std::array<std::string_view, 2> kMany = {"adds", "multiplies"};  // as the enum
 constexpr std::array<std::string_view, 5> kBeliefKeys = {"jobs", "bundle", "interference", "interference_bundle",
@@ -159,13 +160,14 @@ absl::Status ReadTruth(const YamlMap& root, GridFile& grid) {
   }
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, grid.truth.interference));
   if (map.Has("interference")) {
-    for (const char* key : {"reference", "many_tenants"}) {
+    for (const char* key : {"reference", "many_tenants", "unmeasured_alone"}) {
       if (map.Has(key)) return map.Find(key)->Error("expected such a key beside speeds only, found one");
     }
     return absl::OkStatus();
   }
   HORUS_RETURN_IF_ERROR(ReadSpeeds(*map.Find("speeds"), *grid.catalogue, grid.truth));
   HORUS_RETURN_IF_ERROR(map.ReadText("reference", kMaxNameBytes, grid.truth.reference));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("unmeasured_alone", grid.truth.unmeasured_alone));
   if (const YamlValue* many = map.Find("many_tenants")) {
     HORUS_ASSIGN_OR_RETURN(const size_t rule, many->Choice(kMany));
     grid.truth.many = static_cast<ManyTenants>(rule);

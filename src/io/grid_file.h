@@ -39,6 +39,7 @@ struct GridTruthSource {
   std::vector<GridSpeeds> speeds;
   std::string reference;  // a GPU type of the files; empty = the first
   ManyTenants many = ManyTenants::kAdds;
+  bool unmeasured_alone = false;  // as in GridTruth
   std::string interference;
 };
 

@@ -39,6 +39,9 @@ absl::Status SpeedsReader::Parse(const std::string& file, std::string_view text)
   for (const GavelAlone& one : speeds.alone) {
     if (one.steps_per_s > 0) alone_[{first + one.gpu, speeds.jobs[one.job]}] = one.steps_per_s;
   }
+  for (const GavelGang& one : speeds.gangs) {
+    if (one.steps_per_s > 0) gangs_[{speeds.jobs[one.job], one.gpus, first + one.gpu}] = one.steps_per_s;
+  }
   for (const GavelTogether& both : speeds.together) {
     HORUS_RETURN_IF_ERROR(AddPair(file, first + both.gpu, speeds, both));
   }
@@ -75,10 +78,14 @@ absl::Status SpeedsReader::AddPair(const std::string& file, size_t gpu, const Ga
       known.speed_first, known.speed_second, speed_first, speed_second);
 }
 
-SpeedTable SpeedsReader::Table() const {
+SpeedTable SpeedsReader::Table(Gangs gangs) const {
   SpeedTable table;
   std::set<std::string> names;
   for (const auto& [key, speed] : alone_) names.insert(key.second);
+  if (gangs == Gangs::kAlone) {
+    for (const auto& [key, speed] : gangs_)
+      names.insert({std::get<0>(key), GangName(std::get<0>(key), std::get<1>(key))});
+  }
   table.profiles.assign(names.begin(), names.end());
   const auto position = [&table](const std::string& name) {
     return static_cast<uint32_t>(std::lower_bound(table.profiles.begin(), table.profiles.end(), name) -
@@ -87,6 +94,13 @@ SpeedTable SpeedsReader::Table() const {
   for (const auto& [gpu, file] : gpus_) table.gpus.push_back(gpu);
   table.alone.assign(table.gpus.size() * table.profiles.size(), 0);
   for (const auto& [key, speed] : alone_) table.alone[key.first * table.profiles.size() + position(key.second)] = speed;
+  for (const auto& [key, speed] : gangs_) {
+    if (gangs == Gangs::kLeftOut) break;
+    const auto& [name, gpus, gpu] = key;
+    const GangProfile gang{position(GangName(name, gpus)), position(name), gpus};
+    if (table.gangs.empty() || table.gangs.back().profile != gang.profile) table.gangs.push_back(gang);
+    table.alone[gpu * table.profiles.size() + gang.profile] = speed;
+  }
   for (const auto& [key, pair] : pairs_) {
     const auto& [gpu, first, second] = key;
     table.pairs.push_back({.gpu = static_cast<uint32_t>(gpu),

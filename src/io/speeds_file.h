@@ -9,6 +9,7 @@
 #define HORUS_IO_SPEEDS_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,7 +26,7 @@ namespace horus {
 // Entries that are left out.
 struct SpeedsSkipped {
   size_t no_alone = 0;  // pairs of which one has no speed alone
-  size_t several = 0;   // of jobs on more than one GPU
+  size_t several = 0;   // of jobs on more than one GPU, which a table with gangs holds where they are alone
   friend bool operator==(const SpeedsSkipped&, const SpeedsSkipped&) = default;
 };
 
@@ -35,8 +36,10 @@ class SpeedsReader {
   [[nodiscard]] absl::Status Read(const std::string& path);
   [[nodiscard]] absl::Status Parse(const std::string& file, std::string_view text);
 
-  // Types in the order read, profiles by name.
-  [[nodiscard]] SpeedTable Table() const;
+  // Types in the order read, profiles by name. With gangs, what is so fast alone on several GPUs is a profile too
+  // (GangName); nobody measured it beside others.
+  enum class Gangs : uint8_t { kLeftOut, kAlone };
+  [[nodiscard]] SpeedTable Table(Gangs gangs = Gangs::kLeftOut) const;
   [[nodiscard]] const SpeedsSkipped& skipped() const { return skipped_; }
 
  private:
@@ -52,6 +55,7 @@ class SpeedsReader {
 
   std::vector<std::pair<std::string, std::string>> gpus_;  // name, and the file that told of it
   std::map<std::pair<size_t, std::string>, double> alone_;
+  std::map<std::tuple<std::string, int32_t, size_t>, double> gangs_;  // name, GPUs, type
   std::map<PairKey, Pair> pairs_;
   SpeedsSkipped skipped_;
 };

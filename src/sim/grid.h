@@ -83,6 +83,9 @@ struct GridTruth {
   std::vector<GpuTypeId> types;      // by GPU of the table
   uint32_t reference = 0;            // GPU of the table: a duration is one on it
   ManyTenants many = ManyTenants::kAdds;
+  // Jobs on several GPUs run profiles of their own (NameGangs), and what nobody measured beside others on a GPU type is
+  // believed to fill its memory at most: no policy puts a neighbour there.
+  bool unmeasured_alone = false;
   std::shared_ptr<const InterferenceModel> model;  // foretold: the demands that are believed, and this model
 };
 
@@ -120,6 +123,8 @@ struct GridRun {
 [[nodiscard]] DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs);
 // Jobs that can run, in run times, clipped: what the seed does not change of a workload that is a trace.
 [[nodiscard]] absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits);
+// Of a trace as it is read: jobs that no GPU type of the truth runs alone. 0 where the truth is a model.
+[[nodiscard]] size_t CountWithoutSpeed(const Grid& grid, const Trace& trace);
 // A model that knows the truth, for GridPolicy::model.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid);
 

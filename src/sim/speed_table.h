@@ -11,16 +11,26 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/work_rate.h"
 
 namespace horus {
 
+// A profile that is another one on several GPUs; its progress is that of all of them together.
+struct GangProfile {
+  uint32_t profile = 0, of = 0;
+  int32_t gpus = 0;
+};
+// How it is called: "LM (batch size 5) on 4 GPUs".
+[[nodiscard]] std::string GangName(std::string_view of, int64_t gpus);
+
 struct SpeedTable {
   std::vector<std::string> profiles, gpus;  // each unique
   std::vector<double> alone;                // [gpu * profiles + profile] progress a second; 0 = does not run there
   std::vector<PairSpeed> pairs;
+  std::vector<GangProfile> gangs;
 
   [[nodiscard]] double Alone(uint32_t gpu, uint32_t profile) const { return alone[gpu * profiles.size() + profile]; }
 };

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "base/status.h"
+#include "sim/trace_build.h"
 
 namespace horus {
 namespace {
@@ -48,6 +50,18 @@ std::vector<uint32_t> RowsOfProfiles(const Trace& trace, const SpeedTable& table
     rows.push_back(at == by_name.end() ? kNotStated : at->second);
   }
   return rows;
+}
+
+Trace NameGangs(Trace trace) {
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> gangs;
+  for (TraceJob& job : trace.jobs) {
+    if (GpusOf(job) < 2 || job.profile == kNotStated) continue;
+    const auto [at, is_new] = gangs.try_emplace({job.profile, GpusOf(job)}, trace.profiles.size());
+    if (is_new) trace.profiles.push_back(GangName(trace.profiles[job.profile], GpusOf(job)));
+    job.profile = at->second;
+  }
+  CanonicaliseTrace(trace);
+  return trace;
 }
 
 absl::StatusOr<Trace> StepsToDurations(Trace trace, const SpeedTable& table, uint32_t reference) {

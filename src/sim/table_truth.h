@@ -29,6 +29,9 @@ enum class ManyTenants : uint8_t {
 // By profile of the trace its row in the table, known by name; kNotStated where the table lacks it.
 [[nodiscard]] std::vector<uint32_t> RowsOfProfiles(const Trace& trace, const SpeedTable& table);
 
+// Jobs on several whole GPUs run another profile: GangName of speed_table.h.
+[[nodiscard]] Trace NameGangs(Trace trace);
+
 // The time that each job's steps take alone on its profile's unit type, rounded up to the microsecond; a job that
 // states a run time keeps it. INVALID_ARGUMENT: steps of a profile without a speed, or that take more than
 // kMaxTraceTimeUs.

@@ -127,6 +127,19 @@ TEST(GridFile, PoliciesLearnAsMuchAsTheySay) {
   EXPECT_EQ(grid->policies[1].policy.learns, Learns::kNothing);
 }
 
+TEST(GridFile, UnmeasuredJobsAreAloneWhereSpeedsAreMeasured) {
+  EXPECT_FALSE(Parse(Whole())->truth.unmeasured_alone);
+  std::string text = Whole();
+  const std::string_view rule = "many_tenants: multiplies";
+  text.replace(text.find(rule), rule.size(), "unmeasured_alone: true");
+  const auto grid = Parse(text);
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_TRUE(grid->truth.unmeasured_alone);
+  const size_t at = text.find("truth:");
+  text.replace(at, text.find('\n', at) - at, "truth: {interference: utilisation, unmeasured_alone: true}");
+  EXPECT_THAT(Refusal(text), HasSubstr("unmeasured_alone: expected such a key beside speeds only"));
+}
+
 TEST(GridFile, ABoundNeedsMeasuredSpeeds) {
   EXPECT_TRUE(Parse(Whole() + "lp_bound: true\n")->lp_bound);
   std::string foretold = Whole() + "lp_bound: true\n";

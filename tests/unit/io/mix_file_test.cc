@@ -95,6 +95,27 @@ TEST(SpeedsFile, TellsPairsOnceAsSharesOfTheSpeedAlone) {
   EXPECT_EQ(reader.skipped(), (SpeedsSkipped{.no_alone = 1, .several = 1}));
 }
 
+TEST(SpeedsFile, GangsAreProfilesOfTheirOwnWhereTheyAreAskedFor) {
+  SpeedsReader reader;
+  ASSERT_TRUE(reader
+                  .Parse("s.json", R"json({
+    "k80": {"('A', 1)": {"null": 10, "('A', 1)": [5, 5]}, "('A', 2)": {"null": 18, "('A', 2)": [0, 0]},
+            "('B', 4)": {"null": 7}, "('A', 4)": {"null": 0}},
+    "p100": {"('A', 2)": {"null": 30}}})json")
+                  .ok());
+  EXPECT_THAT(reader.Table().profiles, ElementsAre("A"));
+  EXPECT_TRUE(reader.Table().gangs.empty());
+  const SpeedTable table = reader.Table(SpeedsReader::Gangs::kAlone);
+  EXPECT_THAT(table.profiles, ElementsAre("A", "A on 2 GPUs", "B", "B on 4 GPUs"));
+  EXPECT_THAT(table.alone, ElementsAre(10, 18, 0, 7, 0, 30, 0, 0));  // a speed of 0 was not measured
+  ASSERT_EQ(table.gangs.size(), 2);                                  // A's on two types once
+  EXPECT_EQ(table.gangs[0].profile, 1);
+  EXPECT_EQ(table.gangs[0].of, 0);
+  EXPECT_EQ(table.gangs[0].gpus, 2);
+  EXPECT_EQ(table.gangs[1].of, 2);
+  EXPECT_EQ(table.pairs.size(), 1);
+}
+
 TEST(SpeedsFile, RefusesATypeOfTwoFilesAndMirrorsThatDiffer) {
   SpeedsReader reader;
   ASSERT_TRUE(reader.Parse("one.json", kSpeeds).ok());

@@ -86,6 +86,60 @@ TEST(Grid, TheOracleKnowsWhatCannotRunTogether) {
   EXPECT_GT(RunOne(grid, {0, 0, 1})->metrics.failures, 0);
 }
 
+// Two more profiles: "lone", of whom no pair was measured, and "a" on two GPUs.
+Grid WithUnmeasured(bool alone) {
+  Grid grid = Small("first-fit");
+  grid.truth.unmeasured_alone = alone;
+  grid.truth.speeds = SpeedTable{
+      .profiles = {"a", "a on 2 GPUs", "b", "lone"},
+      .gpus = {"v100"},
+      .alone = {2, 3, 4, 5},
+      .pairs = {{.a = 0, .b = 2, .speed_a = 0.8, .speed_b = 0.9}, {.a = 0, .b = 0, .speed_a = 0.5, .speed_b = 0.5}},
+      .gangs = {{.profile = 1, .of = 0, .gpus = 2}}};
+  DemandsByName beliefs;
+  for (const char* name : {"a", "b", "lone"}) {
+    beliefs[name] = {{GpuTypeId(), {.gpu_util_pct = {30, 40}, .mem_mib = {1000, 1500}, .flags = kDemandGiven}}};
+  }
+  grid.beliefs = CompleteBeliefs(grid, beliefs);
+  return grid;
+}
+
+TEST(Grid, WhatNobodyMeasuredBesideOthersFillsItsGpus) {
+  const Grid grid = WithUnmeasured(true);
+  ASSERT_EQ(grid.beliefs.size(), 4);
+  EXPECT_EQ(grid.beliefs.at("b")[0].demand.mem_mib.upper, 1500);
+  for (const char* name : {"lone", "a on 2 GPUs"}) {
+    const Demand& demand = grid.beliefs.at(name)[0].demand;
+    EXPECT_EQ(demand.mem_mib.estimate, 1000) << name;
+    EXPECT_EQ(demand.mem_mib.upper, grid.catalogue->at(V100()).mem_mib - PlacerOptions().mem_headroom_mib) << name;
+  }
+  EXPECT_NE(grid.beliefs.at("a on 2 GPUs")[0].demand.profile_id, grid.beliefs.at("a")[0].demand.profile_id);
+  EXPECT_EQ(WithUnmeasured(false).beliefs.at("lone")[0].demand.mem_mib.upper, 1500);
+}
+
+TEST(Grid, GangsRunAloneAtTheirOwnSpeed) {
+  Grid grid = WithUnmeasured(true);
+  Trace trace;
+  trace.profiles = {"a", "b"};
+  trace.jobs = {{.id = 1, .steps = 300, .profile = 0, .tasks = 2}, {.id = 2, .steps = 400, .profile = 1}};
+  EXPECT_EQ(CountWithoutSpeed(grid, trace), 0);
+  const auto prepared = PrepareTrace(grid, trace, {.known_only = true});
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  grid.workloads[0] = {.name = "gangs", .trace = std::make_shared<const Trace>(*prepared)};
+  const auto outcome = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  ASSERT_EQ(outcome->result.jobs.size(), 2);
+  EXPECT_EQ(outcome->result.jobs[0].end_us, 100'000'000);  // 300 steps at 3 a second, on both GPUs
+  EXPECT_EQ(outcome->result.jobs[1].start_us, 100'000'000);
+  EXPECT_EQ(outcome->result.jobs[1].end_us, 200'000'000);
+  EXPECT_EQ(outcome->metrics.failures, 0);
+
+  trace.jobs[0].tasks = 4;  // of four nobody measured a speed
+  EXPECT_EQ(CountWithoutSpeed(grid, trace), 1);
+  EXPECT_EQ(PrepareTrace(grid, trace, {.known_only = true})->jobs.size(), 1);
+  EXPECT_FALSE(PrepareTrace(grid, trace, {}).ok());
+}
+
 TEST(Grid, KeysDifferByContentAndSeedAndNotByName) {
   Grid grid = Small();
   const std::string content = ContentOf(grid, {0, 0, 1});

@@ -51,6 +51,23 @@ TEST(TableTruth, CountsSpeedsInTheReferencesTime) {
   EXPECT_EQ(measured.truth->SpeedAlone(2, measured.fast), 1);
 }
 
+TEST(TableTruth, JobsOnSeveralGpusAreProfilesBySize) {
+  Trace trace;
+  trace.profiles = {"a", "b"};
+  trace.jobs = {{.id = 1, .duration_us = 5, .profile = 0, .tasks = 2},
+                {.id = 2, .duration_us = 5, .profile = 0},
+                {.id = 3, .duration_us = 5, .profile = 0, .gpus_per_task = 2},
+                {.id = 4, .duration_us = 5, .profile = 1, .tasks = 2, .gpus_per_task = 4},
+                {.id = 5, .duration_us = 5, .tasks = 8}};
+  const Trace named = NameGangs(trace);
+  EXPECT_THAT(named.profiles, ElementsAre("a on 2 GPUs", "a", "b on 8 GPUs"));  // b alone is nobody's
+  EXPECT_EQ(named.jobs[0].profile, named.jobs[2].profile);
+  EXPECT_EQ(named.jobs[1].profile, 1);
+  EXPECT_EQ(named.jobs[3].profile, 2);
+  EXPECT_EQ(named.jobs[4].profile, kNotStated);
+  EXPECT_TRUE(ValidateTrace(named).ok());
+}
+
 TEST(TableTruth, RunsNothingThatWasNotMeasured) {
   const Measured measured;
   EXPECT_EQ(measured.truth->SpeedAlone(3, measured.fast), 0);
