@@ -22,6 +22,7 @@
 #include "io/jobs_file.h"
 #include "io/speeds_file.h"
 #include "place/state/requests.h"
+#include "sim/ignorant_model.h"
 
 namespace horus::cli {
 namespace {
@@ -148,6 +149,7 @@ class Models {
  private:
   absl::StatusOr<ModelPtr> Make(const std::string& name) const {
     if (name == kOracle) return OracleOf(grid_);
+    if (name == kIgnorant) return std::make_shared<const IgnorantModel>();
     const GridBeliefSource& beliefs = file_.beliefs;
     HORUS_ASSIGN_OR_RETURN(ModelPtr model, LoadInterference({.name = name.empty() ? beliefs.interference : name,
                                                              .bundle = beliefs.interference_bundle},

@@ -23,11 +23,12 @@
 
 namespace horus {
 
-inline constexpr size_t kMaxGridEntries = 10'000;     // workloads, policies or seeds
-inline constexpr size_t kMaxGridRuns = 1'000'000;     // of all three
-inline constexpr size_t kMaxGridPaths = 1'000;        // of one list
-inline constexpr int64_t kMaxGridGpus = 100'000;      // of one type
-inline constexpr std::string_view kOracle = "truth";  // as a policy's model
+inline constexpr size_t kMaxGridEntries = 10'000;         // workloads, policies or seeds
+inline constexpr size_t kMaxGridRuns = 1'000'000;         // of all three
+inline constexpr size_t kMaxGridPaths = 1'000;            // of one list
+inline constexpr int64_t kMaxGridGpus = 100'000;          // of one type
+inline constexpr std::string_view kOracle = "truth";      // as a policy's model
+inline constexpr std::string_view kIgnorant = "nothing";  // likewise
 
 struct GridSpeeds {
   std::string file;
@@ -60,7 +61,7 @@ struct GridFileWorkload {
 
 struct GridFilePolicy {
   GridPolicy policy;         // without its model
-  std::string interference;  // a model's name, kOracle, or empty = the beliefs'
+  std::string interference;  // a model's name, kOracle, kIgnorant, or empty = the beliefs'
 };
 
 struct GridFile {

@@ -9,6 +9,7 @@
 
 #include "interference/registry.h"
 #include "sim/grid_metrics.h"
+#include "sim/ignorant_model.h"
 
 namespace horus {
 namespace {
@@ -149,6 +150,20 @@ TEST(Grid, KeysDifferByContentAndSeedAndNotByName) {
   grid.policies[0].content = "other";
   EXPECT_NE(content, ContentOf(grid, {0, 0, 1}));
   EXPECT_EQ(KeyOf(content).size(), 16);
+}
+
+TEST(Grid, WhoKnowsNothingLearnsWhatItSees) {
+  Grid grid = Small("horus");
+  grid.policies[0].model = std::make_shared<const IgnorantModel>();
+  const auto ignorant = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(ignorant.ok()) << ignorant.status();
+  EXPECT_GT(ignorant->metrics.failures, 1);  // equal profiles cannot run together, and it tries them again
+  EXPECT_GT(ignorant->metrics.belief_error, 0);
+  grid.policies[0].learns = Learns::kPairs;
+  const auto learns = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(learns.ok()) << learns.status();
+  EXPECT_LT(learns->metrics.failures, ignorant->metrics.failures);
+  EXPECT_LT(learns->metrics.belief_error, ignorant->metrics.belief_error);
 }
 
 TEST(Grid, RunsGoByWorkloadThenPolicyThenSeed) {
