@@ -177,7 +177,7 @@ absl::Status ValidateStepTimes(const TraceStepTimes& times) {
 absl::Status ValidateTraceJob(const TraceJob& job) {
   if (!Within(job.submit_us, 0, kMaxTraceTimeUs)) return Outside("submit_us", 0, kMaxTraceTimeUs, job.submit_us);
   HORUS_RETURN_IF_ERROR(ValidateWork(job));
-  if (job.deadline_us != 0 && !Within(job.deadline_us - job.submit_us, 1, kMaxTraceTimeUs)) {
+  if (job.deadline_us != 0 && !Within(job.deadline_us, job.submit_us + 1, job.submit_us + kMaxTraceTimeUs)) {
     return InvalidArgument("deadline_us: expected 0, or above submit_us %d by at most %d, found %d", job.submit_us,
                            kMaxTraceTimeUs, job.deadline_us);
   }

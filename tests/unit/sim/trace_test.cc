@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "sim/trace_build.h"
@@ -76,6 +77,8 @@ TEST(Trace, RefusesJobsThatCannotBe) {
   refused([](TraceJob& j) { j.endless = true, j.steps = 4; }, "steps: expected 0 for an endless job, found 4");
   refused([](TraceJob& j) { j.deadline_us = 7; }, "deadline_us: expected 0, or above submit_us 7 by at most");
   refused([](TraceJob& j) { j.deadline_us = -1; }, "found -1");
+  refused([](TraceJob& j) { j.deadline_us = std::numeric_limits<int64_t>::min(); }, "found -9223372036854775808");
+  refused([](TraceJob& j) { j.deadline_us = std::numeric_limits<int64_t>::max(); }, "found 9223372036854775807");
   refused([](TraceJob& j) { j.deadline_us = kMaxTraceTimeUs + 8; }, "deadline_us");
   refused([](TraceJob& j) { j.tasks = 0; }, "tasks: expected 1 to");
   refused([](TraceJob& j) { j.gpus_per_task = -1; }, "gpus_per_task: expected 0 to");
