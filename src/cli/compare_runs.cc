@@ -13,6 +13,7 @@
 #include <limits>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -54,8 +55,9 @@ std::string TimingText(const SimResult& result, double seconds) {
   return document.dump(1) + "\n";
 }
 
-// Set by Ctrl-C and by what ends batch jobs.
-volatile std::sig_atomic_t g_stop = 0;
+// Set by Ctrl-C and by what ends batch jobs; read by every thread.
+std::atomic<int> g_stop = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "a handler of signals takes no lock");
 
 class StopOnSignal {
  public:
@@ -88,7 +90,7 @@ class Pool {
   absl::Status Go(size_t threads, size_t finished_before) {
     const StopOnSignal signal;
     std::vector<std::thread> pool;
-    for (size_t i = 0; i < std::min(threads, todo_.size()); ++i) pool.emplace_back([this] { Work(); });
+    HORUS_RETURN_IF_ERROR(Begin(std::min(threads, todo_.size()), pool));
     Wait(finished_before);
     for (std::thread& thread : pool) thread.join();
     return status_;
@@ -96,6 +98,20 @@ class Pool {
 
  private:
   bool Stopped() const { return g_stop != 0 || failed_.load(std::memory_order_relaxed); }
+
+  // As many threads as the system lets begin; results do not depend on their number.
+  absl::Status Begin(size_t threads, std::vector<std::thread>& pool) {
+    pool.reserve(threads);
+    while (pool.size() < threads) {
+      try {
+        pool.emplace_back([this] { Work(); });
+      } catch (const std::system_error& error) {
+        if (!pool.empty()) return absl::OkStatus();
+        return MakeError(absl::StatusCode::kResourceExhausted, "expected to begin a thread, found: %s", error.what());
+      }
+    }
+    return absl::OkStatus();
+  }
 
   // The main thread draws until the others are done.
   void Wait(size_t finished_before) {
@@ -190,11 +206,15 @@ absl::StatusOr<std::optional<MetricValues>> ReadRun(const std::string& out, cons
   if (!std::filesystem::exists(path, error)) return std::nullopt;
   HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRunBytes));
   const Json document = Json::parse(text, nullptr, false);
-  if (!document.is_object() || document.value("schema", "") != kRunSchema || !document.contains("metrics") ||
+  const auto text_of = [&](const char* name) {
+    const auto at = document.find(name);
+    return at != document.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  if (!document.is_object() || text_of("schema") != kRunSchema || !document.contains("metrics") ||
       !document["metrics"].is_object()) {
     return InvalidArgument("%s: expected a finished run, found something else; delete it and try again", path);
   }
-  if (document.value("run", "") != run.content) {
+  if (text_of("run") != run.content) {
     return InvalidArgument("%s: expected the run that its name says, found another one; delete it and try again", path);
   }
   MetricValues values;
@@ -215,7 +235,9 @@ std::optional<RunTiming> ReadTiming(const std::string& out, const std::string& k
     const auto at = document.find(name);
     return at != document.end() && at->is_number() ? at->get<double>() : 0.0;
   };
-  return RunTiming{number("seconds"), static_cast<uint64_t>(number("decisions")), number("decision_p50_us"),
+  const auto decisions = document.find("decisions");
+  const bool counted = decisions != document.end() && decisions->is_number_unsigned();
+  return RunTiming{number("seconds"), counted ? decisions->get<uint64_t>() : 0, number("decision_p50_us"),
                    number("decision_p99_us")};
 }
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -145,10 +146,49 @@ class Compare(Files):
         out = self.folder / "out"
         self.compare(grid, "--out", out)
         first = next((out / "runs").iterdir())
-        first.write_text("{}")
-        code, _, err = run("compare", grid, "--out", out)
-        self.assertEqual(code, 2)
-        self.assertIn("expected a finished run", err)
+        whole = json.loads(first.read_text())
+        for text, found in (("{}", "a finished run"), ("[1]", "a finished run"), ("{", "a finished run"),
+                            (json.dumps(whole | {"schema": 5}), "a finished run"),
+                            (json.dumps(whole | {"metrics": 5}), "a finished run"),
+                            (json.dumps(whole | {"run": 5}), "the run that its name says"),
+                            (json.dumps(whole | {"run": "another"}), "the run that its name says")):
+            first.write_text(text)
+            code, _, err = run("compare", grid, "--out", out)
+            self.assertEqual(code, 2, text)
+            self.assertIn("expected " + found, err)
+            self.assertIn(str(first), err)
+
+    def test_damaged_timings_count_as_none(self):
+        grid = self.small()
+        out = self.folder / "out"
+        self.compare(grid, "--out", out)
+        before = self.results(out)
+        for path, text in zip(sorted((out / "timings").iterdir()), ("[", "{}", '{"decisions": -1, "seconds": "x"}',
+                                                                    '{"decisions": 1e300}')):
+            path.write_text(text)
+        self.compare(grid, "--out", out)
+        self.assertEqual(self.results(out), before)
+        rows = list(csv.DictReader(io.StringIO((out / "timings.csv").read_text())))
+        self.assertEqual(sum(row["decisions"] == "0" for row in rows), 4)
+
+    def test_as_many_threads_as_can_begin(self):
+        stack, room = 256 << 20, 3 << 29  # bytes of a thread and of all: some fit, 45 do not
+
+        def limit():
+            for what, most in ((resource.RLIMIT_STACK, stack), (resource.RLIMIT_AS, room)):
+                resource.setrlimit(what, (most, resource.getrlimit(what)[1]))
+
+        def limited(*args):
+            return subprocess.run([HORUS, *args], preexec_fn=limit, check=False, capture_output=True, text=True)
+
+        if limited("gpus").returncode != 0:
+            self.skipTest("a sanitiser wants more room")
+        grid = self.small()
+        out, whole = self.folder / "out", self.folder / "whole"
+        self.compare(grid, "--out", whole)
+        done = limited("compare", grid, "--out", out, "--threads", "45")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.results(out), self.results(whole))
 
     def test_bad_options(self):
         grid = self.small()
