@@ -4,7 +4,7 @@
 
 static void WrongOptionsAreRefused(void) {
   const uint64_t nodes[2] = {1, 2}, only[1] = {70};
-  const int64_t from[2] = {0, 5}, until[2] = {5, 6};
+  const int64_t from[2] = {0, 5}, until[2] = {5, 6}, before[1] = {-1}, never[1] = {INT64_MAX};
   world it;
   horus_rebalance_options rebalance = HORUS_REBALANCE_OPTIONS_INIT;
   horus_queue_options queue = HORUS_QUEUE_OPTIONS_INIT;
@@ -39,6 +39,16 @@ static void WrongOptionsAreRefused(void) {
   options.outage_from_us = from;
   options.outage_until_us = until;
   REFUSED(HORUS_INVALID_ARGUMENT, "outages[1]: node");
+  options.outage_count = 1;
+  options.outage_nodes = nodes;
+  options.outage_from_us = from;
+  options.outage_until_us = never;
+  REFUSED(HORUS_INVALID_ARGUMENT, "outages[0]: expected from_us of at least 0 and until_us of at most");
+  options.outage_count = 1;
+  options.outage_nodes = nodes;
+  options.outage_from_us = before;
+  options.outage_until_us = until;
+  REFUSED(HORUS_INVALID_ARGUMENT, "found -1 and ");
   options.outage_count = 1000001;
   REFUSED(HORUS_LIMIT, "outage_count");
   options.struct_size = 8;
