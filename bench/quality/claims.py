@@ -25,7 +25,7 @@ import tempfile
 import horus2020
 import interference
 import pairs
-import policies
+import policy_grids
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPUS, SMOKE_GPUS = 64, 16
@@ -47,7 +47,7 @@ POLICIES = [
      "profile_each_job": True},
     {"name": "clwp-nlwp iasp", "policy": "clwp-nlwp", "look_ahead": LOOK_AHEAD},
     {"name": "clwp-nlwp iapp", "policy": "clwp-nlwp", "look_ahead": LOOK_AHEAD},
-    dict(policies.PAYING, name="horus", weights="prices", look_ahead=policies.LOOK_AHEAD),
+    dict(policy_grids.PAYING, name="horus", weights="prices", look_ahead=policy_grids.LOOK_AHEAD),
 ]
 # What is claimed, of whom, over whom; change in per cent. The papers' baselines are slot-based managers (one job a GPU, in
 # order), reactive profiling, and, of the last two, not stated: whoever shares without a model.
@@ -104,7 +104,7 @@ class Truth:
         work = dict({"name": kind, "files": str(workload.path), "clip_percentile": KINDS[kind]}, **timing)
         return {"version": 1, "cluster": {"gpus": {self.gpu: self.gpus}, "gpus_per_node": 8, "max_tenants": self.tenants},
                 "truth": self.truth, "beliefs": beliefs, "workloads": [work], "policies": [policy], "seeds": [seed],
-                "defaults": {"slowdown_bound": policies.NO_BOUND, "learn": "failures", "restart_s": policies.RESTART_S},
+                "defaults": {"slowdown_bound": policy_grids.NO_BOUND, "learn": "failures", "restart_s": policy_grids.RESTART_S},
                 "lp_bound": "speeds" in self.truth}
 
 
@@ -148,7 +148,7 @@ class Results:
         both = [(self.values[kind][policy][seed][metric], self.values[kind][rival][seed][metric]) for seed in self.seeds]
         if any(mine is None or not theirs for mine, theirs in both):
             return None
-        return policies.interval([100 * (mine / theirs - 1) for mine, theirs in both])
+        return policy_grids.interval([100 * (mine / theirs - 1) for mine, theirs in both])
 
 
 def add_table(rows, truth, results, kind):
@@ -187,17 +187,17 @@ def add_limits(rows, truth, results, works):
 def measured_truths(horus, data, folder, smoke):
     """A truth for each GPU type with measured pairs under `data`."""
     tables = pairs.convert_all(data, folder / "pairs") if data else []
-    if not tables or not policies.speeds_under(data):
+    if not tables or not policy_grids.speeds_under(data):
         return
     table, jobs = tables[0]
-    inputs = policies.Inputs(horus, data, folder, table, jobs)
+    inputs = policy_grids.Inputs(horus, data, folder, table, jobs)
     bundle = ["--bundle", inputs.bundle] if inputs.bundle else []
     for model in ("iasp", "iapp"):
         path = str(inputs.foretold).replace("foretold", f"foretold_{model}")
         subprocess.run([horus, "evaluate", "--pairs", table, "--jobs", jobs, "--model", model, "--foretell", path, *bundle], check=True,
                        stdout=subprocess.DEVNULL)
     names = interference.column(jobs, "job")
-    for path, gpu, kind in policies.speeds_under(data)[:1] if smoke else policies.speeds_under(data):
+    for path, gpu, kind in policy_grids.speeds_under(data)[:1] if smoke else policy_grids.speeds_under(data):
         busy = horus2020.utilisation(horus, jobs, kind, bundle)
         yield Truth(interference.short(kind), kind, {"speeds": [{"file": str(path), "gpus": {gpu: kind}}], "reference": gpu},
                     TENANTS_MEASURED, inputs.beliefs(), dict.fromkeys(names, horus2020.FULL_PCT) | busy,
@@ -221,7 +221,7 @@ def judge(horus, truth, seeds, jobs, folder):
         runs, works[kind] = play(horus, truth, kind, seeds, jobs, folder)
         results.add(kind, runs)
     left_out = sum(work.left_out for work in works["backlog"].values()) / len(seeds)
-    rows = policies.Rows(f"horus2020: {jobs} jobs of 13 models, {left_out:.0f} left out that fit no such GPU, "
+    rows = policy_grids.Rows(f"horus2020: {jobs} jobs of 13 models, {left_out:.0f} left out that fit no such GPU, "
                          f"{truth.gpus} GPUs of {truth.gpu}, at most {truth.tenants} tenants, {len(seeds)} seeds; "
                          f"{truth.what}; pairs that failed once are not tried again")
     add_claims(rows, truth, results)

@@ -85,7 +85,7 @@ class Inputs:
     """What every table of one set of pairs believes. A folder that holds it is taken as it is."""
 
     def __init__(self, horus, data, folder, table, jobs):
-        self.jobs = jobs
+        self.pairs, self.jobs = table, jobs
         self.measured = interference.column(jobs, "job")
         self.foretold, known = folder / "foretold.csv", folder / "inputs.json"
         if known.exists():
@@ -136,12 +136,13 @@ class Setting:
             files.setdefault(str(path), {})[gpu] = name
         return {"speeds": [{"file": path, "gpus": gpus} for path, gpus in files.items()], "reference": self.speeds[0][1], **keys}
 
-    def play(self, kind, workload, queue, policies, cluster=None, truth=None):
+    def play(self, kind, workload, queue, policies, cluster=None, truth=None, beliefs=None):
         """Results of one grid. `kind` names its folder."""
         numbers = {name: number for number, (_, _, name) in zip(self.numbers, self.speeds)}
         grid = {"version": 1,
                 "cluster": {"gpus": numbers, "gpus_per_node": GPUS_PER_NODE, "max_tenants": TENANTS, **(cluster or {})},
-                "truth": self.truth(**(truth or {})), "beliefs": self.inputs.beliefs(), "workloads": [workload],
+                "truth": self.truth(**(truth or {})), "beliefs": {**self.inputs.beliefs(), **(beliefs or {})},
+                "workloads": [workload],
                 "defaults": {"queue": queue, "look_ahead": LOOK_AHEAD, "slowdown_bound": NO_BOUND, "learn": "failures",
                              "restart_s": RESTART_S},
                 "policies": policies, "lp_bound": True, "seeds": {"first": 1, "count": self.seeds}}
