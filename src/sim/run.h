@@ -72,7 +72,7 @@ class SimRun {
   [[nodiscard]] absl::Status Decide();
   [[nodiscard]] absl::StatusOr<Plan> AskPlacer(const JobSpec& spec);
   [[nodiscard]] absl::Status Settle(uint32_t job, Plan& plan, bool& left_queue);
-  [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue);
+  [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>& behind, bool& left_queue);
   void Hold(uint32_t job, const std::vector<Slot>& slots);
   void Vacate(uint32_t job);
   void SetHost(const JobSpec& spec);
@@ -95,6 +95,13 @@ class SimRun {
       std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int64_t, int64_t, bool, float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
   [[nodiscard]] absl::Status DecideBest();
+
+  // run_wait.cc: jobs that wait although they could share.
+  [[nodiscard]] double LeftUs(uint32_t job) const;
+  [[nodiscard]] std::vector<double> IdleTimes(const JobSpec& spec) const;
+  [[nodiscard]] std::vector<int64_t> GpusBefore(std::span<const uint64_t> window) const;
+  [[nodiscard]] bool HadBetterWait(const JobSpec& spec, const Decision& decision, int64_t before,
+                                   int64_t waiting) const;
 
   // run_moves.cc: running jobs go elsewhere.
   [[nodiscard]] absl::Status PutBack(uint32_t job, SimEventKind why);

@@ -247,15 +247,15 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   return Reject(job);
 }
 
-// `behind`: who may be preempted for the job, the last first to go; those who were are taken out. Null = nobody.
-absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>* behind, bool& left_queue) {
+// `behind`: who may be preempted for the job, the last first to go; those who were are taken out.
+absl::Status SimRun::Try(uint32_t job, std::vector<uint32_t>& behind, bool& left_queue) {
   const JobSpec spec = SpecOf(job);
   HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
-  if (plan.decisions.front().verdict == Verdict::kDefer && behind != nullptr && !behind->empty()) {
-    HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> victims, VictimsFor(spec, *behind));
+  if (plan.decisions.front().verdict == Verdict::kDefer && !behind.empty()) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> victims, VictimsFor(spec, behind));
     for (const uint32_t victim : victims) {
       HORUS_RETURN_IF_ERROR(Preempt(victim));
-      behind->erase(std::find(behind->begin(), behind->end(), victim));
+      behind.erase(std::find(behind.begin(), behind.end(), victim));
     }
     if (!victims.empty()) {
       HORUS_ASSIGN_OR_RETURN(plan, placer_->MakePlan(cluster_, {&spec, 1}));
@@ -269,12 +269,18 @@ absl::Status SimRun::Decide() {
   for (bool changed = true; changed && queue_.size() > 0;) {
     changed = false;
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
-    for (const uint64_t job : window) {
-      const auto at = std::lower_bound(refused_.begin(), refused_.end(), job);
-      if (at != refused_.end() && *at == job) continue;
-      HORUS_RETURN_IF_ERROR(Try(static_cast<uint32_t>(job), nullptr, changed));
-      if (changed) break;
-      refused_.insert(at, job);
+    const std::vector<int64_t> before = GpusBefore(window);
+    for (size_t i = 0; i < window.size(); ++i) {
+      const auto at = std::lower_bound(refused_.begin(), refused_.end(), window[i]);
+      if (at != refused_.end() && *at == window[i]) continue;
+      const auto job = static_cast<uint32_t>(window[i]);
+      const JobSpec spec = SpecOf(job);
+      HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
+      if (!HadBetterWait(spec, plan.decisions.front(), before[i], before.back())) {
+        HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
+        if (changed) break;
+      }
+      refused_.insert(at, window[i]);
     }
   }
   return absl::OkStatus();

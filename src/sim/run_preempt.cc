@@ -63,7 +63,7 @@ absl::Status SimRun::DecideByRank() {
       continue;
     }
     bool left_queue = false;
-    HORUS_RETURN_IF_ERROR(Try(job, &behind, left_queue));
+    HORUS_RETURN_IF_ERROR(Try(job, behind, left_queue));
     if (!left_queue && ++refused == look_ahead_) break;
   }
   return absl::OkStatus();

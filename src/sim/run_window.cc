@@ -29,20 +29,23 @@ SimRun::Kind SimRun::KindOf(uint32_t job) const {
 absl::Status SimRun::DecideBest() {
   while (queue_.size() > 0) {
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
+    const std::vector<int64_t> before = GpusBefore(window);
     std::vector<Kind> tried;
     std::optional<std::pair<double, uint32_t>> best;  // cost in units of work, and job
     Plan best_plan;
     bool changed = false;
-    for (const uint64_t id : window) {
+    for (size_t i = 0; i < window.size(); ++i) {
+      const uint64_t id = window[i];
       const auto job = static_cast<uint32_t>(id);
       if (best && trace_.jobs[job].priority < trace_.jobs[best->second].priority) break;
       const Kind kind = KindOf(job);
       if (std::find(tried.begin(), tried.end(), kind) != tried.end()) continue;
       tried.push_back(kind);
       if (std::binary_search(refused_.begin(), refused_.end(), id)) continue;
-      HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(SpecOf(job)));
+      const JobSpec spec = SpecOf(job);
+      HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
       const Decision& decision = plan.decisions.front();
-      if (decision.verdict == Verdict::kDefer) {
+      if (decision.verdict == Verdict::kDefer || HadBetterWait(spec, decision, before[i], before.back())) {
         refused_.insert(std::lower_bound(refused_.begin(), refused_.end(), id), id);
       } else if (decision.verdict != Verdict::kPlace) {
         HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));

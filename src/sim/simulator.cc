@@ -24,6 +24,10 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer, size_
   if (options.preempt && options.best_of_window) {
     return InvalidArgument("simulation: best_of_window: expected false beside preempt, found true");
   }
+  if (options.weigh_waiting && (options.preempt || !options.know_run_times)) {
+    return InvalidArgument("simulation: weigh_waiting: expected false %s, found true",
+                           options.preempt ? "beside preempt" : "without know_run_times");
+  }
   if (options.weights == SimWeights::kShortest && !options.know_run_times) {
     return InvalidArgument("simulation: weights: expected others without know_run_times, found the shortest first");
   }

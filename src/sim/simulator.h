@@ -53,6 +53,9 @@ struct SimOptions {
   // Of the look-ahead the job that its place suits best goes first, by the policy's cost times what the job's work
   // counts; else the first that fits. Of equal priority, that is: those of higher priority go first.
   bool best_of_window = false;
+  // A job that would share waits where that delays everybody less than sharing does (waiting.h), by the run times; for
+  // queues that serve the shortest first. Not beside preempt.
+  bool weigh_waiting = false;
   SimWeights weights = SimWeights::kAlike;
   std::string lp_library;                    // for prices: file of libhorus_lp.so; empty = looked for
   std::shared_ptr<const Workload> workload;  // what fragments are measured against; null = the trace's own tasks
