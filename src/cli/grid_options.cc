@@ -45,9 +45,9 @@ Json WorkloadOf(const GridOptions& options) {
   if (options.known_only) workload["known_only"] = true;
   if (options.backlog) workload["backlog"] = true;
   if (options.sample > 0) workload["sample"] = options.sample;
-  if (options.load > 0) workload["load"] = options.load;
-  if (options.clip_percentile < 100) workload["clip_percentile"] = options.clip_percentile;
-  if (options.horizon_h > 0) workload["horizon_h"] = options.horizon_h;
+  if (options.load != 0) workload["load"] = options.load;
+  if (options.clip_percentile != 100) workload["clip_percentile"] = options.clip_percentile;
+  if (options.horizon_h != 0) workload["horizon_h"] = options.horizon_h;
   return workload;
 }
 

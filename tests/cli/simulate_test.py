@@ -76,6 +76,14 @@ class Simulate(Files):
             code, _, err = run("simulate", *args)
             self.assertEqual(code, 2, args)
             self.assertIn(message, err)
+        own = ("--trace", self.write("t.csv", TRACE), "--cluster", self.write("c.yaml", CLUSTER), "--truth", "utilisation",
+               "--jobs", GRID.parent / "jobs.yaml")
+        for option, value, key in (("--load", "-1", "load"), ("--load", "nan", "load"), ("--horizon-h", "-5", "horizon_h"),
+                                   ("--horizon-h", "nan", "horizon_h"), ("--clip", "150", "clip_percentile"),
+                                   ("--clip", "nan", "clip_percentile"), ("--sample", "99999999999", "sample")):
+            code, _, err = run("simulate", *own, option, value)
+            self.assertEqual(code, 2, (option, value))
+            self.assertIn(f"workloads[0].{key}: expected", err)
 
 
 if __name__ == "__main__":
