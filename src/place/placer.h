@@ -81,6 +81,15 @@ class Placer {
                                               std::optional<std::span<const NodeId>> subset = std::nullopt,
                                               const ProgressFn& progress = nullptr, const ReadFn& read = nullptr);
 
+  // Of a policy that decides rounds (synergy-*): one round over jobs in the order given, those that run among them
+  // (leases, docs/synergy.md). Of a resident the id alone counts: it takes part as it is in the cluster, on its own
+  // places where the rule lets it (kResize where its cores or memory change, else no action), or it moves (kMigrate),
+  // or leaves (kPreempt, with a decision that says why). Residents that are not given stay. A decision for each job, in
+  // the order given. Errors as MakePlan; UNIMPLEMENTED: the policy decides job by job; INVALID_ARGUMENT: a resident
+  // without whole GPUs.
+  [[nodiscard]] absl::StatusOr<Plan> MakeRound(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                               const ReadFn& read = nullptr);
+
   // One job against nodes one by one, as a scheduler's filter and score steps ask; a gang is answered for
   // one of its tasks, a job with alternatives for the first that the node takes. Errors as MakePlan; the job's id may
   // be resident.

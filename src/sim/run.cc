@@ -123,12 +123,16 @@ absl::Status SimRun::DecideWhenDue() {
   if (round == 0 || now_us_ % round == 0) {
     decide_at_us_ = kNoEvent;
     if (queue_.size() > 0) HORUS_RETURN_IF_ERROR(pricing_.Update(*placer_));
-    HORUS_RETURN_IF_ERROR(options_.preempt ? DecideByRank() : options_.best_of_window ? DecideBest() : Decide());
+    HORUS_RETURN_IF_ERROR(placer_->policy().round() != nullptr ? DecideRound()
+                          : options_.preempt                   ? DecideByRank()
+                          : options_.best_of_window            ? DecideBest()
+                                                               : Decide());
     // Ranks change while jobs run.
     const bool again = options_.preempt && round > 0 && cluster_.job_count() > 0;
     if (!again || queue_.size() == 0) return absl::OkStatus();
   }
-  if (queue_.size() > 0) decide_at_us_ = now_us_ - now_us_ % round + round;
+  const bool renews = options_.preempt && placer_->policy().round() != nullptr && changes_ != round_changes_;
+  if (queue_.size() > 0 || renews) decide_at_us_ = now_us_ - now_us_ % round + round;
   return absl::OkStatus();
 }
 

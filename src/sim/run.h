@@ -47,6 +47,7 @@ class SimRun {
     Work left = 0;                             // when it ran last
     absl::InlinedVector<uint32_t, 2> devices;  // that it holds
     Phase phase = Phase::kAbsent;
+    HostShare host;  // granted or stated, of each GPU; 0 = its part of the fair share
     double host_speed = 1;
     bool alone = false;  // it failed beside others
     bool began = false;  // it did some work before
@@ -71,11 +72,11 @@ class SimRun {
   // run_place.cc: jobs come to places and leave them.
   [[nodiscard]] absl::Status Decide();
   [[nodiscard]] absl::StatusOr<Plan> AskPlacer(const JobSpec& spec);
+  [[nodiscard]] absl::Status Admit(const Action& action);
   [[nodiscard]] absl::Status Settle(uint32_t job, Plan& plan, bool& left_queue);
   [[nodiscard]] absl::Status Try(uint32_t job, std::vector<uint32_t>& behind, bool& left_queue);
   void Hold(uint32_t job, const std::vector<Slot>& slots);
   void Vacate(uint32_t job);
-  void SetHost(const JobSpec& spec);
   [[nodiscard]] absl::Status Charge(uint32_t job, int32_t sign);
   void Occupy(uint32_t job, int32_t sign);
   [[nodiscard]] std::vector<Slot> SlotsOf(uint32_t job) const;
@@ -89,6 +90,11 @@ class SimRun {
   [[nodiscard]] absl::Status Reject(uint32_t job);
   [[nodiscard]] absl::Status EndStart(uint32_t job, SimEventKind why);
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
+
+  // run_host.cc: cores and host memory.
+  void SetHost(const JobSpec& spec);
+  void UpdateHostSpeed(uint32_t job);
+  void ShareHosts(std::span<const uint32_t> devices);
 
   // run_window.cc: the best of the window.
   using Kind =
@@ -106,6 +112,12 @@ class SimRun {
   // run_moves.cc: running jobs go elsewhere.
   [[nodiscard]] absl::Status PutBack(uint32_t job, SimEventKind why);
   [[nodiscard]] absl::Status RebalanceDue();
+  [[nodiscard]] absl::Status MoveTo(uint32_t job, const Action& action);
+
+  // run_rounds.cc: policies that decide rounds.
+  [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> Contenders();
+  [[nodiscard]] absl::Status DecideRound();
+  [[nodiscard]] absl::Status CarryOut(const Plan& plan);
 
   // run_nodes.cc: nodes fail and come back.
   [[nodiscard]] absl::Status NodesDue();
@@ -150,6 +162,7 @@ class SimRun {
   std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
   std::vector<uint64_t> refused_;                           // since a job left; ascending
   uint64_t changes_ = 0;                                    // jobs that came to places or left, nodes too
+  uint64_t round_changes_ = 0;                              // of the last round
   std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};    // changes and epoch at which nothing was to be moved
   SimResult result_;
   Work most_work_ = 0;  // 0 = does not count

@@ -37,16 +37,20 @@ absl::Status SimRun::RebalanceDue() {
     Vacate(job);
   }
   for (const Action& action : plan.actions) {
-    const auto job = static_cast<uint32_t>(action.job->id);
-    Hold(job, action.slots);
-    lives_[job].phase = Phase::kLaunching;
-    SetHost(*action.job);
-    ++result_.jobs[job].migrations;
-    HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kMigrate, job, SlotsOf(job)));
-    HORUS_RETURN_IF_ERROR(Launch(job));
+    HORUS_RETURN_IF_ERROR(MoveTo(static_cast<uint32_t>(action.job->id), action));
   }
   refused_.clear();
   return absl::OkStatus();
+}
+
+// The job, which left its places, works again at those of the action.
+absl::Status SimRun::MoveTo(uint32_t job, const Action& action) {
+  Hold(job, action.slots);
+  lives_[job].phase = Phase::kLaunching;
+  SetHost(*action.job);
+  ++result_.jobs[job].migrations;
+  HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kMigrate, job, SlotsOf(job)));
+  return Launch(job);
 }
 
 }  // namespace horus

@@ -76,22 +76,6 @@ void SimRun::Vacate(uint32_t job) {
   foretold_.erase(job);
 }
 
-// A job that holds places has these cores and this host memory from now on.
-void SimRun::SetHost(const JobSpec& spec) {
-  const auto job = static_cast<uint32_t>(spec.id);
-  const TraceJob& one = trace_.jobs[job];
-  Life& life = lives_[job];
-  life.host_speed = 1;
-  for (size_t i = 0; i < life.devices.size(); ++i) {
-    HostShare share = map_.fair_share(map_.node_of(life.devices[i]));
-    if (spec.cpu_milli > 0) share.cpu_milli = spec.cpu_milli / one.gpus_per_task;
-    if (spec.mem_mib > 0) share.mem_mib = spec.mem_mib / one.gpus_per_task;
-    const double speed = truth_.HostSpeed(one.profile, share);
-    life.host_speed = i == 0 ? speed : std::min(life.host_speed, speed);
-  }
-  if (life.phase == Phase::kRunning) execution_.SetHostSpeed(job, life.host_speed);
-}
-
 // What the job's owner holds.
 absl::Status SimRun::Charge(uint32_t job, int32_t sign) {
   if (!charges_owners_) return absl::OkStatus();
@@ -145,6 +129,7 @@ absl::Status SimRun::Start(uint32_t job) {
     if (life.began) ++record.restarts;
     life.began = true;
     if (record.start_us < 0) record.start_us = now_us_;
+    ShareHosts(life.devices);
     for (const uint32_t device : life.devices) watching_.Restart(device);
     if (!life.devices.empty()) profiling_.Begin(job, map_.node_of(life.devices[0]), now_us_);
     if (const auto at = foretold_.find(job); at != foretold_.end()) {
@@ -205,6 +190,7 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
     return absl::OkStatus();
   }
   HORUS_RETURN_IF_ERROR(execution_.Stop(job, end));
+  ShareHosts(life.devices);
   for (const uint32_t device : life.devices) watching_.Restart(device);
   profiling_.Stop(job);
   life.left = end.left;
@@ -231,20 +217,24 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   const Verdict verdict = plan.decisions.front().verdict;
   left_queue = verdict != Verdict::kDefer;
   if (verdict == Verdict::kPlace) {
-    pricing_.CountStart();
-    HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
-    for (const Action& action : plan.actions) {
-      if (action.kind == ActionKind::kPlace) Hold(job, action.slots);
-      SetHost(*action.job);
-    }
-    HORUS_RETURN_IF_ERROR(Charge(job, 1));
     std::vector<TenantEffect>& effects = plan.decisions.front().effects;
-    if (effects.size() > lives_[job].devices.size()) foretold_[job] = std::move(effects);
-    return Launch(job);
+    if (std::ssize(effects) > GpusOf(trace_.jobs[job])) foretold_[job] = std::move(effects);
+    return Admit(plan.actions.front());
   }
   if (verdict == Verdict::kDefer) return absl::OkStatus();
   HORUS_RETURN_IF_ERROR(queue_.Remove(job));
   return Reject(job);
+}
+
+// A job that waits holds the places of the action from now on.
+absl::Status SimRun::Admit(const Action& action) {
+  const auto job = static_cast<uint32_t>(action.job->id);
+  pricing_.CountStart();
+  HORUS_RETURN_IF_ERROR(queue_.Serve(job, now_us_));
+  Hold(job, action.slots);
+  SetHost(*action.job);
+  HORUS_RETURN_IF_ERROR(Charge(job, 1));
+  return Launch(job);
 }
 
 // `behind`: who may be preempted for the job, the last first to go; those who were are taken out.

@@ -31,9 +31,10 @@ absl::Status CheckOptions(const SimOptions& options, const Placer& placer, size_
   if (options.weights == SimWeights::kShortest && !options.know_run_times) {
     return InvalidArgument("simulation: weights: expected others without know_run_times, found the shortest first");
   }
-  if ((options.preempt || options.rebalance_us > 0) && placer.policy().round() != nullptr) {
+  if ((options.best_of_window || options.rebalance_us > 0) && placer.policy().round() != nullptr) {
     return InvalidArgument("simulation: %s: expected a policy that decides job by job, found %s",
-                           options.preempt ? "preempt" : "rebalance_us", std::string(placer.policy().name()));
+                           options.best_of_window ? "best_of_window" : "rebalance_us",
+                           std::string(placer.policy().name()));
   }
   if (options.sensitivities != nullptr && options.sensitivities->size() < profiles) {
     return InvalidArgument("simulation: sensitivities: expected one entry for each of %d profiles, found %d", profiles,

@@ -38,6 +38,8 @@ class Truth {
   // Device memory that a job of the profile really takes per GPU of that type; 0 = not measured: it always fits.
   [[nodiscard]] virtual int64_t MemMib(uint32_t /*profile*/, GpuTypeId /*type*/) const { return 0; }
 
+  // Whether HostSpeed is ever other than 1.
+  [[nodiscard]] virtual bool HostMatters() const { return false; }
   // Factor of the speed with so many cores and so much host memory per GPU; 1 = as at the fair share. Above 0.
   [[nodiscard]] virtual double HostSpeed(uint32_t /*profile*/, const HostShare& /*per_gpu*/) const { return 1; }
 };
@@ -60,6 +62,7 @@ class SensitiveTruth final : public Truth {
   [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override {
     return beneath_->MemMib(profile, type);
   }
+  [[nodiscard]] bool HostMatters() const override { return true; }
   [[nodiscard]] double HostSpeed(uint32_t profile, const HostShare& per_gpu) const override;
 
  private:

@@ -32,6 +32,8 @@ class UseMeter {
   void Take(const TraceJob& job, std::span<const uint32_t> devices, std::span<const uint32_t> host_nodes, int32_t sign);
   void SetUp(uint32_t node, bool up);
   void PassTime(int64_t passed_us, bool waits);
+  [[nodiscard]] size_t up() const { return up_; }            // devices
+  [[nodiscard]] size_t idle() const { return up_ - used_; }  // devices that are up and that nobody holds
   [[nodiscard]] const SimUse& use() const { return use_; }
 
  private:

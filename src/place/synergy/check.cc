@@ -73,6 +73,12 @@ absl::Status CheckJob(const SynergyJob& job, size_t index, size_t servers) {
     HORUS_RETURN_IF_ERROR(where.Range("allowed", least, static_cast<int64_t>(servers) - 1, server));
     least = int64_t{server} + 1;
   }
+  least = 0;
+  for (const SynergySlice& slice : job.held) {
+    HORUS_RETURN_IF_ERROR(where.Range("held.server", least, static_cast<int64_t>(servers) - 1, slice.server));
+    HORUS_RETURN_IF_ERROR(where.Range("held.gpus", 1, kMaxDevicesPerNode, slice.gpus));
+    least = int64_t{slice.server} + 1;
+  }
   return absl::OkStatus();
 }
 

@@ -57,11 +57,11 @@ bool TakesRounds(const JobSpec& job) {
 }
 
 void ClusterRound::Read(const Cluster& cluster, const Ledger& ledger, std::span<const uint32_t> nodes,
-                        const SynergySettings& settings) {
+                        const SynergySettings& settings, const IdMap<bool>* gone) {
   AddServers(ledger, nodes);
   const bool resizes = settings.rule == SynergyRule::kTune || settings.rule == SynergyRule::kOpt;
   if (!resizes && !mixed_) return;
-  const std::vector<HostShare> used = ReadJobs(cluster, ledger, settings);
+  const std::vector<HostShare> used = ReadJobs(cluster, ledger, settings, gone);
   if (mixed_) ShareOut(ledger, used);
   if (!resizes) {
     jobs_.clear();
@@ -106,24 +106,25 @@ void ClusterRound::AddServers(const Ledger& ledger, std::span<const uint32_t> no
   kinds_ = static_cast<uint32_t>(kinds.size());
 }
 
-bool ClusterRound::AddSlices(const Ledger& ledger, std::span<const PlacedSlot> slots, SynergyResident& resident) const {
+std::vector<SynergySlice> ClusterRound::SlicesOf(const Ledger& ledger, std::span<const PlacedSlot> slots) const {
   std::map<uint32_t, int32_t> gpus;
   for (const PlacedSlot& slot : slots) {
     const uint32_t server = server_of_[ledger.device_of(slot)];
-    if (server == kNone || ledger.node(slot.node_row).state != AdminState::kUp) return false;
+    if (server == kNone || ledger.node(slot.node_row).state != AdminState::kUp) return {};
     ++gpus[server];
   }
-  for (const auto& [server, count] : gpus) resident.slices.push_back({server, count});
-  return true;
+  std::vector<SynergySlice> slices;
+  for (const auto& [server, count] : gpus) slices.push_back({server, count});
+  return slices;
 }
 
 // Returns what GPU jobs hold on each server.
 std::vector<HostShare> ClusterRound::ReadJobs(const Cluster& cluster, const Ledger& ledger,
-                                              const SynergySettings& settings) {
+                                              const SynergySettings& settings, const IdMap<bool>* gone) {
   std::vector<HostShare> used(servers_.size());
   std::vector<std::pair<ResidentJob, SynergyResident>> found;
   for (const JobRow& row : cluster.rows().jobs) {
-    if (!row.live()) continue;
+    if (!row.live() || (gone != nullptr && gone->contains(row.id))) continue;
     const JobSpec& request = cluster.rows().RequestOf(row);
     if (IsCpuOnly(request)) continue;
     const HostShare held = PerGpu(request);
@@ -133,8 +134,10 @@ std::vector<HostShare> ClusterRound::ReadJobs(const Cluster& cluster, const Ledg
       used[server].cpu_milli += held.cpu_milli;
       used[server].mem_mib += held.mem_mib;
     }
-    SynergyResident resident{.held = held, .floor = {}, .sensitivity = request.sensitivity.get()};
-    if (!TakesRounds(request) || !AddSlices(ledger, row.slots, resident)) continue;
+    if (!TakesRounds(request)) continue;
+    SynergyResident resident{
+        .slices = SlicesOf(ledger, row.slots), .held = held, .floor = {}, .sensitivity = request.sensitivity.get()};
+    if (resident.slices.empty()) continue;
     const SynergyJob job{.need = NeedPerGpu(request), .sensitivity = resident.sensitivity};
     for (const SynergySlice& slice : resident.slices) {
       // A part of a mixed node has the fair share of the whole.

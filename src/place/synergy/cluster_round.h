@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "base/id_map.h"
 #include "place/state/cluster.h"
 #include "place/state/ledger.h"
 #include "place/synergy/round.h"
@@ -40,9 +41,12 @@ class ClusterRound {
   };
 
   // `nodes`: rows, ascending id. Residents are those that the rule may resize: on whole GPUs, on nodes that are up and
-  // considered.
+  // considered. Those of `gone` count as gone, as they must in the ledger.
   void Read(const Cluster& cluster, const Ledger& ledger, std::span<const uint32_t> nodes,
-            const SynergySettings& settings);
+            const SynergySettings& settings, const IdMap<bool>* gone = nullptr);
+
+  // The servers of those slots; none where a node is not up or not considered.
+  [[nodiscard]] std::vector<SynergySlice> SlicesOf(const Ledger& ledger, std::span<const PlacedSlot> slots) const;
 
   [[nodiscard]] std::span<const SynergyServer> servers() const { return servers_; }
   [[nodiscard]] const Place& place(size_t server) const { return places_[server]; }
@@ -56,10 +60,8 @@ class ClusterRound {
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   void AddServers(const Ledger& ledger, std::span<const uint32_t> nodes);
   [[nodiscard]] std::vector<HostShare> ReadJobs(const Cluster& cluster, const Ledger& ledger,
-                                                const SynergySettings& settings);
+                                                const SynergySettings& settings, const IdMap<bool>* gone);
   void ShareOut(const Ledger& ledger, std::span<const HostShare> used);
-  [[nodiscard]] bool AddSlices(const Ledger& ledger, std::span<const PlacedSlot> slots,
-                               SynergyResident& resident) const;
 
   std::vector<SynergyServer> servers_;
   std::vector<Place> places_;

@@ -212,16 +212,21 @@ absl::Status Optimum::ChooseServers() {
     program.AddRow(-kInfinity, static_cast<double>(free.mem_mib));
   }
   std::vector<std::pair<size_t, uint32_t>> pairs;  // by column
+  // That all jobs stay where they ran is worth less than one more GPU in use.
+  const double stay = 0.5 / static_cast<double>(std::max<int64_t>(1, state_.gpus_free()));
   for (const size_t job : runnable_) {
     const int32_t one = program.AddRow(-kInfinity, 1);
     const auto gpus = static_cast<double>(input_.jobs[job].gpus);
     for (uint32_t s = 0; s < server_rows.size(); ++s) {
       if (state_.server(s).gpus_free == 0 || !demands_[job].Allows(s)) continue;
       const HostShare share = demands_[job].On(s).best;
-      program.AddColumn(gpus, {{one, 1.0},
-                               {server_rows[s], gpus},
-                               {server_rows[s] + 1, gpus * static_cast<double>(share.cpu_milli)},
-                               {server_rows[s] + 2, gpus * static_cast<double>(share.mem_mib)}});
+      const std::span<const SynergySlice> held = input_.jobs[job].held;
+      const bool stays = held.size() == 1 && held.front().server == s;
+      program.AddColumn(stays ? gpus * (1 + stay) : gpus,
+                        {{one, 1.0},
+                         {server_rows[s], gpus},
+                         {server_rows[s] + 1, gpus * static_cast<double>(share.cpu_milli)},
+                         {server_rows[s] + 2, gpus * static_cast<double>(share.mem_mib)}});
       pairs.emplace_back(job, s);
     }
   }

@@ -28,6 +28,19 @@ class Attempt {
   Attempt(SynergyState& state, const ServerClasses& classes, JobDemands& demands, size_t index, SynergyStep step)
       : state_(state), classes_(classes), demands_(demands), index_(index), step_(step), job_(demands.job()) {}
 
+  // Where the job ran until now.
+  bool OnHeld(std::vector<SynergySlice>& slices) {
+    int64_t gpus = 0;
+    for (const SynergySlice& slice : job_.held) {
+      gpus += slice.gpus;
+      if (slice.gpus % job_.unit != 0 || Room(slice.server) < slice.gpus) return false;
+      if (classes_.of[slice.server] != classes_.of[job_.held.front().server]) return false;
+    }
+    if (gpus != job_.gpus) return false;
+    slices.assign(job_.held.begin(), job_.held.end());
+    return true;
+  }
+
   // The server with fewest free GPUs, lowest index among equals, that takes the whole job.
   bool OnOne(std::vector<SynergySlice>& slices) {
     const auto fits = [this](uint32_t server) { return Room(server) >= job_.gpus; };
@@ -124,7 +137,7 @@ bool PlaceJob(SynergyState& state, const ServerClasses& classes, JobDemands& dem
   // A job is not torn apart for cores or memory as long as the GPUs of one server hold it.
   for (const SynergyStep& step : steps) {
     Attempt attempt(state, classes, demands, index, step);
-    if (!attempt.OnOne(slices)) continue;
+    if (!attempt.OnHeld(slices) && !attempt.OnOne(slices)) continue;
     attempt.Commit(slices);
     return true;
   }

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan as one round of a synergy rule: grants, residents that are resized, and then whom no rule knows.
+#include "place/synergy/plan_round.h"
+
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/hash.h"
-#include "base/id_map.h"
 #include "base/status.h"
 #include "place/communication.h"
-#include "place/placer_impl.h"
-#include "place/synergy/cluster_round.h"
-#include "place/synergy/refusal.h"
 
 namespace horus {
 namespace {
@@ -48,79 +42,44 @@ std::vector<int32_t> ChooseLinked(const NodeSpec& node, std::vector<int32_t> idl
 
 }  // namespace
 
-class Placer::Impl::Round {
- public:
-  Round(Impl& my, std::span<const JobSpec> jobs, std::span<const uint32_t> order, const ProgressFn& progress)
-      : my_(my), settings_(*my.scorer.policy().round()), jobs_(jobs), order_(order), progress_(progress) {}
-
-  absl::StatusOr<Plan> Make(const Cluster& cluster, const ReadFn& read) {
-    my_.emptied.FollowEmptied(my_.ledger);
-    state_.Read(cluster, my_.ledger, my_.considered(my_.ledger), settings_);
-    if (read != nullptr) read();
-    plan_.model_epoch = my_.scorer.model().epoch();
-    plan_.decisions.resize(order_.size());
-    HORUS_RETURN_IF_ERROR(Gather());
-    std::vector<SynergyJob> known;
-    for (const size_t at : runnable_) known.push_back(wanted_[at].job);
-    HORUS_ASSIGN_OR_RETURN(
-        const SynergyRound round,
-        AllocateRound(settings_.rule, {state_.servers(), state_.residents(), known}, settings_.options));
-    for (const SynergyResize& resize : round.resizes) Resize(resize);
+absl::StatusOr<Plan> Placer::Impl::Round::Make(const Cluster& cluster, const ReadFn& read, const IdMap<bool>* gone) {
+  my_.emptied.FollowEmptied(my_.ledger);
+  state_.Read(cluster, my_.ledger, my_.considered(my_.ledger), settings_, gone);
+  if (read != nullptr) read();
+  plan_.model_epoch = my_.scorer.model().epoch();
+  plan_.decisions.resize(order_.size());
+  HORUS_RETURN_IF_ERROR(Gather());
+  std::vector<SynergyJob> known;
+  for (const size_t at : runnable_) known.push_back(wanted_[at].job);
+  HORUS_ASSIGN_OR_RETURN(
+      const SynergyRound round,
+      AllocateRound(settings_.rule, {state_.servers(), state_.residents(), known}, settings_.options));
+  for (const SynergyResize& resize : round.resizes) Resize(resize);
+  for (const bool stays : {true, false}) {  // who stays has its devices before others choose theirs
     for (size_t i = 0; i < runnable_.size(); ++i) {
+      const SynergyGrant& grant = round.grants[i];
+      if (grant.slices.empty() || (grant.slices == leases_[runnable_[i]].slices) != stays) continue;
       HORUS_RETURN_IF_ERROR(Step());
-      if (!round.grants[i].slices.empty()) HORUS_RETURN_IF_ERROR(Grant(runnable_[i], round.grants[i]));
+      HORUS_RETURN_IF_ERROR(Grant(runnable_[i], grant));
     }
-    for (size_t i = 0; i < order_.size(); ++i) {
-      if (wanted_[i].spec == nullptr) HORUS_RETURN_IF_ERROR(PlaceOther(i));
-    }
-    HORUS_RETURN_IF_ERROR(RefuseRest());
-    my_.AddSeen(touched_, plan_);
-    return std::move(plan_);
   }
-
- private:
-  using Servers = std::vector<uint32_t>;
-
-  // Between two jobs.
-  absl::Status Step() {
-    if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
-      return absl::OkStatus();
-    }
-    return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (wanted_[i].spec == nullptr) HORUS_RETURN_IF_ERROR(PlaceOther(i));
   }
-  [[nodiscard]] const JobSpec& JobAt(size_t at) const { return jobs_[order_[at]]; }
-
-  // The jobs that the rule knows, and where they may run.
-  absl::Status Gather();
-  // Servers whose labels, groups and kind of GPU admit the job: as they are, or idle and up.
-  absl::Status Admitting(const JobSpec& job, bool idle, const Servers*& servers);
-  void Resize(const SynergyResize& resize);
-  absl::Status Grant(size_t at, const SynergyGrant& grant);
-  absl::Status PlaceOther(size_t at);
-  // Whoever the round left out, with all others in their places.
-  absl::Status RefuseRest();
-  absl::Status Refuse(size_t at, const RoundRefusals& refusals);
-  void Add(std::shared_ptr<const JobSpec> job, std::span<const PlacedSlot> slots, Decision decision, size_t at) {
-    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
-    plan_.actions.push_back({ActionKind::kPlace, std::move(job), decision.slots});
-    plan_.decisions[at] = std::move(decision);
+  HORUS_RETURN_IF_ERROR(RefuseRest());
+  for (size_t i = 0; i < order_.size(); ++i) {
+    if (plan_.decisions[i].verdict != Verdict::kPlace && leases_[i].spec != nullptr) Expire(i);
   }
+  my_.AddSeen(touched_, plan_);
+  return std::move(plan_);
+}
 
-  Impl& my_;
-  const SynergySettings& settings_;
-  std::span<const JobSpec> jobs_;
-  std::span<const uint32_t> order_;
-  const ProgressFn& progress_;
-  uint64_t done_ = 0;
-  Plan plan_;
-  std::vector<uint32_t> touched_;  // node rows
-  ClusterRound state_;
-  std::vector<RoundJob> wanted_;                    // by position in the order; without spec: not for the rule
-  std::vector<size_t> runnable_;                    // positions of those that some server admits
-  IdMap<std::unique_ptr<Servers>> admitting_;       // by JobView::request
-  IdMap<std::unique_ptr<Servers>> admitting_idle_;  // the same
-  IdMap<bool> fits_alone_;                          // by that and the sensitivity
-};
+absl::Status Placer::Impl::Round::Step() {
+  if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kCancelled, "plan: cancelled after %d of %d jobs", done_ - 1, order_.size());
+}
 
 absl::Status Placer::Impl::Round::Admitting(const JobSpec& job, bool idle, const Servers*& servers) {
   const JobView view = ViewJob(job, my_.options.probe_outside);
@@ -163,9 +122,12 @@ absl::Status Placer::Impl::Round::Gather() {
                     .need = NeedPerGpu(job),
                     .sensitivity = job.sensitivity.get(),
                     .allowed = {},
+                    .held = {},
                     .spec = minds ? &job : nullptr},
                    *servers};
     if (servers->size() < state_.servers().size()) wanted_[at].job.allowed = *servers;
+    leases_[at].slices = state_.SlicesOf(my_.ledger, leases_[at].slots);
+    wanted_[at].job.held = leases_[at].slices;
     if (!servers->empty()) runnable_.push_back(at);
   }
   return absl::OkStatus();
@@ -195,27 +157,39 @@ void Placer::Impl::Round::Resize(const SynergyResize& resize) {
   plan_.actions.push_back({ActionKind::kResize, std::move(is), {}});
 }
 
+std::vector<PlacedSlot> Placer::Impl::Round::ChooseSlots(size_t at, const SynergyGrant& grant) const {
+  if (grant.slices == leases_[at].slices) return leases_[at].slots;
+  std::vector<PlacedSlot> slots;
+  for (const SynergySlice& slice : grant.slices) {
+    const uint32_t row = state_.place(slice.server).node_row;
+    const auto gpus = static_cast<size_t>(slice.gpus);
+    std::vector<int32_t> chosen = ChooseLinked(my_.ledger.spec(row), state_.IdleOn(my_.ledger, slice.server), gpus);
+    for (const int32_t device : chosen) {
+      const auto task = static_cast<int32_t>(slots.size()) / JobAt(at).gpus_per_task;
+      slots.push_back({row, device, task, 0});
+    }
+  }
+  return slots;
+}
+
 absl::Status Placer::Impl::Round::Grant(size_t at, const SynergyGrant& grant) {
   const JobSpec& job = JobAt(at);
   auto granted = std::make_shared<JobSpec>(job);
   GrantHost(grant.share.cpu_milli * job.gpus_per_task, grant.share.mem_mib * job.gpus_per_task, *granted);
   SearchResult found;
   found.spans_nodes = grant.slices.size() > 1;
-  for (const SynergySlice& slice : grant.slices) {
-    const uint32_t row = state_.place(slice.server).node_row;
-    const auto gpus = static_cast<size_t>(slice.gpus);
-    std::vector<int32_t> chosen = ChooseLinked(my_.ledger.spec(row), state_.IdleOn(my_.ledger, slice.server), gpus);
-    for (const int32_t device : chosen) {
-      const auto task = static_cast<int32_t>(found.best.slots.size()) / job.gpus_per_task;
-      found.best.slots.push_back({row, device, task, 0});
-    }
-  }
+  found.best.slots = ChooseSlots(at, grant);
   const JobView view = ViewJob(*granted, my_.options.probe_outside);
   my_.scorer.SetJob(view);
   Decision decision{.job = job.id};
   HORUS_RETURN_IF_ERROR(my_.explainer.Placed(my_.ledger, view, found, decision));
   decision.winner.cost = -grant.speed;
   decision.winner.terms = {{"speed", -grant.speed}};
+  if (leases_[at].spec != nullptr) {
+    my_.ledger.Place(*granted, found.best.slots);
+    Renew(at, grant, std::move(granted), found.best.slots, std::move(decision));
+    return absl::OkStatus();
+  }
   decision.probe = my_.options.probe_outside && my_.IsUnknownAt(job, found.best.slots.front());
   granted->exclusive |= decision.probe;
   my_.ledger.Place(*granted, found.best.slots);

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "place/job.h"
 #include "place/synergy/check.h"
+#include "place/synergy/leases.h"
 #include "place/synergy/rules.h"
 
 namespace horus {
@@ -27,9 +28,13 @@ std::span<const SynergyStep> StepsOf(SynergyRule rule) {
 SynergyState PlaceAll(std::span<const SynergyStep> steps, const SynergyInput& input, const ServerClasses& classes,
                       double tolerance) {
   SynergyState state(input);
+  Leases leases(state);
   for (size_t j = 0; j < input.jobs.size(); ++j) {
     JobDemands demands(input.jobs[j], classes, tolerance);
+    leases.End(j);
+    if (PlaceJob(state, classes, demands, j, steps) || !leases.Suspend()) continue;
     PlaceJob(state, classes, demands, j, steps);
+    leases.ResumeAfter(j);
   }
   return state;
 }

@@ -62,8 +62,11 @@ struct SynergyJob {
   HostShare need;                            // per GPU: never less, whatever the sensitivity says
   const Sensitivity* sensitivity = nullptr;  // null: takes the fair share and gains nothing from more
   std::span<const uint32_t> allowed;         // servers, ascending; empty = all
-  const JobSpec* spec = nullptr;             // groups, spread_tasks and storage_mb_s (of `unit` GPUs) that hold among
-                                             // the jobs of the round; null = none
+  // Where it ran until now, ascending server: its GPUs are free here, it takes them again where the rule lets it, and
+  // jobs before it take others as long as there are some. Empty = nowhere.
+  std::span<const SynergySlice> held;
+  const JobSpec* spec = nullptr;  // groups, spread_tasks and storage_mb_s (of `unit` GPUs) that hold among
+                                  // the jobs of the round; null = none
 };
 
 struct SynergyInput {

@@ -96,6 +96,12 @@ HostShare SynergyState::FreeAtFloors(uint32_t server) const {
   return free;
 }
 
+void SynergyState::SetAside(uint32_t server, int32_t gpus) {
+  Leave(server);
+  servers_[server].gpus_free -= gpus;
+  Enter(server);
+}
+
 void SynergyState::Take(const SynergySlice& slice, const HostShare& share, int32_t sign) {
   servers_[slice.server].cpu_free_milli -= sign * slice.gpus * share.cpu_milli;
   servers_[slice.server].mem_free_mib -= sign * slice.gpus * share.mem_mib;

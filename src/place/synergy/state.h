@@ -61,6 +61,8 @@ class SynergyState {
 
   void Place(size_t holder, std::vector<SynergySlice> slices, const HostShare& share, const HostShare& floor);
   void Resize(size_t holder, const HostShare& share);
+  // So many of its free GPUs count as taken, or with a number below 0 are free again; gpus_free() does not change.
+  void SetAside(uint32_t server, int32_t gpus);
   // The most GPUs of the job that the server's host takes beside the jobs that this round has put there; whatever
   // their cores, memory and GPUs.
   [[nodiscard]] int32_t MostOn(size_t job, uint32_t server) const;
