@@ -46,16 +46,21 @@ def rivals(*names):
     return [one for one in RIVALS if one["policy"] in names]
 
 
+def paying(name, weights, **keys):
+    """Where the shortest jobs count most, which is where run times are known, jobs also weigh whether to wait."""
+    return dict(PAYING, name=name, weights=weights, **({"weigh_waiting": True} if weights == "shortest" else {}), **keys)
+
+
 def family(weights):
     """horus, without its parts, and with the truth as its belief."""
-    return [dict(PAYING, name="horus", weights=weights),
-            dict(PAYING, name="horus online", weights=weights, learn="pairs"),
+    eager = [dict(PAYING, name="horus eager", weights=weights)] if weights == "shortest" else []
+    return [paying("horus", weights), paying("horus online", weights, learn="pairs"), *eager,
             dict(PAYING, name="horus alike", weights="alike"),
             {"name": "horus one by one", "policy": "horus", "slowdown_bound": NO_BOUND},
-            dict(PAYING, name="oracle", weights=weights, interference="truth")]
+            paying("oracle", weights, interference="truth")]
 
 
-REFERENCES = ("horus", "horus online", "horus alike", "horus one by one", "horus of 5", "horus alone", "oracle")
+REFERENCES = ("horus", "horus online", "horus eager", "horus alike", "horus one by one", "horus of 5", "horus alone", "oracle")
 
 
 def speeds_under(data):

@@ -5,7 +5,7 @@ import json
 import statistics
 import sys
 
-from policy_grids import JCT, PAYING, RESTART_S, Rows, family, gains_pct, others, ratios, rivals
+from policy_grids import JCT, RESTART_S, Rows, family, gains_pct, others, paying, ratios, rivals
 from policy_tables import ALL_AT_ONCE, add_backlog, add_open
 
 FEW = ("exclusive", "first-fit", "gandiva", "gavel-maxmin", "lucid", "muri", "fgd", "clwp-nlwp", "reactive", "horus-paper")
@@ -83,7 +83,7 @@ def whole(setting, suffix):
 
     def policies(weights):
         """A gang finds fewer jobs in its way where few are tried: as few as horus-paper tries."""
-        return reduced(weights) + rivals(*FEW) + [dict(PAYING, name="horus of 5", weights=weights, look_ahead=5),
+        return reduced(weights) + rivals(*FEW) + [paying("horus of 5", weights, look_ahead=5),
                                                   {"policy": "exclusive", "name": "exclusive of 5", "look_ahead": 5}]
 
     results = setting.play("whole_backlog", setting.backlog(**jobs), "fifo", policies("prices"), truth=truth)
@@ -102,7 +102,7 @@ def mixed(setting, suffix):
     rows, rest = Rows(setting.told() + (f"; without {', '.join(apart)}, whose units differ" if apart else "")), rivals(*FEW)
 
     def policies(weights):
-        return reduced(weights) + [dict(PAYING, name="horus alone", weights=weights, slowdown_bound=1)] + rest
+        return reduced(weights) + [paying("horus alone", weights, slowdown_bound=1)] + rest
 
     add_backlog(rows, setting.short, setting.play("mixed_backlog", setting.backlog(), "fifo", policies("prices")), suffix,
                 aims=False)
@@ -144,7 +144,7 @@ def preempt(setting, suffix):
         placers = [{"policy": "exclusive"}, {"policy": "first-fit"}, {"policy": "horus-paper"},
                    {"policy": "horus", "weights": weights}]
         policies = [dict(placer, name=f"{placer['policy']} {way}", **keys) for placer in placers for way, keys in WAYS]
-        policies.append(dict(PAYING, name="horus rebalanced", weights=weights))
+        policies.append(paying("horus rebalanced", weights))
         results = setting.play(f"preempt_{queue}", setting.opened(OTHER_LOADS), queue, policies)
         for workload in results.values:
             name = f"{queue}_{workload.rsplit(' ', 1)[-1].replace('.', '_')}_{setting.short}{suffix}"
@@ -166,12 +166,12 @@ def nothing(setting, suffix):
     rows, rest = Rows(setting.told()), rivals("exclusive", "first-fit", "gandiva", "horus-paper")
 
     def policies(weights):
-        new = {"interference": "nothing", "weights": weights}
-        return [dict(PAYING, name="horus", weights=weights), dict(PAYING, name="horus online", weights=weights, learn="pairs"),
-                dict(PAYING, name="told nothing", **new), dict(PAYING, name="nothing, pairs", learn="pairs", **new),
-                dict(PAYING, name="nothing, corrects", learn="corrects", **new),
-                dict(PAYING, name="horus corrects", weights=weights, learn="corrects"),
-                dict(PAYING, name="oracle", weights=weights, interference="truth")] + rest
+        return [paying("horus", weights), paying("horus online", weights, learn="pairs"),
+                paying("horus corrects", weights, learn="corrects"),
+                paying("told nothing", weights, interference="nothing"),
+                paying("nothing, pairs", weights, interference="nothing", learn="pairs"),
+                paying("nothing, corrects", weights, interference="nothing", learn="corrects"),
+                paying("oracle", weights, interference="truth")] + rest
 
     results = setting.play("nothing_backlog", setting.backlog(), "fifo", policies("prices"))
     for own, metric in (("nothing, pairs", "nothing"), ("nothing, corrects", "nothing_corrects")):
