@@ -20,6 +20,7 @@
 #include "io/foretold_file.h"
 #include "io/job_table.h"
 #include "io/jobs_file.h"
+#include "io/sensitivity_file.h"
 #include "io/speeds_file.h"
 #include "place/state/requests.h"
 #include "sim/ignorant_model.h"
@@ -51,6 +52,17 @@ uint64_t HashOf(const DemandsByName& beliefs) {
     for (const TypeDemand& one : demands) hash = CombineHash(hash, HashOfDemand(one));
   }
   return hash;
+}
+
+// What a file states, and a line that tells it apart.
+absl::Status LoadSensitivities(const std::string& path, std::string_view what, SensitivitiesByName& named,
+                               std::string& content) {
+  if (path.empty()) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(named, ReadSensitivities(path));
+  uint64_t hash = named.size();
+  for (const auto& [name, matrix] : named) hash = CombineHash(Hash64(name, hash), matrix.get()->Hash());
+  absl::StrAppendFormat(&content, "%s sensitivity %016x\n", what, hash);
+  return absl::OkStatus();
 }
 
 std::string TellModel(std::string_view what, const InterferenceModel& model) {
@@ -258,6 +270,8 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
                                  HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH, TellCluster(grid),
                                  grid.mean_up_us, grid.mean_down_us, grid.slowdown_bound, grid.lp_bound ? 1 : 0);
   HORUS_RETURN_IF_ERROR(LoadTruth(file, loaded));
+  HORUS_RETURN_IF_ERROR(LoadSensitivities(file.truth.sensitivity, "truth", grid.truth.sensitivities, grid.content));
+  HORUS_RETURN_IF_ERROR(LoadSensitivities(file.beliefs.sensitivity, "beliefs", grid.sensitivities, grid.content));
   HORUS_ASSIGN_OR_RETURN(const DemandsByName demands, LoadDemands(file));
   grid.beliefs = CompleteBeliefs(grid, demands);
   if (grid.beliefs.empty()) {

@@ -30,12 +30,12 @@ constexpr std::array<std::string_view, 2> kFailureKeys = {"mean_up_h", "mean_dow
 constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 1e-6, .max = 1e6};  // 114 years
 constexpr std::array<std::string_view, 7> kClusterKeys = {
     "file", "gpus", "gpus_per_node", "max_tenants", "sharing", "cpu_cores_per_gpu", "memory_gib_per_gpu"};
-constexpr std::array<std::string_view, 5> kTruthKeys = {"speeds", "reference", "many_tenants", "unmeasured_alone",
-                                                        "interference"};
+constexpr std::array<std::string_view, 6> kTruthKeys = {"speeds",           "reference",    "many_tenants",
+                                                        "unmeasured_alone", "interference", "sensitivity"};
 constexpr std::array<std::string_view, 2> kSpeedsKeys = {"file", "gpus"};
 constexpr std::array<std::string_view, 2> kMany = {"adds", "multiplies"};  // as the enum
-constexpr std::array<std::string_view, 5> kBeliefKeys = {"jobs", "bundle", "interference", "interference_bundle",
-                                                         "foretold"};
+constexpr std::array<std::string_view, 6> kBeliefKeys = {
+    "jobs", "bundle", "interference", "interference_bundle", "foretold", "sensitivity"};
 constexpr std::array<std::string_view, 2> kSeedKeys = {"first", "count"};
 constexpr size_t kMaxTypesOfGrid = 64;
 
@@ -159,6 +159,7 @@ absl::Status ReadTruth(const YamlMap& root, GridFile& grid) {
         absl::StrFormat("expected one of speeds and interference, found %s", map.Has("speeds") ? "both" : "none"));
   }
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, grid.truth.interference));
+  HORUS_RETURN_IF_ERROR(ReadPath(map, "sensitivity", grid.truth.sensitivity));
   if (map.Has("interference")) {
     for (const char* key : {"reference", "many_tenants", "unmeasured_alone"}) {
       if (map.Has(key)) return map.Find(key)->Error("expected such a key beside speeds only, found one");
@@ -183,6 +184,7 @@ absl::Status ReadBeliefs(const YamlMap& root, GridBeliefSource& beliefs) {
   HORUS_RETURN_IF_ERROR(ReadPath(map, "bundle", beliefs.bundle));
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, beliefs.interference));
   HORUS_RETURN_IF_ERROR(ReadPath(map, "interference_bundle", beliefs.interference_bundle));
+  HORUS_RETURN_IF_ERROR(ReadPath(map, "sensitivity", beliefs.sensitivity));
   return ReadPath(map, "foretold", beliefs.foretold);
 }
 

@@ -42,6 +42,7 @@ struct GridTruthSource {
   ManyTenants many = ManyTenants::kAdds;
   bool unmeasured_alone = false;  // as in GridTruth
   std::string interference;
+  std::string sensitivity;  // file of what cores and host memory do; empty = nothing
 };
 
 struct GridBeliefSource {
@@ -49,7 +50,8 @@ struct GridBeliefSource {
   std::string bundle;  // of demands
   std::string interference = "horus";
   std::string interference_bundle;
-  std::string foretold;  // slowdowns of profiles by name: they answer where they say something
+  std::string sensitivity;  // as of the truth, that policies are told
+  std::string foretold;     // slowdowns of profiles by name: they answer where they say something
 };
 
 struct GridFileWorkload {

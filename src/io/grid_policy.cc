@@ -12,7 +12,8 @@
 namespace horus {
 namespace {
 
-constexpr double kHugeNumber = 1e9;  // of what has no other end; chosen
+constexpr double kHugeNumber = 1e9;       // of what has no other end; chosen
+constexpr double kMostTolerance = 0.999;  // below 1
 constexpr int64_t kMaxLookAhead = 1'000'000;
 constexpr int64_t kMaxProfilingNodes = 1'000'000;
 constexpr int64_t kReactiveProfilingUs = 60 * int64_t{1'000'000};  // a minute, as Horus (TPDS 2022) has it
@@ -41,15 +42,25 @@ constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions
 constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
 
-constexpr std::array<std::string_view, 17> kOthers = {"weights",        "learn",
-                                                      "policy",         "queue",
-                                                      "interference",   "slowdown_bound",
-                                                      "look_ahead",     "max_tenants",
-                                                      "mem_overcommit", "probe_outside",
-                                                      "max_candidates", "profiling_nodes",
-                                                      "pack_threshold", "foreground_bound",
-                                                      "links",          "patience_s",
-                                                      "las_continuous"};
+constexpr std::array<std::string_view, 19> kOthers = {"weights",
+                                                      "learn",
+                                                      "policy",
+                                                      "queue",
+                                                      "interference",
+                                                      "slowdown_bound",
+                                                      "look_ahead",
+                                                      "max_tenants",
+                                                      "mem_overcommit",
+                                                      "probe_outside",
+                                                      "max_candidates",
+                                                      "profiling_nodes",
+                                                      "pack_threshold",
+                                                      "foreground_bound",
+                                                      "links",
+                                                      "patience_s",
+                                                      "las_continuous",
+                                                      "synergy_grow",
+                                                      "synergy_tolerance"};
 
 std::vector<std::string_view> MakeKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
@@ -80,6 +91,8 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
   HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, options.pack_threshold));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("foreground_bound", 1, kMaxSlowdownBound, options.foreground_bound));
   HORUS_RETURN_IF_ERROR(map.ReadBool("links", options.links));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("synergy_grow", options.synergy_grow));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("synergy_tolerance", 0, kMostTolerance, options.synergy_tolerance));
   return map.ReadInteger("profiling_nodes", 0, kMaxProfilingNodes, policy.profiling_nodes);
 }
 

@@ -27,7 +27,16 @@ constexpr int64_t kObserveUs = 60'000'000;  // as long as `reactive` profiles a 
 constexpr int kResultSchema = 1;
 constexpr double kUsPerS = 1e6;
 
-absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
+std::vector<SharedSensitivity> SensitivitiesOf(const SensitivitiesByName& named, const Trace& trace) {
+  std::vector<SharedSensitivity> sensitivities;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = named.find(profile);
+    sensitivities.push_back(at == named.end() ? SharedSensitivity() : at->second);
+  }
+  return sensitivities;
+}
+
+absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
   if (truth.speeds) {
     return TableTruth::Create(*truth.speeds, truth.types, RowsOfProfiles(trace, *truth.speeds), truth.reference,
@@ -42,6 +51,12 @@ absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& tr
     demands.push_back(at->second);
   }
   return ModelTruth::Create(truth.model, std::move(demands));
+}
+
+absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& trace) {
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> truth, SpeedsOf(grid, trace));
+  if (grid.truth.sensitivities.empty()) return truth;
+  return std::make_unique<SensitiveTruth>(std::move(truth), SensitivitiesOf(grid.truth.sensitivities, trace));
 }
 
 // Types of the nodes' devices, ascending.
@@ -192,6 +207,8 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
                          Placer::Create(learns ? learner.model() : policy.model, std::move(chosen), placer_options));
   HORUS_ASSIGN_OR_RETURN(SimOptions options, OptionsOf(grid, run, trace));
   if (learns) options.learner = &learner;
+  const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(grid.sensitivities, trace);
+  if (!grid.sensitivities.empty()) options.sensitivities = &sensitivities;
   SimObserver told;
   if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };
   HORUS_ASSIGN_OR_RETURN(outcome.result, Simulate(trace, beliefs, *truth, cluster, *queue, *placer, options, told));

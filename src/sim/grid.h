@@ -37,6 +37,8 @@ inline constexpr int32_t kGridWhole = 1000;  // thousandths
 
 using DemandsByName = std::map<std::string, ProfileDemands, std::less<>>;  // by profile
 
+using SensitivitiesByName = std::map<std::string, SharedSensitivity, std::less<>>;  // likewise
+
 // What is made of a trace, in this order.
 struct GridEdits {
   bool single_gpu = false;          // only jobs on one GPU
@@ -87,6 +89,7 @@ struct GridTruth {
   // believed to fill its memory at most: no policy puts a neighbour there.
   bool unmeasured_alone = false;
   std::shared_ptr<const InterferenceModel> model;  // foretold: the demands that are believed, and this model
+  SensitivitiesByName sensitivities;               // to cores and host memory; profiles that lack one do not care
 };
 
 struct Grid {
@@ -97,6 +100,7 @@ struct Grid {
                            // horizons
   int64_t mean_down_us = 0;  // of a repair
   DemandsByName beliefs;
+  SensitivitiesByName sensitivities;  // that policies are told
   std::vector<GridWorkload> workloads;
   std::vector<GridPolicy> policies;
   std::vector<uint64_t> seeds;

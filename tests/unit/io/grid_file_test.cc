@@ -81,6 +81,18 @@ TEST(GridFile, ContentIsWhatTheEntrySaysButForItsName) {
   EXPECT_NE(with("{policy: horus, queue: las}"), with("{policy: horus, queue: fifo}"));
 }
 
+TEST(GridFile, TruthAndBeliefsNameTheirSensitivities) {
+  const auto grid = Parse(
+      "version: 1\ncluster: {gpus: {v100-sxm2-16gb: 10}}\n"
+      "truth: {interference: utilisation, sensitivity: so.csv}\nbeliefs: {jobs: jobs.csv, sensitivity: told.csv}\n" +
+      std::string(kWorkloads) + "policies: [{policy: synergy-tune, synergy_grow: true, synergy_tolerance: 0.1}]\n");
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  EXPECT_EQ(grid->truth.sensitivity, "in/so.csv");
+  EXPECT_EQ(grid->beliefs.sensitivity, "in/told.csv");
+  EXPECT_TRUE(grid->policies[0].policy.policy_options.synergy_grow);
+  EXPECT_EQ(grid->policies[0].policy.policy_options.synergy_tolerance, 0.1);
+}
+
 TEST(GridFile, RefusesWhatIsWrongAndSaysWhere) {
   const std::string head = kHead;
   EXPECT_THAT(Refusal(head + kPolicies), HasSubstr("expected key 'workloads'"));

@@ -56,6 +56,21 @@ TEST(Grid, BeliefsAreOfTypesThatRunInTruthAlone) {
   EXPECT_NE(grid.beliefs.at("a")[0].demand.profile_id, grid.beliefs.at("b")[0].demand.profile_id);
 }
 
+// With one core a job of `a` takes three times as long; its fair share is 32.
+TEST(Grid, CoresCountWhereTheTruthIsToldOfThem) {
+  Grid grid = Small("exclusive");
+  grid.workloads[0].synthetic.profiles = {{.name = "a", .cpu_milli = 1'000}};
+  const auto makespan = [&] { return static_cast<double>(RunOne(grid, {0, 0, 1})->metrics.makespan_us); };
+  const double before = makespan();
+  const SharedSensitivity matrix(*Sensitivity::Create({1'000, 32'000}, {1}, std::vector<float>{1.0f / 3, 1}));
+  grid.sensitivities["a"] = matrix;
+  EXPECT_EQ(makespan(), before) << "belief alone";
+  grid.truth.sensitivities["a"] = matrix;
+  EXPECT_NEAR(makespan() / before, 3, 1e-6);
+  grid.policies[0].policy = "synergy-fair";
+  EXPECT_NEAR(makespan(), before, 1) << "granted its fair share";
+}
+
 TEST(Grid, ARunDependsOnItsArgumentsAlone) {
   const Grid grid = Small();
   const auto first = RunOne(grid, {0, 0, 1});

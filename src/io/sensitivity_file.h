@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sensitivities of profiles to cores and host memory, by name, as a table.
+//
+// Enters:  a CSV with the columns profile, cpu_cores, memory_gib, speed; a row a cell.
+// Leaves:  a matrix for each profile; or "sensitivity.csv: row 12: speed: expected ..., found ...".
+// Units:   cores and GiB per GPU of the job; speed relative to that at the fair share, blank = not measured.
+// Cost:    linear.                       Thread class: pure functions.
+#ifndef HORUS_IO_SENSITIVITY_FILE_H_
+#define HORUS_IO_SENSITIVITY_FILE_H_
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "sim/grid.h"
+
+namespace horus {
+
+[[nodiscard]] absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text);
+[[nodiscard]] absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_SENSITIVITY_FILE_H_

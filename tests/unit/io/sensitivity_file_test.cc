@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of sensitivities: what is read, and what is refused with which words.
+#include "io/sensitivity_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kHeader[] = "profile,cpu_cores,memory_gib,speed\n";
+
+std::string Refusal(const std::string& rows) {
+  return std::string(ParseSensitivities("in/s.csv", kHeader + rows).status().message());
+}
+
+TEST(SensitivityFile, ARowIsACellOfAProfile) {
+  const auto read = ParseSensitivities("s.csv", std::string(kHeader) + "a,3,62.5,1\nb,1,1,0.5\na,6,62.5,1.5\n");
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->size(), 2);
+  const Sensitivity& a = *read->at("a").get();
+  EXPECT_EQ(a.Speed({3'000, 64'000}), 1);
+  EXPECT_EQ(a.Speed({6'000, 64'000}), 1.5);
+  EXPECT_EQ(a.Speed({5'999, 64'000}), 1);
+  EXPECT_EQ(read->at("b").get()->Speed({1'000, 1'024}), 0.5);
+}
+
+TEST(SensitivityFile, ABlankOrMissingCellWasNotMeasured) {
+  const auto read = ParseSensitivities("s.csv", std::string(kHeader) + "a,1,1,\na,2,1,1\na,4,2,2\n");
+  ASSERT_TRUE(read.ok()) << read.status();
+  const Sensitivity& a = *read->at("a").get();
+  EXPECT_EQ(a.Speed({1'000, 1'024}), 0);
+  EXPECT_EQ(a.Speed({4'000, 1'024}), 1) << "as fast as with two cores, at least";
+  EXPECT_EQ(a.Speed({4'000, 2'048}), 2);
+}
+
+TEST(SensitivityFile, RefusesWhatIsWrongAndSaysWhere) {
+  EXPECT_THAT(std::string(ParseSensitivities("s.csv", "profile,cpu_cores,speed\n").status().message()),
+              HasSubstr("s.csv: expected the columns profile, cpu_cores, memory_gib, speed, found no memory_gib"));
+  EXPECT_THAT(Refusal(",1,1,1\n"), HasSubstr("in/s.csv: row 1: profile: expected a name"));
+  EXPECT_THAT(Refusal("a,1,1,1\na,0,1,1\n"), HasSubstr("row 2: cpu_cores: expected more than 0"));
+  EXPECT_THAT(Refusal("a,1,1e9,1\n"), HasSubstr("row 1: memory_gib: expected more than 0, at most 1e+06"));
+  EXPECT_THAT(Refusal("a,1,1,-1\n"), HasSubstr("row 1: speed: expected blank, or 0 to 1e+06"));
+  EXPECT_THAT(Refusal("a,1,1,nan\n"), HasSubstr("row 1: speed"));
+  EXPECT_THAT(Refusal("a,1,1,1\na,1.0001,1,2\n"), HasSubstr("row 2: cpu_cores: expected a cell that no row before"));
+}
+
+TEST(SensitivityFile, RefusesMorePointsThanAMatrixHas) {
+  std::string rows;
+  for (size_t cores = 1; cores <= kMaxSensitivityPoints + 1; ++cores) rows += "a," + std::to_string(cores) + ",1,1\n";
+  EXPECT_THAT(Refusal(rows), HasSubstr("profile 'a': expected at most 256 numbers of cores"));
+}
+
+}  // namespace
+}  // namespace horus
