@@ -151,6 +151,10 @@ absl::Status ReadGridWorkload(const YamlValue& value, int64_t capacity_gpu_milli
   HORUS_RETURN_IF_ERROR(ReadEdits(map, entry.workload.edits));
   HORUS_RETURN_IF_ERROR(ReadTime(map, "horizon_h", "horizon_pct", entry.workload.horizon));
   HORUS_RETURN_IF_ERROR(ReadTime(map, "warm_up_h", "warm_up_pct", entry.workload.warm_up));
+  for (const char* key : {"horizon_pct", "warm_up_pct"}) {
+    if (!entry.workload.edits.backlog || !map.Has(key)) continue;
+    return map.Find(key)->Error("expected hours beside backlog, whose jobs all come at once, found per cent");
+  }
   static constexpr std::array<std::string_view, 3> kApart = {"name", "files", "load"};
   entry.workload.content = value.Flat(kApart);
   return AddLoads(map, entry, workloads);

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "sim/alarms.h"
+#include "sim/trace.h"
 
 namespace horus {
 
@@ -17,11 +18,11 @@ absl::StatusOr<NodeEvents> NodeEvents::Create(std::span<const NodeOutage> outage
     if (node == nullptr) {
       return InvalidArgument("simulation: outages[%d]: node: expected one of the cluster, found %d", i, outage.node);
     }
-    if (outage.from_us < 0 || outage.until_us <= outage.from_us) {
+    if (outage.from_us < 0 || outage.until_us <= outage.from_us || outage.until_us > kMaxTraceTimeUs) {
       return InvalidArgument(
-          "simulation: outages[%d]: until_us: expected more than from_us of %d, which is 0 or more, "
+          "simulation: outages[%d]: until_us: expected more than from_us of %d, which is 0 or more, and at most %d, "
           "found %d",
-          i, outage.from_us, outage.until_us);
+          i, outage.from_us, kMaxTraceTimeUs, outage.until_us);
     }
     made.events_.push_back({outage.from_us, true, *node});
     made.events_.push_back({outage.until_us, false, *node});

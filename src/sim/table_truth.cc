@@ -17,6 +17,7 @@ namespace horus {
 namespace {
 
 constexpr double kUsPerS = 1e6;
+constexpr double kMostTimesReference = 1e6;  // chosen: no two GPUs are further apart, and rates stay whole numbers
 
 absl::Status CheckArguments(const SpeedTable& table, std::span<const GpuTypeId> types, std::span<const uint32_t> rows,
                             uint32_t reference) {
@@ -98,7 +99,12 @@ absl::StatusOr<std::unique_ptr<Truth>> TableTruth::Create(const SpeedTable& tabl
     truth->gpu_of_[type] = static_cast<int32_t>(gpu);
     for (uint32_t row = 0; row < count; ++row) {
       const double unit = table.Alone(UnitType(table, row, reference), row);
-      truth->alone_.push_back(unit > 0 ? table.Alone(gpu, row) / unit : 0);
+      const double speed = unit > 0 ? table.Alone(gpu, row) / unit : 0;
+      if (speed > kMostTimesReference) {
+        return InvalidArgument("speeds: %s on %s: expected at most %g times the reference, found %g",
+                               table.profiles[row], table.gpus[gpu], kMostTimesReference, speed);
+      }
+      truth->alone_.push_back(speed);
     }
   }
   truth->share_.assign(types.size() * count * count, 0);

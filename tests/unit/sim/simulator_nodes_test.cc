@@ -119,6 +119,7 @@ TEST(SimNodes, RefusesOutagesThatCannotBe) {
   EXPECT_THAT(std::string(OneJob({{7, 30, 50}}).Go().status().message()),
               HasSubstr("outages[0]: node: expected one of the cluster, found 7"));
   EXPECT_THAT(std::string(OneJob({{1, 30, 30}}).Go().status().message()), HasSubstr("outages[0]: until_us"));
+  EXPECT_THAT(std::string(OneJob({{1, 30, kMaxTraceTimeUs + 1}}).Go().status().message()), HasSubstr("at most"));
   EXPECT_THAT(std::string(OneJob({{1, 30, 50}, {1, 40, 60}}).Go().status().message()),
               HasSubstr("expected one at a time of node 1, found another at 40 us"));
   EXPECT_TRUE(OneJob({{1, 30, 50}, {1, 50, 60}}).Go().ok()) << "one ends as the next begins";

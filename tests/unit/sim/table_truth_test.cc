@@ -116,6 +116,10 @@ TEST(TableTruth, RefusesTypesAndRowsThatAreNone) {
   EXPECT_THAT(message({one, GpuTypeId()}, {0}, 0), HasSubstr("GPU 'fast'"));
   EXPECT_THAT(message({one, Type("a100-40gb")}, {0, 3}, 0), HasSubstr("profile 1: expected one of 3 rows"));
   EXPECT_THAT(message({one, Type("a100-40gb")}, {0}, 2), HasSubstr("reference"));
+  SpeedTable odd = Table();
+  odd.alone[0] = 1e-9;
+  EXPECT_THAT(std::string(TableTruth::Create(odd, std::vector{one, Type("a100-40gb")}, {0}, 0).status().message()),
+              HasSubstr("a on fast: expected at most 1e+06 times"));
 }
 
 Trace StepsTrace(int64_t steps, uint32_t profile) {
