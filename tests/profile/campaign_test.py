@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole campaigns on a make-believe GPU, and everything that can go wrong in one. Usage: see world.py."""
+import resource
+
+from world import World, main, signal, subprocess, sys, time
+
+ISOLATED = ("--kinds", "isolated", "--batches", "1,2,4")
+
+
+class Campaign(World):
+    def test_rows_pairs_and_triples_in_the_documented_layout(self):
+        code, said = self.run_tool("quick", "slow", more=("--batches", "2", "--sharing", "time-slice"))
+        self.assertEqual(code, 0, said)
+        rows = self.rows("dataset.csv")
+        first = next(row for row in rows if row["net"] == "quick" and row["batch"] == "2" and "repeat" not in row["note"])
+        self.assertEqual((first["gpu"], first["gpu_util_pct"], first["gpu_util_max_pct"], first["mem_bw_util_pct"],
+                          first["power_w"], first["mem_mib"]), ("h200", "60", "60", "30", "160", "1000"))
+        self.assertAlmostEqual(float(first["step_time_us"]), 4000, delta=3900)
+        self.assertTrue((self.out / first["graph"]).exists())
+        pairs, jobs = self.rows("pairs.csv"), {row["job"] for row in self.rows("jobs.csv")}
+        self.assertTrue(pairs)
+        self.assertLessEqual({row[name] for row in pairs for name in ("job_a", "job_b")}, jobs)
+        self.assertTrue(self.rows("groups.csv"))
+        session, = self.manifest()["sessions"]
+        self.assertEqual((session["ended"], session["gpu"]["driver"]), ("done", "580.0-fake"))
+        self.assert_nobody_left()
+
+    def test_distinct_samples_are_the_drivers_own(self):
+        self.run_tool("slow", more=("--kinds", "isolated", "--batches", "1", "--window", "1"))
+        run = self.journal()[0]
+        self.assertLess(run["samples_distinct"], run["samples"])
+        self.assertGreaterEqual(run["samples_distinct"], 8)  # one every 100 ms in the fake
+
+    def test_out_of_memory_is_a_result_and_larger_batches_are_not_tried(self):
+        code, said = self.run_tool("full", more=("--kinds", "isolated", "--batches", "1,2,4,8"))
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.outcomes()[:3], [("isolated", "full", 1, "ok"), ("isolated", "full", 2, "ok"),
+                                               ("isolated", "full", 4, "oom")])
+        self.assertEqual(len(self.outcomes()), 3)
+
+    def test_a_hook_that_raises_is_named_with_its_line_and_the_others_go_on(self):
+        code, said = self.run_tool("raises", "quick", more=ISOLATED)
+        self.assertEqual(code, 1)
+        self.assertIn("KeyError: 'no such layer'", said)
+        self.assertIn("nets.py:", said)
+        self.assertEqual(sum(run["outcome"] == "ok" for run in self.journal()), 3)
+
+    def test_a_process_that_dies_is_an_outcome_and_its_net_is_given_up(self):
+        code, said = self.run_tool("dies", "quick", more=ISOLATED)
+        self.assertEqual(code, 1)
+        self.assertIn("signal 9", said)
+        self.assertEqual([one for one in self.outcomes() if one[1] == "dies"],
+                         [("isolated", "dies", 1, "died"), ("isolated", "dies", 2, "died")])
+        self.assertEqual(sum(run["outcome"] == "ok" for run in self.journal()), 3)
+        self.assert_nobody_left()
+
+    def test_a_gpu_that_disappears_ends_the_campaign_and_rows_are_kept(self):
+        code, said = self.run_tool("quick", "loses", more=ISOLATED)
+        self.assertEqual(code, 3)
+        self.assertIn("GPU is lost", said)
+        self.assertEqual(len(self.rows("dataset.csv")), 3)
+        self.assertEqual(self.manifest()["sessions"][0]["ended"], "broke off")
+        self.assert_nobody_left()
+
+    def test_a_campaign_goes_on_where_it_was(self):
+        self.run_tool("quick", more=ISOLATED)
+        before = self.journal()
+        code, said = self.run_tool("quick", "slow", more=ISOLATED)
+        self.assertEqual(code, 0)
+        self.assertIn("3 runs are there already", said)
+        self.assertEqual(self.journal()[:3], before)
+        self.assertEqual([one[1] for one in self.outcomes()[3:]], ["slow"] * 3)
+
+    def test_nothing_is_left_behind_by_a_kill_and_the_next_command_goes_on(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            process = self.start("quick", "endless", more=("--kinds", "isolated", "--batches", "1", "--window", "60",
+                                                           "--window-max", "600"))
+            self.until(lambda: any((self.fake / "procs").iterdir()), process)
+            process.send_signal(number)
+            process.wait()
+            process.stderr.close()
+            self.assertEqual(process.returncode, 130 if number == signal.SIGTERM else -number)
+            self.assert_nobody_left()
+        code, said = self.run_tool("quick", more=ISOLATED)
+        self.assertEqual((code, len(self.rows("dataset.csv"))), (0, 3), said)
+
+    def test_a_full_disk_is_said_and_finished_rows_are_kept(self):
+        self.run_tool("quick", more=("--kinds", "isolated", "--batches", "1"))
+        before = (self.out / "runs.jsonl").read_bytes()
+        limit = len(before) + 100  # the next line does not fit
+        code, said = self.run_tool("quick", more=ISOLATED, preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(code, 4, said)
+        self.assertIn("the disk is full; 1 finished runs are kept", said)
+        self.assertEqual((self.out / "runs.jsonl").read_bytes(), before)
+        self.assert_nobody_left()
+
+    def test_nothing_fits_into_a_moment(self):
+        code, said = self.run_tool("quick", more=(*ISOLATED, "--minutes", "0.001"))
+        self.assertEqual((code, self.outcomes()), (0, []), said)
+
+
+class NotBegun(World):
+    def refused(self, *nets, more=()):
+        code, said = self.run_tool(*nets, more=more)
+        self.assertEqual(code, 2, said)
+        self.assertFalse((self.out / "runs.jsonl").exists())
+        return said
+
+    def test_nvml_is_absent(self):
+        self.environment["LD_LIBRARY_PATH"] = str(self.folder)
+        self.assertIn("libnvidia-ml.so.1", self.refused("quick"))
+
+    def test_the_driver_does_not_answer(self):
+        (self.fake / "uninit").touch()
+        self.assertIn("NVML does not answer", self.refused("quick"))
+
+    def test_a_gpu_in_use_is_said_by_whom(self):
+        with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
+            (self.fake / "procs" / str(other.pid)).write_text("512")
+            command = [part for part in self.command("quick") if part != "--in-use-ok"]
+            done = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
+            other.stdin.close()
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, rf"in use by process {other.pid} \(python.*, 512 MiB\)")
+
+    def test_a_gpu_in_use_by_somebody_unseen(self):
+        command = [part for part in self.command("quick") if part != "--in-use-ok"]
+        done = subprocess.run(command, capture_output=True, text=True, env=self.environment, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("utilisation 60 %", done.stderr)
+
+    def test_unknown_nets_files_and_gpus(self):
+        for more, expected in ((("--net", "resnet5"), "did you mean resnet50"),
+                               (("--net", "nowhere.py:net"), "no file"),
+                               (("--net", f"{self.nets}:quick", "--index", "3"), "NVML lists 1 GPUs"),
+                               (("--batches", "0"), "above 0"), (("--precisions", "fp8"), "found 'fp8'")):
+            self.assertIn(expected, self.refused(more=more))
+
+    def test_two_nets_of_one_name(self):
+        other = self.folder / "other.py"
+        other.write_text(self.nets.read_text())
+        self.assertIn("two nets are called quick", self.refused("quick", more=("--net", f"{other}:quick")))
+
+
+if __name__ == "__main__":
+    main()

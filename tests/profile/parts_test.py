@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profiler's parts that need neither torch nor a GPU. Usage: parts_test.py NVML_FOLDER REPOSITORY_ROOT."""
+import csv
+import math
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(ROOT / "bench" / "profile"))
+
+import budget
+import design
+import store
+import wire
+import zoo
+
+
+def alone(job, **more):
+    """An isolated run as the journal holds it."""
+    return {"kind": "isolated", "outcome": "ok", "gpu": "h200", "job": job, "net": job, "net_name": job, "family": job,
+            "batch": 4, "dims": "", "mode": "training", "precision": "fp32", "optimizer": "sgd", "framework": "pytorch",
+            "repeat": 0, "steps": 20, "step_mean_us": 1000.0, "step_p95_us": 1100.0, "samples": 40,
+            "samples_distinct": 12, "gpu_util_pct": 50.0, "gpu_util_max_pct": 60, "mem_bw_util_pct": 20.0,
+            "mem_mib": 2000.0, "power_w": 300.0, **more}
+
+
+def together(jobs, times, mode="time-slice", **more):
+    return {"kind": "shared", "outcome": "ok", "gpu": "h200", "sharing_mode": mode, "jobs": list(jobs), "repeat": 0,
+            "members": [{"step_mean_us": time, "steps": 20} for time in times], "gpu_util_pct": 90.0,
+            "mem_bw_util_pct": 30.0, "device_used_mib": 5000.0, "power_w": 400.0, **more}
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = pathlib.Path(held.name)
+
+    def rows(self, name):
+        with open(self.folder / name, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+
+class Wire(unittest.TestCase):
+    @staticmethod
+    def tensor(kind, payload, name=b"w"):
+        return wire.field(8, name) + wire.encode(2 << 3) + wire.encode(kind) + wire.field(9, payload)
+
+    def model(self, *tensors):
+        node = wire.field(4, b"Relu") + wire.field(6, b"/home/somebody/net.py")
+        graph = wire.field(1, node) + b"".join(wire.field(5, one) for one in tensors)
+        return wire.encode(1 << 3) + wire.encode(8) + wire.field(7, graph) + wire.field(14, b"")
+
+    def test_float_initialisers_lose_their_payload_small_integers_keep_it(self):
+        light = wire.light_model(self.model(self.tensor(1, b"FLOAT"), self.tensor(7, b"INTEGERS")), {})
+        self.assertNotIn(b"FLOAT", light)
+        self.assertIn(b"INTEGERS", light)
+
+    def test_large_integer_tensors_lose_their_payload(self):
+        self.assertLess(len(wire.light_model(self.model(self.tensor(7, b"x" * 1025)), {})), 200)
+        self.assertGreater(len(wire.light_model(self.model(self.tensor(7, b"x" * 1000)), {})), 1000)
+
+    def test_source_lines_of_the_exporter_are_dropped(self):
+        self.assertNotIn(b"somebody", wire.light_model(self.model(), {}))
+
+    def test_metadata_is_what_was_given(self):
+        light = wire.light_model(self.model(), {"horus.net": "mine"})
+        entries = [payload for number, _, _, payload in wire.fields(light) if number == 14]
+        self.assertEqual([bytes(one) for one in entries], [wire.field(1, b"horus.net") + wire.field(2, b"mine")])
+
+    def test_the_zoos_graphs_stay_as_they_are(self):
+        for path in sorted((ROOT / "examples/models/graphs").glob("*.onnx"))[::16]:
+            data = path.read_bytes()
+            light = wire.light_model(data, {})
+            kept = b"".join(whole for number, _, whole, _ in wire.fields(data) if number != wire.MODEL_METADATA)
+            self.assertEqual(len(light), len(kept), path.name)
+
+    def test_a_broken_message_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "ends behind"):
+            wire.light_model(b"\x3a\x7fshort", {})
+
+
+class Zoo(unittest.TestCase):
+    def test_unknown_net_names_its_neighbours(self):
+        with self.assertRaisesRegex(zoo.UnknownNet, "did you mean bert_base"):
+            zoo.choose(["bert_bas"], None, pathlib.Path("."))
+
+    def test_at_least_13_families_need_torch_alone(self):
+        self.assertGreaterEqual(len({runs.family for runs in zoo.ZOO.values() if runs.needs == "torch"}), 13)
+
+    def test_every_planned_net_has_a_committed_graph_of_its_family(self):
+        with open(ROOT / "examples/models/zoo.csv", newline="", encoding="utf-8") as file:
+            families = {row["net"]: row["family"] for row in csv.DictReader(file)}
+        self.assertEqual({net: families.get(net) for net in zoo.ZOO}, {net: runs.family for net, runs in zoo.ZOO.items()})
+
+    def test_job_names_are_unique_and_short_enough_for_a_table(self):
+        names = [job.name for job in design.isolated_jobs(zoo.ZOO)]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertLessEqual(max(map(len, names)), zoo.JOB_NAME_LENGTH)
+
+
+class Design(unittest.TestCase):
+    def runs(self, count):
+        return [alone(f"job{i}", gpu_util_pct=100.0 * i / count, mem_bw_util_pct=50.0 * (i % 5) / 5,
+                      step_mean_us=10.0 ** (2 + i % 4)) for i in range(count)]
+
+    def test_every_family_comes_before_the_second_run_of_any_net(self):
+        jobs = design.isolated_jobs(zoo.ZOO)
+        self.assertEqual(len({job.net for job in jobs[:len(zoo.ZOO)]}), len(zoo.ZOO))
+        self.assertGreaterEqual(len(jobs), 200)
+
+    def test_the_product_of_what_was_asked_for(self):
+        jobs = design.isolated_jobs({"unet": zoo.ZOO["unet"]}, {"batches": [1, 2], "precisions": ["fp32", "amp"]})
+        self.assertEqual([(job.batch, job.precision) for job in jobs], [(1, "fp32"), (1, "amp"), (2, "fp32"), (2, "amp")])
+
+    def test_same_runs_same_plan_and_no_group_twice(self):
+        runs = self.runs(20)
+        first = design.groups(runs, 2, 100000, [], 30)
+        self.assertEqual(first, design.groups(list(reversed(runs)), 2, 100000, [], 30))
+        self.assertEqual(len({tuple(sorted(one)) for one in first}), 30)
+
+    def test_groups_that_were_run_are_not_planned_again(self):
+        first = design.groups(self.runs(6), 2, 100000, [], 10)
+        rest = design.groups(self.runs(6), 2, 100000, first, 100)
+        self.assertFalse(set(first) & set(rest))
+        self.assertEqual(len(first) + len(rest), 6 * 7 // 2)
+
+    def test_groups_fit_into_the_memory_together(self):
+        runs = [alone("small", mem_mib=1000.0), alone("large", mem_mib=60000.0)]
+        self.assertEqual(design.groups(runs, 2, 80000, [], 9), [("large", "small"), ("small", "small")])
+
+    def test_jobs_are_used_about_equally(self):
+        used = [job for one in design.groups(self.runs(20), 2, 100000, [], 40) for job in one]
+        self.assertLessEqual(max(used.count(job) for job in set(used)), 8)
+        self.assertEqual(len(set(used)), 20)
+
+    def test_groups_cover_the_utilisation_plane(self):
+        runs = self.runs(20)
+        util = {run["job"]: run["gpu_util_pct"] for run in runs}
+        cells = {tuple(sorted(int(util[job] // 34) for job in one)) for one in design.groups(runs, 2, 100000, [], 30)}
+        self.assertEqual(len(cells), 6)  # thirds of utilisation, both members: all unordered combinations
+
+    def test_triples_of_many_jobs(self):
+        self.assertEqual(len(design.groups(self.runs(100), 3, 100000, [], 5)), 5)
+
+
+class Store(InFolder):
+    def store(self):
+        return store.Store(self.folder, "here")
+
+    def test_a_run_is_a_row_of_the_dataset_at_once(self):
+        self.store().add(alone("a"))
+        row, = self.rows("dataset.csv")
+        self.assertEqual((row["net"], row["gpu_util_pct"], row["step_time_us"], row["sharing_mode"], row["graph"]),
+                         ("a", "50", "1000", "exclusive", "graphs/a.onnx"))
+        self.assertIn("12 distinct samples of 40", row["note"])
+
+    def test_slowdowns_are_against_the_mean_time_alone(self):
+        kept = self.store()
+        for run in (alone("a"), alone("a", step_mean_us=1200.0, repeat=1), alone("b"), together("ba", (1500.0, 2200.0))):
+            kept.add(run)
+        row, = self.rows("pairs.csv")
+        self.assertEqual((row["job_a"], row["job_b"]), ("a", "b"))
+        self.assertAlmostEqual(float(row["slowdown_a"]), 2.0)
+        self.assertAlmostEqual(float(row["slowdown_b"]), 1.5)
+        self.assertEqual([one["job"] for one in self.rows("jobs.csv")], ["a", "b"])
+
+    def test_repeats_of_a_pair_are_one_row_and_the_noise(self):
+        kept = self.store()
+        for run in (alone("a"), alone("b"), together("ab", (2000.0, 2000.0)), together("ab", (2200.0, 2000.0), repeat=1)):
+            kept.add(run)
+        row, = self.rows("pairs.csv")
+        self.assertEqual((row["slowdown_a"], row["note"]), ("2.1", "mean of 2"))
+        self.assertEqual(kept.noise()["shared_step_time"]["repeated"], 2)
+
+    def test_two_copies_of_a_job_get_one_slowdown(self):
+        kept = self.store()
+        kept.add(alone("a"))
+        kept.add(together("aa", (2000.0, 3000.0)))
+        row, = self.rows("pairs.csv")
+        self.assertEqual((row["slowdown_a"], row["slowdown_b"]), ("2.5", "2.5"))
+
+    def test_triples_have_a_table_of_their_own(self):
+        kept = self.store()
+        for run in (alone("a"), alone("b"), together("aab", (2000.0, 2000.0, 4000.0))):
+            kept.add(run)
+        self.assertEqual(self.rows("pairs.csv"), [])
+        row, = self.rows("groups.csv")
+        self.assertEqual((row["jobs"], row["slowdowns"]), ("a+a+b", "2;2;4"))
+
+    def test_out_of_memory_is_kept_in_the_journal_and_is_no_row(self):
+        self.store().add({**alone("a"), "outcome": "oom"})
+        self.assertEqual(self.rows("dataset.csv"), [])
+        self.assertEqual(len(self.store().runs), 1)
+
+    def test_a_line_cut_short_is_dropped_and_the_rest_kept(self):
+        kept = self.store()
+        kept.add(alone("a"))
+        kept.add(alone("b"))
+        data = kept.journal.read_bytes()
+        kept.journal.write_bytes(data[:-10])
+        again = self.store()
+        self.assertEqual([run["job"] for run in again.runs], ["a"])
+        again.add(alone("c"))
+        self.assertEqual([run["job"] for run in self.store().runs], ["a", "c"])
+
+    def test_a_broken_line_in_the_middle_is_refused_with_its_number(self):
+        kept = self.store()
+        kept.add(alone("a"))
+        kept.journal.write_bytes(b"nonsense\n" + kept.journal.read_bytes())
+        with self.assertRaisesRegex(store.NotWritten, "line 1 is no JSON"):
+            self.store()
+
+
+class Budget(unittest.TestCase):
+    def setUp(self):
+        self.now = 100.0
+        self.budget = budget.Budget(2, lambda: self.now)
+
+    def test_costs_are_learned(self):
+        before = self.budget.fits("isolated")
+        for _ in range(20):
+            self.budget.spent("isolated", 20.0)
+        self.assertLess(self.budget.fits("isolated"), before / 2)
+
+    def test_nothing_fits_into_no_time(self):
+        self.now += 2 * 60
+        self.assertEqual(self.budget.fits("shared"), 0)
+
+    def test_a_share_of_the_time_left(self):
+        self.assertTrue(math.isclose(self.budget.moment(0.5) - self.now, self.budget.left() / 2))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profiler with the real PyTorch on the CPU: steps, constants, graphs, a whole campaign. Usage: see world.py.
+
+Without torch it says so and ends with status 77.
+"""
+import importlib.util
+import pathlib
+
+from world import ROOT, SKIPPED, World, main, sys
+
+if importlib.util.find_spec("torch") is None:
+    print("SKIPPED: torch is not installed; nothing of the profiler's torch side is tested here")
+    sys.exit(SKIPPED)
+
+sys.path.insert(0, str(ROOT / "bench" / "profile"))
+
+import torch
+
+import graphs
+import training
+import wire
+import zoo
+
+CPU = torch.device("cpu")
+NETS = """
+import torch
+
+def tiny(batch):
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(),
+                               torch.nn.Linear(8 * 36, 4)), torch.rand(batch, 3, 8, 8)
+
+def own_loss(batch):
+    return torch.nn.Linear(8, 8), (torch.rand(batch, 8),), lambda outputs: outputs.square().mean()
+
+def wrong(batch):
+    return torch.nn.Linear(8, 8)
+"""
+
+
+def order(net, batch=2, **more):
+    return {"net": net, "family": "own", "batch": batch, "dims": {}, "precision": "fp32", "optimizer": "adam",
+            "mode": "training", **more}
+
+
+class Real(World):
+    stand_ins = ()
+
+    def setUp(self):
+        super().setUp()
+        self.nets.write_text(NETS)
+        sys.modules.pop("nets", None)
+
+    def test_a_campaign_of_a_users_net_end_to_end(self):
+        code, said = self.run_tool("tiny", more=("--batches", "2", "--kinds", "isolated,pairs", "--sharing", "time-slice"))
+        self.assertEqual(code, 0, said)
+        rows = self.rows("dataset.csv")
+        self.assertGreater(float(rows[0]["step_time_us"]), 0)
+        self.assertEqual(rows[0]["framework"], training.framework())
+        graph = (self.out / rows[0]["graph"]).read_bytes()
+        self.assertLess(len(graph), 4000)  # 1400 weights of 4 bytes are not in it
+        self.assertIn(b"Conv", graph)
+        self.assertIn(b"BatchNormalization", graph)
+        self.assertEqual(len(self.rows("pairs.csv")), 1)
+        self.assertEqual(self.manifest()["sessions"][0]["software"]["torch"], torch.__version__)
+        self.assert_nobody_left()
+
+    def test_every_optimiser_and_mode_makes_steps(self):
+        net = f"{self.nets}:tiny"
+        for more in ({"optimizer": "sgd"}, {"optimizer": "momentum"}, {"optimizer": "adamw"}, {"mode": "inference"},
+                     {"precision": "bf16"}, {"precision": "amp-bf16"}, {"precision": "tf32"}):
+            step = training.Step(order(net, **more), CPU)
+            before = [one.detach().clone() for one in step.model.parameters()]
+            step()
+            step()
+            moved = any(not torch.equal(a, b) for a, b in zip(before, step.model.parameters()))
+            self.assertEqual(moved, more.get("mode") != "inference", more)
+
+    def test_a_net_may_bring_its_loss(self):
+        step = training.Step(order(f"{self.nets}:own_loss"), CPU)
+        step()
+        self.assertFalse(isinstance(step.loss, training.Loss))
+
+    def test_a_function_that_returns_no_net_is_refused(self):
+        with self.assertRaisesRegex(TypeError, "expected .model, inputs."):
+            training.Step(order(f"{self.nets}:wrong"), CPU)
+
+    def test_unknown_words_are_refused_with_what_was_expected(self):
+        net = f"{self.nets}:tiny"
+        for more, expected in (({"optimizer": "lamb"}, "expected one of sgd"), ({"precision": "fp8"}, "expected one of fp32")):
+            with self.assertRaisesRegex(ValueError, expected):
+                training.Step(order(net, **more), CPU)
+        with self.assertRaisesRegex(ValueError, r"expected axes of \['batch', 'seq'\]"):
+            training.Step(order("bert_tiny", dims={"sequence": 4}), CPU)
+
+    def test_the_graph_has_a_batch_axis_and_no_weights(self):
+        for name, exporter in graphs.EXPORTERS.items():
+            if name == "dynamo" and importlib.util.find_spec("onnxscript") is None:
+                continue  # it cannot run without; the other one is there then
+            path = self.folder / f"{name}.onnx"
+            try:
+                graphs.export(order(f"{self.nets}:tiny"), str(path), {name: exporter})
+            except RuntimeError as error:
+                self.assertEqual(name, "torchscript", error)  # gone from the newest PyTorch
+                continue
+            self.assertIn(b"batch", path.read_bytes())
+            self.assertLess(path.stat().st_size, 4000, name)
+
+    def test_no_exporter_takes_it(self):
+        def fails(*_):
+            raise ValueError("no such operator")
+        with self.assertRaisesRegex(RuntimeError, "one: ValueError: no such operator"):
+            graphs.export(order(f"{self.nets}:tiny"), str(self.folder / "x.onnx"), {"one": fails})
+
+
+class Parts(World):
+    stand_ins = ()
+
+    def test_a_net_computes_on_its_device_what_it_makes_from_sizes(self):
+        step = training.Step(order("bert_tiny", dims={"seq": 8}), torch.device("meta"))
+        step()  # a tensor left on the CPU could not be added to one of the meta device
+        self.assertIs(torch.arange, step.constants.originals["arange"])
+
+    def test_constants_are_made_once(self):
+        constants = training.Constants(CPU)
+        with constants:
+            self.assertIs(torch.arange(5), torch.arange(5))
+            self.assertIsNot(torch.arange(5), torch.arange(6))
+        self.assertIsNot(torch.arange(5), torch.arange(5))
+
+    def test_out_of_memory_is_told_from_other_errors(self):
+        self.assertTrue(training.is_out_of_memory(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")))
+        self.assertFalse(training.is_out_of_memory(RuntimeError("shapes differ")))
+
+    def test_nets_need_what_the_plan_says(self):
+        known, missing = zoo.definitions()
+        buildable = {net for net, runs in zoo.ZOO.items() if runs.needs == "torch"}
+        self.assertLessEqual(buildable, set(known))
+        self.assertLessEqual(set(missing.values()), {"torchvision"})
+
+    def test_stripping_agrees_with_the_onnx_package(self):
+        if importlib.util.find_spec("onnx") is None:
+            self.skipTest("the onnx package is not installed")
+        import onnx
+        path = pathlib.Path(ROOT, "examples/models/graphs/bert_tiny.onnx")
+        model = onnx.load_from_string(wire.light_model(path.read_bytes(), {"horus.net": "x"}))
+        self.assertEqual(model.graph, onnx.load(str(path), load_external_data=False).graph)
+        self.assertEqual([(one.key, one.value) for one in model.metadata_props], [("horus.net", "x")])
+
+
+if __name__ == "__main__":
+    main()
