@@ -61,7 +61,10 @@ class Campaign:
             self.release(worker)
             worker = self.new_worker()
         self.settle()
-        worker.wake(self.sampler.check)
+        try:
+            worker.wake(self.sampler.check)
+        except crew.Failed as error:
+            raise GivenUp(f"no process can use the GPU: {error}") from None
         self.environment = worker.awake
         if (os.cpu_count() or 1) > SPARE_CORES:
             self.spare = self.new_worker()
@@ -130,7 +133,7 @@ class Campaign:
             del self.chosen[net]
 
     def export(self, exporter, job, target):
-        began = time.monotonic()
+        began = self.budget.clock()
         try:
             if not exporter.began:
                 exporter.expect("ready", limits.START_S)
@@ -139,7 +142,7 @@ class Campaign:
             exporter.expect("exported", limits.LOAD_S)
             return True
         except (crew.Failed, crew.Died) as error:
-            self.record({**self.common("export", getattr(error, "outcome", "died"), time.monotonic() - began),
+            self.record({**self.common("export", getattr(error, "outcome", "died"), self.budget.clock() - began),
                          **self.about(job), "error": str(error), "at_line": getattr(error, "at", "")}, job.name)
             return False
 
@@ -183,12 +186,13 @@ class Campaign:
                     return False
                 if any(hopeless(job, run) for run in full) or deaths >= DEATHS_OF_A_NET:
                     continue
+                began = self.budget.clock()  # a new process is a cost of its first run
                 if worker is None or not worker.alive:
                     if worker:
                         self.release(worker)
                         worker = None
                     worker = self.take_worker()
-                outcome = self.run_isolated(worker, job, repeat)
+                outcome = self.run_isolated(worker, job, repeat, began)
                 deaths += outcome in DEATHS
                 full += [self.store.runs[-1]] if outcome == "oom" else []
             return True
@@ -196,16 +200,15 @@ class Campaign:
             if worker:
                 self.release(worker)
 
-    def run_isolated(self, worker, job, repeat):
-        began = time.monotonic()
+    def run_isolated(self, worker, job, repeat, began):
         try:
             (result,), seen = crew.measure([worker], [job], self.probe, self.plan)
         except crew.Failed as error:
-            took = time.monotonic() - began
+            took = self.budget.clock() - began
             self.record({**self.common("isolated", error.outcome, took), **self.about(job), "repeat": repeat,
                          "error": str(error), "at_line": error.at}, job.name)
             return error.outcome
-        took = time.monotonic() - began
+        took = self.budget.clock() - began
         self.budget.spent("isolated", took)
         total = seen["process_mib"]
         if total is None and seen["device_used_mib"] is not None:
@@ -256,9 +259,9 @@ class Campaign:
             for group, repeat in batch:
                 if self.budget.fits("shared", until) < 1:
                     return
-                if not self.fill(team, size, environment, mode):
-                    return
-                self.run_group(team, group, mode, repeat)
+                began = self.budget.clock()
+                self.fill(team, size, environment, mode)
+                self.run_group(team, group, mode, repeat, began)
 
     def next_groups(self, mode, size, count):
         """[(group, repeat)]: new groups, and one of every REPEAT_EVERY again."""
@@ -283,7 +286,7 @@ class Campaign:
         return found
 
     def fill(self, team, size, environment, mode):
-        """A living worker for each member; false when none can be woken in this mode."""
+        """A living worker for each member; NotStarted when none can be woken as a client of MPS."""
         for worker in [one for one in team if not one.alive]:
             team.remove(worker)
             self.release(worker)
@@ -292,24 +295,23 @@ class Campaign:
         try:
             for worker in team:
                 worker.wake(self.sampler.check)
-            return True
         except crew.Failed as error:
-            self.notes[mode] = f"no process could be started in this mode: {error}"
-            self.progress.say(f"{mode}: {self.notes[mode]}")
-            return False
+            if mode == "mps":
+                raise mps.NotStarted(f"its clients cannot use the GPU: {error}") from None
+            raise GivenUp(f"no process can use the GPU: {error}") from None
 
-    def run_group(self, team, group, mode, repeat):
+    def run_group(self, team, group, mode, repeat, began):
         jobs = [self.job_named(name) for name in group]
-        began, what = time.monotonic(), f"{mode} " + " + ".join(group)
+        what = f"{mode} " + " + ".join(group)
         basis = {"sharing_mode": mode, "jobs": list(group), "repeat": repeat}
         try:
             results, seen = crew.measure(team, jobs, self.probe, self.plan)
         except crew.Failed as error:
-            took = time.monotonic() - began
+            took = self.budget.clock() - began
             self.record({**self.common("shared", error.outcome, took), **basis, "member": error.member,
                          "error": str(error), "at_line": error.at}, what)
             return
-        took = time.monotonic() - began
+        took = self.budget.clock() - began
         self.budget.spent("shared", took)
         self.record({**self.common("shared", "ok", took), **basis, "members": [tidy(one) for one in results], **seen},
                     what)

@@ -90,7 +90,7 @@ class Worker:
                 self.expect("ready", limits.START_S, check)
                 self.began = True
             self.tell("wake")
-            self.awake = self.expect("awake", limits.START_S, check)
+            self.awake = self.expect("awake", limits.WAKE_S, check)
 
     @property
     def alive(self):
@@ -133,12 +133,12 @@ def measure(workers, jobs, probe, plan):
     were stopped; a worker that died or hangs is the caller's to replace.
     """
     check = probe.sampler.check
-    probe.sampler.watch([worker.pid for worker in workers])
     running = []
     try:
         for worker, job in zip(workers, jobs):
             worker.tell("load", job=job.order())
         loaded = [worker.expect("loaded", limits.LOAD_S, check, member) for member, worker in enumerate(workers)]
+        probe.sampler.watch([worker.pid for worker in workers])  # only now: before, the last job's memory was there
         context = context_mib(probe, workers, loaded)
         for worker in workers:
             worker.tell("run", **plan)

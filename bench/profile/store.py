@@ -80,8 +80,9 @@ class Store:
         self.runs.append(run)
         self.write_tables()
 
-    def graph_of(self, run):
-        return f"{self.graphs_at}/{run['net_name']}.onnx"
+    def graph_and_batch(self, run):
+        """The batch is blank where the graph has no batch axis."""
+        return {"graph": f"{self.graphs_at}/{run['net_name']}.onnx", "batch": run["batch"] or ""}
 
     def isolated(self):
         return [run for run in self.runs if run["kind"] == "isolated" and run["outcome"] == "ok"]
@@ -105,7 +106,7 @@ class Store:
         self.write("groups.csv", GROUPS, (self.group_row(one) for one in groups if len(one["jobs"]) > 2))
         named = {job for one in groups for job in one["jobs"]}
         known = {run["job"]: run for run in self.isolated()}
-        self.write("jobs.csv", JOBS, ({**known[job], "graph": self.graph_of(known[job]), "note": ""}
+        self.write("jobs.csv", JOBS, ({**known[job], **self.graph_and_batch(known[job]), "note": ""}
                                       for job in sorted(named)))
 
     def write(self, name, columns, rows):
@@ -131,7 +132,7 @@ class Store:
                 f"{run['samples_distinct']} distinct samples of {run['samples']}"]
         if run["repeat"]:
             note.append(f"repeat {run['repeat']}")
-        return {**run, "net": run["net_name"], "graph": self.graph_of(run), "sharing_mode": "exclusive",
+        return {**run, "net": run["net_name"], **self.graph_and_batch(run), "sharing_mode": "exclusive",
                 "campaign": self.campaign, "note": "; ".join(note), "step_time_us": figure(run["step_mean_us"]),
                 **{name: figure(run.get(name)) for name in ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct",
                                                             "mem_mib", "power_w")}}

@@ -92,6 +92,8 @@ def run(reader, say, step, clock, order):
                 state, opened, times = "open", now, []
             elif message and message["do"] == "stop":
                 return {"event": "result", "opened": opened, "closed": now, **summary(times[order["skip"]:])}
+            elif message and message["do"] == "exit":
+                raise link.Closed()
 
 
 def environment(torch, device):

@@ -17,7 +17,10 @@ JOB_NAME_LENGTH = 60  # docs/dataset.md
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """What is worth running of one net: batches from small to large, its usual optimiser, sizes of other axes."""
+    """What is worth running of one net: batches from small to large, its usual optimiser, sizes of other axes.
+
+    Batch 0 is that of a net without a batch axis.
+    """
 
     family: str
     batches: tuple
@@ -26,6 +29,7 @@ class Runs:
     needs: str = "torch"
 
 
+WHOLE = (0,)  # no batch axis: a step takes the whole graph
 IMAGE = (4, 16, 64, 192)
 SEQ = ({"seq": 128}, {"seq": 384})
 TORCHVISION = "torchvision"
@@ -41,7 +45,7 @@ ZOO = {
     "gpt2": Runs("transformer decoder", (2, 8, 16, 32), "adamw", ({"seq": 128}, {"seq": 512})),
     "tinyllama_1b1": Runs("llama", (1, 2, 4, 8), "adamw", ({"seq": 128}, {"seq": 512})),
     "moe_expert_choice": Runs("mixture of experts", (2, 8, 16, 32), "adamw"),
-    "gcn_cora": Runs("graph network", (1,), "adam", ({"nodes": 2708}, {"nodes": 10000}, {"nodes": 20000})),
+    "gcn_cora": Runs("graph network", WHOLE, "adam", ({"nodes": 2708}, {"nodes": 10000}, {"nodes": 20000})),
     "multvae_ml20m": Runs("recommender", (64, 256, 1024, 4096), "adam"),
     "a3c_pong_rollout": Runs("reinforcement learning", (4, 16, 64, 128), "adam"),
     "deepspeech2": Runs("speech", (4, 16, 32, 64), "adam", ({"seq": 400}, {"seq": 1200})),
@@ -68,7 +72,7 @@ ZOO = {
     "dcgan_discriminator": Runs("gan", (16, 64, 256, 1024), "adam"),
     "cyclegan": Runs("gan", (1, 2, 4, 8), "adam"),
     "transformer_multi30k": Runs("translation", (16, 64, 128, 256), "adam", ({"src_seq": 32, "tgt_seq": 32},)),
-    "graphsage_arxiv": Runs("graph network", (1,), "adam", ({"nodes": 16384, "edges": 114688},
+    "graphsage_arxiv": Runs("graph network", WHOLE, "adam", ({"nodes": 16384, "edges": 114688},
                                                           {"nodes": 65536, "edges": 458752},
                                                           {"nodes": 169343, "edges": 1166243})),
     "autoencoder_ml20m": Runs("recommender", (512, 1024, 2048, 8192), "adam"),
@@ -159,7 +163,7 @@ class Job:
     @property
     def name(self):
         """The job's name in tables of pairs: short, unique, printable ASCII."""
-        parts = [plain_name(self.net), f"b{self.batch}", *(f"{axis[0]}{size}" for axis, size in self.dims),
+        parts = [plain_name(self.net), *([f"b{self.batch}"] if self.batch else []), *(f"{axis[0]}{size}" for axis, size in self.dims),
                  self.precision, self.optimizer if self.mode == "training" else self.mode]
         text = "-".join(parts)
         if len(text) <= JOB_NAME_LENGTH and ":" not in self.net:

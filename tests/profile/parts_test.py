@@ -157,6 +157,11 @@ class Store(InFolder):
                          ("a", "50", "1000", "exclusive", "graphs/a.onnx"))
         self.assertIn("12 distinct samples of 40", row["note"])
 
+    def test_a_net_without_a_batch_axis_has_a_blank_batch(self):
+        self.store().add(alone("graph", batch=0, dims="nodes=10"))
+        self.assertEqual(self.rows("dataset.csv")[0]["batch"], "")
+        self.assertNotIn("b0", zoo.Job("gcn_cora", "graph network", 0, (("nodes", 10),)).name)
+
     def test_slowdowns_are_against_the_mean_time_alone(self):
         kept = self.store()
         for run in (alone("a"), alone("a", step_mean_us=1200.0, repeat=1), alone("b"), together("ba", (1500.0, 2200.0))):
