@@ -42,6 +42,11 @@ def job_of(net, runs, batch, dims, more):
     return zoo.Job(net, runs.family, batch, tuple(sorted(dims.items())), **more)
 
 
+def batches_of(runs, only):
+    """Those asked for, of a net that has a batch axis."""
+    return runs.batches if runs.batches == zoo.WHOLE else only.get("batches") or runs.batches
+
+
 def isolated_jobs(chosen, only=None):
     """Every isolated run worth making, the most telling first. `only` fixes batches, precisions, optimisers or modes."""
     only = only or {}
@@ -49,7 +54,7 @@ def isolated_jobs(chosen, only=None):
     if only:
         for net, runs in chosen.items():
             for batch, precision, optimizer, mode in itertools.product(
-                    only.get("batches") or runs.batches, only.get("precisions") or ("fp32",),
+                    batches_of(runs, only), only.get("precisions") or ("fp32",),
                     only.get("optimizers") or (runs.optimizer,), only.get("modes") or ("training",)):
                 found[job_of(net, runs, batch, runs.dims[0],
                              dict(precision=precision, optimizer=optimizer, mode=mode))] = None

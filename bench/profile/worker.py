@@ -96,7 +96,7 @@ def run(reader, say, step, clock, order):
                 raise link.Closed()
 
 
-def environment(torch, device):
+def environment(torch):
     found = {"torch": torch.__version__, "python": sys.version.split()[0], "cuda": torch.version.cuda,
              "cudnn": torch.backends.cudnn.version(), "cudnn_benchmark": torch.backends.cudnn.benchmark}
     for package in ("torchvision",):
@@ -104,8 +104,6 @@ def environment(torch, device):
             found[package] = __import__(package).__version__
         except Exception:  # an optional package that is broken is as good as absent
             found[package] = None
-    if device.type == "cuda":
-        found["device"] = torch.cuda.get_device_name(0)
     return found
 
 
@@ -116,12 +114,14 @@ class Worker:
         self.torch, self.training, self.reader, self.say = torch, training, reader, say
         self.device = torch.device(device_name)
         self.memory, self.step = Memory(torch, self.device), None
+        self.environment = environment(torch)  # imports what the zoo may need, while another worker measures
 
     def wake(self):
         """Opens the context; only now is the device touched."""
         if self.device.type == "cuda":
             self.torch.zeros(1, device=self.device)
-        self.say({"event": "awake", **environment(self.torch, self.device)})
+            self.environment["device"] = self.torch.cuda.get_device_name(0)
+        self.say({"event": "awake", **self.environment})
 
     def load(self, order):
         self.step = None

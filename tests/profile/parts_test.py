@@ -15,21 +15,7 @@ import design
 import store
 import wire
 import zoo
-
-
-def alone(job, **more):
-    """An isolated run as the journal holds it."""
-    return {"kind": "isolated", "outcome": "ok", "gpu": "h200", "job": job, "net": job, "net_name": job, "family": job,
-            "batch": 4, "dims": "", "mode": "training", "precision": "fp32", "optimizer": "sgd", "framework": "pytorch",
-            "repeat": 0, "steps": 20, "step_mean_us": 1000.0, "step_p95_us": 1100.0, "samples": 40,
-            "samples_distinct": 12, "gpu_util_pct": 50.0, "gpu_util_max_pct": 60, "mem_bw_util_pct": 20.0,
-            "mem_mib": 2000.0, "power_w": 300.0, **more}
-
-
-def together(jobs, times, mode="time-slice", **more):
-    return {"kind": "shared", "outcome": "ok", "gpu": "h200", "sharing_mode": mode, "jobs": list(jobs), "repeat": 0,
-            "members": [{"step_mean_us": time, "steps": 20} for time in times], "gpu_util_pct": 90.0,
-            "mem_bw_util_pct": 30.0, "device_used_mib": 5000.0, "power_w": 400.0, **more}
+from made_up import alone, together
 
 
 class InFolder(unittest.TestCase):
@@ -114,6 +100,10 @@ class Design(unittest.TestCase):
     def test_the_product_of_what_was_asked_for(self):
         jobs = design.isolated_jobs({"unet": zoo.ZOO["unet"]}, {"batches": [1, 2], "precisions": ["fp32", "amp"]})
         self.assertEqual([(job.batch, job.precision) for job in jobs], [(1, "fp32"), (1, "amp"), (2, "fp32"), (2, "amp")])
+
+    def test_a_net_without_a_batch_axis_is_asked_for_no_batch(self):
+        jobs = design.isolated_jobs({"gcn_cora": zoo.ZOO["gcn_cora"]}, {"batches": [8, 16]})
+        self.assertEqual([job.batch for job in jobs], [0])
 
     def test_same_runs_same_plan_and_no_group_twice(self):
         runs = self.runs(20)

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""From the rows of measure.py to a predictor and an interference model of this GPU, with what they gain.
+
+  train.py --rows DIR --horus COMMAND --out DIR [--bundle FILE] [--also FILE...]
+
+Runs at home, with the built `horus` command. Before: the bundle given (or what the command has built in) on these rows.
+After: trained on these rows, each net left out in turn. Writes demand.hbundle, pairs.hbundle and accuracy.json.
+"""
+import argparse
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILT_IN = HERE.parent.parent / "src" / "predict" / "default.hbundle"
+NETS_AT_LEAST = 3  # fewer cannot be left out in turn
+MODELS = ("horus", "utilisation")  # what is trained, and a baseline that knows utilisation alone
+PAIRS_AT_LEAST = 12  # fewer say nothing of a pair left out
+
+
+class Refused(RuntimeError):
+    """The command, or the rows, cannot be used; the text is for the user."""
+
+
+def horus(command, *arguments):
+    line = [str(command), *map(str, arguments)]
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise Refused(f"--horus {command}: {error.strerror}") from None
+    if done.returncode:
+        raise Refused(f"`{' '.join(line[1:3])}` failed ({done.returncode}): {done.stderr.strip()[-600:]}")
+    return done.stdout
+
+
+def accuracy(command, *arguments):
+    """Quantity -> figures of the method 'horus', of `horus evaluate`."""
+    found = json.loads(horus(command, "evaluate", *arguments, "--json"))
+    figures = {}
+    for one in found["evaluations"]:
+        for method in one["methods"]:
+            if method["method"] == "horus":
+                figures[one["quantity"]] = {
+                    "rows": one["rows_measured"], "coverage_pct": one["coverage_observed_pct"],
+                    **{name: method[name] for name in ("mape_pct", "median_pct", "spearman")}}
+    return figures
+
+
+def pair_accuracy(command, *arguments):
+    """[model, sharing mode and its figures], of `horus evaluate --pairs`."""
+    models = [part for model in MODELS for part in ("--model", model)]
+    found = json.loads(horus(command, "evaluate", *arguments, *models, "--json"))
+    return [{name: one[name] for name in ("model", "sharing_mode", "leave", "rows_measured", "mape_pct", "median_pct",
+                                          "spearman", "coverage_observed_pct")} for one in found["evaluations"]]
+
+
+def count(path, column):
+    """Rows of a table, and the different values of a column."""
+    if not path.exists():
+        raise Refused(f"{path}: expected a table that measure.py wrote")
+    with open(path, newline="", encoding="utf-8") as file:
+        values = [row[column] for row in csv.DictReader(file)]
+    return len(values), len(set(values))
+
+
+def shown(value, width, unit):
+    """A figure of a table; a dash where there is none (no rank among equal values, for one)."""
+    text = "-" if value is None else f"{value:.1f}{unit}" if unit else f"{value:.2f}"
+    return f"{text:>{width}}"
+
+
+def demand(options, say):
+    rows = options.rows / "dataset.csv"
+    measured, nets = count(rows, "net")
+    if nets < NETS_AT_LEAST:
+        raise Refused(f"{rows}: {nets} nets; expected {NETS_AT_LEAST} at least, so that each can be left out")
+    found = {"rows": measured, "nets": nets}
+    if options.bundle:
+        found["before"] = accuracy(options.horus, "--data", rows, "--bundle", options.bundle)
+    data = [part for path in (rows, *options.also) for part in ("--data", path)]
+    rounds = ("--rounds", options.rounds)
+    found["after"] = accuracy(options.horus, "--data", rows, "--leave", "model", *rounds)
+    bundle = options.out / "demand.hbundle"
+    horus(options.horus, "train", *data, *rounds, "--out", bundle)
+    say(f"{bundle}: from {measured} rows of {nets} nets" + (f" and {len(options.also)} further tables" if options.also else ""))
+    before = found.get("before", {})
+    say(f"{'':18}{'rows':>6}{'MAPE before':>14}{'median':>9}{'MAPE after':>14}{'median':>9}{'rank':>7}")
+    for quantity, after in found["after"].items():
+        old = before.get(quantity, {})
+        say(f"{quantity:18}{after['rows']:6}" + "".join(
+            shown(one.get(name), width, "%") for one in (old, after) for name, width in (("mape_pct", 14), ("median_pct", 9)))
+            + shown(after["spearman"], 7, ""))
+    return found, bundle
+
+
+def interference(options, bundle, say):
+    pairs, jobs = options.rows / "pairs.csv", options.rows / "jobs.csv"
+    measured, _ = count(pairs, "job_a")
+    if measured < PAIRS_AT_LEAST:
+        say(f"{pairs}: {measured} pairs; no interference model from fewer than {PAIRS_AT_LEAST}")
+        return {"pairs": measured}
+    basis = ("--pairs", pairs, "--jobs", jobs, "--bundle", bundle)
+    target = options.out / "pairs.hbundle"
+    horus(options.horus, "train", *basis, "--out", target)
+    say(f"{target}: from {measured} pairs")
+    found = {left: pair_accuracy(options.horus, *basis, "--leave", left) for left in ("pair", "job")}
+    for left, figures in found.items():
+        for one in figures:
+            say(f"slowdown, each {left} left out, {one['sharing_mode']}, {one['model']}:"
+                f"{shown(one['mape_pct'], 7, '%')}{shown(one['spearman'], 7, '')}")
+    return {"pairs": measured, "left_out": found}
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", required=True, type=pathlib.Path, help="folder that measure.py wrote")
+    parser.add_argument("--horus", default="horus", help="the built command (horus)")
+    parser.add_argument("--out", required=True, type=pathlib.Path)
+    parser.add_argument("--bundle", type=pathlib.Path, default=BUILT_IN if BUILT_IN.exists() else None,
+                        help="what was used before (the repository's built-in bundle)")
+    parser.add_argument("--also", nargs="*", default=[], type=pathlib.Path, help="further datasets to train on")
+    parser.add_argument("--rounds", type=int, default=100, help="trees a quantity at most (100)")
+    options = parser.parse_args(argv)
+    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        found, bundle = demand(options, print)
+        pairs = interference(options, bundle, print)
+    except Refused as error:
+        print(f"train.py: {error}", file=sys.stderr)
+        return 1
+    (options.out / "accuracy.json").write_text(json.dumps({"demand": found, "interference": pairs}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From rows to bundles with the built command. Usage: train_test.py HORUS_BINARY REPOSITORY_ROOT."""
+import contextlib
+import io
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+HORUS, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(ROOT / "bench" / "profile"))
+
+import design
+import store
+import train
+import zoo
+from made_up import alone, together
+
+NETS = ("dcgan_generator", "pointnet", "gcn_cora", "bert_tiny")
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.rows, self.out = pathlib.Path(held.name, "rows"), pathlib.Path(held.name, "out")
+
+    def campaign(self, nets, pairs):
+        kept, runs = store.Store(self.rows, "made-up"), []
+        for place, job in enumerate(design.isolated_jobs({net: zoo.ZOO[net] for net in nets})[:3 * len(nets)]):
+            shutil.copy(ROOT / f"examples/models/graphs/{job.net}.onnx", self.rows / "graphs")
+            runs.append(alone(job.name, net=job.net, net_name=job.net, family=job.family, batch=job.batch,
+                              dims=job.dims_text, precision=job.precision, optimizer=job.optimizer, mode=job.mode,
+                              step_mean_us=1000.0 + 500 * place, gpu_util_pct=30.0 + 5 * place))
+            kept.add(runs[-1])
+        alone_us = kept.alone_us()
+        for place, jobs in enumerate(design.groups(runs, 2, 140000, [], pairs)):
+            kept.add(together(jobs, [alone_us[job] * (1.2 + place % 5 / 10) for job in jobs]))
+
+    def train(self, *more):
+        said, wrong = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
+            code = train.main(["--rows", str(self.rows), "--horus", str(HORUS), "--out", str(self.out), "--rounds", "1", *more])
+        return code, said.getvalue(), wrong.getvalue()
+
+    def test_both_bundles_and_the_accuracy_before_and_after(self):
+        self.campaign(NETS, train.PAIRS_AT_LEAST)
+        code, said, wrong = self.train()
+        self.assertEqual((code, wrong), (0, ""))
+        for name in ("demand.hbundle", "pairs.hbundle"):
+            self.assertGreater((self.out / name).stat().st_size, 0)
+        found = json.loads((self.out / "accuracy.json").read_text())
+        self.assertEqual(set(found["demand"]["before"]["step_time_us"]), set(found["demand"]["after"]["step_time_us"]))
+        self.assertEqual({one["model"] for one in found["interference"]["left_out"]["pair"]}, set(train.MODELS))
+        self.assertIn("MAPE before", said)
+
+    def test_few_pairs_give_no_interference_model(self):
+        self.campaign(NETS, 2)
+        code, said, _ = self.train()
+        self.assertEqual(code, 0)
+        self.assertIn("2 pairs; no interference model", said)
+        self.assertFalse((self.out / "pairs.hbundle").exists())
+
+    def test_refusals_say_what_was_expected(self):
+        code, _, wrong = self.train()
+        self.assertEqual(code, 1)
+        self.assertIn("expected a table that measure.py wrote", wrong)
+        self.campaign(NETS[:2], 0)
+        self.assertIn("2 nets; expected 3 at least", self.train()[2])
+        self.campaign(NETS, 0)
+        self.assertIn("No such file", self.train("--horus", "/nowhere/horus")[2])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
