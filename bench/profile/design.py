@@ -22,14 +22,19 @@ def middle(batches, place):
 
 
 def levels(runs):
-    """The runs of a net in levels: each level of all nets comes before the next of any."""
+    """The runs of a net in levels: each level of all nets comes before the next of any.
+
+    A level is a few runs, since they share a process and its start.
+    """
     usual, others = runs.dims[0], runs.dims[1:]
     base = lambda batch, dims=usual, **more: (batch, dims, {"precision": "fp32", "optimizer": runs.optimizer, **more})
     second = "adam" if runs.optimizer in ("momentum", "sgd") else "momentum"
     b = [middle(runs.batches, place) for place in range(4)]
+    sizes = [base(b[1]), base(b[3]), base(b[0])]
+    if runs.batches == zoo.WHOLE:
+        sizes, others = [base(b[0], dims) for dims in runs.dims], ()
     return [
-        [base(b[1])],
-        [base(b[3]), base(b[0])],
+        sizes,
         [base(b[1], dims) for dims in others] + [base(b[2], precision="amp-bf16")],
         [base(b[2], precision="tf32"), base(b[2])],
         [base(b[0], precision="amp-bf16"), base(b[2], mode="inference")],

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole campaigns on a make-believe GPU, and everything that can go wrong in one. Usage: see world.py."""
+import importlib.util
 import resource
 
 from world import World, main, signal, subprocess, sys, time
@@ -30,6 +31,16 @@ class Campaign(World):
         run = self.journal()[0]
         self.assertLess(run["samples_distinct"], run["samples"])
         self.assertGreaterEqual(run["samples_distinct"], 8)  # one every 100 ms in the fake
+
+    def test_hardware_counters_are_means_over_the_window_where_the_gpu_has_them(self):
+        if importlib.util.find_spec("pynvml") is None:
+            self.skipTest("nvidia-ml-py is not installed; its stand-in has no hardware counters")
+        (self.fake / "gpm").touch()
+        self.run_tool("quick", more=("--kinds", "isolated", "--batches", "1"))
+        run = self.journal()[0]
+        self.assertEqual((run["sm_active_pct"], run["dram_active_pct"], run["tensor_active_pct"]), (20, 100, 50))
+        self.assertNotIn("sm_occupancy_pct", run)
+        self.assertTrue(self.manifest()["sessions"][0]["gpu"]["hardware_counters"])
 
     def test_out_of_memory_is_a_result_and_larger_batches_are_not_tried(self):
         code, said = self.run_tool("full", more=("--kinds", "isolated", "--batches", "1,2,4,8"))

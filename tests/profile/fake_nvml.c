@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libnvidia-ml.so.1 for tests: one GPU, whose state is what lies in the folder $FAKE_NVML.
 //   util        per cent, read at each query           lost        the GPU does not answer while this file exists
+//   gpm         it has hardware counters while this file exists
 //   procs/PID   MiB that the living process PID holds  uninit      nvmlInit fails while this file exists
 #include <dirent.h>
 #include <stdio.h>
@@ -200,4 +201,51 @@ int nvmlDeviceGetSamples(void* device, int kind, unsigned long long since_us, in
     out[i].value.value = number_in("util", 0);
   }
   return state();
+}
+
+typedef struct {
+  unsigned version, supported;
+} GpmSupport;
+
+typedef struct {
+  unsigned metric, status;
+  double value;
+  const char* names[3];
+} GpmMetric;
+
+typedef struct {
+  unsigned version, count;
+  void *first, *last;
+  GpmMetric metrics[];
+} GpmAsk;
+
+int nvmlGpmQueryDeviceSupport(void* device, GpmSupport* support) {
+  (void)device;
+  support->supported = exists("gpm") ? 1 : 0;
+  return SUCCESS;
+}
+
+int nvmlGpmSampleAlloc(void** sample) {
+  *sample = malloc(1);
+  return SUCCESS;
+}
+
+int nvmlGpmSampleFree(void* sample) {
+  free(sample);
+  return SUCCESS;
+}
+
+int nvmlGpmSampleGet(void* device, void* sample) {
+  (void)device;
+  return sample ? state() : NOT_SUPPORTED;
+}
+
+// Each metric's value is ten times its number; occupancy (3) is one that this GPU does not tell.
+int nvmlGpmMetricsGet(GpmAsk* ask) {
+  if (!ask->first || !ask->last || ask->first == ask->last) return NOT_SUPPORTED;
+  for (unsigned i = 0; i < ask->count; ++i) {
+    ask->metrics[i].status = ask->metrics[i].metric == 3 ? NOT_SUPPORTED : SUCCESS;
+    ask->metrics[i].value = 10.0 * ask->metrics[i].metric;
+  }
+  return SUCCESS;
 }

@@ -11,6 +11,7 @@ ROOT = pathlib.Path(sys.argv[2])
 sys.path.insert(0, str(ROOT / "bench" / "profile"))
 
 import budget
+import clocks
 import design
 import store
 import wire
@@ -87,14 +88,49 @@ class Zoo(unittest.TestCase):
         self.assertLessEqual(max(map(len, names)), zoo.JOB_NAME_LENGTH)
 
 
+class Cuda:
+    """Events whose times are given; knows how many were recorded and not waited for."""
+
+    def __init__(self, times):
+        self.times, self.open = iter(times), 0
+
+    def Event(self, enable_timing):
+        cuda, made = self, type("Event", (), {})()
+        assert enable_timing
+
+        def record():
+            made.at, cuda.open = next(cuda.times), cuda.open + 1
+
+        def synchronize():
+            cuda.open -= 1
+
+        made.record, made.synchronize = record, synchronize
+        made.elapsed_time = lambda later: later.at - made.at
+        return made
+
+
+class Clocks(unittest.TestCase):
+    def test_every_step_is_timed_once_in_order_and_few_are_queued(self):
+        cuda = Cuda([0, 5, 7, 12, 20, 21, 22, 40])
+        clock, found = clocks.DeviceClock(cuda), []
+        for _ in range(8):
+            found.append(clock.mark())
+            self.assertLessEqual(cuda.open, clocks.STEPS_AHEAD + 2)
+        self.assertEqual(found, [None] * clocks.BEGUN_BEFORE + [5, 2, 5, 8, 1])
+
+
 class Design(unittest.TestCase):
     def runs(self, count):
         return [alone(f"job{i}", gpu_util_pct=100.0 * i / count, mem_bw_util_pct=50.0 * (i % 5) / 5,
                       step_mean_us=10.0 ** (2 + i % 4)) for i in range(count)]
 
-    def test_every_family_comes_before_the_second_run_of_any_net(self):
+    def test_three_batches_of_every_net_come_first_and_one_net_of_each_family_before_a_second(self):
         jobs = design.isolated_jobs(zoo.ZOO)
-        self.assertEqual(len({job.net for job in jobs[:len(zoo.ZOO)]}), len(zoo.ZOO))
+        first = jobs[:3 * len(zoo.ZOO)]
+        self.assertEqual(len({job.net for job in first}), len(zoo.ZOO))
+        self.assertEqual({job.precision for job in first}, {"fp32"})
+        families = list(dict.fromkeys(job.family for job in jobs))
+        self.assertEqual([runs.family for runs in zoo.ZOO.values()][:len(families)], families)
         self.assertGreaterEqual(len(jobs), 200)
 
     def test_the_product_of_what_was_asked_for(self):
