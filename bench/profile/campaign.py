@@ -115,8 +115,9 @@ class Campaign:
         exporter, missing = None, []
         for net, runs in self.chosen.items():
             target = self.store.folder / "graphs" / f"{zoo.plain_name(net)}.onnx"
-            if target.exists():
+            if target.exists() or ":" not in net and self.store.graphs_at != "graphs":
                 continue
+            self.store.make_folder(target.parent)
             ready = None if ":" in net else zoo.zoo_folder() / "graphs" / f"{net}.onnx"
             if ready and ready.exists():
                 copy(ready, target, len(self.store.runs))

@@ -75,7 +75,7 @@ def arguments(argv):
     run.add_argument("--index", type=int, default=0, help="GPU, as NVML numbers them (0)")
     run.add_argument("--gpu", help="its name in the rows (from NVML: 'NVIDIA H200' is h200)")
     run.add_argument("--campaign", help="name of the campaign in the rows (gpu and month)")
-    run.add_argument("--graphs-at", default="graphs", help="where the rows say that graphs lie, as seen from them (graphs)")
+    run.add_argument("--graphs-at", default="graphs", help="where the zoo's graphs lie, as seen from the rows; then none is copied (graphs)")
     run.add_argument("--in-use-ok", action="store_true", help="go on although others use the GPU")
     run.add_argument("--window", type=above_zero(float), default=limits.WINDOW_S, help="seconds measured at least (2)")
     run.add_argument("--steps", type=above_zero(int), default=limits.WINDOW_STEPS, help="steps measured at least (20)")

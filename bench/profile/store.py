@@ -34,16 +34,20 @@ def cannot_write(path, error, kept):
 
 
 class Store:
-    """The folder of one campaign."""
+    """The folder of one campaign. Graphs of the zoo are copied into it unless they lie elsewhere, at `graphs_at`."""
 
     def __init__(self, folder, campaign, graphs_at="graphs"):
         self.folder, self.campaign, self.graphs_at = pathlib.Path(folder), campaign, graphs_at
         self.journal = self.folder / "runs.jsonl"
-        try:
-            (self.folder / "graphs").mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.folder, error, 0) from None
+        self.runs = []
+        self.make_folder(self.folder)
         self.runs = self.read()
+
+    def make_folder(self, path):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error, len(self.runs)) from None
 
     def read(self):
         """The finished runs; a last line cut short by the end of the profiler is dropped from the file."""
@@ -81,8 +85,9 @@ class Store:
         self.write_tables()
 
     def graph_and_batch(self, run):
-        """The batch is blank where the graph has no batch axis."""
-        return {"graph": f"{self.graphs_at}/{run['net_name']}.onnx", "batch": run["batch"] or ""}
+        """The batch is blank where the graph has no batch axis; graphs of a user's nets lie beside the tables."""
+        folder = "graphs" if ":" in run["net"] else self.graphs_at
+        return {"graph": f"{folder}/{run['net_name']}.onnx", "batch": run["batch"] or ""}
 
     def isolated(self):
         return [run for run in self.runs if run["kind"] == "isolated" and run["outcome"] == "ok"]

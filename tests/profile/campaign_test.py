@@ -26,6 +26,14 @@ class Campaign(World):
         self.assertEqual((session["ended"], session["gpu"]["driver"]), ("done", "580.0-fake"))
         self.assert_nobody_left()
 
+    def test_graphs_of_the_zoo_are_copied_unless_they_lie_elsewhere(self):
+        once = ("--net", "unet", "--minutes", "0.001")
+        self.run_tool(more=once)
+        self.assertTrue((self.out / "graphs" / "unet.onnx").exists())
+        self.out = self.folder / "second"
+        self.run_tool(more=(*once, "--graphs-at", "../zoo"))
+        self.assertFalse((self.out / "graphs").exists())
+
     def test_distinct_samples_are_the_drivers_own(self):
         self.run_tool("slow", more=("--kinds", "isolated", "--batches", "1", "--window", "1"))
         run = self.journal()[0]

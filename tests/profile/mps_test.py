@@ -73,6 +73,15 @@ class OwnDaemon(World):
         self.assertEqual({row["sharing_mode"] for row in self.rows("pairs.csv")}, {"time-slice"})
         self.assert_gone()
 
+    def test_clients_that_cannot_use_the_gpu_leave_its_time_to_time_slicing(self):
+        self.install()
+        (self.fake / "no_mps").touch()
+        code, said = self.run_tool("quick", more=("--batches", "1", "--kinds", "isolated,pairs"))
+        self.assertEqual(code, 0, said)
+        self.assertIn("MPS client failed to connect", self.manifest()["sessions"][0]["notes"]["mps"])
+        self.assertEqual({row["sharing_mode"] for row in self.rows("pairs.csv")}, {"time-slice"})
+        self.assert_gone()
+
 
 if __name__ == "__main__":
     main()

@@ -188,6 +188,12 @@ class Store(InFolder):
         self.assertEqual(self.rows("dataset.csv")[0]["batch"], "")
         self.assertNotIn("b0", zoo.Job("gcn_cora", "graph network", 0, (("nodes", 10),)).name)
 
+    def test_graphs_that_lie_elsewhere_are_named_there_but_not_those_of_own_nets(self):
+        kept = store.Store(self.folder, "here", "../zoo")
+        kept.add(alone("a"))
+        kept.add(alone("b", net="/somewhere/b.py:b"))
+        self.assertEqual([row["graph"] for row in self.rows("dataset.csv")], ["../zoo/a.onnx", "graphs/b.onnx"])
+
     def test_slowdowns_are_against_the_mean_time_alone(self):
         kept = self.store()
         for run in (alone("a"), alone("a", step_mean_us=1200.0, repeat=1), alone("b"), together("ba", (1500.0, 2200.0))):
