@@ -16,9 +16,8 @@ import zoo
 
 ROUND = 48  # isolated runs planned at a time: an end in between leaves every family touched
 SPARE_CORES = 4  # with fewer, a worker that starts beside a measurement would disturb it
-DEATHS = ("died", "timeout")
-DEATHS_OF_A_NET = 2  # then the rest of its runs is skipped
-FAILURES_IN_A_ROW = 6  # then nothing more is expected of this GPU
+TROUBLE, TROUBLE_OF_A_NET = {"died": 3, "timeout": 3, "error": 2}, 6  # two deaths or three errors end a net's runs
+FAILURES_IN_A_ROW = 12  # then nothing more is expected of this GPU
 SETTLE_S, SETTLE_MIB = 3.0, 16  # a process that ended gives its memory back within this
 SHARE_ISOLATED, SHARE_FIRST_MODE = 0.5, 0.5  # of the time left, where several kinds of runs are asked for
 TRIPLES_SHARE = 0.25  # of the time of groups
@@ -153,9 +152,12 @@ class Campaign:
         """Isolated jobs that were not tried yet, the most telling first; none larger than one that did not fit."""
         tried = {run["job"] for run in self.store.runs if run["kind"] == "isolated"}
         full = [run for run in self.store.runs if run["kind"] == "isolated" and run["outcome"] == "oom"]
-        deaths = [run["net"] for run in self.store.runs if run["outcome"] in DEATHS and run["kind"] == "isolated"]
+        trouble = {}
+        for run in self.store.runs:
+            if run["kind"] == "isolated":
+                trouble[run["net"]] = trouble.get(run["net"], 0) + TROUBLE.get(run["outcome"], 0)
         jobs = design.isolated_jobs(self.chosen, self.options.only)
-        return [job for job in jobs if job.name not in tried and deaths.count(job.net) < DEATHS_OF_A_NET
+        return [job for job in jobs if job.name not in tried and trouble.get(job.net, 0) < TROUBLE_OF_A_NET
                 and not any(hopeless(job, run) for run in full)]
 
     def isolated(self, until):
@@ -180,12 +182,12 @@ class Campaign:
 
     def run_net(self, jobs, until, repeat=0):
         """Runs the jobs of one net in one process; false when the time is up."""
-        worker, deaths, full = None, 0, []
+        worker, trouble, full = None, 0, []
         try:
             for job in jobs:
                 if self.budget.fits("isolated", until) < 1:
                     return False
-                if any(hopeless(job, run) for run in full) or deaths >= DEATHS_OF_A_NET:
+                if any(hopeless(job, run) for run in full) or trouble >= TROUBLE_OF_A_NET:
                     continue
                 began = self.budget.clock()  # a new process is a cost of its first run
                 if worker is None or not worker.alive:
@@ -194,7 +196,7 @@ class Campaign:
                         worker = None
                     worker = self.take_worker()
                 outcome = self.run_isolated(worker, job, repeat, began)
-                deaths += outcome in DEATHS
+                trouble += TROUBLE.get(outcome, 0)
                 full += [self.store.runs[-1]] if outcome == "oom" else []
             return True
         finally:
@@ -296,6 +298,7 @@ class Campaign:
         try:
             for worker in team:
                 worker.wake(self.sampler.check)
+            self.environment = team[0].awake
         except crew.Failed as error:
             if mode == "mps":
                 raise mps.NotStarted(f"its clients cannot use the GPU: {error}") from None

@@ -16,7 +16,7 @@ class Campaign(World):
         first = next(row for row in rows if row["net"] == "quick" and row["batch"] == "2" and "repeat" not in row["note"])
         self.assertEqual((first["gpu"], first["gpu_util_pct"], first["gpu_util_max_pct"], first["mem_bw_util_pct"],
                           first["power_w"], first["mem_mib"]), ("h200", "60", "60", "30", "160", "1000"))
-        self.assertAlmostEqual(float(first["step_time_us"]), 4000, delta=3900)
+        self.assertGreaterEqual(float(first["step_time_us"]), 4000)  # it sleeps so long at least
         self.assertTrue((self.out / first["graph"]).exists())
         pairs, jobs = self.rows("pairs.csv"), {row["job"] for row in self.rows("jobs.csv")}
         self.assertTrue(pairs)
@@ -58,11 +58,12 @@ class Campaign(World):
         self.assertEqual(len(self.outcomes()), 3)
 
     def test_a_hook_that_raises_is_named_with_its_line_and_the_others_go_on(self):
-        code, said = self.run_tool("raises", "quick", more=ISOLATED)
+        code, said = self.run_tool("raises", "quick", more=("--kinds", "isolated", "--batches", "1,2,4,8,16"))
         self.assertEqual(code, 1)
         self.assertIn("KeyError: 'no such layer'", said)
         self.assertIn("nets.py:", said)
-        self.assertEqual(sum(run["outcome"] == "ok" for run in self.journal()), 3)
+        self.assertEqual([run["batch"] for run in self.journal() if run["outcome"] == "error"], [1, 2, 4])
+        self.assertEqual(sum(run["outcome"] == "ok" for run in self.journal()), 5)
 
     def test_a_process_that_dies_is_an_outcome_and_its_net_is_given_up(self):
         code, said = self.run_tool("dies", "quick", more=ISOLATED)
