@@ -116,6 +116,7 @@ TEST(GridFile, RefusesWorkloadsThatSayTwoThings) {
   EXPECT_THAT(with("{name: w}"), HasSubstr("expected one of files and synthetic, found none"));
   EXPECT_THAT(with("{name: w, files: a, synthetic: {preset: philly}}"), HasSubstr("found both"));
   EXPECT_THAT(with("{name: w, files: a, backlog: true, load: 1}"), HasSubstr("one of backlog and load"));
+  EXPECT_THAT(with("{name: w, files: a, backlog: true, horizon_pct: 50}"), HasSubstr("expected hours beside backlog"));
   EXPECT_THAT(with("{name: w, files: a, warm_up_h: 1, warm_up_pct: 1}"), HasSubstr("warm_up_h and warm_up_pct"));
   EXPECT_THAT(with("{name: w, files: a, clip_percentile: 0}"), HasSubstr("clip_percentile: expected"));
   EXPECT_THAT(with("{name: w, synthetic: {preset: none}}"), HasSubstr("synthetic.preset: "));
