@@ -16,12 +16,13 @@ Every round of 300 s all jobs are decided again; who moves or was stopped loses 
 import argparse
 import csv
 import json
-import math
 import pathlib
 import random
 import subprocess
 import sys
 import tempfile
+
+from policy_grids import interval
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COLUMNS = {"fair_cpu_per_gpu", "model", "gpus", "cpu_cores", "dram_gb", "norm_tput"}
@@ -38,8 +39,6 @@ ROUND_S, RESTART_S = 300, 30
 SEEDS = 10
 # Jobs of Gavel's trace -> models of Synergy's tables; the others do not care for cores.
 NAMESAKES = {"ResNet-18": "res18", "ResNet-50": "res50", "Transformer": "transformer", "LM": "lstm"}
-# 97.5 % quantile of Student's t by degrees of freedom (Abramowitz and Stegun, table 26.10).
-T975 = {1: 12.706, 2: 4.303, 4: 2.776, 9: 2.262}
 
 
 def profiles_under(data):
@@ -110,15 +109,6 @@ def compare(horus, grid, folder):
     subprocess.run([horus, "compare", folder / "grid.yaml", "--out", folder], check=True, stdout=subprocess.DEVNULL)
     runs = json.loads((folder / "results.json").read_text(encoding="utf-8"))["runs"]
     return {(run["workload"], run["policy"], run["seed"]): run["metrics"] for run in runs}
-
-
-def interval(values):
-    """Mean and half its 95 % interval."""
-    n, mean = len(values), sum(values) / len(values)
-    if n < 2:
-        return mean, float("nan")
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1))
-    return mean, T975[max(k for k in T975 if k <= n - 1)] * spread / math.sqrt(n)
 
 
 class Rows:

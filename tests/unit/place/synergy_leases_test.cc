@@ -21,15 +21,13 @@ using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 
-// Fair shares of V100Node with 4 GPUs; half as fast again with twice the fair cores.
-constexpr int64_t kFairCpu = 8000;
-constexpr int64_t kFairMem = 65'536;
-const SharedSensitivity kHungry(*Sensitivity::Create({kFairCpu, 2 * kFairCpu}, {kFairMem},
-                                                     std::vector<float>{1, 1.5f}));
+constexpr int64_t kFairCpu = 8000;  // of V100Node with 4 GPUs
 
+// Half as fast again with twice the fair cores.
 JobSpec Hungry(JobId id) {
   JobSpec job = OneGpu(id);
-  job.sensitivity = kHungry;
+  const std::vector<float> speeds = {1, 1.5f};
+  job.sensitivity = SharedSensitivity(*Sensitivity::Create({kFairCpu, 2 * kFairCpu}, {65'536}, speeds));
   return job;
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "world.h"
 
 namespace horus {
@@ -130,28 +132,19 @@ TEST(SimRounds, WithoutLeasesWhoeverRunsStays) {
   EXPECT_EQ(result.jobs[0].preemptions, 0);
 }
 
-// The longer job waits first in the queue's order: of one GPU's worth only so many are tried as look ahead.
-TEST(SimRounds, AGangAtTheHeadHoldsUpWhoComesAfterIt) {
-  Rounds rounds("synergy-fair");
-  rounds.world.options.preempt = false;
-  rounds.world.AddJob(0, 50);
-  rounds.world.AddJob(0, 30, 0, /*gpus=*/2);
-  rounds.world.AddJob(0, 30);
-  SimResult result = rounds.Go();
-  EXPECT_EQ(result.jobs[1].start_us, 50);
-  EXPECT_EQ(result.jobs[2].start_us, 80);
-}
-
-TEST(SimRounds, WithLookAheadOthersGoBeforeAGang) {
-  Rounds rounds("synergy-fair");
-  rounds.world.options.preempt = false;
-  rounds.world.options.look_ahead = 2;
-  rounds.world.AddJob(0, 50);
-  rounds.world.AddJob(0, 30, 0, /*gpus=*/2);
-  rounds.world.AddJob(0, 30);
-  const SimResult result = rounds.Go();
-  EXPECT_EQ(result.jobs[2].start_us, 0);
-  EXPECT_EQ(result.jobs[1].start_us, 50);
+TEST(SimRounds, AGangAtTheHeadHoldsUpWhoComesAfterItButForALookAhead) {
+  const auto starts = [](size_t look_ahead) {
+    Rounds rounds("synergy-fair");
+    rounds.world.options.preempt = false;
+    rounds.world.options.look_ahead = look_ahead;
+    rounds.world.AddJob(0, 50);
+    rounds.world.AddJob(0, 30, 0, /*gpus=*/2);
+    rounds.world.AddJob(0, 30);
+    const SimResult result = rounds.Go();
+    return std::pair(result.jobs[1].start_us, result.jobs[2].start_us);
+  };
+  EXPECT_EQ(starts(1), std::pair(int64_t{50}, int64_t{80}));
+  EXPECT_EQ(starts(2), std::pair(int64_t{50}, int64_t{0}));
 }
 
 TEST(SimRounds, TheBestOfAWindowIsNotAskedOfRounds) {
