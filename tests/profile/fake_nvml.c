@@ -90,9 +90,12 @@ static unsigned long long used_bytes(void) {
 
 const char* nvmlErrorString(int code) {
   switch (code) {
-    case GPU_IS_LOST: return "GPU is lost";
-    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    default: return "fake error";
+    case GPU_IS_LOST:
+      return "GPU is lost";
+    case DRIVER_NOT_LOADED:
+      return "Driver Not Loaded";
+    default:
+      return "fake error";
   }
 }
 
