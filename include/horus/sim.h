@@ -91,6 +91,9 @@ typedef struct horus_sim_options {
   int64_t profiling_us;                  /* that a job of a new profile runs on a profiling node first; 0 = none does */
   const char* profiling_label;           /* of such nodes; NULL = "horus-profiling" */
   const horus_profile_demands* measured; /* what profiling finds; NULL = what was believed */
+  int32_t weigh_waiting; /* 1 = a job that would share waits where that delays everybody less, by the run times; for
+                            disciplines that serve the shortest first; not beside preempt or hide_run_times */
+  uint32_t reserved0;
 } horus_sim_options;
 #define HORUS_SIM_OPTIONS_INIT \
   {sizeof(horus_sim_options),  \
@@ -118,7 +121,9 @@ typedef struct horus_sim_options {
    0,                          \
    0,                          \
    NULL,                       \
-   NULL}
+   NULL,                       \
+   0,                          \
+   0}
 
 #define HORUS_SIM_ARRIVE 0
 #define HORUS_SIM_START 1

@@ -123,7 +123,7 @@ struct SimOptions {
   int64_t horizon_us = 0;   // 0 = until all is done
   uint64_t look_ahead = 0;  // 0 = as the discipline says
   int64_t round_us = 0;
-  bool preempt = false, best_of_window = false;
+  bool preempt = false, best_of_window = false, weigh_waiting = false;
   int32_t weights = HORUS_SIM_WEIGHTS_ALIKE;
   int64_t restart_us = 0, checkpoint_us = 0, latency_us = 0;
   std::string lp_library_path = {};          // empty = looked for
@@ -160,6 +160,7 @@ class CSimOptions {
     c_.round_us = options.round_us;
     c_.preempt = options.preempt ? 1 : 0;
     c_.best_of_window = options.best_of_window ? 1 : 0;
+    c_.weigh_waiting = options.weigh_waiting ? 1 : 0;
     c_.weights = options.weights;
     c_.restart_us = options.restart_us;
     c_.checkpoint_us = options.checkpoint_us;

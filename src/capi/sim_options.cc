@@ -27,6 +27,7 @@ absl::Status CheckFlags(const horus_sim_options& c) {
   HORUS_RETURN_IF_ERROR(CheckFlag("preempt", c.preempt));
   HORUS_RETURN_IF_ERROR(CheckFlag("best_of_window", c.best_of_window));
   HORUS_RETURN_IF_ERROR(CheckFlag("profile_each_job", c.profile_each_job));
+  HORUS_RETURN_IF_ERROR(CheckFlag("weigh_waiting", c.weigh_waiting));
   if (c.weights >= HORUS_SIM_WEIGHTS_ALIKE && c.weights <= HORUS_SIM_WEIGHTS_PRICES) return absl::OkStatus();
   return InvalidArgument("weights: expected HORUS_SIM_WEIGHTS_* (%d to %d), found %d", HORUS_SIM_WEIGHTS_ALIKE,
                          HORUS_SIM_WEIGHTS_PRICES, c.weights);
@@ -99,6 +100,7 @@ absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& c
   options.checkpoint_us = c.checkpoint_us;
   options.latency_us = c.latency_us;
   options.best_of_window = c.best_of_window == 1;
+  options.weigh_waiting = c.weigh_waiting == 1;
   options.weights = static_cast<SimWeights>(c.weights);
   options.rebalance_us = c.rebalance_us;
   options.observe_us = c.observe_us;

@@ -21,6 +21,8 @@ static void WrongOptionsAreRefused(void) {
   REFUSED(HORUS_INVALID_ARGUMENT, "preempt: expected 0 or 1");
   options.preempt = options.best_of_window = 1;
   REFUSED(HORUS_INVALID_ARGUMENT, "best_of_window");
+  options.preempt = options.weigh_waiting = 1;
+  REFUSED(HORUS_INVALID_ARGUMENT, "weigh_waiting");
   options.weights = 3;
   REFUSED(HORUS_INVALID_ARGUMENT, "weights");
   options.horizon_us = -1;

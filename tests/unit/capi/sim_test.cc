@@ -127,7 +127,8 @@ struct Way {
 
 std::vector<Way> Ways() {
   std::vector<Way> ways = {{"exclusive", "fifo"}, {"horus", "horus"}, {"first-fit", "drf"}, {"horus", "srtf"},
-                           {"random", "las"},     {"horus", "fifo"},  {"gandiva", "fifo"}};
+                           {"random", "las"},     {"horus", "fifo"},  {"gandiva", "fifo"},
+                           {"horus", "srtf"}};
   ways[3].c.preempt = 1;
   ways[3].c.restart_us = 5'000'000;
   ways[3].options = {.preempt = true, .restart_us = 5'000'000};
@@ -154,6 +155,9 @@ std::vector<Way> Ways() {
                      .latency_us = 1'000'000,
                      .outages = {{2, kFrom[0], kUntil[0]}, {1, kFrom[1], kUntil[1]}},
                      .observe_us = 30'000'000};
+  ways[7].c.weigh_waiting = 1;
+  ways[7].c.rebalance_us = 100'000'000;
+  ways[7].options = {.weigh_waiting = true, .rebalance_us = 100'000'000};
   return ways;
 }
 
