@@ -56,13 +56,17 @@ def environment(programs, command):
     }
 
 
+def horus_of(arguments):
+    return pathlib.Path(arguments.programs).parent / "bin" / "horus"
+
+
 def run_program(program, arguments, out):
     name = program.stem.removeprefix("bench_")
     with tempfile.TemporaryDirectory() as folder:
         rows_file = pathlib.Path(folder) / "rows.jsonl"
         command = [str(program), "--rows", str(rows_file)]
         if program.suffix:
-            command += ["--horus", str(pathlib.Path(arguments.programs).parent / "bin" / "horus")]
+            command += ["--horus", str(horus_of(arguments))]
         command += ["--smoke"] if arguments.smoke else []
         command += ["--data", arguments.data] if arguments.data else []
         done = subprocess.run(command, cwd=ROOT, check=False)
@@ -114,8 +118,12 @@ def main():
     if arguments.check:
         return check(arguments.check)
     programs = {p.name.removeprefix("bench_"): p for p in pathlib.Path(arguments.programs).glob("bench_*") if p.is_file()}
-    programs.update({path.stem: path for path in QUALITY.glob("*.py")
-                     if os.access(path, os.X_OK) and not path.stem.startswith("record_")})
+    scripts = {path.stem: path for path in QUALITY.glob("*.py")
+               if os.access(path, os.X_OK) and not path.stem.startswith("record_")}
+    if horus_of(arguments).exists():
+        programs.update(scripts)
+    else:
+        print(f"bench: SKIPPED, for the horus command is not built: {', '.join(sorted(scripts))}", file=sys.stderr)
     unknown = sorted(set(arguments.names) - set(programs))
     if unknown or not programs:
         print(f"bench: unknown {', '.join(unknown)}; there are: {', '.join(sorted(programs)) or 'none built'}",
