@@ -127,8 +127,7 @@ struct Way {
 
 std::vector<Way> Ways() {
   std::vector<Way> ways = {{"exclusive", "fifo"}, {"horus", "horus"}, {"first-fit", "drf"}, {"horus", "srtf"},
-                           {"random", "las"},     {"horus", "fifo"},  {"gandiva", "fifo"},
-                           {"horus", "srtf"}};
+                           {"random", "las"},     {"horus", "fifo"},  {"gandiva", "fifo"},  {"horus", "srtf"}};
   ways[3].c.preempt = 1;
   ways[3].c.restart_us = 5'000'000;
   ways[3].options = {.preempt = true, .restart_us = 5'000'000};
