@@ -29,6 +29,7 @@ class Train(unittest.TestCase):
 
     def campaign(self, nets, pairs):
         kept, runs = store.Store(self.rows, "made-up"), []
+        (self.rows / "graphs").mkdir(exist_ok=True)
         for place, job in enumerate(design.isolated_jobs({net: zoo.ZOO[net] for net in nets})[:3 * len(nets)]):
             shutil.copy(ROOT / f"examples/models/graphs/{job.net}.onnx", self.rows / "graphs")
             runs.append(alone(job.name, net=job.net, net_name=job.net, family=job.family, batch=job.batch,
