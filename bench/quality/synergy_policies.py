@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from policy_grids import interval
+from policy_grids import interval, speeds_under
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COLUMNS = {"fair_cpu_per_gpu", "model", "gpus", "cpu_cores", "dram_gb", "norm_tput"}
@@ -167,19 +167,6 @@ def add_queues(rows, results, what, split, settings):
                  f"mean completion time of synergy-fair over that of {rule}, by seed; {protocol}")
 
 
-def speeds_under(data):
-    """The throughput file (Gavel's layout) and its name of the GPU that has the most jobs of NAMESAKES on a V100."""
-    for path in sorted(data.rglob("*.json")):
-        try:
-            table = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            continue
-        for gpu in table if isinstance(table, dict) else ():
-            if gpu.lower() == "v100" and isinstance(table[gpu], dict):
-                return path, gpu, sorted({key.split("'")[1] for key in table[gpu]})
-    return None
-
-
 def at_half_cores(cells):
     """Cores alone, everything cached: with linear steps of half a core up to twice the fair share, where two tenants meet."""
     speeds = {}
@@ -197,10 +184,11 @@ def at_half_cores(cells):
 
 def measure_sharing(rows, horus, profiles, data, folder, settings):
     traces = sorted(data.rglob("*.trace"))
-    speeds = speeds_under(data)
-    if speeds is None or not traces:
+    speeds = [(path, gpu) for path, gpu, name in speeds_under(data) if name == GPU]
+    if not speeds or not traces:
         return
-    path, gpu, jobs = speeds
+    path, gpu = speeds[0]
+    jobs = sorted({key.split("'")[1] for key in json.loads(path.read_text(encoding="utf-8"))[gpu]})
     folder.mkdir(parents=True, exist_ok=True)
     named = {job: at_half_cores(profiles[NAMESAKES[kind]][1]) for job in jobs
              for kind in [job.split(" (")[0]] if NAMESAKES.get(kind) in profiles}

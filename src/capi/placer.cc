@@ -58,9 +58,7 @@ class PlacerUse {
 
 absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   PlacerOptions options;
-  if (given.probe_outside != 0 && given.probe_outside != 1) {
-    return InvalidArgument("probe_outside: expected 0 or 1, found %d", given.probe_outside);
-  }
+  HORUS_RETURN_IF_ERROR(CheckFlag("probe_outside", given.probe_outside));
   options.probe_outside = given.probe_outside == 1;
   options.slowdown_bound = given.slowdown_bound;
   if (given.max_tenants != 0) options.max_tenants = given.max_tenants;
@@ -75,7 +73,7 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
     options.gpu_price = given.gpu_price;
   }
   options.max_candidates = given.max_candidates;
-  if (given.terse != 0 && given.terse != 1) return InvalidArgument("terse: expected 0 or 1, found %d", given.terse);
+  HORUS_RETURN_IF_ERROR(CheckFlag("terse", given.terse));
   options.terse = given.terse == 1;
   options.seed = given.seed;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;

@@ -81,9 +81,7 @@ absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& g
   } else if (given.synergy_tolerance != 0) {
     options.synergy_tolerance = given.synergy_tolerance;
   }
-  if (given.synergy_grow != 0 && given.synergy_grow != 1) {
-    return InvalidArgument("synergy_grow: expected 0 or 1, found %d", given.synergy_grow);
-  }
+  HORUS_RETURN_IF_ERROR(CheckFlag("synergy_grow", given.synergy_grow));
   options.synergy_grow = given.synergy_grow == 1;
   if (given.workload == nullptr) return settings;
   HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(given.workload, settings.catalogue));

@@ -105,9 +105,9 @@ class SimRun {
   // run_wait.cc: jobs that wait although they could share.
   [[nodiscard]] double LeftUs(uint32_t job) const;
   [[nodiscard]] std::vector<double> IdleTimes(const JobSpec& spec) const;
-  [[nodiscard]] std::vector<int64_t> GpusBefore(std::span<const uint64_t> window) const;
-  [[nodiscard]] bool HadBetterWait(const JobSpec& spec, const Decision& decision, int64_t before,
-                                   int64_t waiting) const;
+  [[nodiscard]] int64_t GpusOfThose(std::span<const uint64_t> jobs) const;
+  [[nodiscard]] bool HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
+                                   size_t rank) const;
 
   // run_moves.cc: running jobs go elsewhere.
   [[nodiscard]] absl::Status PutBack(uint32_t job, SimEventKind why);

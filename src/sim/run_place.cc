@@ -259,14 +259,13 @@ absl::Status SimRun::Decide() {
   for (bool changed = true; changed && queue_.size() > 0;) {
     changed = false;
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
-    const std::vector<int64_t> before = GpusBefore(window);
     for (size_t i = 0; i < window.size(); ++i) {
       const auto at = std::lower_bound(refused_.begin(), refused_.end(), window[i]);
       if (at != refused_.end() && *at == window[i]) continue;
       const auto job = static_cast<uint32_t>(window[i]);
       const JobSpec spec = SpecOf(job);
       HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
-      if (!HadBetterWait(spec, plan.decisions.front(), before[i], before.back())) {
+      if (!HadBetterWait(spec, plan.decisions.front(), window, i)) {
         HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
         if (changed) break;
       }

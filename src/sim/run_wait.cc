@@ -33,9 +33,17 @@ std::vector<double> SimRun::IdleTimes(const JobSpec& spec) const {
   return times;
 }
 
-// `before`: the GPUs that those who wait and come first ask for; `waiting`: that all who wait ask for.
-bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, int64_t before, int64_t waiting) const {
+int64_t SimRun::GpusOfThose(std::span<const uint64_t> jobs) const {
+  int64_t gpus = 0;
+  for (const uint64_t job : jobs) gpus += GpusOf(trace_.jobs[job]);
+  return gpus;
+}
+
+// Of the job at `rank` of the window.
+bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
+                           size_t rank) const {
   if (!options_.weigh_waiting || decision.effects.size() <= decision.slots.size()) return false;
+  const int64_t before = GpusOfThose(window.first(rank));
   const std::vector<double> idle = IdleTimes(spec);
   const auto of = [&](int64_t gpus) {
     return gpus < std::ssize(idle) ? idle[static_cast<size_t>(gpus)] : std::numeric_limits<double>::infinity();
@@ -52,19 +60,13 @@ bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, int64_
     one.after = std::max(one.after, static_cast<double>(effect.after.estimate));
   }
   WaitOutlook outlook{.idle_us = of(before + std::ssize(decision.slots) - 1)};
-  if (options_.rebalance_us > 0) outlook.apart_us = of(waiting);
+  if (options_.rebalance_us > 0) {  // beyond the window one GPU each
+    outlook.apart_us = of(GpusOfThose(window) + static_cast<int64_t>(queue_.size() - window.size()));
+  }
   return WaitingIsBetter({.left_us = LeftUs(static_cast<uint32_t>(spec.id)),
                           .slowdown = static_cast<double>(decision.own.estimate),
                           .neighbours = neighbours},
                          outlook);
-}
-
-// Of those of the window that come before each, and of all who wait: beyond the window one each.
-std::vector<int64_t> SimRun::GpusBefore(std::span<const uint64_t> window) const {
-  std::vector<int64_t> before = {0};
-  for (const uint64_t job : window) before.push_back(before.back() + GpusOf(trace_.jobs[job]));
-  before.push_back(before.back() + static_cast<int64_t>(queue_.size() - window.size()));
-  return before;
 }
 
 }  // namespace horus

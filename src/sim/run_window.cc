@@ -29,7 +29,6 @@ SimRun::Kind SimRun::KindOf(uint32_t job) const {
 absl::Status SimRun::DecideBest() {
   while (queue_.size() > 0) {
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
-    const std::vector<int64_t> before = GpusBefore(window);
     std::vector<Kind> tried;
     std::optional<std::pair<double, uint32_t>> best;  // cost in units of work, and job
     Plan best_plan;
@@ -45,7 +44,7 @@ absl::Status SimRun::DecideBest() {
       const JobSpec spec = SpecOf(job);
       HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
       const Decision& decision = plan.decisions.front();
-      if (decision.verdict == Verdict::kDefer || HadBetterWait(spec, decision, before[i], before.back())) {
+      if (decision.verdict == Verdict::kDefer || HadBetterWait(spec, decision, window, i)) {
         refused_.insert(std::lower_bound(refused_.begin(), refused_.end(), id), id);
       } else if (decision.verdict != Verdict::kPlace) {
         HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));

@@ -45,12 +45,13 @@ static void WrongOptionsAreRefused(void) {
   options.outage_nodes = nodes;
   options.outage_from_us = from;
   options.outage_until_us = never;
-  REFUSED(HORUS_INVALID_ARGUMENT, "outages[0]: expected from_us of at least 0 and until_us of at most");
+  REFUSED(HORUS_INVALID_ARGUMENT,
+          "outages[0]: until_us: expected more than from_us of 0, which is 0 or more, and at most");
   options.outage_count = 1;
   options.outage_nodes = nodes;
   options.outage_from_us = before;
   options.outage_until_us = until;
-  REFUSED(HORUS_INVALID_ARGUMENT, "found -1 and ");
+  REFUSED(HORUS_INVALID_ARGUMENT, "expected more than from_us of -1");
   options.outage_count = 1000001;
   REFUSED(HORUS_LIMIT, "outage_count");
   options.struct_size = 8;
