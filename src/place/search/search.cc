@@ -284,7 +284,7 @@ absl::Status Search::Run(const Ledger& ledger, const JobView& view, const std::v
   if (nodes == nullptr && CanIndexGang(view)) {
     HORUS_RETURN_IF_ERROR(TakeIndexedGang(ledger, view, result));
     result.refused = {};
-    if (!result.best.slots.empty()) return absl::OkStatus();
+    if (!result.best.slots.empty() || !why) return absl::OkStatus();
     result = SearchResult();
   }
   return Scan(ledger, view, nodes == nullptr ? ledger.order() : *nodes, nodes == nullptr, result);
