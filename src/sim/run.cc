@@ -97,7 +97,7 @@ absl::Status SimRun::FinishDue() {
     HORUS_RETURN_IF_ERROR(StopWork(job, end));
     HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kFinish, job, SlotsOf(job)));
     HORUS_RETURN_IF_ERROR(LetGo(job));
-    refused_.clear();
+    refused_.Clear();
     lives_[job].phase = Phase::kGone;
     pricing_.Count(job, -1);
     result_.jobs[job].end = SimEnd::kFinished;

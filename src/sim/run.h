@@ -26,6 +26,7 @@
 #include "sim/node_events.h"
 #include "sim/pricing.h"
 #include "sim/profiling.h"
+#include "sim/refused_jobs.h"
 #include "sim/simulator.h"
 #include "sim/use_meter.h"
 #include "sim/watching.h"
@@ -97,8 +98,8 @@ class SimRun {
   void ShareHosts(std::span<const uint32_t> devices);
 
   // run_window.cc: the best of the window.
-  using Kind =
-      std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int64_t, int64_t, bool, float, bool, size_t>;
+  using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int32_t, int64_t, int64_t, bool,
+                          float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
   [[nodiscard]] absl::Status DecideBest();
 
@@ -160,7 +161,7 @@ class SimRun {
   std::map<uint32_t, std::vector<GpuTypeId>> too_small_;    // types on which a job's memory does not fit
   std::map<uint32_t, std::vector<uint32_t>> host_nodes_;    // of jobs without GPUs, by task
   std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
-  std::vector<uint64_t> refused_;                           // since a job left; ascending
+  RefusedJobs<Kind> refused_;                               // since a job left
   uint64_t changes_ = 0;                                    // jobs that came to places or left, nodes too
   uint64_t round_changes_ = 0;                              // of the last round
   std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};    // changes and epoch at which nothing was to be moved

@@ -11,7 +11,7 @@ absl::Status SimRun::PutBack(uint32_t job, SimEventKind why) {
   HORUS_RETURN_IF_ERROR(StopWork(job, end));
   HORUS_RETURN_IF_ERROR(Tell(why, job, SlotsOf(job)));
   HORUS_RETURN_IF_ERROR(LetGo(job));
-  refused_.clear();
+  refused_.Clear();
   return Enqueue(job);
 }
 
@@ -39,7 +39,7 @@ absl::Status SimRun::RebalanceDue() {
   for (const Action& action : plan.actions) {
     HORUS_RETURN_IF_ERROR(MoveTo(static_cast<uint32_t>(action.job->id), action));
   }
-  refused_.clear();
+  refused_.Clear();
   return absl::OkStatus();
 }
 

@@ -14,7 +14,7 @@ absl::Status SimRun::NodesDue() {
     HORUS_RETURN_IF_ERROR(Tell(event->down ? SimEventKind::kNodeDown : SimEventKind::kNodeUp, kNotStated, whole));
     HORUS_ASSIGN_OR_RETURN(const std::vector<JobId> jobs,
                            cluster_.SetNodeState(node, event->down ? AdminState::kDown : AdminState::kUp));
-    refused_.clear();
+    refused_.Clear();
     if (!event->down) continue;
     for (const JobId job : jobs) HORUS_RETURN_IF_ERROR(Interrupt(static_cast<uint32_t>(job)));
   }

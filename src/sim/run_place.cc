@@ -106,7 +106,7 @@ absl::Status SimRun::Launch(uint32_t job) {
 absl::Status SimRun::LaunchDue() {
   while (const std::optional<uint32_t> job = launches_.TakeDue(now_us_)) {
     HORUS_RETURN_IF_ERROR(Start(*job));
-    refused_.clear();  // others were refused while it held the places, which it may not have got
+    refused_.Clear();  // others were refused while it held the places, which it may not have got
   }
   return absl::OkStatus();
 }
@@ -260,16 +260,19 @@ absl::Status SimRun::Decide() {
     changed = false;
     HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
     for (size_t i = 0; i < window.size(); ++i) {
-      const auto at = std::lower_bound(refused_.begin(), refused_.end(), window[i]);
-      if (at != refused_.end() && *at == window[i]) continue;
+      if (refused_.HasJob(window[i])) continue;
       const auto job = static_cast<uint32_t>(window[i]);
-      const JobSpec spec = SpecOf(job);
-      HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
-      if (!HadBetterWait(spec, plan.decisions.front(), window, i)) {
-        HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
-        if (changed) break;
+      const Kind kind = KindOf(job);
+      if (!refused_.HasKind(kind)) {
+        const JobSpec spec = SpecOf(job);
+        HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
+        if (!HadBetterWait(spec, plan.decisions.front(), window, i)) {
+          HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
+          if (changed) break;
+          refused_.AddKind(kind);
+        }
       }
-      refused_.insert(at, window[i]);
+      refused_.AddJob(window[i]);
     }
   }
   return absl::OkStatus();

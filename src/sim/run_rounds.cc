@@ -78,7 +78,7 @@ absl::Status SimRun::CarryOut(const Plan& plan) {
     if (action.kind == ActionKind::kMigrate) HORUS_RETURN_IF_ERROR(MoveTo(job, action));
     if (action.kind == ActionKind::kPlace) HORUS_RETURN_IF_ERROR(Admit(action));
   }
-  refused_.clear();
+  refused_.Clear();
   return absl::OkStatus();
 }
 

@@ -16,9 +16,9 @@ absl::Status SimRun::WatchDue() {
       HORUS_ASSIGN_OR_RETURN(revised_,
                              Placer::Create(std::move(model), std::move(revision.policy), placer_->options()));
       placer_ = revised_.get();
-      refused_.clear();
+      refused_.Clear();
     }
-    if (options_.learner != nullptr) refused_.clear();
+    if (options_.learner != nullptr) refused_.Clear();
     if (revision.undo) HORUS_RETURN_IF_ERROR(Preempt(execution_.TenantsOf(*device).back()));  // who came last
   }
   return absl::OkStatus();
@@ -27,7 +27,7 @@ absl::Status SimRun::WatchDue() {
 // Whether what the job could not bear was learned of.
 absl::StatusOr<bool> SimRun::LearnFailure(uint32_t job) {
   HORUS_ASSIGN_OR_RETURN(const std::optional<bool> learned, watching_.Failed(job, lives_[job].devices));
-  if (learned) refused_.clear();
+  if (learned) refused_.Clear();
   return learned.value_or(false);
 }
 

@@ -18,6 +18,7 @@ SimRun::Kind SimRun::KindOf(uint32_t job) const {
           one.gpus_per_task,
           one.gpu_milli,
           one.kind,
+          one.priority,
           one.cpu_milli,
           one.mem_mib,
           lives_[job].alone,
@@ -40,12 +41,14 @@ absl::Status SimRun::DecideBest() {
       const Kind kind = KindOf(job);
       if (std::find(tried.begin(), tried.end(), kind) != tried.end()) continue;
       tried.push_back(kind);
-      if (std::binary_search(refused_.begin(), refused_.end(), id)) continue;
+      if (refused_.HasJob(id) || refused_.HasKind(kind)) continue;
       const JobSpec spec = SpecOf(job);
       HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
       const Decision& decision = plan.decisions.front();
-      if (decision.verdict == Verdict::kDefer || HadBetterWait(spec, decision, window, i)) {
-        refused_.insert(std::lower_bound(refused_.begin(), refused_.end(), id), id);
+      if (decision.verdict == Verdict::kDefer) {
+        refused_.AddKind(kind);
+      } else if (HadBetterWait(spec, decision, window, i)) {
+        refused_.AddJob(id);
       } else if (decision.verdict != Verdict::kPlace) {
         HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
         break;
