@@ -52,6 +52,23 @@ HORUS_API horus_status horus_truth_from_model(const horus_catalogue* catalogue, 
  * horus_truth_from_model. Any thread. Since 0.1. */
 HORUS_API horus_status horus_truth_from_speeds(const horus_catalogue* catalogue, const horus_speeds* speeds,
                                                int32_t many, horus_truth** out, horus_error* error);
+/* What cores and host memory do to the speed of profiles: a row a profile, each once. */
+typedef struct horus_profile_sensitivities {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t count;
+  const char* const* profiles;
+  const horus_sensitivity* const* sensitivities;
+} horus_profile_sensitivities;
+#define HORUS_PROFILE_SENSITIVITIES_INIT {sizeof(horus_profile_sensitivities), 0, 0, NULL, NULL}
+
+/* `truth`, and speeds that follow cores and host memory: those that a job was granted, else asks for, else its part of
+ * its GPU's fair share of the node. They multiply with what neighbours leave, which nobody measured. Profiles without a
+ * row do not care. `truth` may be freed. Errors: INVALID_ARGUMENT (row, field, expected, found), INVALID_STRUCT. Any
+ * thread. Since 0.1. */
+HORUS_API horus_status horus_truth_with_sensitivities(const horus_truth* truth,
+                                                      const horus_profile_sensitivities* sensitivities,
+                                                      horus_truth** out, horus_error* error);
 /* Accepts NULL. Since 0.1. */
 HORUS_API void horus_truth_free(horus_truth* truth);
 /* Without that of a model; 0 for NULL. Any thread. Since 0.1. */
@@ -71,7 +88,8 @@ typedef struct horus_sim_options {
   int64_t horizon_us;             /* nothing happens at or after it; 0 = until all is done; required by endless jobs */
   uint64_t look_ahead;            /* waiting jobs that are tried until one fits; 0 = as the discipline says */
   int64_t round_us;               /* decisions at its multiples alone; 0 = whenever a job comes or leaves */
-  int32_t preempt;                /* 1 = jobs that wait take the places of such as rank behind them */
+  int32_t preempt;                /* 1 = jobs that wait take the places of such as rank behind them; synergy policies:
+                                     every round decides those that run too */
   int32_t best_of_window;         /* 1 = of the look-ahead the job goes that its place suits best; not beside preempt */
   int32_t weights;                /* HORUS_SIM_WEIGHTS_* */
   int32_t profile_each_job;       /* 1 = no job speaks for others of its profile; see profiling_us */
@@ -94,6 +112,7 @@ typedef struct horus_sim_options {
   int32_t weigh_waiting; /* 1 = a job that would share waits where that delays everybody less, by the run times; for
                             disciplines that serve the shortest first; not beside preempt or hide_run_times */
   uint32_t reserved0;
+  const horus_profile_sensitivities* sensitivities; /* what synergy policies are told; NULL = nothing */
 } horus_sim_options;
 #define HORUS_SIM_OPTIONS_INIT \
   {sizeof(horus_sim_options),  \
@@ -123,7 +142,8 @@ typedef struct horus_sim_options {
    NULL,                       \
    NULL,                       \
    0,                          \
-   0}
+   0,                          \
+   NULL}
 
 #define HORUS_SIM_ARRIVE 0
 #define HORUS_SIM_START 1

@@ -66,6 +66,12 @@ class Truth {
     detail::Call(horus_truth_from_speeds, detail::HandleOf(catalogue), detail::CSpeeds(speeds).get(), many, &out);
     return Truth(out);
   }
+  // Speeds that follow cores and host memory too.
+  [[nodiscard]] Truth WithSensitivities(std::span<const ProfileSensitivity> sensitivities) const {
+    horus_truth* out = nullptr;
+    detail::Call(horus_truth_with_sensitivities, get(), detail::CProfileSensitivities(sensitivities).get(), &out);
+    return Truth(out);
+  }
   [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_truth_bytes_held(get()); }
   [[nodiscard]] const horus_truth* get() const noexcept { return handle_.get(); }
 
@@ -136,6 +142,7 @@ struct SimOptions {
   std::string profiling_label = {};  // empty = the default
   bool profile_each_job = false;
   std::vector<ProfileDemand> measured = {};                 // empty = as believed
+  std::vector<ProfileSensitivity> sensitivities = {};       // that synergy policies are told
   std::function<bool(const SimEvent&)> observer = nullptr;  // false cancels, as does what it throws
   std::function<bool(double)> progress = nullptr;           // share done, 0 to 1; likewise
 };
@@ -151,7 +158,8 @@ class CSimOptions {
         queue_(ToC(options.queue)),
         rebalance_(ToC(options.rebalance, CSubset(std::nullopt))),
         outages_(options.outages),
-        measured_(options.measured) {
+        measured_(options.measured),
+        sensitivities_(options.sensitivities) {
     c_.hide_run_times = options.know_run_times ? 0 : 1;
     c_.discipline = options.discipline.c_str();
     c_.queue = &queue_;
@@ -178,6 +186,7 @@ class CSimOptions {
     c_.profiling_label = TextOrNull(options.profiling_label);
     c_.profile_each_job = options.profile_each_job ? 1 : 0;
     if (!options.measured.empty()) c_.measured = measured_.get();
+    if (!options.sensitivities.empty()) c_.sensitivities = sensitivities_.get();
   }
   CSimOptions(const CSimOptions&) = delete;
   CSimOptions& operator=(const CSimOptions&) = delete;
@@ -218,6 +227,7 @@ class CSimOptions {
   horus_rebalance_options rebalance_;
   COutages outages_;
   CProfileDemands measured_;
+  CProfileSensitivities sensitivities_;
   horus_sim_options c_ = HORUS_SIM_OPTIONS_INIT;
   std::exception_ptr thrown_;
 };

@@ -40,6 +40,13 @@ struct ProfileDemand {
   Demand demand = {};
 };
 
+// How fast jobs of a profile run with so many cores and so much host memory per GPU (horus_sensitivity).
+struct ProfileSensitivity {
+  std::string profile = {};
+  std::vector<int64_t> cpu_milli = {}, mem_mib = {};  // ascending
+  std::vector<float> speeds = {};                     // [cpu_milli x mem_mib]; 0 = not measured
+};
+
 struct PairSpeed {
   uint32_t gpu = 0, a = 0, b = 0;   // positions
   double speed_a = 0, speed_b = 0;  // shares of the speeds alone; both 0 = not together
@@ -191,6 +198,36 @@ class CProfileDemands {
   std::vector<const char*> profiles_, types_;
   std::vector<const horus_demand*> demands_;
   horus_profile_demands c_ = HORUS_PROFILE_DEMANDS_INIT;
+};
+
+// Borrows the rows.
+class CProfileSensitivities {
+ public:
+  explicit CProfileSensitivities(std::span<const ProfileSensitivity> rows) {
+    for (const ProfileSensitivity& row : rows) {
+      const size_t cells = row.cpu_milli.size() * row.mem_mib.size();
+      if (row.speeds.size() != cells) {
+        throw Error(HORUS_INVALID_ARGUMENT, "sensitivities: " + row.profile + ": expected " + std::to_string(cells) +
+                                                " speeds, found " + std::to_string(row.speeds.size()));
+      }
+      profiles_.push_back(row.profile.c_str());
+      matrices_.push_back({sizeof(horus_sensitivity), 0, row.cpu_milli.size(), Column(row.cpu_milli),
+                           row.mem_mib.size(), Column(row.mem_mib), Column(row.speeds)});
+    }
+    for (const horus_sensitivity& matrix : matrices_) sensitivities_.push_back(&matrix);
+    c_.count = rows.size();
+    c_.profiles = Column(profiles_);
+    c_.sensitivities = Column(sensitivities_);
+  }
+  CProfileSensitivities(const CProfileSensitivities&) = delete;
+  CProfileSensitivities& operator=(const CProfileSensitivities&) = delete;
+  [[nodiscard]] const horus_profile_sensitivities* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> profiles_;
+  std::vector<horus_sensitivity> matrices_;
+  std::vector<const horus_sensitivity*> sensitivities_;
+  horus_profile_sensitivities c_ = HORUS_PROFILE_SENSITIVITIES_INIT;
 };
 
 // Borrows the Speeds.

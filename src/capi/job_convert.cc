@@ -68,23 +68,6 @@ absl::StatusOr<JobAlternative> AlternativeFromC(const Catalogue& catalogue, cons
   return way;
 }
 
-absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given) {
-  if (given == nullptr) return SharedSensitivity();
-  HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
-  for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
-    if (count < 1 || count > kMaxSensitivityPoints) {
-      return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
-    }
-  }
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
-  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds, "sensitivity: speeds", c.cpu_count * c.mem_count));
-  HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
-                                                                 {c.mem_mib, c.mem_mib + c.mem_count},
-                                                                 {c.speeds, c.cpu_count * c.mem_count}));
-  return SharedSensitivity(std::move(matrix));
-}
-
 absl::Status AddAlternatives(const Catalogue& catalogue, const horus_job& job, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(RequireColumn(job.alternatives, "alternatives", job.alternative_count));
   if (job.alternative_count > kMaxAlternatives) {
@@ -140,6 +123,23 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
 }
 
 }  // namespace
+
+absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given) {
+  if (given == nullptr) return SharedSensitivity();
+  HORUS_ASSIGN_OR_RETURN(const horus_sensitivity c, ReadStruct(given));
+  for (const auto& [name, count] : {std::pair("cpu_count", c.cpu_count), std::pair("mem_count", c.mem_count)}) {
+    if (count < 1 || count > kMaxSensitivityPoints) {
+      return InvalidArgument("sensitivity: %s: expected 1 to %d, found %d", name, kMaxSensitivityPoints, count);
+    }
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds, "sensitivity: speeds", c.cpu_count * c.mem_count));
+  HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
+                                                                 {c.mem_mib, c.mem_mib + c.mem_count},
+                                                                 {c.speeds, c.cpu_count * c.mem_count}));
+  return SharedSensitivity(std::move(matrix));
+}
 
 absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_job job, ReadStruct(given));

@@ -19,6 +19,9 @@ namespace horus::capi {
 
 [[nodiscard]] absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given);
 
+// None for null.
+[[nodiscard]] absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given);
+
 // RESOURCE_EXHAUSTED above `max_jobs`.
 [[nodiscard]] absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count,
                                                              const horus_job* const* jobs, uint64_t max_jobs);

@@ -121,6 +121,8 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
       measured = DemandsFor(trace, *setup.measured, types);
       setup.options.measured = &measured;
     }
+    const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(setup.sensitivities, trace);
+    if (!setup.sensitivities.empty()) setup.options.sensitivities = &sensitivities;
     HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, QueueFor(setup, box));
     Teller teller(trace, told);
     SimObserver observer;

@@ -9,6 +9,7 @@
 
 #include "capi/args.h"
 #include "capi/demand_convert.h"
+#include "capi/job_convert.h"
 #include "capi/structs.h"
 
 namespace horus::capi {
@@ -132,6 +133,24 @@ std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfil
     const Demand anywhere = one.front().demand;
     one.clear();
     for (const GpuTypeId type : types) one.push_back({type, anywhere});
+  }
+  return all;
+}
+
+absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensitivities* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_profile_sensitivities c, ReadStruct(given));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles, "sensitivities: profiles", c.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.sensitivities, "sensitivities: sensitivities", c.count));
+  SensitivitiesByName all;
+  for (size_t row = 0; row < c.count; ++row) {
+    const std::string place = "sensitivities: " + Element("row", row);
+    absl::StatusOr<std::string> profile = ReadText(c.profiles[row], "profiles");
+    if (!profile.ok()) return At(place, profile.status());
+    absl::StatusOr<SharedSensitivity> one = SensitivityFromC(c.sensitivities[row]);
+    if (!one.ok()) return At(place, one.status());
+    if (one->get() == nullptr) return InvalidArgument("%s: sensitivities: expected a matrix, found NULL", place);
+    if (all.emplace(*profile, *std::move(one)).second) continue;
+    return InvalidArgument("%s: profiles: expected each once, found '%s' again", place, *profile);
   }
   return all;
 }

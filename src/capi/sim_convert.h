@@ -31,6 +31,9 @@ using DemandsByProfile = std::map<std::string, ProfileDemands, std::less<>>;
 [[nodiscard]] std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfile& demands,
                                                      std::span<const GpuTypeId> types);
 
+// "sensitivities: row[3]: ...".
+[[nodiscard]] absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensitivities* given);
+
 // By profile of the trace, whether jobs with GPUs run it.
 [[nodiscard]] std::vector<bool> ProfilesOnGpus(const Trace& trace);
 

@@ -31,6 +31,7 @@ struct horus_truth {
   horus::capi::Speeds speeds;
   std::vector<horus::GpuTypeId> types;  // by GPU of the table
   horus::ManyTenants many = horus::ManyTenants::kAdds;
+  horus::SensitivitiesByName sensitivities;
 };
 
 struct horus_sim_result {

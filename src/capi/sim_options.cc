@@ -71,6 +71,9 @@ absl::Status AddParts(const std::shared_ptr<const Catalogue>& catalogue, const h
   if (c.measured != nullptr) {
     HORUS_ASSIGN_OR_RETURN(setup.measured, ProfileDemandsFromC(*catalogue, "measured", c.measured));
   }
+  if (c.sensitivities != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(setup.sensitivities, SensitivitiesFromC(c.sensitivities));
+  }
   if (c.workload == nullptr) return absl::OkStatus();
   std::shared_ptr<const Catalogue> named;
   HORUS_ASSIGN_OR_RETURN(options.workload, WorkloadFromC(c.workload, named));

@@ -21,10 +21,11 @@
 namespace horus::capi {
 
 struct SimSetup {
-  SimOptions options;  // without `measured`
+  SimOptions options;  // without `measured` and `sensitivities`
   std::string discipline;
   QueueOptions queue;
   std::optional<DemandsByProfile> measured;
+  SensitivitiesByName sensitivities;
 };
 
 [[nodiscard]] absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& catalogue,

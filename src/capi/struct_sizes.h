@@ -74,6 +74,7 @@ HORUS_FIRST_RELEASE(horus_trace_columns, gpu_types);
 HORUS_FIRST_RELEASE(horus_trace_summary, digest);
 HORUS_FIRST_RELEASE(horus_profile_demands, demands);
 HORUS_FIRST_RELEASE(horus_sim_options, reserved0);
+HORUS_FIRST_RELEASE(horus_profile_sensitivities, sensitivities);
 HORUS_FIRST_RELEASE(horus_sim_window, slowdown_bound);
 HORUS_FIRST_RELEASE(horus_sim_metrics, end_us);
 HORUS_FIRST_RELEASE(horus_sim_jobs, restarts);

@@ -78,7 +78,9 @@ absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
   return std::make_shared<const Trace>(std::move(timed));
 }
 
-absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const Trace& trace) {
   const bool foretold = truth.model != nullptr;
   std::vector<ProfileDemands> demands;
   std::vector<uint32_t> rows;
@@ -98,6 +100,14 @@ absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const 
   }
   if (foretold) return ModelTruth::Create(truth.model, std::move(demands));
   return TableTruth::Create(truth.speeds.table, truth.types, std::move(rows), truth.speeds.reference, truth.many);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
+  if (truth.sensitivities.empty()) return speeds;
+  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
 }
 
 }  // namespace horus::capi
@@ -124,6 +134,17 @@ horus_status horus_truth_from_speeds(const horus_catalogue* catalogue, const hor
   });
 }
 
+horus_status horus_truth_with_sensitivities(const horus_truth* truth, const horus_profile_sensitivities* sensitivities,
+                                            horus_truth** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{truth, "truth"}, {out, "out"}}));
+    auto sensitive = std::make_unique<horus_truth>(*truth);
+    HORUS_ASSIGN_OR_RETURN(sensitive->sensitivities, SensitivitiesFromC(sensitivities));
+    *out = sensitive.release();
+    return absl::OkStatus();
+  });
+}
+
 void horus_truth_free(horus_truth* truth) { delete truth; }
 
 uint64_t horus_truth_bytes_held(const horus_truth* truth) {
@@ -133,6 +154,11 @@ uint64_t horus_truth_bytes_held(const horus_truth* truth) {
   bytes += table.pairs.capacity() * sizeof(horus::PairSpeed) + truth->types.capacity() * sizeof(horus::GpuTypeId);
   for (const auto& [profile, all] : truth->demands) {
     bytes += profile.capacity() + sizeof all + all.capacity() * sizeof(horus::TypeDemand);
+  }
+  for (const auto& [profile, matrix] : truth->sensitivities) {
+    bytes += profile.capacity() + sizeof matrix + sizeof(horus::Sensitivity);
+    bytes += matrix.get()->speeds().size_bytes() + matrix.get()->cpu_milli().size_bytes();
+    bytes += matrix.get()->mem_mib().size_bytes();
   }
   for (const auto* names : {&table.profiles, &table.gpus}) {
     for (const std::string& name : *names) bytes += sizeof name + name.capacity();

@@ -27,15 +27,6 @@ constexpr int64_t kObserveUs = 60'000'000;  // as long as `reactive` profiles a 
 constexpr int kResultSchema = 1;
 constexpr double kUsPerS = 1e6;
 
-std::vector<SharedSensitivity> SensitivitiesOf(const SensitivitiesByName& named, const Trace& trace) {
-  std::vector<SharedSensitivity> sensitivities;
-  for (const std::string& profile : trace.profiles) {
-    const auto at = named.find(profile);
-    sensitivities.push_back(at == named.end() ? SharedSensitivity() : at->second);
-  }
-  return sensitivities;
-}
-
 absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const Grid& grid, const Trace& trace) {
   const GridTruth& truth = grid.truth;
   if (truth.speeds) {

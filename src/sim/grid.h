@@ -37,8 +37,6 @@ inline constexpr int32_t kGridWhole = 1000;  // thousandths
 
 using DemandsByName = std::map<std::string, ProfileDemands, std::less<>>;  // by profile
 
-using SensitivitiesByName = std::map<std::string, SharedSensitivity, std::less<>>;  // likewise
-
 // What is made of a trace, in this order.
 struct GridEdits {
   bool single_gpu = false;          // only jobs on one GPU

@@ -9,8 +9,11 @@
 #define HORUS_SIM_TRUTH_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "interference/model.h"
 #include "place/job.h"
 #include "place/sensitivity.h"
+#include "sim/trace.h"
 
 namespace horus {
 
@@ -69,6 +73,11 @@ class SensitiveTruth final : public Truth {
   std::shared_ptr<const Truth> beneath_;
   std::vector<SharedSensitivity> sensitivities_;
 };
+
+using SensitivitiesByName = std::map<std::string, SharedSensitivity, std::less<>>;  // by profile
+
+// By profile of the trace; none where nothing is said of it.
+[[nodiscard]] std::vector<SharedSensitivity> SensitivitiesOf(const SensitivitiesByName& named, const Trace& trace);
 
 // What jobs of a profile demand, by GPU type; ascending type, unique.
 using ProfileDemands = std::vector<TypeDemand>;

@@ -101,6 +101,22 @@ void OptionsReachTheSimulation() {
   CHECK(StatusOf([&] { end({.weights = 9}); }) == HORUS_INVALID_ARGUMENT);
 }
 
+void CoresCountWhereTheTruthFollowsThem() {
+  const horus::Cluster cluster = OneNode();
+  horus::Placer placer({.policy = "synergy-tune"});
+  const std::vector<horus::ProfileSensitivity> doubled = {{"a", {32'000, 48'000}, {1}, {1, 2}}};
+  const horus::Truth truth = horus::Truth::FromSpeeds(Measured()).WithSensitivities(doubled);
+  const std::vector<horus::TraceJob> jobs = {{.id = 1, .duration_us = 100, .profile = "a"}};
+  const horus::Trace trace(jobs);
+  const auto end = [&](const horus::SimOptions& options) {
+    return horus::Simulate(trace, Beliefs(), truth, cluster, placer, options).Jobs()[0].end_us;
+  };
+  CHECK(end({}) == 100);
+  CHECK(end({.sensitivities = doubled}) == 50);
+  const std::vector<horus::ProfileSensitivity> torn = {{"a", {32'000, 48'000}, {1}, {1}}};
+  CHECK(StatusOf([&] { (void)truth.WithSensitivities(torn); }) == HORUS_INVALID_ARGUMENT);
+}
+
 void WhatACallbackThrowsGoesOn() {
   const horus::Cluster cluster = OneNode();
   horus::Placer placer = Sharing();
@@ -142,6 +158,7 @@ int main() {
   TracesSummariseTheirJobs();
   SimulationsTellWhatBecameOfTheJobs();
   OptionsReachTheSimulation();
+  CoresCountWhereTheTruthFollowsThem();
   WhatACallbackThrowsGoesOn();
   PotentialsTellGains();
   return report();

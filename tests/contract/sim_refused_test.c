@@ -102,6 +102,46 @@ static void WhatDoesNotFitTogetherIsRefused(void) {
   close_world(&it);
 }
 
+static void SensitivitiesAreChecked(void) {
+  static const char* const same[2] = {"a", "a"};
+  static const int64_t cores[2] = {2000, 1000};
+  static const float speeds[2] = {1, 2};
+  horus_sensitivity matrix = matrix_of(1, cores, speeds);
+  const horus_sensitivity* matrices[2];
+  horus_profile_sensitivities columns = HORUS_PROFILE_SENSITIVITIES_INIT;
+  horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
+  horus_sim_result* result = NULL;
+  horus_truth* truth = NULL;
+  world it;
+  open_world(&it, 0);
+  matrices[0] = &matrix;
+  matrices[1] = NULL;
+#define REFUSED(status, text) \
+  CHECK_MESSAGE(status, text, horus_truth_with_sensitivities(it.truth, &columns, &truth, &error))
+  columns.count = 2;
+  REFUSED(HORUS_INVALID_ARGUMENT, "sensitivities: profiles");
+  columns.profiles = kProfiles;
+  REFUSED(HORUS_INVALID_ARGUMENT, "sensitivities: sensitivities");
+  columns.sensitivities = matrices;
+  REFUSED(HORUS_INVALID_ARGUMENT, "row[1]: sensitivities: expected a matrix, found NULL");
+  matrices[1] = &matrix;
+  columns.profiles = same;
+  REFUSED(HORUS_INVALID_ARGUMENT, "row[1]: profiles: expected each once, found 'a' again");
+  matrix.cpu_count = 2;
+  REFUSED(HORUS_INVALID_ARGUMENT, "row[0]: sensitivity: cpu_milli");
+  options.sensitivities = &columns;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[0]: sensitivity: cpu_milli",
+                play(&it, &options, NULL, NULL, NULL, &result, &error));
+  columns.struct_size = 8;
+  REFUSED(HORUS_INVALID_STRUCT, "horus_profile_sensitivities");
+#undef REFUSED
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_truth_with_sensitivities(it.truth, NULL, &truth, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_truth_with_sensitivities(NULL, &columns, &truth, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_truth_with_sensitivities(it.truth, &columns, NULL, &error));
+  CHECK(truth == NULL && result == NULL);
+  close_world(&it);
+}
+
 static void TruthsAreChecked(void) {
   static const char* const unknown[1] = {"no-such-gpu"};
   static const char* const both[2] = {FIXTURE_GPU, "V100 PCIe 16GB"};
@@ -182,6 +222,7 @@ static void ResultsAreReadWithinTheirBounds(void) {
 int main(void) {
   WrongOptionsAreRefused();
   WhatDoesNotFitTogetherIsRefused();
+  SensitivitiesAreChecked();
   TruthsAreChecked();
   ResultsAreReadWithinTheirBounds();
   return report();

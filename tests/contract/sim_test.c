@@ -229,11 +229,44 @@ static void ThePlacerGoesOnAsBefore(void) {
   close_world(&it);
 }
 
+/* The fair share is 32 of 64 cores, with 48 "a" is twice as fast: the last is alone from 100 on. */
+static void CoresCountWhereTheTruthFollowsThem(void) {
+  static const int64_t cores[3] = {16000, 32000, 48000};
+  static const float speeds[3] = {0.5f, 1, 2};
+  world it;
+  horus_truth* plain = NULL;
+  const horus_sensitivity matrix = matrix_of(3, cores, speeds);
+  const horus_sensitivity* matrices[1];
+  horus_profile_sensitivities columns = HORUS_PROFILE_SENSITIVITIES_INIT;
+  horus_placer_options rounds = HORUS_PLACER_OPTIONS_INIT;
+  horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
+  int64_t ends[3];
+  open_world(&it, 0);
+  matrices[0] = &matrix;
+  columns.count = 1;
+  columns.profiles = kProfiles;
+  columns.sensitivities = matrices;
+  plain = it.truth;
+  CHECK_OK(horus_truth_with_sensitivities(plain, &columns, &it.truth, &error));
+  CHECK(horus_truth_bytes_held(it.truth) > horus_truth_bytes_held(plain));
+  horus_truth_free(plain);
+  horus_placer_free(it.placer);
+  rounds.policy = "synergy-tune";
+  CHECK_OK(horus_placer_create(&rounds, &it.placer, &error));
+  ends_with(&it, &options, ends);
+  CHECK(ends[0] == 100 && ends[1] == 100 && ends[2] == 150);
+  options.sensitivities = &columns;
+  ends_with(&it, &options, ends);
+  CHECK(ends[0] == 100 && ends[1] == 100 && ends[2] == 125);
+  close_world(&it);
+}
+
 int main(void) {
   JobsRunWhereTheyAloneFit();
   TimePassesByTheTruth();
   OptionsReachTheSimulation();
   AModelAndDemandsMayBeTheTruth();
+  CoresCountWhereTheTruthFollowsThem();
   ObserversSeeEveryEventAndMayCancel();
   ThePlacerGoesOnAsBefore();
   return report();

@@ -54,6 +54,18 @@ static inline void give_demands(demands_of_two* given, int64_t mem_mib) {
   given->columns.demands = given->pointers;
 }
 
+/* So many cores at any host memory. */
+static inline horus_sensitivity matrix_of(size_t count, const int64_t* cores, const float* speeds) {
+  static const int64_t mem[1] = {1};
+  horus_sensitivity matrix = HORUS_SENSITIVITY_INIT;
+  matrix.cpu_count = count;
+  matrix.cpu_milli = cores;
+  matrix.mem_count = 1;
+  matrix.mem_mib = mem;
+  matrix.speeds = speeds;
+  return matrix;
+}
+
 /* Who shares at any price, on the first GPU that fits; or nobody shares. */
 static inline horus_placer* placer_that(int shares) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
