@@ -118,6 +118,7 @@ class Interference {
   [[nodiscard]] const horus_interference* get() const noexcept { return handle_.get(); }
 
  private:
+  friend class SimResult;  // which tells what was learned
   explicit Interference(horus_interference* owned) : handle_(owned) {}
   detail::Owned<horus_interference, horus_interference_free> handle_;
 };

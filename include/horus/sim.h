@@ -79,6 +79,13 @@ HORUS_API uint64_t horus_truth_bytes_held(const horus_truth* truth);
 #define HORUS_SIM_WEIGHTS_SHORTEST 1 /* 1 / run time: for short completion times */
 #define HORUS_SIM_WEIGHTS_PRICES 2   /* by profile, as its work is worth to the work rate; needs libhorus_lp.so */
 
+/* What is learned while jobs run: the placer plans by its model and, on top of it, by what was learned. Devices of
+ * two tenants teach, whose demands have profile_ids. */
+#define HORUS_SIM_LEARNS_NOTHING 0  /* who failed beside others runs alone */
+#define HORUS_SIM_LEARNS_FAILURES 1 /* pairs of profiles that could not run together are not tried again */
+#define HORUS_SIM_LEARNS_PAIRS 2    /* and what was seen of a pair for observe_us (0 = 60 s) is believed from then on */
+#define HORUS_SIM_LEARNS_CORRECTS 3 /* and corrects what is foretold of others, as horus_interference_commit does */
+
 /* Times in microseconds, 0 to 2^55. */
 typedef struct horus_sim_options {
   uint32_t struct_size;
@@ -113,6 +120,8 @@ typedef struct horus_sim_options {
                             disciplines that serve the shortest first; not beside preempt or hide_run_times */
   uint32_t reserved0;
   const horus_profile_sensitivities* sensitivities; /* what synergy policies are told; NULL = nothing */
+  int32_t learns;                                   /* HORUS_SIM_LEARNS_* */
+  uint32_t reserved1;
 } horus_sim_options;
 #define HORUS_SIM_OPTIONS_INIT \
   {sizeof(horus_sim_options),  \
@@ -143,7 +152,9 @@ typedef struct horus_sim_options {
    NULL,                       \
    0,                          \
    0,                          \
-   NULL}
+   NULL,                       \
+   0,                          \
+   0}
 
 #define HORUS_SIM_ARRIVE 0
 #define HORUS_SIM_START 1
@@ -341,6 +352,12 @@ HORUS_API horus_status horus_sim_result_jobs(const horus_sim_result* result, con
  * INVALID_ARGUMENT. Any thread. Since 0.1. */
 HORUS_API horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_t capacity, double* gpu_s,
                                                      size_t* count, horus_error* error);
+
+/* What the placer believed at the end of a simulation that learned: a model of its own, immutable, for other placers
+ * and simulations, on the GPU types of the cluster. Errors: INVALID_ARGUMENT (nothing was to be learned). Any thread.
+ * Since 0.1. */
+HORUS_API horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out,
+                                                  horus_error* error);
 
 /* What each decision took, in microseconds of this machine's clock, in their order: took_us[] holds `capacity`
  * elements, `spread` HORUS_SPREAD_COUNT; either may be NULL. The one thing that differs from run to run. Errors:

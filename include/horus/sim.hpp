@@ -109,6 +109,12 @@ class SimResult {
     });
   }
   [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_sim_result_bytes_held(get()); }
+  // What the placer believed at the end, where SimOptions::learns says that it learned.
+  [[nodiscard]] Interference Model() const {
+    horus_interference* out = nullptr;
+    detail::Call(horus_sim_result_get_model, get(), &out);
+    return Interference(out);
+  }
   [[nodiscard]] const horus_sim_result* get() const noexcept { return handle_.get(); }
 
  private:
@@ -141,8 +147,9 @@ struct SimOptions {
   int64_t profiling_us = 0;
   std::string profiling_label = {};  // empty = the default
   bool profile_each_job = false;
-  std::vector<ProfileDemand> measured = {};                 // empty = as believed
-  std::vector<ProfileSensitivity> sensitivities = {};       // that synergy policies are told
+  std::vector<ProfileDemand> measured = {};            // empty = as believed
+  std::vector<ProfileSensitivity> sensitivities = {};  // that synergy policies are told
+  int32_t learns = HORUS_SIM_LEARNS_NOTHING;
   std::function<bool(const SimEvent&)> observer = nullptr;  // false cancels, as does what it throws
   std::function<bool(double)> progress = nullptr;           // share done, 0 to 1; likewise
 };
@@ -195,6 +202,7 @@ class CSimOptions {
   [[nodiscard]] horus_progress progress() const { return options_.progress ? &Progress : nullptr; }
   void Rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
+    c_.learns = options.learns;
   }
 
  private:

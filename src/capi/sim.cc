@@ -3,6 +3,7 @@
 #include "horus/sim.h"
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -92,6 +93,26 @@ std::vector<GpuTypeId> TypesOf(const Cluster& cluster) {
   return {types.begin(), types.end()};
 }
 
+// The caller's placer, or one that asks what is being learned.
+class Planner {
+ public:
+  [[nodiscard]] absl::Status Choose(Placer& given, std::shared_ptr<const Catalogue> catalogue, Learns learns) {
+    placer_ = &given;
+    if (learns == Learns::kNothing) return absl::OkStatus();
+    learner_.emplace(given.shared_model(), std::move(catalogue), learns);
+    HORUS_ASSIGN_OR_RETURN(own_, Placer::Create(learner_->model(), given.shared_policy(), given.options()));
+    placer_ = own_.get();
+    return absl::OkStatus();
+  }
+  [[nodiscard]] Placer& placer() { return *placer_; }
+  [[nodiscard]] PairLearner* learner() { return learner_ ? &*learner_ : nullptr; }
+
+ private:
+  Placer* placer_ = nullptr;
+  std::optional<PairLearner> learner_;
+  std::unique_ptr<Placer> own_;
+};
+
 struct Request {
   const horus_trace& trace;
   const horus_profile_demands* beliefs;
@@ -124,12 +145,18 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
     const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(setup.sensitivities, trace);
     if (!setup.sensitivities.empty()) setup.options.sensitivities = &sensitivities;
     HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, QueueFor(setup, box));
+    Planner planner;
+    HORUS_RETURN_IF_ERROR(planner.Choose(with, catalogue, setup.learns));
+    setup.options.learner = planner.learner();
     Teller teller(trace, told);
     SimObserver observer;
     if (told.observer != nullptr || told.progress != nullptr) {
       observer = [&teller](const SimEvent& event) { return teller.Tell(event); };
     }
-    HORUS_ASSIGN_OR_RETURN(result->value, Simulate(trace, beliefs, *truth, box, *queue, with, setup.options, observer));
+    HORUS_ASSIGN_OR_RETURN(result->value,
+                           Simulate(trace, beliefs, *truth, box, *queue, planner.placer(), setup.options, observer));
+    if (planner.learner() != nullptr) result->learned = planner.learner()->known();
+    result->catalogue = catalogue;
     return absl::OkStatus();
   };
   HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, work));

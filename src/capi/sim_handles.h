@@ -37,6 +37,8 @@ struct horus_truth {
 struct horus_sim_result {
   std::shared_ptr<const horus::Trace> trace;  // as it was played: in run times
   horus::SimResult value;
+  std::shared_ptr<const horus::InterferenceModel> learned;  // null = nothing was to be learned
+  std::shared_ptr<const horus::Catalogue> catalogue;        // whose type ids that speaks
 };
 
 namespace horus::capi {

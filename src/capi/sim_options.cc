@@ -22,12 +22,21 @@ static_assert(HORUS_SIM_WEIGHTS_ALIKE == static_cast<int>(SimWeights::kAlike) &&
               HORUS_SIM_WEIGHTS_SHORTEST == static_cast<int>(SimWeights::kShortest) &&
               HORUS_SIM_WEIGHTS_PRICES == static_cast<int>(SimWeights::kPrices));
 
+static_assert(HORUS_SIM_LEARNS_NOTHING == static_cast<int>(Learns::kNothing) &&
+              HORUS_SIM_LEARNS_FAILURES == static_cast<int>(Learns::kFailures) &&
+              HORUS_SIM_LEARNS_PAIRS == static_cast<int>(Learns::kPairs) &&
+              HORUS_SIM_LEARNS_CORRECTS == static_cast<int>(Learns::kCorrects));
+
 absl::Status CheckFlags(const horus_sim_options& c) {
   HORUS_RETURN_IF_ERROR(CheckFlag("hide_run_times", c.hide_run_times));
   HORUS_RETURN_IF_ERROR(CheckFlag("preempt", c.preempt));
   HORUS_RETURN_IF_ERROR(CheckFlag("best_of_window", c.best_of_window));
   HORUS_RETURN_IF_ERROR(CheckFlag("profile_each_job", c.profile_each_job));
   HORUS_RETURN_IF_ERROR(CheckFlag("weigh_waiting", c.weigh_waiting));
+  if (c.learns < HORUS_SIM_LEARNS_NOTHING || c.learns > HORUS_SIM_LEARNS_CORRECTS) {
+    return InvalidArgument("learns: expected HORUS_SIM_LEARNS_* (%d to %d), found %d", HORUS_SIM_LEARNS_NOTHING,
+                           HORUS_SIM_LEARNS_CORRECTS, c.learns);
+  }
   if (c.weights >= HORUS_SIM_WEIGHTS_ALIKE && c.weights <= HORUS_SIM_WEIGHTS_PRICES) return absl::OkStatus();
   return InvalidArgument("weights: expected HORUS_SIM_WEIGHTS_* (%d to %d), found %d", HORUS_SIM_WEIGHTS_ALIKE,
                          HORUS_SIM_WEIGHTS_PRICES, c.weights);
@@ -102,6 +111,8 @@ absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& c
   options.weights = static_cast<SimWeights>(c.weights);
   options.rebalance_us = c.rebalance_us;
   options.observe_us = c.observe_us;
+  setup.learns = static_cast<Learns>(c.learns);
+  if (setup.learns >= Learns::kPairs && options.observe_us == 0) options.observe_us = kLearnFromUs;
   options.profiling_us = c.profiling_us;
   options.profile_each_job = c.profile_each_job == 1;
   HORUS_RETURN_IF_ERROR(AddParts(catalogue, c, setup));

@@ -16,6 +16,7 @@
 #include "horus/sim.h"
 #include "place/state/cluster.h"
 #include "queue/queue.h"
+#include "sim/pair_learner.h"
 #include "sim/simulator.h"
 
 namespace horus::capi {
@@ -26,6 +27,7 @@ struct SimSetup {
   QueueOptions queue;
   std::optional<DemandsByProfile> measured;
   SensitivitiesByName sensitivities;
+  Learns learns = Learns::kNothing;
 };
 
 [[nodiscard]] absl::StatusOr<SimSetup> SimSetupFromC(const std::shared_ptr<const Catalogue>& catalogue,

@@ -7,6 +7,7 @@
 #include "capi/args.h"
 #include "capi/columns.h"
 #include "capi/guard.h"
+#include "capi/handles.h"
 #include "capi/sim_handles.h"
 #include "capi/structs.h"
 #include "sim/metrics.h"
@@ -113,6 +114,17 @@ horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const 
     HORUS_RETURN_IF_ERROR(CheckOutput(metrics));
     HORUS_ASSIGN_OR_RETURN(const horus::MetricsOptions options, WindowFromC(window));
     WriteStruct(ToC(horus::MetricsOf(*result->trace, result->value, options), result->value), metrics);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {out, "out"}}));
+    if (result->learned == nullptr) {
+      return horus::InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
+    }
+    *out = new horus_interference{result->learned, result->catalogue, {}};
     return absl::OkStatus();
   });
 }

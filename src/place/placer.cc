@@ -44,7 +44,7 @@ Placer::Placer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Placer::~Placer() = default;
 
 absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const InterferenceModel> model,
-                                                       std::unique_ptr<const Policy> policy,
+                                                       std::shared_ptr<const Policy> policy,
                                                        const PlacerOptions& options) {
   if (model == nullptr) return InvalidArgument("placer: expected an interference model, found none");
   if (policy == nullptr) return InvalidArgument("placer: expected a policy, found none");
@@ -153,6 +153,8 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
 
 const InterferenceModel& Placer::model() const { return impl_->scorer.model(); }
 const Policy& Placer::policy() const { return impl_->scorer.policy(); }
+std::shared_ptr<const InterferenceModel> Placer::shared_model() const { return impl_->scorer.shared_model(); }
+std::shared_ptr<const Policy> Placer::shared_policy() const { return impl_->scorer.shared_policy(); }
 const PlacerOptions& Placer::options() const { return impl_->options; }
 double Placer::slowdown_bound() const { return impl_->scorer.limits().slowdown_bound; }
 

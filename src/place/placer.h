@@ -65,7 +65,7 @@ class Placer {
  public:
   // INVALID_ARGUMENT for options out of range or a null model or policy.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Placer>> Create(std::shared_ptr<const InterferenceModel> model,
-                                                                      std::unique_ptr<const Policy> policy,
+                                                                      std::shared_ptr<const Policy> policy,
                                                                       const PlacerOptions& options = {});
   ~Placer();
   Placer(const Placer&) = delete;
@@ -98,6 +98,9 @@ class Placer {
 
   [[nodiscard]] const InterferenceModel& model() const;
   [[nodiscard]] const Policy& policy() const;
+  // For another placer, which may outlive this one.
+  [[nodiscard]] std::shared_ptr<const InterferenceModel> shared_model() const;
+  [[nodiscard]] std::shared_ptr<const Policy> shared_policy() const;
   [[nodiscard]] const PlacerOptions& options() const;
   // The bound that jobs without their own get; infinity = none.
   [[nodiscard]] double slowdown_bound() const;

@@ -31,7 +31,7 @@ namespace horus {
                                                                   const IdMap<bool>* gone = nullptr);
 
 struct Placer::Impl {
-  Impl(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy, const FitLimits& limits,
+  Impl(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
        const PlacerOptions& wanted)
       : options(wanted),
         scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes / 2, wanted.exhaustive),

@@ -21,8 +21,6 @@
 namespace horus {
 namespace {
 
-constexpr int64_t kObserveUs = 60'000'000;  // as long as `reactive` profiles a job
-
 // Raised when equal contents come to mean other results or other metrics.
 constexpr int kResultSchema = 1;
 constexpr double kUsPerS = 1e6;
@@ -167,7 +165,7 @@ std::vector<ProfileDemands> BeliefsOf(const Grid& grid, const Trace& trace) {
 absl::StatusOr<SimOptions> OptionsOf(const Grid& grid, const GridRun& run, const Trace& trace) {
   const GridPolicy& policy = grid.policies[run.policy];
   SimOptions options = policy.sim_options;
-  if (policy.learns >= Learns::kPairs && options.observe_us == 0) options.observe_us = kObserveUs;
+  if (policy.learns >= Learns::kPairs && options.observe_us == 0) options.observe_us = kLearnFromUs;
   options.horizon_us = TimeOf(trace, grid.workloads[run.workload].horizon, 0);
   if (options.restart_us > 0) options.rebalance.downtime_s = static_cast<double>(options.restart_us) / kUsPerS;
   HORUS_ASSIGN_OR_RETURN(options.outages, OutagesOf(grid, options.horizon_us, run.seed));

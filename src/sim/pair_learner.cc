@@ -17,6 +17,7 @@ namespace horus {
 class PairLearner::Believed final : public InterferenceModel {
  public:
   explicit Believed(std::shared_ptr<const InterferenceModel> model) : model_(std::move(model)) {}
+  [[nodiscard]] const std::shared_ptr<const InterferenceModel>& known() const { return model_; }
   void Become(std::shared_ptr<const InterferenceModel> model) { model_ = std::move(model); }
 
   [[nodiscard]] std::string_view name() const override { return model_->name(); }
@@ -43,6 +44,8 @@ PairLearner::PairLearner(std::shared_ptr<const InterferenceModel> model, std::sh
       believed_(std::make_shared<Believed>(beneath_)) {}
 
 std::shared_ptr<const InterferenceModel> PairLearner::model() const { return believed_; }
+
+std::shared_ptr<const InterferenceModel> PairLearner::known() const { return believed_->known(); }
 
 absl::StatusOr<bool> PairLearner::Learn(const SeenSharing& seen, double first, double second) {
   if (seen.demands.size() != 2 || seen.device.compute_share != 1) return false;

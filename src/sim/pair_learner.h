@@ -28,6 +28,9 @@ enum class Learns : uint8_t {
   kCorrects = 3,  // and what was seen of them corrects what is foretold of others (CorrectedModel)
 };
 
+inline constexpr int64_t kLearnFromUs =
+    60'000'000;  // how long tenants who share are watched, as `reactive` profiles a job
+
 class PairLearner final : public SimLearner {
  public:
   PairLearner(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Catalogue> catalogue,
@@ -35,6 +38,8 @@ class PairLearner final : public SimLearner {
 
   // For the placer. Its answers and its epoch change as it learns.
   [[nodiscard]] std::shared_ptr<const InterferenceModel> model() const;
+  // What it answers now; stays as it is.
+  [[nodiscard]] std::shared_ptr<const InterferenceModel> known() const;
 
   // Devices of two tenants with profile ids teach.
   [[nodiscard]] absl::Status Observe(const SeenSharing& seen) override;

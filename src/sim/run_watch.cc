@@ -11,10 +11,8 @@ absl::Status SimRun::WatchDue() {
   while (const std::optional<uint32_t> device = watching_.TakeDue()) {
     HORUS_ASSIGN_OR_RETURN(Revision revision, watching_.Observe(*device, placer_->policy()));
     if (revision.policy != nullptr) {
-      // The model is the caller's, and outlives the placer that comes.
-      std::shared_ptr<const InterferenceModel> model(std::shared_ptr<const void>(), &placer_->model());
       HORUS_ASSIGN_OR_RETURN(revised_,
-                             Placer::Create(std::move(model), std::move(revision.policy), placer_->options()));
+                             Placer::Create(placer_->shared_model(), std::move(revision.policy), placer_->options()));
       placer_ = revised_.get();
       refused_.Clear();
     }

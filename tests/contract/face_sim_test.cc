@@ -132,6 +132,18 @@ void WhatACallbackThrowsGoesOn() {
   }
   CHECK(caught);
   CHECK(StatusOf([&] { run({.progress = [](double) { return false; }}); }) == HORUS_CANCELLED);
+void WhatWasLearnedIsAModel() {
+  const horus::Cluster cluster = OneNode();
+  horus::Placer placer = Sharing();
+  const horus::Truth truth = horus::Truth::FromSpeeds(Measured());
+  const auto run = [&](int32_t learns) {
+    return horus::Simulate(Two(), Beliefs(), truth, cluster, placer, {.learns = learns});
+  };
+  const horus::Interference model = run(HORUS_SIM_LEARNS_CORRECTS).Model();
+  CHECK(model.bytes_held() > 0 && !model.name().empty());
+  CHECK(StatusOf([&] { (void)run(HORUS_SIM_LEARNS_NOTHING).Model(); }) == HORUS_INVALID_ARGUMENT);
+}
+
   run({});
 }
 
@@ -163,3 +175,4 @@ int main() {
   PotentialsTellGains();
   return report();
 }
+  WhatWasLearnedIsAModel();

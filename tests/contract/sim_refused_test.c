@@ -23,6 +23,8 @@ static void WrongOptionsAreRefused(void) {
   REFUSED(HORUS_INVALID_ARGUMENT, "best_of_window");
   options.preempt = options.weigh_waiting = 1;
   REFUSED(HORUS_INVALID_ARGUMENT, "weigh_waiting");
+  options.learns = 4;
+  REFUSED(HORUS_INVALID_ARGUMENT, "learns: expected HORUS_SIM_LEARNS_*");
   options.weights = 3;
   REFUSED(HORUS_INVALID_ARGUMENT, "weights");
   options.horizon_us = -1;

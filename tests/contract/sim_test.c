@@ -261,12 +261,49 @@ static void CoresCountWhereTheTruthFollowsThem(void) {
   close_world(&it);
 }
 
+/* First fit would put all three on one GPU, where they cannot run together: it finds out once instead of twice, and
+ * whoever starts from what it learned does not at all. */
+static void WhatWasLearnedIsNotTriedAgain(void) {
+  world it;
+  horus_placer_options bounded = HORUS_PLACER_OPTIONS_INIT;
+  horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
+  horus_sim_result* result = NULL;
+  horus_interference* model = NULL;
+  int64_t ends[3];
+  size_t i;
+  open_world(&it, 0);
+  for (i = 0; i < 2; ++i) it.beliefs.jobs[i].demand.profile_id = i + 1;
+  horus_placer_free(it.placer);
+  bounded.policy = "first-fit";
+  bounded.slowdown_bound = 100;
+  CHECK_OK(horus_placer_create(&bounded, &it.placer, &error));
+  CHECK(ends_with(&it, &options, ends).failures == 2 && ends[2] == 150);
+  CHECK_OK(play(&it, &options, NULL, NULL, NULL, &result, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "a simulation that learned",
+                horus_sim_result_get_model(result, &model, &error));
+  horus_sim_result_free(result);
+  options.learns = HORUS_SIM_LEARNS_FAILURES;
+  CHECK(ends_with(&it, &options, ends).failures == 1 && ends[2] == 150);
+  CHECK_OK(play(&it, &options, NULL, NULL, NULL, &result, &error));
+  CHECK_OK(horus_sim_result_get_model(result, &model, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_sim_result_get_model(result, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_sim_result_get_model(NULL, &model, &error));
+  horus_sim_result_free(result);
+  horus_placer_free(it.placer);
+  bounded.interference = model;
+  CHECK_OK(horus_placer_create(&bounded, &it.placer, &error));
+  horus_interference_free(model);
+  CHECK(ends_with(&it, NULL, ends).failures == 0 && ends[2] == 150);
+  close_world(&it);
+}
+
 int main(void) {
   JobsRunWhereTheyAloneFit();
   TimePassesByTheTruth();
   OptionsReachTheSimulation();
   AModelAndDemandsMayBeTheTruth();
   CoresCountWhereTheTruthFollowsThem();
+  WhatWasLearnedIsNotTriedAgain();
   ObserversSeeEveryEventAndMayCancel();
   ThePlacerGoesOnAsBefore();
   return report();

@@ -64,7 +64,7 @@ JobView ViewJob(const JobSpec& job, bool probe_unknown) {
   return view;
 }
 
-Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy,
+Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
                const FitLimits& limits, uint64_t memo_bytes, bool exhaustive)
     : model_(std::move(model)),
       policy_(std::move(policy)),

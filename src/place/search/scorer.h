@@ -65,7 +65,7 @@ struct Evaluation {
 
 class Scorer {
  public:
-  Scorer(std::shared_ptr<const InterferenceModel> model, std::unique_ptr<const Policy> policy, const FitLimits& limits,
+  Scorer(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
          uint64_t memo_bytes, bool exhaustive);
 
   // To be called before the first verdict on `view`, which must outlive them.
@@ -143,6 +143,8 @@ class Scorer {
   [[nodiscard]] uint64_t class_digest() const { return view_->digest; }
   [[nodiscard]] const InterferenceModel& model() const { return *model_; }
   [[nodiscard]] const Policy& policy() const { return *policy_; }
+  [[nodiscard]] const std::shared_ptr<const InterferenceModel>& shared_model() const { return model_; }
+  [[nodiscard]] const std::shared_ptr<const Policy>& shared_policy() const { return policy_; }
   [[nodiscard]] const FitLimits& limits() const { return limits_; }
   [[nodiscard]] uint64_t bytes_held() const;
 
@@ -208,7 +210,7 @@ class Scorer {
   [[nodiscard]] absl::Status Learn(const StateTable& states, uint32_t state, MemoRow* row, DeviceVerdict& verdict);
 
   std::shared_ptr<const InterferenceModel> model_;
-  std::unique_ptr<const Policy> policy_;
+  std::shared_ptr<const Policy> policy_;
   FitLimits limits_;
   uint64_t memo_limit_;
   bool exhaustive_;

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/pair_learner.h"
 #include "sim/simulator.h"
+#include "sim/table_truth.h"
 #include "sim_given.h"
 
 namespace horus {
@@ -14,9 +16,11 @@ namespace {
 
 using COptions = horus_sim_options;
 
-Owned<horus_placer, horus_placer_free> PlacerOf(const char* policy) {
+Owned<horus_placer, horus_placer_free> PlacerOf(const char* policy, int32_t max_tenants = 0) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   options.policy = policy;
+  options.max_tenants = max_tenants;
+  options.slowdown_bound = 20;
   horus_placer* placer = nullptr;
   EXPECT_EQ(horus_placer_create(&options, &placer, nullptr), HORUS_OK);
   return Owned<horus_placer, horus_placer_free>(placer);
@@ -102,6 +106,82 @@ TEST(CapiSim, FollowsCoresAsTheRoomDoes) {
     told_or_not.push_back(static_cast<double>(result->value.end_us));
   }
   EXPECT_NE(told_or_not[0], told_or_not[1]) << "the policy hears of them";
+}
+
+// Speeds of which some pairs cannot run together, and the others slow each other as the draw says.
+struct Measured {
+  std::vector<double> alone, speeds_a, speeds_b;
+  std::vector<uint32_t> gpus, a, b;
+  Owned<horus_truth, horus_truth_free> truth;
+
+  Measured() {
+    const auto types = static_cast<uint32_t>(std::size(kTypes)), profiles = static_cast<uint32_t>(std::size(kNames));
+    for (uint32_t gpu = 0; gpu < types; ++gpu) {
+      for (uint32_t i = 0; i < profiles; ++i) {
+        alone.push_back(1 + gpu);
+        for (uint32_t j = i; j < profiles; ++j) {
+          const uint64_t draw = 5000 + alone.size() * profiles + j;
+          const bool runs = Draw(draw) > 0.5;
+          gpus.push_back(gpu);
+          a.push_back(i);
+          b.push_back(j);
+          speeds_a.push_back(runs ? 0.4 + 0.5 * Draw(draw + 100) : 0);
+          speeds_b.push_back(runs ? i == j ? speeds_a.back() : 0.4 + 0.5 * Draw(draw + 200) : 0);
+        }
+      }
+    }
+    horus_speeds c = HORUS_SPEEDS_INIT;
+    c.gpu_count = types;
+    c.gpu_types = kTypes;
+    c.profile_count = profiles;
+    c.profiles = kNames;
+    c.alone = alone.data();
+    c.pair_count = gpus.size();
+    c.pair_gpus = gpus.data();
+    c.pairs_a = a.data();
+    c.pairs_b = b.data();
+    c.speeds_a = speeds_a.data();
+    c.speeds_b = speeds_b.data();
+    horus_truth* made = nullptr;
+    horus_error error = HORUS_ERROR_INIT;
+    EXPECT_EQ(horus_truth_from_speeds(nullptr, &c, HORUS_TENANTS_ADD, &made, &error), HORUS_OK) << error.message;
+    truth.reset(made);
+  }
+};
+
+TEST(CapiSim, LearnsAsTheRoomDoes) {
+  const Given given;
+  const Measured measured;
+  const horus_truth& c_truth = *measured.truth;
+  const Trace& trace = *given.trace->value;
+  const auto truth =
+      TableTruth::Create(c_truth.speeds.table, c_truth.types, RowsOfProfiles(trace, c_truth.speeds.table), 0);
+  ASSERT_TRUE(truth.ok()) << truth.status();
+  for (const Learns learns : {Learns::kFailures, Learns::kPairs, Learns::kCorrects}) {
+    SCOPED_TRACE(static_cast<int>(learns));
+    COptions c = HORUS_SIM_OPTIONS_INIT;
+    c.learns = static_cast<int32_t>(learns);
+    const auto result = ThroughC(given, c_truth, *PlacerOf("first-fit", 2), c);
+    const auto beneath = PlacerOf("first-fit", 2);
+    PairLearner learner(beneath->value->shared_model(), Catalogue::Default(), learns);
+    const auto placer = Placer::Create(learner.model(), beneath->value->shared_policy(), beneath->value->options());
+    ASSERT_TRUE(placer.ok());
+    SimOptions options{.observe_us = learns == Learns::kFailures ? 0 : kLearnFromUs};
+    options.learner = &learner;
+    const auto expected = InTheRoom(given, **truth, **placer, options);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    ExpectSameJobs(*expected, result->value);
+    EXPECT_EQ(result->learned->epoch(), learner.known()->epoch());
+    const auto failures = [](const SimResult& of) {
+      int32_t sum = 0;
+      for (const SimJob& job : of.jobs) sum += job.failures;
+      return sum;
+    };
+    c.learns = HORUS_SIM_LEARNS_NOTHING;
+    const auto told_nothing = ThroughC(given, c_truth, *PlacerOf("first-fit", 2), c);
+    EXPECT_LT(failures(result->value), failures(told_nothing->value)) << "what failed is not tried again";
+    EXPECT_GT(failures(result->value), 0) << "there is something to learn";
+  }
 }
 
 }  // namespace
