@@ -27,7 +27,15 @@ class Trace {
     detail::Call(horus_trace_create, columns.get(), &out);
     handle_.reset(out);
   }
+  // Drawn; equal options, equal traces.
+  [[nodiscard]] static Trace Synthetic(const SyntheticOptions& options = {}) {
+    horus_trace* out = nullptr;
+    detail::Call(horus_trace_create_synthetic, detail::CSynthetic(options).get(), &out);
+    return Trace(out);
+  }
   [[nodiscard]] size_t size() const noexcept { return horus_trace_count(get()); }
+  // By (submit_us, id).
+  [[nodiscard]] std::vector<TraceJob> Jobs() const { return detail::ReadTraceJobs(get()); }
   [[nodiscard]] horus_trace_summary summary() const {
     horus_trace_summary summary = HORUS_TRACE_SUMMARY_INIT;
     detail::Call(horus_trace_get_summary, get(), &summary);
@@ -45,6 +53,7 @@ class Trace {
   [[nodiscard]] const horus_trace* get() const noexcept { return handle_.get(); }
 
  private:
+  explicit Trace(horus_trace* owned) : handle_(owned) {}
   detail::Owned<horus_trace, horus_trace_free> handle_;
 };
 
@@ -100,6 +109,12 @@ class SimResult {
       return horus_sim_result_backlog_work(get(), capacity, gpu_s, count, error);
     });
   }
+  // What the placer believed at the end, where SimOptions::learns says that it learned.
+  [[nodiscard]] Interference Model() const {
+    horus_interference* out = nullptr;
+    detail::Call(horus_sim_result_get_model, get(), &out);
+    return Interference(out);
+  }
   // Of each decision, in microseconds of this machine's clock.
   [[nodiscard]] std::vector<float> DecisionTimes() const {
     float none = 0;
@@ -109,12 +124,6 @@ class SimResult {
     });
   }
   [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_sim_result_bytes_held(get()); }
-  // What the placer believed at the end, where SimOptions::learns says that it learned.
-  [[nodiscard]] Interference Model() const {
-    horus_interference* out = nullptr;
-    detail::Call(horus_sim_result_get_model, get(), &out);
-    return Interference(out);
-  }
   [[nodiscard]] const horus_sim_result* get() const noexcept { return handle_.get(); }
 
  private:
@@ -193,6 +202,7 @@ class CSimOptions {
     c_.profiling_label = TextOrNull(options.profiling_label);
     c_.profile_each_job = options.profile_each_job ? 1 : 0;
     if (!options.measured.empty()) c_.measured = measured_.get();
+    c_.learns = options.learns;
     if (!options.sensitivities.empty()) c_.sensitivities = sensitivities_.get();
   }
   CSimOptions(const CSimOptions&) = delete;
@@ -202,7 +212,6 @@ class CSimOptions {
   [[nodiscard]] horus_progress progress() const { return options_.progress ? &Progress : nullptr; }
   void Rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
-    c_.learns = options.learns;
   }
 
  private:

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owning values of simulations, and how they become the columns of trace.h, sim.h and potential.h. Included by sim.hpp.
+// Owning values of simulations, and how they become the columns of sim.h and potential.h. Included by sim.hpp.
 #ifndef HORUS_SIM_VALUES_HPP_
 #define HORUS_SIM_VALUES_HPP_
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,25 +12,11 @@
 
 #include "horus/catalogue.hpp"
 #include "horus/horus.h"
+#include "horus/trace_values.hpp"
 #include "horus/values.hpp"
 
 namespace horus {
 inline namespace face_v0 {  // why: values.hpp
-
-struct TraceJob {
-  uint64_t id = 0;
-  int64_t submit_us = 0;
-  int64_t duration_us = 0;  // this or steps, unless it is endless
-  int64_t steps = 0;
-  bool endless = false;
-  int64_t deadline_us = 0;
-  int32_t tasks = 1, gpus_per_task = 1, gpu_milli = 0;
-  int64_t cpu_milli = 0, mem_mib = 0;
-  int32_t kind = HORUS_JOB_TRAINING;
-  int32_t priority = 0;
-  std::string profile = {}, owner = {};     // empty = not stated
-  std::vector<std::string> gpu_types = {};  // empty = any
-};
 
 // What jobs of a profile demand of a GPU type.
 struct ProfileDemand {
@@ -97,84 +82,6 @@ struct SharingPotential {
 };
 
 namespace detail {
-
-// Jobs as columns, each name once.
-class CTrace {
- public:
-  explicit CTrace(std::span<const TraceJob> jobs) {
-    for (const TraceJob& job : jobs) Add(job);
-    profile_texts_ = Texts(profiles_.names);
-    owner_texts_ = Texts(owners_.names);
-    list_texts_ = Texts(lists_.names);
-    c_.count = ids_.size();
-    c_.ids = Column(ids_);
-    c_.submit_us = Column(submit_us_);
-    c_.duration_us = Column(duration_us_);
-    c_.steps = Column(steps_);
-    c_.endless = Column(endless_);
-    c_.deadline_us = Column(deadline_us_);
-    c_.tasks = Column(tasks_);
-    c_.gpus_per_task = Column(gpus_per_task_);
-    c_.gpu_milli = Column(gpu_milli_);
-    c_.cpu_milli = Column(cpu_milli_);
-    c_.mem_mib = Column(mem_mib_);
-    c_.kinds = Column(kinds_);
-    c_.priorities = Column(priorities_);
-    c_.profile_count = profile_texts_.size();
-    c_.profile_names = Column(profile_texts_);
-    c_.profiles = Column(profiles_.rows);
-    c_.owner_count = owner_texts_.size();
-    c_.owner_names = Column(owner_texts_);
-    c_.owners = Column(owners_.rows);
-    c_.type_list_count = list_texts_.size();
-    c_.type_lists = Column(list_texts_);
-    c_.gpu_types = Column(lists_.rows);
-  }
-  CTrace(const CTrace&) = delete;
-  CTrace& operator=(const CTrace&) = delete;
-  [[nodiscard]] const horus_trace_columns* get() const { return &c_; }
-
- private:
-  struct Table {
-    std::vector<std::string> names;
-    std::vector<uint32_t> rows;
-    std::map<std::string, uint32_t> positions;
-    void Add(const std::string& name) {
-      if (name.empty()) return rows.push_back(HORUS_NOT_STATED);
-      const auto [at, fresh] = positions.emplace(name, static_cast<uint32_t>(names.size()));
-      if (fresh) names.push_back(name);
-      rows.push_back(at->second);
-    }
-  };
-  void Add(const TraceJob& job) {
-    ids_.push_back(job.id);
-    submit_us_.push_back(job.submit_us);
-    duration_us_.push_back(job.duration_us);
-    steps_.push_back(job.steps);
-    endless_.push_back(job.endless ? 1 : 0);
-    deadline_us_.push_back(job.deadline_us);
-    tasks_.push_back(job.tasks);
-    gpus_per_task_.push_back(job.gpus_per_task);
-    gpu_milli_.push_back(job.gpu_milli);
-    cpu_milli_.push_back(job.cpu_milli);
-    mem_mib_.push_back(job.mem_mib);
-    kinds_.push_back(job.kind);
-    priorities_.push_back(job.priority);
-    profiles_.Add(job.profile);
-    owners_.Add(job.owner);
-    std::string list;
-    for (const std::string& type : job.gpu_types) list += (list.empty() ? "" : "|") + type;
-    lists_.Add(list);
-  }
-
-  std::vector<uint64_t> ids_;
-  std::vector<int64_t> submit_us_, duration_us_, steps_, deadline_us_, cpu_milli_, mem_mib_;
-  std::vector<uint8_t> endless_;
-  std::vector<int32_t> tasks_, gpus_per_task_, gpu_milli_, kinds_, priorities_;
-  Table profiles_, owners_, lists_;
-  std::vector<const char*> profile_texts_, owner_texts_, list_texts_;
-  horus_trace_columns c_ = HORUS_TRACE_COLUMNS_INIT;
-};
 
 // Borrows the rows.
 class CProfileDemands {

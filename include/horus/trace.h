@@ -43,6 +43,10 @@ typedef struct horus_trace_columns {
   size_t type_list_count;
   const char* const* type_lists; /* names of GPU types with '|' between them: "v100-sxm2-16gb|a100-40gb" */
   const uint32_t* gpu_types;     /* positions in it; not stated = any */
+  const int64_t* step_us;        /* one step alone; 0 = not stated, then the next three are not read */
+  const int64_t* host_us;        /* what a step takes of the host, its GPU and the network, which overlap */
+  const int64_t* gpu_us;
+  const int64_t* network_us;
 } horus_trace_columns;
 #define HORUS_TRACE_COLUMNS_INIT \
   {sizeof(horus_trace_columns),  \
@@ -69,11 +73,75 @@ typedef struct horus_trace_columns {
    NULL,                         \
    0,                            \
    NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
+   NULL,                         \
    NULL}
 
 /* The columns are copied. Errors: INVALID_ARGUMENT (row, field, expected, found; an id twice), INVALID_STRUCT, LIMIT.
  * Any thread. Since 0.1. */
 HORUS_API horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error);
+
+#define HORUS_ARRIVALS_PRESET 0  /* as the preset has them */
+#define HORUS_ARRIVALS_BACKLOG 1 /* all jobs at 0 */
+#define HORUS_ARRIVALS_POISSON 2
+#define HORUS_ARRIVALS_BURSTY 3 /* hyper-exponential gaps */
+
+/* What a synthetic trace looks like (docs/traces.md, "Made traces"): a preset and what is changed of it. What is left
+ * 0, and lists without entries, stay as the preset has them. */
+typedef struct horus_synthetic_options {
+  uint32_t struct_size;
+  int32_t arrivals;    /* HORUS_ARRIVALS_* */
+  const char* preset;  /* "philly" or "horus2020"; NULL = "philly" */
+  uint64_t seed;       /* as it is; the command's default is 1 */
+  int64_t jobs;        /* up to 4,000,000; a longer trace begins with the shorter one */
+  int64_t mean_gap_us; /* between arrivals; 0 = what gives `load_milli` on `capacity_gpu_milli`, in expectation */
+  int64_t capacity_gpu_milli; /* of the cluster, in thousandths of a GPU */
+  int32_t load_milli;         /* thousandths */
+  int32_t gap_scv_milli;      /* of bursty gaps: squared coefficient of variation, 1,000 to 1,000,000 thousandths */
+  size_t size_count;
+  const int32_t* size_gpus;             /* tasks of one GPU each */
+  const uint32_t* size_weights;         /* NULL = 1, as of profiles */
+  size_t duration_count;                /* points of the cumulative distribution, linear between them */
+  const int32_t* duration_shares_milli; /* of jobs that take at most duration_us: ascending from 0 to 1,000 */
+  const int64_t* duration_us;           /* ascending */
+  size_t profile_count;
+  const char* const* profile_names;
+  const uint32_t* profile_weights;
+  const int64_t* profile_cpu_milli; /* per task, as the next; NULL = 0 */
+  const int64_t* profile_mem_mib;
+  int32_t owners; /* so many, equally likely */
+  uint32_t reserved0;
+} horus_synthetic_options;
+#define HORUS_SYNTHETIC_OPTIONS_INIT \
+  {sizeof(horus_synthetic_options),  \
+   0,                                \
+   NULL,                             \
+   0,                                \
+   0,                                \
+   0,                                \
+   0,                                \
+   0,                                \
+   0,                                \
+   0,                                \
+   NULL,                             \
+   NULL,                             \
+   0,                                \
+   NULL,                             \
+   NULL,                             \
+   0,                                \
+   NULL,                             \
+   NULL,                             \
+   NULL,                             \
+   NULL,                             \
+   0,                                \
+   0}
+
+/* Draws a trace; the same for equal options on every machine. `options` may be NULL. Errors: INVALID_ARGUMENT (field,
+ * expected, found), NOT_FOUND (preset), INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_trace_create_synthetic(const horus_synthetic_options* options, horus_trace** out,
+                                                    horus_error* error);
 /* Accepts NULL. Results keep what they need of it. Since 0.1. */
 HORUS_API void horus_trace_free(horus_trace* trace);
 
@@ -84,6 +152,66 @@ HORUS_API uint64_t horus_trace_bytes_held(const horus_trace* trace);
 /* In the order in which jobs name them first, jobs by (submit_us, id); borrowed from the trace; NULL past the end. Any
  * thread. Since 0.1. */
 HORUS_API const char* horus_trace_profile_name(const horus_trace* trace, size_t index);
+
+/* Likewise owners; and the GPU types of a list that jobs refer to. */
+HORUS_API const char* horus_trace_owner_name(const horus_trace* trace, size_t index);
+HORUS_API const char* horus_trace_type_name(const horus_trace* trace, size_t list, size_t index);
+
+/* A row a job, by (submit_us, id); fields as those of horus_trace_columns. Columns hold `capacity` elements, NULL
+ * columns are skipped. */
+typedef struct horus_trace_jobs {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t capacity;
+  uint64_t* ids;
+  int64_t* submit_us;
+  int64_t* duration_us;
+  int64_t* steps;
+  uint8_t* endless;
+  int64_t* deadline_us;
+  int32_t* tasks;
+  int32_t* gpus_per_task; /* HORUS_JOB_NO_GPUS = the host alone */
+  int32_t* gpu_milli;
+  int64_t* cpu_milli;
+  int64_t* mem_mib;
+  int32_t* kinds;
+  int32_t* priorities;
+  uint32_t* profiles; /* as horus_trace_profile_name counts them, or HORUS_NOT_STATED; likewise the next two */
+  uint32_t* owners;
+  uint32_t* gpu_types; /* lists of horus_trace_type_name */
+  int64_t* step_us;
+  int64_t* host_us;
+  int64_t* gpu_us;
+  int64_t* network_us;
+} horus_trace_jobs;
+#define HORUS_TRACE_JOBS_INIT \
+  {sizeof(horus_trace_jobs),  \
+   0,                         \
+   0,                         \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL,                      \
+   NULL}
+
+/* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+HORUS_API horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
+                                            horus_error* error);
 
 typedef struct horus_trace_summary {
   uint32_t struct_size;

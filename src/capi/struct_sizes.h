@@ -72,6 +72,8 @@ HORUS_FIRST_RELEASE(horus_potential, left_out);
 HORUS_FIRST_RELEASE(horus_potential_rows, pays);
 HORUS_FIRST_RELEASE(horus_trace_columns, gpu_types);
 HORUS_FIRST_RELEASE(horus_trace_summary, digest);
+HORUS_FIRST_RELEASE(horus_trace_jobs, network_us);
+HORUS_FIRST_RELEASE(horus_synthetic_options, reserved0);
 HORUS_FIRST_RELEASE(horus_profile_demands, demands);
 HORUS_FIRST_RELEASE(horus_sim_options, reserved0);
 HORUS_FIRST_RELEASE(horus_profile_sensitivities, sensitivities);

@@ -119,7 +119,19 @@ absl::Status CheckNarrow(const horus_trace_columns& c, size_t row) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TraceJob> JobFromC(const horus_trace_columns& c, const Tables& tables, size_t row) {
+absl::StatusOr<uint32_t> StepTimesFromC(const horus_trace_columns& c, size_t row, TraceBuilder& builder) {
+  TraceStepTimes times;
+  Get(c.step_us, row, times.step_us);
+  if (times.step_us == 0) return kNotStated;
+  Get(c.host_us, row, times.host_us);
+  Get(c.gpu_us, row, times.gpu_us);
+  Get(c.network_us, row, times.network_us);
+  HORUS_RETURN_IF_ERROR(ValidateStepTimes(times));
+  return builder.StepTimes(times);
+}
+
+absl::StatusOr<TraceJob> JobFromC(const horus_trace_columns& c, const Tables& tables, size_t row,
+                                  TraceBuilder& builder) {
   HORUS_RETURN_IF_ERROR(CheckNarrow(c, row));
   TraceJob job{.id = row};
   Get(c.ids, row, job.id);
@@ -139,6 +151,7 @@ absl::StatusOr<TraceJob> JobFromC(const horus_trace_columns& c, const Tables& ta
   HORUS_RETURN_IF_ERROR(GetPosition("profiles", c.profiles, row, tables.profiles, job.profile));
   HORUS_RETURN_IF_ERROR(GetPosition("owners", c.owners, row, tables.owners, job.owner));
   HORUS_RETURN_IF_ERROR(GetPosition("gpu_types", c.gpu_types, row, tables.type_lists, job.gpu_types));
+  HORUS_ASSIGN_OR_RETURN(job.step_times, StepTimesFromC(c, row, builder));
   HORUS_RETURN_IF_ERROR(ValidateTraceJob(job));
   return job;
 }
@@ -152,7 +165,7 @@ absl::StatusOr<Trace> TraceFromC(const horus_trace_columns* given) {
   TraceBuilder builder;
   HORUS_ASSIGN_OR_RETURN(const Tables tables, TablesFromC(c, builder));
   for (size_t row = 0; row < c.count; ++row) {
-    const absl::StatusOr<TraceJob> job = JobFromC(c, tables, row);
+    const absl::StatusOr<TraceJob> job = JobFromC(c, tables, row, builder);
     if (!job.ok()) return At(Element("row", row), job.status());
     builder.Add(*job);
   }

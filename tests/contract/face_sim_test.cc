@@ -55,6 +55,21 @@ void TracesSummariseTheirJobs() {
   CHECK(StatusOf([&] { (void)horus::Trace(wrong); }) == HORUS_INVALID_ARGUMENT);
 }
 
+void TracesTellTheirJobs() {
+  const horus::Trace drawn = horus::Trace::Synthetic({.jobs = 30, .profiles = {{"a", 2}, {"b", 1, 500}}, .owners = 3});
+  std::vector<horus::TraceJob> jobs = drawn.Jobs();
+  CHECK(jobs.size() == 30 && !jobs[7].profile.empty() && !jobs[7].owner.empty() && jobs[7].duration_us > 0);
+  CHECK(horus::Trace(jobs).summary().digest == drawn.summary().digest);
+  jobs[7].step_us = 100;
+  jobs[7].gpu_types = {kGpu, "t4"};
+  const horus::Trace changed(jobs);
+  CHECK(changed.summary().digest != drawn.summary().digest);
+  CHECK(changed.Jobs()[7].step_us == 100 && changed.Jobs()[7].gpu_types.size() == 2);
+  CHECK(horus::Trace(changed.Jobs()).summary().digest == changed.summary().digest);
+  CHECK(horus::Trace::Synthetic({.preset = "horus2020"}).size() == 2500);
+  CHECK(StatusOf([] { (void)horus::Trace::Synthetic({.preset = "rome"}); }) == HORUS_NOT_FOUND);
+}
+
 void SimulationsTellWhatBecameOfTheJobs() {
   const horus::Cluster cluster = OneNode();
   horus::Placer placer = Sharing();
@@ -117,6 +132,18 @@ void CoresCountWhereTheTruthFollowsThem() {
   CHECK(StatusOf([&] { (void)truth.WithSensitivities(torn); }) == HORUS_INVALID_ARGUMENT);
 }
 
+void WhatWasLearnedIsAModel() {
+  const horus::Cluster cluster = OneNode();
+  horus::Placer placer = Sharing();
+  const horus::Truth truth = horus::Truth::FromSpeeds(Measured());
+  const auto run = [&](int32_t learns) {
+    return horus::Simulate(Two(), Beliefs(), truth, cluster, placer, {.learns = learns});
+  };
+  const horus::Interference model = run(HORUS_SIM_LEARNS_CORRECTS).Model();
+  CHECK(model.bytes_held() > 0 && !model.name().empty());
+  CHECK(StatusOf([&] { (void)run(HORUS_SIM_LEARNS_NOTHING).Model(); }) == HORUS_INVALID_ARGUMENT);
+}
+
 void WhatACallbackThrowsGoesOn() {
   const horus::Cluster cluster = OneNode();
   horus::Placer placer = Sharing();
@@ -132,18 +159,6 @@ void WhatACallbackThrowsGoesOn() {
   }
   CHECK(caught);
   CHECK(StatusOf([&] { run({.progress = [](double) { return false; }}); }) == HORUS_CANCELLED);
-void WhatWasLearnedIsAModel() {
-  const horus::Cluster cluster = OneNode();
-  horus::Placer placer = Sharing();
-  const horus::Truth truth = horus::Truth::FromSpeeds(Measured());
-  const auto run = [&](int32_t learns) {
-    return horus::Simulate(Two(), Beliefs(), truth, cluster, placer, {.learns = learns});
-  };
-  const horus::Interference model = run(HORUS_SIM_LEARNS_CORRECTS).Model();
-  CHECK(model.bytes_held() > 0 && !model.name().empty());
-  CHECK(StatusOf([&] { (void)run(HORUS_SIM_LEARNS_NOTHING).Model(); }) == HORUS_INVALID_ARGUMENT);
-}
-
   run({});
 }
 
@@ -168,11 +183,12 @@ void PotentialsTellGains() {
 
 int main() {
   TracesSummariseTheirJobs();
+  TracesTellTheirJobs();
   SimulationsTellWhatBecameOfTheJobs();
   OptionsReachTheSimulation();
   CoresCountWhereTheTruthFollowsThem();
+  WhatWasLearnedIsAModel();
   WhatACallbackThrowsGoesOn();
   PotentialsTellGains();
   return report();
 }
-  WhatWasLearnedIsAModel();

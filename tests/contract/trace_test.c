@@ -180,11 +180,131 @@ static void WrongArgumentsAreRefused(void) {
   horus_trace_free(trace);
 }
 
+/* All that a trace of three jobs was told, read back. */
+static void JobsAreReadAsTheyWereGiven(void) {
+  const uint32_t owners[3] = {HORUS_NOT_STATED, 0, 0}, lists[3] = {1, HORUS_NOT_STATED, 0};
+  const int64_t step[3] = {0, 90, 80}, host[3] = {7, 10, 20}, gpu[3] = {7, 70, 0}, network[3] = {7, 0, 5};
+  const int32_t gpus[3] = {3, 0, HORUS_JOB_NO_GPUS};
+  horus_trace_columns columns = three_jobs();
+  horus_trace_jobs jobs = HORUS_TRACE_JOBS_INIT;
+  horus_trace* trace = NULL;
+  uint64_t ids[3];
+  int64_t submit[3], steps[3], step_back[3], host_back[3], network_back[3];
+  int32_t gpus_back[3];
+  uint32_t profiles[3], owners_back[3], lists_back[3];
+  size_t count = 0;
+  columns.gpus_per_task = gpus;
+  columns.owner_count = 1;
+  columns.owner_names = kOwners;
+  columns.owners = owners;
+  columns.type_list_count = 2;
+  columns.type_lists = kLists;
+  columns.gpu_types = lists;
+  columns.step_us = step;
+  columns.host_us = host;
+  columns.gpu_us = gpu;
+  columns.network_us = network;
+  CHECK_OK(horus_trace_create(&columns, &trace, &error));
+  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_trace_get_jobs(trace, &jobs, &count, &error));
+  CHECK(count == 3);
+  jobs.capacity = 3;
+  jobs.ids = ids;
+  jobs.submit_us = submit;
+  jobs.steps = steps;
+  jobs.gpus_per_task = gpus_back;
+  jobs.profiles = profiles;
+  jobs.owners = owners_back;
+  jobs.gpu_types = lists_back;
+  jobs.step_us = step_back;
+  jobs.host_us = host_back;
+  jobs.network_us = network_back;
+  CHECK_OK(horus_trace_get_jobs(trace, &jobs, &count, &error));
+  CHECK(ids[0] == 9 && ids[2] == 7 && submit[2] == 20 && steps[1] == 5 && profiles[0] == 0 && profiles[2] == 1);
+  CHECK(gpus_back[0] == HORUS_JOB_NO_GPUS && gpus_back[1] == 1 && gpus_back[2] == 3);
+  CHECK(owners_back[0] == 0 && owners_back[2] == HORUS_NOT_STATED &&
+        strcmp(horus_trace_owner_name(trace, 0), "ann") == 0);
+  CHECK(lists_back[0] == 0 && lists_back[1] == HORUS_NOT_STATED && lists_back[2] == 1);
+  CHECK(strcmp(horus_trace_type_name(trace, 0, 0), "a100-40gb") == 0 && horus_trace_type_name(trace, 0, 2) == NULL);
+  CHECK(strcmp(horus_trace_type_name(trace, 1, 0), "t4") == 0 && horus_trace_type_name(trace, 2, 0) == NULL);
+  CHECK(horus_trace_owner_name(trace, 1) == NULL && horus_trace_owner_name(NULL, 0) == NULL);
+  CHECK(step_back[0] == 80 && host_back[1] == 10 && network_back[0] == 5);
+  CHECK(step_back[2] == 0 && host_back[2] == 0); /* no step, nothing of it */
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_get_jobs(NULL, &jobs, &count, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_get_jobs(trace, &jobs, NULL, &error));
+  jobs.struct_size = 8;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_trace_get_jobs(trace, &jobs, &count, &error));
+  horus_trace_free(trace);
+  trace = NULL;
+  columns.step_us = submit; /* 0, 10, 20 */
+  submit[1] = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[1]: step_us", horus_trace_create(&columns, &trace, &error));
+  CHECK(trace == NULL);
+}
+
+static void DrawnTracesFollowTheirOptions(void) {
+  const int32_t gpus[2] = {1, 4}, shares[2] = {0, 1000};
+  const int64_t durations[2] = {10, 20};
+  horus_synthetic_options options = HORUS_SYNTHETIC_OPTIONS_INIT;
+  const horus_synthetic_options none = HORUS_SYNTHETIC_OPTIONS_INIT;
+  horus_trace_summary summary = HORUS_TRACE_SUMMARY_INIT;
+  horus_trace* trace = NULL;
+  uint64_t digest;
+  CHECK_OK(horus_trace_create_synthetic(NULL, &trace, &error));
+  CHECK(horus_trace_count(trace) == 1000 && horus_trace_profile_count(trace) == 16);
+  CHECK_OK(horus_trace_get_summary(trace, &summary, &error));
+  digest = summary.digest;
+  horus_trace_free(trace);
+  options.preset = "horus2020";
+  CHECK_OK(horus_trace_create_synthetic(&options, &trace, &error));
+  CHECK(horus_trace_count(trace) == 2500);
+  CHECK_OK(horus_trace_get_summary(trace, &summary, &error));
+  CHECK(summary.gpus == 2500 && summary.last_submit_us == 0 && summary.digest != digest);
+  horus_trace_free(trace);
+  options = none;
+  options.seed = 9;
+  options.jobs = 40;
+  options.arrivals = HORUS_ARRIVALS_POISSON;
+  options.mean_gap_us = 50;
+  options.size_count = options.duration_count = 2;
+  options.size_gpus = gpus;
+  options.duration_shares_milli = shares;
+  options.duration_us = durations;
+  options.profile_count = 2;
+  options.profile_names = kProfiles;
+  options.owners = 1;
+  CHECK_OK(horus_trace_create_synthetic(&options, &trace, &error));
+  CHECK_OK(horus_trace_get_summary(trace, &summary, &error));
+  CHECK(summary.jobs == 40 && summary.profiles == 2 && summary.owners == 1 && summary.last_submit_us > 500);
+  CHECK(summary.gpus > 40 && summary.gpus < 160 && summary.gpu_us >= 10 * 40 && summary.gpu_us <= 20 * 160);
+  horus_trace_free(trace);
+  trace = NULL;
+#define REFUSED(status, text)                                                          \
+  CHECK_MESSAGE(status, text, horus_trace_create_synthetic(&options, &trace, &error)); \
+  options = none
+  options.preset = "rome";
+  REFUSED(HORUS_NOT_FOUND, "rome");
+  options.arrivals = 4;
+  REFUSED(HORUS_INVALID_ARGUMENT, "arrivals: expected HORUS_ARRIVALS_*");
+  options.jobs = -1;
+  REFUSED(HORUS_INVALID_ARGUMENT, "synthetic: jobs: expected 1 to 4000000, found -1");
+  options.size_count = 1;
+  REFUSED(HORUS_INVALID_ARGUMENT, "size_gpus");
+  options.profile_count = 4000001;
+  REFUSED(HORUS_LIMIT, "profile_count");
+  options.struct_size = 8;
+  REFUSED(HORUS_INVALID_STRUCT, "horus_synthetic_options");
+#undef REFUSED
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_create_synthetic(&options, NULL, &error));
+  CHECK(trace == NULL);
+}
+
 int main(void) {
   JobsAreSortedAndNamesKept();
   EveryColumnReachesTheJobs();
   TheOrderOfRowsDoesNotMatter();
   ColumnsThatAreLeftOutAreDefaults();
+  JobsAreReadAsTheyWereGiven();
+  DrawnTracesFollowTheirOptions();
   WrongRowsAreNamed();
   WrongArgumentsAreRefused();
   return report();
