@@ -54,11 +54,15 @@ uint64_t HashOf(const DemandsByName& beliefs) {
   return hash;
 }
 
-// What a file states, and a line that tells it apart.
+// What a file states goes before what is there. And a line that tells all of it apart.
 absl::Status LoadSensitivities(const std::string& path, std::string_view what, SensitivitiesByName& named,
                                std::string& content) {
-  if (path.empty()) return absl::OkStatus();
-  HORUS_ASSIGN_OR_RETURN(named, ReadSensitivities(path));
+  if (!path.empty()) {
+    HORUS_ASSIGN_OR_RETURN(SensitivitiesByName read, ReadSensitivities(path));
+    read.merge(named);
+    named = std::move(read);
+  }
+  if (named.empty()) return absl::OkStatus();
   uint64_t hash = named.size();
   for (const auto& [name, matrix] : named) hash = CombineHash(Hash64(name, hash), matrix.get()->Hash());
   absl::StrAppendFormat(&content, "%s sensitivity %016x\n", what, hash);
@@ -110,8 +114,8 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
   return absl::OkStatus();
 }
 
-// Jobs by name, with demands on the types of the cluster.
-absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file) {
+// Jobs by name, with demands on the types of the cluster; and what they state of their sensitivity.
+absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByName& sensitivities) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(file.beliefs.bundle));
   DemandShelf shelf(file.catalogue, predictor);
   std::vector<GpuTypeId> present;
@@ -140,6 +144,7 @@ absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file) {
     progress.Update("analysing jobs:", beliefs.size(), jobs.size());
     if (request.spec.name.empty()) return InvalidArgument("%s: expected a name: the profile's", request.where);
     HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
+    if (job.sensitivity.get() != nullptr) sensitivities[job.name] = job.sensitivity;
     beliefs[job.name] = std::move(job.demands);
   }
   return beliefs;
@@ -271,8 +276,8 @@ absl::StatusOr<LoadedGrid> LoadGrid(const GridFile& file) {
                                  grid.mean_up_us, grid.mean_down_us, grid.slowdown_bound, grid.lp_bound ? 1 : 0);
   HORUS_RETURN_IF_ERROR(LoadTruth(file, loaded));
   HORUS_RETURN_IF_ERROR(LoadSensitivities(file.truth.sensitivity, "truth", grid.truth.sensitivities, grid.content));
+  HORUS_ASSIGN_OR_RETURN(const DemandsByName demands, LoadDemands(file, grid.sensitivities));
   HORUS_RETURN_IF_ERROR(LoadSensitivities(file.beliefs.sensitivity, "beliefs", grid.sensitivities, grid.content));
-  HORUS_ASSIGN_OR_RETURN(const DemandsByName demands, LoadDemands(file));
   grid.beliefs = CompleteBeliefs(grid, demands);
   if (grid.beliefs.empty()) {
     return InvalidArgument("%s: beliefs.jobs: expected profiles that the truth knows on the cluster's GPUs, found none",

@@ -14,6 +14,7 @@
 #include "io/file.h"
 #include "io/gpu_file.h"
 #include "io/node_yaml.h"
+#include "io/sensitivity_yaml.h"
 #include "io/yaml_reader.h"
 
 namespace horus {
@@ -153,7 +154,10 @@ absl::StatusOr<ClusterFile> ParseClusterFile(const std::string& path, std::strin
 absl::StatusOr<ClusterFile> ReadClusterFile(const std::string& path, std::shared_ptr<const Catalogue> catalogue,
                                             const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
-  return ParseClusterFile(path, std::move(text), std::move(catalogue), limits);
+  HORUS_ASSIGN_OR_RETURN(ClusterFile file, ParseClusterFile(path, std::move(text), std::move(catalogue), limits));
+  SensitivityLoader loader;
+  for (FileResident& resident : file.residents) HORUS_RETURN_IF_ERROR(loader.Load(resident.job));
+  return file;
 }
 
 absl::StatusOr<Cluster> MakeCluster(const ClusterFile& file) {

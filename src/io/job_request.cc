@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "io/demand_yaml.h"
 #include "io/file.h"
+#include "io/sensitivity_yaml.h"
 #include "io/yaml_units.h"
 
 namespace horus {
@@ -21,7 +22,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 37> kJobKeys = {"name",
+constexpr std::array<std::string_view, 38> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -57,7 +58,8 @@ constexpr std::array<std::string_view, 37> kJobKeys = {"name",
                                                        "groups",
                                                        "avoid_groups",
                                                        "spread_tasks",
-                                                       "alternatives"};
+                                                       "alternatives",
+                                                       "sensitivity"};
 constexpr std::array<std::string_view, 9> kWayKeys = {"tasks",        "gpus", "gpu_milli", "cpu_cores", "memory_gib",
                                                       "storage_mb_s", "rate", "demand",    "batch"};
 // What a job with alternatives states in each of them.
@@ -310,6 +312,9 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   HORUS_RETURN_IF_ERROR(ReadSelector(map, spec));
   HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
   HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));
+  if (const YamlValue* sensitivity = map.Find("sensitivity")) {
+    HORUS_RETURN_IF_ERROR(ReadSensitivity(*sensitivity, job));
+  }
   NormalizeJob(spec);
   return job;
 }

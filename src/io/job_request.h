@@ -33,13 +33,22 @@ struct ModelRun {
   friend bool operator==(const ModelRun&, const ModelRun&) = default;
 };
 
+// Where a job's matrix of speeds by cores and host memory is.
+struct SensitivityFile {
+  std::string path;  // as seen from the working folder
+  std::string profile;
+  std::string where;  // "file:line: jobs[3].sensitivity"
+  friend bool operator==(const SensitivityFile&, const SensitivityFile&) = default;
+};
+
 struct JobRequest {
   JobSpec spec;  // demands are filled exactly when `model` is absent
   std::optional<ModelRun> model;
   std::vector<ModelRun> ways;        // of spec.alternatives, one each, where `model` is present: their demands, and
                                      // rates of 0, are yet to be predicted; else empty
   std::vector<GpuTypeId> gpu_types;  // allowed ones, ascending; empty = every type of the cluster
-  std::string where;                 // "file:line: jobs[3]" for later errors
+  std::optional<SensitivityFile> sensitivity_file;  // that spec.sensitivity is yet to be read from
+  std::string where;                                // "file:line: jobs[3]" for later errors
 };
 
 // The keys of a job; residents know `on` besides.

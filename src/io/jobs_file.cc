@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/file.h"
+#include "io/sensitivity_yaml.h"
 #include "io/yaml_reader.h"
 
 namespace horus {
@@ -34,7 +35,10 @@ absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, s
 absl::StatusOr<std::vector<JobRequest>> ReadJobsFile(const std::string& path, const Catalogue& catalogue,
                                                      const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
-  return ParseJobsFile(path, std::move(text), catalogue, limits);
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobRequest> jobs, ParseJobsFile(path, std::move(text), catalogue, limits));
+  SensitivityLoader loader;
+  for (JobRequest& job : jobs) HORUS_RETURN_IF_ERROR(loader.Load(job));
+  return jobs;
 }
 
 }  // namespace horus

@@ -24,9 +24,6 @@ constexpr std::array<std::string_view, 4> kColumns = {"profile", "cpu_cores", "m
 constexpr double kMaxAxis = 1e6;  // cores or GiB, as in yaml_units.h
 constexpr double kMibPerGib = 1024;
 
-using Cells =
-    std::map<std::pair<int64_t, int64_t>, float>;  // (thousandths of a core, MiB) -> speed, NaN = not measured
-
 absl::StatusOr<int64_t> ReadAxis(const CsvRow& row, std::string_view column, double per_unit) {
   const std::string expected = absl::StrFormat("more than 0, at most %.6g", kMaxAxis);
   HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
@@ -35,7 +32,7 @@ absl::StatusOr<int64_t> ReadAxis(const CsvRow& row, std::string_view column, dou
   return units;
 }
 
-absl::Status ReadCell(const CsvRow& row, std::map<std::string, Cells, std::less<>>& profiles) {
+absl::Status ReadCell(const CsvRow& row, std::map<std::string, SensitivityCells, std::less<>>& profiles) {
   const std::string_view profile = row.Find("profile");
   if (profile.empty()) return row.Wrong("profile", "a name", "nothing");
   HORUS_ASSIGN_OR_RETURN(const int64_t cpu_milli, ReadAxis(row, "cpu_cores", kMilliPerCore));
@@ -46,12 +43,14 @@ absl::Status ReadCell(const CsvRow& row, std::map<std::string, Cells, std::less<
     HORUS_ASSIGN_OR_RETURN(speed, row.Number("speed", expected));
     if (!(speed >= 0 && speed <= kMaxSensitivitySpeed)) return row.Wrong("speed", expected, row.Find("speed"));
   }
-  Cells& cells = profiles.try_emplace(std::string(profile)).first->second;
+  SensitivityCells& cells = profiles.try_emplace(std::string(profile)).first->second;
   if (cells.emplace(std::pair(cpu_milli, mem_mib), static_cast<float>(speed)).second) return absl::OkStatus();
   return row.Wrong("cpu_cores", "a cell that no row before states", "one of " + Quoted(profile) + " again");
 }
 
-absl::StatusOr<Sensitivity> MatrixOf(const Cells& cells) {
+}  // namespace
+
+absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells) {
   std::set<int64_t> cpu, mem;
   for (const auto& [cell, speed] : cells) {
     cpu.insert(cell.first);
@@ -71,8 +70,6 @@ absl::StatusOr<Sensitivity> MatrixOf(const Cells& cells) {
   return Sensitivity::Create({cpu.begin(), cpu.end()}, {mem.begin(), mem.end()}, speeds);
 }
 
-}  // namespace
-
 absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
   const CsvColumns columns = ColumnsOf(table);
@@ -80,7 +77,7 @@ absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, 
     if (columns.contains(column)) continue;
     return InvalidArgument("%s: expected the columns %s, found no %s", file, Listed(kColumns), std::string(column));
   }
-  std::map<std::string, Cells, std::less<>> profiles;
+  std::map<std::string, SensitivityCells, std::less<>> profiles;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));
   }

@@ -8,13 +8,22 @@
 #ifndef HORUS_IO_SENSITIVITY_FILE_H_
 #define HORUS_IO_SENSITIVITY_FILE_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 #include "sim/grid.h"
 
 namespace horus {
+
+// Measured cells: (thousandths of a core, MiB) -> speed, NaN = not measured.
+using SensitivityCells = std::map<std::pair<int64_t, int64_t>, float>;
+
+// INVALID_ARGUMENT: too many numbers of cores or of memory; what Sensitivity::Create refuses.
+[[nodiscard]] absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells);
 
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text);
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path);

@@ -76,6 +76,21 @@ class Place(Files):
             decision = json.loads(self.place(jobs, "--json", "--gpu-price", price)[1])["decisions"][0]
             self.assertEqual((decision["alternative"], len(decision["slots"])), (chosen, chosen + 1))
 
+    def test_cores_follow_what_jobs_say_of_them(self):
+        job = "  - {name: %s, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}, sensitivity: %s}\n"
+        cells = "[{cpu_cores: 4, memory_gib: 1, speed: 1}, {cpu_cores: 6, memory_gib: 1, speed: 1.5}]"
+        self.write("s.csv", "profile,cpu_cores,memory_gib,speed\nmodest,2,1,1\n")
+        jobs = self.jobs(job % ("hungry", cells) + job % ("modest", "{file: s.csv}"))
+        for policy, cores in (("synergy-tune", {"hungry": 6, "modest": 2}), ("synergy-fair", {"hungry": 4, "modest": 4})):
+            code, out, err = self.place(jobs, "--policy", policy, "--json")
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual({d["job"]: d["cpu_cores"] for d in json.loads(out)["decisions"]}, cores)
+        for value, words in (("{file: none.csv}", "jobs.yaml:3: jobs[0].sensitivity: "),
+                             ("{file: s.csv, profile: lost}", "s.csv, found 'lost'")):
+            code, out, err = self.place(self.jobs(job % ("j", value)))
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(words, err)
+
     def test_strict_turns_a_refusal_into_three(self):
         self.assertEqual(self.place(self.jobs(SMALL_JOB), "--strict")[0], 0)
         jobs = self.jobs(SMALL_JOB + LARGE_JOB)

@@ -27,6 +27,47 @@ TEST(JobsFile, ReadsJobsWithoutGpus) {
   EXPECT_THAT(ErrorOf("  - {gpus: 0, model: a.onnx}\n"), HasSubstr("expected none with 'gpus: 0'"));
 }
 
+constexpr char kJob[] = "  - {name: j, demand: {any: {gpu_util_pct: 9, gpu_memory_gib: 1}}, sensitivity: ";
+
+TEST(JobsFile, ReadsSensitivitiesAsCells) {
+  const auto jobs = Parse(std::string(kJob) +
+                          "[{cpu_cores: 6, memory_gib: 10, speed: 2}, {cpu_cores: 3, memory_gib: 10, speed: 1}]}\n");
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  const Sensitivity* matrix = jobs->front().spec.sensitivity.get();
+  ASSERT_NE(matrix, nullptr);
+  EXPECT_EQ(matrix->Speed({6'000, 10 << 10}), 2);
+  EXPECT_EQ(matrix->Speed({5'999, 10 << 10}), 1);
+  EXPECT_FALSE(jobs->front().sensitivity_file);
+}
+
+TEST(JobsFile, KnowsWhichFileHasSensitivities) {
+  const auto named = Parse(std::string(kJob) + "{file: s.csv}}\n"),
+             other = Parse(std::string(kJob) + "{file: /s.csv, profile: p}}\n");
+  ASSERT_TRUE(named.ok() && other.ok()) << named.status() << other.status();
+  EXPECT_EQ(named->front().sensitivity_file,
+            (SensitivityFile{"dir/s.csv", "j", "dir/jobs.yaml:3: jobs[0].sensitivity"}));
+  EXPECT_EQ(other->front().sensitivity_file->path, "/s.csv");
+  EXPECT_EQ(other->front().sensitivity_file->profile, "p");
+}
+
+TEST(JobsFile, NamesWhatIsWrongWithSensitivities) {
+  const auto refusal = [](const std::string& value) { return ErrorOf(kJob + value + "}\n"); };
+  EXPECT_THAT(refusal("s.csv"), HasSubstr("dir/jobs.yaml:3: jobs[0].sensitivity: expected a list of cells, or {file"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("sensitivity: expected at least one cell"));
+  EXPECT_THAT(refusal("[{cpu_cores: 1, memory_gib: 1}]"), HasSubstr("sensitivity[0]: expected key 'speed'"));
+  EXPECT_THAT(refusal("[{cpu_cores: 0, memory_gib: 1, speed: 1}]"),
+              HasSubstr("sensitivity[0].cpu_cores: expected more than 0, found '0'"));
+  EXPECT_THAT(refusal("[{cpu_cores: 1, memory_gib: 1, speed: -1}]"), HasSubstr("sensitivity[0].speed: expected"));
+  EXPECT_THAT(refusal("[{cpu_cores: 1, memory_gib: 1, speed: 1, cell: 2}]"), HasSubstr("cell"));
+  EXPECT_THAT(refusal("[{cpu_cores: 1, memory_gib: 1, speed: 1}, {cpu_cores: 1.0, memory_gib: 1, speed: 2}]"),
+              HasSubstr("sensitivity[1]: expected cores and memory that no cell before states"));
+  EXPECT_THAT(refusal("[{cpu_cores: 1, memory_gib: 1, speed: 0}]"), HasSubstr("jobs[0].sensitivity: sensitivity"));
+  EXPECT_THAT(refusal("{profile: p}"), HasSubstr("expected key 'file'"));
+  EXPECT_THAT(ErrorOf("  - {gpus: 0, sensitivity: {file: s.csv}}\n"), HasSubstr("expected none with 'gpus: 0'"));
+  EXPECT_THAT(ErrorOf("  - {demand: {any: {gpu_util_pct: 9, gpu_memory_gib: 1}}, sensitivity: {file: s.csv}}\n"),
+              HasSubstr("expected 'profile', or a job with a name"));
+}
+
 TEST(JobsFile, ReadsAlternatives) {
   const auto jobs = Parse(R"(
   - name: given
