@@ -92,7 +92,8 @@ Data MadeUpData() {
 std::vector<PotentialCase> Ask(const SpeedTable& table, const std::vector<MixJob>& jobs, double percentile,
                                const std::vector<double>& bounds) {
   const std::vector<double> gpus(table.gpus.size(), kGpusOfEach);
-  auto cases = PotentialOfCluster(table, jobs, gpus, 0, percentile, {.slowdown_bounds = bounds});
+  auto cases = PotentialOfCluster(table, jobs, gpus, 0, percentile,
+                                  {.slowdown_bounds = bounds, .other_units = ProfilesOfOtherUnits(table)});
   if (!cases.ok()) Stop(cases.status());
   return *std::move(cases);
 }

@@ -59,6 +59,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   if (options.clip_percentile < kPct && !inputs.has_trace) {
     return InvalidArgument("--clip: expected a trace, whose jobs have durations, found none");
   }
+  asked.other_units = inputs.other_units;
   HORUS_ASSIGN_OR_RETURN(
       std::vector<PotentialCase> cases,
       PotentialOfCluster(inputs.table, inputs.jobs, inputs.gpus, inputs.reference, options.clip_percentile, asked));

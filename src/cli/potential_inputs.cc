@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/inputs.h"
@@ -83,10 +84,22 @@ absl::Status AddMix(const std::vector<std::string>& paths, PotentialInputs& inpu
   return absl::OkStatus();
 }
 
+void NoteOtherUnits(PotentialInputs& inputs) {
+  inputs.other_units = ProfilesOfOtherUnits(inputs.table);
+  if (inputs.other_units.empty()) return;
+  std::vector<std::string> names;
+  for (const uint32_t profile : inputs.other_units) names.push_back(inputs.table.profiles[profile]);
+  inputs.notes.push_back(absl::StrFormat(
+      "Counted in different units on different GPU types, as it seems (their speeds differ %g times more "
+      "or less than those of the others), and left out where types come together; of each type by "
+      "itself check that the trace counts as its speeds do: %s.",
+      kMostUnitsApart, absl::StrJoin(names, ", ")));
+}
+
 absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   SpeedsReader reader;
   for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
-  PotentialInputs inputs{.table = reader.Table(), .source = "measured", .notes = {}};
+  PotentialInputs inputs{.table = reader.Table(), .other_units = {}, .source = "measured", .notes = {}};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
   HORUS_ASSIGN_OR_RETURN(inputs.gpus, CountGpus(sources.gpus, inputs.table));
   HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, inputs));
@@ -94,6 +107,7 @@ absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
     inputs.notes.push_back(
         absl::StrFormat("Left out: %d pairs of jobs without a speed alone.", reader.skipped().no_alone));
   }
+  NoteOtherUnits(inputs);
   HORUS_RETURN_IF_ERROR(AddMix(sources.mix, inputs));
   return inputs;
 }
@@ -203,7 +217,7 @@ absl::StatusOr<PotentialInputs> LoadForetold(const PotentialSources& sources) {
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(sources.bundle));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
-  PotentialInputs inputs{.table = {}, .source = NameOf(sources.interference), .notes = {}};
+  PotentialInputs inputs{.table = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}};
   inputs.notes.push_back("Foretold speeds: the figures are what the model believes, no bound on what happens.");
   const std::vector<DeviceKind> devices = DevicesOf(file, inputs);
   if (devices.empty())

@@ -33,6 +33,7 @@ struct PotentialInputs {
   std::vector<double> gpus;  // by type
   std::vector<MixJob> jobs;
   uint32_t reference = 0;
+  std::vector<uint32_t> other_units;  // profiles, see PotentialOptions
   std::string source;
   std::vector<std::string> notes;
   bool has_trace = false;

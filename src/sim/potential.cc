@@ -90,13 +90,19 @@ absl::StatusOr<std::vector<PotentialCase>> PotentialOfCluster(const SpeedTable& 
   }
   for (PotentialCase& one : cases) {
     const uint32_t unit = one.gpu.value_or(reference);
-    const std::vector<double> work = WorkByProfile(table, jobs, unit, clip_percentile);
+    std::vector<double> work = WorkByProfile(table, jobs, unit, clip_percentile);
+    for (size_t i = 0; i < options.other_units.size() && !one.gpu; ++i) {
+      const uint32_t profile = options.other_units[i];
+      if (work[profile] > 0) one.left_out.push_back(profile);
+      work[profile] = 0;
+    }
     std::vector<double> counts(gpus.begin(), gpus.end());
     for (uint32_t gpu = 0; gpu < counts.size() && one.gpu; ++gpu) counts[gpu] = gpu == *one.gpu ? counts[gpu] : 0;
     const WorkProblem problem = MakeWorkProblem(table, work, counts, unit);
     for (uint32_t profile = 0; profile < work.size(); ++profile) {
       if (work[profile] > 0 && problem.mix[profile] == 0) one.left_out.push_back(profile);
     }
+    std::sort(one.left_out.begin(), one.left_out.end());
     if (Sum(problem.mix) == 0) continue;
     HORUS_ASSIGN_OR_RETURN(one.potential, SharingPotential(problem, options));
   }

@@ -27,7 +27,8 @@ inline constexpr double kLeastGainThatPays = 0.05;
 struct PotentialOptions {
   std::vector<double> slowdown_bounds = {1.25, 1.5, 2, 2.5, std::numeric_limits<double>::infinity()};
   double least_gain = kLeastGainThatPays;
-  std::string lp_library;  // file of libhorus_lp.so; empty = looked for
+  std::string lp_library;             // file of libhorus_lp.so; empty = looked for
+  std::vector<uint32_t> other_units;  // profiles that PotentialOfCluster leaves out where types come together
 };
 
 struct PotentialAtBound {
@@ -63,7 +64,7 @@ inline constexpr double kLeastGapThatCounts = 0.02;  // of the exclusive rate
 struct PotentialCase {
   std::optional<uint32_t> gpu;         // position of the type; none = all types together
   double gpus = 0;                     // how many
-  std::vector<uint32_t> left_out;      // profiles with work that no GPU here runs
+  std::vector<uint32_t> left_out;      // profiles with work that no GPU here runs, or of other units
   std::optional<Potential> potential;  // none where nothing of the mix runs
 };
 

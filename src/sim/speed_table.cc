@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 
@@ -29,6 +31,31 @@ uint32_t UnitType(const SpeedTable& table, uint32_t profile, uint32_t reference)
     if (table.Alone(gpu, profile) > 0) return gpu;
   }
   return reference;
+}
+
+std::vector<uint32_t> ProfilesOfOtherUnits(const SpeedTable& table) {
+  const auto profiles = static_cast<uint32_t>(table.profiles.size());
+  std::vector<bool> apart(profiles);
+  for (uint32_t a = 0; a < table.gpus.size(); ++a) {
+    for (uint32_t b = a + 1; b < table.gpus.size(); ++b) {
+      std::vector<std::pair<double, uint32_t>> ratios;  // logarithms
+      for (uint32_t profile = 0; profile < profiles; ++profile) {
+        const double on_a = table.Alone(a, profile), on_b = table.Alone(b, profile);
+        if (on_a > 0 && on_b > 0) ratios.emplace_back(std::log(on_b / on_a), profile);
+      }
+      if (ratios.size() < kLeastToCompare) continue;
+      std::sort(ratios.begin(), ratios.end());
+      const double median = (ratios[(ratios.size() - 1) / 2].first + ratios[ratios.size() / 2].first) / 2;
+      for (const auto& [ratio, profile] : ratios) {
+        if (std::abs(ratio - median) > std::log(kMostUnitsApart)) apart[profile] = true;
+      }
+    }
+  }
+  std::vector<uint32_t> found;
+  for (uint32_t profile = 0; profile < profiles; ++profile) {
+    if (apart[profile]) found.push_back(profile);
+  }
+  return found;
 }
 
 std::vector<double> WorkByProfile(const SpeedTable& table, std::span<const MixJob> jobs, uint32_t reference,

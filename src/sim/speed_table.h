@@ -8,6 +8,7 @@
 #ifndef HORUS_SIM_SPEED_TABLE_H_
 #define HORUS_SIM_SPEED_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -43,6 +44,15 @@ struct MixJob {
 // The type whose seconds count a profile's work: `reference`, or where the profile does not run there the first type
 // that runs it; `reference` if none does.
 [[nodiscard]] uint32_t UnitType(const SpeedTable& table, uint32_t profile, uint32_t reference);
+
+// By how much the ratio of a profile's speeds on two GPU types may differ from the median of all profiles'. A chosen
+// value: jobs that were measured alike differ by a factor of 3 on K80, P100 and V100, steps and epochs by 15 and more.
+inline constexpr double kMostUnitsApart = 10;
+inline constexpr size_t kLeastToCompare = 3;  // profiles that two types need in common; of two nobody is the odd one
+
+// Profiles whose speeds on some two types are further apart than that, as those of two campaigns are that count in
+// different units, ascending: which type is right nobody can tell, so that they count where types are apart alone.
+[[nodiscard]] std::vector<uint32_t> ProfilesOfOtherUnits(const SpeedTable& table);
 
 // By profile: the seconds of work that the jobs bring, alone on UnitType. A job that takes longer than the
 // `clip_percentile` (0 to 100; 100 = none is clipped) of all of them counts so long; percentiles are interpolated.

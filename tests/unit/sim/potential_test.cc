@@ -128,5 +128,16 @@ TEST(PotentialOfCluster, LeavesOutTypesWithoutGpusAndSaysWhereNothingRuns) {
   EXPECT_TRUE((*both)[2].potential.has_value());
 }
 
+TEST(PotentialOfCluster, LeavesOtherUnitsOutWhereTypesComeTogether) {
+  const std::vector<MixJob> jobs = {{0, 6}, {1, 6}};
+  const std::vector<double> gpus = {2, 3};
+  const auto cases = PotentialOfCluster(Table(), jobs, gpus, 0, 100, {.slowdown_bounds = {kNone}, .other_units = {1}});
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  EXPECT_THAT((*cases)[1].left_out, ElementsAre());
+  EXPECT_THAT((*cases)[1].potential->at[0].gain, DoubleNear(1, kExact));
+  EXPECT_THAT((*cases)[2].left_out, ElementsAre(1));
+  EXPECT_THAT((*cases)[2].potential->exclusive, DoubleNear(8, kExact));  // "a" alone: 2 and 3 GPUs, twice as fast
+}
+
 }  // namespace
 }  // namespace horus

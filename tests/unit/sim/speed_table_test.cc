@@ -56,5 +56,22 @@ TEST(MakeWorkProblem, LeavesOutWorkThatNoTypeWithGpusRuns) {
   EXPECT_THAT(MakeWorkProblem(Table(), work, gpus, 0).mix, ElementsAre(1, 2, 0, 0));
 }
 
+TEST(ProfilesOfOtherUnits, AreThoseFarFromTheMedianOnSomeTwoTypes) {
+  SpeedTable table{.profiles = {"a", "b", "c", "d"},
+                   .gpus = {"slow", "fast"},
+                   .alone = {1, 10, 100, 1000, 5, 30, 800, 8},
+                   .pairs = {},
+                   .gangs = {}};
+  EXPECT_EQ(ProfilesOfOtherUnits(table), std::vector<uint32_t>{3});  // 5, 3 and 8 times as fast; 125 times slower
+  table.alone[7] = 0;
+  EXPECT_TRUE(ProfilesOfOtherUnits(table).empty()) << "what does not run there says nothing";
+  table.alone = {1, 10, 0, 1000, 5, 30, 0, 8};
+  table.gpus.push_back("other");
+  table.alone.insert(table.alone.end(), {2, 20, 200, 2000});
+  EXPECT_EQ(ProfilesOfOtherUnits(table), std::vector<uint32_t>{3}) << "of any two types";
+  table = {.profiles = {"a", "b"}, .gpus = {"slow", "fast"}, .alone = {1, 1, 5, 500}, .pairs = {}, .gangs = {}};
+  EXPECT_TRUE(ProfilesOfOtherUnits(table).empty()) << "of two nobody is the odd one";
+}
+
 }  // namespace
 }  // namespace horus
