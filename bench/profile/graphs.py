@@ -53,7 +53,9 @@ def by_dynamo(model, inputs, axes):
     batch = torch.export.Dim("batch")
     shapes = tuple({axis: batch for axis in axes[index]} or None for index in range(len(inputs)))
     model.eval()
-    program = torch.onnx.export(model, inputs, dynamo=True, opset_version=DYNAMO_OPSET, dynamic_shapes=shapes)
+    # Its optimiser would fold normalisations into convolutions: the graph would not be the one that trains.
+    options = {"optimize": False} if "optimize" in inspect.signature(torch.onnx.export).parameters else {}
+    program = torch.onnx.export(model, inputs, dynamo=True, opset_version=DYNAMO_OPSET, dynamic_shapes=shapes, **options)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.onnx")
         program.save(path, external_data=True)  # weights lie beside the file: no limit of 2 GiB

@@ -1,16 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """The profiler with the real PyTorch on the CPU: steps, constants, graphs, a whole campaign. Usage: see world.py.
 
-Without torch it says so and ends with status 77.
+Runs under the first interpreter found that has torch, or under each of $HORUS_TORCH_PYTHON (colon-separated); where there
+is none it says so and ends with status 77. With $HORUS_COMMAND, the built `horus`, it also checks what that reads.
 """
 import importlib.util
+import json
+import os
 import pathlib
+import unittest
 
-from world import ROOT, SKIPPED, World, main, sys
+from world import ROOT, SKIPPED, World, main, subprocess, sys
 
-if importlib.util.find_spec("torch") is None:
-    print("SKIPPED: torch is not installed; nothing of the profiler's torch side is tested here")
-    sys.exit(SKIPPED)
+
+def have_torch():
+    """The interpreters to test under."""
+    asked = list(filter(None, os.environ.get("HORUS_TORCH_PYTHON", "").split(":")))
+    found = []
+    for one in asked or [sys.executable, *(os.path.join(folder, "python3") for folder in os.get_exec_path())]:
+        done = subprocess.run([one, "-c", "import torch"], capture_output=True, check=False) if os.path.exists(one) else None
+        if done and done.returncode == 0:
+            found.append(one)
+        elif asked:
+            sys.exit(f"HORUS_TORCH_PYTHON: {one} cannot import torch")
+        if found and not asked:
+            break
+    return found
+
+
+if "HORUS_TORCH_FOUND" not in os.environ:
+    interpreters = have_torch()
+    if not interpreters:
+        print("SKIPPED: no python3 has torch; nothing of the profiler's torch side is tested here")
+        sys.exit(SKIPPED)
+    failed = False
+    for interpreter in interpreters:
+        print(f"-- {interpreter}", flush=True)
+        failed |= bool(subprocess.run([interpreter, *sys.argv], env={**os.environ, "HORUS_TORCH_FOUND": interpreter},
+                                      check=False).returncode)
+    sys.exit(failed)
 
 sys.path.insert(0, str(ROOT / "bench" / "profile"))
 
@@ -22,6 +50,7 @@ import wire
 import zoo
 
 CPU = torch.device("cpu")
+HORUS = os.environ.get("HORUS_COMMAND")
 NETS = """
 import torch
 
@@ -104,6 +133,20 @@ class Real(World):
                 continue
             self.assertIn(b"batch", path.read_bytes())
             self.assertLess(path.stat().st_size, 4000, name)
+
+    @unittest.skipUnless(HORUS, "HORUS_COMMAND is not set")
+    def test_horus_reads_what_each_exporter_wrote_with_every_parameter_that_trains(self):
+        trained = sum(one.numel() for one in training.net_of(order(f"{self.nets}:tiny"))[0]().parameters())
+        for name, exporter in graphs.EXPORTERS.items():
+            if name == "dynamo" and importlib.util.find_spec("onnxscript") is None:
+                continue
+            path = self.folder / f"{name}.onnx"
+            graphs.export(order(f"{self.nets}:tiny"), str(path), {name: exporter})
+            read = json.loads(subprocess.run([HORUS, "inspect", path, "--batch", "4", "--json"], check=True,
+                                             capture_output=True, text=True).stdout)
+            self.assertEqual(read["parameters"], trained, name)  # normalisations are not folded away
+            self.assertEqual(read["forward_flops"], 4 * 2 * (36 * 8 * 27 + 8 * 36 * 4), name)
+            self.assertEqual(read["coverage"]["unknown"], [], name)
 
     def test_no_exporter_takes_it(self):
         def fails(*_):
