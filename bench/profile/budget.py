@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The time that is left, what runs have cost so far, and the line that says so."""
+import contextlib
 import sys
 import time
 
@@ -46,9 +47,12 @@ class Progress:
         counts = ", ".join(f"{count} {name}" for name, count in self.counts.items())
         bar = "#" * int(gone * BAR) + "." * (BAR - int(gone * BAR))
         line = f"[{bar}] {left // 60}:{left % 60:02d} left, {counts}: {what}"
-        self.stream.write(f"\r\x1b[K{line[:150]}" if self.terminal else line + "\n")
-        self.stream.flush()
+        self.write(f"\r\x1b[K{line[:150]}" if self.terminal else line + "\n")
 
     def say(self, text):
-        self.stream.write(("\n" if self.terminal else "") + text + "\n")
-        self.stream.flush()
+        self.write(("\n" if self.terminal else "") + text + "\n")
+
+    def write(self, text):
+        with contextlib.suppress(OSError):  # nobody reads any more; the runs go on
+            self.stream.write(text)
+            self.stream.flush()

@@ -14,7 +14,7 @@ import mps
 import store as stores
 import zoo
 
-ROUND = 48  # isolated runs planned at a time: an end in between leaves every family touched
+ROUND = 36  # isolated runs planned at a time: an end in between leaves every family touched
 SPARE_CORES = 4  # with fewer, a worker that starts beside a measurement would disturb it
 TROUBLE, TROUBLE_OF_A_NET = {"died": 3, "timeout": 3, "error": 2}, 6  # two deaths or three errors end a net's runs
 FAILURES_IN_A_ROW = 12  # then nothing more is expected of this GPU
@@ -22,6 +22,8 @@ SETTLE_S, SETTLE_MIB = 3.0, 16  # a process that ended gives its memory back wit
 SHARE_ISOLATED, SHARE_FIRST_MODE = 0.5, 0.5  # of the time left, where several kinds of runs are asked for
 TRIPLES_SHARE = 0.25  # of the time of groups
 SIZES = {"pairs": 2, "triples": 3}
+AMPERE, AMPERE_PRECISIONS = (8, 0), ("tf32", "bf16", "amp-bf16")  # before, PyTorch computes or refuses something else
+EXCLUSIVE_PROCESS = 3  # nvmlComputeMode_t: one process alone may open a context
 
 
 class GivenUp(RuntimeError):
@@ -29,24 +31,24 @@ class GivenUp(RuntimeError):
 
 
 class Campaign:
-    def __init__(self, options, chosen, card, store, budget, progress):
+    """`hands` starts processes and measures; what else it must offer is that of this module's crew and mps."""
+
+    def __init__(self, options, chosen, probe, store, budget, progress, hands=crew, mps_daemon=mps.Mps):
         self.options, self.chosen, self.store, self.budget, self.progress = options, chosen, store, budget, progress
-        self.card, self.sampler = card, gpu.Sampler(card)
-        self.probe = crew.Probe(card, self.sampler)
-        self.idle_mib, self.description = card.used_mib(), card.describe()
+        self.hands, self.mps_daemon = hands, mps_daemon
+        self.probe, self.card, self.sampler = probe, probe.gpu, probe.sampler
+        self.idle_mib = self.card.used_mib()
         self.workers, self.spare, self.environment, self.notes = [], None, {}, {}
         self.failures, self.failed = 0, []
         self.plan = limits.plan(options.window, options.steps, options.warm, options.window_max)
+        # On a machine of several GPUs a worker, and an MPS daemon, sees the chosen one alone.
+        several = self.card.count > 1 and options.device == "cuda"
+        self.seen = {"CUDA_VISIBLE_DEVICES": self.card.uuid()} if several else {}
 
     # Workers.
 
-    def device_environment(self):
-        """On a machine of several GPUs a worker sees the chosen one alone."""
-        seen = {"CUDA_VISIBLE_DEVICES": self.card.uuid()} if self.card.count > 1 and self.options.device == "cuda" else {}
-        return seen
-
-    def new_worker(self, more=None):
-        worker = crew.Worker(self.options.device, {**self.device_environment(), **(more or {})})
+    def new_worker(self, more=None, device=None):
+        worker = self.hands.Worker(device or self.options.device, {**self.seen, **(more or {})})
         self.workers.append(worker)
         return worker
 
@@ -72,13 +74,26 @@ class Campaign:
     def settle(self):
         """Waits until the processes before have given their memory back; what is in use then is not ours."""
         until = time.monotonic() + SETTLE_S
-        while self.card.used_mib() > self.idle_mib + SETTLE_MIB and time.monotonic() < until:
+        while (self.card.used_mib() or 0) > (self.idle_mib or 0) + SETTLE_MIB and time.monotonic() < until:
             time.sleep(gpu.SAMPLE_PERIOD_S)
         self.probe.baseline_mib = self.card.used_mib()
+
+    def measure(self, workers, jobs):
+        """One measurement, no longer than the time that is left allows; raises gpu.Busy when somebody came to the GPU."""
+        plan = {**self.plan, "max_s": max(self.plan["min_s"], min(self.plan["max_s"], self.budget.left()))}
+        results, seen = self.hands.measure(workers, jobs, self.probe, plan)
+        under_mps = any("CUDA_MPS_PIPE_DIRECTORY" in worker.environment for worker in workers)  # its server is listed, too
+        others = {} if self.options.in_use_ok or under_mps else self.card.strangers([worker.pid for worker in workers])
+        if others:
+            raise gpu.Busy(f"GPU {self.card.index} is now in use by {self.card.named(others)}; the run beside is dropped")
+        if seen.get("sample_hz") and seen["sample_hz"] < gpu.SLOW_HZ:
+            self.notes["nvml"] = f"it answers slowly: {seen['sample_hz']} samples a second in {jobs[0].name}"
+        return results, seen
 
     def close(self):
         """Ends everything that was started, whatever happened before."""
         self.sampler.stop()
+        self.probe.counters.close()
         for worker in self.workers:
             with contextlib.suppress(Exception):
                 worker.kill()
@@ -121,14 +136,14 @@ class Campaign:
             if ready and ready.exists():
                 copy(ready, target, len(self.store.runs))
                 continue
-            exporter = exporter or crew.Worker("cpu", {"CUDA_VISIBLE_DEVICES": ""})
+            exporter = exporter or self.new_worker({"CUDA_VISIBLE_DEVICES": ""}, "cpu")
             job = design.isolated_jobs({net: runs}, self.options.only)[0]
             if not self.export(exporter, job, target):
                 missing.append(net)
-                exporter.kill()
+                self.release(exporter)
                 exporter = None
         if exporter:
-            exporter.end()
+            self.release(exporter)
         for net in missing:
             del self.chosen[net]
 
@@ -148,6 +163,15 @@ class Campaign:
 
     # Isolated runs.
 
+    def possible(self):
+        """The isolated jobs of the plan that this GPU can run as their precision says."""
+        large, capability = (self.card.total_mib() or 0) > design.LARGE_CARD_MIB, self.card.capability()
+        jobs = design.isolated_jobs(self.chosen, self.options.only, large)
+        without = {} if capability is None or capability >= AMPERE else AMPERE_PRECISIONS
+        if any(job.precision in without for job in jobs):
+            self.notes["precisions"] = f"left out, from compute capability 8.0 on only: {', '.join(without)}"
+        return [job for job in jobs if job.precision not in without]
+
     def waiting(self):
         """Isolated jobs that were not tried yet, the most telling first; none larger than one that did not fit."""
         tried = {run["job"] for run in self.store.runs if run["kind"] == "isolated"}
@@ -156,29 +180,26 @@ class Campaign:
         for run in self.store.runs:
             if run["kind"] == "isolated":
                 trouble[run["net"]] = trouble.get(run["net"], 0) + TROUBLE.get(run["outcome"], 0)
-        jobs = design.isolated_jobs(self.chosen, self.options.only)
-        return [job for job in jobs if job.name not in tried and trouble.get(job.net, 0) < TROUBLE_OF_A_NET
+        return [job for job in self.possible() if job.name not in tried and trouble.get(job.net, 0) < TROUBLE_OF_A_NET
                 and not any(hopeless(job, run) for run in full)]
 
     def isolated(self, until):
+        """Rounds of new runs, each followed by the repeats that are due."""
         while True:
-            count = min(ROUND, self.budget.fits("isolated", until))
-            jobs = self.waiting()[:count]
-            if not jobs:
-                break
-            for net, of_net in design.by_net(jobs):
-                if not self.run_net(of_net, until):
-                    return
-        self.repeat_isolated(until)
-
-    def repeat_isolated(self, until):
-        specs = {job.name: job for job in design.isolated_jobs(self.chosen, self.options.only)}
-        repeated = {run["job"] for run in self.store.isolated() if run["repeat"]}
-        names = [run["job"] for run in self.store.isolated() if not run["repeat"] and run["job"] in specs]
-        jobs = [specs[name] for name in design.repeats(names) if name not in repeated]
-        for _, of_net in design.by_net(jobs):
-            if not self.run_net(of_net, until, repeat=1):
+            jobs = self.waiting()[:min(ROUND, self.budget.fits("isolated", until))]
+            if not self.run_nets(jobs, until) or not self.run_nets(self.due_again(), until, 1) or not jobs:
                 return
+
+    def run_nets(self, jobs, until, repeat=0):
+        """Net by net; false when the time is up."""
+        return all(self.run_net(of_net, until, repeat) for _, of_net in design.by_net(jobs))
+
+    def due_again(self):
+        """Finished jobs to be run once more, in another process, for the noise."""
+        specs = {job.name: job for job in self.possible()}
+        again = {run["job"] for run in self.store.runs if run["kind"] == "isolated" and run["repeat"]}
+        names = [run["job"] for run in self.store.isolated() if not run["repeat"] and run["job"] in specs]
+        return [specs[name] for name in design.repeats(names) if name not in again]
 
     def run_net(self, jobs, until, repeat=0):
         """Runs the jobs of one net in one process; false when the time is up."""
@@ -205,7 +226,7 @@ class Campaign:
 
     def run_isolated(self, worker, job, repeat, began):
         try:
-            (result,), seen = crew.measure([worker], [job], self.probe, self.plan)
+            (result,), seen = self.measure([worker], [job])
         except crew.Failed as error:
             took = self.budget.clock() - began
             self.record({**self.common("isolated", error.outcome, took), **self.about(job), "repeat": repeat,
@@ -213,9 +234,7 @@ class Campaign:
             return error.outcome
         took = self.budget.clock() - began
         self.budget.spent("isolated", took)
-        total = seen["process_mib"]
-        if total is None and seen["device_used_mib"] is not None:
-            total = max(0.0, seen["device_used_mib"] - self.probe.baseline_mib) or None
+        total = seen["process_mib"] or self.probe.beyond_baseline(seen["device_used_mib"]) or None
         self.record({**self.common("isolated", "ok", took), **self.about(job), "repeat": repeat, **tidy(result), **seen,
                      "mem_mib": total}, job.name)
         return "ok"
@@ -231,17 +250,24 @@ class Campaign:
             last = place == len(modes) - 1
             end = until if last else self.budget.moment(SHARE_FIRST_MODE)
             if mode == "time-slice":
-                self.shared_in(mode, sizes, {}, end)
+                self.time_sliced(sizes, end)
                 continue
             try:
-                with mps.Mps() as daemon:
+                with self.mps_daemon(self.seen) as daemon:
                     self.notes["mps"] = "started"
                     self.shared_in(mode, sizes, daemon.environment, end)
             except mps.NotStarted as error:
                 self.notes["mps"] = f"could not be started: {error}"
                 self.progress.say(f"mps {self.notes['mps']}")
                 if "time-slice" in modes:
-                    self.shared_in("time-slice", sizes, {}, until)
+                    self.time_sliced(sizes, until)
+
+    def time_sliced(self, sizes, until):
+        if self.card.compute_mode() == EXCLUSIVE_PROCESS:
+            self.notes["time-slice"] = "the GPU's compute mode lets one process in: EXCLUSIVE_PROCESS, left as it is"
+            self.progress.say(f"no groups in time slices: {self.notes['time-slice']}")
+            return
+        self.shared_in("time-slice", sizes, {}, until)
 
     def shared_in(self, mode, sizes, environment, end):
         for place, size in enumerate(sizes):
@@ -309,7 +335,7 @@ class Campaign:
         what = f"{mode} " + " + ".join(group)
         basis = {"sharing_mode": mode, "jobs": list(group), "repeat": repeat}
         try:
-            results, seen = crew.measure(team, jobs, self.probe, self.plan)
+            results, seen = self.measure(team, jobs)
         except crew.Failed as error:
             took = self.budget.clock() - began
             self.record({**self.common("shared", error.outcome, took), **basis, "member": error.member,

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 
+import counters
 import gpu
 import link
 import limits
@@ -33,10 +34,10 @@ class Worker:
     """One process; it imports at once and touches the GPU only when woken."""
 
     def __init__(self, device, environment=None):
-        self.log = tempfile.TemporaryFile()
+        self.log, self.environment = tempfile.TemporaryFile(), environment or {}
         self.process = subprocess.Popen(
             [sys.executable, str(WORKER), device, str(os.getpid())], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self.log, env={**os.environ, **(environment or {})}, start_new_session=True)
+            stderr=self.log, env={**os.environ, **self.environment}, start_new_session=True)
         self.reader = link.Reader(self.process.stdout.fileno())
         self.awake = None  # what it says about itself once it is woken
         self.began = self.ended = False
@@ -123,7 +124,12 @@ class Probe:
 
     gpu: gpu.Gpu
     sampler: gpu.Sampler
+    counters: counters.Nothing
     baseline_mib: float = 0.0
+
+    def beyond_baseline(self, used_mib):
+        """What the card holds more than before the workers; none where it is not told."""
+        return None if used_mib is None or self.baseline_mib is None else max(0.0, used_mib - self.baseline_mib)
 
 
 def measure(workers, jobs, probe, plan):
@@ -144,13 +150,14 @@ def measure(workers, jobs, probe, plan):
             worker.tell("run", **plan)
             running.append(worker)
         await_all(workers, "warm", plan, check)
-        first, since = probe.gpu.counters(), time.time()
+        first, since = probe.counters.mark(), time.time()
         for worker in workers:
             worker.tell("window")
         await_all(workers, "enough", plan, check)
-        last, until = probe.gpu.counters(), time.time()
+        ended = time.monotonic()  # all ran until now; a step that ends later had a neighbour less
+        last, until = probe.counters.mark(), time.time()
         for worker in workers:
-            worker.tell("stop")
+            worker.tell("stop", until=ended)
         results = [worker.expect("result", limits.LOAD_S, check, member) for member, worker in enumerate(workers)]
     except Died as error:
         stop(running, workers, None, False)
@@ -164,7 +171,7 @@ def measure(workers, jobs, probe, plan):
     made = probe.gpu.refreshes(since, until)
     if made:
         seen["samples_distinct"], seen["gpu_util_driver_pct"] = len(made), gpu.mean(made)
-    seen.update(probe.gpu.activity(first, last), context_mib=context)
+    seen.update(probe.counters.between(first, last), context_mib=context)
     for result, one in zip(results, loaded):
         result["framework"] = one["framework"]
     return results, seen
@@ -181,8 +188,8 @@ def context_mib(probe, workers, loaded):
     if len(workers) > 1:
         return None
     sample = probe.gpu.sample([workers[0].pid])
-    total = sample.process_mib if sample.process_mib is not None else sample.used_mib - probe.baseline_mib
-    return max(0.0, total - loaded[0]["reserved_mib"])
+    total = sample.process_mib if sample.process_mib is not None else probe.beyond_baseline(sample.used_mib)
+    return None if total is None else max(0.0, total - loaded[0]["reserved_mib"])
 
 
 def stop(running, workers, culprit, hopeless):
@@ -193,7 +200,7 @@ def stop(running, workers, culprit, hopeless):
             continue
         try:
             if worker in running and worker is not culprit:
-                worker.tell("stop")
+                worker.tell("stop", until=0)
             worker.tell("unload")
             worker.expect("unloaded", limits.LOAD_S, member=member)
         except (Died, Failed):

@@ -9,6 +9,7 @@ import math
 import zoo
 
 REPEAT_EVERY = 12  # one isolated run, and one group, of so many is run again for the noise
+LARGE, LARGE_CARD_MIB = 4, 48 << 10  # times the largest batch, on cards above this
 MEMORY_SHARE = 0.9  # of the GPU's memory that a group may take together
 SLOW_STEP_US = 400_000  # slower jobs make a group's window long; they are left to isolated runs
 CROWD = 0.15  # what a job's use in earlier groups costs, in units of the plane's side
@@ -21,8 +22,8 @@ def middle(batches, place):
     return batches[min(len(batches) - 1, place * len(batches) // 4)]
 
 
-def levels(runs):
-    """The runs of a net in levels: each level of all nets comes before the next of any.
+def levels(runs, large):
+    """The runs of a net in levels: each level of all nets comes before the next of any; `large` cards get larger batches.
 
     A level is a few runs, since they share a process and its start.
     """
@@ -36,6 +37,7 @@ def levels(runs):
     return [
         sizes,
         [base(b[1], dims) for dims in others] + [base(b[2], precision="amp-bf16")],
+        [base(LARGE * b[3], precision=precision) for precision in ("fp32", "amp-bf16") if large and b[3]],
         [base(b[2], precision="tf32"), base(b[2])],
         [base(b[0], precision="amp-bf16"), base(b[2], mode="inference")],
         [base(b[1], optimizer=second), base(b[3], precision="amp")],
@@ -52,7 +54,7 @@ def batches_of(runs, only):
     return runs.batches if runs.batches == zoo.WHOLE else only.get("batches") or runs.batches
 
 
-def isolated_jobs(chosen, only=None):
+def isolated_jobs(chosen, only=None, large=False):
     """Every isolated run worth making, the most telling first. `only` fixes batches, precisions, optimisers or modes."""
     only = only or {}
     found = {}
@@ -64,7 +66,7 @@ def isolated_jobs(chosen, only=None):
                 found[job_of(net, runs, batch, runs.dims[0],
                              dict(precision=precision, optimizer=optimizer, mode=mode))] = None
         return list(found)
-    per_net = {net: levels(runs) for net, runs in chosen.items()}
+    per_net = {net: levels(runs, large) for net, runs in chosen.items()}
     for level in range(max(map(len, per_net.values()), default=0)):
         for net, runs in chosen.items():
             for batch, dims, more in per_net[net][level]:
@@ -110,7 +112,7 @@ def groups(runs, size, total_mib, done, count):
     places = {job: plane(run) for job, run in usable.items()}
     names = thin(sorted(usable), places, size)
     candidates = [one for one in itertools.combinations_with_replacement(names, size)
-                  if sum(usable[job]["mem_mib"] or 0 for job in one) <= MEMORY_SHARE * total_mib]
+                  if total_mib is None or sum(usable[job]["mem_mib"] or 0 for job in one) <= MEMORY_SHARE * total_mib]
     spots = {one: place_of([places[job] for job in one]) for one in candidates}
     used, taken, near = {}, set(), {one: math.inf for one in candidates}
 

@@ -10,9 +10,12 @@ MIB = 1 << 20
 IDLE_UTIL_PCT = 5  # above it somebody computes
 SETTLE_S = 3.0  # what a process leaves in the figures when it ends is gone by then
 IDLE_USED_MIB = 1024  # a driver alone holds less
-# nvmlGpmMetricId_t: figures averaged between two samples of the hardware counters (Hopper and later).
-GPM_METRICS = {"graphics_active_pct": 1, "sm_active_pct": 2, "sm_occupancy_pct": 3, "tensor_active_pct": 5,
-               "dram_active_pct": 10}
+WHOLE_EVERY = 5  # samples: memory, clocks and temperature four times a second
+SILENT_S = 30.0  # a GPU that told nothing for so long is lost; a busy driver may take seconds
+SLOW_HZ = 10  # fewer samples a second are said
+NOT_TOLD = (1 << 64) - 1  # NVML_VALUE_NOT_AVAILABLE, of an nvidia-ml-py that hands it on
+PROCESS_LISTS = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses",
+                 "nvmlDeviceGetMPSComputeRunningProcesses")
 SAMPLE_FIELDS = ("at", "util", "mem_util", "power_w", "sm_mhz", "mem_mhz", "used_mib", "process_mib", "temperature_c")
 Sample = collections.namedtuple("Sample", SAMPLE_FIELDS)
 
@@ -51,7 +54,9 @@ class Gpu:
         self.index, self.handle = index, self.nvml.nvmlDeviceGetHandleByIndex(index)
         self.second_memory = True
         self.refusals = {}  # what this GPU or driver does not tell, and why
-        self.gpm = self.gpm_supported()
+        if self.ask("nvmlDeviceGetUtilizationRates") is None and self.memory() is None:
+            raise NoNvml(f"GPU {index} tells neither utilisation nor memory: "
+                         f"{self.refusals['nvmlDeviceGetUtilizationRates']}")
 
     def ask(self, name, *arguments):
         """One NVML query; none where it is not supported."""
@@ -81,24 +86,46 @@ class Gpu:
         found = self.ask("nvmlDeviceGetMemoryInfo", second) if second and self.second_memory else None
         if found is None:
             self.second_memory, found = False, self.ask("nvmlDeviceGetMemoryInfo")
-        if found is None:
-            raise NoNvml(f"GPU {self.index} does not tell its memory: {self.refusals['nvmlDeviceGetMemoryInfo']}")
         return found
 
     def total_mib(self):
-        return self.memory().total // MIB
+        found = self.memory()
+        return found.total // MIB if found else None
 
     def used_mib(self):
-        return self.memory().used / MIB
+        """What the card holds; none where it is not told."""
+        found = self.memory()
+        return found.used / MIB if found else None
 
     def processes(self):
-        """Process id -> MiB (none where the driver does not say) of everyone on the GPU."""
+        """Process id -> MiB (none where the driver does not say, in containers say) of everyone on the GPU."""
         found = {}
-        for name in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses",
-                     "nvmlDeviceGetMPSComputeRunningProcesses"):
+        for name in PROCESS_LISTS:
             for one in self.ask(name) or ():
-                found[one.pid] = one.usedGpuMemory / MIB if one.usedGpuMemory is not None else None
+                told = one.usedGpuMemory not in (None, NOT_TOLD)
+                found[one.pid] = one.usedGpuMemory / MIB if told else found.get(one.pid)
         return found
+
+    def strangers(self, own):
+        """The processes on the GPU that are not `own`, by id.
+
+        A container may be told the ids of another namespace: then our own are not among them, and only their number tells.
+        """
+        found = self.processes()
+        others = {pid: mib for pid, mib in found.items() if pid not in own}
+        translated = own and len(others) == len(found)
+        return {} if translated and len(others) <= len(own) else others
+
+    def named(self, processes):
+        return "; ".join(f"process {pid} ({self.process_name(pid)}" + (f", {mib:.0f} MiB" if mib is not None else "") + ")"
+                         for pid, mib in processes.items())
+
+    def compute_mode(self):
+        return self.ask("nvmlDeviceGetComputeMode")
+
+    def capability(self):
+        """(major, minor) of its CUDA compute capability; none where it is not told."""
+        return self.ask("nvmlDeviceGetCudaComputeCapability")
 
     def process_name(self, pid):
         with contextlib.suppress(self.nvml.NVMLError):
@@ -112,26 +139,25 @@ class Gpu:
         """Raises Busy, saying by whom, when somebody else is on the GPU."""
         others = self.processes()
         if others:
-            said = "; ".join(f"process {pid} ({self.process_name(pid)}"
-                             + (f", {mib:.0f} MiB" if mib is not None else "") + ")" for pid, mib in others.items())
-            raise Busy(f"GPU {self.index} is in use by {said}")
+            raise Busy(f"GPU {self.index} is in use by {self.named(others)}")
         until = time.monotonic() + SETTLE_S
         while True:
             rates, used = self.ask("nvmlDeviceGetUtilizationRates"), self.used_mib()
-            if not (rates and rates.gpu > IDLE_UTIL_PCT) and used <= IDLE_USED_MIB:
+            if not (rates and rates.gpu > IDLE_UTIL_PCT) and (used or 0) <= IDLE_USED_MIB:
                 return
             if time.monotonic() > until:
                 raise Busy(f"GPU {self.index} is in use by processes that NVML does not list (of another container or "
-                           f"user): utilisation {rates.gpu if rates else '?'} %, {used:.0f} MiB in use")
+                           f"user): utilisation {rates.gpu if rates else '?'} %, {used or 0:.0f} MiB in use")
             time.sleep(SAMPLE_PERIOD_S)
 
-    def sample(self, pids):
-        rates = self.ask("nvmlDeviceGetUtilizationRates")
-        power = self.ask("nvmlDeviceGetPowerUsage")
+    def sample(self, pids, whole=True):
+        """Utilisation and power, and, of a whole sample, what moves slowly and costs the driver more to tell."""
+        rates, power = self.ask("nvmlDeviceGetUtilizationRates"), watts(self.ask("nvmlDeviceGetPowerUsage"))
+        first = time.monotonic(), rates.gpu if rates else None, rates.memory if rates else None, power
+        if not whole:
+            return Sample(*first, *[None] * (len(SAMPLE_FIELDS) - len(first)))
         mine = [mib for pid, mib in self.processes().items() if pid in pids and mib is not None] if pids else []
-        return Sample(time.monotonic(), rates.gpu if rates else None, rates.memory if rates else None,
-                      power / 1e3 if power is not None else None,
-                      self.ask("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_SM),
+        return Sample(*first, self.ask("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_SM),
                       self.ask("nvmlDeviceGetClockInfo", self.nvml.NVML_CLOCK_MEM), self.used_mib(),
                       sum(mine) if mine else None,
                       self.ask("nvmlDeviceGetTemperature", self.nvml.NVML_TEMPERATURE_GPU))
@@ -142,42 +168,6 @@ class Gpu:
         if not found:
             return None
         return [one.sampleValue.uiVal for one in found[1] if since_s * 1e6 <= one.timeStamp <= until_s * 1e6]
-
-    def gpm_supported(self):
-        support = self.ask("nvmlGpmQueryDeviceSupport") if hasattr(self.nvml, "nvmlGpmQueryDeviceSupport") else None
-        return bool(support and support.isSupportedDevice)
-
-    def counters(self):
-        """A sample of the hardware counters, to be given to `activity` with a later one; none where there are none."""
-        if not self.gpm:
-            return None
-        try:
-            sample = self.nvml.nvmlGpmSampleAlloc()
-            self.nvml.nvmlGpmSampleGet(self.handle, sample)
-            return sample
-        except self.nvml.NVMLError as error:
-            self.gpm, self.refusals["nvmlGpmSampleGet"] = False, str(error)
-            return None
-
-    def activity(self, first, last):
-        """Mean activity of SMs, tensor cores and DRAM between two samples, in per cent."""
-        if first is None or last is None:
-            return {}
-        try:
-            ask = self.nvml.c_nvmlGpmMetricsGet_t()
-            ask.version, ask.numMetrics = self.nvml.NVML_GPM_METRICS_GET_VERSION, len(GPM_METRICS)
-            ask.sample1, ask.sample2 = first, last
-            for place, metric in enumerate(GPM_METRICS.values()):
-                ask.metrics[place].metricId = metric
-            self.nvml.nvmlGpmMetricsGet(ask)
-            return {name: ask.metrics[place].value for place, name in enumerate(GPM_METRICS)
-                    if ask.metrics[place].nvmlReturn == self.nvml.NVML_SUCCESS}
-        except (self.nvml.NVMLError, AttributeError) as error:
-            self.gpm, self.refusals["nvmlGpmMetricsGet"] = False, str(error)
-            return {}
-        finally:
-            for sample in (first, last):
-                self.nvml.nvmlGpmSampleFree(sample)
 
     def describe(self):
         """For the manifest: what the card is and how it is set, as found."""
@@ -190,8 +180,8 @@ class Gpu:
             "clock_sm_max_mhz": self.ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
             "clock_mem_max_mhz": self.ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
             "power_limit_w": watts(self.ask("nvmlDeviceGetEnforcedPowerLimit")),
-            "compute_mode": self.ask("nvmlDeviceGetComputeMode"), "mig_mode": self.ask("nvmlDeviceGetMigMode"),
-            "persistence_mode": self.ask("nvmlDeviceGetPersistenceMode"), "hardware_counters": self.gpm,
+            "compute_mode": self.compute_mode(), "compute_capability": self.capability(), "mig_mode": self.ask("nvmlDeviceGetMigMode"),
+            "persistence_mode": self.ask("nvmlDeviceGetPersistenceMode")
         }
 
 
@@ -213,8 +203,9 @@ def text(value):
 class Sampler:
     """Samples a GPU in a thread of its own; the profiler itself computes nothing meanwhile."""
 
-    def __init__(self, gpu, period_s=SAMPLE_PERIOD_S):
-        self.gpu, self.period_s, self.pids, self.samples, self.trouble = gpu, period_s, (), [], None
+    def __init__(self, gpu, period_s=SAMPLE_PERIOD_S, silent_s=SILENT_S):
+        self.gpu, self.period_s, self.silent_s, self.pids, self.samples, self.trouble = gpu, period_s, silent_s, (), [], None
+        self.taken, self.heard = 0, time.monotonic()  # samples since watch(); when the GPU last told anything
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.loop, daemon=True)
         self.thread.start()
@@ -223,21 +214,32 @@ class Sampler:
         due = time.monotonic()
         while not self.stopped.is_set():
             try:
-                self.samples.append(self.gpu.sample(self.pids))
+                sample = self.gpu.sample(self.pids, self.taken % WHOLE_EVERY == 0)
             except Exception as error:  # told to whoever asks next; a thread has nobody to raise to
                 self.trouble = error if isinstance(error, GpuLost) else GpuLost(f"{type(error).__name__}: {error}")
                 return
+            self.taken += 1
+            self.samples.append(sample)
+            if any(value is not None for value in sample[1:]):
+                self.heard = time.monotonic()
             due += self.period_s
             self.stopped.wait(max(0.0, due - time.monotonic()))
             due = max(due, time.monotonic() - self.period_s)
 
+    def silent(self):
+        return time.monotonic() - self.heard > self.silent_s
+
     def check(self):
         if self.trouble:
             raise self.trouble
+        if self.silent():
+            time.sleep(1.0)  # a profiler that was stopped and goes on hears at once
+            if self.silent():
+                raise GpuLost(f"GPU {self.gpu.index} has told nothing for {self.silent_s:.0f} s")
 
     def watch(self, pids):
         """Forgets what was, and counts the memory of these processes from now on."""
-        self.pids, self.samples = frozenset(pids), []
+        self.pids, self.samples, self.taken = frozenset(pids), [], 0
 
     def stop(self):
         self.stopped.set()
@@ -258,8 +260,10 @@ def summarise(samples, since, until):
     util, power = values(inside, "util"), values(inside, "power_w")
     pairs = [(one.util, one.mem_util) for one in inside]
     changes = 1 + sum(a != b for a, b in zip(pairs, pairs[1:])) if pairs else 0
+    lasted = inside[-1].at - inside[0].at if inside else 0
     return {
-        "samples": len(inside), "samples_distinct": changes, "gpu_util_pct": mean(util),
+        "samples": len(inside), "sample_hz": round((len(inside) - 1) / lasted, 1) if lasted else None,
+        "samples_distinct": changes, "gpu_util_pct": mean(util),
         "gpu_util_max_pct": max(util) if util else None, "mem_bw_util_pct": mean(values(inside, "mem_util")),
         "power_w": mean(power), "sm_mhz": mean(values(inside, "sm_mhz")), "mem_mhz": mean(values(inside, "mem_mhz")),
         "temperature_c": mean(values(inside, "temperature_c")),

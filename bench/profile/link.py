@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of JSON between the profiler and its workers, and how a worker is tied to the profiler's life."""
+"""Lines of JSON between the profiler and its workers, and how a worker is tied to the profiler's life.
+
+As a program, `link.py PARENT COMMAND...` becomes the command, which ends with the parent.
+"""
 import ctypes
 import json
 import os
 import select
 import signal
+import sys
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -58,3 +62,8 @@ def write(descriptor, message):
     data = (json.dumps(message) + "\n").encode()
     while data:
         data = data[os.write(descriptor, data):]
+
+
+if __name__ == "__main__":
+    die_with_parent(int(sys.argv[1]))
+    os.execvp(sys.argv[2], sys.argv[2:])

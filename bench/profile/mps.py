@@ -15,6 +15,7 @@ import tempfile
 import time
 
 CONTROL = "nvidia-cuda-mps-control"
+DRIVER_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/nvidia/bin")  # where containers get the driver's programs
 START_S, QUIT_S, LOOK_S = 15.0, 10.0, 0.1
 
 
@@ -25,17 +26,22 @@ class NotStarted(RuntimeError):
 class Mps:
     """Use it as a context; `environment` is what makes a process its client."""
 
-    def __init__(self):
+    def __init__(self, seen):
         self.guardian = self.folder = None
-        self.environment = {}
+        self.seen, self.environment = seen, {}  # what tells the daemon which GPU is meant
 
     def __enter__(self):
-        if not shutil.which(CONTROL):
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), *DRIVER_FOLDERS])
+        if not shutil.which(CONTROL, path=path):
             raise NotStarted(f"{CONTROL} is not on the PATH")
-        self.folder = tempfile.mkdtemp(prefix="horus-mps-")
+        try:
+            self.folder = tempfile.mkdtemp(prefix="horus-mps-")
+        except OSError as error:
+            raise NotStarted(f"no folder for its pipes: {error}") from None
         self.environment = {"CUDA_MPS_PIPE_DIRECTORY": self.folder, "CUDA_MPS_LOG_DIRECTORY": self.folder}
-        self.guardian = subprocess.Popen([sys.executable, __file__, self.folder], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, start_new_session=True, text=True)
+        self.guardian = subprocess.Popen([sys.executable, os.path.abspath(__file__), self.folder], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, start_new_session=True, text=True,
+                                         env={**os.environ, **self.seen, "PATH": path})
         said = self.guardian.stdout.readline().strip()
         if said != "ready":
             self.__exit__()

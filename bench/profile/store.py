@@ -6,6 +6,7 @@ jobs.csv (docs/dataset.md) and groups.csv (three jobs and more) are made anew fr
 """
 import csv
 import errno
+import fcntl
 import io
 import json
 import math
@@ -27,6 +28,10 @@ class NotWritten(RuntimeError):
     """A result could not be put on the disk."""
 
 
+class NotTheirs(RuntimeError):
+    """The folder belongs to another GPU, or to a profiler that runs."""
+
+
 def cannot_write(path, error, kept):
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return NotWritten(f"{path}: {'the disk is full' if full else os.strerror(error.errno or errno.EIO)}; "
@@ -42,6 +47,19 @@ class Store:
         self.runs = []
         self.make_folder(self.folder)
         self.runs = self.read()
+
+    def claim(self, gpu):
+        """Makes it this process's, for runs of one GPU: times of two cannot be divided by each other."""
+        others = sorted({run["gpu"] for run in self.runs} - {gpu})
+        if others:
+            raise NotTheirs(f"{self.folder}: expected runs of {gpu}, found runs of {', '.join(others)}; give another --out")
+        try:
+            self.lock = os.open(self.folder, os.O_RDONLY)
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotTheirs(f"{self.folder}: another profiler writes to it") from None
+        except OSError:
+            pass  # a file system without locks
 
     def make_folder(self, path):
         try:

@@ -1,11 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""From the rows of measure.py to a predictor and an interference model of this GPU, with what they gain.
-
-  train.py --rows DIR --horus COMMAND --out DIR [--bundle FILE] [--also FILE...]
+"""From the rows of a campaign to a predictor and an interference model of this GPU, with what they gain.
 
 Runs at home, with the built `horus` command. Before: the bundle given (or what the command has built in) on these rows.
-After: trained on these rows, each net left out in turn. Writes demand.hbundle, pairs.hbundle and accuracy.json.
+After: trained on these rows, each net (or family) left out in turn. Writes demand.hbundle, pairs.hbundle and accuracy.json.
 """
 import argparse
 import csv
@@ -16,7 +13,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT_IN = HERE.parent.parent / "src" / "predict" / "default.hbundle"
-NETS_AT_LEAST = 3  # fewer cannot be left out in turn
+GROUPS_AT_LEAST = 3  # nets or families; fewer cannot be left out in turn
 MODELS = ("horus", "utilisation")  # what is trained, and a baseline that knows utilisation alone
 PAIRS_AT_LEAST = 12  # fewer say nothing of a pair left out
 
@@ -60,7 +57,7 @@ def pair_accuracy(command, *arguments):
 def count(path, column):
     """Rows of a table, and the different values of a column."""
     if not path.exists():
-        raise Refused(f"{path}: expected a table that measure.py wrote")
+        raise Refused(f"{path}: expected a table that `horus-profile run` wrote")
     with open(path, newline="", encoding="utf-8") as file:
         values = [row[column] for row in csv.DictReader(file)]
     return len(values), len(set(values))
@@ -72,27 +69,34 @@ def shown(value, width, unit):
     return f"{text:>{width}}"
 
 
+def table(found, say):
+    """Before, and after with each net and each family left out in turn: MAPE, median; rank of the last."""
+    ways = [found.get("before", {}), *found["after"].values()]
+    heads = ["before", *(f"{'net' if left == 'model' else left} left out" for left in found["after"])]
+    say(f"{'MAPE, median':18}{'rows':>6}" + "".join(f"{head:>24}" for head in heads) + f"{'rank':>7}")
+    for quantity, last in ways[-1].items():
+        figures = [shown(way.get(quantity, {}).get(name), width, "%") for way in ways
+                   for name, width in (("mape_pct", 14), ("median_pct", 10))]
+        say(f"{quantity:18}{last['rows']:6}" + "".join(figures) + shown(last["spearman"], 7, ""))
+
+
 def demand(options, say):
     rows = options.rows / "dataset.csv"
     measured, nets = count(rows, "net")
-    if nets < NETS_AT_LEAST:
-        raise Refused(f"{rows}: {nets} nets; expected {NETS_AT_LEAST} at least, so that each can be left out")
+    if nets < GROUPS_AT_LEAST:
+        raise Refused(f"{rows}: {nets} nets; expected {GROUPS_AT_LEAST} at least, so that each can be left out")
     found = {"rows": measured, "nets": nets}
     if options.bundle:
         found["before"] = accuracy(options.horus, "--data", rows, "--bundle", options.bundle)
     data = [part for path in (rows, *options.also) for part in ("--data", path)]
     rounds = ("--rounds", options.rounds)
-    found["after"] = accuracy(options.horus, "--data", rows, "--leave", "model", *rounds)
+    leave = ["model"] + (["family"] if count(rows, "family")[1] >= GROUPS_AT_LEAST else [])
+    found["after"] = {left: accuracy(options.horus, "--data", rows, "--leave", left, *rounds) for left in leave}
     bundle = options.out / "demand.hbundle"
     horus(options.horus, "train", *data, *rounds, "--out", bundle)
     say(f"{bundle}: from {measured} rows of {nets} nets" + (f" and {len(options.also)} further tables" if options.also else ""))
     before = found.get("before", {})
-    say(f"{'':18}{'rows':>6}{'MAPE before':>14}{'median':>9}{'MAPE after':>14}{'median':>9}{'rank':>7}")
-    for quantity, after in found["after"].items():
-        old = before.get(quantity, {})
-        say(f"{quantity:18}{after['rows']:6}" + "".join(
-            shown(one.get(name), width, "%") for one in (old, after) for name, width in (("mape_pct", 14), ("median_pct", 9)))
-            + shown(after["spearman"], 7, ""))
+    table(found, say)
     return found, bundle
 
 
@@ -114,26 +118,33 @@ def interference(options, bundle, say):
     return {"pairs": measured, "left_out": found}
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", required=True, type=pathlib.Path, help="folder that measure.py wrote")
+def add_arguments(parser):
+    parser.add_argument("--rows", required=True, type=pathlib.Path, help="folder that run wrote")
     parser.add_argument("--horus", default="horus", help="the built command (horus)")
     parser.add_argument("--out", required=True, type=pathlib.Path)
     parser.add_argument("--bundle", type=pathlib.Path, default=BUILT_IN if BUILT_IN.exists() else None,
                         help="what was used before (the repository's built-in bundle)")
     parser.add_argument("--also", nargs="*", default=[], type=pathlib.Path, help="further datasets to train on")
     parser.add_argument("--rounds", type=int, default=100, help="trees a quantity at most (100)")
-    options = parser.parse_args(argv)
-    options.out.mkdir(parents=True, exist_ok=True)
+
+
+def options_for(rows, out, command):
+    """The options with which `run --train` calls."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return parser.parse_args(["--rows", str(rows), "--out", str(out), "--horus", command])
+
+
+def run(options):
     try:
+        options.out.mkdir(parents=True, exist_ok=True)
         found, bundle = demand(options, print)
         pairs = interference(options, bundle, print)
+        (options.out / "accuracy.json").write_text(json.dumps({"demand": found, "interference": pairs}, indent=1) + "\n")
     except Refused as error:
-        print(f"train.py: {error}", file=sys.stderr)
+        print(f"horus-profile: {error}", file=sys.stderr)
         return 1
-    (options.out / "accuracy.json").write_text(json.dumps({"demand": found, "interference": pairs}, indent=1) + "\n")
+    except OSError as error:
+        print(f"horus-profile: {options.out}: {error.strerror}", file=sys.stderr)
+        return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -163,9 +163,10 @@ class Step:
 
     def __init__(self, order, device):
         torch.manual_seed(SEED)
-        set_precision(order["precision"])
         build, make_inputs, loss = net_of(order)
-        self.device, self.constants = device, Constants(device)
+        set_precision(order["precision"])  # after the user's code, which may set its own
+        self.device = device
+        self.constants = contextlib.nullcontext() if ":" in order["net"] else Constants(device)
         self.training, self.loss = order["mode"] == "training", loss or Loss()
         with on_device(device):
             model, inputs = build(), make_inputs()

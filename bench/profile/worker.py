@@ -2,8 +2,9 @@
 """A process that runs jobs on the device: reads orders, runs steps until told to stop, says what it measured.
 
 Orders: {"do": "load", job}, {"do": "run", "warm_s", "min_s", "min_steps"}, and while it runs "window" (measure from now
-on) and "stop"; {"do": "export", job, "path"}; {"do": "exit"}. Answers: ready, loaded, warm, enough, result, exported,
-failed. Between "window" and "stop" it goes on running, so that its neighbours never run alone.
+on) and "stop" (what ended after "until" does not count); {"do": "export", job, "path"}; {"do": "exit"}. Answers: ready,
+loaded, warm, enough, result, exported, failed. Between "window" and "stop" it goes on running, so that its neighbours never
+run alone.
 """
 import gc
 import os
@@ -69,7 +70,10 @@ def summary(times_ms):
 
 
 def run(reader, say, step, clock, order):
-    """Steps until "stop": warm-up, then a window; every step counted began after the window was opened."""
+    """Steps until "stop": warm-up, then a window; every step counted began after it opened and ended before it closed.
+
+    Times of the monotonic clock, which all processes share.
+    """
     began, polled, steps, times, opened, state = time.monotonic(), 0.0, 0, [], None, "warming"
     while True:
         step()
@@ -77,7 +81,7 @@ def run(reader, say, step, clock, order):
         steps += 1
         now = time.monotonic()
         if opened is not None and took is not None:
-            times.append(took)
+            times.append((now, took))
             whole = len(times) - order["skip"]
             if state == "open" and (whole >= order["min_steps"] and now - opened >= order["min_s"]
                                     or whole > 0 and now - opened >= order["max_s"]):
@@ -91,7 +95,8 @@ def run(reader, say, step, clock, order):
             if message and message["do"] == "window":
                 state, opened, times = "open", now, []
             elif message and message["do"] == "stop":
-                return {"event": "result", "opened": opened, "closed": now, **summary(times[order["skip"]:])}
+                whole = [took for ended, took in times[order["skip"]:] if ended <= message["until"]]
+                return {"event": "result", "opened": opened, "closed": min(now, message["until"]), **summary(whole)}
             elif message and message["do"] == "exit":
                 raise link.Closed()
 

@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -99,7 +100,7 @@ def zoo_folder():
         if (place / "nets" / "spec.py").exists():
             return place
     raise FileNotFoundError("the zoo's nets: expected in " + " or ".join(str(place) for place in ZOO_PLACES)
-                            + "; `measure.py pack DIR` makes a copy of this folder that has them")
+                            + "; `horus-profile pack DIR` makes a copy of this folder that has them")
 
 
 def definitions():
@@ -118,25 +119,37 @@ def definitions():
 
 
 def choose(names, runs, folder):
-    """The runs of the nets asked for (all of the zoo when none is); `FILE.py:FUNCTION` is a net of the user's."""
+    """The runs of the nets asked for (all of the zoo when none is); FILE.py:FUNCTION and MODULE:FUNCTION are the user's."""
     if not names:
         return dict(ZOO)
     chosen = {}
     for name in names:
         if ":" in name:
-            file, function = name.rsplit(":", 1)
-            path = pathlib.Path(file) if pathlib.Path(file).is_absolute() else folder / file
-            if not path.is_file():
-                raise UnknownNet(f"net '{name}': no file {path}")
-            chosen[f"{path}:{function}"] = runs
+            chosen[own_net(name, folder)] = runs
         elif name in ZOO:
             chosen[name] = ZOO[name]
         else:
             near = difflib.get_close_matches(name, ZOO, 3)
-            raise UnknownNet(f"net '{name}': expected FILE.py:FUNCTION or a net of the zoo"
+            raise UnknownNet(f"net '{name}': expected FILE.py:FUNCTION, MODULE:FUNCTION or a net of the zoo"
                              + (f" (did you mean {', '.join(near)}?)" if near else "")
-                             + "; `measure.py nets` lists them")
+                             + "; `horus-profile nets` lists them")
     return chosen
+
+
+def own_net(name, folder):
+    """The user's net, its file with the whole path; where it is not there, UnknownNet."""
+    file, function = name.rsplit(":", 1)
+    if not file.endswith(".py"):
+        module = file.split(".")[0]
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+        if importlib.util.find_spec(module) is None:
+            raise UnknownNet(f"net '{name}': no module {module}, neither in {folder} nor installed")
+        return name
+    path = folder / file  # the file alone where it is absolute
+    if not path.is_file():
+        raise UnknownNet(f"net '{name}': no file {path}")
+    return f"{path}:{function}"
 
 
 def plain_name(net):
@@ -176,14 +189,19 @@ class Job:
 
 
 def load_function(net):
-    """The function that FILE.py:FUNCTION names."""
+    """The function that FILE.py:FUNCTION or MODULE:FUNCTION names."""
     file, function = net.rsplit(":", 1)
     path = pathlib.Path(file)
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    if path.suffix == ".py":
+        sys.path.insert(0, str(path.parent))
+        own = f"own_{path.stem}"  # a name that none of this folder has
+        spec = importlib.util.spec_from_file_location(own, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[own] = module
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, os.getcwd())
+        module = importlib.import_module(file)
     if not callable(getattr(module, function, None)):
-        raise UnknownNet(f"{path}: no function '{function}'")
+        raise UnknownNet(f"{file}: no function '{function}'")
     return getattr(module, function)

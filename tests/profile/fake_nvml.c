@@ -3,15 +3,26 @@
 //   util        per cent, read at each query           lost        the GPU does not answer while this file exists
 //   gpm         it has hardware counters while this file exists
 //   procs/PID   MiB that the living process PID holds  uninit      nvmlInit fails while this file exists
+//   capability  compute capability times ten           mode        compute mode
+//   foreign     processes go by ids of another namespace, and their memory is not told, as in a container
+//   secret      who is on it is not told               slow        milliseconds that each query of utilisation takes
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
-enum { SUCCESS = 0, NOT_SUPPORTED = 3, DRIVER_NOT_LOADED = 9, INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15 };
-enum { TOTAL_MIB = 140000, IDLE_MIB = 300, MAX_PROCESSES = 64, SAMPLE_US = 100000 };
+enum {
+  SUCCESS = 0,
+  NOT_SUPPORTED = 3,
+  NO_PERMISSION = 4,
+  DRIVER_NOT_LOADED = 9,
+  INSUFFICIENT_SIZE = 7,
+  GPU_IS_LOST = 15
+};
+enum { TOTAL_MIB = 140000, IDLE_MIB = 300, MAX_PROCESSES = 64, SAMPLE_US = 100000, FOREIGN_IDS = 5000000 };
 
 typedef struct {
   unsigned pid;
@@ -127,8 +138,23 @@ int nvmlSystemGetDriverVersion(char* version, unsigned size) {
   return SUCCESS;
 }
 
+int nvmlDeviceGetCudaComputeCapability(void* device, int* major, int* minor) {
+  const unsigned known = number_in("capability", 90);
+  (void)device;
+  *major = (int)known / 10;
+  *minor = (int)known % 10;
+  return SUCCESS;
+}
+
+int nvmlDeviceGetComputeMode(void* device, int* mode) {
+  (void)device;
+  *mode = (int)number_in("mode", 0);
+  return SUCCESS;
+}
+
 int nvmlDeviceGetUtilizationRates(void* device, unsigned* rates) {
   (void)device;
+  usleep(1000 * number_in("slow", 0));
   rates[0] = number_in("util", 0);
   rates[1] = rates[0] / 2;
   return state();
@@ -168,6 +194,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Proce
   const unsigned here = processes(found);
   (void)device;
   if (state() != SUCCESS) return state();
+  if (exists("secret")) return NO_PERMISSION;
   if (here == 0) {
     *count = 0;
     return SUCCESS;
@@ -177,6 +204,10 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Proce
     return INSUFFICIENT_SIZE;
   }
   memcpy(out, found, here * sizeof *found);
+  for (unsigned i = 0; exists("foreign") && i < here; ++i) {
+    out[i].pid += FOREIGN_IDS;
+    out[i].used = ~0ULL;  // NVML_VALUE_NOT_AVAILABLE
+  }
   *count = here;
   return SUCCESS;
 }

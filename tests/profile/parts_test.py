@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The profiler's parts that need neither torch nor a GPU. Usage: parts_test.py NVML_FOLDER REPOSITORY_ROOT."""
 import csv
+import functools
 import math
 import pathlib
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(sys.argv[2])
 sys.path.insert(0, str(ROOT / "bench" / "profile"))
@@ -13,8 +16,12 @@ sys.path.insert(0, str(ROOT / "bench" / "profile"))
 import budget
 import clocks
 import design
+import dry
+import gpu
+import options as command_line
 import store
 import wire
+import worker
 import zoo
 from made_up import alone, together
 
@@ -74,6 +81,20 @@ class Zoo(unittest.TestCase):
         with self.assertRaisesRegex(zoo.UnknownNet, "did you mean bert_base"):
             zoo.choose(["bert_bas"], None, pathlib.Path("."))
 
+    def test_a_net_may_be_a_file_or_a_module_that_are_there(self):
+        with tempfile.TemporaryDirectory() as held:
+            folder = pathlib.Path(held)
+            (folder / "mine").mkdir()
+            (folder / "mine" / "net.py").write_text("def small(batch):\n    return batch\n")
+            chosen = zoo.choose(["mine/net.py:small", "mine.net:small"], "runs", folder)
+            self.assertEqual(list(chosen), [f"{folder}/mine/net.py:small", "mine.net:small"])
+            self.assertEqual([zoo.load_function(net)(3) for net in chosen], [3, 3])
+            for wrong, said in (("mine/none.py:small", "no file"), ("nowhere.net:small", "no module nowhere")):
+                with self.assertRaisesRegex(zoo.UnknownNet, said):
+                    zoo.choose([wrong], "runs", folder)
+            with self.assertRaisesRegex(zoo.UnknownNet, "no function 'large'"):
+                zoo.load_function("mine.net:large")
+
     def test_at_least_13_families_need_torch_alone(self):
         self.assertGreaterEqual(len({runs.family for runs in zoo.ZOO.values() if runs.needs == "torch"}), 13)
 
@@ -119,6 +140,92 @@ class Clocks(unittest.TestCase):
         self.assertEqual(found, [None] * clocks.BEGUN_BEFORE + [5, 2, 5, 8, 1])
 
 
+class Window(unittest.TestCase):
+    """Steps of a tenth of a second, on paper: orders come at their times."""
+
+    def run_with(self, *orders, **more):
+        now, waiting, said = [0.0], list(orders), []
+
+        def step():
+            now[0] = round(now[0] + 0.1, 3)
+
+        def poll():
+            return waiting.pop(0)[1] if waiting and waiting[0][0] <= now[0] else None
+
+        plan = {"warm_s": 0.2, "warm_steps": 1, "skip": 1, "min_s": 0.3, "min_steps": 3, "max_s": 5, **more}
+        with unittest.mock.patch.object(worker, "time", types.SimpleNamespace(monotonic=lambda: now[0])):
+            result = worker.run(types.SimpleNamespace(poll=poll), lambda message: said.append((now[0], message["event"])),
+                                step, types.SimpleNamespace(mark=lambda: 100.0), plan)
+        return result, said
+
+    def test_only_steps_that_began_and_ended_while_all_ran_count(self):
+        result, said = self.run_with((0.5, {"do": "window"}), (1.5, {"do": "stop", "until": 1.25}))
+        self.assertEqual(said, [(0.2, "warm"), (0.9, "enough")])
+        self.assertEqual((result["opened"], result["closed"]), (0.5, 1.25))
+        self.assertEqual(result["steps"], 6)  # 0.6 to 1.2 without the one that may have begun before; not 1.3 to 1.5
+
+    def test_a_window_of_slow_steps_ends_at_its_longest(self):
+        _, said = self.run_with((0.5, {"do": "window"}), (3.0, {"do": "stop", "until": 3.0}), min_steps=1000, max_s=1)
+        self.assertEqual(said[1], (1.5, "enough"))
+
+
+class Silence(unittest.TestCase):
+    class Mute:
+        index = 0
+
+        def sample(self, *_):
+            return gpu.Sample(0, *[None] * (len(gpu.SAMPLE_FIELDS) - 1))
+
+    def test_a_gpu_that_tells_nothing_any_more_is_lost(self):
+        sampler = gpu.Sampler(self.Mute(), silent_s=0.1)
+        self.addCleanup(sampler.stop)
+        with self.assertRaisesRegex(gpu.GpuLost, "has told nothing for"):
+            while True:
+                sampler.check()
+
+
+class Plan(unittest.TestCase):
+    @staticmethod
+    @functools.lru_cache(maxsize=None)
+    def planned(*more):
+        _, options = command_line.arguments(["plan", *more], "")
+        options.only = {}
+        return dry.planned(options, dict(zoo.ZOO))
+
+    def counts(self, runs):
+        sizes = [len(run.get("jobs", "1")) for run in runs if not run["repeat"]]
+        return [sizes.count(size) for size in (1, 2, 3)]
+
+    def test_half_an_hour_is_planned_to_give_80_runs_and_40_pairs_at_the_stated_costs(self):
+        runs = self.planned("--minutes", "30")
+        alone, pairs, triples = self.counts(runs)
+        self.assertGreaterEqual(alone, 80)
+        self.assertGreaterEqual(pairs, 40)
+        self.assertGreaterEqual(triples, 10)
+        self.assertGreaterEqual(len({run["family"] for run in runs if run["kind"] == "isolated"}), 13)
+
+    def test_the_zoo_has_enough_for_200_runs_and_150_pairs(self):
+        alone, pairs, _ = self.counts(self.planned("--minutes", "60", "--kinds", "isolated,pairs", "--sharing", "time-slice"))
+        self.assertGreaterEqual(alone, 200)
+        self.assertGreaterEqual(pairs, 150)
+
+    def test_ten_minutes_see_13_families_and_repeat_for_the_noise(self):
+        runs = self.planned("--minutes", "10")
+        self.assertGreaterEqual(len({run["family"] for run in runs if run["kind"] == "isolated"}), 13)
+        for kind in ("isolated", "shared"):
+            self.assertTrue(any(run["repeat"] for run in runs if run["kind"] == kind), kind)
+
+    def test_the_same_groups_are_run_under_both_modes(self):
+        runs = [run for run in self.planned("--minutes", "30") if run["kind"] == "shared" and len(run["jobs"]) == 2]
+        sliced, mps = ({tuple(sorted(run["jobs"])) for run in runs if run["sharing_mode"] == mode}
+                       for mode in ("time-slice", "mps"))
+        self.assertGreaterEqual(len(sliced & mps), 40)
+
+    def test_the_tool_names_no_call_that_changes_a_gpu(self):
+        for path in sorted((ROOT / "bench/profile").glob("*.py")):
+            self.assertNotRegex(path.read_text(), r"nvml\w*(Set|Reset|Clear|Create|Destroy)[A-Z]|nvidia-smi\s+-|set_default_", path.name)
+
+
 class Design(unittest.TestCase):
     def runs(self, count):
         return [alone(f"job{i}", gpu_util_pct=100.0 * i / count, mem_bw_util_pct=50.0 * (i % 5) / 5,
@@ -132,6 +239,12 @@ class Design(unittest.TestCase):
         families = list(dict.fromkeys(job.family for job in jobs))
         self.assertEqual([runs.family for runs in zoo.ZOO.values()][:len(families)], families)
         self.assertGreaterEqual(len(jobs), 200)
+
+    def test_a_large_card_is_asked_for_larger_batches_after_the_first_levels(self):
+        usual, large = design.isolated_jobs(zoo.ZOO), design.isolated_jobs(zoo.ZOO, large=True)
+        self.assertEqual(large[:3 * len(zoo.ZOO)], usual[:3 * len(zoo.ZOO)])
+        self.assertEqual(max(job.batch for job in large if job.net == "resnet50"), 4 * zoo.ZOO["resnet50"].batches[-1])
+        self.assertLess(set(usual), set(large))
 
     def test_the_product_of_what_was_asked_for(self):
         jobs = design.isolated_jobs({"unet": zoo.ZOO["unet"]}, {"batches": [1, 2], "precisions": ["fp32", "amp"]})

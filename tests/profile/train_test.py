@@ -13,6 +13,7 @@ HORUS, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 sys.path.insert(0, str(ROOT / "bench" / "profile"))
 
 import design
+import measure
 import store
 import train
 import zoo
@@ -43,7 +44,8 @@ class Train(unittest.TestCase):
     def train(self, *more):
         said, wrong = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(wrong):
-            code = train.main(["--rows", str(self.rows), "--horus", str(HORUS), "--out", str(self.out), "--rounds", "1", *more])
+            code = measure.main(["train", "--rows", str(self.rows), "--horus", str(HORUS), "--out", str(self.out),
+                                 "--rounds", "1", *more])
         return code, said.getvalue(), wrong.getvalue()
 
     def test_both_bundles_and_the_accuracy_before_and_after(self):
@@ -53,9 +55,11 @@ class Train(unittest.TestCase):
         for name in ("demand.hbundle", "pairs.hbundle"):
             self.assertGreater((self.out / name).stat().st_size, 0)
         found = json.loads((self.out / "accuracy.json").read_text())
-        self.assertEqual(set(found["demand"]["before"]["step_time_us"]), set(found["demand"]["after"]["step_time_us"]))
+        self.assertEqual(set(found["demand"]["after"]), {"model", "family"})
+        for after in found["demand"]["after"].values():
+            self.assertEqual(set(found["demand"]["before"]["step_time_us"]), set(after["step_time_us"]))
         self.assertEqual({one["model"] for one in found["interference"]["left_out"]["pair"]}, set(train.MODELS))
-        self.assertIn("MAPE before", said)
+        self.assertRegex(said, "before +net left out +family left out")
 
     def test_few_pairs_give_no_interference_model(self):
         self.campaign(NETS, 2)
@@ -67,7 +71,7 @@ class Train(unittest.TestCase):
     def test_refusals_say_what_was_expected(self):
         code, _, wrong = self.train()
         self.assertEqual(code, 1)
-        self.assertIn("expected a table that measure.py wrote", wrong)
+        self.assertIn("expected a table that `horus-profile run` wrote", wrong)
         self.campaign(NETS[:2], 0)
         self.assertIn("2 nets; expected 3 at least", self.train()[2])
         self.campaign(NETS, 0)

@@ -51,12 +51,19 @@ def loses(batch):
 
 def endless(batch):
     return 0.01, 100
+
+def visited(batch):
+    def step():
+        open(os.path.join(os.environ["FAKE_NVML"], "procs", os.environ["VISITOR"]), "w").write("512")
+        return 0.002
+    return step, 100
 """
 
 
 class World(unittest.TestCase):
     """A fresh machine for each test."""
 
+    in_use_ok = ("--in-use-ok",)
     stand_ins = ("torch.py", "training.py", "graphs.py")
 
     def setUp(self):
@@ -66,7 +73,7 @@ class World(unittest.TestCase):
         self.tool, self.fake, self.out = self.folder / "tool", self.folder / "fake", self.folder / "out"
         (self.fake / "procs").mkdir(parents=True)
         (self.fake / "util").write_text("60")
-        subprocess.run([sys.executable, ROOT / "bench/profile/measure.py", "pack", self.tool], check=True,
+        subprocess.run([sys.executable, ROOT / "bench/profile/horus-profile", "pack", self.tool], check=True,
                        stdout=subprocess.DEVNULL)
         for name in self.stand_ins + (() if importlib.util.find_spec("pynvml") else ("pynvml.py",)):
             shutil.copy(STUB / name, self.tool / name)
@@ -74,9 +81,14 @@ class World(unittest.TestCase):
         self.nets.write_text(NETS)
         self.environment = {**os.environ, "LD_LIBRARY_PATH": str(NVML), "FAKE_NVML": str(self.fake)}
 
+    def idle(self):
+        """The GPU is free, and the command has to see to it that it is."""
+        (self.fake / "util").write_text("0")
+        self.in_use_ok = ()
+
     def command(self, *nets, more=()):
         named = [part for net in nets for part in ("--net", f"{self.nets}:{net}")]
-        return [sys.executable, str(self.tool / "measure.py"), "run", "--device", "cpu", "--in-use-ok", "--out",
+        return [sys.executable, str(self.tool / "horus-profile"), "run", "--device", "cpu", *self.in_use_ok, "--out",
                 str(self.out), *SHORT, *named, *map(str, more)]
 
     def run_tool(self, *nets, more=(), **options):

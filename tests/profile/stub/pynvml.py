@@ -103,6 +103,16 @@ def nvmlDeviceGetComputeRunningProcesses(device):
     return found[:count.value]
 
 
+def nvmlDeviceGetCudaComputeCapability(device):
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    call("nvmlDeviceGetCudaComputeCapability", device, ctypes.byref(major), ctypes.byref(minor))
+    return major.value, minor.value
+
+
+def nvmlDeviceGetComputeMode(device):
+    return asked("nvmlDeviceGetComputeMode", ctypes.c_int, device)
+
+
 def nvmlSystemGetProcessName(pid):
     return string("nvmlSystemGetProcessName", pid)
 
