@@ -154,7 +154,7 @@ class Campaign:
                 exporter.expect("ready", limits.START_S)
                 exporter.began = True
             exporter.tell("export", job=job.order(), path=str(target))
-            exporter.expect("exported", limits.LOAD_S)
+            exporter.expect("exported", limits.EXPORT_S)
             return True
         except (crew.Failed, crew.Died) as error:
             self.record({**self.common("export", getattr(error, "outcome", "died"), self.budget.clock() - began),

@@ -129,18 +129,21 @@ def begin(options, chosen):
 def run(options, chosen):
     job = begin(options, chosen)
     store, progress, began = job.store, job.progress, datetime.datetime.now(datetime.timezone.utc)
-    session, ended = f"{began:%Y-%m-%dT%H:%M:%SZ}", "broke off"
+    session, ended, failure = f"{began:%Y-%m-%dT%H:%M:%SZ}", "done", None
     try:
         job.run(options.kinds, options.sharing)
-        ended = "done"
-    except Stopped:
-        ended = "stopped by a signal"
-        raise
-    finally:
-        ignore_signals()
-        job.close()
+    except BaseException as error:
+        ended, failure = "stopped by a signal" if isinstance(error, Stopped) else "broke off", error
+    on_signals(signal.SIG_IGN)
+    job.close()
+    try:
         store.write_tables()
         write_manifest(store, session, job, options, ended)
+    except stores.NotWritten as error:
+        failure = failure or error  # what came first says more
+    on_signals(signal.SIG_DFL)
+    if failure:
+        raise failure
     counts = f"{len(store.isolated())} isolated runs, {len(store.shared())} groups"
     progress.say(f"{options.out}: {counts}" + (f"; {len(job.failed)} runs failed in this session" if job.failed else ""))
     if options.train:
@@ -168,7 +171,7 @@ def pack(folder):
     """This folder's modules and the zoo's definitions and graphs, ready to be copied to another machine."""
     here, models = pathlib.Path(__file__).resolve().parent, zoo.zoo_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    for part in (here / "horus-profile", *sorted(here.glob("*.py"))):
+    for part in (here / "horus-profile", *sorted(here.glob("*.py")), *train.BUILT_INS[:1]):
         shutil.copy(part, folder / part.name)
     for part, pattern in (("nets", "*.py"), ("graphs", "*.onnx")):
         target = folder / "zoo" / part
@@ -179,18 +182,14 @@ def pack(folder):
     return 0
 
 
-def on_signals():
-    def end(number, _):
-        ignore_signals()
-        raise Stopped(signal.Signals(number).name)
+def on_signals(do):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+        signal.signal(number, do)
 
 
-def ignore_signals():
-    """While the end is made, a second signal must not leave half of it undone."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+def stop(number, _):
+    on_signals(signal.SIG_IGN)  # while the end is made, a second signal must not leave half of it undone
+    raise Stopped(signal.Signals(number).name)
 
 
 def main(argv=None):
@@ -208,7 +207,7 @@ def main(argv=None):
     if options.command == "plan":
         dry.show(options, chosen)
         return 0
-    on_signals()
+    on_signals(stop)
     kept = f"finished runs are kept in {options.out}"
     try:
         return run(options, chosen)

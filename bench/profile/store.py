@@ -157,8 +157,8 @@ class Store:
             note.append(f"repeat {run['repeat']}")
         return {**run, "net": run["net_name"], **self.graph_and_batch(run), "sharing_mode": "exclusive",
                 "campaign": self.campaign, "note": "; ".join(note), "step_time_us": figure(run["step_mean_us"]),
-                **{name: figure(run.get(name)) for name in ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct",
-                                                            "mem_mib", "power_w")}}
+                **{name: figure(run.get(name)) for name in ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct")},
+                **{name: figure(run.get(name) or None) for name in ("mem_mib", "power_w")}}  # 0 is not measured
 
     def pair_row(self, one):
         (a, b), (slow_a, slow_b) = one["jobs"], one["slowdowns"]

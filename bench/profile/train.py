@@ -12,7 +12,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILT_IN = HERE.parent.parent / "src" / "predict" / "default.hbundle"
+# What `horus` has built in: beside this file in a packed copy, else in the repository.
+BUILT_INS = [path for path in (HERE / "default.hbundle", HERE.parent.parent / "src" / "predict" / "default.hbundle")
+             if path.exists()]
 GROUPS_AT_LEAST = 3  # nets or families; fewer cannot be left out in turn
 MODELS = ("horus", "utilisation")  # what is trained, and a baseline that knows utilisation alone
 PAIRS_AT_LEAST = 12  # fewer say nothing of a pair left out
@@ -22,20 +24,22 @@ class Refused(RuntimeError):
     """The command, or the rows, cannot be used; the text is for the user."""
 
 
-def horus(command, *arguments):
-    line = [str(command), *map(str, arguments)]
+def horus(options, *arguments):
+    """What the command prints, or Refused; GPU types of the user's are told to every call."""
+    files = [part for file in options.gpus_file for part in ("--gpus-file", file)]
+    line = [str(part) for part in (options.horus, *arguments, *files)]
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise Refused(f"--horus {command}: {error.strerror}") from None
+        raise Refused(f"--horus {options.horus}: {error.strerror}") from None
     if done.returncode:
         raise Refused(f"`{' '.join(line[1:3])}` failed ({done.returncode}): {done.stderr.strip()[-600:]}")
     return done.stdout
 
 
-def accuracy(command, *arguments):
+def accuracy(options, *arguments):
     """Quantity -> figures of the method 'horus', of `horus evaluate`."""
-    found = json.loads(horus(command, "evaluate", *arguments, "--json"))
+    found = json.loads(horus(options, "evaluate", *arguments, "--json"))
     figures = {}
     for one in found["evaluations"]:
         for method in one["methods"]:
@@ -46,10 +50,10 @@ def accuracy(command, *arguments):
     return figures
 
 
-def pair_accuracy(command, *arguments):
+def pair_accuracy(options, *arguments):
     """[model, sharing mode and its figures], of `horus evaluate --pairs`."""
     models = [part for model in MODELS for part in ("--model", model)]
-    found = json.loads(horus(command, "evaluate", *arguments, *models, "--json"))
+    found = json.loads(horus(options, "evaluate", *arguments, *models, "--json"))
     return [{name: one[name] for name in ("model", "sharing_mode", "leave", "rows_measured", "mape_pct", "median_pct",
                                           "spearman", "coverage_observed_pct")} for one in found["evaluations"]]
 
@@ -87,13 +91,13 @@ def demand(options, say):
         raise Refused(f"{rows}: {nets} nets; expected {GROUPS_AT_LEAST} at least, so that each can be left out")
     found = {"rows": measured, "nets": nets}
     if options.bundle:
-        found["before"] = accuracy(options.horus, "--data", rows, "--bundle", options.bundle)
+        found["before"] = accuracy(options, "--data", rows, "--bundle", options.bundle)
     data = [part for path in (rows, *options.also) for part in ("--data", path)]
     rounds = ("--rounds", options.rounds)
     leave = ["model"] + (["family"] if count(rows, "family")[1] >= GROUPS_AT_LEAST else [])
-    found["after"] = {left: accuracy(options.horus, "--data", rows, "--leave", left, *rounds) for left in leave}
+    found["after"] = {left: accuracy(options, "--data", rows, "--leave", left, *rounds) for left in leave}
     bundle = options.out / "demand.hbundle"
-    horus(options.horus, "train", *data, *rounds, "--out", bundle)
+    horus(options, "train", *data, *rounds, "--out", bundle)
     say(f"{bundle}: from {measured} rows of {nets} nets" + (f" and {len(options.also)} further tables" if options.also else ""))
     before = found.get("before", {})
     table(found, say)
@@ -108,9 +112,10 @@ def interference(options, bundle, say):
         return {"pairs": measured}
     basis = ("--pairs", pairs, "--jobs", jobs, "--bundle", bundle)
     target = options.out / "pairs.hbundle"
-    horus(options.horus, "train", *basis, "--out", target)
+    horus(options, "train", *basis, "--out", target)
     say(f"{target}: from {measured} pairs")
-    found = {left: pair_accuracy(options.horus, *basis, "--leave", left) for left in ("pair", "job")}
+    apart = "family" if count(jobs, "family")[1] >= GROUPS_AT_LEAST else "job"
+    found = {left: pair_accuracy(options, *basis, "--leave", left) for left in ("pair", apart)}
     for left, figures in found.items():
         for one in figures:
             say(f"slowdown, each {left} left out, {one['sharing_mode']}, {one['model']}:"
@@ -122,9 +127,10 @@ def add_arguments(parser):
     parser.add_argument("--rows", required=True, type=pathlib.Path, help="folder that run wrote")
     parser.add_argument("--horus", default="horus", help="the built command (horus)")
     parser.add_argument("--out", required=True, type=pathlib.Path)
-    parser.add_argument("--bundle", type=pathlib.Path, default=BUILT_IN if BUILT_IN.exists() else None,
+    parser.add_argument("--bundle", type=pathlib.Path, default=next(iter(BUILT_INS), None),
                         help="what was used before (the repository's built-in bundle)")
     parser.add_argument("--also", nargs="*", default=[], type=pathlib.Path, help="further datasets to train on")
+    parser.add_argument("--gpus-file", nargs="*", default=[], type=pathlib.Path, help="GPU types of your own (docs/files.md)")
     parser.add_argument("--rounds", type=int, default=100, help="trees a quantity at most (100)")
 
 

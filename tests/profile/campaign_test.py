@@ -126,6 +126,14 @@ class Campaign(World):
         self.assertEqual((self.out / "runs.jsonl").read_bytes(), before)
         self.assert_nobody_left()
 
+    def test_a_disk_that_is_full_before_the_first_run(self):
+        code, said = self.run_tool(more=("--net", "unet", "--kinds", "isolated"), preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (500, 500)))
+        self.assertEqual(code, 4, said)
+        self.assertRegex(said, r"unet\.onnx: the disk is full; 0 finished runs are kept")
+        self.assertFalse((self.out / "graphs" / "unet.onnx").exists())
+        self.assert_nobody_left()
+
     def test_somebody_who_comes_to_the_gpu_is_named_and_the_run_beside_is_no_row(self):
         self.idle()
         with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:

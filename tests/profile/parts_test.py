@@ -155,14 +155,18 @@ class Window(unittest.TestCase):
         plan = {"warm_s": 0.2, "warm_steps": 1, "skip": 1, "min_s": 0.3, "min_steps": 3, "max_s": 5, **more}
         with unittest.mock.patch.object(worker, "time", types.SimpleNamespace(monotonic=lambda: now[0])):
             result = worker.run(types.SimpleNamespace(poll=poll), lambda message: said.append((now[0], message["event"])),
-                                step, types.SimpleNamespace(mark=lambda: 100.0), plan)
+                                step, types.SimpleNamespace(mark=iter([None] + [100.0] * 99).__next__), plan)
         return result, said
 
     def test_only_steps_that_began_and_ended_while_all_ran_count(self):
         result, said = self.run_with((0.5, {"do": "window"}), (1.5, {"do": "stop", "until": 1.25}))
-        self.assertEqual(said, [(0.2, "warm"), (0.9, "enough")])
+        self.assertEqual(said, [(0.4, "warm"), (0.9, "enough")])
         self.assertEqual((result["opened"], result["closed"]), (0.5, 1.25))
         self.assertEqual(result["steps"], 6)  # 0.6 to 1.2 without the one that may have begun before; not 1.3 to 1.5
+
+    def test_warm_up_counts_from_the_first_step_that_is_over(self):
+        _, said = self.run_with((0.9, {"do": "window"}), (1.5, {"do": "stop", "until": 1.5}), warm_s=0.45)
+        self.assertEqual(said[0], (0.7, "warm"))
 
     def test_a_window_of_slow_steps_ends_at_its_longest(self):
         _, said = self.run_with((0.5, {"do": "window"}), (3.0, {"do": "stop", "until": 3.0}), min_steps=1000, max_s=1)

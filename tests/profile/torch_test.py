@@ -61,6 +61,12 @@ def tiny(batch):
 def own_loss(batch):
     return torch.nn.Linear(8, 8), (torch.rand(batch, 8),), lambda outputs: outputs.square().mean()
 
+def narrow(batch):
+    return torch.nn.Linear(64, 64), torch.rand(batch, 64)
+
+def wide(batch):
+    return torch.nn.Linear(512, 1024), torch.rand(batch, 512)
+
 def wrong(batch):
     return torch.nn.Linear(8, 8)
 """
@@ -92,6 +98,16 @@ class Real(World):
         self.assertEqual(len(self.rows("pairs.csv")), 1)
         self.assertEqual(self.manifest()["sessions"][0]["software"]["torch"], torch.__version__)
         self.assert_nobody_left()
+
+    @unittest.skipUnless(HORUS, "HORUS_COMMAND is not set")
+    def test_from_nothing_to_a_bundle_in_one_go(self):
+        code, said = self.run_tool("tiny", "narrow", "wide", more=(
+            "--batches", "2,4,8,16", "--kinds", "isolated", "--window", "0.5", "--train", "--horus", HORUS))
+        self.assertEqual(code, 0, said)
+        self.assertGreaterEqual(len(self.rows("dataset.csv")), 12)
+        self.assertGreater((self.out / "trained" / "demand.hbundle").stat().st_size, 0)
+        found = json.loads((self.out / "trained" / "accuracy.json").read_text())
+        self.assertLessEqual({"gpu_util_pct", "step_time_us"}, set(found["demand"]["before"]))
 
     def test_every_optimiser_and_mode_makes_steps(self):
         net = f"{self.nets}:tiny"
