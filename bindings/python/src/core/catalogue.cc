@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU types.
+#include "graph.h"
+#include "record.h"
+
+namespace horus_python {
+namespace {
+
+struct Gpu {
+  static constexpr const char* kName = "Gpu";
+  std::string name, display_name, architecture, source;
+  int64_t compute_capability = 0, sm_count = 0, boost_clock_mhz = 0, fp64_gflops = 0, fp32_gflops = 0, tf32_gflops = 0,
+          fp16_gflops = 0, bf16_gflops = 0, fp8_gflops = 0, int8_gops = 0, mem_mib = 0, mem_bandwidth_mb_s = 0,
+          l2_kib = 0, pcie_mb_s = 0, nvlink_mb_s = 0, tdp_w = 0, context_mib = 0, max_mps_clients = 0;
+};
+
+}  // namespace
+
+template <>
+struct Arg<Gpu> : ValueArg<Gpu> {};
+
+namespace {
+
+// Every number that both structs name alike.
+template <typename From, typename To>
+void CopyNumbers(const From& from, To& to) {
+  to.compute_capability = from.compute_capability;
+  to.sm_count = from.sm_count;
+  to.boost_clock_mhz = from.boost_clock_mhz;
+  to.fp64_gflops = from.fp64_gflops;
+  to.fp32_gflops = from.fp32_gflops;
+  to.tf32_gflops = from.tf32_gflops;
+  to.fp16_gflops = from.fp16_gflops;
+  to.bf16_gflops = from.bf16_gflops;
+  to.fp8_gflops = from.fp8_gflops;
+  to.int8_gops = from.int8_gops;
+  to.mem_mib = from.mem_mib;
+  to.mem_bandwidth_mb_s = from.mem_bandwidth_mb_s;
+  to.l2_kib = from.l2_kib;
+  to.pcie_mb_s = from.pcie_mb_s;
+  to.nvlink_mb_s = from.nvlink_mb_s;
+  to.tdp_w = from.tdp_w;
+  to.context_mib = from.context_mib;
+  to.max_mps_clients = from.max_mps_clients;
+}
+
+std::unique_ptr<CatalogueHandle> Default() { return Make<CatalogueHandle, horus_catalogue>(&horus_catalogue_default); }
+
+std::vector<Gpu> All(const CatalogueHandle& catalogue) {
+  std::vector<Gpu> gpus;
+  for (size_t i = 0; i < horus_catalogue_count(catalogue.get()); ++i) {
+    horus_gpu c = HORUS_GPU_INIT;
+    Run([&](horus_error* error) { return horus_catalogue_get(catalogue.get(), i, &c, error); });
+    Gpu gpu = {c.name, c.display_name, c.architecture, c.source};
+    CopyNumbers(c, gpu);
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+size_t Find(const CatalogueHandle& catalogue, const std::string& name) {
+  size_t index = 0;
+  Run([&](horus_error* error) { return horus_catalogue_find(catalogue.get(), name.c_str(), &index, error); });
+  return index;
+}
+
+std::unique_ptr<CatalogueHandle> Extend(const CatalogueHandle& base, const py::sequence& added) {
+  const auto values = PointersOf<Gpu>(added, "gpus");
+  std::vector<horus_gpu> gpus;
+  for (const Gpu* gpu : values) {
+    horus_gpu c = HORUS_GPU_INIT;
+    c.name = gpu->name.c_str();
+    c.display_name = gpu->display_name.empty() ? c.name : gpu->display_name.c_str();
+    c.architecture = gpu->architecture.c_str();
+    c.source = gpu->source.c_str();
+    CopyNumbers(*gpu, c);
+    gpus.push_back(c);
+  }
+  std::vector<const horus_gpu*> pointers;
+  for (const horus_gpu& gpu : gpus) pointers.push_back(&gpu);
+  return Make<CatalogueHandle, horus_catalogue>([&](horus_catalogue** out, horus_error* error) {
+    return horus_catalogue_extend(base.get(), pointers.size(), pointers.data(), out, error);
+  });
+}
+
+}  // namespace
+
+void BindCatalogue(py::module_& m) {
+  Record<Gpu>(
+      m, "One GPU type. Rates are dense peaks at the boost clock, a multiply-add counted as two; 0 = not supported.")
+      .Field("name", &Gpu::name, "kebab-case, e.g. a100-40gb")
+      .Field("display_name", &Gpu::display_name, "as the vendor writes it")
+      .Field("architecture", &Gpu::architecture, "e.g. Ampere")
+      .Field("source", &Gpu::source, "where the numbers come from")
+      .Field("compute_capability", &Gpu::compute_capability, "major * 10 + minor")
+      .Field("sm_count", &Gpu::sm_count, "streaming multiprocessors")
+      .Field("boost_clock_mhz", &Gpu::boost_clock_mhz, "in MHz")
+      .Field("fp64_gflops", &Gpu::fp64_gflops, "in 10^9 a second")
+      .Field("fp32_gflops", &Gpu::fp32_gflops, "in 10^9 a second")
+      .Field("tf32_gflops", &Gpu::tf32_gflops, "in 10^9 a second")
+      .Field("fp16_gflops", &Gpu::fp16_gflops, "in 10^9 a second")
+      .Field("bf16_gflops", &Gpu::bf16_gflops, "in 10^9 a second")
+      .Field("fp8_gflops", &Gpu::fp8_gflops, "in 10^9 a second")
+      .Field("int8_gops", &Gpu::int8_gops, "in 10^9 a second")
+      .Field("mem_mib", &Gpu::mem_mib, "device memory in MiB")
+      .Field("mem_bandwidth_mb_s", &Gpu::mem_bandwidth_mb_s, "in 10^6 bytes a second")
+      .Field("l2_kib", &Gpu::l2_kib, "second-level cache in KiB")
+      .Field("pcie_mb_s", &Gpu::pcie_mb_s, "one direction")
+      .Field("nvlink_mb_s", &Gpu::nvlink_mb_s, "both directions together; 0 = none")
+      .Field("tdp_w", &Gpu::tdp_w, "in watts")
+      .Field("context_mib", &Gpu::context_mib, "of a CUDA context; 0 = estimated")
+      .Field("max_mps_clients", &Gpu::max_mps_clients, "0 = by compute capability");
+  py::class_<CatalogueHandle>(m, "CatalogueHandle")
+      .def(py::init(&Default), "__init__(self) -> None")
+      .def(
+          "all", [](const CatalogueHandle& c) { return Arg<std::vector<Gpu>>::To(All(c)); },
+          "all(self) -> tuple[Gpu, ...]")
+      .def("find", &Find, py::arg("name"), "find(self, name: str) -> int")
+      .def("extend", &Extend, py::arg("gpus"), "extend(self, gpus: collections.abc.Sequence[Gpu]) -> CatalogueHandle");
+}
+
+}  // namespace horus_python

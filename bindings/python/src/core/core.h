@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file of the module needs: calls into the C ABI without the interpreter's lock, errors, owned handles.
+//
+// A call goes through Run(): the lock (GIL) is released while the library works, what a Python callback raised inside
+// it comes back as itself, and a status becomes the exception of horus.errors.
+#ifndef HORUS_PYTHON_CORE_H_
+#define HORUS_PYTHON_CORE_H_
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "horus/horus.h"
+
+namespace horus_python {
+
+namespace py = pybind11;
+
+// Raises the exception of horus.errors that belongs to `status`. The lock must be held.
+[[noreturn]] void Raise(horus_status status, const std::string& message);
+// Of a wrong argument: "what: expected ..., found ...".
+[[noreturn]] void Refuse(const std::string& what, const std::string& expected, const std::string& found);
+// A Python value in a message: its repr, cut, and its type.
+[[nodiscard]] std::string Shown(py::handle value);
+
+// What a callback on this thread raised, until the call that it interrupted has returned.
+class Pending {
+ public:
+  // To be called from a catch block; the answer that ends the library's call.
+  static int32_t Keep();
+  static void Clear();
+  static void Rethrow();  // if there is any
+};
+
+// While a callback runs on this thread: writers must not wait for a call that waits for them.
+class InCallback {
+ public:
+  InCallback() { ++Depth(); }
+  ~InCallback() { --Depth(); }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+  static int& Depth();
+};
+
+// Calls `function(horus_error*)` without the interpreter's lock.
+template <typename Function>
+void Run(const Function& function) {
+  horus_error error = HORUS_ERROR_INIT;
+  horus_status status = HORUS_OK;
+  {
+    const py::gil_scoped_release released;
+    status = function(&error);
+  }
+  if (status == HORUS_OK) return;
+  Pending::Rethrow();
+  Raise(status, error.message);
+}
+
+// Two calls, the first for the count: `function(capacity, data, count, error)`.
+template <typename T, typename Function>
+std::vector<T> Collect(const Function& function) {
+  std::vector<T> values;
+  for (;;) {
+    size_t count = 0;
+    horus_error error = HORUS_ERROR_INIT;
+    horus_status status = HORUS_OK;
+    {
+      const py::gil_scoped_release released;
+      status = function(values.size(), values.data(), &count, &error);
+    }
+    if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) Raise(status, error.message);
+    values.resize(count);
+    if (status == HORUS_OK) return values;
+  }
+}
+
+inline py::bytes ToBytes(const std::vector<char>& bytes) { return py::bytes(bytes.data(), bytes.size()); }
+
+// A bytes-like argument, held while it is used.
+class Bytes {
+ public:
+  Bytes(const py::buffer& source, const char* what);
+  [[nodiscard]] const void* data() const { return info_.ptr; }
+  [[nodiscard]] size_t size() const { return static_cast<size_t>(info_.size * info_.itemsize); }
+
+ private:
+  py::buffer_info info_;
+};
+
+// A handle of the C ABI, and the Python objects that its callbacks need.
+template <typename T, void (*Free)(T*)>
+class Handle {
+ public:
+  explicit Handle(T* owned, std::vector<py::object> keeps = {}) : handle_(owned), keeps_(std::move(keeps)) {}
+  [[nodiscard]] T* get() const { return handle_.get(); }
+  [[nodiscard]] const std::vector<py::object>& keeps() const { return keeps_; }
+
+ private:
+  struct Deleter {
+    void operator()(T* handle) const noexcept { Free(handle); }
+  };
+  std::unique_ptr<T, Deleter> handle_;
+  std::vector<py::object> keeps_;
+};
+
+// Makes a handle: `function(T** out, horus_error*)`.
+template <typename H, typename T, typename Function>
+std::unique_ptr<H> Make(const Function& function, std::vector<py::object> keeps = {}) {
+  T* out = nullptr;
+  Run([&](horus_error* error) { return function(&out, error); });
+  return std::make_unique<H>(out, std::move(keeps));
+}
+
+// Progress of a long call: asks for signals (Ctrl-C) and tells the caller's function, both some tens of times a second.
+class Progress {
+ public:
+  explicit Progress(py::object callback) : callback_(std::move(callback)) {}
+  static int32_t Tell(void* user, double done);
+  // The same for loops of our own, which hold the lock or do not: throws what was raised, or Cancelled.
+  void Check(double done);
+
+ private:
+  bool Due();
+  bool Ask(double done);  // with the lock held: whether to go on; may throw
+  py::object callback_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Positions of `names` as the C ABI takes them; borrows the texts.
+std::vector<const char*> Texts(const std::vector<std::string>& names);
+
+// Rooms of the module, in corridor order.
+void BindValues(py::module_& m);
+void BindJob(py::module_& m);
+void BindCatalogue(py::module_& m);
+void BindGraph(py::module_& m);
+void BindPredictor(py::module_& m);
+void BindObservations(py::module_& m);
+void BindInterference(py::module_& m);
+void BindCluster(py::module_& m);
+void BindPlan(py::module_& m);
+void BindPlacer(py::module_& m);
+void BindTrace(py::module_& m);
+void BindSim(py::module_& m);
+
+}  // namespace horus_python
+
+#endif  // HORUS_PYTHON_CORE_H_

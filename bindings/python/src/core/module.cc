@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus._core: the C ABI of libhorus for the package horus, which gives it its face. Rooms in corridor order.
+#include "core.h"
+#include "horus/horus.hpp"
+
+namespace py = pybind11;
+
+PYBIND11_MODULE(_core, m) {
+  using namespace horus_python;
+  py::options options;
+  options.disable_function_signatures();  // docstrings state them, for the stubs
+  options.disable_enum_members_docstring();
+  m.doc() = "The C ABI of libhorus; use the package horus.";
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const horus::Error& error) {
+      const std::string text = error.what();  // "STATUS: message"
+      const std::string prefix = std::string(horus_status_name(error.status())) + ": ";
+      try {
+        Raise(error.status(), text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : text);
+      } catch (py::error_already_set& raised) {
+        raised.restore();
+      }
+    }
+  });
+  horus::CheckAbi();
+  m.def("version", &horus_version_text, "version() -> str");
+  m.def("abi_number", &horus_abi_number, "abi_number() -> int");
+  m.def("status_name", &horus_status_name, py::arg("status"), "status_name(status: int) -> str");
+  BindValues(m);
+  BindJob(m);
+  BindCatalogue(m);
+  BindGraph(m);
+  BindPredictor(m);
+  BindObservations(m);
+  BindInterference(m);
+  BindCluster(m);
+  BindPlan(m);
+  BindPlacer(m);
+  BindTrace(m);
+  BindSim(m);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// What running jobs were seen to take and to lose.
+#include <array>
+
+#include "columns.h"
+#include "interference.h"
+
+namespace horus_python {
+namespace {
+
+using Observations = std::unique_ptr<ObservationsHandle>;
+
+Observations Create(size_t capacity) {
+  return Make<ObservationsHandle, horus_observations>(
+      [&](horus_observations** out, horus_error* error) { return horus_observations_create(capacity, out, error); });
+}
+
+Observations Restore(const py::buffer& source) {
+  const Bytes bytes(source, "snapshot");
+  return Make<ObservationsHandle, horus_observations>([&](horus_observations** out, horus_error* error) {
+    return horus_observations_restore(bytes.data(), bytes.size(), out, error);
+  });
+}
+
+py::bytes Snapshot(const ObservationsHandle& observations) {
+  return ToBytes(Collect<char>([&](size_t capacity, char* data, size_t* count, horus_error* error) {
+    return horus_observations_snapshot(observations.get(), capacity, data, count, error);
+  }));
+}
+
+// None = not measured.
+void AddDemand(const ObservationsHandle& observations, const CatalogueHandle* catalogue, uint64_t profile_id,
+               const std::string& gpu_type, std::optional<double> gpu_util_pct, std::optional<double> mem_bw_util_pct,
+               std::optional<double> mem_mib, std::optional<double> step_time_us) {
+  horus_demand_observation seen = HORUS_DEMAND_OBSERVATION_INIT;
+  seen.profile_id = profile_id;
+  seen.gpu_type = gpu_type.c_str();
+  seen.gpu_util_pct = gpu_util_pct.value_or(0);
+  seen.mem_bw_util_pct = mem_bw_util_pct.value_or(0);
+  seen.mem_mib = mem_mib.value_or(0);
+  seen.step_time_us = step_time_us.value_or(0);
+  seen.measured = (gpu_util_pct ? HORUS_OBSERVED_GPU_UTIL : 0) | (mem_bw_util_pct ? HORUS_OBSERVED_MEM_BW_UTIL : 0) |
+                  (mem_mib ? HORUS_OBSERVED_MEMORY : 0) | (step_time_us ? HORUS_OBSERVED_STEP_TIME : 0);
+  Run([&](horus_error* error) {
+    return horus_observations_add_demand(observations.get(), Of(catalogue), &seen, error);
+  });
+}
+
+void AddSlowdown(const ObservationsHandle& observations, const CatalogueHandle* catalogue, const SharedDevice& device,
+                 const Demand& job, const py::sequence& co_tenants, double slowdown, double predicted,
+                 double predicted_upper, uint64_t device_id) {
+  std::vector<const horus_demand*> others;
+  for (const Demand* demand : PointersOf<Demand>(co_tenants, "co_tenants")) others.push_back(demand);
+  horus_slowdown_observation seen = HORUS_SLOWDOWN_OBSERVATION_INIT;
+  seen.sharing_mode = device.sharing_mode;
+  seen.gpu_type = device.gpu_type.c_str();
+  seen.compute_share = device.compute_share;
+  seen.job = &job;
+  seen.co_tenant_count = others.size();
+  seen.co_tenants = others.data();
+  seen.slowdown = slowdown;
+  seen.predicted = predicted;
+  seen.predicted_upper = predicted_upper;
+  seen.device_id = device_id;
+  Run([&](horus_error* error) { return horus_observations_add(observations.get(), Of(catalogue), &seen, error); });
+}
+
+py::dict Calibration(const ObservationsHandle& observations) {
+  horus_calibration c = HORUS_CALIBRATION_INIT;
+  Run([&](horus_error* error) { return horus_observations_get_calibration(observations.get(), &c, error); });
+  py::dict out;
+  out["predictions"] = c.predictions;
+  out["error"] = c.error;
+  out["bias"] = c.bias;
+  out["bounds"] = c.bounds;
+  out["covered"] = c.covered;
+  return out;
+}
+
+py::dict Devices(const ObservationsHandle& observations) {
+  size_t count = horus::detail::CountOf([&](size_t* needed, horus_error* error) {
+    return horus_observations_get_devices(observations.get(), 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                          needed, error);
+  });
+  std::vector<uint64_t> devices(count), profiles(count), times(count);
+  std::vector<double> observed(count), predicted(count), upper(count);
+  Run([&](horus_error* error) {
+    return horus_observations_get_devices(observations.get(), count, devices.data(), profiles.data(), observed.data(),
+                                          predicted.data(), upper.data(), times.data(), &count, error);
+  });
+  py::dict out;
+  out["device_id"] = ToArray(devices);
+  out["profile_id"] = ToArray(profiles);
+  out["observed"] = ToArray(observed);
+  out["predicted"] = ToArray(predicted);
+  out["predicted_upper"] = ToArray(upper);
+  out["times"] = ToArray(times);
+  return out;
+}
+
+}  // namespace
+
+void BindObservations(py::module_& m) {
+  py::class_<ObservationsHandle>(m, "ObservationsHandle")
+      .def(py::init(&Create), py::arg("capacity"), "__init__(self, capacity: int) -> None")
+      .def_static("restore", &Restore, py::arg("snapshot"),
+                  "restore(snapshot: collections.abc.Buffer) -> ObservationsHandle")
+      .def("snapshot", &Snapshot, "snapshot(self) -> bytes")
+      .def("add_demand", &AddDemand, py::arg("catalogue").none(true), py::arg("profile_id"), py::arg("gpu_type"),
+           py::arg("gpu_util_pct"), py::arg("mem_bw_util_pct"), py::arg("mem_mib"), py::arg("step_time_us"),
+           "add_demand(self, catalogue: CatalogueHandle | None, profile_id: int, gpu_type: str, gpu_util_pct: float | "
+           "None, mem_bw_util_pct: float | None, mem_mib: float | None, step_time_us: float | None) -> None")
+      .def("add_slowdown", &AddSlowdown, py::arg("catalogue").none(true), py::arg("device"), py::arg("job"),
+           py::arg("co_tenants"), py::arg("slowdown"), py::arg("predicted"), py::arg("predicted_upper"),
+           py::arg("device_id"),
+           "add_slowdown(self, catalogue: CatalogueHandle | None, device: SharedDevice, job: Demand, co_tenants: "
+           "collections.abc.Sequence[Demand], slowdown: float, predicted: float, predicted_upper: float, device_id: "
+           "int) -> None")
+      .def("calibration", &Calibration, "calibration(self) -> dict[str, float]")
+      .def("devices", &Devices, "devices(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
+      .def(
+          "bytes_held", [](const ObservationsHandle& o) { return horus_observations_bytes_held(o.get()); },
+          "bytes_held(self) -> int");
+}
+
+}  // namespace horus_python

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placers: plans one by one and together, rebalancing, preemption, what-ifs, verdicts per node.
+#include "placer.h"
+
+#include <limits>
+#include <memory>
+
+#include "columns.h"
+
+namespace horus_python {
+namespace {
+
+struct PlacerOptions : horus_placer_options {
+  static constexpr const char* kName = "PlacerOptions";
+  PlacerOptions() : horus_placer_options(HORUS_PLACER_OPTIONS_INIT) {}
+  std::string policy_name = "horus", label = {};
+  std::optional<Workload> workload_of = std::nullopt;
+  bool probe = false, grow = false, short_answers = false;
+};
+
+std::unique_ptr<PlacerHandle> Create(PlacerOptions options, const InterferenceHandle* interference,
+                                     const py::object& callable, const CatalogueHandle* catalogue) {
+  std::optional<CWorkload> workload;
+  if (options.workload_of) workload.emplace(*options.workload_of, Of(catalogue));
+  std::vector<py::object> keeps;
+  if (interference != nullptr) keeps = interference->keeps();
+  options.interference = interference == nullptr ? nullptr : interference->get();
+  options.probe_outside = options.probe ? 1 : 0;
+  options.synergy_grow = options.grow ? 1 : 0;
+  options.terse = options.short_answers ? 1 : 0;
+  options.profiling_label = options.label.empty() ? nullptr : options.label.c_str();
+  if (workload) options.workload = workload->get();
+  if (callable.is_none()) {
+    options.policy = options.policy_name.c_str();
+  } else {
+    options.policy_callback = &PricePython;
+    options.policy_user = callable.ptr();
+    options.policy_callback_name = options.policy_name.c_str();
+    options.policy_catalogue = Of(catalogue);
+    keeps.push_back(callable);
+  }
+  return Make<PlacerHandle, horus_placer>(
+      [&](horus_placer** out, horus_error* error) { return horus_placer_create(&options, out, error); },
+      std::move(keeps));
+}
+
+using Plan = std::unique_ptr<PlanHandle>;
+
+// The nodes of an argument: none = all, which an empty column is not.
+class Nodes {
+ public:
+  explicit Nodes(const py::object& given) {
+    if (given.is_none()) return;
+    ids_ = Column<uint64_t>(given, "nodes");
+    size = static_cast<size_t>(ids_.size());
+    data = size == 0 ? &kNone : ids_.data();
+  }
+  const uint64_t* data = nullptr;
+  size_t size = 0;
+
+ private:
+  static constexpr uint64_t kNone = 0;
+  py::array_t<uint64_t, py::array::c_style> ids_;
+};
+
+template <typename Function>
+Plan MakePlan(const ClusterHandle& cluster, const Function& function) {
+  return Make<PlanHandle, horus_plan>([&](horus_plan** out, horus_error* error) {
+    return cluster.Read(error, [&](horus_error* e) { return function(out, e); });
+  });
+}
+
+Plan Place(const PlacerHandle& placer, const ClusterHandle& cluster, const py::sequence& jobs, const py::object& nodes,
+           const py::object& progress) {
+  const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
+  const Nodes only(nodes);
+  Progress tell(progress);
+  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_plan(placer.get(), cluster.get(), pointers.size(), pointers.data(), only.size, only.data,
+                             &Progress::Tell, &tell, out, error);
+  });
+}
+
+// One job: what a scheduler asks most often.
+Plan PlaceOne(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::object& nodes) {
+  const horus_job* c = job.get();
+  const Nodes only(nodes);
+  Progress tell{py::none()};
+  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_plan(placer.get(), cluster.get(), 1, &c, only.size, only.data, &Progress::Tell, &tell, out,
+                             error);
+  });
+}
+
+Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const py::sequence& jobs,
+                const py::object& nodes, uint32_t max_rounds, uint32_t restarts, uint64_t max_evaluations,
+                const py::object& progress) {
+  const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
+  const Nodes only(nodes);
+  const horus_batch_options options = {sizeof(horus_batch_options), max_rounds, restarts, 0, max_evaluations};
+  Progress tell(progress);
+  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_plan_batch(placer.get(), cluster.get(), pointers.size(), pointers.data(), only.size, only.data,
+                                   &options, &Progress::Tell, &tell, out, error);
+  });
+}
+
+Plan Rebalance(const PlacerHandle& placer, const ClusterHandle& cluster, const py::object& jobs,
+               uint32_t max_migrations, double downtime_s, double horizon_s, double min_gain, uint64_t max_searches) {
+  const Nodes only(jobs);  // ids of jobs: the same rule
+  const horus_rebalance_options options = {sizeof(horus_rebalance_options),
+                                           max_migrations,
+                                           downtime_s,
+                                           horizon_s,
+                                           min_gain,
+                                           max_searches,
+                                           only.size,
+                                           only.data};
+  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_rebalance(placer.get(), cluster.get(), &options, out, error);
+  });
+}
+
+Plan Preempt(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::object& nodes,
+             uint32_t max_candidates, uint64_t max_checks) {
+  const horus_job* c = job.get();
+  const Nodes only(nodes);
+  const horus_preempt_options options = {sizeof(horus_preempt_options), max_candidates, max_checks};
+  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_preempt(placer.get(), cluster.get(), c, only.size, only.data, &options, out, error);
+  });
+}
+
+const Word kChanges[] = {{HORUS_CHANGE_RELEASE, "release"},           {HORUS_CHANGE_NODE_STATE, "node-state"},
+                         {HORUS_CHANGE_DEVICE_STATE, "device-state"}, {HORUS_CHANGE_PLACE, "place"},
+                         {HORUS_CHANGE_MIGRATE, "migrate"},           {0, nullptr}};
+
+struct Change {
+  static constexpr const char* kName = "Change";
+  int32_t kind = HORUS_CHANGE_RELEASE;
+  uint64_t job = 0, node = 0;
+  uint32_t device = 0;
+  int32_t state = HORUS_STATE_UP;
+  std::optional<Job> spec = std::nullopt;
+  std::vector<Slot> slots = {};
+};
+
+struct CChange {
+  explicit CChange(const Change& change) : slots(change.slots) {
+    c.kind = change.kind;
+    c.job_id = change.job;
+    c.node_id = change.node;
+    c.device = change.device;
+    c.state = change.state;
+    c.job = change.spec ? change.spec->get() : nullptr;
+    c.slot_count = slots.nodes.size();
+    c.node_ids = slots.nodes.data();
+    c.devices = slots.devices.data();
+    c.tasks = slots.tasks.data();
+  }
+  SlotColumns slots;
+  horus_change c = HORUS_CHANGE_INIT;
+};
+
+Plan WhatIf(const PlacerHandle& placer, const ClusterHandle& cluster, const py::sequence& changes,
+            const py::sequence& jobs, const py::object& progress) {
+  std::vector<std::unique_ptr<CChange>> owned;
+  std::vector<const horus_change*> supposed;
+  for (const Change* change : PointersOf<Change>(changes, "changes")) {
+    owned.push_back(std::make_unique<CChange>(*change));
+    supposed.push_back(&owned.back()->c);
+  }
+  const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
+  Progress tell(progress);
+  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_what_if(placer.get(), cluster.get(), supposed.size(), supposed.data(), pointers.size(),
+                                pointers.data(), &Progress::Tell, &tell, out, error);
+  });
+}
+
+// Verdict, cost and reason of each node.
+py::dict Verdicts(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::object& nodes) {
+  const horus_job* c = job.get();
+  const auto ids = Column<uint64_t>(nodes, "nodes");
+  const auto count = static_cast<size_t>(ids.size());
+  const uint64_t* data = ids.data();
+  std::vector<int32_t> verdicts(count), reasons(count);
+  std::vector<double> costs(count);
+  Run([&](horus_error* error) {
+    return cluster.Read(error, [&](horus_error* e) {
+      return horus_placer_verdicts(placer.get(), cluster.get(), c, count, data, verdicts.data(), costs.data(),
+                                   reasons.data(), e);
+    });
+  });
+  py::dict out;
+  out["node"] = ids;
+  out["verdict"] = ToArray(verdicts);
+  out["cost"] = ToArray(costs);
+  out["reason"] = ToArray(reasons);
+  return out;
+}
+
+void BindOptions(py::module_& m) {
+  Record<Workload>(m,
+                   "What a cluster typically has to run: columns of tasks with their shares, or jobs that were seen.")
+      .Field("cpu_milli", &Workload::cpu_milli, "of each task; empty = 0")
+      .Field("gpus", &Workload::gpus, "of each task; 0 = none")
+      .Field("gpu_milli", &Workload::gpu_milli, "per GPU, 1 to 1,000; empty = whole GPUs")
+      .Field("gpu_types", &Workload::gpu_types, "the type that it must have; '' = any; empty = any for all")
+      .Field("shares", &Workload::shares, "of all tasks; they sum to 1")
+      .Field("jobs", &Workload::jobs, "that were seen, instead of tasks");
+  Record<PlacerOptions>(m, "Options of a placer; see horus.Placer.")
+      .Field("policy", &PlacerOptions::policy_name, "name of the policy")
+      .Field("max_tenants", &PlacerOptions::max_tenants, "per device; 0 = 3")
+      .Field("seed", &PlacerOptions::seed, "of random policies")
+      .Field("slowdown_bound", &PlacerOptions::slowdown_bound, "for jobs without their own; 0 = the policy's default")
+      .Field("probe_outside", &PlacerOptions::probe, "jobs unlike the training data run alone first")
+      .Field("mem_headroom_mib", &PlacerOptions::mem_headroom_mib, "device memory to keep free; 0 = 500, -1 = none")
+      .Field("max_jobs", &PlacerOptions::max_jobs, "of one plan; 0 = 1,048,576")
+      .Field("cache_bytes", &PlacerOptions::cache_bytes, "for what was scored before; 0 = 64 MiB")
+      .Field("rack_oversubscription", &PlacerOptions::rack_oversubscription, "of links between racks; 0 = 1")
+      .Field("mem_overcommit", &PlacerOptions::mem_overcommit, "of memory limits; 0 = 1: none")
+      .Field("gpu_price", &PlacerOptions::gpu_price, "of jobs with alternatives; 0 = 0.5, -1 = none")
+      .Field("pack_threshold", &PlacerOptions::pack_threshold, "of gavel-threshold; 0 = 1.5")
+      .Field("foreground_bound", &PlacerOptions::foreground_bound, "of foreground; 0 = 1.1")
+      .Field("profiling_label", &PlacerOptions::label, "of reactive; '' = horus-profiling")
+      .Field("workload", &PlacerOptions::workload_of, "of fgd and horus; None = every task wants one whole GPU")
+      .Field("synergy_tolerance", &PlacerOptions::synergy_tolerance, "of synergy-*; 0 = 0.03, -1 = none")
+      .Field("synergy_grow", &PlacerOptions::grow, "of synergy-tune: hand out what is left")
+      .Field("max_candidates", &PlacerOptions::max_candidates, "price at most so many devices; 0 = all")
+      .Field("terse", &PlacerOptions::short_answers, "decisions that defer do not tell why");
+  Record<Change>(m, "Something that is only supposed; fields that the kind does not name are not read.")
+      .OneOf("kind", &Change::kind, kChanges, "what changes")
+      .Field("job", &Change::job, "release, migrate: job id")
+      .Field("node", &Change::node, "node-state, device-state: node id")
+      .Field("device", &Change::device, "device-state: index within the node")
+      .OneOf("state", &Change::state, kStates, "node-state, device-state")
+      .Field("spec", &Change::spec, "place: the job")
+      .Field("slots", &Change::slots, "place, migrate: where");
+}
+
+}  // namespace
+
+CWorkload::CWorkload(const Workload& workload, const horus_catalogue* catalogue) {
+  const size_t count = workload.shares.size();
+  const auto check = [&](const char* what, size_t rows) {
+    if (rows != 0 && rows != count)
+      Refuse(what, std::to_string(count) + " rows, as shares, or none", std::to_string(rows));
+  };
+  check("Workload.cpu_milli", workload.cpu_milli.size());
+  check("Workload.gpu_milli", workload.gpu_milli.size());
+  check("Workload.gpu_types", workload.gpu_types.size());
+  if (workload.gpus.size() != count) {
+    Refuse("Workload.gpus", std::to_string(count) + " rows, as shares", std::to_string(workload.gpus.size()));
+  }
+  types_ = horus::detail::Texts(workload.gpu_types);
+  for (const Job& job : workload.jobs) jobs_.push_back(job.get());
+  c_.task_count = count;
+  c_.cpu_milli = horus::detail::Column(workload.cpu_milli);
+  c_.gpus = horus::detail::Column(workload.gpus);
+  c_.gpu_milli = horus::detail::Column(workload.gpu_milli);
+  c_.gpu_types = horus::detail::Column(types_);
+  c_.shares = horus::detail::Column(workload.shares);
+  c_.job_count = jobs_.size();
+  c_.jobs = horus::detail::Column(jobs_);
+  c_.catalogue = catalogue;
+}
+
+namespace {
+
+void BindPlanning(py::class_<PlacerHandle>& placer) {
+  placer
+      .def("place", &Place, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("progress"),
+           "place(self, cluster: ClusterHandle, jobs: collections.abc.Sequence[Job], nodes: "
+           "numpy.typing.NDArray[numpy.uint64] | None, progress: collections.abc.Callable[[float], object] | None) -> "
+           "PlanHandle")
+      .def("place_one", &PlaceOne, py::arg("cluster"), py::arg("job"), py::arg("nodes"),
+           "place_one(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None) -> "
+           "PlanHandle")
+      .def("place_batch", &PlaceBatch, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("max_rounds"),
+           py::arg("restarts"), py::arg("max_evaluations"), py::arg("progress"),
+           "place_batch(self, cluster: ClusterHandle, jobs: collections.abc.Sequence[Job], nodes: "
+           "numpy.typing.NDArray[numpy.uint64] | None, max_rounds: int, restarts: int, max_evaluations: int, progress: "
+           "collections.abc.Callable[[float], object] | None) -> PlanHandle")
+      .def("rebalance", &Rebalance, py::arg("cluster"), py::arg("jobs"), py::arg("max_migrations"),
+           py::arg("downtime_s"), py::arg("horizon_s"), py::arg("min_gain"), py::arg("max_searches"),
+           "rebalance(self, cluster: ClusterHandle, jobs: numpy.typing.NDArray[numpy.uint64] | None, max_migrations: "
+           "int, downtime_s: float, horizon_s: float, min_gain: float, max_searches: int) -> PlanHandle")
+      .def("preempt", &Preempt, py::arg("cluster"), py::arg("job"), py::arg("nodes"), py::arg("max_candidates"),
+           py::arg("max_checks"),
+           "preempt(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None, "
+           "max_candidates: int, max_checks: int) -> PlanHandle")
+      .def("what_if", &WhatIf, py::arg("cluster"), py::arg("changes"), py::arg("jobs"), py::arg("progress"),
+           "what_if(self, cluster: ClusterHandle, changes: collections.abc.Sequence[Change], jobs: "
+           "collections.abc.Sequence[Job], progress: collections.abc.Callable[[float], object] | None) -> PlanHandle")
+      .def("verdicts", &Verdicts, py::arg("cluster"), py::arg("job"), py::arg("nodes"),
+           "verdicts(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64]) -> dict[str, "
+           "numpy.typing.NDArray[typing.Any]]");
+}
+
+}  // namespace
+
+void BindPlacer(py::module_& m) {
+  BindOptions(m);
+  BindCandidate(m);
+  py::class_<PlacerHandle> placer(m, "PlacerHandle");
+  placer
+      .def(py::init(&Create), py::arg("options"), py::arg("interference").none(true), py::arg("policy"),
+           py::arg("catalogue").none(true),
+           "__init__(self, options: PlacerOptions, interference: InterferenceHandle | None, policy: "
+           "collections.abc.Callable[[Candidate], float | None] | None, catalogue: CatalogueHandle | None) -> None")
+      .def(
+          "bytes_held", [](const PlacerHandle& p) { return horus_placer_bytes_held(p.get()); },
+          "bytes_held(self) -> int");
+  BindPlanning(placer);
+  m.def(
+      "policy_names",
+      [] {
+        std::vector<std::string> names;
+        for (size_t i = 0; horus_policy_name(i) != nullptr; ++i) names.emplace_back(horus_policy_name(i));
+        return names;
+      },
+      "policy_names() -> list[str]");
+}
+
+}  // namespace horus_python

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulations: a trace on a cluster under a queue and a placer, and what became of the jobs.
+#include "sim.h"
+
+#include "columns.h"
+
+namespace horus_python {
+namespace {
+
+struct Outage {
+  static constexpr const char* kName = "Outage";
+  uint64_t node = 0;
+  int64_t from_us = 0, until_us = 0;
+};
+
+}  // namespace
+
+template <>
+struct Arg<Outage> : ValueArg<Outage> {};
+
+namespace {
+
+const Word kWeights[] = {{HORUS_SIM_WEIGHTS_ALIKE, "alike"},
+                         {HORUS_SIM_WEIGHTS_SHORTEST, "shortest"},
+                         {HORUS_SIM_WEIGHTS_PRICES, "prices"},
+                         {0, nullptr}};
+const Word kEvents[] = {{HORUS_SIM_ARRIVE, "arrive"},
+                        {HORUS_SIM_START, "start"},
+                        {HORUS_SIM_FAIL, "fail"},
+                        {HORUS_SIM_FINISH, "finish"},
+                        {HORUS_SIM_REJECT, "reject"},
+                        {HORUS_SIM_PREEMPT, "preempt"},
+                        {HORUS_SIM_OUT_OF_MEMORY, "out-of-memory"},
+                        {HORUS_SIM_MIGRATE, "migrate"},
+                        {HORUS_SIM_INTERRUPT, "interrupt"},
+                        {HORUS_SIM_PROFILED, "profiled"},
+                        {HORUS_SIM_NODE_DOWN, "node-down"},
+                        {HORUS_SIM_NODE_UP, "node-up"},
+                        {0, nullptr}};
+
+struct SimOptions : horus_sim_options {
+  static constexpr const char* kName = "SimOptions";
+  SimOptions() : horus_sim_options(HORUS_SIM_OPTIONS_INIT) {}
+  std::string queue_name = "fifo", label = {};
+  bool know_run_times = true, preempts = false, best = false, each_job = false, weigh = false;
+  int64_t patience_us = 0, aging_us_per_pct = 0;
+  std::vector<Outage> outages = {};
+  std::optional<Workload> workload_of = std::nullopt;
+};
+
+// A simulation while it runs: progress, and events to an observer.
+struct Watch {
+  Progress progress;
+  py::object observer;
+
+  static int32_t Observe(void* user, const horus_sim_event* event) {
+    auto* self = static_cast<Watch*>(user);
+    const py::gil_scoped_acquire held;
+    const InCallback inside;
+    try {
+      py::list slots;
+      for (size_t i = 0; i < event->slot_count; ++i) {
+        slots.append(Arg<Slot>::To({event->node_ids[i], event->devices[i], event->tasks[i]}));
+      }
+      const py::object go_on =
+          self->observer(WordOf(kEvents, event->kind), event->time_us, event->job_id, py::tuple(slots));
+      return go_on.ptr() == Py_False ? 1 : 0;
+    } catch (...) {
+      return Pending::Keep();
+    }
+  }
+  static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Watch*>(user)->progress, done); }
+};
+
+// The C struct over options, which it borrows.
+class CSimOptions {
+ public:
+  explicit CSimOptions(const SimOptions& options) : c_(options), outages_(options.outages.size()) {
+    queue_.patience_us = options.patience_us;
+    queue_.aging_us_per_pct = options.aging_us_per_pct;
+    c_.queue = &queue_;
+    c_.discipline = options.queue_name.c_str();
+    c_.hide_run_times = options.know_run_times ? 0 : 1;
+    c_.preempt = options.preempts ? 1 : 0;
+    c_.best_of_window = options.best ? 1 : 0;
+    c_.profile_each_job = options.each_job ? 1 : 0;
+    c_.weigh_waiting = options.weigh ? 1 : 0;
+    c_.profiling_label = options.label.empty() ? nullptr : options.label.c_str();
+    if (options.workload_of) workload_.emplace(*options.workload_of, nullptr);
+    if (workload_) c_.workload = workload_->get();
+    for (const Outage& outage : options.outages) {
+      from_.push_back(outage.from_us);
+      until_.push_back(outage.until_us);
+    }
+    for (size_t i = 0; i < outages_.size(); ++i) outages_[i] = options.outages[i].node;
+    c_.outage_count = outages_.size();
+    c_.outage_nodes = outages_.data();
+    c_.outage_from_us = from_.data();
+    c_.outage_until_us = until_.data();
+  }
+  CSimOptions(const CSimOptions&) = delete;
+  CSimOptions& operator=(const CSimOptions&) = delete;
+  [[nodiscard]] const horus_sim_options* get() const { return &c_; }
+
+ private:
+  horus_sim_options c_;
+  horus_queue_options queue_ = HORUS_QUEUE_OPTIONS_INIT;
+  std::optional<CWorkload> workload_;
+  std::vector<uint64_t> outages_;
+  std::vector<int64_t> from_, until_;
+};
+
+std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const py::sequence& beliefs,
+                                               const TruthHandle& truth, const ClusterHandle& cluster,
+                                               const PlacerHandle& placer, const SimOptions& options,
+                                               const py::object& observer, const py::object& progress) {
+  const CProfileDemands believed(beliefs, "beliefs");
+  const CSimOptions c(options);
+  Watch watch{Progress(progress), observer};
+  const horus_sim_observer observe = observer.is_none() ? nullptr : &Watch::Observe;
+  return Make<SimResultHandle, horus_sim_result>([&](horus_sim_result** out, horus_error* error) {
+    return cluster.Read(error, [&](horus_error* e) {
+      return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(), observe,
+                           &Watch::Tell, &watch, out, e);
+    });
+  });
+}
+
+py::dict Spread(const double* values) {
+  py::dict out;
+  out["mean"] = values[HORUS_SPREAD_MEAN];
+  out["p50"] = values[HORUS_SPREAD_P50];
+  out["p95"] = values[HORUS_SPREAD_P95];
+  out["p99"] = values[HORUS_SPREAD_P99];
+  return out;
+}
+
+py::dict Metrics(const SimResultHandle& result, int64_t from_us, int64_t to_us, double slowdown_bound) {
+  const horus_sim_window window = {sizeof(horus_sim_window), 0, from_us, to_us, slowdown_bound};
+  horus_sim_metrics m = HORUS_SIM_METRICS_INIT;
+  Run([&](horus_error* error) { return horus_sim_result_get_metrics(result.get(), &window, &m, error); });
+  py::dict out;
+  out["jobs"] = m.jobs;
+  out["finished"] = m.finished;
+  out["running"] = m.running;
+  out["waiting"] = m.waiting;
+  out["rejected"] = m.rejected;
+  out["failures"] = m.failures;
+  out["makespan_us"] = m.makespan_us;
+  out["jct_us"] = Spread(m.jct_us);
+  out["jct_to_horizon_us"] = Spread(m.jct_to_horizon_us);
+  out["wait_us"] = Spread(m.wait_us);
+  out["slowdown"] = Spread(m.slowdown);
+  out["above_bound"] = m.above_bound;
+  out["allocation"] = m.allocation;
+  out["useful"] = m.useful;
+  out["work_rate"] = m.work_rate;
+  out["backlog_rate"] = m.backlog_rate;
+  out["backlog_us"] = m.backlog_us;
+  out["most_done_us"] = m.most_done_us;
+  out["preemptions"] = m.preemptions;
+  out["restarts"] = m.restarts;
+  out["out_of_memory"] = m.out_of_memory;
+  out["migrations"] = m.migrations;
+  out["interruptions"] = m.interruptions;
+  out["finish_time_fairness"] = Spread(m.finish_time_fairness);
+  out["jain"] = m.jain;
+  out["fragmentation"] = m.fragmentation;
+  out["belief_error"] = m.belief_error;
+  out["beliefs"] = m.beliefs;
+  out["devices"] = m.devices;
+  out["decisions"] = m.decisions;
+  out["end_us"] = m.end_us;
+  return out;
+}
+
+py::dict Jobs(const SimResultHandle& result) {
+  horus_sim_jobs c = HORUS_SIM_JOBS_INIT;
+  const size_t rows = horus::detail::CountOf(
+      [&](size_t* needed, horus_error* error) { return horus_sim_result_jobs(result.get(), &c, needed, error); });
+  py::dict out;
+  c.capacity = rows;
+  const auto column = [&](const char* name, auto** data) {
+    using T = std::remove_pointer_t<std::remove_pointer_t<decltype(data)>>;
+    py::array_t<T> values(static_cast<py::ssize_t>(rows));
+    *data = values.mutable_data();
+    out[name] = values;
+  };
+  column("job", &c.job_ids);
+  column("end", &c.ends);
+  column("start_us", &c.start_us);
+  column("end_us", &c.end_us);
+  column("ran_us", &c.ran_us);
+  column("work_us", &c.work_us);
+  column("undisturbed_us", &c.undisturbed_us);
+  column("backlog_us", &c.backlog_us);
+  column("lost_us", &c.lost_us);
+  column("failures", &c.failures);
+  column("out_of_memory", &c.out_of_memory);
+  column("preemptions", &c.preemptions);
+  column("migrations", &c.migrations);
+  column("interruptions", &c.interruptions);
+  column("restarts", &c.restarts);
+  size_t count = 0;
+  Run([&](horus_error* error) { return horus_sim_result_jobs(result.get(), &c, &count, error); });
+  return out;
+}
+
+py::array_t<double> BacklogWork(const SimResultHandle& result) {
+  return ToArray(Collect<double>([&](size_t capacity, double* gpu_s, size_t* count, horus_error* error) {
+    return horus_sim_result_backlog_work(result.get(), capacity, gpu_s, count, error);
+  }));
+}
+
+py::array_t<float> DecisionTimes(const SimResultHandle& result) {
+  return ToArray(Collect<float>([&](size_t capacity, float* took_us, size_t* count, horus_error* error) {
+    float none = 0;
+    return horus_sim_result_decision_times(result.get(), capacity, took_us == nullptr ? &none : took_us, count, nullptr,
+                                           error);
+  }));
+}
+
+void BindOptions(py::module_& m) {
+  Record<Outage>(m, "A node fails for a while.", 3)
+      .Field("node", &Outage::node, "node id")
+      .Field("from_us", &Outage::from_us, "on the trace's clock")
+      .Field("until_us", &Outage::until_us, "up again");
+  Record<SimOptions>(m, "Options of a simulation; see horus.simulate. Times in microseconds.")
+      .Field("queue", &SimOptions::queue_name, "discipline: fifo, srtf, las, horus-plus, ...")
+      .Field("know_run_times", &SimOptions::know_run_times, "the queue is told how long jobs run alone")
+      .Field("patience_us", &SimOptions::patience_us, "who has waited so long goes first; 0 = never")
+      .Field("aging_us_per_pct", &SimOptions::aging_us_per_pct, "of horus and horus-plus; 0 = the default, -1 = none")
+      .Field("horizon_us", &SimOptions::horizon_us, "nothing happens at or after it; 0 = until all is done")
+      .Field("look_ahead", &SimOptions::look_ahead, "waiting jobs that are tried; 0 = as the discipline says")
+      .Field("round_us", &SimOptions::round_us, "decisions at its multiples alone; 0 = at each event")
+      .Field("preempt", &SimOptions::preempts, "jobs that wait take the places of such as rank behind them")
+      .Field("best_of_window", &SimOptions::best, "of the look-ahead the job goes that its place suits best")
+      .OneOf("weights", &SimOptions::weights, kWeights, "what a job's work counts")
+      .Field("restart_us", &SimOptions::restart_us, "that a job which worked before holds its places before it works")
+      .Field("checkpoint_us", &SimOptions::checkpoint_us, "between two checkpoints; 0 = failures lose nothing")
+      .Field("latency_us", &SimOptions::latency_us, "from a decision until the job works")
+      .Field("outages", &SimOptions::outages, "nodes that fail")
+      .Field("rebalance_us", &SimOptions::rebalance_us, "at its multiples jobs may move; 0 = never")
+      .Field("observe_us", &SimOptions::observe_us, "tenants who shared so long are seen; 0 = never")
+      .Field("profiling_us", &SimOptions::profiling_us, "of a new profile on a profiling node; 0 = none")
+      .Field("profiling_label", &SimOptions::label, "of such nodes; '' = horus-profiling")
+      .Field("profile_each_job", &SimOptions::each_job, "no job speaks for others of its profile")
+      .Field("weigh_waiting", &SimOptions::weigh, "a job that would share waits where that delays everybody less")
+      .Field("workload", &SimOptions::workload_of, "what fragments are measured against; None = the trace's own tasks");
+}
+
+}  // namespace
+
+void BindSim(py::module_& m) {
+  BindOptions(m);
+  py::class_<SimResultHandle>(m, "SimResultHandle")
+      .def("metrics", &Metrics, py::arg("from_us"), py::arg("to_us"), py::arg("slowdown_bound"),
+           "metrics(self, from_us: int, to_us: int, slowdown_bound: float) -> dict[str, typing.Any]")
+      .def("jobs", &Jobs, "jobs(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
+      .def("backlog_work", &BacklogWork, "backlog_work(self) -> numpy.typing.NDArray[numpy.float64]")
+      .def("decision_times", &DecisionTimes, "decision_times(self) -> numpy.typing.NDArray[numpy.float32]")
+      .def(
+          "bytes_held", [](const SimResultHandle& r) { return horus_sim_result_bytes_held(r.get()); },
+          "bytes_held(self) -> int");
+  m.def("simulate", &RunSimulation, py::arg("trace"), py::arg("beliefs"), py::arg("truth"), py::arg("cluster"),
+        py::arg("placer"), py::arg("options"), py::arg("observer"), py::arg("progress"),
+        "simulate(trace: TraceHandle, beliefs: collections.abc.Sequence[ProfileDemand], truth: TruthHandle, cluster: "
+        "ClusterHandle, placer: PlacerHandle, options: SimOptions, observer: collections.abc.Callable[[str, int, int, "
+        "tuple[Slot, ...]], object] | None, progress: collections.abc.Callable[[float], object] | None) -> "
+        "SimResultHandle");
+  m.def(
+      "queue_names",
+      [] {
+        std::vector<std::string> names;
+        for (size_t i = 0; horus_queue_discipline_name(i) != nullptr; ++i)
+          names.emplace_back(horus_queue_discipline_name(i));
+        return names;
+      },
+      "queue_names() -> list[str]");
+}
+
+}  // namespace horus_python

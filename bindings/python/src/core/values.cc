@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs, demands, devices and nodes; see values.h. Jobs: job.cc.
+#include "values.h"
+
+#include <array>
+
+#include "record.h"
+
+namespace horus_python {
+
+const Word kModes[] = {{HORUS_MODE_TRAINING, "training"}, {HORUS_MODE_INFERENCE, "inference"}, {0, nullptr}};
+const Word kPrecisions[] = {{HORUS_PRECISION_FP32, "fp32"},
+                            {HORUS_PRECISION_TF32, "tf32"},
+                            {HORUS_PRECISION_AMP_FP16, "amp"},
+                            {HORUS_PRECISION_AMP_BF16, "amp-bf16"},
+                            {HORUS_PRECISION_FP16, "fp16"},
+                            {HORUS_PRECISION_BF16, "bf16"},
+                            {0, nullptr}};
+const Word kOptimizers[] = {{HORUS_OPTIMIZER_SGD, "sgd"},
+                            {HORUS_OPTIMIZER_MOMENTUM, "momentum"},
+                            {HORUS_OPTIMIZER_ADAM, "adam"},
+                            {HORUS_OPTIMIZER_ADAMW, "adamw"},
+                            {HORUS_OPTIMIZER_ADAFACTOR, "adafactor"},
+                            {HORUS_OPTIMIZER_ADAM_8BIT, "adam-8bit"},
+                            {0, nullptr}};
+const Word kFrameworks[] = {{HORUS_FRAMEWORK_PYTORCH, "pytorch"},
+                            {HORUS_FRAMEWORK_PYTORCH_1, "pytorch-1"},
+                            {HORUS_FRAMEWORK_TENSORFLOW, "tensorflow"},
+                            {0, nullptr}};
+const Word kSharingModes[] = {{0, "default"},
+                              {HORUS_SHARING_EXCLUSIVE, "exclusive"},
+                              {HORUS_SHARING_TIME_SLICE, "time-slice"},
+                              {HORUS_SHARING_MPS, "mps"},
+                              {HORUS_SHARING_MIG, "mig"},
+                              {0, nullptr}};
+const Word kStates[] = {
+    {HORUS_STATE_UP, "up"}, {HORUS_STATE_DRAINED, "drained"}, {HORUS_STATE_DOWN, "down"}, {0, nullptr}};
+
+CNode::CNode(const Node& node)
+    : face_{.id = node.id,
+            .name = node.name,
+            .cpu_milli = node.cpu_milli,
+            .mem_mib = node.mem_mib,
+            .storage_mb_s = node.storage_mb_s,
+            .rack = node.rack,
+            .devices = std::vector<horus::Device>(node.devices.begin(), node.devices.end()),
+            .labels = node.labels,
+            .network_mb_s = node.network_mb_s},
+      columns_(face_),
+      c_(*columns_.get()) {
+  for (const Device& device : node.devices) gpu_mem_mib_.push_back(device.mem_mib);
+  c_.gpu_mem_mib = horus::detail::Column(gpu_mem_mib_);
+}
+
+namespace {
+
+void BindRun(py::module_& m) {
+  Record<RunSpec>(m, "How a graph is run: what horus_run_spec says.")
+      .OneOf("mode", &RunSpec::mode, kModes, "training steps, or inference")
+      .OneOf("precision", &RunSpec::precision, kPrecisions, "of weights and matrix work; amp is autocast")
+      .OneOf("optimizer", &RunSpec::optimizer, kOptimizers, "of training")
+      .Field("batch", &RunSpec::batch, "samples per GPU and step; 0 = as the file says, else 1")
+      .Field("dims", &RunSpec::dims, "named dimensions of the graph, e.g. {'seq': 128}")
+      .Field("checkpoint_segments", &RunSpec::checkpoint_segments, "of activation checkpointing; 0 or 1 = none")
+      .Field("data_parallel", &RunSpec::data_parallel, "replicas that average their gradients")
+      .Field("frozen", &RunSpec::frozen, "parameters whose names begin so are not trained")
+      .OneOf("framework", &RunSpec::framework, kFrameworks, "that dispatches the kernels");
+}
+
+py::object TraitsOf(const Demand& demand) {
+  py::tuple traits(HORUS_TRAIT_COUNT);
+  for (size_t i = 0; i < HORUS_TRAIT_COUNT; ++i) traits[i] = demand.traits[i];
+  return traits;
+}
+
+void SetTraits(Demand& demand, py::handle given, const std::string& what) {
+  const auto traits = Arg<std::vector<float>>::From(given, what);
+  if (traits.size() != HORUS_TRAIT_COUNT) {
+    Refuse(what, std::to_string(HORUS_TRAIT_COUNT) + " numbers", std::to_string(traits.size()));
+  }
+  for (size_t i = 0; i < traits.size(); ++i) demand.traits[i] = traits[i];
+}
+
+void BindDemand(py::module_& m) {
+  Record<Demand> record(m,
+                        "What a job asks of one GPU of one type: predicted, measured or stated. Each pair is an "
+                        "estimate and an upper bound; a bound of 0 beside a positive estimate means the same.");
+  record.Field("gpu_util_pct", &Demand::gpu_util_pct, "GPU-busy percentage alone on the GPU, 0-100")
+      .Field("gpu_util_pct_upper", &Demand::gpu_util_pct_upper, "its bound")
+      .Field("mem_bw_util_pct", &Demand::mem_bw_util_pct, "share of the memory bandwidth, 0-100")
+      .Field("mem_bw_util_pct_upper", &Demand::mem_bw_util_pct_upper, "its bound")
+      .Field("mem_mib", &Demand::mem_mib, "peak device memory in MiB, context included")
+      .Field("mem_mib_upper", &Demand::mem_mib_upper, "its bound: what placement reserves")
+      .Field("step_time_us", &Demand::step_time_us, "one step alone, in microseconds; 0 = unknown")
+      .Field("step_time_us_upper", &Demand::step_time_us_upper, "its bound")
+      .Field("gradient_mib", &Demand::gradient_mib, "all-reduced by each step of a data-parallel gang")
+      .Field("power_w", &Demand::power_w, "board power in watts; 0 = unknown")
+      .Field("power_w_upper", &Demand::power_w_upper, "its bound")
+      .Field("operator_us", &Demand::operator_us, "mean time of an operator, weighted by that time; 0 = unknown")
+      .Field("distance", &Demand::distance, "ln of times beyond what the predictor was trained on; 0 = inside")
+      .Field("profile_id", &Demand::profile_id, "fingerprint of graph and run; 0 = none")
+      .Field("flags", &Demand::flags, "sum of horus.DEMAND_*")
+      .Add("traits", "collections.abc.Sequence[float]", "tuple[float, ...]",
+           "columns of learned interference models; zeros = unknown", &SetTraits, &TraitsOf);
+  const auto flag = [&](const char* name, uint32_t bit, const char* doc) {
+    record.type().def_property_readonly(
+        name, py::cpp_function([bit](const Demand& d) { return (d.flags & bit) != 0; }, py::is_method(record.type())),
+        (std::string(name) + "(self) -> bool\n\n" + doc).c_str());
+  };
+  flag("given", HORUS_DEMAND_GIVEN, "Stated by the caller.");
+  flag("measured", HORUS_DEMAND_MEASURED, "Rests on observations of this very profile.");
+  flag("outside", HORUS_DEMAND_OUTSIDE, "The job lies outside what the predictor was trained on.");
+  flag("uncalibrated", HORUS_DEMAND_UNCALIBRATED, "The bounds hold at no stated coverage.");
+  m.attr("DEMAND_GIVEN") = HORUS_DEMAND_GIVEN;
+  m.attr("DEMAND_MEASURED") = HORUS_DEMAND_MEASURED;
+  m.attr("DEMAND_OUTSIDE") = HORUS_DEMAND_OUTSIDE;
+  m.attr("DEMAND_UNCALIBRATED") = HORUS_DEMAND_UNCALIBRATED;
+}
+
+void BindNode(py::module_& m) {
+  Record<Device>(m, "One GPU, or one MIG instance, of a node.", 1)
+      .Field("gpu_type", &Device::gpu_type, "name or alias of the catalogue, see horus.gpus()")
+      .OneOf("sharing_mode", &Device::sharing_mode, kSharingModes,
+             "how jobs share it; default = mig with a MIG profile, else time-slice")
+      .Field("mig_profile", &Device::mig_profile, "such as 3g.20gb, of a MIG instance")
+      .Field("physical_gpu", &Device::physical_gpu, "card that it is on; -1 = a card of its own")
+      .Field("nvlink_island", &Device::nvlink_island, "devices with the same number share NVLink; -1 = none")
+      .Field("pcie_switch", &Device::pcie_switch, "that it hangs on")
+      .Field("socket", &Device::socket, "CPU socket that it hangs on")
+      .Field("max_tenants", &Device::max_tenants, "jobs on it at once; 0 = the placer's limit")
+      .Field("mem_mib", &Device::mem_mib, "memory as the driver reports it; 0 = the catalogue's");
+  Record<Node>(m, "One machine of a cluster.")
+      .Field("id", &Node::id, "the caller's; unique in the cluster")
+      .Field("name", &Node::name, "for people")
+      .Field("cpu_milli", &Node::cpu_milli, "thousandths of a core")
+      .Field("mem_mib", &Node::mem_mib, "host memory in MiB")
+      .Field("storage_mb_s", &Node::storage_mb_s, "storage bandwidth; 0 = not tracked")
+      .Field("network_mb_s", &Node::network_mb_s, "to other nodes, one direction; 0 = 12,000")
+      .Field("rack", &Node::rack, "nodes with the same number are near")
+      .Field("devices", &Node::devices, "its GPUs, numbered from 0 in this order")
+      .Field("labels", &Node::labels, "that the selectors of jobs look at");
+}
+
+}  // namespace
+
+void BindValues(py::module_& m) {
+  BindRun(m);
+  BindDemand(m);
+  BindNode(m);
+}
+
+}  // namespace horus_python

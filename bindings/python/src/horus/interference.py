@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interference: how much each tenant of a device slows down."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core, _table
+from ._args import Progress, column, instance, progress_of, real, sequence, text
+from ._core import Demand, SharedDevice
+from .catalogue import Catalogue, handle_of
+from .predict import Observations, _bytes_of, demand_dtype, shared_device
+
+__all__ = ["InterferenceModel", "SharedDevice", "Slowdown"]
+
+_epochs = itertools.count(1)
+_EPOCH_OF_CALLABLES = 1 << 63  # models of the library count from below
+
+
+class Slowdown(NamedTuple):
+    """Step time shared / step time alone, of each tenant."""
+
+    estimate: npt.NDArray[np.float32]
+    upper: npt.NDArray[np.float32]
+
+
+class InterferenceModel:
+    """Tells what sharing costs. Immutable: share freely between threads.
+
+    `InterferenceModel("horus")` is built in, beside "boosted", "iasp", "iapp" and "utilisation".
+    """
+
+    __slots__ = ("_bundle", "_callable", "_handle")
+
+    _callable: Any
+    _bundle: bytes | None
+
+    def __init__(self, name: str = "horus") -> None:
+        self._handle = _core.InterferenceHandle(text(name, "name"))
+        self._callable = None
+        self._bundle = None
+
+    @classmethod
+    def _made(cls, handle: _core.InterferenceHandle, call: Any = None, bundle: bytes | None = None) -> InterferenceModel:
+        model = cls.__new__(cls)
+        model._handle, model._callable, model._bundle = handle, call, bundle
+        return model
+
+    @classmethod
+    def load(cls, bundle: str | os.PathLike[str] | bytes | bytearray | memoryview, name: str = "horus",
+             catalogue: Catalogue | None = None) -> InterferenceModel:
+        """The model of that name in a trained bundle: a path, or its bytes."""
+        source = bytes(_bytes_of(bundle))
+        return cls._made(_core.InterferenceHandle.from_bytes(handle_of(catalogue), source, text(name, "name")), None, source)
+
+    @classmethod
+    def from_callable(cls, function: Callable[[SharedDevice, npt.NDArray[np.void]], Any],
+                      catalogue: Catalogue | None = None) -> InterferenceModel:
+        """Your own model: `function(device, tenants)` gets the tenants' demands as rows of `demand_dtype` and answers
+        their slowdowns, or a tuple of slowdowns and upper bounds, each at least 1. It must be a pure function that does
+        not depend on the order of the tenants. What it raises comes back as itself."""
+        if not callable(function):
+            raise TypeError(f"function: expected a callable, found {function!r:.80} ({type(function).__name__})")
+        epoch = _EPOCH_OF_CALLABLES + next(_epochs)
+        return cls._made(_core.InterferenceHandle.from_callable(handle_of(catalogue), function, epoch), function)
+
+    @classmethod
+    def from_table(cls, gpu_types: Sequence[str], profiles_a: Any, profiles_b: Any, slowdown_a: Any, slowdown_b: Any, *,
+                   sharing_modes: Sequence[str] | None = None, noise: float = 0,
+                   fallback: InterferenceModel | None = None, catalogue: Catalogue | None = None) -> InterferenceModel:
+        """Measured pairs as columns: profile ids, and the slowdown of each beside the other (NaN = not measured).
+        `fallback` (None = the built-in one) answers where nothing was measured."""
+        types = sequence(gpu_types, str, "gpu_types")
+        rows = len(types)
+        modes = ["default"] * rows if sharing_modes is None else sequence(sharing_modes, str, "sharing_modes")
+        other = None if fallback is None else instance(fallback, InterferenceModel, "fallback")._handle
+        return cls._made(_core.InterferenceHandle.from_table(
+            handle_of(catalogue), types, modes, column(profiles_a, np.uint64, "profiles_a", rows),
+            column(profiles_b, np.uint64, "profiles_b", rows), column(slowdown_a, np.float64, "slowdown_a", rows),
+            column(slowdown_b, np.float64, "slowdown_b", rows), real(noise, "noise"), other))
+
+    def slowdown(self, device: SharedDevice | str, tenants: Sequence[Demand] | npt.NDArray[np.void],
+                 catalogue: Catalogue | None = None, progress: Progress = None) -> Slowdown:
+        """Slowdown of each tenant of a device.
+
+        `tenants`: the demands of one device's tenants; or rows of `demand_dtype`, without a copy: one dimension for one
+        device, two for many of the same kind, a row each. The arrays of the answer have the same shape.
+        """
+        where = shared_device(device)
+        if isinstance(tenants, np.ndarray):
+            rows = tenants[np.newaxis] if tenants.ndim == 1 else tenants
+            with progress_of(progress, "slowdown") as tell:
+                found = self._handle.slowdown_rows(handle_of(catalogue), where, rows, tell)
+            return Slowdown(*(part.reshape(tenants.shape) for part in found))
+        return Slowdown(*self._handle.slowdown(handle_of(catalogue), where, sequence(tenants, Demand, "tenants")))
+
+    def matrix(self, device: SharedDevice | str, jobs: Sequence[Demand]) -> npt.NDArray[np.float32]:
+        """[i, j]: slowdown of job i beside job j."""
+        from .predict import demand_rows
+
+        rows = demand_rows(sequence(jobs, Demand, "jobs"))
+        count = len(rows)
+        pairs = np.empty((count * count, 2), demand_dtype)
+        pairs[:, 0], pairs[:, 1] = np.repeat(rows, count), np.tile(rows, count)
+        return self.slowdown(device, pairs).estimate[:, 0].reshape(count, count)
+
+    def observe(self, observations: Observations, catalogue: Catalogue | None = None,
+                progress: Progress = None) -> InterferenceModel:
+        """A model of a new epoch that answers more like what was observed (`Observations.add_slowdown`); this one
+        stays. `changes()` of the new one says whose answers moved."""
+        seen = instance(observations, Observations, "observations")._handle
+        with progress_of(progress, "observe") as tell:
+            return self._made(self._handle.commit(handle_of(catalogue), seen, tell), self._callable)
+
+    def changes(self) -> list[tuple[str, str, int]]:
+        """(GPU type, sharing mode, profile id) of what the last `observe` may have changed."""
+        return self._handle.changes()
+
+    def to_bytes(self) -> bytes:
+        """The bundle, for `load`. Raises Unsupported for models that were neither trained nor loaded."""
+        return self._handle.to_bytes()
+
+    @property
+    def name(self) -> str:
+        """Such as horus, table or callback."""
+        return self._handle.name()
+
+    @property
+    def epoch(self) -> int:
+        """Differs between models that answer differently."""
+        return self._handle.epoch()
+
+    @property
+    def bytes_held(self) -> int:
+        """Memory in bytes."""
+        return self._handle.bytes_held()
+
+    def __repr__(self) -> str:
+        return f"<horus.InterferenceModel {self.name!r}, epoch {self.epoch:016x}>"
+
+    def _repr_html_(self) -> str:
+        return _table.pairs_to_html(repr(self), {"name": self.name, "epoch": f"{self.epoch:016x}",
+                                                 "bytes held": self.bytes_held})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_unpickled, (self.name, *self._state()))
+
+    def _state(self) -> tuple[Any, bytes | None]:
+        if self._callable is not None:
+            return self._callable, None
+        if self._bundle is not None:
+            return None, self._bundle
+        if InterferenceModel(self.name).epoch == self.epoch if self.name in _BUILT_IN else False:
+            return None, None
+        raise TypeError(f"an InterferenceModel {self.name!r} made by from_table or observe cannot be pickled: pickle what "
+                        "it was made of")
+
+
+_BUILT_IN = ("horus", "boosted", "iasp", "iapp", "utilisation")
+
+
+def _unpickled(name: str, call: Any, bundle: bytes | None) -> InterferenceModel:
+    if call is not None:
+        return InterferenceModel.from_callable(call)
+    return InterferenceModel(name) if bundle is None else InterferenceModel.load(bundle, name)
+
+
+def model_of(model: InterferenceModel | str | Callable[..., Any] | None) -> InterferenceModel | None:
+    """That of an argument: a model, the name of a built-in one, or a callable."""
+    if model is None or isinstance(model, InterferenceModel):
+        return model
+    if isinstance(model, str):
+        return InterferenceModel(model)
+    return InterferenceModel.from_callable(model)

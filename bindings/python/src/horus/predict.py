@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictors: what a graph will ask of each GPU type; observations: what running jobs were seen to take and lose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core, _table
+from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
+from ._core import Demand, RunSpec, SharedDevice, Solution
+from .catalogue import Catalogue, handle_of
+from .errors import InvalidArgument
+from .graph import Graph, _run
+
+__all__ = ["Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows"]
+
+demand_dtype: np.dtype[np.void] = _core.demand_dtype
+"""A demand as a row of numpy: the struct of the C ABI, so that columns of demands cross without a copy."""
+
+
+def demand_rows(rows: int | Iterable[Demand] = 0, **columns: Any) -> npt.NDArray[np.void]:
+    """Rows of `demand_dtype`: so many empty ones, or those of demands; then the columns given are filled in."""
+    if isinstance(rows, (int, np.integer)):
+        lengths = {len(np.atleast_1d(values)) for values in columns.values()}
+        out = np.zeros(max({integer(rows, "rows", 0, 2**40)} | lengths), demand_dtype)
+    else:
+        demands = sequence(rows, Demand, "rows")
+        out = np.zeros(len(demands), demand_dtype)
+        for position, demand in enumerate(demands):
+            for name, value in demand.to_dict().items():
+                out[name][position] = value
+    out["struct_size"] = demand_dtype.itemsize
+    for name, values in columns.items():
+        if name not in (demand_dtype.names or ()) or name == "struct_size":
+            raise InvalidArgument(f"{name}: expected a column of horus.demand_dtype, found no such column")
+        if name == "traits":
+            out[name] = values
+        else:
+            out[name] = column(values, demand_dtype[name], name, len(out))
+    return out
+
+
+def demands_of(rows: npt.NDArray[np.void]) -> list[Demand]:
+    """Rows of `demand_dtype` as demands."""
+    names = [name for name in (demand_dtype.names or ()) if name != "struct_size"]
+    return [Demand(**{name: row[name] for name in names}) for row in rows]
+
+
+class Predictor:
+    """Predicts demands from graphs. Immutable: share freely between threads."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self) -> None:
+        """The built-in predictor: the roofline, refined by the bundle that the library brings."""
+        self._handle = _core.PredictorHandle()
+
+    @classmethod
+    def default(cls) -> Predictor:
+        """The built-in predictor."""
+        return cls()
+
+    @classmethod
+    def load(cls, bundle: str | bytes | bytearray | memoryview | Any) -> Predictor:
+        """From a trained bundle: a path, or its bytes. Raises CorruptError, StateError (another schema: train again)."""
+        return cls._made(_core.PredictorHandle.from_bytes(_bytes_of(bundle)))
+
+    @classmethod
+    def _made(cls, handle: _core.PredictorHandle) -> Predictor:
+        predictor = cls.__new__(cls)
+        predictor._handle = handle
+        return predictor
+
+    def to_bytes(self) -> bytes:
+        """The bundle, for `load`. Measured demands are not part of it."""
+        return self._handle.to_bytes()
+
+    @overload
+    def predict(self, graph: Graph, gpu_types: str, run: RunSpec | None = None,  # type: ignore[overload-overlap]
+                catalogue: Catalogue | None = None) -> Demand: ...
+    @overload
+    def predict(self, graph: Graph, gpu_types: Iterable[str], run: RunSpec | None = None,
+                catalogue: Catalogue | None = None) -> dict[str, Demand]: ...
+
+    def predict(self, graph: Graph, gpu_types: str | Iterable[str], run: RunSpec | None = None,
+                catalogue: Catalogue | None = None) -> Demand | dict[str, Demand]:
+        """The demand on one GPU type, or on each of several by its name. The graph is analysed once."""
+        handle = instance(graph, Graph, "graph")._handle
+        if isinstance(gpu_types, str):
+            return self._handle.predict(handle_of(catalogue), handle, _run(run), [text(gpu_types, "gpu_types")])[0]
+        names = sequence(gpu_types, str, "gpu_types")
+        return dict(zip(names, self._handle.predict(handle_of(catalogue), handle, _run(run), names)))
+
+    def predict_rows(self, graphs: Sequence[Graph], gpu_types: Sequence[str], runs: Sequence[RunSpec] | None = None,
+                     catalogue: Catalogue | None = None, progress: Progress = None) -> npt.NDArray[np.void]:
+        """A row of `demand_dtype` for each row of graphs, GPU types and runs."""
+        handles = [graph._handle for graph in sequence(graphs, Graph, "graphs")]
+        how = [RunSpec()] * len(handles) if runs is None else sequence(runs, RunSpec, "runs")
+        with progress_of(progress, "predict") as tell:
+            return self._handle.predict_rows(handle_of(catalogue), handles, how, sequence(gpu_types, str, "gpu_types"), tell)
+
+    def solve(self, graph: Graph, gpu_types: Sequence[str], run: RunSpec | None = None, dim: str = "batch", *,
+              max_value: int = 0, resident_mib: Sequence[int] | None = None, catalogue: Catalogue | None = None,
+              progress: Progress = None) -> list[Solution]:
+        """The largest value of a dimension whose memory bound fits, for each device. `resident_mib`: memory that is taken
+        there already."""
+        with progress_of(progress, "solve") as tell:
+            return list(self._handle.solve(
+                handle_of(catalogue), instance(graph, Graph, "graph")._handle, _run(run), text(dim, "dim"),
+                integer(max_value, "max_value", 0, 2**31 - 1), resident_mib, sequence(gpu_types, str, "gpu_types"), tell))
+
+    def observe(self, observations: Observations) -> Predictor:
+        """A predictor of a new epoch that answers with what was measured; this one stays."""
+        return self._made(self._handle.commit(instance(observations, Observations, "observations")._handle))
+
+    def quality(self) -> dict[str, dict[str, float]]:
+        """What stands behind the predictions, by quantity: coverage promised and observed, rows, families, trees. What is
+        not listed the roofline alone predicts."""
+        return self._handle.quality()
+
+    @property
+    def epoch(self) -> int:
+        """Observations that it has taken in."""
+        return self._handle.epoch()
+
+    @property
+    def bytes_held(self) -> int:
+        """Memory in bytes."""
+        return self._handle.bytes_held()
+
+    def __repr__(self) -> str:
+        return f"<horus.Predictor: {len(self.quality())} quantities learned, epoch {self.epoch}>"
+
+    def _repr_html_(self) -> str:
+        quality = self.quality()
+        return _table.to_html(repr(self), {
+            "quantity": list(quality),
+            **{name: [row[name] for row in quality.values()]
+               for name in ("promised", "observed", "rows", "families", "gpu_types", "trees")}})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.epoch:
+            raise TypeError("a Predictor that took in observations cannot be pickled: pickle the predictor before "
+                            "observe() and the Observations")
+        return (Predictor.load, (self.to_bytes(),))
+
+
+class Observations:
+    """What running jobs were seen to take and to lose. One thread at a time."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, capacity: int = 0) -> None:
+        """Room for `capacity` pairs of profile and GPU type (0 = 65,536); the longest unseen is forgotten."""
+        self._handle = _core.ObservationsHandle(integer(capacity, "capacity"))
+
+    def add_demand(self, profile_id: int, gpu_type: str, *, gpu_util_pct: float | None = None,
+                   mem_bw_util_pct: float | None = None, mem_mib: float | None = None, step_time_us: float | None = None,
+                   catalogue: Catalogue | None = None) -> None:
+        """What a job took, alone on its GPU; None = not measured. Visible by `Predictor.observe`."""
+        values = {"gpu_util_pct": gpu_util_pct, "mem_bw_util_pct": mem_bw_util_pct, "mem_mib": mem_mib,
+                  "step_time_us": step_time_us}
+        seen = {name: None if value is None else real(value, name) for name, value in values.items()}
+        self._handle.add_demand(handle_of(catalogue), integer(profile_id, "profile_id"), text(gpu_type, "gpu_type"), **seen)
+
+    def add_slowdown(self, device: SharedDevice | str, job: Demand, co_tenants: Sequence[Demand], slowdown: float, *,
+                     predicted: float = 0, predicted_upper: float = 0, device_id: int = 0,
+                     catalogue: Catalogue | None = None) -> None:
+        """What a job lost beside others (step time shared / alone). Visible by `InterferenceModel.observe`."""
+        self._handle.add_slowdown(
+            handle_of(catalogue), shared_device(device), instance(job, Demand, "job"),
+            sequence(co_tenants, Demand, "co_tenants"), real(slowdown, "slowdown"), real(predicted, "predicted"),
+            real(predicted_upper, "predicted_upper"), integer(device_id, "device_id"))
+
+    def calibration(self) -> dict[str, float]:
+        """How right predictions were, over the slowdowns that came with one."""
+        return self._handle.calibration()
+
+    def devices(self) -> dict[str, npt.NDArray[Any]]:
+        """Predicted and observed side by side, as columns; a row a tenant and device that were named."""
+        return self._handle.devices()
+
+    def to_bytes(self) -> bytes:
+        """All that was collected, for `restore`."""
+        return self._handle.snapshot()
+
+    @classmethod
+    def restore(cls, snapshot: bytes | bytearray | memoryview) -> Observations:
+        """From `to_bytes`."""
+        made = cls.__new__(cls)
+        made._handle = _core.ObservationsHandle.restore(_bytes_of(snapshot))
+        return made
+
+    @property
+    def bytes_held(self) -> int:
+        """Memory in bytes."""
+        return self._handle.bytes_held()
+
+    def __repr__(self) -> str:
+        return f"<horus.Observations: {self.bytes_held:,} bytes>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Observations.restore, (self.to_bytes(),))
+
+
+def shared_device(device: SharedDevice | str) -> SharedDevice:
+    """A device of an argument; a GPU type alone is shared by time slices."""
+    if isinstance(device, str):
+        return SharedDevice(device)
+    return instance(device, SharedDevice, "device")
+
+
+def _bytes_of(source: Any) -> bytes | bytearray | memoryview:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return source
+    if isinstance(source, str) or hasattr(source, "__fspath__"):
+        with open(source, "rb") as file:
+            return file.read()
+    raise TypeError(f"expected a path or bytes, found {source!r:.80} ({type(source).__name__})")

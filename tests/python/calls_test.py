@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long calls: the lock is released, threads share what may be shared, Ctrl-C and progress stop them, nothing changed."""
+
+import concurrent.futures
+import signal
+import threading
+import time
+
+import pytest
+
+
+def test_eight_threads_share_predictor_and_graph(horus, predictor, resnet):
+    runs = [horus.RunSpec(batch=b) for b in range(1, 9)]
+    expected = [predictor.predict(resnet, ["t4", "a100-40gb"], run) for run in runs]
+    fresh = horus.Predictor()
+
+    def ask(thread):
+        return [fresh.predict(resnet, ["t4", "a100-40gb"], runs[(thread + i) % 8]) == expected[(thread + i) % 8]
+                for i in range(24)]
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(all(answers) for answers in pool.map(ask, range(8)))
+
+
+def test_eight_threads_place_on_one_cluster(horus, world):
+    cluster = world.cluster(nodes=8, devices=4)
+
+    def place(thread):
+        placer, done = horus.Placer(), 0
+        for i in range(12):
+            job = world.job(1 + thread * 100 + i, util=20, mem=1_000)
+            while True:
+                plan = placer.place(cluster, job)
+                try:
+                    cluster.apply(plan)
+                    done += plan[0].verdict == "place"
+                    break
+                except horus.Conflict:
+                    continue
+        return done
+
+    def grow():
+        for i in range(20):
+            cluster.add_node(horus.Node(id=100 + i, cpu_milli=1))
+
+    with concurrent.futures.ThreadPoolExecutor(9) as pool:
+        grown = pool.submit(grow)
+        assert sum(pool.map(place, range(8))) == len(cluster.jobs)
+        grown.result()
+    assert len(cluster.nodes) == 28
+
+
+def long_call(horus, world, progress=None):
+    cluster, jobs = world.cluster(nodes=30, devices=8), world.jobs(1_500)
+    before = cluster.snapshot()
+    placer = horus.Placer()
+    return cluster, before, lambda: placer.place_batch(cluster, jobs, max_rounds=10_000, restarts=10_000,
+                                                       max_evaluations=10**15, progress=progress)
+
+
+def test_other_threads_run_meanwhile(horus, world):
+    stop = threading.Event()
+    _, _, call = long_call(horus, world, lambda share: not stop.is_set())
+    ticks = []
+
+    def tick():
+        for _ in range(20):
+            ticks.append(time.monotonic())
+            time.sleep(0.01)
+        stop.set()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    with pytest.raises(horus.Cancelled):
+        call()
+    thread.join()
+    assert len(ticks) == 20
+
+
+def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, world):
+    cluster, before, call = long_call(horus, world)
+    sent = []
+
+    def interrupt():
+        time.sleep(0.3)
+        sent.append(time.monotonic())
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        call()
+    took = time.monotonic() - sent[0]
+    thread.join()
+    assert cluster.snapshot() == before
+    print(f"stopped {took * 1000:.0f} ms after Ctrl-C")
+
+
+def test_progress_is_told_and_what_it_raises_comes_back(horus, world):
+    told = []
+
+    class Enough(Exception):
+        pass
+
+    def tell(share):
+        told.append(share)
+        if len(told) == 3:
+            raise Enough
+
+    cluster, before, call = long_call(horus, world, tell)
+    with pytest.raises(Enough):
+        call()
+    assert len(told) == 3 and told == sorted(told) and cluster.snapshot() == before
+
+
+def test_a_bar_where_tqdm_is_installed(horus, world, capsys):
+    pytest.importorskip("tqdm")
+    horus.Placer().place(world.cluster(), world.jobs(3), progress=True)
+    assert "place" in capsys.readouterr().err
+    with pytest.raises(TypeError, match="progress"):
+        horus.Placer().place(world.cluster(), world.jobs(3), progress=3)

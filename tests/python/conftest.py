@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests share: the zoo, small clusters, jobs."""
+
+import pathlib
+import random
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GRAPHS = ROOT / "examples/models/graphs"
+
+
+@pytest.fixture(scope="session")
+def horus():
+    return pytest.importorskip("horus")
+
+
+@pytest.fixture(scope="session")
+def resnet(horus):
+    return horus.Graph.from_onnx(GRAPHS / "resnet50.onnx")
+
+
+@pytest.fixture(scope="session")
+def predictor(horus):
+    return horus.Predictor()
+
+
+@pytest.fixture
+def world(horus):
+    """Makes clusters and jobs from a seed."""
+    return World(horus)
+
+
+class World:
+    def __init__(self, horus):
+        self.horus = horus
+
+    def demand(self, util=40.0, mem=4_000, **fields):
+        return self.horus.Demand(gpu_util_pct=util, mem_mib=mem, mem_bw_util_pct=util / 2, step_time_us=100_000, **fields)
+
+    def job(self, number=1, util=40.0, mem=4_000, **fields):
+        fields.setdefault("demands", {"any": self.demand(util, mem)})
+        fields.setdefault("cpu_milli", 1_000)
+        fields.setdefault("mem_mib", 1_024)
+        return self.horus.Job(id=number, **fields)
+
+    def cluster(self, nodes=2, devices=2, gpu="v100-pcie-16gb", **fields):
+        device = self.horus.Device(gpu)
+        return self.horus.Cluster([
+            self.horus.Node(id=i + 1, name=f"n{i + 1}", cpu_milli=64_000, mem_mib=262_144, devices=[device] * devices, **fields)
+            for i in range(nodes)])
+
+    def jobs(self, count, seed=0):
+        draw = random.Random(seed)
+        return [self.job(i + 1, draw.uniform(5, 95), draw.randrange(500, 12_000), submit_us=i) for i in range(count)]

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clusters, plans and decisions; policies in Python."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+
+def test_plan_then_apply_then_release(horus, world):
+    cluster, placer = world.cluster(), horus.Placer()
+    empty = cluster.snapshot()
+    plan = placer.place(cluster, world.job())
+    assert cluster.snapshot() == empty  # planning changes nothing
+    decision = plan[0]
+    assert decision.verdict == "place" and len(decision.slots) == 1 and decision.reason == "" and decision.text
+    assert sum(decision.terms.values()) == pytest.approx(decision.cost)
+    assert [effect.job for effect in decision.effects] == [1]
+    cluster.apply(plan)
+    assert cluster.jobs.tolist() == [1] and cluster.slots(1) == decision.slots
+    with pytest.raises(horus.Exists):
+        cluster.apply(plan)
+    cluster.release(1)
+    with pytest.raises(horus.NotFound):
+        cluster.release(1)
+    assert cluster.info()["jobs"] == 0
+
+
+def test_a_refusal_is_a_value(horus, world):
+    cluster, placer = world.cluster(), horus.Placer()
+    decision = placer.place(cluster, world.job(mem=200_000))[0]
+    assert (decision.verdict, decision.reason) == ("reject", "gpu_memory")
+    assert decision.miss.needed > decision.miss.available and decision.miss.unit == "MiB"
+    assert decision.refusals["gpu_memory"] == 4 and np.isnan(decision.runner_up_cost) and decision.slots == ()
+    cluster.set_node_state(1, "drained")
+    cluster.set_node_state(2, "down")
+    assert placer.place(cluster, world.job())[0].verdict == "defer"
+
+
+def test_a_plan_is_a_sequence_with_columns(horus, world):
+    plan = horus.Placer().place(world.cluster(), [*world.jobs(6), world.job(99, mem=200_000)])
+    assert len(plan) == 7 and plan[-1] == list(plan)[-1] and plan[1:3] == list(plan)[1:3]
+    assert len(plan.refused) == 7 - len(plan.placed) > 0
+    columns = plan.columns()
+    assert columns["job"].tolist() == [d.job for d in plan] and columns["verdict"].tolist() == [d.verdict for d in plan]
+    assert columns["reason"].tolist() == [d.reason for d in plan]
+    assert columns["node"].tolist() == [d.slots[0].node if d.slots else 0 for d in plan]
+    with pytest.raises(IndexError):
+        plan[7]
+    with pytest.raises(TypeError):
+        plan["x"]
+    again = pickle.loads(pickle.dumps(plan))
+    assert again == plan and repr(again) == repr(plan)
+    with pytest.raises(horus.StateError, match="plan again"):
+        world.cluster().apply(again)
+    assert "<table>" in plan._repr_html_()
+
+
+def test_frames(horus, world):
+    pytest.importorskip("pandas")
+    cluster = world.cluster()
+    plan = horus.Placer().place(cluster, world.jobs(3))
+    assert plan.to_frame().shape[0] == 3
+    assert cluster.to_frame()["gpu_type"].unique().tolist() == ["v100-pcie-16gb"]
+    assert "a100-40gb" in set(horus.gpus().to_frame()["name"])
+
+
+def test_a_stale_plan_conflicts(horus, world):
+    cluster, placer = world.cluster(nodes=1, devices=1), horus.Placer()
+    first, second = placer.place(cluster, world.job(1)), placer.place(cluster, world.job(2))
+    cluster.apply(first)
+    with pytest.raises(horus.Conflict):
+        cluster.apply(second)
+    assert cluster.jobs.tolist() == [1]
+
+
+def test_what_if_leaves_the_cluster(horus, world):
+    cluster, placer = world.cluster(nodes=1, devices=1), horus.Placer("exclusive")
+    cluster.apply(placer.place(cluster, world.job(1)))
+    before = cluster.snapshot()
+    with cluster.what_if() as copy:
+        copy.release(1)
+        copy.apply(placer.place(copy, world.job(2)))
+        assert copy.jobs.tolist() == [2]
+    assert cluster.snapshot() == before
+    plan = placer.what_if(cluster, [horus.Change(kind="release", job=1)], world.job(2))
+    assert plan[0].verdict == "place" and placer.place(cluster, world.job(2))[0].verdict == "defer"
+    with pytest.raises(horus.StateError):
+        cluster.apply(plan)
+
+
+def test_snapshots_and_pickles_decide_alike(horus, world):
+    cluster, placer = world.cluster(), horus.Placer()
+    cluster.apply(placer.place(cluster, world.jobs(4)))
+    job = world.job(50)
+    for copy in (horus.Cluster.restore(cluster.snapshot()), pickle.loads(pickle.dumps(cluster))):
+        assert copy == cluster and pickle.loads(pickle.dumps(placer)).place(copy, job) == placer.place(cluster, job)
+    with pytest.raises(horus.CorruptError):
+        horus.Cluster.restore(b"no snapshot")
+
+
+def test_batches_are_never_worse(horus, world):
+    cluster, jobs = world.cluster(), world.jobs(8)
+    before, after = horus.Placer().place_batch(cluster, jobs).work()
+    assert after >= before > 0
+
+
+def test_preemption_and_rebalancing(horus, world):
+    cluster, placer = world.cluster(nodes=1, devices=1), horus.Placer("exclusive")
+    cluster.apply(placer.place(cluster, world.job(1)))
+    plan = placer.preempt(cluster, world.job(2, priority=5))
+    assert plan.preemptions[0].victims == (1,) and plan.moves[0].kind == "preempt"
+    cluster.apply(plan)
+    assert cluster.jobs.tolist() == [2]
+    crowded = world.cluster(nodes=1, devices=2)
+    for number in (1, 2):
+        crowded.adopt(world.job(number, util=90), [horus.Slot(1, 0)])
+    moves = horus.Placer().rebalance(crowded, min_gain=0.01, downtime_s=-1)
+    assert [move.kind for move in moves.moves] == ["migrate"]
+    crowded.apply(moves)
+    assert crowded.device(1, 1)["jobs"] == [moves.moves[0].job]
+
+
+def test_explanations_name_every_node(horus, world):
+    cluster = world.cluster()
+    cluster.set_node_state(2, "drained")
+    why = horus.Placer().explain(cluster, world.job())
+    assert why.nodes["verdict"].tolist() == ["place", "defer"] and why.nodes["reason"].tolist() == ["", "node_drained"]
+    assert why.decision.text in str(why) and "<table>" in why._repr_html_()
+
+
+def test_nodes_can_be_changed(horus, world):
+    cluster = world.cluster()
+    cluster.add_node(horus.Node(id=9, cpu_milli=1000, mem_mib=1000, devices=[horus.Device("t4", mem_mib=10_000)]))
+    assert cluster.device(9, 0)["mem_mib"] == 10_000 and cluster.device(9, 0)["gpu_type"] == "t4"
+    with pytest.raises(horus.Exists):
+        cluster.add_node(horus.Node(id=9))
+    cluster.change_node(horus.Node(id=9, cpu_milli=2000, mem_mib=1000, devices=[horus.Device("t4")] * 2))
+    assert cluster.node(9)["devices"] == 2
+    cluster.remove_node(9)
+    with pytest.raises(horus.NotFound):
+        cluster.node(9)
+    assert cluster.set_device_state(1, 0, "down") == [] and cluster.device(1, 0)["device_state"] == "down"
+    with pytest.raises(horus.InvalidArgument, match="drained"):
+        cluster.set_node_state(1, "asleep")
+
+
+def test_only_some_nodes(horus, world):
+    cluster, placer = world.cluster(), horus.Placer()
+    assert placer.place(cluster, world.job(), nodes=[2])[0].slots[0].node == 2
+    assert placer.place(cluster, world.job(), nodes=[])[0].verdict != "place"
+    with pytest.raises(horus.InvalidArgument, match="nodes"):
+        placer.place(cluster, world.job(), nodes=[1.5])
+    with pytest.raises(horus.NotFound):
+        placer.place(cluster, world.job(), nodes=[77])
+
+
+@pytest.mark.parametrize("wrong, words", [
+    (dict(policy="nonsense"), ("nonsense", "first-fit")), (dict(policy=3), ("policy",)), (dict(nonsense=3), ("nonsense",)),
+    (dict(interference="nonsense"), ("nonsense",)), (dict(max_tenants=-1), ("max_tenants",)),
+    (dict(slowdown_bound="x"), ("slowdown_bound", "float")), (dict(catalogue=3), ("catalogue", "Catalogue")),
+])
+def test_wrong_options_are_named(horus, wrong, words):
+    with pytest.raises((horus.Error, TypeError)) as caught:
+        horus.Placer(**wrong)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def last_device(candidate):
+    return -float(candidate.mem_mib) + float(candidate.demands["mem_mib"].sum())
+
+
+def test_a_policy_is_a_callable_over_columns(horus, world):
+    seen = []
+
+    def beside_somebody(candidate):
+        seen.append(candidate)
+        return -float(len(candidate.demands))
+
+    cluster, placer = world.cluster(), horus.Placer(beside_somebody)
+    plan = placer.place(cluster, [world.job(i, util=10, mem=1_000) for i in (1, 2, 3)])
+    assert len({(d.slots[0].node, d.slots[0].device) for d in plan}) == 1  # they pack
+    assert seen[0].demands.dtype == horus.demand_dtype and seen[0].slowdown_after.tolist() == [1.0]
+    assert seen[0].device.gpu_type == "v100-pcie-16gb" and seen[0].mem_mib > 0
+    assert "beside_somebody" in repr(placer)
+    again = pickle.loads(pickle.dumps(horus.Placer(last_device)))
+    assert again.place(cluster, world.job()) == horus.Placer(last_device).place(cluster, world.job())
+
+
+def test_a_policy_may_decline(horus, world):
+    decision = horus.Placer(lambda candidate: None).place(world.cluster(), world.job())[0]
+    assert (decision.verdict, decision.reason) == ("reject", "policy")
+
+
+@pytest.mark.parametrize("answer, kind", [(lambda c: 1 / 0, ZeroDivisionError), (lambda c: "x", TypeError),
+                                          (lambda c: float("nan"), None), (lambda: 1, TypeError)])
+def test_what_a_policy_raises_comes_back_and_nothing_changed(horus, world, answer, kind):
+    cluster, placer = world.cluster(), horus.Placer(answer)
+    before = cluster.snapshot()
+    with pytest.raises(kind or horus.CallbackError):
+        placer.place(cluster, world.jobs(3))
+    assert cluster.snapshot() == before
+
+
+def test_calls_back_into_the_cluster_and_placer_are_busy(horus, world):
+    cluster, raised = world.cluster(), []
+
+    def calls_back(candidate):
+        for call in (cluster.snapshot, lambda: cluster.release(1), lambda: placer.place(cluster, world.job(2)),
+                     lambda: cluster.add_node(horus.Node(id=77))):
+            try:
+                call()
+            except horus.Error as error:
+                raised.append(type(error))
+        return 0.0
+
+    placer = horus.Placer(calls_back)
+    placer.place(cluster, world.job())
+    assert set(raised) == {horus.Busy} and len(raised) >= 4
+
+
+def test_an_interference_callable_inside_a_placer(horus, world):
+    placer = horus.Placer(interference=lambda device, tenants: np.full(len(tenants), 1.0 + 9.0 * (len(tenants) > 1)))
+    plan = placer.place(world.cluster(nodes=1, devices=2), [world.job(i, util=5, mem=500) for i in (1, 2, 3)])
+    assert [d.verdict for d in plan] == ["place", "place", "defer"]  # nobody shares at ten times

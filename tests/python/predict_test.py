@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictors and observations."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+
+def test_predictions_come_by_type(horus, predictor, resnet):
+    run = horus.RunSpec(batch=32)
+    both = predictor.predict(resnet, ["a100-40gb", "t4"], run)
+    assert list(both) == ["a100-40gb", "t4"]
+    assert both["t4"] == predictor.predict(resnet, "t4", run)
+    assert both["t4"].step_time_us > both["a100-40gb"].step_time_us > 0
+    assert both["t4"].mem_mib_upper >= both["t4"].mem_mib > 0
+    assert both["t4"].profile_id == both["a100-40gb"].profile_id != 0
+    assert both["t4"].outside in (True, False) and not both["t4"].given
+
+
+def test_rows_are_the_single_predictions(horus, predictor, resnet):
+    runs = [horus.RunSpec(batch=b) for b in (8, 16, 32)]
+    types = ["t4", "a100-40gb", "t4"]
+    rows = predictor.predict_rows([resnet] * 3, types, runs)
+    expected = horus.demand_rows([predictor.predict(resnet, t, r) for t, r in zip(types, runs)])
+    assert rows.dtype == horus.demand_dtype and (rows == expected).all()
+    told = []
+    predictor.predict_rows([resnet] * 50, ["t4"] * 50, progress=told.append)
+    assert all(0 <= share <= 1 for share in told)
+
+
+@pytest.mark.parametrize("graphs, types, runs, word", [(1, 2, None, "graphs"), (2, 2, 1, "runs")])
+def test_columns_of_other_lengths_are_refused(horus, predictor, resnet, graphs, types, runs, word):
+    with pytest.raises(horus.InvalidArgument, match=f"{word}: expected 2 rows"):
+        predictor.predict_rows([resnet] * graphs, ["t4"] * types, runs and [horus.RunSpec()] * runs)
+
+
+def test_the_largest_batch_fits_and_the_next_does_not(horus, predictor, resnet):
+    found, = predictor.solve(resnet, ["t4"], horus.RunSpec(optimizer="momentum"))
+    memory = horus.gpus()["t4"].mem_mib
+    upper = predictor.predict(resnet, "t4", horus.RunSpec(optimizer="momentum", batch=found.largest)).mem_mib_upper
+    assert found.reason == "memory" and found.next == found.largest + 1 and upper == found.mem_mib_upper <= memory
+    less, = predictor.solve(resnet, ["t4"], horus.RunSpec(optimizer="momentum"), resident_mib=[8_000])
+    assert less.largest < found.largest
+
+
+def test_solving_stops_when_told(horus, predictor, resnet):
+    class Stop(Exception):
+        pass
+
+    def stop(share):
+        raise Stop
+
+    with pytest.raises(Stop):  # asked some tens of times a second: many graphs to bind
+        for _ in range(10_000):
+            predictor.solve(resnet, ["t4"] * 8, progress=stop)
+
+
+def test_bundles_round_trip(horus, predictor, resnet):
+    again = horus.Predictor.load(predictor.to_bytes())
+    assert again.predict(resnet, "t4") == predictor.predict(resnet, "t4") == pickle.loads(
+        pickle.dumps(predictor)).predict(resnet, "t4")
+    assert predictor.quality()["mem_mib"]["rows"] > 100
+    with pytest.raises(horus.CorruptError):
+        horus.Predictor.load(b"no bundle")
+    with pytest.raises(TypeError):
+        horus.Predictor.load(3)
+
+
+def test_what_was_observed_is_answered(horus, predictor, resnet):
+    before = predictor.predict(resnet, "t4")
+    seen = horus.Observations()
+    for _ in range(20):
+        seen.add_demand(before.profile_id, "t4", gpu_util_pct=12.5, mem_mib=3_000)
+    after = predictor.observe(seen)
+    assert after.epoch == 20 and predictor.epoch == 0
+    measured = after.predict(resnet, "t4")
+    assert measured.measured and measured.gpu_util_pct == pytest.approx(12.5, rel=0.2) and not before.measured
+    assert pickle.loads(pickle.dumps(seen)).to_bytes() == seen.to_bytes()
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(after)
+
+
+@pytest.mark.parametrize("change", [{"profile_id": -1}, {"gpu_type": "nonsense"}, {"gpu_util_pct": 150.0},
+                                    {"gpu_util_pct": "x"}, {"profile_id": 0}])
+def test_wrong_observations_leave_no_trace(horus, change):
+    seen = horus.Observations()
+    before = seen.to_bytes()
+    fields = {"profile_id": 1, "gpu_type": "t4", "gpu_util_pct": 10.0, **change}
+    with pytest.raises((horus.Error, TypeError)):
+        seen.add_demand(**fields)
+    assert seen.to_bytes() == before
+
+
+def test_unknown_types_are_named(horus, predictor, resnet):
+    with pytest.raises(horus.NotFound, match="t44"):
+        predictor.predict(resnet, "t44")
+    with pytest.raises(TypeError, match="graph: expected Graph"):
+        predictor.predict("x", "t4")
+    with pytest.raises(TypeError, match=r"gpu_types\[1\]: expected str"):
+        predictor.predict(resnet, ["t4", 3])
+    with pytest.raises(TypeError, match="run: expected RunSpec"):
+        predictor.predict(resnet, "t4", {"batch": 3})
+
+
+def test_tables(horus, predictor):
+    assert "mem_mib" in predictor._repr_html_() and "quantities" in repr(predictor)
+    assert np.dtype(horus.demand_dtype).itemsize == 112 or horus.demand_dtype.itemsize % 8 == 0
