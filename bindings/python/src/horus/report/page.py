@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the page together: tables by the template, sums for the charts as JSON, scripts inline under a policy that lets
+nothing else run and nothing be fetched."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import platform
+from importlib import metadata, resources
+from typing import Any
+
+import jinja2
+
+from . import ReportError, answers, figures
+from .inputs import Comparison, Inputs, need, read
+from .jobs import BINS_A_DECADE, read_runs
+from .parts import bounds_of, matrices, policies_of, sizes_of
+
+VERSIONS_OF = ("libhorus", "jinja2", "plotly", "numpy")
+
+
+def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly_js: Any, command: str) -> str:
+    """The page of these results, as text."""
+    inputs = read(paths, gpus)
+    runs = read_runs(inputs)
+    chosen = _policy(inputs, policy)
+    comparisons = [policies_of(comparison) for comparison in inputs.comparisons]
+    page: dict[str, Any] = {
+        "potentials": [bounds_of(path, document, inputs.pairs) for path, document in inputs.potentials],
+        "comparisons": comparisons, "sizes": sizes_of(inputs.comparisons), "runs": runs, "policy": chosen,
+        "matrices": matrices(inputs.pairs), "sources": inputs.sources, "command": command, "versions": _versions(),
+        "cluster": _cluster(inputs), "choices": _choices(inputs, runs),
+    }
+    data = {"comparisons": [{key: one[key] for key in ("name", "baseline", "metrics", "values", "gpus")}
+                            for one in comparisons],
+            "runs": runs, "sizes": page["sizes"]["lines"], "bins_a_decade": BINS_A_DECADE}
+    plotly, script = _plotly(plotly_js), _resource("report.js")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+                                     lstrip_blocks=True)
+    environment.filters.update(number=figures.number, signed=figures.signed, span=figures.span, bound=figures.bound,
+                               seconds=figures.seconds)
+    environment.globals["of_metric"] = figures.of_metric
+    return environment.from_string(_resource("report.html.j2")).render(
+        page, style=_resource("report.css"), data=_for_script(data), plotly=plotly, script=script,
+        script_hashes=" ".join(f"'sha256-{_hash(text)}'" for text in (plotly, script)))
+
+
+def _for_script(data: Any) -> str:
+    """JSON that no HTML parser takes for an end of the element, whatever names jobs have."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)  # ASCII
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _plotly(path: Any) -> str:
+    if path is None:
+        text = resources.files("plotly").joinpath("package_data/plotly.min.js").read_text("utf-8")
+    else:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        if "plotly.js" not in text[:400]:
+            raise ReportError(f"{os.fspath(path)}: expected a bundle of plotly.js, found {text[:80]!r}")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("</script", "<\\/script")
+
+
+def _policy(inputs: Inputs, wanted: str | None) -> str | None:
+    """Whose figures come first."""
+    if not inputs.comparisons:
+        return None
+    first = inputs.comparisons[0]
+    names = list(dict.fromkeys(row["policy"] for row in first.results["summary"]))
+    if wanted is not None:
+        if wanted not in names:
+            raise ReportError(f"--policy: expected one of {', '.join(names)[:300]}, found {wanted!r}")
+        return wanted
+    others = [name for name in names if name != first.results["baseline"]]
+    return "horus" if "horus" in names else (others or names or [None])[0]
+
+
+def _cluster(inputs: Inputs) -> str:
+    """The cluster in words, by what the files say."""
+    if inputs.comparisons and max(map(_size, inputs.comparisons)):
+        gpus = max(inputs.comparisons, key=_size).gpus
+    elif inputs.potentials:
+        path, document = inputs.potentials[0]
+        gpus = {str(case["gpu"]): need(case, "gpus", path) for case in document["cases"] if case["gpu"] is not None}
+    else:
+        return ""
+    total = figures.number(sum(gpus.values()), 6)
+    return f"{total} GPUs: " + ", ".join(f"{figures.number(count, 6)} {name}" for name, count in gpus.items())
+
+
+def _size(comparison: Comparison) -> int:
+    return sum(comparison.gpus.values())
+
+
+def _choices(inputs: Inputs, runs: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """What the filters offer."""
+    summaries = [row for comparison in inputs.comparisons for row in comparison.results["summary"]]
+    cases = [case for _, document in inputs.potentials for case in document["cases"]]
+    profiles = [name for _, document in inputs.potentials for name in document["profiles"]]
+    unique = lambda names: list(dict.fromkeys(names))  # noqa: E731
+    return {
+        "workload": unique([row["workload"] for row in summaries] + [run["workload"] for run in runs]),
+        "policy": unique([row["policy"] for row in summaries] + [run["policy"] for run in runs]),
+        "gpu": unique([str(case["gpu"]) for case in cases if case["gpu"] is not None]
+                      + [name for run in runs for name in run["gpu_types"]]),
+        "job": sorted(set(profiles) | {name for run in runs for name in run["profiles"]}),
+        "metric": unique([metric["name"] for comparison in inputs.comparisons
+                          for metric in comparison.results["metrics"]]),
+    }
+
+
+def _versions() -> list[str]:
+    found = [f"Python {platform.python_version()}"]
+    for name in VERSIONS_OF:
+        try:
+            found.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"{name}: not installed as a package")
+    return found

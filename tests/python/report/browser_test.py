@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in headless Chromium: no console errors, filters change the numbers, narrow and wide, keyboard, axe-core.
+
+Skipped, saying so, without chromium, chromedriver and selenium; the check of contrast and roles needs axe.min.js of the
+npm package axe-core, named by AXE_CORE_JS.
+"""
+
+import os
+import pathlib
+import shutil
+
+import pytest
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+if not (CHROMIUM and DRIVER):
+    pytest.skip("NOT TESTED in a browser: chromium or chromedriver is missing (apt: chromium chromium-driver)",
+                allow_module_level=True)
+webdriver = pytest.importorskip("selenium.webdriver", reason="NOT TESTED in a browser: selenium is missing (PyPI)")
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
+
+from horus import report  # noqa: E402
+
+WIDTHS = (1440, 390)
+
+
+@pytest.fixture(scope="module")
+def page(results, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    report.write(results["paths"], path, gpus=results["gpus"])
+    return path
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def browser(page, request):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": request.param}]})
+    resize(driver, WIDTHS[0])
+    driver.get(page.as_uri())
+    driver.execute_script("horusReport.drawAll()")
+    yield driver
+    driver.quit()
+
+
+def resize(driver, width):
+    """Also below the least width of a window."""
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                           {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500})
+
+
+def choose(driver, name, value):
+    Select(driver.find_element("id", name)).select_by_value(value)
+
+
+@pytest.fixture(autouse=True)
+def no_filters(browser):
+    for name, value in (("gpu", ""), ("job", ""), ("policy", "horus")):
+        choose(browser, name, value)
+
+
+def answers(driver):
+    return [one.text for one in driver.find_elements("css selector", ".figure") if one.is_displayed()]
+
+
+def job_row(driver):
+    return [cell.text for cell in driver.find_elements("css selector", "#jobs tr:first-child td")]
+
+
+def test_opens_without_console_errors_and_alone(browser):
+    browser.execute_script("horusReport.drawAll()")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert len(browser.find_elements("css selector", ".chart .main-svg")) >= 7
+
+
+def test_names_of_jobs_run_no_script(browser):
+    assert browser.execute_script("return document.querySelectorAll('img[src=x]').length") == 0
+    shown = [element.text for element in browser.find_elements("css selector", "#job option")]
+    assert any(text.startswith("</script><img") for text in shown)
+
+
+def test_gpu_type_changes_answer_and_numbers(browser):
+    assert answers(browser)[0] == "+15.0 % work" and job_row(browser)[0] == "6"
+    choose(browser, "gpu", "k80")
+    assert answers(browser)[0] == "Does not pay" and job_row(browser)[0] == "2"
+    rows = [row.text for row in browser.find_elements("css selector", "section[aria-labelledby=h-bounds] tbody tr[data-gpu]") if row.is_displayed()]
+    assert rows and all(row.startswith("k80") for row in rows)
+
+
+def test_job_type_changes_the_numbers(browser):
+    before = job_row(browser)
+    choose(browser, "job", "lm")
+    after = job_row(browser)
+    assert (before[0], after[0]) == ("6", "3")
+    assert (before[2], after[2]) == ("3.5 h", "3 h")  # means of 1..6 h, and of 1, 3, 5 h
+    assert "3 of 6" not in before and browser.find_element("id", "shown").text.startswith("5 of 10 jobs")
+
+
+def test_policy_changes_the_answer(browser):
+    assert "mean JCT" in answers(browser)[1]
+    choose(browser, "policy", "exclusive")
+    assert answers(browser)[1] == "Baseline"
+
+
+def test_filters_are_reached_and_changed_by_keyboard(browser):
+    browser.execute_script("document.getElementById('workload').focus()")
+    reached = []
+    for _ in range(4):
+        active = browser.switch_to.active_element
+        reached.append(active.get_attribute("id"))
+        active.send_keys(Keys.TAB)
+    assert reached == ["workload", "policy", "gpu", "job"]
+    assert browser.switch_to.active_element.get_attribute("aria-label") == "Gains by bound on slowdowns"  # tables scroll
+    before = job_row(browser)
+    browser.find_element("id", "gpu").send_keys(Keys.ARROW_DOWN)
+    assert job_row(browser) != before
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_is_no_wider_than_the_screen(browser, width):
+    resize(browser, width)
+    browser.execute_script("window.dispatchEvent(new Event('resize'))")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    smallest = browser.execute_script("return Math.min(...[...document.querySelectorAll('p, td, th, label')].filter(e => e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize)))")
+    assert smallest >= 12
+    folder = os.environ.get("REPORT_SCREENSHOTS")
+    if folder:
+        name = "dark" if browser.execute_script("return matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+        shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})["data"]
+        import base64
+
+        pathlib.Path(folder, f"{name}-{width}.png").write_bytes(base64.b64decode(shot))
+    resize(browser, WIDTHS[0])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_axe_finds_nothing(browser, width):
+    axe = os.environ.get("AXE_CORE_JS")
+    if not axe:
+        pytest.skip("NOT CHECKED: contrast and roles (AXE_CORE_JS names no axe.min.js of the npm package axe-core)")
+    resize(browser, width)
+    # A separate world, as the page's policy lets no other script run.
+    frame = browser.execute_cdp_cmd("Page.getFrameTree", {})["frameTree"]["frame"]["id"]
+    world = browser.execute_cdp_cmd("Page.createIsolatedWorld", {"frameId": frame})["executionContextId"]
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": pathlib.Path(axe).read_text("utf-8"), "contextId": world})
+    run = "axe.run().then(r => JSON.stringify(r.violations.map(v => [v.id, v.impact, v.nodes.slice(0, 3).map(n => n.html.slice(0, 200))])))"
+    found = browser.execute_cdp_cmd("Runtime.evaluate", {"expression": run, "contextId": world, "awaitPromise": True, "returnByValue": True})
+    resize(browser, WIDTHS[0])
+    assert found["result"]["value"] == "[]"
