@@ -11,6 +11,7 @@ from conftest import GRAPHS, ROOT
 EXAMPLES = {
     "inspect_model.py": ([GRAPHS / "resnet50.onnx", 32], ("parameters", "25.6 M", "largest batch", "a100-40gb")),
     "place_queue.py": ([GRAPHS], ("vision     place", "too-large  reject", "without vision: <horus.Plan: 1 placed")),
+    "learn.py": ([GRAPHS], ("covered", "before:", "after:")),
     "own_policy.py": ([], ("tightest", "exclusive", "horus")),
 }
 

@@ -5,6 +5,10 @@
 
 namespace py = pybind11;
 
+namespace horus_python {
+void BindLearn(py::module_& m);  // learn.cc
+}  // namespace horus_python
+
 PYBIND11_MODULE(_core, m) {
   using namespace horus_python;
   py::options options;
@@ -35,6 +39,7 @@ PYBIND11_MODULE(_core, m) {
   BindPredictor(m);
   BindObservations(m);
   BindInterference(m);
+  BindLearn(m);
   BindCluster(m);
   BindPlan(m);
   BindPlacer(m);

@@ -52,9 +52,13 @@ struct SimOptions : horus_sim_options {
 struct Watch {
   Progress progress;
   py::object observer;
+  bool observed = !observer.is_none();
+  double done = 0;
 
+  // Also without an observer: the library tells progress at most 1,000 times, and Ctrl-C shall not wait so long.
   static int32_t Observe(void* user, const horus_sim_event* event) {
     auto* self = static_cast<Watch*>(user);
+    if (!self->observed) return Progress::Tell(&self->progress, self->done);
     const py::gil_scoped_acquire held;
     const InCallback inside;
     try {
@@ -69,7 +73,11 @@ struct Watch {
       return Pending::Keep();
     }
   }
-  static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Watch*>(user)->progress, done); }
+  static int32_t Tell(void* user, double done) {
+    auto* self = static_cast<Watch*>(user);
+    self->done = done;
+    return Progress::Tell(&self->progress, done);
+  }
 };
 
 // The C struct over options, which it borrows.
@@ -117,11 +125,10 @@ std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const p
   const CProfileDemands believed(beliefs, "beliefs");
   const CSimOptions c(options);
   Watch watch{Progress(progress), observer};
-  const horus_sim_observer observe = observer.is_none() ? nullptr : &Watch::Observe;
   return Make<SimResultHandle, horus_sim_result>([&](horus_sim_result** out, horus_error* error) {
     return cluster.Read(error, [&](horus_error* e) {
-      return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(), observe,
-                           &Watch::Tell, &watch, out, e);
+      return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(),
+                           &Watch::Observe, &Watch::Tell, &watch, out, e);
     });
   });
 }

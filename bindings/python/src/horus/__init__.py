@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .interference import InterferenceModel, SharedDevice, Slowdown
     from .place import (Alternative, Candidate, Change, Decision, Effect, Explanation, Job, Miss, Move, Placer, Plan,
                         Preemption, Sensitivity, Workload, policies)
-    from .predict import Demand, Observations, Predictor, Solution, demand_dtype, demand_rows
+    from .predict import Demand, Observations, Predictor, Solution, demand_dtype, demand_rows, demands_of
     from .sim import Outage, ProfileDemand, SimOptions, SimResult, Trace, Truth, compare, queues, simulate
 
     __version__: str
@@ -29,7 +29,7 @@ _ROOMS = {
     "_core": ("DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBRATED", "PlacerOptions"),
     "catalogue": ("Catalogue", "Gpu", "gpus"),
     "graph": ("FeatureColumn", "FeatureRow", "Graph", "RunSpec", "StepCost", "feature_schema"),
-    "predict": ("Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows"),
+    "predict": ("Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"),
     "interference": ("InterferenceModel", "SharedDevice", "Slowdown"),
     "cluster": ("Cluster", "Device", "Node", "Slot"),
     "place": ("Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move", "Placer",
@@ -47,8 +47,8 @@ __all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBR
            "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage", "Placer", "PlacerOptions", "Plan",
            "Predictor", "Preemption", "ProfileDemand", "RunSpec", "Sensitivity", "SharedDevice", "SimOptions",
            "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "Trace", "Truth", "Unsupported",
-           "Workload", "compare", "demand_dtype", "demand_rows", "feature_schema", "gpus", "policies", "queues",
-           "simulate"]
+           "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus", "policies",
+           "queues", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

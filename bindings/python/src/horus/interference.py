@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _table
-from ._args import Progress, column, instance, progress_of, real, sequence, text
+from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
 from ._core import Demand, SharedDevice
 from .catalogue import Catalogue, handle_of
 from .predict import Observations, _bytes_of, demand_dtype, shared_device
@@ -84,6 +84,28 @@ class InterferenceModel:
             handle_of(catalogue), types, modes, column(profiles_a, np.uint64, "profiles_a", rows),
             column(profiles_b, np.uint64, "profiles_b", rows), column(slowdown_a, np.float64, "slowdown_a", rows),
             column(slowdown_b, np.float64, "slowdown_b", rows), real(noise, "noise"), other))
+
+    @classmethod
+    def fit(cls, devices: Sequence[SharedDevice | str], demands: npt.NDArray[np.void], families: Sequence[str], *,
+            device: Any, job_a: Any, job_b: Any, slowdown_a: Any, slowdown_b: Any, model: str = "horus", promise: float = 0,
+            seed: int = 0, library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None,
+            progress: Progress = None) -> InterferenceModel:
+        """Trained on measured pairs. `demands`: rows of `demand_dtype`, [jobs x devices], one profile_id a job; `families`
+        of the jobs are left out together by the calibration. Then a row a run, as columns: positions of device and jobs,
+        and the slowdown of each beside the other (NaN = not measured). `model`: horus, boosted (needs libhorus_train.so:
+        `library`), iasp or iapp. `promise`: coverage of the bounds; 0 = 0.95."""
+        kinds = [shared_device(one) for one in devices]
+        rows = len(np.atleast_1d(device))
+        with progress_of(progress, "fit") as tell:
+            made = cls._made(_core.fit_interference(
+                handle_of(catalogue), [one.gpu_type for one in kinds], [one.sharing_mode for one in kinds],
+                sequence(families, str, "families"), demands, column(device, np.uint32, "device"),
+                column(job_a, np.uint32, "job_a", rows), column(job_b, np.uint32, "job_b", rows),
+                column(slowdown_a, np.float64, "slowdown_a", rows), column(slowdown_b, np.float64, "slowdown_b", rows),
+                text(model, "model"), real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), os.fspath(library),
+                tell))
+        made._bundle = made.to_bytes()
+        return made
 
     def slowdown(self, device: SharedDevice | str, tenants: Sequence[Demand] | npt.NDArray[np.void],
                  catalogue: Catalogue | None = None, progress: Progress = None) -> Slowdown:

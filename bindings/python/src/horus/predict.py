@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, overload
 
@@ -16,7 +17,7 @@ from .catalogue import Catalogue, handle_of
 from .errors import InvalidArgument
 from .graph import Graph, _run
 
-__all__ = ["Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows"]
+__all__ = ["Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"]
 
 demand_dtype: np.dtype[np.void] = _core.demand_dtype
 """A demand as a row of numpy: the struct of the C ABI, so that columns of demands cross without a copy."""
@@ -50,6 +51,18 @@ def demands_of(rows: npt.NDArray[np.void]) -> list[Demand]:
     return [Demand(**{name: row[name] for name in names}) for row in rows]
 
 
+_MEASURED = ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w")
+
+
+def _quality(told: npt.NDArray[np.float64], upper: npt.NDArray[np.float64],
+             seen: npt.NDArray[np.float64]) -> dict[str, float]:
+    ratio = told[seen > 0] / seen[seen > 0]
+    return {"mean_abs_error": float(np.abs(told - seen).mean()),
+            "rmsle": float(np.sqrt(np.mean((np.log1p(told) - np.log1p(seen)) ** 2))),
+            "median_ratio": float(np.median(ratio)) if len(ratio) else float("nan"),
+            "covered": float((seen <= upper).mean())}
+
+
 class Predictor:
     """Predicts demands from graphs. Immutable: share freely between threads."""
 
@@ -74,6 +87,46 @@ class Predictor:
         predictor = cls.__new__(cls)
         predictor._handle = handle
         return predictor
+
+    @classmethod
+    def fit(cls, graphs: Sequence[Graph], gpu_types: Sequence[str], families: Sequence[str],
+            runs: Sequence[RunSpec] | None = None, *, rounds: int = 0, promise: float = 0, seed: int = 0,
+            library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None, progress: Progress = None,
+            **measured: Any) -> Predictor:
+        """Trained on measured runs, a row each: columns gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib,
+        step_time_us, power_w, as far as they were measured (NaN = not in this row). Rows of a family are never split
+        between training and calibration. `rounds`: trees a quantity; 0 = 100, -1 = none. `promise`: coverage of the
+        bounds; 0 = 0.9. `library`: libhorus_train.so, which the wheel does not carry. Raises FileError without it."""
+        handles = [graph._handle for graph in sequence(graphs, Graph, "graphs")]
+        rows = len(handles)
+        how = [RunSpec()] * rows if runs is None else sequence(runs, RunSpec, "runs")
+        for name in measured:
+            if name not in _MEASURED:
+                raise TypeError(f"Predictor.fit has no column {name!r}; it has {', '.join(_MEASURED)}")
+        columns = {name: column(values, np.float64, name, rows) for name, values in measured.items()}
+        with progress_of(progress, "fit") as tell:
+            return cls._made(_core.fit_predictor(
+                handle_of(catalogue), handles, how, sequence(gpu_types, str, "gpu_types"),
+                sequence(families, str, "families"), columns, integer(rounds, "rounds", -1, 2**31 - 1),
+                real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), os.fspath(library), tell))
+
+    def evaluate(self, graphs: Sequence[Graph], gpu_types: Sequence[str], runs: Sequence[RunSpec] | None = None, *,
+                 catalogue: Catalogue | None = None, progress: Progress = None,
+                 **measured: Any) -> dict[str, dict[str, float]]:
+        """How right it is on measured runs (columns as in `fit`), by quantity: rows, mean_abs_error, rmsle (root mean
+        square of ln((1 + predicted) / (1 + measured))), median_ratio (predicted / measured) and covered (share of rows at
+        or below the upper bound)."""
+        rows = self.predict_rows(graphs, gpu_types, runs, catalogue, progress)
+        out = {}
+        for name, values in measured.items():
+            if name not in _MEASURED or name not in (demand_dtype.names or ()):
+                raise TypeError(f"Predictor.evaluate has no column {name!r}; it has "
+                                f"{', '.join(n for n in _MEASURED if n in (demand_dtype.names or ()))}")
+            seen = column(values, np.float64, name, len(rows))
+            known = ~np.isnan(seen)
+            told, upper, seen = (part[known].astype(np.float64) for part in (rows[name], rows[name + "_upper"], seen))
+            out[name] = {"rows": float(known.sum()), **(_quality(told, upper, seen) if known.any() else {})}
+        return out
 
     def to_bytes(self) -> bytes:
         """The bundle, for `load`. Measured demands are not part of it."""
