@@ -44,6 +44,8 @@ def member(cls, name, value):
     if name == "__setstate__":
         return ["    def __setstate__(self, state: dict[str, typing.Any], /) -> None: ..."]
     found = signature(getattr(value, "__doc__", None), name)
+    if found is None and name == "__init__":  # made by the library alone
+        return ["    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None: ..."]
     if found is None:
         assert name.startswith("_"), f"{cls.__name__}.{name} states no signature"
         return []
@@ -56,8 +58,6 @@ def of_class(cls):
     for name, value in sorted(vars(cls).items()):
         if name not in ("__doc__", "__module__", "__new__", "__dict__", "__weakref__"):
             lines += member(cls, name, getattr(cls, name) if isinstance(value, staticmethod) else value)
-    if "__init__" not in vars(cls):  # made by the library alone
-        lines.append("    def __init__(self, *args: typing.Any, **kwargs: typing.Any) -> None: ...")
     return "\n".join(lines)
 
 
