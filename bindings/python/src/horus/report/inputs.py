@@ -16,6 +16,7 @@ from . import ReportError
 READ_AT_ONCE = 1 << 20  # bytes
 SCHEMAS = ("horus-potential", "horus-compare", "horus-simulate")
 VERSION = 1  # of all three
+ALL_TYPES = "all types"  # of a cluster of which only the number of GPUs is known
 
 
 @dataclass
@@ -141,7 +142,7 @@ def _read_comparison(folder: str, gpus: dict[str, int], inputs: Inputs) -> None:
     stated = results.get("cluster", machine.get("cluster", {}))
     sizes = {str(name): int(count) for name, count in dict(stated.get("gpus", {})).items()}
     if folder in gpus:
-        sizes = sizes if sum(sizes.values()) == gpus[folder] else {"all types": gpus[folder]}
+        sizes = sizes if sum(sizes.values()) == gpus[folder] else {ALL_TYPES: gpus[folder]}
     name = os.path.basename(os.path.normpath(folder))
     inputs.comparisons.append(Comparison(folder, name, results, machine, sizes, os.path.join(folder, "runs")))
     _source(inputs, path, "policies compared", machine)

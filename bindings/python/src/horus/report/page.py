@@ -14,8 +14,8 @@ from typing import Any
 
 import jinja2
 
-from . import ReportError, answers, figures
-from .inputs import Comparison, Inputs, need, read
+from . import ReportError, figures
+from .inputs import ALL_TYPES, Comparison, Inputs, need, read
 from .jobs import BINS_A_DECADE, read_runs
 from .parts import bounds_of, matrices, policies_of, sizes_of
 
@@ -30,7 +30,8 @@ def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly
     comparisons = [policies_of(comparison) for comparison in inputs.comparisons]
     page: dict[str, Any] = {
         "potentials": [bounds_of(path, document, inputs.pairs) for path, document in inputs.potentials],
-        "comparisons": comparisons, "sizes": sizes_of(inputs.comparisons), "runs": runs, "policy": chosen,
+        "comparisons": comparisons, "largest": max((one["gpus"] for one in comparisons), default=0),
+        "sizes": sizes_of(inputs.comparisons), "runs": runs, "policy": chosen,
         "matrices": matrices(inputs.pairs), "sources": inputs.sources, "command": command, "versions": _versions(),
         "cluster": _cluster(inputs), "choices": _choices(inputs, runs),
     }
@@ -89,15 +90,18 @@ def _policy(inputs: Inputs, wanted: str | None) -> str | None:
 
 def _cluster(inputs: Inputs) -> str:
     """The cluster in words, by what the files say."""
-    if inputs.comparisons and max(map(_size, inputs.comparisons)):
-        gpus = max(inputs.comparisons, key=_size).gpus
-    elif inputs.potentials:
+    gpus: dict[str, float] = {}
+    if inputs.potentials:
         path, document = inputs.potentials[0]
         gpus = {str(case["gpu"]): need(case, "gpus", path) for case in document["cases"] if case["gpu"] is not None}
-    else:
+    if inputs.comparisons and max(map(_size, inputs.comparisons)):
+        largest = max(inputs.comparisons, key=_size)
+        if _size(largest) != sum(gpus.values()):
+            gpus = dict(largest.gpus)
+    if not gpus:
         return ""
-    total = figures.number(sum(gpus.values()), 6)
-    return f"{total} GPUs: " + ", ".join(f"{figures.number(count, 6)} {name}" for name, count in gpus.items())
+    types = ", ".join(f"{figures.number(count, 6)} {name}" for name, count in gpus.items() if name != ALL_TYPES)
+    return f"{figures.number(sum(gpus.values()), 6)} GPUs" + (f": {types}" if types else "")
 
 
 def _size(comparison: Comparison) -> int:

@@ -52,7 +52,7 @@ def _headline(case: dict[str, Any]) -> dict[str, str]:
     if paying is None:
         return {"figure": "Does not pay", "detail": f"the best plan gains {best}"}
     word = "with no bound on slowdowns" if paying["slowdown_bound"] is None \
-        else f"if no job may run more than {figures.bound(paying['slowdown_bound'])} slower"
+        else f"with no job slowed more than {figures.bound(paying['slowdown_bound'])}"
     more = "" if paying is loosest else f"; at most {best}"
     return {"figure": f"{figures.signed(paying['gain_pct'])}\u00a0% work", "detail": f"{word}{more}"}
 

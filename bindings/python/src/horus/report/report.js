@@ -31,7 +31,7 @@
     const axis = title => ({title: {text: title, standoff: 8}, gridcolor: css('--line'), zerolinecolor: css('--faint'), linecolor: css('--faint'), automargin: true, fixedrange: true});
     return Object.assign({
       paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: {color: css('--ink'), family: 'system-ui, sans-serif', size: 13},
-      margin: {l: 60, r: 16, t: 10, b: 50}, dragmode: false, hovermode: 'closest', showlegend: true,
+      margin: {l: 60, r: 16, t: 10, b: 64}, dragmode: false, hovermode: 'closest', showlegend: true,
       legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0}, xaxis: axis(x), yaxis: axis(y),
     }, more);
   }
@@ -121,13 +121,13 @@
       const rows = one.values.filter(row => row[0] === chosen('workload') && row[1] !== one.baseline && at >= 0 && row[2][at][1] !== null);
       if (!rows.length) return nothing(chart, 'No change from the baseline to show for this workload and metric: the baseline is 0 or has no value.');
       const change = rows.map(row => row[2][at][1]);
-      chart.style.height = `${110 + 30 * rows.length}px`;
+      chart.style.height = `${130 + 30 * rows.length}px`;
       draw(chart, [{
         type: 'scatter', mode: 'markers', x: change, y: rows.map(row => plain(row[1])), showlegend: false,
         error_x: {type: 'data', symmetric: false, array: rows.map((row, i) => (row[2][at][3] === null ? 0 : row[2][at][3] - change[i])), arrayminus: rows.map((row, i) => (row[2][at][2] === null ? 0 : change[i] - row[2][at][2])), color: colours()[0], thickness: 1.5, width: 4},
         marker: {size: 9, color: rows.map(row => (row[2][at][2] > 0 || (row[2][at][3] !== null && row[2][at][3] < 0) ? colours()[0] : css('--ground'))), line: {color: colours()[0], width: 2}},
         hovertemplate: '%{y}: %{x:.1f} %<extra></extra>',
-      }], layout(`${plain(chosen('metric'))}: change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `, ${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}}));
+      }], layout(`${plain(chosen('metric'))}: change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}}));
     },
     sizes(chart) {
       const lines = data.sizes.filter(line => line[0] === chosen('workload'));
@@ -144,7 +144,7 @@
         return {type: 'scatter', mode: 'lines', name: plain(`${runName(run)} (${total.done.toLocaleString('en')} jobs)`), x, y, line: {shape: 'hv', color: colours()[i % 4], dash: DASHES[i % 4]}, hovertemplate: '%{y:.0f} % within %{x:.3g} h<extra></extra>'};
       });
       if (!traces.some(trace => trace.x.length)) return nothing(chart, 'No job that finished is left by the filters.');
-      const made = layout('job completion time, submission to finish (h)', 'finished jobs (%)', {});
+      const made = layout('job completion time (h)', 'finished jobs (%)', {});
       made.xaxis.type = 'log'; made.xaxis.dtick = 1; made.yaxis.range = [0, 101];
       draw(chart, traces, made);
     },
@@ -154,7 +154,7 @@
       const edges = run.usage[''].edges_h, traces = [];
       usage.tenants.forEach((values, level) => {
         if (values.every(x => x === 0)) return;
-        traces.push({type: 'scatter', mode: 'lines', stackgroup: 'gpus', name: ['1 tenant', '2 tenants', '3 tenants or more'][level], x: edges.slice(1), y: values, line: {width: 1, color: colours()[level], shape: 'vh'}, fillpattern: {shape: PATTERNS[level], fgcolor: css('--ground'), bgcolor: colours()[level], size: 7, solidity: 0.25, fillmode: 'overlay'}, hovertemplate: '%{y:.1f} GPUs<extra></extra>'});
+        traces.push({type: 'scatter', mode: 'lines', stackgroup: 'gpus', name: ['1 tenant', '2 tenants', '3 tenants or more'][level], x: edges.slice(1), y: values, line: {width: 1, color: colours()[level], shape: 'vh'}, fillcolor: colours()[level], fillpattern: {shape: PATTERNS[level], fgcolor: css('--ground'), bgcolor: colours()[level], size: 7, solidity: 0.25, fillmode: 'overlay'}, hovertemplate: '%{y:.1f} GPUs<extra></extra>'});
       });
       const made = layout('time (h)', `GPUs in use, of ${usage.gpus.toLocaleString('en')}`, {});
       made.yaxis.range = [0, usage.gpus * 1.02];
@@ -180,7 +180,7 @@
       const traces = [...groups].sort((a, b) => a[0] - b[0]).map(([look, bars]) => ({
         type: 'bar', orientation: 'h', name: plain(look === 5 && run.profiles.length > 6 ? 'other types' : run.profiles[look]),
         base: bars.map(bar => bar[1]), x: bars.map(bar => bar[2]), y: bars.map(bar => place.get(bar[0]) - 0.42 + 0.84 * (bar[4] + 0.5) / bar[5]), width: bars.map(bar => 0.84 / bar[5]),
-        marker: {color: colours()[look], line: {color: css('--ground'), width: 0.5}, pattern: {shape: PATTERNS[look], fgcolor: css('--ground'), size: 6, solidity: 0.25}},
+        marker: {color: colours()[look], line: {color: css('--ground'), width: 0.5}, pattern: {shape: PATTERNS[look], bgcolor: colours()[look], fgcolor: css('--ground'), size: 6, solidity: 0.25}},
         text: bars.map(bar => plain(`job ${bar[6]}: ${run.profiles[bar[3]]}`)), textposition: 'none', hovertemplate: '%{text}<br>from %{base:.2f} h for %{x:.2f} h<extra></extra>',
       }));
       const made = layout('time (h)', '', {barmode: 'overlay'});

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report without a browser: figures by hand-computed cases, errors that name files, names that stay text."""
+
+import json
+import math
+import re
+import shutil
+
+import conftest as made
+import pytest
+
+from horus import report
+from horus.report import answers, inputs, parts
+from horus.report.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def html(results, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    report.write(results["paths"], path, gpus=results["gpus"], command="horus report <b>")
+    return path.read_text("utf-8")
+
+
+def comparisons(tmp_path, sizes, load=""):
+    paths, gpus = [], {}
+    for count, jct in sizes.items():
+        folder = tmp_path / f"at{count}"
+        made.write_comparison(folder, *made.comparison(jct, load))
+        paths.append(str(folder))
+        gpus[str(folder)] = count
+    return inputs.read(paths, gpus).comparisons
+
+
+# Figures
+
+
+@pytest.mark.parametrize(("slowdown", "low", "high"), [(1.1, None, 3.0), (1.25, 3.0, 3.0), (1.3, 3.0, 20.0), (9.0, 20.0, 40.0)])
+def test_gain_at_a_bound_between_lies_between_the_gains(slowdown, low, high):
+    assert answers.gain_between(made.potential()["cases"][0]["bounds"], slowdown) == (low, high)
+
+
+def test_quantiles_are_of_the_slower_side_of_each_pair():
+    pairs = {("a", "b"): 1.1, ("b", "a"): 1.4, ("a", "a"): 1.2}
+    found = answers.quantiles(made.potential()["cases"][0], pairs)
+    assert [one.slowdown for one in found] == [1.2, 1.2, 1.2, 1.4, 1.4]
+
+
+def test_gpus_saved_are_interpolated_seed_by_seed(tmp_path):
+    # Targets 90 and 80 of exclusive on 16 GPUs; horus goes from 50 on 16 to 100 on 8: met at 9.6 and 11.2 GPUs.
+    small = {"exclusive": [400.0, 420.0], "horus": [100.0, 100.0]}
+    large = {"exclusive": [90.0, 80.0], "horus": [50.0, 50.0]}
+    saved = answers.gpus_saved(comparisons(tmp_path, {8: small, 16: large}), "w", "horus")
+    assert saved.gpus == pytest.approx((6.4 + 4.8) / 2)
+    assert (saved.low, saved.high) == pytest.approx((5.6 - 12.706 * 0.8, 5.6 + 12.706 * 0.8))  # sd 1.131 / sqrt(2) = 0.8
+
+
+def test_a_cluster_that_is_never_too_small_saves_at_least_the_difference(tmp_path):
+    same = {"exclusive": [90.0, 90.0], "horus": [50.0, 50.0]}
+    saved = answers.gpus_saved(comparisons(tmp_path, {8: same, 16: same}), "w", "horus")
+    assert (saved.gpus, saved.at_least, saved.low) == (8, True, None)
+
+
+def test_a_policy_that_is_slower_on_all_gpus_saves_none(tmp_path):
+    slow = {"exclusive": [90.0, 90.0], "horus": [91.0, 50.0]}
+    saved = answers.gpus_saved(comparisons(tmp_path, {8: slow, 16: slow}), "w", "horus")
+    assert (saved.short, saved.gpus) == (1, None)
+
+
+@pytest.mark.parametrize(("load", "says"), [("load: 800/1000\n", "stretched to a load"), ("", "")])
+def test_sizes_of_stretched_arrivals_are_not_compared(tmp_path, load, says):
+    same = {"exclusive": [90.0, 90.0], "horus": [50.0, 50.0]}
+    reason = answers.not_comparable(comparisons(tmp_path, {8: same, 16: same}, load), "w")
+    assert says in reason and bool(says) == bool(reason)
+
+
+def test_one_size_tells_what_is_needed(tmp_path):
+    found = parts.sizes_of(comparisons(tmp_path, {8: {"exclusive": [9.0, 9.0], "horus": [5.0, 5.0]}}))
+    assert not found["saved"] and "at least two different sizes" in found["reasons"][0]
+
+
+def test_intervals_are_in_per_cent_of_the_baseline():
+    values = {"difference": -20, "difference_low": -30, "difference_high": None}
+    assert answers.change(values, 200) == (-10, -15, None)
+    assert answers.change(values, 0) is None
+
+
+def test_student_narrows_to_the_normal():
+    assert answers.student_95(1) == 12.706 and answers.student_95(31) == 1.96 and math.isclose(answers.student_95(9), 2.262)
+
+
+# The page
+
+
+def test_answers_bounds_policies_and_sources_are_on_the_page(html):
+    text = re.sub(r"<[^>]+>", " ", html.replace("\u00a0", " "))
+    for part in ("+15.0 % work", "\u221241.2 % mean JCT", "5.6 of 16 GPUs", "abc123", "horus compare grid.yaml", "horus report &lt;b&gt;"):
+        assert part in text, part
+
+
+def test_names_of_jobs_are_text_everywhere(html):
+    assert "<img" not in html.split("<script>")[0]
+    assert html.split('id="data">')[1].split("</script>")[0].count("<") == 0
+    json.loads(html.split('id="data">')[1].split("</script>")[0])
+
+
+def test_nothing_is_fetched(html):
+    assert "default-src 'none'" in html
+    assert not re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=", html.split("<script>")[0])
+
+
+def test_the_same_files_give_the_same_page(results, tmp_path):
+    for name in ("a", "b"):
+        report.write(results["paths"], tmp_path / name, gpus=results["gpus"], command="x")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_size_does_not_grow_with_jobs(tmp_path):
+    sizes = []
+    for jobs in (2_000, 20_000):
+        made.write_timeline(tmp_path, f"t{jobs}", jobs=jobs)
+        sizes.append(report.write(tmp_path / f"t{jobs}.csv", tmp_path / "out.html"))
+    assert sizes[1] - sizes[0] < 20_000
+
+
+def test_one_answer_alone_makes_a_page_that_says_what_else_it_takes(results, tmp_path):
+    for path in results["paths"][:2] + results["paths"][3:4]:
+        report.write(path, tmp_path / "one.html", gpus={k: v for k, v in results["gpus"].items() if k == path})
+        assert 'class="need"' in (tmp_path / "one.html").read_text("utf-8")
+
+
+def test_command_writes_the_file_and_tells_its_size(results, tmp_path, capsys):
+    sizes = [f"--gpus={folder}={count}" for folder, count in results["gpus"].items()]
+    assert main([*results["paths"], "-o", str(tmp_path / "r.html"), *sizes, "--policy", "exclusive"]) == 0
+    assert "MB" in capsys.readouterr().out
+
+
+# Errors
+
+
+def lack(document, key):
+    return {name: value for name, value in document.items() if name != key}
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("{", "as JSON"), ('{"a": 1}', "expected 'schema', found a"), ('{"schema": "x", "version": 1}', "schema: expected one of"),
+    ('{"schema": "horus-potential", "version": 2}', "version: expected 1, found 2"),
+    (json.dumps(lack(made.potential(), "cases")), "expected 'cases', found schema"),
+    (json.dumps({**made.potential(), "cases": []}), "cases: expected at least one"),
+    ("a,b\n1,2\n", "line 1: expected a timeline"), ("gpu,victim,other,slowdown\nk,a,b,fast\n", "line 2: slowdown: expected a number, found 'fast'"),
+    ("time_us,event,job,node,gpus\n", "what horus simulate --json says"),
+])
+def test_wrong_files_are_named_with_what_was_expected(tmp_path, text, says):
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(report.ReportError) as caught:
+        report.write([path], tmp_path / "out.html")
+    assert says in str(caught.value) and "bad." in str(caught.value)
+    assert not (tmp_path / "out.html").exists()
+
+
+@pytest.mark.parametrize("missing", ["results.json", "machine.json"])
+def test_a_folder_without_its_files_names_them(results, tmp_path, missing):
+    folder = tmp_path / "cut"
+    shutil.copytree(results["folder"] / "small", folder)
+    (folder / missing).unlink()
+    with pytest.raises(report.ReportError, match=missing):
+        report.write([folder], tmp_path / "out.html")
+
+
+def test_sizes_need_their_runs(results, tmp_path):
+    for name in ("small", "large"):
+        shutil.copytree(results["folder"] / name, tmp_path / name)
+    shutil.rmtree(tmp_path / "large" / "runs")
+    with pytest.raises(report.ReportError, match="large.*runs.*expected a finished run"):
+        report.write([tmp_path / "small", tmp_path / "large"], tmp_path / "o", gpus={str(tmp_path / "small"): 8, str(tmp_path / "large"): 16})
+
+
+@pytest.mark.parametrize("options", [["--gpus", "x"], ["--gpus", "nowhere=3"], ["--policy", "nobody"], ["--plotly-js", __file__]])
+def test_wrong_options_end_with_2_and_write_nothing(results, tmp_path, capsys, options):
+    assert main([results["paths"][1], "-o", str(tmp_path / "r.html"), *options]) == 2
+    assert "expected" in capsys.readouterr().err and not (tmp_path / "r.html").exists()
