@@ -80,7 +80,9 @@ class Campaign:
 
     def measure(self, workers, jobs):
         """One measurement, no longer than the time that is left allows; raises gpu.Busy when somebody came to the GPU."""
-        plan = {**self.plan, "max_s": max(self.plan["min_s"], min(self.plan["max_s"], self.budget.left()))}
+        left = self.budget.left()
+        plan = {**self.plan, "max_s": max(self.plan["min_s"], min(self.plan["max_s"], left)),
+                "patience_s": max(limits.PATIENCE_S, min(limits.LOAD_S, left))}
         results, seen = self.hands.measure(workers, jobs, self.probe, plan)
         under_mps = any("CUDA_MPS_PIPE_DIRECTORY" in worker.environment for worker in workers)  # its server is listed, too
         others = {} if self.options.in_use_ok or under_mps else self.card.strangers([worker.pid for worker in workers])

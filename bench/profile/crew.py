@@ -180,7 +180,7 @@ def measure(workers, jobs, probe, plan):
 def await_all(workers, event, plan, check):
     """Every worker says it; while one waits for another, it goes on running."""
     for member, worker in enumerate(workers):
-        worker.expect(event, limits.LOAD_S + plan["max_s"], check, member)
+        worker.expect(event, plan["patience_s"] + plan["max_s"], check, member)
 
 
 def context_mib(probe, workers, loaded):

@@ -6,6 +6,7 @@ LOOK_S = 0.2  # how often a wait looks whether the GPU is still there
 START_S = 180.0  # imports of the framework, from a cold disk
 WAKE_S = 60.0  # opening a context, as a client of MPS too
 LOAD_S = 120.0  # building a net of a billion weights on a slow host
+PATIENCE_S = 20.0  # the least that a job gets for its warm-up when the time is nearly up
 EXPORT_S = 600.0  # the exporter on torch.export takes minutes for a large net
 FAREWELL_S = 10.0  # a process that was asked to end
 WARM_S, WARM_STEPS = 1.0, 5  # NVML's longest refresh; allocator and algorithm choice settle in a few steps

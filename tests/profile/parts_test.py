@@ -208,10 +208,8 @@ class Plan(unittest.TestCase):
         self.assertGreaterEqual(triples, 10)
         self.assertGreaterEqual(len({run["family"] for run in runs if run["kind"] == "isolated"}), 13)
 
-    def test_the_zoo_has_enough_for_200_runs_and_150_pairs(self):
-        alone, pairs, _ = self.counts(self.planned("--minutes", "60", "--kinds", "isolated,pairs", "--sharing", "time-slice"))
-        self.assertGreaterEqual(alone, 200)
-        self.assertGreaterEqual(pairs, 150)
+    def test_the_zoo_has_enough_for_200_runs_within_an_hour(self):
+        self.assertGreaterEqual(self.counts(self.planned("--minutes", "60", "--kinds", "isolated"))[0], 200)
 
     def test_ten_minutes_see_13_families_and_repeat_for_the_noise(self):
         runs = self.planned("--minutes", "10")
