@@ -20,7 +20,7 @@ NVML, ROOT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 STUB = pathlib.Path(__file__).resolve().parent / "stub"
 SKIPPED = 77
 # The least of everything: what is measured is not looked at closely.
-SHORT = ("--window", "0.1", "--steps", "3", "--warm", "0.05", "--window-max", "5", "--minutes", "5")
+SHORT = ("--window", "0.1", "--steps", "3", "--warm", "0.05", "--window-max", "5", "--minutes", "60")
 NETS = """
 import os, signal, time
 
