@@ -6,7 +6,7 @@ import math
 import re
 import shutil
 
-import conftest as made
+import made_up_results as made
 import pytest
 
 from horus import report
