@@ -61,7 +61,7 @@ struct DeviceCandidate {
 // What a device costs at least, as a sum over what is known of it before it is priced. All by estimates but memory.
 struct LeastCost {
   double own_work = 0;     // x the job's speed there (relative_speed / its own slowdown)
-  double lost_work = 0;    // x the normalised throughput that its neighbours lose, each x its weight / the job's
+  double lost_work = 0;    // x the normalised throughput that its neighbours lose, each x its worth / the job's weight
   double memory_left = 0;  // x the share of the device's memory that is left by the bounds of all, the job's included
   double idle = 0;         // where nobody else is there
 };

@@ -17,13 +17,7 @@ constexpr size_t kMostKept = size_t{4} << 20;  // slowdowns; 16 MiB
 double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
   if (job.demands.empty()) return 1;
   const Demand& demand = DemandOn(job, device.type);
-  int64_t fastest = 0;
-  for (const TypeDemand& entry : job.demands) {
-    const int64_t step = entry.demand.step_time_us.estimate;
-    if (step > 0 && (fastest == 0 || step < fastest)) fastest = step;
-  }
-  const int64_t step = demand.step_time_us.estimate;
-  const double speed = step > 0 ? static_cast<double>(fastest) / static_cast<double>(step) : 1.0;
+  const double speed = RelativeSpeed(job, demand);
   if (device.compute_share == 1) return speed;
   return speed * SliceSpeed(static_cast<double>(demand.gpu_util_pct.estimate),
                             static_cast<double>(demand.mem_bw_util_pct.estimate),

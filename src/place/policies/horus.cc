@@ -38,13 +38,13 @@ struct Gain {
   double neighbours = 0;  // <= 0: what they lose
 };
 
-// Normalised throughput that the device wins and loses, by the estimates; neighbours count as their weight is to the
-// newcomer's, so that one unit stays its own work.
+// Normalised throughput that the device wins and loses, by the estimates. Both sides are relative to the fastest types
+// of each job; neighbours count as their weight is to the newcomer's, so that one unit stays its own work.
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
   const auto own = static_cast<double>(candidate.tenants.back()->weight);
   for (size_t i = 0; i < candidate.residents(); ++i) {
-    gain.neighbours += static_cast<double>(candidate.tenants[i]->weight) / own *
+    gain.neighbours += static_cast<double>(candidate.tenants[i]->worth) / own *
                        (1.0 / static_cast<double>(candidate.after[i].estimate) -
                         1.0 / static_cast<double>(candidate.before[i].estimate));
   }

@@ -32,17 +32,10 @@ DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.m
 
 JobView ViewJob(const JobSpec& job, bool probe_unknown) {
   JobView view{.job = &job};
-  int64_t fastest = 0;
-  for (const TypeDemand& entry : job.demands) {
-    const int64_t step = entry.demand.step_time_us.estimate;
-    if (step > 0 && (fastest == 0 || step < fastest)) fastest = step;
-  }
   view.types.reserve(job.demands.size());
   for (const TypeDemand& entry : job.demands) {
-    const int64_t step = entry.demand.step_time_us.estimate;
-    const double speed = step > 0 ? static_cast<double>(fastest) / static_cast<double>(step) : 1.0;
     const bool probe = probe_unknown && IsUnknown(entry.demand);
-    view.types.push_back({entry.type, MakeTenantClass(job, entry.demand, probe), speed});
+    view.types.push_back({entry.type, MakeTenantClass(job, entry.demand, probe), RelativeSpeed(job, entry.demand)});
     view.digest = CombineHash(CombineHash(view.digest, entry.type.value()), view.types.back().tenant.digest);
   }
   // What DeviceCandidate shows a policy of the rest of the job.

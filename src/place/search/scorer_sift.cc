@@ -54,7 +54,7 @@ absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, Cro
     const TenantClass& one = states.tenant(device.tenants[i]);
     crowd.guests[i] = pairs_.GuestOf(crowd.context, one);
     crowd.bounds[i] = one.slowdown_bound;
-    crowd.weights[i] = one.weight;
+    crowd.weights[i] = one.worth;
     for (size_t j = i + 1; j < device.tenants.size(); ++j) {
       TenantPair pair;
       HORUS_RETURN_IF_ERROR(pairs_.Find(*model_, crowd.context, one, states.tenant(device.tenants[j]), pair));
@@ -135,7 +135,7 @@ void Scorer::DescribeLoads(const StateTable& states, const DeviceRow& device, Br
     const TenantClass& tenant = states.tenant(id);
     Load load;
     if (!model_->PredictLoad(context, tenant.demand, load).ok()) return;  // weighing says why
-    brief.loads.weight += static_cast<double>(tenant.weight);
+    brief.loads.weight += static_cast<double>(tenant.worth);
     brief.loads.estimate += load.estimate;
     brief.loads.upper += load.upper;
     room = std::min(room, BoundOf(tenant.slowdown_bound));

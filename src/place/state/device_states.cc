@@ -77,6 +77,17 @@ uint64_t KindBit(int32_t gpu_milli, int32_t gpus) {
   return uint64_t{1} << std::min(gpus, kLastBit);
 }
 
+double RelativeSpeed(const JobSpec& job, const Demand& demand) {
+  const int64_t own = demand.step_time_us.estimate;
+  if (own <= 0) return 1;
+  int64_t fastest = own;
+  for (const TypeDemand& entry : job.demands) {
+    const int64_t step = entry.demand.step_time_us.estimate;
+    if (step > 0) fastest = std::min(fastest, step);
+  }
+  return static_cast<double>(fastest) / static_cast<double>(own);
+}
+
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
   const OwnBound bound = OwnBoundOf(job, demand);
   TenantClass tenant{.demand = demand,
@@ -88,6 +99,7 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
                      .kind = job.kind,
                      .priority = job.priority,
                      .weight = job.weight,
+                     .worth = job.weight * static_cast<float>(RelativeSpeed(job, demand)),
                      .memory = GpuMemoryOf(job, demand),
                      .late = bound.late};
   tenant.digest =
@@ -99,6 +111,7 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
                                      static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
   // What most jobs do not state leaves the digest alone.
   if (tenant.weight != 1) tenant.digest = CombineHash(tenant.digest, Bits(tenant.weight));
+  if (tenant.worth != tenant.weight) tenant.digest = CombineHash(tenant.digest, Bits(tenant.worth));
   if (tenant.memory != GpuMemory{demand.mem_mib.upper, demand.mem_mib.upper}) {
     tenant.digest = CombineHash(CombineHash(tenant.digest, static_cast<uint64_t>(tenant.memory.request_mib)),
                                 static_cast<uint64_t>(tenant.memory.limit_mib));
@@ -112,7 +125,8 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
   return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
          a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
-         a.priority == b.priority && a.weight == b.weight && a.memory == b.memory && a.late == b.late;
+         a.priority == b.priority && a.weight == b.weight && a.worth == b.worth && a.memory == b.memory &&
+         a.late == b.late;
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {

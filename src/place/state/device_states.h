@@ -38,10 +38,15 @@ struct TenantClass {
   JobKind kind = JobKind::kTraining;
   int32_t priority = 0;
   float weight = 1;
+  float worth = 1;   // of what it does here: weight x RelativeSpeed
   GpuMemory memory;  // of each of its GPUs
   LateAlone late;
   uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
 };
+
+// How fast a job runs alone with that demand, one of its own, beside the fastest type that it lists; 1 where it states
+// no steps. 0-1.
+[[nodiscard]] double RelativeSpeed(const JobSpec& job, const Demand& demand);
 
 // The job as a device of a type with that demand sees it.
 // `alone`: as if the job were exclusive.

@@ -84,6 +84,27 @@ TEST(HorusPolicy, CountsTheWorkOfNeighboursByTheirWeight) {
   EXPECT_EQ(verdict(2, 2.1f), Verdict::kPlace);
 }
 
+// The same two on a type where the newcomer runs at a quarter of its speed: it brings 1/6, and a resident that is as
+// slow there loses 1/12, one that knows no faster type 1/3.
+TEST(HorusPolicy, CountsTheWorkOfNeighboursByTheirSpeedThere) {
+  const auto listing = [](JobSpec job, bool faster_elsewhere) {
+    job.slowdown_bound = 10;
+    job.demands[0].type = Type("v100-sxm2-16gb");
+    job.demands[0].demand.step_time_us = {400'000, 400'000};
+    if (faster_elsewhere) job.demands.push_back({Type("a100-40gb"), Needs(50, 4000, 100'000)});
+    NormalizeJob(job);
+    return job;
+  };
+  for (const bool as_slow : {true, false}) {
+    Cluster cluster = Nodes(1, 1);
+    ASSERT_TRUE(cluster.Adopt(listing(OneGpu(100, 90), as_slow), std::vector<Slot>{{1, 0, 0}}).ok());
+    const JobSpec job = listing(OneGpu(1, 60), true);
+    const auto plan = MakePlacer()->MakePlan(cluster, {&job, 1});
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->decisions.at(0).verdict, as_slow ? Verdict::kPlace : Verdict::kDefer);
+  }
+}
+
 // Beside either neighbour the newcomer is as slow; the light one is worth less.
 TEST(HorusPolicy, GoesBesideTheLighterOfTwoAlikeNeighbours) {
   Cluster cluster = Nodes(1, 2);
