@@ -6,6 +6,7 @@ packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-d
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools)
 packages_lint=(clang-format-19 python3)
 packages_clang=(clang-19 libclang-rt-19-dev)
+packages_python=(python3-dev python3-venv)
 packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
 
 say() { printf '\n== %s\n' "$*"; }

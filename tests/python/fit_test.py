@@ -76,7 +76,8 @@ def test_a_predictor_learns_where_the_training_library_is(horus, predictor):
     with pytest.raises(horus.InvalidArgument, match="mem_mib: expected 15 rows, found 1"):
         horus.Predictor.fit(graphs, types, families, runs, mem_mib=[1.0])
     named = os.environ.get("HORUS_TRAIN_LIBRARY")
-    found = [pathlib.Path(named)] if named else sorted(ROOT.glob("build/*/lib/libhorus_train.so"))
+    builds = [ROOT / "build" / preset / "lib" / "libhorus_train.so" for preset in ("dev", "release", "default")]
+    found = [pathlib.Path(named)] if named else [path for path in builds if path.exists()]
     if not found:
         pytest.skip("no build of libhorus_train.so (HORUS_TRAIN_LIBRARY names one)")
     learned = horus.Predictor.fit(graphs, types, families, runs, library=found[0], rounds=10, **columns)
