@@ -156,6 +156,7 @@ def measure(workers, jobs, probe, plan):
         await_all(workers, "enough", plan, check)
         ended = time.monotonic()  # all ran until now; a step that ends later had a neighbour less
         last, until = probe.counters.mark(), time.time()
+        probe.sampler.look()
         for worker in workers:
             worker.tell("stop", until=ended)
         results = [worker.expect("result", limits.LOAD_S, check, member) for member, worker in enumerate(workers)]

@@ -205,7 +205,7 @@ class Sampler:
 
     def __init__(self, gpu, period_s=SAMPLE_PERIOD_S, silent_s=SILENT_S):
         self.gpu, self.period_s, self.silent_s, self.pids, self.samples, self.trouble = gpu, period_s, silent_s, (), [], None
-        self.taken, self.heard = 0, time.monotonic()  # samples since watch(); when the GPU last told anything
+        self.heard = time.monotonic()  # when the GPU last told anything
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.loop, daemon=True)
         self.thread.start()
@@ -214,12 +214,12 @@ class Sampler:
         due = time.monotonic()
         while not self.stopped.is_set():
             try:
-                sample = self.gpu.sample(self.pids, self.taken % WHOLE_EVERY == 0)
+                samples = self.samples  # before the ids: what was asked for the last job is not of the next one
+                sample = self.gpu.sample(self.pids, len(samples) % WHOLE_EVERY == 0)
             except Exception as error:  # told to whoever asks next; a thread has nobody to raise to
                 self.trouble = error if isinstance(error, GpuLost) else GpuLost(f"{type(error).__name__}: {error}")
                 return
-            self.taken += 1
-            self.samples.append(sample)
+            samples.append(sample)
             if any(value is not None for value in sample[1:]):
                 self.heard = time.monotonic()
             due += self.period_s
@@ -239,7 +239,12 @@ class Sampler:
 
     def watch(self, pids):
         """Forgets what was, and counts the memory of these processes from now on."""
-        self.pids, self.samples, self.taken = frozenset(pids), [], 0
+        self.pids = frozenset(pids)
+        self.samples = []
+
+    def look(self):
+        """A whole sample at once: of a short run the thread may take none."""
+        self.samples.append(self.gpu.sample(self.pids))
 
     def stop(self):
         self.stopped.set()

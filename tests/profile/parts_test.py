@@ -6,6 +6,7 @@ import math
 import pathlib
 import sys
 import tempfile
+import threading
 import types
 import unittest
 import unittest.mock
@@ -186,6 +187,37 @@ class Silence(unittest.TestCase):
         with self.assertRaisesRegex(gpu.GpuLost, "has told nothing for"):
             while True:
                 sampler.check()
+
+
+class Watch(unittest.TestCase):
+    class Slow:
+        index = 0
+
+        def __init__(self):
+            self.asked, self.told = threading.Event(), threading.Event()
+
+        def sample(self, pids, whole=True):
+            self.asked.set()
+            self.told.wait()
+            return gpu.Sample(**{**dict.fromkeys(gpu.SAMPLE_FIELDS, 0), "process_mib": sum(pids) if whole else None})
+
+    def test_what_was_asked_for_the_last_job_is_not_of_the_next_one(self):
+        card = self.Slow()
+        sampler = gpu.Sampler(card, period_s=0.001)
+        self.addCleanup(sampler.stop)
+        sampler.watch([7])
+        card.told.set()
+        while not sampler.samples:
+            pass
+        card.told.clear()
+        card.asked.clear()
+        card.asked.wait()  # a sample of job 7 is under way
+        sampler.watch([5])
+        card.told.set()
+        sampler.look()
+        while len(sampler.samples) < 3:
+            pass
+        self.assertEqual({one.process_mib for one in sampler.samples} - {None}, {5})
 
 
 class Plan(unittest.TestCase):
