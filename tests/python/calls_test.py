@@ -77,33 +77,32 @@ def test_other_threads_run_meanwhile(horus, world):
     assert len(ticks) == 20
 
 
-def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, world):
-    cluster, before, call = long_call(horus, world)
-    sent = []
-
-    def interrupt():
-        time.sleep(0.3)
-        sent.append(time.monotonic())
-        signal.raise_signal(signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
+@pytest.fixture
+def ctrl_c():
+    """Comes after a moment. What runs in the background of a shell ignores it, and Python then, too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     thread.start()
+    yield
+    thread.join()
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, world, request):
+    cluster, before, call = long_call(horus, world)
+    request.getfixturevalue("ctrl_c")
     with pytest.raises(KeyboardInterrupt):
         call()
-    took = time.monotonic() - sent[0]
-    thread.join()
-    assert cluster.snapshot() == before and took < 30  # not 100 ms: machines are slow, and a batch looks four times
+    assert cluster.snapshot() == before
 
 
-def test_ctrl_c_stops_a_simulation_at_its_next_event(horus, world):
+def test_ctrl_c_stops_a_simulation_at_its_next_event(horus, world, request):
     trace = horus.Trace(profile=["a"] * 200_000, duration_us=[10_000_000] * 200_000)
     beliefs = {"a": world.demand()}
     truth, cluster = horus.Truth.from_model(beliefs), world.cluster(nodes=30, devices=8)
-    thread = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    thread.start()
+    request.getfixturevalue("ctrl_c")
     with pytest.raises(KeyboardInterrupt):
         horus.simulate(trace, beliefs, truth, cluster, horus.Placer("first-fit"))
-    thread.join()
 
 
 def test_progress_is_told_and_what_it_raises_comes_back(horus, world):
