@@ -2,7 +2,7 @@
 """What Python adds to the C call: place of one job, place_batch of 10,000, slowdown on columns of 10^6.
 
 Each is measured in Python by pytest-benchmark and, in the same run, in C (calls.c over the same inputs). Run by
-`scripts/python --bench`; needs a C compiler and a build of the repository (build/*/lib/libhorus.so, or HORUS_LIBRARY).
+`scripts/python --bench`; needs a C compiler and a build of the repository (preset release, dev or default; or HORUS_LIBRARY).
 Prints, and writes to OUT/python.json if HORUS_BENCH_OUT names a folder, the difference or ratio of the medians.
 """
 
@@ -28,10 +28,11 @@ ROWS = []
 
 def library():
     named = os.environ.get("HORUS_LIBRARY")
-    found = [pathlib.Path(named)] if named else sorted(ROOT.glob("build/*/lib/libhorus.so"))
-    if not found:
+    builds = (ROOT / "build" / preset / "lib" / "libhorus.so" for preset in ("release", "dev", "default"))  # no sanitisers
+    found = pathlib.Path(named) if named else next((path for path in builds if path.exists()), None)
+    if found is None:
         pytest.skip("no build of libhorus.so beside which to measure (HORUS_LIBRARY names one)")
-    return found[0]
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import math
 import pathlib
 import sys
 import tempfile
-import threading
 import types
 import unittest
 import unittest.mock
@@ -18,7 +17,6 @@ import budget
 import clocks
 import design
 import dry
-import gpu
 import options as command_line
 import store
 import wire
@@ -172,52 +170,6 @@ class Window(unittest.TestCase):
     def test_a_window_of_slow_steps_ends_at_its_longest(self):
         _, said = self.run_with((0.5, {"do": "window"}), (3.0, {"do": "stop", "until": 3.0}), min_steps=1000, max_s=1)
         self.assertEqual(said[1], (1.5, "enough"))
-
-
-class Silence(unittest.TestCase):
-    class Mute:
-        index = 0
-
-        def sample(self, *_):
-            return gpu.Sample(0, *[None] * (len(gpu.SAMPLE_FIELDS) - 1))
-
-    def test_a_gpu_that_tells_nothing_any_more_is_lost(self):
-        sampler = gpu.Sampler(self.Mute(), silent_s=0.1)
-        self.addCleanup(sampler.stop)
-        with self.assertRaisesRegex(gpu.GpuLost, "has told nothing for"):
-            while True:
-                sampler.check()
-
-
-class Watch(unittest.TestCase):
-    class Slow:
-        index = 0
-
-        def __init__(self):
-            self.asked, self.told = threading.Event(), threading.Event()
-
-        def sample(self, pids, whole=True):
-            self.asked.set()
-            self.told.wait()
-            return gpu.Sample(**{**dict.fromkeys(gpu.SAMPLE_FIELDS, 0), "process_mib": sum(pids) if whole else None})
-
-    def test_what_was_asked_for_the_last_job_is_not_of_the_next_one(self):
-        card = self.Slow()
-        sampler = gpu.Sampler(card, period_s=0.001)
-        self.addCleanup(sampler.stop)
-        sampler.watch([7])
-        card.told.set()
-        while not sampler.samples:
-            pass
-        card.told.clear()
-        card.asked.clear()
-        card.asked.wait()  # a sample of job 7 is under way
-        sampler.watch([5])
-        card.told.set()
-        sampler.look()
-        while len(sampler.samples) < 3:
-            pass
-        self.assertEqual({one.process_mib for one in sampler.samples} - {None}, {5})
 
 
 class Plan(unittest.TestCase):

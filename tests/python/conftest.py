@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests share: the zoo, small clusters, jobs."""
 
+import os
 import pathlib
 import random
 
@@ -8,6 +9,13 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPHS = ROOT / "examples/models/graphs"
+
+
+def built(variable, name):
+    """What the environment names, else a file of a build without sanitisers; none where there is none."""
+    named = os.environ.get(variable)
+    files = [pathlib.Path(named)] if named else [ROOT / "build" / preset / name for preset in ("dev", "release", "default")]
+    return next((file for file in files if file.exists()), None)
 
 
 @pytest.fixture(scope="session")

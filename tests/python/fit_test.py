@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training on one's own measurements, and how right a predictor is."""
 
-import os
-import pathlib
 import pickle
 
 import numpy as np
 import pytest
 
-from conftest import GRAPHS, ROOT
+from conftest import GRAPHS, built
 
 DEVICE = "v100-pcie-16gb"
 
@@ -75,11 +73,9 @@ def test_a_predictor_learns_where_the_training_library_is(horus, predictor):
         horus.Predictor.fit(graphs, types, families, runs, library="/no/libhorus_train.so", **columns)
     with pytest.raises(horus.InvalidArgument, match="mem_mib: expected 15 rows, found 1"):
         horus.Predictor.fit(graphs, types, families, runs, mem_mib=[1.0])
-    named = os.environ.get("HORUS_TRAIN_LIBRARY")
-    builds = [ROOT / "build" / preset / "lib" / "libhorus_train.so" for preset in ("dev", "release", "default")]
-    found = [pathlib.Path(named)] if named else [path for path in builds if path.exists()]
-    if not found:
+    found = built("HORUS_TRAIN_LIBRARY", "lib/libhorus_train.so")
+    if found is None:
         pytest.skip("no build of libhorus_train.so (HORUS_TRAIN_LIBRARY names one)")
-    learned = horus.Predictor.fit(graphs, types, families, runs, library=found[0], rounds=10, **columns)
+    learned = horus.Predictor.fit(graphs, types, families, runs, library=found, rounds=10, **columns)
     before, after = (model.evaluate(graphs, types, runs, mem_mib=columns["mem_mib"])["mem_mib"] for model in (predictor, learned))
     assert after["rmsle"] < before["rmsle"] / 2

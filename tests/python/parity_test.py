@@ -6,14 +6,13 @@ Needs the command: HORUS_COMMAND, or a build of the repository; skipped without.
 
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from conftest import built
 
 hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
@@ -22,9 +21,7 @@ EXAMPLES = int(os.environ.get("HORUS_PARITY_EXAMPLES", "25"))  # the command sta
 
 
 def command():
-    named = os.environ.get("HORUS_COMMAND")
-    found = [pathlib.Path(named)] if named else sorted(ROOT.glob("build/*/bin/horus"))
-    return str(found[0]) if found else shutil.which("horus")
+    return built("HORUS_COMMAND", "bin/horus") or shutil.which("horus")
 
 
 GPUS = st.sampled_from(["v100-pcie-16gb", "t4", "a100-40gb"])
