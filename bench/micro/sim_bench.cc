@@ -10,7 +10,7 @@
 #include "bench/rows.h"
 #include "interference/registry.h"
 #include "sim/simulator.h"
-#include "sim/synthetic.h"
+#include "sim/trace/synthetic.h"
 
 namespace horus::bench {
 namespace {

@@ -17,7 +17,7 @@
 #include "bench/rows.h"
 #include "io/mix_file.h"
 #include "io/speeds_file.h"
-#include "sim/potential.h"
+#include "sim/bound/potential.h"
 
 namespace horus::bench {
 namespace {

@@ -12,7 +12,7 @@
 #include "capi/guard.h"
 #include "capi/sim_convert.h"
 #include "capi/structs.h"
-#include "sim/potential.h"
+#include "sim/bound/potential.h"
 
 namespace horus::capi {
 namespace {

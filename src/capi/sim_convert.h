@@ -15,9 +15,9 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "horus/sim.h"
-#include "sim/speed_table.h"
-#include "sim/trace.h"
-#include "sim/truth.h"
+#include "sim/trace/trace.h"
+#include "sim/truth/speed_table.h"
+#include "sim/truth/truth.h"
 
 namespace horus::capi {
 

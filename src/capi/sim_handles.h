@@ -15,8 +15,8 @@
 #include "horus/sim.h"
 #include "interference/model.h"
 #include "sim/simulator.h"
-#include "sim/table_truth.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
+#include "sim/truth/table_truth.h"
 
 struct horus_trace {
   std::shared_ptr<const horus::Trace> value;

@@ -16,8 +16,8 @@
 #include "horus/sim.h"
 #include "place/state/cluster.h"
 #include "queue/queue.h"
-#include "sim/pair_learner.h"
 #include "sim/simulator.h"
+#include "sim/truth/pair_learner.h"
 
 namespace horus::capi {
 

@@ -13,8 +13,8 @@
 #include "capi/guard.h"
 #include "capi/sim_handles.h"
 #include "capi/structs.h"
-#include "sim/trace_build.h"
-#include "sim/trace_summary.h"
+#include "sim/trace/trace_build.h"
+#include "sim/trace/trace_summary.h"
 
 namespace horus::capi {
 namespace {

@@ -9,7 +9,7 @@
 #include "capi/sim_handles.h"
 #include "capi/structs.h"
 #include "horus/trace.h"
-#include "sim/synthetic.h"
+#include "sim/trace/synthetic.h"
 
 namespace horus::capi {
 namespace {

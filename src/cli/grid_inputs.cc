@@ -23,7 +23,7 @@
 #include "io/sensitivity_file.h"
 #include "io/speeds_file.h"
 #include "place/state/requests.h"
-#include "sim/ignorant_model.h"
+#include "sim/truth/ignorant_model.h"
 
 namespace horus::cli {
 namespace {

@@ -20,7 +20,7 @@
 #include "io/jobs_file.h"
 #include "io/mix_file.h"
 #include "io/speeds_file.h"
-#include "sim/predicted_speeds.h"
+#include "sim/truth/predicted_speeds.h"
 
 namespace horus::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/potential.h"
+#include "sim/bound/potential.h"
 
 namespace horus::cli {
 

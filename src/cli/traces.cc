@@ -16,7 +16,7 @@
 #include "cli/traces_report.h"
 #include "io/file.h"
 #include "io/traces/trace_file.h"
-#include "sim/synthetic.h"
+#include "sim/trace/synthetic.h"
 
 namespace horus::cli {
 namespace {

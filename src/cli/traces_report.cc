@@ -9,7 +9,7 @@
 #include "cli/numbers.h"
 #include "cli/table.h"
 #include "nlohmann/json.hpp"
-#include "sim/trace_summary.h"
+#include "sim/trace/trace_summary.h"
 
 namespace horus::cli {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "sim/speed_table.h"
+#include "sim/truth/speed_table.h"
 
 namespace horus {
 

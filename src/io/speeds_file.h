@@ -19,7 +19,7 @@
 
 #include "base/status.h"
 #include "io/gavel_file.h"
-#include "sim/speed_table.h"
+#include "sim/truth/speed_table.h"
 
 namespace horus {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/simulator.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace horus {
 

@@ -15,7 +15,7 @@
 
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace horus {
 

@@ -13,10 +13,10 @@
 #include "base/status.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
+#include "sim/bound/potential.h"
 #include "sim/fragments.h"
-#include "sim/outages.h"
-#include "sim/potential.h"
-#include "sim/trace_edit.h"
+#include "sim/run/outages.h"
+#include "sim/trace/trace_edit.h"
 
 namespace horus {
 namespace {

@@ -24,12 +24,12 @@
 #include "place/state/cluster.h"
 #include "queue/queue.h"
 #include "sim/metrics.h"
-#include "sim/pair_learner.h"
 #include "sim/simulator.h"
-#include "sim/speed_table.h"
-#include "sim/synthetic.h"
-#include "sim/table_truth.h"
-#include "sim/trace.h"
+#include "sim/trace/synthetic.h"
+#include "sim/trace/trace.h"
+#include "sim/truth/pair_learner.h"
+#include "sim/truth/speed_table.h"
+#include "sim/truth/table_truth.h"
 
 namespace horus {
 

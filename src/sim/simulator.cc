@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "sim/run.h"
+#include "sim/run/run.h"
 
 namespace horus {
 namespace {

@@ -22,11 +22,11 @@
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"
 #include "queue/queue.h"
-#include "sim/execution.h"
-#include "sim/learner.h"
-#include "sim/outages.h"
-#include "sim/trace.h"
-#include "sim/truth.h"
+#include "sim/run/execution.h"
+#include "sim/run/outages.h"
+#include "sim/trace/trace.h"
+#include "sim/truth/learner.h"
+#include "sim/truth/truth.h"
 
 namespace horus {
 

@@ -10,7 +10,7 @@
 #include "place/state/cluster.h"
 #include "random_cluster.h"
 #include "sim/simulator.h"
-#include "sim/trace_build.h"
+#include "sim/trace/trace_build.h"
 
 namespace horus {
 namespace {

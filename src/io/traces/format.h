@@ -2,7 +2,7 @@
 // What a trace format is to the reader: its columns, and how a row of it becomes a job.
 //
 // Enters:  rows.                         Leaves: jobs in a TraceSink.
-// Units:   as sim/trace.h.
+// Units:   as sim/trace/trace.h.
 // Cost:    linear.                       Thread class: one thread at a time.
 #ifndef HORUS_IO_TRACES_FORMAT_H_
 #define HORUS_IO_TRACES_FORMAT_H_
@@ -21,7 +21,7 @@
 #include "base/status.h"
 #include "io/csv_row.h"
 #include "io/traces/trace_file.h"
-#include "sim/trace_build.h"
+#include "sim/trace/trace_build.h"
 
 namespace horus {
 

@@ -11,7 +11,7 @@
 #include "io/csv.h"
 #include "io/file.h"
 #include "io/traces/format.h"
-#include "sim/trace_edit.h"
+#include "sim/trace/trace_edit.h"
 
 namespace horus {
 namespace {

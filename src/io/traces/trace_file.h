@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 namespace horus {
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "capi/sim_handles.h"
-#include "sim/synthetic.h"
+#include "sim/trace/synthetic.h"
 
 namespace horus {
 namespace {

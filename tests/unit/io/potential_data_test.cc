@@ -11,7 +11,7 @@
 
 #include "io/mix_file.h"
 #include "io/speeds_file.h"
-#include "sim/potential.h"
+#include "sim/bound/potential.h"
 
 namespace horus {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "base/draws.h"
 #include "io/traces/trace_file.h"
-#include "sim/synthetic.h"
-#include "sim/trace_build.h"
-#include "sim/trace_edit.h"
+#include "sim/trace/synthetic.h"
+#include "sim/trace/trace_build.h"
+#include "sim/trace/trace_edit.h"
 
 namespace horus {
 namespace {

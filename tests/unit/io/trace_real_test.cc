@@ -7,7 +7,7 @@
 #include <string>
 
 #include "io/traces/trace_file.h"
-#include "sim/trace_edit.h"
+#include "sim/trace/trace_edit.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "interference/registry.h"
 #include "sim/grid_metrics.h"
-#include "sim/ignorant_model.h"
+#include "sim/truth/ignorant_model.h"
 
 namespace horus {
 namespace {

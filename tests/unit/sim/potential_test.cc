@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sharing could give: gains, admitted pairs and verdicts of problems solved by hand.
-#include "sim/potential.h"
+#include "sim/bound/potential.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

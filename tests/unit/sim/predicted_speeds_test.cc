@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Foretold tables: speeds are estimates, bounds count upper slowdowns, and what may not share is apart.
-#include "sim/predicted_speeds.h"
+#include "sim/truth/predicted_speeds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

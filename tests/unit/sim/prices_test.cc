@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prices of work, computed by hand from the dual of the bound.
-#include "sim/prices.h"
+#include "sim/bound/prices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/metrics.h"
-#include "sim/pair_learner.h"
+#include "sim/truth/pair_learner.h"
 #include "world.h"
 
 namespace horus {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/metrics.h"
-#include "sim/outages.h"
+#include "sim/run/outages.h"
 #include "world.h"
 
 namespace horus {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/metrics.h"
-#include "sim/synthetic.h"
+#include "sim/trace/synthetic.h"
 #include "world.h"
 
 namespace horus {

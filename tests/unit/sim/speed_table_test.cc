@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mix of work that jobs bring: seconds alone, clipped, on the type that counts.
-#include "sim/speed_table.h"
+#include "sim/truth/speed_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Synthetic traces: equal for equal options, and their marginals what is asked for.
-#include "sim/synthetic.h"
+#include "sim/trace/synthetic.h"
 
 #include <gmock/gmock.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/draws.h"
-#include "sim/trace_edit.h"
-#include "sim/trace_summary.h"
+#include "sim/trace/trace_edit.h"
+#include "sim/trace/trace_summary.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured speeds as the truth: units, pairs, what was never measured, three tenants.
-#include "sim/table_truth.h"
+#include "sim/truth/table_truth.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

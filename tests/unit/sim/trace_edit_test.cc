@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Derived traces: what changes, what stays, and that the result is a trace again.
-#include "sim/trace_edit.h"
+#include "sim/trace/trace_edit.h"
 
 #include <gmock/gmock.h>
 
 #include <string>
 
 #include "base/draws.h"
-#include "sim/synthetic.h"
-#include "sim/trace_build.h"
+#include "sim/trace/synthetic.h"
+#include "sim/trace/trace_build.h"
 
 namespace horus {
 namespace {

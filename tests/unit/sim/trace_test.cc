@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces: what is one, what is none, and that equal workloads are equal values.
-#include "sim/trace.h"
+#include "sim/trace/trace.h"
 
 #include <gmock/gmock.h>
 
@@ -8,8 +8,8 @@
 #include <limits>
 #include <string>
 
-#include "sim/trace_build.h"
-#include "sim/trace_summary.h"
+#include "sim/trace/trace_build.h"
+#include "sim/trace/trace_summary.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a job waits although it could share: delays counted by hand.
-#include "sim/waiting.h"
+#include "sim/run/waiting.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bound on the work rate: programs solved by hand, refusals; built where the solver's library is.
-#include "sim/work_rate.h"
+#include "sim/bound/work_rate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lays the table out by GPU and rows.
+#include "sim/truth/table_truth.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "base/status.h"
+#include "sim/trace/trace_build.h"
+
+namespace horus {
+namespace {
+
+constexpr double kUsPerS = 1e6;
+constexpr double kMostTimesReference = 1e6;  // chosen: no two GPUs are further apart, and rates stay whole numbers
+
+absl::Status CheckArguments(const SpeedTable& table, std::span<const GpuTypeId> types, std::span<const uint32_t> rows,
+                            uint32_t reference) {
+  if (types.size() != table.gpus.size() || reference >= table.gpus.size()) {
+    return InvalidArgument("truth: expected a type for each of %d GPUs and one of them as reference, found %d and %d",
+                           table.gpus.size(), types.size(), reference);
+  }
+  for (size_t gpu = 0; gpu < types.size(); ++gpu) {
+    const bool twice = std::find(types.begin(), types.begin() + static_cast<ptrdiff_t>(gpu), types[gpu]) !=
+                       types.begin() + static_cast<ptrdiff_t>(gpu);
+    if (types[gpu].valid() && !twice) continue;
+    return InvalidArgument("truth: GPU '%s': expected a type of its own, found %s", table.gpus[gpu],
+                           twice ? "that of another" : "none");
+  }
+  for (size_t profile = 0; profile < rows.size(); ++profile) {
+    if (rows[profile] == kNotStated || rows[profile] < table.profiles.size()) continue;
+    return InvalidArgument("truth: profile %d: expected one of %d rows, found %d", profile, table.profiles.size(),
+                           rows[profile]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<uint32_t> RowsOfProfiles(const Trace& trace, const SpeedTable& table) {
+  std::unordered_map<std::string_view, uint32_t> by_name;
+  for (uint32_t row = 0; row < table.profiles.size(); ++row) by_name.emplace(table.profiles[row], row);
+  std::vector<uint32_t> rows;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = by_name.find(profile);
+    rows.push_back(at == by_name.end() ? kNotStated : at->second);
+  }
+  return rows;
+}
+
+Trace NameGangs(Trace trace) {
+  std::map<std::pair<uint32_t, int64_t>, uint32_t> gangs;
+  for (TraceJob& job : trace.jobs) {
+    if (GpusOf(job) < 2 || job.profile == kNotStated) continue;
+    const auto [at, is_new] = gangs.try_emplace({job.profile, GpusOf(job)}, trace.profiles.size());
+    if (is_new) trace.profiles.push_back(GangName(trace.profiles[job.profile], GpusOf(job)));
+    job.profile = at->second;
+  }
+  CanonicaliseTrace(trace);
+  return trace;
+}
+
+absl::StatusOr<Trace> StepsToDurations(Trace trace, const SpeedTable& table, uint32_t reference) {
+  const std::vector<uint32_t> rows = RowsOfProfiles(trace, table);
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    TraceJob& job = trace.jobs[i];
+    if (job.steps == 0) continue;
+    const uint32_t row = job.profile == kNotStated ? kNotStated : rows[job.profile];
+    const double speed = row == kNotStated ? 0 : table.Alone(UnitType(table, row, reference), row);
+    if (!(speed > 0)) {
+      return InvalidArgument("trace: job[%d]: profile: expected one with a speed alone, found '%s'", i,
+                             std::string(ProfileOf(trace, job)));
+    }
+    const double time_us = std::ceil(static_cast<double>(job.steps) / speed * kUsPerS);
+    if (time_us > static_cast<double>(kMaxTraceTimeUs)) {
+      return InvalidArgument("trace: job[%d]: steps: expected at most %d us of work, found %g", i, kMaxTraceTimeUs,
+                             time_us);
+    }
+    job.duration_us = std::max<int64_t>(1, static_cast<int64_t>(time_us));
+    job.steps = 0;
+  }
+  return trace;
+}
+
+absl::StatusOr<std::unique_ptr<Truth>> TableTruth::Create(const SpeedTable& table, std::span<const GpuTypeId> types,
+                                                          std::vector<uint32_t> rows, uint32_t reference,
+                                                          ManyTenants many) {
+  HORUS_RETURN_IF_ERROR(CheckArguments(table, types, rows, reference));
+  const size_t count = table.profiles.size();
+  std::unique_ptr<TableTruth> truth(new TableTruth(std::move(rows), count, many));
+  for (uint32_t gpu = 0; gpu < types.size(); ++gpu) {
+    const size_t type = types[gpu].value();
+    if (truth->gpu_of_.size() <= type) truth->gpu_of_.resize(type + 1, kNoGpu);
+    truth->gpu_of_[type] = static_cast<int32_t>(gpu);
+    for (uint32_t row = 0; row < count; ++row) {
+      const double unit = table.Alone(UnitType(table, row, reference), row);
+      const double speed = unit > 0 ? table.Alone(gpu, row) / unit : 0;
+      if (speed > kMostTimesReference) {
+        return InvalidArgument("speeds: %s on %s: expected at most %g times the reference, found %g",
+                               table.profiles[row], table.gpus[gpu], kMostTimesReference, speed);
+      }
+      truth->alone_.push_back(speed);
+    }
+  }
+  truth->share_.assign(types.size() * count * count, 0);
+  for (const PairSpeed& pair : table.pairs) {
+    if (!pair.Runs()) continue;
+    const size_t gpu = pair.gpu * count;
+    truth->share_[(gpu + pair.a) * count + pair.b] = std::min(1.0, pair.speed_a);
+    truth->share_[(gpu + pair.b) * count + pair.a] = std::min(1.0, pair.speed_b);
+  }
+  return truth;
+}
+
+int32_t TableTruth::GpuOf(const DeviceContext& device) const {
+  const size_t type = device.type.value();
+  return type < gpu_of_.size() && device.compute_share == 1 ? gpu_of_[type] : kNoGpu;
+}
+
+double TableTruth::SpeedAlone(uint32_t profile, const DeviceContext& device) const {
+  const int32_t gpu = GpuOf(device);
+  if (gpu == kNoGpu || profile >= rows_.size() || rows_[profile] == kNotStated) return 0;
+  return alone_[static_cast<size_t>(gpu) * table_rows_ + rows_[profile]];
+}
+
+absl::Status TableTruth::Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                std::span<double> shares) const {
+  const int32_t gpu = GpuOf(device);
+  for (const uint32_t profile : profiles) {
+    if (SpeedAlone(profile, device) > 0) continue;
+    return InvalidArgument("truth: profile %d: expected a measured speed on GPU type %d, found none", profile,
+                           device.type.value());
+  }
+  for (size_t i = 0; i < profiles.size(); ++i) {
+    const size_t row = (static_cast<size_t>(gpu) * table_rows_ + rows_[profiles[i]]) * table_rows_;
+    double slowdown = 1;
+    for (size_t j = 0; j < profiles.size(); ++j) {
+      if (i == j) continue;
+      const double share = share_[row + rows_[profiles[j]]];
+      if (!(share > 0)) {
+        std::fill(shares.begin(), shares.end(), 0);
+        return absl::OkStatus();
+      }
+      slowdown = many_ == ManyTenants::kAdds ? slowdown + 1 / share - 1 : slowdown / share;
+    }
+    shares[i] = 1 / slowdown;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace horus

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// TableTruth: measured speeds, alone and in pairs, as the truth of a simulation.
+//
+// Enters:  a speed table; which of its rows a trace's profiles and a catalogue's GPU types are.
+// Leaves:  a Truth; a trace whose jobs state run times instead of steps.
+// Units:   as truth.h: speed 1 is that of the profile's unit type (UnitType of speed_table.h).
+// Cost:    8 bytes a GPU type and ordered pair of profiles; a look-up a pair.
+// Thread class: immutable, share freely; the functions are pure.
+#ifndef HORUS_SIM_TRUTH_TABLE_TRUTH_H_
+#define HORUS_SIM_TRUTH_TABLE_TRUTH_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim/trace/trace.h"
+#include "sim/truth/speed_table.h"
+#include "sim/truth/truth.h"
+
+namespace horus {
+
+// What a tenant keeps beside several others, of whom only the pairs were measured. With s the slowdown beside each:
+enum class ManyTenants : uint8_t {
+  kAdds = 0,        // 1 / (1 + sum of (s - 1)), as every model of pairs here has it (interference/combine.h)
+  kMultiplies = 1,  // 1 / product of s
+};
+
+// By profile of the trace its row in the table, known by name; kNotStated where the table lacks it.
+[[nodiscard]] std::vector<uint32_t> RowsOfProfiles(const Trace& trace, const SpeedTable& table);
+
+// Jobs on several whole GPUs run another profile: GangName of speed_table.h.
+[[nodiscard]] Trace NameGangs(Trace trace);
+
+// The time that each job's steps take alone on its profile's unit type, rounded up to the microsecond; a job that
+// states a run time keeps it. INVALID_ARGUMENT: steps of a profile without a speed, or that take more than
+// kMaxTraceTimeUs.
+[[nodiscard]] absl::StatusOr<Trace> StepsToDurations(Trace trace, const SpeedTable& table, uint32_t reference);
+
+class TableTruth final : public Truth {
+ public:
+  // `types`: by GPU of the table the catalogue's type. `rows`: as RowsOfProfiles. Pairs that the table lacks cannot run
+  // together; nothing runs on a slice of a GPU. INVALID_ARGUMENT: sizes, positions, an invalid type or one given twice.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Truth>> Create(const SpeedTable& table,
+                                                                     std::span<const GpuTypeId> types,
+                                                                     std::vector<uint32_t> rows, uint32_t reference,
+                                                                     ManyTenants many = ManyTenants::kAdds);
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override;
+  [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                    std::span<double> shares) const override;
+
+ private:
+  static constexpr int32_t kNoGpu = -1;
+  TableTruth(std::vector<uint32_t> rows, size_t table_rows, ManyTenants many)
+      : rows_(std::move(rows)), table_rows_(table_rows), many_(many) {}
+  [[nodiscard]] int32_t GpuOf(const DeviceContext& device) const;
+
+  std::vector<uint32_t> rows_;  // by profile
+  size_t table_rows_;           // of each GPU
+  ManyTenants many_;
+  std::vector<int32_t> gpu_of_;  // by type
+  std::vector<double> alone_;    // [gpu][row] speed relative to the unit type
+  std::vector<double> share_;    // [gpu][row][beside row]; 0 = not together
+};
+
+}  // namespace horus
+
+#endif  // HORUS_SIM_TRUTH_TABLE_TRUTH_H_
