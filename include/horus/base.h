@@ -76,7 +76,8 @@ HORUS_API uint32_t horus_abi_number(void);
  * Errors: VERSION. Any thread. Since 0.1. */
 HORUS_API horus_status horus_abi_check(uint32_t header_abi, horus_error* error);
 
-/* Called with the share of the work done, 0 to 1, on the calling thread. Non-zero cancels the call. */
+/* Called with the share of the work done, 0 to 1, on the calling thread: whenever that grows notably, and in calls that
+ * plan or simulate about once a millisecond. Non-zero cancels the call, which then changed nothing. */
 typedef int32_t (*horus_progress)(void* user, double done);
 
 #ifdef __cplusplus

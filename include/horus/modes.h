@@ -43,12 +43,14 @@ typedef struct horus_rebalance_options {
   uint64_t max_searches;   /* bounds the time; 0 = 10,000 */
   size_t job_count;        /* of job_ids */
   const uint64_t* job_ids; /* the only jobs that may move; NULL with 0 = all */
+  horus_progress progress; /* by migrations found; may be NULL */
+  void* user;              /* of progress */
 } horus_rebalance_options;
-#define HORUS_REBALANCE_OPTIONS_INIT {sizeof(horus_rebalance_options), 0, 0, 0, 0, 0, 0, NULL}
+#define HORUS_REBALANCE_OPTIONS_INIT {sizeof(horus_rebalance_options), 0, 0, 0, 0, 0, 0, NULL, NULL, NULL}
 
 /* Migrations of residents that gain more work than they cost, greedily; a decision and a move for each. An empty plan
  * says that nothing gains. `options` may be NULL. Errors: INVALID_ARGUMENT, INVALID_STRUCT, NOT_FOUND (a job),
- * CALLBACK, BUSY. Since 0.1. */
+ * CALLBACK, CANCELLED, BUSY. Since 0.1. */
 HORUS_API horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* cluster,
                                               const horus_rebalance_options* options, horus_plan** out,
                                               horus_error* error);
@@ -87,8 +89,10 @@ typedef struct horus_preempt_options {
   uint32_t struct_size;
   uint32_t max_candidates; /* places told; 0 = 8 */
   uint64_t max_checks;     /* sets of victims tried: bounds the time; 0 = 500,000 */
+  horus_progress progress; /* asked whether to go on; it is told no share. May be NULL */
+  void* user;              /* of progress */
 } horus_preempt_options;
-#define HORUS_PREEMPT_OPTIONS_INIT {sizeof(horus_preempt_options), 0, 0}
+#define HORUS_PREEMPT_OPTIONS_INIT {sizeof(horus_preempt_options), 0, 0, NULL, NULL}
 
 /* Who of lower priority would have to go for `job`: candidates by ascending loss of work; the plan preempts the victims
  * of the first and places the job. Where it fits as things are, the plan just places it; where nobody can make room it

@@ -104,7 +104,9 @@ inline horus_rebalance_options ToC(const RebalanceOptions& options, const CSubse
           options.min_gain,
           options.max_searches,
           only.size,
-          only.data};
+          only.data,
+          nullptr,
+          nullptr};
 }
 
 // `read` fills columns with that many slots.
@@ -196,7 +198,8 @@ class CChange {
                                   std::optional<std::span<const uint64_t>> nodes = std::nullopt) {
   const detail::CJob c(job);
   const detail::CSubset subset(nodes);
-  const horus_preempt_options with = {sizeof(horus_preempt_options), options.max_candidates, options.max_checks};
+  const horus_preempt_options with = {sizeof(horus_preempt_options), options.max_candidates, options.max_checks,
+                                      nullptr, nullptr};
   horus_plan* out = nullptr;
   detail::Call(horus_placer_preempt, placer.get(), cluster.get(), c.get(), subset.size, subset.data, &with, &out);
   return Plan(out);

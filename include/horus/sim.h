@@ -110,7 +110,7 @@ typedef struct horus_sim_options {
   const int64_t* outage_from_us;
   const int64_t* outage_until_us;           /* up again; above outage_from_us */
   int64_t rebalance_us;                     /* at its multiples jobs that run may move; 0 = never */
-  const horus_rebalance_options* rebalance; /* without job_ids; NULL = defaults */
+  const horus_rebalance_options* rebalance; /* without job_ids and progress; NULL = defaults */
   int64_t observe_us;                    /* tenants who shared a device for so long are seen: policies revise what they
                                             believe; 0 = never */
   int64_t profiling_us;                  /* that a job of a new profile runs on a profiling node first; 0 = none does */

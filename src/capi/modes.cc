@@ -97,12 +97,13 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus::BatchOptions batch, BatchFromC(options));
+    CallerProgress told(progress, user);
     const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
                                   const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
-      return horus::PlanBatch(with, on, specs, batch, subset, ProgressFromC(progress, user));
+      return horus::PlanBatch(with, on, specs, batch, subset, told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, planning));
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
     *out = plan.release();
     return absl::OkStatus();
   });
@@ -114,11 +115,13 @@ horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* c
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(options));
     HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
+    CallerProgress told(c.progress, c.user);
     const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) {
-      if (c.job_ids == nullptr) return horus::Rebalance(with, on, rebalance);
-      return horus::Rebalance(with, on, rebalance, std::span<const horus::JobId>(c.job_ids, c.job_count));
+      if (c.job_ids == nullptr) return horus::Rebalance(with, on, rebalance, std::nullopt, told.Shares());
+      return horus::Rebalance(with, on, rebalance, std::span<const horus::JobId>(c.job_ids, c.job_count),
+                              told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, planning));
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
     *out = plan.release();
     return absl::OkStatus();
   });
@@ -129,13 +132,14 @@ horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* clu
                                   horus_progress progress, void* user, horus_plan** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+    CallerProgress told(progress, user);
     const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
                                   const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const auto supposed, ChangesFromC(on.catalogue(), change_count, changes));
       HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs, with.options().max_jobs));
-      return horus::WhatIf(with, on, supposed, specs, /*work=*/true, ProgressFromC(progress, user));
+      return horus::WhatIf(with, on, supposed, specs, /*work=*/true, told.Shares());
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, planning));
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
     *out = plan.release();
     return absl::OkStatus();
   });
@@ -151,12 +155,13 @@ horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* clu
     horus::PreemptOptions preempt;
     SetUnlessZero(preempt.max_candidates, c.max_candidates);
     SetUnlessZero(preempt.max_checks, c.max_checks);
+    CallerProgress told(c.progress, c.user);
     const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
                                   const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
       return horus::PlanPreemption(with, on, spec, preempt, subset);
     };
-    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, planning));
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
     *out = plan.release();
     return absl::OkStatus();
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/place.h, the placer: options, plans, verdicts.
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "capi/args.h"
 #include "capi/callback_policy.h"
 #include "capi/guard.h"
@@ -138,27 +140,40 @@ absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count,
   return std::optional(std::span<const NodeId>(node_ids, count));
 }
 
-ProgressFn ProgressFromC(horus_progress progress, void* user) {
-  if (progress == nullptr) return nullptr;
-  return [progress, user](uint64_t done, uint64_t total) {
-    return progress(user, total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total)) == 0;
+bool CallerProgress::Tell(double done) {
+  done_ = done;
+  asked_ = std::chrono::steady_clock::now();
+  return function_(user_, done) == 0;
+}
+
+bool CallerProgress::Ask() {
+  return std::chrono::steady_clock::now() - asked_ < std::chrono::milliseconds(1) || Tell(done_);
+}
+
+ProgressFn CallerProgress::Shares() {
+  if (function_ == nullptr) return nullptr;
+  return [this](uint64_t done, uint64_t total) {
+    return Tell(total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total));
   };
 }
 
 absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
-                                                     const Planning& planning) {
+                                                     CallerProgress& progress, const Planning& planning) {
   auto plan = std::make_unique<horus_plan>();
   plan->catalogue = cluster.value.shared_catalogue();
   const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(plan->value, planning(with, on, read));
     return absl::OkStatus();
   };
-  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, work));
+  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
   return plan;
 }
 
-absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, const PlacerWork& work) {
+absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, CallerProgress& progress,
+                       const PlacerWork& work) {
   HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
+  if (progress) placer.value->Watch([&progress] { return progress.Ask(); });
+  const absl::Cleanup unwatched = [&placer] { placer.value->Watch(nullptr); };
   return work(*placer.value, cluster.value, [&use] { use.DoneReading(); });
 }
 
@@ -192,14 +207,15 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
-    HORUS_ASSIGN_OR_RETURN(
-        auto plan, PlanWith(*placer, *cluster,
-                            [&](horus::Placer& with, const horus::Cluster& on,
-                                const horus::ReadFn& read) -> absl::StatusOr<horus::Plan> {
-                              HORUS_ASSIGN_OR_RETURN(const auto specs, JobsFromC(on.catalogue(), job_count, jobs,
-                                                                                 with.options().max_jobs));
-                              return with.MakePlan(on, specs, subset, ProgressFromC(progress, user), read);
-                            }));
+    CallerProgress told(progress, user);
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told,
+                                               [&](horus::Placer& with, const horus::Cluster& on,
+                                                   const horus::ReadFn& read) -> absl::StatusOr<horus::Plan> {
+                                                 HORUS_ASSIGN_OR_RETURN(const auto specs,
+                                                                        JobsFromC(on.catalogue(), job_count, jobs,
+                                                                                  with.options().max_jobs));
+                                                 return with.MakePlan(on, specs, subset, told.Shares(), read);
+                                               }));
     *out = plan.release();
     return absl::OkStatus();
   });

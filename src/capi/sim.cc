@@ -32,27 +32,21 @@ static_assert(Same(HORUS_SIM_ARRIVE, SimEventKind::kArrive) && Same(HORUS_SIM_ST
 
 constexpr uint64_t kProgressSteps = 1000;  // progress is told at most so often; chosen
 
-// The caller's functions.
-struct Told {
-  horus_sim_observer observer;
-  horus_progress progress;
-  void* user;
-};
-
 // Hands events over, and counts how many jobs came and went.
 class Teller {
  public:
-  Teller(const Trace& trace, const Told& told) : trace_(trace), told_(told) {}
+  Teller(const Trace& trace, horus_sim_observer observer, void* user, CallerProgress& progress)
+      : trace_(trace), observer_(observer), user_(user), progress_(progress) {}
 
   [[nodiscard]] bool Tell(const SimEvent& event) {
-    if (told_.observer != nullptr && !TellObserver(event)) return false;
+    if (observer_ != nullptr && !TellObserver(event)) return false;
     const bool counts = event.kind == SimEventKind::kArrive || event.kind == SimEventKind::kFinish ||
                         event.kind == SimEventKind::kReject;
-    if (told_.progress == nullptr || !counts) return true;
+    if (!progress_ || !counts) return true;
     const uint64_t all = 2 * trace_.jobs.size();
     const uint64_t before = counted_++ * kProgressSteps / all;
     if (counted_ * kProgressSteps / all == before) return true;
-    return told_.progress(told_.user, static_cast<double>(counted_) / static_cast<double>(all)) == 0;
+    return progress_.Tell(static_cast<double>(counted_) / static_cast<double>(all));
   }
 
  private:
@@ -73,11 +67,13 @@ class Teller {
                                .node_ids = nodes_.data(),
                                .devices = devices_.data(),
                                .tasks = tasks_.data()};
-    return told_.observer(told_.user, &c) == 0;
+    return observer_(user_, &c) == 0;
   }
 
   const Trace& trace_;
-  const Told& told_;
+  horus_sim_observer observer_;
+  void* user_;
+  CallerProgress& progress_;
   uint64_t counted_ = 0;
   std::vector<uint64_t> nodes_;
   std::vector<uint32_t> devices_, tasks_;
@@ -118,10 +114,13 @@ struct Request {
   const horus_profile_demands* beliefs;
   const horus_truth& truth;
   const horus_sim_options* options;
+  horus_sim_observer observer;
+  horus_progress progress;
+  void* user;  // of both
 };
 
 absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, const horus_cluster& cluster,
-                                                       horus_placer& placer, const Told& told) {
+                                                       horus_placer& placer) {
   const std::shared_ptr<const Catalogue>& catalogue = cluster.value.shared_catalogue();
   if (!SameTypes(request.truth.catalogue, catalogue)) {
     return InvalidArgument("truth: expected one for the GPU types of this cluster, found one for others");
@@ -132,6 +131,7 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
   HORUS_ASSIGN_OR_RETURN(result->trace, TimedBy(request.truth, request.trace.value));
   const Trace& trace = *result->trace;
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthFor(request.truth, trace));
+  CallerProgress progress(request.progress, request.user);
   const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
     Cluster box = on;
     read();
@@ -148,9 +148,10 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
     Planner planner;
     HORUS_RETURN_IF_ERROR(planner.Choose(with, catalogue, setup.learns));
     setup.options.learner = planner.learner();
-    Teller teller(trace, told);
+    if (progress) planner.placer().Watch([&progress] { return progress.Ask(); });
+    Teller teller(trace, request.observer, request.user, progress);
     SimObserver observer;
-    if (told.observer != nullptr || told.progress != nullptr) {
+    if (request.observer != nullptr || progress) {
       observer = [&teller](const SimEvent& event) { return teller.Tell(event); };
     }
     HORUS_ASSIGN_OR_RETURN(result->value,
@@ -159,7 +160,7 @@ absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, c
     result->catalogue = catalogue;
     return absl::OkStatus();
   };
-  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, work));
+  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
   return result;
 }
 
@@ -175,8 +176,8 @@ horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(
         Require({{trace, "trace"}, {truth, "truth"}, {cluster, "cluster"}, {placer, "placer"}, {out, "out"}}));
-    const Told told = {observer, progress, user};
-    HORUS_ASSIGN_OR_RETURN(auto result, Play({*trace, beliefs, *truth, options}, *cluster, *placer, told));
+    HORUS_ASSIGN_OR_RETURN(auto result,
+                           Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer));
     *out = result.release();
     return absl::OkStatus();
   });

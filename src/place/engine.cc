@@ -38,10 +38,13 @@ absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uin
 absl::StatusOr<Decision> Engine::Decide(const JobView& view) { return my_.Decide(view); }
 
 absl::Status Engine::Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found) {
+  HORUS_RETURN_IF_ERROR(my_.GoOn());
   my_.scorer.SetJob(view);
   return my_.search.Run(my_.ledger, view, nodes != nullptr ? nodes : my_.selected(), found,
                         /*why=*/false);
 }
+
+absl::Status Engine::GoOn() const { return my_.GoOn(); }
 
 absl::Status Engine::Price(const JobView& view, Placement& placement) {
   my_.scorer.SetJob(view);

@@ -151,6 +151,8 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   return plan;
 }
 
+void Placer::Watch(WatchFn watch) { impl_->watch = std::move(watch); }
+
 const InterferenceModel& Placer::model() const { return impl_->scorer.model(); }
 const Policy& Placer::policy() const { return impl_->scorer.policy(); }
 std::shared_ptr<const InterferenceModel> Placer::shared_model() const { return impl_->scorer.shared_model(); }

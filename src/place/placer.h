@@ -51,6 +51,9 @@ inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has ten
 // Called now and then with jobs done and jobs in all; false cancels.
 using ProgressFn = std::function<bool(uint64_t done, uint64_t total)>;
 
+// Asked before each job and each search for a place; false cancels.
+using WatchFn = std::function<bool()>;
+
 // Called once, when all that is needed of the cluster was copied: whoever locked it may let others write to it.
 using ReadFn = std::function<void()>;
 
@@ -95,6 +98,9 @@ class Placer {
   // be resident.
   [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
                                                       std::span<const NodeId> nodes, const ReadFn& read = nullptr);
+
+  // Who watches every call on this placer from now on, those of modes and simulations too; null = nobody.
+  void Watch(WatchFn watch);
 
   [[nodiscard]] const InterferenceModel& model() const;
   [[nodiscard]] const Policy& policy() const;

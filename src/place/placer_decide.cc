@@ -37,6 +37,7 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
 }
 
 absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
+  HORUS_RETURN_IF_ERROR(GoOn());
   if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
   Decision decision;
   const uint64_t request = RequestOn(ledger, view);

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
+#include "base/status.h"
 #include "place/explain.h"
 #include "place/placer.h"
 #include "place/search/scorer.h"
@@ -43,6 +44,11 @@ struct Placer::Impl {
     emptied_search.set_rack_oversubscription(wanted.rack_oversubscription);
   }
 
+  // CANCELLED where the watcher says so.
+  [[nodiscard]] absl::Status GoOn() const {
+    if (watch == nullptr || watch()) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kCancelled, "plan: cancelled");
+  }
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
   // What the subset leaves out: devices, or nodes for a job without GPUs.
   [[nodiscard]] uint32_t Excluded(const JobView& view) const {
@@ -87,6 +93,7 @@ struct Placer::Impl {
   [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
 
   PlacerOptions options;
+  WatchFn watch;
   Scorer scorer;
   Search search;
   Search emptied_search;

@@ -87,6 +87,53 @@ static void CallbacksMeetBusyHandles(void) {
   horus_cluster_free(self.cluster);
 }
 
+static int32_t on_asked(void* user, double done) {
+  caller* self = user;
+  (void)done;
+  ++self->calls;
+  return self->progress_answer;
+}
+
+/* The modes whose options carry the progress function. */
+static void OptionsCarryProgress(void) {
+  caller self = {NULL, NULL, NULL, {NULL}, 0, 0, 1, 0};
+  horus_rebalance_options rebalance = HORUS_REBALANCE_OPTIONS_INIT;
+  horus_preempt_options preempt = HORUS_PREEMPT_OPTIONS_INIT;
+  given_job given, resident, urgent;
+  const uint64_t nodes[1] = {1};
+  const uint32_t devices[2] = {0, 1};
+  uint64_t hash;
+  horus_plan* plan = NULL;
+  self.cluster = cluster_of(1);
+  self.placer = placer_of("horus");
+  give_job(&resident, 1, 90, 15000);
+  CHECK_OK(horus_cluster_adopt(self.cluster, &resident.job, 1, nodes, &devices[0], NULL, NULL, &error));
+  give_job(&given, 2, 90, 15000);
+  CHECK_OK(horus_cluster_adopt(self.cluster, &given.job, 1, nodes, &devices[1], NULL, NULL, &error));
+  give_job(&urgent, 3, 90, 15000);
+  urgent.job.priority = 9;
+  hash = state_hash(self.cluster);
+  rebalance.progress = preempt.progress = on_asked;
+  rebalance.user = preempt.user = &self;
+  for (self.progress_answer = 0; self.progress_answer < 2; ++self.progress_answer) {
+    const horus_status expected = self.progress_answer == 0 ? HORUS_OK : HORUS_CANCELLED;
+    self.calls = 0;
+    CHECK_STATUS(expected, horus_placer_rebalance(self.placer, self.cluster, &rebalance, &plan, &error));
+    CHECK((plan != NULL) == (self.progress_answer == 0) && self.calls > 0);
+    horus_plan_free(plan);
+    plan = NULL;
+    self.calls = 0;
+    CHECK_STATUS(expected,
+                 horus_placer_preempt(self.placer, self.cluster, &urgent.job, 0, NULL, &preempt, &plan, &error));
+    CHECK((plan != NULL) == (self.progress_answer == 0) && self.calls > 0);
+    horus_plan_free(plan);
+    plan = NULL;
+  }
+  CHECK(state_hash(self.cluster) == hash);
+  horus_placer_free(self.placer);
+  horus_cluster_free(self.cluster);
+}
+
 static void BadSlowdownsEndThePlan(void) {
   const float bad[5] = {NAN, 0.25f, -1, INFINITY, 1.1e9f};
   caller self = {NULL, NULL, NULL, {NULL}, 0, 0, 1, 0};
@@ -309,6 +356,7 @@ int main(void) {
   PoliciesOfTheCallerMeetBusyHandles();
   OptionsOfCallbackPoliciesAreChecked();
   CallbacksMeetBusyHandles();
+  OptionsCarryProgress();
   BadSlowdownsEndThePlan();
   return report();
 }

@@ -96,6 +96,20 @@ def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, world, request):
     assert cluster.snapshot() == before
 
 
+@pytest.mark.parametrize("call", ["rebalance", "preempt"])
+def test_ctrl_c_stops_what_tells_no_share(horus, world, request, call):
+    cluster, placer = world.cluster(nodes=150, devices=8), horus.Placer()
+    for i in range(1_200):
+        cluster.adopt(world.job(1 + i, util=90, mem=15_000), [horus.Slot(1 + i // 8, i % 8, 0)])
+    before = cluster.snapshot()
+    urgent = world.job(10_000, util=90, mem=15_000).replace(priority=9, tasks=1_000, exclusive=True)
+    request.getfixturevalue("ctrl_c")
+    with pytest.raises(KeyboardInterrupt):
+        while True:  # each may be over before
+            placer.rebalance(cluster, max_migrations=10**6) if call == "rebalance" else placer.preempt(cluster, urgent)
+    assert cluster.snapshot() == before
+
+
 def test_ctrl_c_stops_a_simulation_at_its_next_event(horus, world, request):
     trace = horus.Trace(profile=["a"] * 200_000, duration_us=[10_000_000] * 200_000)
     beliefs = {"a": world.demand()}

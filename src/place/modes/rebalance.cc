@@ -36,7 +36,7 @@ class Rebalancer {
   Rebalancer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
       : engine_(placer), cluster_(cluster), options_(options), meter_(cluster, engine_.scorer()) {}
 
-  absl::StatusOr<Plan> Run(std::optional<std::span<const JobId>> jobs);
+  absl::StatusOr<Plan> Run(std::optional<std::span<const JobId>> jobs, const ProgressFn& progress);
 
  private:
   struct Mover {
@@ -102,6 +102,7 @@ absl::Status Rebalancer::Gather(std::optional<std::span<const JobId>> jobs) {
     }
     const JobRow& job = rows.jobs[row];
     if (IsCpuOnly(rows.RequestOf(job))) continue;  // nothing slows it here
+    HORUS_RETURN_IF_ERROR(engine_.GoOn());
     Mover mover{.job_row = row, .job = id, .slots = {job.slots.begin(), job.slots.end()}};
     HORUS_RETURN_IF_ERROR(Bound(mover));
     if (mover.most > options_.min_gain + kLeastGain) movers_.push_back(std::move(mover));
@@ -222,7 +223,7 @@ absl::Status Rebalancer::Take(Step step, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs) {
+absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
   Plan plan;
   plan.model_epoch = engine_.scorer().model().epoch();
@@ -231,6 +232,9 @@ absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs)
   plan.work_after = plan.work_before;
   HORUS_RETURN_IF_ERROR(Gather(jobs));
   while (plan.moves.size() < options_.max_migrations) {
+    if (progress != nullptr && !progress(plan.moves.size(), options_.max_migrations)) {
+      return MakeError(absl::StatusCode::kCancelled, "rebalance: cancelled after %d migrations", plan.moves.size());
+    }
     Step best;
     HORUS_RETURN_IF_ERROR(BestStep(best));
     if (best.found.best.slots.empty()) break;
@@ -243,9 +247,9 @@ absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs)
 }  // namespace
 
 absl::StatusOr<Plan> Rebalance(Placer& placer, const Cluster& cluster, const RebalanceOptions& options,
-                               std::optional<std::span<const JobId>> jobs) {
+                               std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
   HORUS_RETURN_IF_ERROR(CheckOptions(options));
-  return Rebalancer(placer, cluster, options).Run(jobs);
+  return Rebalancer(placer, cluster, options).Run(jobs, progress);
 }
 
 }  // namespace horus

@@ -30,9 +30,11 @@ struct RebalanceOptions {
 // Greedy by net gain, exact in each step: among the residents within the search's budget, the move that gains most
 // after its cost, where the policy's best or next best place for the job is the destination; then the next one.
 // `jobs`: the only ones that may be moved; none = all. Nothing that gains is an empty plan, not an error.
-// INVALID_ARGUMENT (options), NOT_FOUND (a job), and what model or policy return.
+// `progress`: migrations found, of max_migrations.
+// INVALID_ARGUMENT (options), NOT_FOUND (a job), CANCELLED, and what model or policy return.
 [[nodiscard]] absl::StatusOr<Plan> Rebalance(Placer& placer, const Cluster& cluster, const RebalanceOptions& options,
-                                             std::optional<std::span<const JobId>> jobs = std::nullopt);
+                                             std::optional<std::span<const JobId>> jobs = std::nullopt,
+                                             const ProgressFn& progress = nullptr);
 
 }  // namespace horus
 

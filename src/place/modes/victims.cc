@@ -229,6 +229,7 @@ absl::Status Victims::Extend(const JobView& task, uint32_t node_row, uint32_t gr
 
 absl::Status Victims::Cheapest(const JobView& task, uint32_t node_row, uint32_t group, double bound, VictimSet& set,
                                bool& found) {
+  HORUS_RETURN_IF_ERROR(engine_.GoOn());
   const LedgerNode& node = engine_.ledger().node(node_row);
   found = false;
   set = {.jobs = {}, .loss = bound, .exact = true};

@@ -75,6 +75,7 @@ absl::StatusOr<Plan> Placer::Impl::Round::Make(const Cluster& cluster, const Rea
 }
 
 absl::Status Placer::Impl::Round::Step() {
+  HORUS_RETURN_IF_ERROR(my_.GoOn());
   if (progress_ == nullptr || done_++ % kProgressStep != 0 || progress_(done_ - 1, order_.size())) {
     return absl::OkStatus();
   }
@@ -111,6 +112,7 @@ absl::Status Placer::Impl::Round::Admitting(const JobSpec& job, bool idle, const
 absl::Status Placer::Impl::Round::Gather() {
   wanted_.resize(order_.size());
   for (size_t at = 0; at < order_.size(); ++at) {
+    HORUS_RETURN_IF_ERROR(my_.GoOn());
     const JobSpec& job = JobAt(at);
     if (!TakesRounds(job)) continue;
     const Servers* servers = nullptr;

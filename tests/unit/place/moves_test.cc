@@ -2,9 +2,14 @@
 // Rules of plans that move and preempt, of rebalancing and of what-ifs.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "fixtures.h"
+#include "place/modes/batch.h"
+#include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
 
@@ -201,6 +206,42 @@ TEST(WhatIf, NamesTheChangeThatIsWrong) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(5), .slots = {{2, 3, 0}}}), absl::StatusCode::kNotFound);
   EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = CpuOnly(5), .slots = {{2, 0, 0}}}), absl::StatusCode::kNotFound);
+}
+
+// Asked so many times; then it says stop.
+WatchFn PatientFor(int& times) {
+  return [&times] { return times-- > 0; };
+}
+
+TEST(Watch, EndsEveryModeBetweenTwoSearches) {
+  const Cluster cluster = TwoFull();
+  const uint64_t before = cluster.state_hash();
+  JobSpec urgent = OneGpu(3, 40, 14'000);
+  urgent.priority = 5;
+  const std::vector<JobSpec> jobs = {urgent, OneGpu(4, 10, 100), OneGpu(5, 10, 100)};
+  const std::vector<JobId> all = {1, 2};
+  const RebalanceOptions free_moves = {.downtime_s = 0};
+  const auto placer = MakePlacer();
+  const std::map<std::string, std::function<absl::StatusOr<Plan>()>> modes = {
+      {"plan", [&] { return placer->MakePlan(cluster, jobs); }},
+      {"batch", [&] { return PlanBatch(*placer, cluster, jobs); }},
+      {"rebalance", [&] { return Rebalance(*placer, cluster, free_moves, all); }},
+      {"what-if", [&] { return WhatIf(*placer, cluster, {}, jobs); }},
+      {"preempt", [&] { return PlanPreemption(*placer, cluster, urgent); }}};
+  for (const auto& [name, run] : modes) {
+    int times = 1'000'000;
+    placer->Watch(PatientFor(times));
+    ASSERT_TRUE(run().ok()) << name << ": " << run().status();
+    const int asked = 1'000'000 - times;
+    ASSERT_GT(asked, 1) << name;
+    for (int patience = 0; patience < asked / 2; ++patience) {  // the answers above are for two runs
+      times = patience;
+      EXPECT_EQ(run().status().code(), absl::StatusCode::kCancelled) << name << " after " << patience;
+    }
+    placer->Watch(nullptr);
+    EXPECT_TRUE(run().ok()) << name;
+  }
+  EXPECT_EQ(cluster.state_hash(), before);
 }
 
 }  // namespace

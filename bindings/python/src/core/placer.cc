@@ -106,8 +106,10 @@ Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const 
 }
 
 Plan Rebalance(const PlacerHandle& placer, const ClusterHandle& cluster, const py::object& jobs,
-               uint32_t max_migrations, double downtime_s, double horizon_s, double min_gain, uint64_t max_searches) {
+               uint32_t max_migrations, double downtime_s, double horizon_s, double min_gain, uint64_t max_searches,
+               const py::object& progress) {
   const Nodes only(jobs);  // ids of jobs: the same rule
+  Progress tell(progress);
   const horus_rebalance_options options = {sizeof(horus_rebalance_options),
                                            max_migrations,
                                            downtime_s,
@@ -115,7 +117,9 @@ Plan Rebalance(const PlacerHandle& placer, const ClusterHandle& cluster, const p
                                            min_gain,
                                            max_searches,
                                            only.size,
-                                           only.data};
+                                           only.data,
+                                           &Progress::Tell,
+                                           &tell};
   return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_rebalance(placer.get(), cluster.get(), &options, out, error);
   });
@@ -125,7 +129,9 @@ Plan Preempt(const PlacerHandle& placer, const ClusterHandle& cluster, const Job
              uint32_t max_candidates, uint64_t max_checks) {
   const horus_job* c = job.get();
   const Nodes only(nodes);
-  const horus_preempt_options options = {sizeof(horus_preempt_options), max_candidates, max_checks};
+  Progress tell{py::none()};
+  const horus_preempt_options options = {sizeof(horus_preempt_options), max_candidates, max_checks, &Progress::Tell,
+                                         &tell};
   return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_preempt(placer.get(), cluster.get(), c, only.size, only.data, &options, out, error);
   });
@@ -284,8 +290,10 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
            "collections.abc.Callable[[float], object] | None) -> PlanHandle")
       .def("rebalance", &Rebalance, py::arg("cluster"), py::arg("jobs"), py::arg("max_migrations"),
            py::arg("downtime_s"), py::arg("horizon_s"), py::arg("min_gain"), py::arg("max_searches"),
+           py::arg("progress"),
            "rebalance(self, cluster: ClusterHandle, jobs: numpy.typing.NDArray[numpy.uint64] | None, max_migrations: "
-           "int, downtime_s: float, horizon_s: float, min_gain: float, max_searches: int) -> PlanHandle")
+           "int, downtime_s: float, horizon_s: float, min_gain: float, max_searches: int, progress: "
+           "collections.abc.Callable[[float], object] | None) -> PlanHandle")
       .def("preempt", &Preempt, py::arg("cluster"), py::arg("job"), py::arg("nodes"), py::arg("max_candidates"),
            py::arg("max_checks"),
            "preempt(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None, "

@@ -52,13 +52,9 @@ struct SimOptions : horus_sim_options {
 struct Watch {
   Progress progress;
   py::object observer;
-  bool observed = !observer.is_none();
-  double done = 0;
 
-  // Also without an observer: the library tells progress at most 1,000 times, and Ctrl-C shall not wait so long.
   static int32_t Observe(void* user, const horus_sim_event* event) {
     auto* self = static_cast<Watch*>(user);
-    if (!self->observed) return Progress::Tell(&self->progress, self->done);
     const py::gil_scoped_acquire held;
     const InCallback inside;
     try {
@@ -73,11 +69,7 @@ struct Watch {
       return Pending::Keep();
     }
   }
-  static int32_t Tell(void* user, double done) {
-    auto* self = static_cast<Watch*>(user);
-    self->done = done;
-    return Progress::Tell(&self->progress, done);
-  }
+  static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Watch*>(user)->progress, done); }
 };
 
 // The C struct over options, which it borrows.
@@ -128,7 +120,7 @@ std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const p
   return Make<SimResultHandle, horus_sim_result>([&](horus_sim_result** out, horus_error* error) {
     return cluster.Read(error, [&](horus_error* e) {
       return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(),
-                           &Watch::Observe, &Watch::Tell, &watch, out, e);
+                           observer.is_none() ? nullptr : &Watch::Observe, &Watch::Tell, &watch, out, e);
     });
   });
 }

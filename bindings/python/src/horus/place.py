@@ -206,13 +206,14 @@ class Placer:
                 integer(max_evaluations, "max_evaluations"), tell))
 
     def rebalance(self, cluster: Cluster, jobs: Any = None, *, max_migrations: int = 0, downtime_s: float = 0,
-                  horizon_s: float = 0, min_gain: float = 0, max_searches: int = 0) -> Plan:
+                  horizon_s: float = 0, min_gain: float = 0, max_searches: int = 0, progress: Progress = None) -> Plan:
         """Migrations that gain more work than they cost. `jobs`: ids of the only ones that may move. An empty plan says
         that nothing gains."""
-        return Plan(self._handle.rebalance(
-            instance(cluster, Cluster, "cluster")._handle, ids(jobs, "jobs"),
-            integer(max_migrations, "max_migrations", 0, 2**32 - 1), real(downtime_s, "downtime_s"),
-            real(horizon_s, "horizon_s"), real(min_gain, "min_gain"), integer(max_searches, "max_searches")))
+        with progress_of(progress, "rebalance") as tell:
+            return Plan(self._handle.rebalance(
+                instance(cluster, Cluster, "cluster")._handle, ids(jobs, "jobs"),
+                integer(max_migrations, "max_migrations", 0, 2**32 - 1), real(downtime_s, "downtime_s"),
+                real(horizon_s, "horizon_s"), real(min_gain, "min_gain"), integer(max_searches, "max_searches"), tell))
 
     def preempt(self, cluster: Cluster, job: Job, nodes: Any = None, *, max_candidates: int = 0,
                 max_checks: int = 0) -> Plan:
