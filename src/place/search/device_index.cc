@@ -13,7 +13,7 @@ namespace {
 
 // Openings that are held, per state with devices and at least; followers that fall behind read all states anew.
 constexpr size_t kOpenedPerState = 2;
-constexpr size_t kLeastOpened = 1u << 16;
+constexpr size_t kLeastOpened = 4096;
 
 }  // namespace
 
