@@ -29,6 +29,7 @@ Examples:
   horus evaluate --data rows.csv --leave gpu           one GPU type
   horus evaluate --data rows.csv --bundle model.hbundle    the bundle as it is
   horus evaluate --pairs pairs.csv --jobs jobs.csv --leave pair    interference models, without a tenth of the pairs
+  horus evaluate --pairs pairs.csv --jobs jobs.csv --as-is         the built-in models, without training
   horus evaluate --pairs pairs.csv --jobs jobs.csv --observe 3     and after three co-locations of a job were seen
   horus evaluate --pairs pairs.csv --jobs jobs.csv --foretell FILE --model horus    write what it says of any two jobs
 
@@ -38,7 +39,8 @@ The baselines learn from the same rows: a constant, a line, trees on the six Hor
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs", "--model", "--observe", "--noise", "--foretell"};
+constexpr const char* kOnlyPairs[] = {
+    "--jobs", "--model", "--observe", "--noise", "--as-is", "--foretell", "--interference-bundle"};
 
 struct Options {
   std::vector<std::string> data, without, models;
@@ -48,7 +50,8 @@ struct Options {
   std::vector<uint32_t> observe;
   std::string foretell;
   double noise_pct = 100 * OnlinePlan().noise;
-  bool json = false, rows = false;
+  bool json = false, rows = false, as_is = false;
+  std::string interference_bundle;
 };
 
 Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -230,6 +233,15 @@ Command AddEvaluate(CLI::App& parser) {
       ->excludes("--rows")
       ->excludes(observe)
       ->type_name("FILE");
+  auto* as_is = app->add_flag("--as-is", options->as_is,
+                              "With --pairs: judge the built-in interference models as they are, without training")
+                    ->excludes(observe)
+                    ->excludes("--foretell")
+                    ->excludes("--promise");
+  app->add_option("--interference-bundle", options->interference_bundle,
+                  "With --as-is: the models of this bundle, of horus train --pairs, in place of the built-in ones")
+      ->needs(as_is)
+      ->type_name("FILE");
   app->footer(kFooter);
   return {app, [app, options] {
             if (const absl::Status given = CheckDataOrPairs(*app, kOnlyData, kOnlyPairs); !given.ok())
@@ -257,7 +269,9 @@ Command AddEvaluate(CLI::App& parser) {
                                      .leave = options->leave,
                                      .models = options->models,
                                      .json = options->json,
-                                     .rows = options->rows});
+                                     .rows = options->rows,
+                                     .as_is = options->as_is,
+                                     .bundle = options->interference_bundle});
           }};
 }
 

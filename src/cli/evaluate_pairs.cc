@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate --pairs: how well interference models foretell pairs, jobs, families or GPU types left out of
-// training.
+// training, or, as they are, all of them.
 #include "interference/evaluate_pairs.h"
 
 #include <algorithm>
@@ -9,17 +9,23 @@
 #include <cstdio>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "base/statistics.h"
 #include "base/text.h"
 #include "cli/exit_code.h"
+#include "cli/inputs.h"
+#include "cli/interference_choice.h"
 #include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "interference/pair_readers.h"
+#include "interference/registry.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -30,6 +36,19 @@ using Json = nlohmann::ordered_json;
 constexpr double kPercent = 100;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr std::array<std::string_view, 4> kLeaves = {"pair", "job", "family", "gpu"};  // indexed by PairLeave
+
+struct Inputs {
+  std::shared_ptr<const Catalogue> catalogue;
+  LoadedPairs pairs;
+};
+
+absl::StatusOr<Inputs> Load(const EvaluatePairsOptions& options) {
+  Inputs inputs;
+  HORUS_ASSIGN_OR_RETURN(inputs.catalogue, LoadCatalogue(options.inputs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const Predictor> predictor, LoadPredictor(options.inputs.bundle));
+  HORUS_ASSIGN_OR_RETURN(inputs.pairs, LoadPairSet(options.inputs, inputs.catalogue, std::move(predictor)));
+  return inputs;
+}
 
 // One model on one device.
 struct Judged {
@@ -91,7 +110,7 @@ Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOpt
                {"median_pct", NumberOrNull(judged.median_pct)},
                {"r2", NumberOrNull(judged.r2)},
                {"spearman", NumberOrNull(judged.spearman)},
-               {"coverage_asked_pct", kPercent * options.train.promise},
+               {"coverage_asked_pct", options.as_is ? Json(nullptr) : Json(kPercent * options.train.promise)},
                {"coverage_promised_pct", NumberOrNull(judged.promised_pct)},
                {"coverage_observed_pct", NumberOrNull(judged.covered_pct)},
                {"slack_pct", NumberOrNull(judged.slack_pct)}};
@@ -117,6 +136,12 @@ Json JudgedJson(const Judged& judged, const PairSet& set, const EvaluatePairsOpt
 
 std::string Plain(double value, const char* unit = "") {
   return std::isnan(value) ? "-" : absl::StrFormat("%.3g%s", value, unit);
+}
+
+// R2 and rank: two digits, so that the table fits the page.
+std::string Short(double value) {
+  if (std::isnan(value)) return "-";
+  return std::abs(value) < 1 ? absl::StrFormat("%.2f", value) : absl::StrFormat("%.2g", value);
 }
 
 std::string RowsText(const Judged& judged, const PairSet& set) {
@@ -155,13 +180,14 @@ std::string ReportText(const std::vector<Judged>& all, const LoadedPairs& pairs,
     const PairDevice& device = pairs.set.devices[judged.device];
     table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)),
                   std::to_string(judged.rows.size()), Plain(judged.mape_pct, " %"), Plain(judged.median_pct, " %"),
-                  Plain(judged.r2), Plain(judged.spearman), Plain(judged.promised_pct, " %"),
+                  Short(judged.r2), Short(judged.spearman), Plain(judged.promised_pct, " %"),
                   Plain(judged.covered_pct, " %"), Plain(judged.slack_pct, " %")});
     if (options.rows) rows += RowsText(judged, pairs.set);
   }
-  return absl::StrFormat("Slowdowns of %d pairs of %d jobs, each predicted without its %s\n", pairs.set.runs.size(),
-                         pairs.set.jobs.size(), options.leave) +
-         table.Render("  ") + SkippedText(pairs.skipped) + rows;
+  const std::string how = options.as_is ? "predicted by models as they are, counted once for each " + options.leave
+                                        : "each predicted without its " + options.leave;
+  return absl::StrFormat("Slowdowns of %d pairs of %d jobs, %s\n", pairs.set.runs.size(), pairs.set.jobs.size(), how) +
+         table.Render() + SkippedText(pairs.skipped) + rows;
 }
 
 absl::StatusOr<PairLeave> ParsePairLeave(std::string_view name) {
@@ -171,29 +197,41 @@ absl::StatusOr<PairLeave> ParsePairLeave(std::string_view name) {
 }
 
 absl::StatusOr<std::vector<std::string>> ModelsOf(const EvaluatePairsOptions& options) {
-  const std::vector<std::string_view> known = EvaluatedPairModels();
+  const std::vector<std::string_view> known = options.as_is ? InterferenceModelNames() : EvaluatedPairModels();
   if (options.models.empty()) return std::vector<std::string>(known.begin(), known.end());
   for (const std::string& model : options.models) {
     if (std::find(known.begin(), known.end(), model) != known.end()) continue;
-    return InvalidArgument("--model: expected one of %s, found %s", Listed(known), Quoted(model));
+    return InvalidArgument("--model: expected one of %s%s, found %s", Listed(known),
+                           options.as_is ? " with --as-is" : "", Quoted(model));
   }
   return options.models;
 }
 
+absl::StatusOr<std::vector<PairPrediction>> Predictions(const EvaluatePairsOptions& options, PairLeave leave,
+                                                        const std::string& model, const Inputs& inputs) {
+  if (options.as_is) {
+    const auto learned = LearnedModelNames();  // a bundle holds no others
+    const bool trained = std::find(learned.begin(), learned.end(), model) != learned.end();
+    const InterferenceChoice choice{
+        .name = model, .bundle = trained ? options.bundle : "", .pairs = {}, .pair_jobs = {}};
+    HORUS_ASSIGN_OR_RETURN(const auto ready, LoadInterference(choice, inputs.catalogue, nullptr));
+    return EvaluateAsIs(inputs.pairs.set, *inputs.catalogue, *ready, leave, options.train.fit.seed);
+  }
+  Progress progress;
+  constexpr uint64_t kWhole = 1000;
+  return EvaluatePairs(inputs.pairs.set, model, leave, options.train, [&](double done) {
+    progress.Update("evaluating " + model, static_cast<uint64_t>(done * kWhole), kWhole);
+    return true;
+  });
+}
+
 // By model, then device; devices without a row of the model left out.
 absl::StatusOr<std::vector<Judged>> Judge(const EvaluatePairsOptions& options, PairLeave leave,
-                                          const std::vector<std::string>& models, const PairSet& set) {
+                                          const std::vector<std::string>& models, const Inputs& inputs) {
   std::vector<Judged> all;
   for (const std::string& model : models) {
-    Progress progress;
-    constexpr uint64_t kWhole = 1000;
-    const auto show = [&](double done) {
-      progress.Update("evaluating " + model, static_cast<uint64_t>(done * kWhole), kWhole);
-      return true;
-    };
-    HORUS_ASSIGN_OR_RETURN(const std::vector<PairPrediction> predictions,
-                           EvaluatePairs(set, model, leave, options.train, show));
-    for (uint32_t device = 0; device < set.devices.size(); ++device) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<PairPrediction> predictions, Predictions(options, leave, model, inputs));
+    for (uint32_t device = 0; device < inputs.pairs.set.devices.size(); ++device) {
       Judged judged{.model = model, .device = device};
       std::copy_if(predictions.begin(), predictions.end(), std::back_inserter(judged.rows),
                    [device](const PairPrediction& row) { return row.row.device == device; });
@@ -208,8 +246,9 @@ absl::StatusOr<std::vector<Judged>> Judge(const EvaluatePairsOptions& options, P
 absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) {
   HORUS_ASSIGN_OR_RETURN(const PairLeave leave, ParsePairLeave(options.leave));
   HORUS_ASSIGN_OR_RETURN(const std::vector<std::string> models, ModelsOf(options));
-  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs, LoadPairSet(options.inputs));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, pairs.set));
+  HORUS_ASSIGN_OR_RETURN(const Inputs inputs, Load(options));
+  const LoadedPairs& pairs = inputs.pairs;
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Judged> all, Judge(options, leave, models, inputs));
   if (!options.json) return ReportText(all, pairs, options);
   Json list = Json::array();
   for (const Judged& judged : all) list.push_back(JudgedJson(judged, pairs.set, options));
@@ -219,6 +258,7 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) 
       {"version", 1},
       {"jobs", pairs.set.jobs.size()},
       {"pairs", pairs.set.runs.size()},
+      {"as_is", options.as_is},
       {"left_out", {{"apart", skipped.apart}, {"no_alone", skipped.no_alone}, {"several", skipped.several}}},
       {"evaluations", list}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

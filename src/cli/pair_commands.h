@@ -30,6 +30,8 @@ struct EvaluatePairsOptions {
   std::string leave;                // "pair", "job", "family", "gpu"
   std::vector<std::string> models;  // empty = all
   bool json = false, rows = false;
+  bool as_is = false;  // the built-in models, or those of `bundle`, without training
+  std::string bundle;  // of interference models
 };
 [[nodiscard]] int RunEvaluatePairs(const EvaluatePairsOptions& options);
 

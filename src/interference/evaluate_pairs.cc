@@ -3,6 +3,7 @@
 #include "interference/evaluate_pairs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -14,6 +15,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/excess.h"
+#include "interference/learned_model.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
 
@@ -165,6 +167,25 @@ absl::Status Report(const PairProgress& progress, size_t done, size_t all) {
   return MakeError(absl::StatusCode::kCancelled, "evaluation was cancelled");
 }
 
+// One slowdown, as the model answers a placement.
+absl::StatusOr<PairPrediction> Ask(const PairSet& set, const Catalogue& catalogue, const InterferenceModel& model,
+                                   const PairRow& row) {
+  HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, catalogue.Find(set.devices[row.device].gpu));
+  const DeviceContext device{.type = type, .mode = set.devices[row.device].mode};
+  const PairJob &victim = set.jobs[row.victim], &other = set.jobs[row.other];
+  const std::array<Demand, 2> demands = {DemandOf(victim.profile_id, victim.points[row.device]),
+                                         DemandOf(other.profile_id, other.points[row.device])};
+  const std::array<const Demand*, 2> tenants = {&demands[0], &demands[1]};
+  std::array<Slowdown, 2> slowdowns;
+  HORUS_RETURN_IF_ERROR(model.Predict(device, tenants, slowdowns));
+  PairPrediction said{.row = row, .left_out = "", .predicted = double{slowdowns[0].estimate}, .upper = kNoBound};
+  if (const auto* learned = dynamic_cast<const LearnedModel*>(&model)) {
+    said.upper = double{slowdowns[0].upper};
+    said.promised = learned->MarginOf(device, victim.profile_id, other.profile_id).promised;
+  }
+  return said;
+}
+
 // Rows without either family.
 std::vector<PairRow> RowsWithout(const PairSet& set, std::span<const PairRow> rows, const std::string& one,
                                  const std::string& two) {
@@ -219,6 +240,26 @@ absl::StatusOr<std::vector<PairPrediction>> EvaluatePairs(const PairSet& set, st
       predictions.push_back({test[i], groups[g].name, found.values[i], found.uppers[i], found.promised[i]});
     }
     HORUS_RETURN_IF_ERROR(Report(progress, g + 1, groups.size()));
+  }
+  return predictions;
+}
+
+absl::StatusOr<std::vector<PairPrediction>> EvaluateAsIs(const PairSet& set, const Catalogue& catalogue,
+                                                         const InterferenceModel& model, PairLeave leave,
+                                                         uint32_t seed) {
+  HORUS_RETURN_IF_ERROR(CheckPairSet(set));
+  const std::vector<PairRow> rows = RowsOf(set);
+  std::vector<PairPrediction> said;
+  for (const PairRow& row : rows) {
+    HORUS_ASSIGN_OR_RETURN(PairPrediction one, Ask(set, catalogue, model, row));
+    said.push_back(std::move(one));
+  }
+  std::vector<PairPrediction> predictions;
+  for (const LeftOut& group : LeaveOut(set, rows, leave, kOuterFolds, seed)) {
+    for (const uint32_t row : group.rows) {
+      predictions.push_back(said[row]);
+      predictions.back().left_out = group.name;
+    }
   }
   return predictions;
 }

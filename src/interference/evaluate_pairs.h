@@ -4,7 +4,7 @@
 // Enters:  a PairSet, a model's name and what is left out.
 // Leaves:  a prediction with its bound for every row that a left-out group takes part in, or for every two jobs.
 // Units:   slowdowns.
-// Cost:    one training (train_pairs.h) a left-out group.   Thread class: pure functions.
+// Cost:    one training (train_pairs.h) a left-out group; as is, one answer a row.   Thread class: pure functions.
 #ifndef HORUS_INTERFERENCE_EVALUATE_PAIRS_H_
 #define HORUS_INTERFERENCE_EVALUATE_PAIRS_H_
 
@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "device/catalogue.h"
+#include "interference/model.h"
 #include "interference/pair_folds.h"
 #include "interference/pair_set.h"
 #include "interference/train_pairs.h"
@@ -38,6 +40,12 @@ struct PairPrediction {
                                                                         PairLeave leave,
                                                                         const PairTrainOptions& options,
                                                                         const PairProgress& progress = nullptr);
+
+// What a model that was fitted to other data says of the same rows, in the same groups; a learned one promises the
+// coverage that its own data gave it, others give no bound. NOT_FOUND for a device's type; errors of the model.
+[[nodiscard]] absl::StatusOr<std::vector<PairPrediction>> EvaluateAsIs(const PairSet& set, const Catalogue& catalogue,
+                                                                       const InterferenceModel& model, PairLeave leave,
+                                                                       uint32_t seed);
 
 // Of a job beside another, by a model that was fitted and calibrated without the families of both, on any device and in
 // any campaign.

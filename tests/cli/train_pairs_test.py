@@ -63,6 +63,34 @@ class Pairs(Files):
                 errors = {(e["model"], e["gpu"]): e["mape_pct"] for e in evaluations}
                 self.assertLess(errors["horus", "t4"], errors["constant", "t4"])
 
+    def test_models_are_judged_as_they_are_on_the_same_rows_as_when_groups_are_left_out(self):
+        files = self.files()
+        for leave in ("pair", "family"):
+            trained, as_is = (json.loads(run("evaluate", *files, "--leave", leave, "--model", "horus", "--model", "utilisation",
+                                             "--json", "--rows", *more)[1]) for more in ((), ("--as-is",)))
+            self.check_golden("evaluate_pairs_keys.txt", as_is)
+            self.assertEqual((trained["as_is"], as_is["as_is"]), (False, True))
+            which = [[[(row["where"], row["victim"], row["left_out"]) for row in one["rows"]] for one in document["evaluations"]]
+                     for document in (trained, as_is)]
+            self.assertEqual(*which)
+            horus, utilisation = (as_is["evaluations"][place] for place in (0, 2))
+            self.assertNotEqual(horus["mape_pct"], trained["evaluations"][0]["mape_pct"])
+            self.assertEqual((horus["coverage_asked_pct"], utilisation["coverage_observed_pct"]), (None, None))
+            self.assertGreater(horus["coverage_promised_pct"], 0)
+            self.assertAlmostEqual(utilisation["mape_pct"], trained["evaluations"][2]["mape_pct"], 4)  # it learns nothing
+
+    def test_a_bundle_that_knows_the_pairs_is_better_as_it_is_than_the_built_in_one(self):
+        files, out = self.files(), self.folder / "p.hbundle"
+        self.assertEqual(run("train", *files, "--out", out)[0], 0)
+        built_in, own = (json.loads(run("evaluate", *files, "--as-is", "--model", "horus", "--json", *more)[1])["evaluations"]
+                         for more in ((), ("--interference-bundle", out)))
+        for before, after in zip(built_in, own):
+            self.assertLess(after["mape_pct"], before["mape_pct"] / 2)
+        code, text, err = run("evaluate", *files, "--as-is")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("predicted by models as they are", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
     def test_observations_of_a_newcomer_are_judged(self):
         code, out, err = run("evaluate", *self.files(), "--model", "horus", "--observe", 0, "--observe", 2, "--noise", 0, "--json")
         self.assertEqual((code, err), (0, ""))
@@ -133,6 +161,10 @@ class Pairs(Files):
         for args, words in ((["--leave", "rows"], "pair, job, family, gpu"), (["--model", "psychic"], "'psychic'"),
                             (["--observe", 1, "--model", "utilisation"], "'utilisation'"), (["--observe", 65], "--observe"),
                             (["--observe", 1, "--leave", "gpu"], "--leave"), (["--observe", 1, "--rows"], "--rows"),
+                            (["--as-is", "--model", "factors"], "with --as-is, found 'factors'"),
+                            (["--as-is", "--observe", 1], "--observe"), (["--as-is", "--promise", 0.9], "--promise"),
+                            (["--interference-bundle", out], "--as-is"),
+                            (["--as-is", "--interference-bundle", out], "none.hbundle"),
                             (["--noise", 5], "--observe"), (["--observe", 1, "--noise", 51], "--noise"),
                             (["--observe", 1, "--noise", "nan"], "--noise"), (["--observe", 64], "expected fewer than")):
             code, text, err = run("evaluate", "--pairs", pairs, "--jobs", jobs, *args)

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "interference/registry.h"
 #include "pair_law.h"
 
 namespace horus {
@@ -62,6 +63,54 @@ TEST(EvaluatePairs, WhatIsLeftOutDoesNotTeach) {
     ++compared;
   }
   EXPECT_GT(compared, 20u);
+}
+
+// The same law on two types of the catalogue.
+PairSet KnownTypes() {
+  PairSet set = LawfulSet(8);
+  const char* const types[] = {"v100-sxm2-16gb", "t4", "k80"};
+  for (size_t d = 0; d < set.devices.size(); ++d) set.devices[d].gpu = types[d];
+  return set;
+}
+
+TEST(EvaluateAsIs, AnswersAsAPlacementWouldHearItForTheRowsThatAreLeftOutInTurn) {
+  const PairSet set = KnownTypes();
+  const auto model = MakeInterferenceModel("horus");
+  ASSERT_TRUE(model.ok()) << model.status();
+  for (const PairLeave leave : {PairLeave::kPair, PairLeave::kFamily}) {
+    const auto trained = Evaluated(set, "constant", leave);
+    const auto as_is = EvaluateAsIs(set, *Catalogue::Default(), **model, leave, Options().fit.seed);
+    ASSERT_TRUE(as_is.ok()) << as_is.status();
+    ASSERT_EQ(as_is->size(), trained.size());
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const PairPrediction& each = (*as_is)[i];
+      EXPECT_EQ(each.row, trained[i].row);
+      EXPECT_EQ(each.left_out, trained[i].left_out);
+      EXPECT_GE(each.predicted, 1);
+      EXPECT_GE(each.upper, each.predicted);
+    }
+  }
+}
+
+TEST(EvaluateAsIs, WhatThePairsSayTeachesNothing) {
+  PairSet set = KnownTypes();
+  const auto model = MakeInterferenceModel("horus");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto before = EvaluateAsIs(set, *Catalogue::Default(), **model, PairLeave::kJob, 1);
+  for (PairRun& run : set.runs) run.slowdown_a = run.slowdown_b = 50;
+  const auto after = EvaluateAsIs(set, *Catalogue::Default(), **model, PairLeave::kJob, 1);
+  ASSERT_TRUE(before.ok() && after.ok());
+  ASSERT_EQ(before->size(), after->size());
+  for (size_t i = 0; i < before->size(); ++i) EXPECT_EQ((*before)[i].predicted, (*after)[i].predicted);
+}
+
+TEST(EvaluateAsIs, RefusesATypeThatTheCatalogueLacks) {
+  const PairSet set = LawfulSet(8);
+  const auto model = MakeInterferenceModel("horus");
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto found = EvaluateAsIs(set, *Catalogue::Default(), **model, PairLeave::kPair, 1);
+  EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(found.status().message().find("gpu0"), std::string::npos) << found.status();
 }
 
 std::vector<UnseenPrediction> Unseen(const PairSet& set) {
