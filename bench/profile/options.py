@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import pathlib
+import sys
 
 import limits
 import train
@@ -65,7 +66,7 @@ def arguments(argv, about):
     run.add_argument("--in-use-ok", action="store_true", help="go on although others use the GPU")
     run.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu is for tests")
     run.add_argument("--train", action="store_true", help="then train on the rows, into the folder 'trained' beside them")
-    run.add_argument("--horus", default="horus", help="with --train: the built command (horus)")
+    run.add_argument("--horus", default=train.COMMAND, help=f"with --train: the built command ({train.COMMAND})")
     plan = commands.add_parser("plan", help="say what run would do, without a GPU")
     what_to_run(plan)
     plan.add_argument("--out", type=pathlib.Path, help="go on from the runs of this folder")
@@ -73,4 +74,7 @@ def arguments(argv, about):
     train.add_arguments(commands.add_parser("train", help="from rows to a predictor and an interference model"))
     commands.add_parser("nets", help="list the zoo")
     commands.add_parser("pack", help="copy this folder with the zoo").add_argument("folder", type=pathlib.Path)
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ["--train"]:  # `horus profile --train`, as it is also called
+        argv[0] = "train"
     return parser, parser.parse_args(argv)
