@@ -6,6 +6,13 @@ install(DIRECTORY include/horus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 install(TARGETS horus EXPORT horusTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET horus_cli)
   install(TARGETS horus_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # The profiler as `horus-profile pack` lays it out; `horus profile` hands over to it.
+  set(_profile_dir ${CMAKE_INSTALL_DATADIR}/horus/profile)
+  install(PROGRAMS bench/profile/horus-profile DESTINATION ${_profile_dir})
+  install(DIRECTORY bench/profile/ DESTINATION ${_profile_dir} FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+  install(FILES src/predict/default.hbundle DESTINATION ${_profile_dir})
+  install(DIRECTORY examples/models/nets examples/models/graphs DESTINATION ${_profile_dir}/zoo
+    FILES_MATCHING PATTERN "*.py" PATTERN "*.onnx" PATTERN __pycache__ EXCLUDE)
 endif()
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/horus)

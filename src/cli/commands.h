@@ -8,6 +8,7 @@
 #define HORUS_CLI_COMMANDS_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ struct Command {
 [[nodiscard]] Command AddCompare(CLI::App& parser);
 [[nodiscard]] Command AddTrain(CLI::App& parser);
 [[nodiscard]] Command AddEvaluate(CLI::App& parser);
+
+// Commands that are Python programs: listed in the help, and never parsed. HandOver becomes that program, if the
+// command line names one; it answers an exit code only where that cannot be done, and none for other commands.
+void AddHandOvers(CLI::App& parser);
+[[nodiscard]] std::optional<int> HandOver(int argc, const char* const* argv);
 
 // The options that train and evaluate share.
 void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<std::string>& gpus_files,

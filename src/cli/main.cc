@@ -28,6 +28,10 @@ Examples:
       policies against each other in a simulated cluster
   horus train --data rows.csv --out model.hbundle
       a predictor that has learned from measured runs
+  horus profile run --out rows --minutes 30
+      what jobs demand of this GPU, measured alone and side by side
+  horus report results -o report.html
+      what the results of compare and potential say, as one page
   horus traces show jobs.csv
       what a trace of jobs holds
   horus gpus
@@ -41,6 +45,7 @@ std::string Version() {
 }
 
 int Run(int argc, char** argv) {
+  if (const auto failed = horus::cli::HandOver(argc, argv)) return *failed;
   CLI::App parser(
       "Answers for a deep-learning job, described by its computation graph: on which GPUs of a cluster it should\n"
       "run, beside whom, and at what expected slowdown.",
@@ -53,6 +58,7 @@ int Run(int argc, char** argv) {
                                           horus::cli::AddGpus(parser),     horus::cli::AddTraces(parser),
                                           horus::cli::AddSimulate(parser), horus::cli::AddCompare(parser),
                                           horus::cli::AddTrain(parser),    horus::cli::AddEvaluate(parser)};
+  horus::cli::AddHandOvers(parser);
   try {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

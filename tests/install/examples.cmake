@@ -53,6 +53,20 @@ foreach(file ${headers} ${LIBDIR}/libhorus.so)
   endif()
 endforeach()
 
+# `horus profile` finds the profiler beside the command, and the profiler its nets.
+if(EXISTS "${PREFIX}/bin/horus")
+  run("${PREFIX}/bin/horus" profile plan --minutes 10)
+  if(NOT output MATCHES "isolated +[1-9]")
+    message(FATAL_ERROR "horus profile plan printed:\n${output}")
+  endif()
+  run("${PREFIX}/bin/horus" profile pack "${WORK}/packed")
+  foreach(file default.hbundle zoo/nets/spec.py zoo/graphs/resnet50.onnx)
+    if(NOT EXISTS "${WORK}/packed/${file}")
+      message(FATAL_ERROR "not packed from an installation: ${file}")
+    endif()
+  endforeach()
+endif()
+
 # find_package, in C and C++.
 foreach(language c cpp)
   run("${CMAKE_COMMAND}" -S "${SOURCE}/examples/${language}" -B "${WORK}/${language}" -G "${GENERATOR}"
