@@ -93,9 +93,8 @@ int32_t OnForest(void* user, const horus_train_forest* forest) {
 
 class Fitter {
  public:
-  Fitter(const TrainingData& data, const TrainingParams& params, const TrainingCallback& progress,
-         horus_train_entry_fn entry)
-      : data_(data), params_(params), progress_(progress), entry_(entry) {}
+  Fitter(const TrainingData& data, const TrainingParams& params, const TrainingCallback& progress, TrainEntry entry)
+      : data_(data), params_(params), progress_(progress), entry_(std::move(entry)) {}
 
   // Grows `rounds` trees on `train`; errors of `valid` (may be null) are collected in `run`.
   absl::Status Grow(const horus_train_rows& train, const RowSet* valid, int32_t rounds, Run& run) const {
@@ -204,7 +203,7 @@ class Fitter {
   const TrainingData& data_;
   const TrainingParams& params_;
   const TrainingCallback& progress_;
-  horus_train_entry_fn entry_;
+  TrainEntry entry_;
 };
 
 }  // namespace
@@ -250,9 +249,9 @@ std::vector<uint32_t> AssignFolds(size_t row_count, std::span<const uint32_t> gr
 absl::StatusOr<Forest> Fit(const TrainingData& data, const TrainingParams& params, const TrainingCallback& progress,
                            TrainingReport* report) {
   HORUS_RETURN_IF_ERROR(CheckTraining(data, params));
-  HORUS_ASSIGN_OR_RETURN(const horus_train_entry_fn entry, LoadTrainLibrary(params.library_path));
+  HORUS_ASSIGN_OR_RETURN(TrainEntry entry, LoadTrainLibrary(params.library_path));
   TrainingReport own;
-  HORUS_ASSIGN_OR_RETURN(ForestData forest, Fitter(data, params, progress, entry).FitAll(own));
+  HORUS_ASSIGN_OR_RETURN(ForestData forest, Fitter(data, params, progress, std::move(entry)).FitAll(own));
   forest.num_features = static_cast<uint32_t>(data.feature_count);
   own.rounds = static_cast<int32_t>(forest.tree_sizes.size());
   absl::StatusOr<Forest> made = Forest::Create(std::move(forest));

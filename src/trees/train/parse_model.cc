@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace horus::train {
 namespace {
@@ -93,7 +94,14 @@ std::string ParseModel(std::span<const char> ubjson, ParsedForest& out) {
       !trees->is_array()) {
     return "XGBoost's model has a layout that this library does not know";
   }
-  out.base_score = std::strtof(base->get_ref<const std::string&>().c_str(), nullptr);
+  // A number up to XGBoost 3.0, a list of one, "[5E-1]", from 3.1.
+  const std::string& text = base->get_ref<const std::string&>();
+  const char* number = text.c_str() + (text.starts_with('[') ? 1 : 0);
+  char* end = nullptr;
+  out.base_score = std::strtof(number, &end);
+  if (end == number || std::string_view(end) != (number == text.c_str() ? "" : "]")) {
+    return "XGBoost's model has a base score that this library does not know: " + text;
+  }
   for (const Json& tree : *trees) {
     Columns columns;
     if (!columns.Read(tree) || !AppendPreOrder(columns, out)) {

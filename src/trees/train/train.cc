@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains one booster through XGBoost's C API: the only file that includes it.
-#include <xgboost/c_api.h>
+// Trains one booster through XGBoost's C API.
+#include "trees/train/train.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <initializer_list>
+#include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "trees/train/entry.h"
 #include "trees/train/parse_model.h"
 
 namespace horus::train {
@@ -24,10 +26,10 @@ struct Outcome {
   [[nodiscard]] bool ok() const { return code == HORUS_TRAIN_OK; }
 };
 
-Outcome Check(int xgboost_result) {
-  if (xgboost_result == 0) return {};
+Outcome Check(const XGBoostApi& xgboost, int result) {
+  if (result == 0) return {};
   // Only the first line: what follows is a stack trace.
-  const std::string all = XGBGetLastError();
+  const std::string all = xgboost.XGBGetLastError();
   return {HORUS_TRAIN_FAILED, std::string("XGBoost: ").append(all, 0, all.find('\n'))};
 }
 
@@ -35,39 +37,38 @@ Outcome Check(int xgboost_result) {
   if (Outcome outcome = (expr); !outcome.ok()) return outcome
 
 // Frees the handle of a matrix or a booster.
-template <int (*kFree)(void*)>
 class Owned {
  public:
-  Owned() = default;
+  explicit Owned(int (*free)(void*)) : free_(free) {}
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
   ~Owned() {
-    if (handle_ != nullptr) kFree(handle_);
+    if (handle_ != nullptr) free_(handle_);
   }
   [[nodiscard]] void* get() const { return handle_; }
   [[nodiscard]] void** out() { return &handle_; }
 
  private:
+  int (*free_)(void*);
   void* handle_ = nullptr;
 };
-using Matrix = Owned<XGDMatrixFree>;
-using Booster = Owned<XGBoosterFree>;
 
 // XGBoost's settings of the calling thread, silent while this lives and then as they were.
 class Silence {
  public:
-  Silence() {
+  explicit Silence(const XGBoostApi& xgboost) : set_(xgboost.XGBSetGlobalConfig) {
     const char* config = nullptr;
-    if (XGBGetGlobalConfig(&config) == 0) before_ = config;
-    XGBSetGlobalConfig(R"({"verbosity": 0})");
+    if (xgboost.XGBGetGlobalConfig(&config) == 0) before_ = config;
+    set_(R"({"verbosity": 0})");
   }
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
   ~Silence() {
-    if (!before_.empty()) XGBSetGlobalConfig(before_.c_str());
+    if (!before_.empty()) set_(before_.c_str());
   }
 
  private:
+  int (*set_)(const char*);
   std::string before_;
 };
 
@@ -77,21 +78,30 @@ std::string Number(double value) {
   return text;
 }
 
-Outcome SetColumn(const Matrix& matrix, const char* field, const float* values, uint64_t count) {
-  constexpr int kFloat32 = 1;  // xgboost::DataType
-  if (values == nullptr) return {};
-  return Check(XGDMatrixSetDenseInfo(matrix.get(), field, values, count, kFloat32));
+// What XGBoost calls an array interface: where `count` rows of `columns` float32 lie. Columns 0: one dimension.
+std::string ArrayText(const float* values, uint64_t count, uint32_t columns) {
+  char text[160];
+  const std::string second = columns == 0 ? "" : ", " + std::to_string(columns);
+  std::snprintf(text, sizeof(text), R"({"data": [%llu, true], "shape": [%llu%s], "typestr": "<f4", "version": 3})",
+                static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(values)),
+                static_cast<unsigned long long>(count), second.c_str());
+  return text;
 }
 
-Outcome MakeMatrix(const horus_train_rows& rows, uint32_t num_features, Matrix& matrix) {
-  char data[160];
-  std::snprintf(data, sizeof(data), R"({"data": [%llu, true], "shape": [%llu, %u], "typestr": "<f4", "version": 3})",
-                static_cast<unsigned long long>(reinterpret_cast<uintptr_t>(rows.features)),
-                static_cast<unsigned long long>(rows.count), num_features);
-  HORUS_TRAIN_TRY(Check(XGDMatrixCreateFromDense(data, R"({"missing": NaN, "nthread": 1})", matrix.out())));
-  HORUS_TRAIN_TRY(SetColumn(matrix, "label", rows.targets, rows.count));
-  HORUS_TRAIN_TRY(SetColumn(matrix, "weight", rows.weights, rows.count));
-  return SetColumn(matrix, "base_margin", rows.margins, rows.count);
+Outcome SetColumn(const XGBoostApi& xgboost, const Owned& matrix, const char* field, const float* values,
+                  uint64_t count) {
+  if (values == nullptr) return {};
+  const std::string array = ArrayText(values, count, 0);
+  return Check(xgboost, xgboost.XGDMatrixSetInfoFromInterface(matrix.get(), field, array.c_str()));
+}
+
+Outcome MakeMatrix(const XGBoostApi& xgboost, const horus_train_rows& rows, uint32_t num_features, Owned& matrix) {
+  const std::string data = ArrayText(rows.features, rows.count, num_features);
+  constexpr char kHow[] = R"({"missing": NaN, "nthread": 1})";
+  HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGDMatrixCreateFromDense(data.c_str(), kHow, matrix.out())));
+  HORUS_TRAIN_TRY(SetColumn(xgboost, matrix, "label", rows.targets, rows.count));
+  HORUS_TRAIN_TRY(SetColumn(xgboost, matrix, "weight", rows.weights, rows.count));
+  return SetColumn(xgboost, matrix, "base_margin", rows.margins, rows.count);
 }
 
 std::string MonotoneText(const horus_train_request& request) {
@@ -103,7 +113,7 @@ std::string MonotoneText(const horus_train_request& request) {
   return text + ")";
 }
 
-Outcome Configure(const horus_train_request& request, const Booster& booster) {
+Outcome Configure(const XGBoostApi& xgboost, const horus_train_request& request, const Owned& booster) {
   std::vector<std::pair<const char*, std::string>> params = {
       {"booster", "gbtree"},
       {"objective", "reg:squarederror"},
@@ -125,19 +135,26 @@ Outcome Configure(const horus_train_request& request, const Booster& booster) {
   if (request.method == HORUS_TRAIN_METHOD_HIST) params.emplace_back("max_bin", std::to_string(request.max_bin));
   if (request.monotone != nullptr) params.emplace_back("monotone_constraints", MonotoneText(request));
   for (const auto& [name, value] : params) {
-    HORUS_TRAIN_TRY(Check(XGBoosterSetParam(booster.get(), name, value.c_str())));
+    HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGBoosterSetParam(booster.get(), name, value.c_str())));
   }
   return {};
 }
 
-// The sum of weighted squared errors over `rows`, of the trees grown so far.
-Outcome SquaredError(const Booster& booster, const Matrix& matrix, const horus_train_rows& rows, double& error) {
-  const bst_ulong* shape = nullptr;
-  bst_ulong dims = 0;
-  const float* predicted = nullptr;
+// Margins of the rows of a matrix by the trees grown so far, XGBoost's memory.
+Outcome Margins(const XGBoostApi& xgboost, const Owned& booster, const Owned& matrix, const float*& margins) {
+  const uint64_t* shape = nullptr;
+  uint64_t dims = 0;
   constexpr char kMargins[] =
       R"({"type": 1, "training": false, "iteration_begin": 0, "iteration_end": 0, "strict_shape": false})";
-  HORUS_TRAIN_TRY(Check(XGBoosterPredictFromDMatrix(booster.get(), matrix.get(), kMargins, &shape, &dims, &predicted)));
+  return Check(xgboost,
+               xgboost.XGBoosterPredictFromDMatrix(booster.get(), matrix.get(), kMargins, &shape, &dims, &margins));
+}
+
+// The sum of weighted squared errors over `rows`, of the trees grown so far.
+Outcome SquaredError(const XGBoostApi& xgboost, const Owned& booster, const Owned& matrix, const horus_train_rows& rows,
+                     double& error) {
+  const float* predicted = nullptr;
+  HORUS_TRAIN_TRY(Margins(xgboost, booster, matrix, predicted));
   error = 0;
   for (uint64_t i = 0; i < rows.count; ++i) {
     const double difference = double{predicted[i]} - double{rows.targets[i]};
@@ -146,11 +163,12 @@ Outcome SquaredError(const Booster& booster, const Matrix& matrix, const horus_t
   return {};
 }
 
-Outcome Grow(const horus_train_request& request, const Booster& booster, const Matrix& train, const Matrix& valid) {
+Outcome Grow(const XGBoostApi& xgboost, const horus_train_request& request, const Owned& booster, const Owned& train,
+             const Owned& valid) {
   for (int32_t round = 0; round < request.rounds; ++round) {
-    HORUS_TRAIN_TRY(Check(XGBoosterUpdateOneIter(booster.get(), round, train.get())));
+    HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGBoosterUpdateOneIter(booster.get(), round, train.get())));
     double error = 0;
-    if (request.valid.count != 0) HORUS_TRAIN_TRY(SquaredError(booster, valid, request.valid, error));
+    if (request.valid.count != 0) HORUS_TRAIN_TRY(SquaredError(xgboost, booster, valid, request.valid, error));
     if (request.progress != nullptr && request.progress(request.user, round + 1, error) != 0) {
       return {HORUS_TRAIN_CANCELLED, "cancelled"};
     }
@@ -158,12 +176,54 @@ Outcome Grow(const horus_train_request& request, const Booster& booster, const M
   return {};
 }
 
-Outcome HandOut(const horus_train_request& request, const Booster& booster) {
-  bst_ulong size = 0;
+// The margin of a row by the trees as they were read.
+float MarginOf(const ParsedForest& forest, const float* row, float margin) {
+  constexpr uint32_t kLeaf = std::numeric_limits<uint32_t>::max();
+  const horus_train_node* root = forest.nodes.data();
+  for (const uint32_t size : forest.tree_sizes) {
+    const horus_train_node* node = root;
+    while (node->split != kLeaf) {
+      const float value = row[node->split / 2];
+      const bool left = std::isnan(value) ? node->split % 2 != 0 : value < node->value;
+      node = left ? node + 1 : root + node->right;
+    }
+    margin += node->value;
+    root += size;
+  }
+  return margin;
+}
+
+// Another release may save its models otherwise: the trees as read must say what XGBoost says.
+Outcome Compare(const XGBoostApi& xgboost, const horus_train_request& request, const Owned& booster, const Owned& train,
+                const ParsedForest& forest) {
+  constexpr uint64_t kRows = 64;       // some of them reach most trees' leaves
+  constexpr double kTolerance = 1e-3;  // of the largest margin; float32 sums of some thousand trees differ by less
+  const float* margins = nullptr;
+  HORUS_TRAIN_TRY(Margins(xgboost, booster, train, margins));
+  double largest = 0;
+  double difference = 0;
+  for (uint64_t i = 0; i < std::min(request.train.count, kRows); ++i) {
+    const float base = request.train.margins == nullptr ? forest.base_score : request.train.margins[i];
+    const float read = MarginOf(forest, request.train.features + i * request.num_features, base);
+    if (!std::isfinite(read) || !std::isfinite(margins[i])) continue;  // overflow is the caller's to refuse
+    largest = std::max({largest, std::abs(double{margins[i]}), std::abs(double{base})});
+    difference = std::max(difference, std::abs(double{read} - double{margins[i]}));
+  }
+  if (difference <= kTolerance * largest) return {};
+  return {HORUS_TRAIN_FAILED,
+          "XGBoost's model, as read, predicts otherwise than XGBoost: it is of a release that this "
+          "library does not know"};
+}
+
+Outcome HandOut(const XGBoostApi& xgboost, const horus_train_request& request, const Owned& booster,
+                const Owned& train) {
+  uint64_t size = 0;
   const char* bytes = nullptr;
-  HORUS_TRAIN_TRY(Check(XGBoosterSaveModelToBuffer(booster.get(), R"({"format": "ubj"})", &size, &bytes)));
+  HORUS_TRAIN_TRY(
+      Check(xgboost, xgboost.XGBoosterSaveModelToBuffer(booster.get(), R"({"format": "ubj"})", &size, &bytes)));
   ParsedForest parsed;
   if (const std::string wrong = ParseModel({bytes, size}, parsed); !wrong.empty()) return {HORUS_TRAIN_FAILED, wrong};
+  HORUS_TRAIN_TRY(Compare(xgboost, request, booster, train, parsed));
   const horus_train_forest forest = {.nodes = parsed.nodes.data(),
                                      .tree_sizes = parsed.tree_sizes.data(),
                                      .node_count = parsed.nodes.size(),
@@ -174,7 +234,7 @@ Outcome HandOut(const horus_train_request& request, const Booster& booster) {
   return {};
 }
 
-Outcome Train(const horus_train_request& request) {
+Outcome TrainOne(const XGBoostApi& xgboost, const horus_train_request& request) {
   if (request.struct_size != sizeof(request)) {
     return {HORUS_TRAIN_REFUSED, std::string("a request of ") + std::to_string(request.struct_size) +
                                      " bytes, expected " + std::to_string(sizeof(request)) +
@@ -184,27 +244,26 @@ Outcome Train(const horus_train_request& request) {
       request.num_features == 0 || (request.valid.count != 0 && request.valid.targets == nullptr)) {
     return {HORUS_TRAIN_REFUSED, "a request without rows, features or targets"};
   }
-  const Silence silence;
-  Matrix train;
-  Matrix valid;
-  Booster booster;
-  HORUS_TRAIN_TRY(MakeMatrix(request.train, request.num_features, train));
-  if (request.valid.count != 0) HORUS_TRAIN_TRY(MakeMatrix(request.valid, request.num_features, valid));
+  const Silence silence(xgboost);
+  Owned train(xgboost.XGDMatrixFree);
+  Owned valid(xgboost.XGDMatrixFree);
+  Owned booster(xgboost.XGBoosterFree);
+  HORUS_TRAIN_TRY(MakeMatrix(xgboost, request.train, request.num_features, train));
+  if (request.valid.count != 0) HORUS_TRAIN_TRY(MakeMatrix(xgboost, request.valid, request.num_features, valid));
   // Naming both matrices lets XGBoost keep their margins instead of adding up all trees every round.
-  const DMatrixHandle matrices[] = {train.get(), valid.get()};
-  HORUS_TRAIN_TRY(Check(XGBoosterCreate(matrices, request.valid.count != 0 ? 2 : 1, booster.out())));
-  HORUS_TRAIN_TRY(Configure(request, booster));
-  HORUS_TRAIN_TRY(Grow(request, booster, train, valid));
-  return request.sink == nullptr ? Outcome{} : HandOut(request, booster);
+  void* const matrices[] = {train.get(), valid.get()};
+  HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGBoosterCreate(matrices, request.valid.count != 0 ? 2 : 1, booster.out())));
+  HORUS_TRAIN_TRY(Configure(xgboost, request, booster));
+  HORUS_TRAIN_TRY(Grow(xgboost, request, booster, train, valid));
+  return request.sink == nullptr ? Outcome{} : HandOut(xgboost, request, booster, train);
 }
 
 }  // namespace
-}  // namespace horus::train
 
-extern "C" int32_t horus_train_entry_v1(const horus_train_request* request, char* text) {
-  horus::train::Outcome outcome;
+int32_t Train(const XGBoostApi& xgboost, const horus_train_request& request, char* text) {
+  Outcome outcome;
   try {
-    outcome = horus::train::Train(*request);
+    outcome = TrainOne(xgboost, request);
   } catch (const std::exception& error) {  // memory ran out, or a library below threw
     text[0] = '\0';
     std::strncat(text, error.what(), HORUS_TRAIN_TEXT_BYTES - 1);
@@ -215,3 +274,5 @@ extern "C" int32_t horus_train_entry_v1(const horus_train_request* request, char
   text[size] = '\0';
   return outcome.code;
 }
+
+}  // namespace horus::train

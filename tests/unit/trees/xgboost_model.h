@@ -75,12 +75,16 @@ class XgbModel {
     return {result, result + count};
   }
 
-  [[nodiscard]] ForestData Forest(uint32_t num_features) const {
+  [[nodiscard]] std::string Bytes() const {
     bst_ulong size = 0;
     const char* bytes = nullptr;
     EXPECT_EQ(XGBoosterSaveModelToBuffer(handle_, R"({"format": "ubj"})", &size, &bytes), 0) << XGBGetLastError();
+    return {bytes, size};
+  }
+
+  [[nodiscard]] ForestData Forest(uint32_t num_features) const {
     train::ParsedForest parsed;
-    EXPECT_EQ(train::ParseModel({bytes, size}, parsed), "");
+    EXPECT_EQ(train::ParseModel(Bytes(), parsed), "");
     ForestData data;
     data.num_features = num_features;
     data.base_score = parsed.base_score;
