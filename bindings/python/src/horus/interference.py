@@ -14,6 +14,7 @@ import numpy.typing as npt
 from . import _core, _table
 from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
 from ._core import Demand, SharedDevice
+from ._train import training_library
 from .catalogue import Catalogue, handle_of
 from .predict import Observations, _bytes_of, demand_dtype, shared_device
 
@@ -92,8 +93,8 @@ class InterferenceModel:
             progress: Progress = None) -> InterferenceModel:
         """Trained on measured pairs. `demands`: rows of `demand_dtype`, [jobs x devices], one profile_id a job; `families`
         of the jobs are left out together by the calibration. Then a row a run, as columns: positions of device and jobs,
-        and the slowdown of each beside the other (NaN = not measured). `model`: horus, boosted (needs libhorus_train.so:
-        `library`), iasp or iapp. `promise`: coverage of the bounds; 0 = 0.95."""
+        and the slowdown of each beside the other (NaN = not measured). `model`: horus, boosted (needs `library`, or
+        PyPI's xgboost, as Predictor.fit does), iasp or iapp. `promise`: coverage of the bounds; 0 = 0.95."""
         kinds = [shared_device(one) for one in devices]
         rows = len(np.atleast_1d(device))
         with progress_of(progress, "fit") as tell:
@@ -102,7 +103,7 @@ class InterferenceModel:
                 sequence(families, str, "families"), demands, column(device, np.uint32, "device"),
                 column(job_a, np.uint32, "job_a", rows), column(job_b, np.uint32, "job_b", rows),
                 column(slowdown_a, np.float64, "slowdown_a", rows), column(slowdown_b, np.float64, "slowdown_b", rows),
-                text(model, "model"), real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), os.fspath(library),
+                text(model, "model"), real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), training_library(library),
                 tell))
         made._bundle = made.to_bytes()
         return made

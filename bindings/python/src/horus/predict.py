@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import _core, _table
 from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
 from ._core import Demand, RunSpec, SharedDevice, Solution
+from ._train import training_library
 from .catalogue import Catalogue, handle_of
 from .errors import InvalidArgument
 from .graph import Graph, _run
@@ -96,7 +97,8 @@ class Predictor:
         """Trained on measured runs, a row each: columns gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib,
         step_time_us, power_w, as far as they were measured (NaN = not in this row). Rows of a family are never split
         between training and calibration. `rounds`: trees a quantity; 0 = 100, -1 = none. `promise`: coverage of the
-        bounds; 0 = 0.9. `library`: libhorus_train.so, which the wheel does not carry. Raises FileError without it."""
+        bounds; 0 = 0.9. Trees are grown with PyPI's xgboost (`pip install libhorus[train]`), or with the `library` named:
+        a libxgboost.so or libhorus_train.so. Raises FileError without one."""
         handles = [graph._handle for graph in sequence(graphs, Graph, "graphs")]
         rows = len(handles)
         how = [RunSpec()] * rows if runs is None else sequence(runs, RunSpec, "runs")
@@ -108,7 +110,7 @@ class Predictor:
             return cls._made(_core.fit_predictor(
                 handle_of(catalogue), handles, how, sequence(gpu_types, str, "gpu_types"),
                 sequence(families, str, "families"), columns, integer(rounds, "rounds", -1, 2**31 - 1),
-                real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), os.fspath(library), tell))
+                real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), training_library(library), tell))
 
     def evaluate(self, graphs: Sequence[Graph], gpu_types: Sequence[str], runs: Sequence[RunSpec] | None = None, *,
                  catalogue: Catalogue | None = None, progress: Progress = None,
