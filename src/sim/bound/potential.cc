@@ -3,6 +3,7 @@
 #include "sim/bound/potential.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,8 @@
 
 namespace horus {
 namespace {
+
+constexpr double kPct = 100;
 
 double Sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
@@ -41,33 +44,68 @@ double ChanceOf(const WorkProblem& problem, const PairSpeed& pair, double gpus, 
   return orders * (problem.mix[pair.a] / work) * (problem.mix[pair.b] / work) * (problem.gpus[pair.gpu] / gpus);
 }
 
-}  // namespace
+// By nearest rank, so that it is the slowdown of a pair; `pairs` not empty.
+double QuantileOf(std::vector<double> slowdowns, double pct) {
+  std::sort(slowdowns.begin(), slowdowns.end());
+  const auto rank = static_cast<size_t>(std::ceil(pct / kPct * static_cast<double>(slowdowns.size())));
+  return slowdowns[std::max<size_t>(rank, 1) - 1];
+}
 
-absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem, const PotentialOptions& options) {
-  HORUS_RETURN_IF_ERROR(CheckWorkProblem(problem));
+std::vector<double> QuantilesOf(const std::vector<PairSpeed>& pairs, const std::vector<double>& pcts) {
+  std::vector<double> slowdowns, bounds;
+  for (const PairSpeed& pair : pairs) {
+    if (pair.Runs()) slowdowns.push_back(pair.Slowdown());
+  }
+  if (slowdowns.empty()) return bounds;
+  for (const double pct : pcts) bounds.push_back(QuantileOf(slowdowns, pct));
+  return bounds;
+}
+
+absl::Status CheckOptions(const PotentialOptions& options) {
   if (options.slowdown_bounds.empty()) return InvalidArgument("slowdown bounds: expected at least one, found none");
   if (!(options.least_gain >= 0)) {
     return InvalidArgument("least gain: expected at least 0, found %g", options.least_gain);
   }
-  const std::vector<PairSpeed> pairs = PairsThatCount(problem);
+  for (const double pct : options.quantiles_pct) {
+    if (!(pct >= 0 && pct <= kPct)) return InvalidArgument("quantile: expected 0 to 100 %%, found %g", pct);
+  }
+  return absl::OkStatus();
+}
+
+// `pairs`: those that count.
+absl::StatusOr<PotentialAtBound> PotentialAt(const WorkProblem& problem, const std::vector<PairSpeed>& pairs,
+                                             double bound, const PotentialOptions& options) {
   const double gpus = Sum(problem.gpus);
   const double work = Sum(problem.mix);
-  Potential potential{.pairs = PossiblePairs(problem), .at = {}};
+  PotentialAtBound at{.slowdown_bound = bound, .rate = {}};
+  HORUS_ASSIGN_OR_RETURN(at.rate, WorkRateBound(problem, {.slowdown_bound = bound, .lp_library = options.lp_library}));
+  for (const PairSpeed& pair : pairs) {
+    if (!pair.IsAdmitted(bound)) continue;
+    ++at.admitted;
+    at.admitted_of_mix += ChanceOf(problem, pair, gpus, work);
+  }
+  at.gain = at.rate.bound / at.rate.exclusive - 1;
+  at.makespan_cut = 1 - at.rate.exclusive / at.rate.bound;
+  at.pays = at.gain >= options.least_gain;
+  return at;
+}
+
+}  // namespace
+
+absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem, const PotentialOptions& options) {
+  HORUS_RETURN_IF_ERROR(CheckWorkProblem(problem));
+  HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  const std::vector<PairSpeed> pairs = PairsThatCount(problem);
+  Potential potential{.pairs = PossiblePairs(problem), .at = {}, .at_quantiles = {}};
   for (const PairSpeed& pair : pairs) ++(pair.Runs() ? potential.run : potential.apart);
   for (const double bound : options.slowdown_bounds) {
-    PotentialAtBound at{.slowdown_bound = bound, .rate = {}};
-    HORUS_ASSIGN_OR_RETURN(at.rate,
-                           WorkRateBound(problem, {.slowdown_bound = bound, .lp_library = options.lp_library}));
-    for (const PairSpeed& pair : pairs) {
-      if (!pair.IsAdmitted(bound)) continue;
-      ++at.admitted;
-      at.admitted_of_mix += ChanceOf(problem, pair, gpus, work);
-    }
-    at.gain = at.rate.bound / at.rate.exclusive - 1;
-    at.makespan_cut = 1 - at.rate.exclusive / at.rate.bound;
-    at.pays = at.gain >= options.least_gain;
+    HORUS_ASSIGN_OR_RETURN(PotentialAtBound at, PotentialAt(problem, pairs, bound, options));
     potential.exclusive = at.rate.exclusive;
     potential.at.push_back(std::move(at));
+  }
+  for (const double bound : QuantilesOf(pairs, options.quantiles_pct)) {
+    HORUS_ASSIGN_OR_RETURN(PotentialAtBound at, PotentialAt(problem, pairs, bound, options));
+    potential.at_quantiles.push_back(std::move(at));
   }
   return potential;
 }

@@ -29,6 +29,7 @@ struct PotentialOptions {
   double least_gain = kLeastGainThatPays;
   std::string lp_library;             // file of libhorus_lp.so; empty = looked for
   std::vector<uint32_t> other_units;  // profiles that PotentialOfCluster leaves out where types come together
+  std::vector<double> quantiles_pct;  // further bounds: the least that so many per cent of the pairs that run keep
 };
 
 struct PotentialAtBound {
@@ -46,10 +47,12 @@ struct Potential {
   size_t run = 0;    // that are known to run together
   size_t apart = 0;  // that are known not to; of the rest nothing is known
   double exclusive = 0;
-  std::vector<PotentialAtBound> at;  // in the order of the bounds
+  std::vector<PotentialAtBound> at;            // in the order of the bounds
+  std::vector<PotentialAtBound> at_quantiles;  // in the order of the quantiles; empty where no pair runs
 };
 
-// Errors: those of WorkRateBound; INVALID_ARGUMENT without bounds, or for a least gain that is negative or NaN.
+// Errors: those of WorkRateBound; INVALID_ARGUMENT without bounds, for a least gain that is negative or NaN, or a
+// quantile that is not from 0 to 100.
 [[nodiscard]] absl::StatusOr<Potential> SharingPotential(const WorkProblem& problem,
                                                          const PotentialOptions& options = {});
 

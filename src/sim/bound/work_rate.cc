@@ -162,9 +162,9 @@ absl::Status CheckSizes(const WorkProblem& problem) {
 
 }  // namespace
 
-bool PairSpeed::IsAdmitted(double bound) const {
-  return Runs() && (slowdown > 0 ? slowdown : std::max(1 / speed_a, 1 / speed_b)) <= bound;
-}
+double PairSpeed::Slowdown() const { return slowdown > 0 ? slowdown : std::max(1 / speed_a, 1 / speed_b); }
+
+bool PairSpeed::IsAdmitted(double bound) const { return Runs() && Slowdown() <= bound; }
 
 absl::Status CheckWorkProblem(const WorkProblem& problem) {
   HORUS_RETURN_IF_ERROR(CheckSizes(problem));

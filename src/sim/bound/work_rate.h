@@ -27,6 +27,7 @@ struct PairSpeed {
   double slowdown = 0;
 
   [[nodiscard]] bool Runs() const { return speed_a > 0 && speed_b > 0; }
+  [[nodiscard]] double Slowdown() const;              // of its slower side; of a pair that runs
   [[nodiscard]] bool IsAdmitted(double bound) const;  // runs together, and nobody is slowed beyond `bound`
 };
 

@@ -45,6 +45,29 @@ TEST(SharingPotential, TellsGainAndAdmittedPairsOfEachBound) {
   EXPECT_THAT(potential->at[2].admitted_of_mix, DoubleNear(0.75, kExact));
 }
 
+TEST(SharingPotential, QuantilesAreSlowdownsOfPairsThatRun) {
+  const auto potential = SharingPotential(Problem(), {.slowdown_bounds = {kNone}, .quantiles_pct = {0, 50, 51, 100}});
+  ASSERT_TRUE(potential.ok()) << potential.status();
+  ASSERT_EQ(potential->at.size(), 1);
+  std::vector<double> bounds, admitted;
+  for (const PotentialAtBound& at : potential->at_quantiles) {
+    bounds.push_back(at.slowdown_bound);
+    admitted.push_back(static_cast<double>(at.admitted));
+  }
+  EXPECT_THAT(bounds, ElementsAre(1 / 0.8, 1 / 0.8, 1 / 0.55, 1 / 0.55));  // the pair that did not run is none of them
+  EXPECT_THAT(admitted, ElementsAre(1, 1, 2, 2));
+  EXPECT_EQ(potential->at_quantiles[0].gain, potential->at_quantiles[1].gain);
+  EXPECT_EQ(potential->at_quantiles[3].gain, potential->at[0].gain);
+}
+
+TEST(SharingPotential, WithoutAPairThatRunsThereAreNoQuantiles) {
+  WorkProblem problem = Problem();
+  problem.pairs = {{0, 1, 1}};
+  const auto potential = SharingPotential(problem, {.quantiles_pct = {50}});
+  ASSERT_TRUE(potential.ok()) << potential.status();
+  EXPECT_TRUE(potential->at_quantiles.empty());
+}
+
 TEST(SharingPotential, PaysFromTheLeastGainOn) {
   // Without the pair the copies of the first profile: r / 2 = 1.1 p = s, p + s = 4: a gain of 1 / 21.
   WorkProblem problem = Problem();
@@ -72,6 +95,7 @@ TEST(SharingPotential, APairOfOneTypeCountsByTheShareOfItsGpus) {
 TEST(SharingPotential, RefusesNoBoundsAndNegativeGains) {
   EXPECT_EQ(SharingPotential(Problem(), {.slowdown_bounds = {}}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(SharingPotential(Problem(), {.least_gain = -1}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SharingPotential(Problem(), {.quantiles_pct = {101}}).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(SharingPotential(Problem(), {.slowdown_bounds = {0.5}}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
