@@ -21,8 +21,8 @@
 #include "cli/exit_code.h"
 #include "cli/grid_inputs.h"
 #include "cli/inputs.h"
+#include "cli/record.h"
 #include "cli/table.h"
-#include "horus/version.h"
 #include "io/file.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
@@ -76,14 +76,6 @@ size_t BaselineOf(const GridFile& file) {
   return 0;
 }
 
-// Of /proc; empty where there is none.
-std::string CommandLine() {
-  std::string line = ReadFile("/proc/self/cmdline", kMaxProcBytes).value_or("");
-  while (!line.empty() && line.back() == '\0') line.pop_back();
-  std::replace(line.begin(), line.end(), '\0', ' ');
-  return line;
-}
-
 std::string CpuName() {
   constexpr std::string_view kKey = "model name";
   const std::string text = ReadFile("/proc/cpuinfo", kMaxProcBytes).value_or("");
@@ -95,16 +87,15 @@ std::string CpuName() {
 std::string MachineJson(size_t threads) {
   struct utsname host = {};
   if (::uname(&host) != 0) host = {};
-  const nlohmann::ordered_json document = {
-      {"horus", absl::StrFormat("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH)},
-      {"command", CommandLine()},
-      {"threads", threads},
-      {"cores", std::thread::hardware_concurrency()},
-      {"cpu", CpuName()},
-      {"system", host.sysname},
-      {"release", host.release},
-      {"architecture", host.machine},
-      {"host", host.nodename}};
+  nlohmann::ordered_json document;
+  AddRecord(document);
+  document.update({{"threads", threads},
+                   {"cores", std::thread::hardware_concurrency()},
+                   {"cpu", CpuName()},
+                   {"system", host.sysname},
+                   {"release", host.release},
+                   {"architecture", host.machine},
+                   {"host", host.nodename}});
   return document.dump(1) + "\n";
 }
 

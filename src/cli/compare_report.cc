@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "cli/numbers.h"
+#include "cli/record.h"
 #include "cli/table.h"
 #include "io/csv.h"
 #include "nlohmann/json.hpp"
@@ -117,6 +118,7 @@ std::string ResultsJson(const Comparison& comparison) {
   }
   const Json document = {{"schema", "horus-compare"},
                          {"version", 1},
+                         {"cluster", ClusterJson(*grid.catalogue, grid.nodes)},
                          {"baseline", grid.policies[comparison.baseline].name},
                          {"seeds", grid.seeds},
                          {"metrics", std::move(metrics)},

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,12 +30,14 @@ rate without sharing; per GPU type, and for all together; for each bound on slow
 docs/potential.md says how the figures are meant, docs/files.md has the files.)";
 
 constexpr double kPct = 100;
+const std::vector<double> kQuantilesPct = {10, 25, 50, 75, 90};  // of the JSON, where nobody asks for others
 
 struct Options {
   PotentialSources sources;
   std::vector<std::string> bounds;
   double least_gain_pct = kPct * kLeastGainThatPays;
   double clip_percentile = kPct;
+  std::optional<std::vector<double>> quantiles_pct;
   std::string format = "table";
 };
 
@@ -59,7 +62,11 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
   if (options.clip_percentile < kPct && !inputs.has_trace) {
     return InvalidArgument("--clip: expected a trace, whose jobs have durations, found none");
   }
+  if (options.quantiles_pct && options.format != "json") {
+    return InvalidArgument("--quantiles: expected --format json, found --format %s", options.format);
+  }
   asked.other_units = inputs.other_units;
+  if (options.format == "json") asked.quantiles_pct = options.quantiles_pct.value_or(kQuantilesPct);
   HORUS_ASSIGN_OR_RETURN(
       std::vector<PotentialCase> cases,
       PotentialOfCluster(inputs.table, inputs.jobs, inputs.gpus, inputs.reference, options.clip_percentile, asked));
@@ -69,6 +76,7 @@ absl::StatusOr<PotentialReport> MakePotentialReport(const Options& options) {
                          .reference = inputs.reference,
                          .clip_percentile = options.clip_percentile,
                          .least_gain = asked.least_gain,
+                         .quantiles_pct = asked.quantiles_pct,
                          .notes = std::move(inputs.notes),
                          .cases = std::move(cases)};
 }
@@ -115,6 +123,11 @@ Command AddPotential(CLI::App& parser) {
                   "Most that sharing may slow a job, or none; may be repeated (default: 1.25, 1.5, 2, 2.5, none)")
       ->allow_extra_args(false)
       ->type_name("FACTOR");
+  app->add_option("--quantiles", options->quantiles_pct,
+                  "JSON: also at bounds that so many % of the pairs keep (default: 10,25,50,75,90)")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, kPct))
+      ->type_name("PCT,...");
   app->add_option("--least-gain", options->least_gain_pct, "Gain of the best plan from which on sharing pays, in %")
       ->check(CLI::Range(0.0, 1000.0))
       ->capture_default_str()

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/numbers.h"
+#include "cli/record.h"
 #include "cli/table.h"
 #include "io/csv.h"
 #include "nlohmann/json.hpp"
@@ -134,9 +135,14 @@ Json BoundJson(const PotentialReport& report, const PotentialAtBound& row) {
 Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
   Json left_out = Json::array();
   for (const uint32_t profile : one.left_out) left_out.push_back(report.table.profiles[profile]);
-  Json bounds = Json::array();
+  Json bounds = Json::array(), quantiles = Json::array();
   if (one.potential) {
     for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, row));
+    for (size_t i = 0; i < one.potential->at_quantiles.size(); ++i) {
+      Json row = BoundJson(report, one.potential->at_quantiles[i]);
+      row["pct"] = report.quantiles_pct[i];
+      quantiles.push_back(std::move(row));
+    }
   }
   return {{"gpu", one.gpu ? Json(report.table.gpus[*one.gpu]) : Json(nullptr)},
           {"gpus", one.gpus},
@@ -145,7 +151,8 @@ Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
           {"pairs_run", one.potential ? one.potential->run : 0},
           {"pairs_apart", one.potential ? one.potential->apart : 0},
           {"verdict", VerdictText(report, one)},
-          {"bounds", bounds}};
+          {"bounds", bounds},
+          {"quantiles", quantiles}};
 }
 
 }  // namespace
@@ -175,16 +182,21 @@ std::string PotentialText(const PotentialReport& report) {
 std::string PotentialJson(const PotentialReport& report) {
   Json cases = Json::array();
   for (const PotentialCase& one : report.cases) cases.push_back(CaseJson(report, one));
-  const Json json = {{"schema", "horus-potential"},
-                     {"version", kPotentialJsonVersion},
-                     {"source", report.source},
-                     {"jobs", report.jobs},
-                     {"profiles", report.table.profiles},
-                     {"reference", report.table.gpus[report.reference]},
-                     {"clip_percentile", report.clip_percentile},
-                     {"least_gain_pct", kPct * report.least_gain},
-                     {"notes", report.notes},
-                     {"cases", cases}};
+  Json gpus = Json::object();
+  for (const PotentialCase& one : report.cases) {
+    if (one.gpu) gpus[report.table.gpus[*one.gpu]] = one.gpus;
+  }
+  Json json = {{"schema", "horus-potential"}, {"version", kPotentialJsonVersion}};
+  AddRecord(json);
+  json.update({{"cluster", {{"gpus", std::move(gpus)}}},
+               {"source", report.source},
+               {"jobs", report.jobs},
+               {"profiles", report.table.profiles},
+               {"reference", report.table.gpus[report.reference]},
+               {"clip_percentile", report.clip_percentile},
+               {"least_gain_pct", kPct * report.least_gain},
+               {"notes", report.notes},
+               {"cases", cases}});
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

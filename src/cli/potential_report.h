@@ -23,6 +23,7 @@ struct PotentialReport {
   uint32_t reference = 0;
   double clip_percentile = 100;
   double least_gain = 0;
+  std::vector<double> quantiles_pct;
   std::vector<std::string> notes;  // what was left out
   std::vector<PotentialCase> cases;
 };

@@ -20,6 +20,7 @@
 #include "cli/inputs.h"
 #include "cli/numbers.h"
 #include "cli/progress.h"
+#include "cli/record.h"
 #include "cli/table.h"
 #include "cli/timeline.h"
 #include "nlohmann/json.hpp"
@@ -35,7 +36,7 @@ Examples:
   horus simulate --trace jobs.trace --cluster cluster.yaml --speeds throughputs.json --jobs jobs.yaml --policy horus
 
 One run of a grid file (docs/compare.md), by default its first workload, policy and seed; or of a trace with options of
-its own. --timeline writes what happened when while it runs: time_us, event, job, node, gpus.)";
+its own. --timeline writes what happened when while it runs: time_us, event, job, node, gpus, gpu_type, profile.)";
 
 constexpr size_t kMessageBytes = 400;
 constexpr uint64_t kEventsPerUpdate = 256;
@@ -108,15 +109,16 @@ std::string OutcomeJson(const Chosen& chosen, const GridOutcome& outcome) {
     metrics[std::string(metric.name)] = std::isfinite(value) ? Json(value) : Json(nullptr);
   }
   const Spread times = DecisionTimes(outcome.result);
-  const Json document = {{"schema", "horus-simulate"},
-                         {"version", 1},
-                         {"workload", grid.workloads[chosen.run.workload].name},
-                         {"policy", grid.policies[chosen.run.policy].name},
-                         {"seed", chosen.run.seed},
-                         {"metrics", std::move(metrics)},
-                         {"decisions", outcome.result.decisions},
-                         {"decision_p50_us", times.p50},
-                         {"decision_p99_us", times.p99}};
+  Json document = {{"schema", "horus-simulate"}, {"version", 1}};
+  AddRecord(document);
+  document.update({{"cluster", ClusterWithNodesJson(*grid.catalogue, grid.nodes)},
+                   {"workload", grid.workloads[chosen.run.workload].name},
+                   {"policy", grid.policies[chosen.run.policy].name},
+                   {"seed", chosen.run.seed},
+                   {"metrics", std::move(metrics)},
+                   {"decisions", outcome.result.decisions},
+                   {"decision_p50_us", times.p50},
+                   {"decision_p99_us", times.p99}});
   return document.dump(2) + "\n";
 }
 

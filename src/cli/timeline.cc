@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
+#include "cli/record.h"
 #include "io/csv.h"
 
 namespace horus::cli {
@@ -27,9 +28,14 @@ std::string EventName(SimEventKind kind) {
 }  // namespace
 
 Timeline::Timeline(std::FILE* file, std::string path, const Grid& grid) : file_(file), path_(std::move(path)) {
-  for (const NodeSpec& node : grid.nodes)
-    names_[node.id] = CsvField(node.name.empty() ? absl::StrCat(node.id) : node.name);
-  std::fputs("time_us,event,job,node,gpus\n", file_);
+  for (const NodeSpec& spec : grid.nodes) {
+    Node& node = nodes_[spec.id];
+    node.name = CsvField(NameOf(spec));
+    for (const DeviceSpec& device : spec.devices) {
+      node.types.push_back(CsvField(grid.catalogue->at(device.type).name));
+    }
+  }
+  std::fputs("time_us,event,job,node,gpus,gpu_type,profile\n", file_);
 }
 
 absl::StatusOr<std::unique_ptr<Timeline>> Timeline::Open(const std::string& path, const Grid& grid) {
@@ -43,19 +49,23 @@ Timeline::~Timeline() {
 }
 
 void Timeline::Add(const Trace& trace, const SimEvent& event) {
-  const std::string job = event.job == kNotStated ? "" : absl::StrCat(trace.jobs[event.job].id);
-  const std::string head = absl::StrFormat("%d,%s,%s,", event.time_us, EventName(event.kind), job);
+  const TraceJob* const job = event.job == kNotStated ? nullptr : &trace.jobs[event.job];
+  const std::string head =
+      absl::StrFormat("%d,%s,%s,", event.time_us, EventName(event.kind), job == nullptr ? "" : absl::StrCat(job->id));
+  const std::string tail = (job == nullptr ? "" : CsvField(ProfileOf(trace, *job))) + "\n";
   if (event.slots.empty()) {
-    std::fputs((head + ",\n").c_str(), file_);
+    std::fputs((head + ",,," + tail).c_str(), file_);
     return;
   }
-  std::map<NodeId, std::string> gpus;  // a job's slots may lie in any order
+  std::map<std::pair<NodeId, std::string>, std::string> gpus;  // a job's slots may lie in any order
   for (const Slot& slot : event.slots) {
-    std::string& list = gpus[slot.node];
+    const std::vector<std::string>& types = nodes_[slot.node].types;
+    const bool has_type = slot.device != kNoDevice && static_cast<size_t>(slot.device) < types.size();
+    std::string& list = gpus[{slot.node, has_type ? types[static_cast<size_t>(slot.device)] : std::string()}];
     if (slot.device != kNoDevice) absl::StrAppend(&list, list.empty() ? "" : " ", slot.device);
   }
-  for (const auto& [node, list] : gpus) {
-    std::fputs((head + names_[node] + "," + list + "\n").c_str(), file_);
+  for (const auto& [place, list] : gpus) {
+    std::fputs((head + nodes_[place.first].name + "," + list + "," + place.second + "," + tail).c_str(), file_);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened when in a simulation, as a CSV that is written while it runs.
 //
-// Enters:  events.                       Leaves: rows time_us,event,job,node,gpus; several for jobs on several nodes.
+// Enters:  events.                       Leaves: rows time_us,event,job,node,gpus,gpu_type,profile; several for
+//          jobs on several nodes, or on several types of GPU of one.
 // Units:   microseconds of the trace's clock; GPUs by their index on the node, apart by spaces.
 // Cost:    linear; a buffer is all it holds.   Thread class: one thread at a time.
 #ifndef HORUS_CLI_TIMELINE_H_
@@ -11,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "sim/grid.h"
@@ -34,7 +36,11 @@ class Timeline {
 
   std::FILE* file_;
   std::string path_;
-  std::map<NodeId, std::string> names_;
+  struct Node {
+    std::string name;                // as a field of the file
+    std::vector<std::string> types;  // of its GPUs, likewise
+  };
+  std::map<NodeId, Node> nodes_;
 };
 
 }  // namespace horus::cli

@@ -5,6 +5,7 @@ Each test is called as: <command>_test.py HORUS_BINARY REPOSITORY_ROOT [unittest
 """
 
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ ROOT = pathlib.Path(sys.argv[2])
 RESNET = ROOT / "examples/models/graphs/resnet50.onnx"
 
 # Objects whose keys are the user's, not ours.
-FREE_KEYS = {"run.dims", "decisions[].refused_devices", "broken_rules"}
+FREE_KEYS = {"run.dims", "decisions[].refused_devices", "broken_rules", "cluster.gpus", "cluster.nodes[].gpus"}
 
 
 def run(*args, cwd=None):
@@ -55,6 +56,14 @@ class Files(unittest.TestCase):
         """The keys are stable: they are only added to, and the list here grows with them."""
         golden = (ROOT / "tests/cli" / name).read_text().split()
         self.assertEqual(sorted(keys_of(document)), sorted(golden))
+
+
+def check_record(test, document, *words):
+    """It says what made it, and of which source."""
+    test.assertEqual(document["horus"], run("--version")[1].split()[1])
+    test.assertRegex(document["revision"], r"^([0-9a-f]{12}(-dirty)?|unknown|[\w.+-]+)$")
+    command = shlex.split(document["command"])
+    test.assertEqual(command[:1 + len(words)], [str(HORUS), *map(str, words)])
 
 
 def main():

@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from command import HORUS, ROOT, Files, main, run
+from command import HORUS, ROOT, Files, check_record, main, run
 
 EXAMPLE = ROOT / "examples/compare"
 RESULTS = ("results.csv", "results.json")
@@ -50,6 +50,8 @@ class Compare(Files):
         document = json.loads((out / "results.json").read_text())
         self.check_golden("compare_keys.txt", document)
         self.assertEqual(len(document["summary"]), 15)
+        self.assertEqual(document["cluster"], {"gpus": {"v100-sxm2-16gb": 16}})
+        check_record(self, json.loads((out / "machine.json").read_text()), "compare", EXAMPLE / "grid.yaml", "--out", out)
         for row in rows:
             self.assertEqual(int(row["finished"]), 120, row)
             if row["policy"] == "exclusive":

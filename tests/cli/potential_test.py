@@ -6,7 +6,7 @@ import io
 import json
 import unittest
 
-from command import ROOT, Files, main, run
+from command import ROOT, Files, check_record, main, run
 
 # On "k80" sharing halves everybody; on "v100" A and B lose a fifth beside each other. B beside B did not run.
 SPEEDS = {
@@ -79,6 +79,22 @@ class Potential(Files):
         other = self.ask("--speeds", self.speeds, "--mix", shares, "--reference", "v100", *asked)
         self.assertNotAlmostEqual(by_shares["cases"][1]["bounds"][0]["gain_pct"],
                                   other["cases"][1]["bounds"][0]["gain_pct"])
+
+    def test_quantiles_are_bounds_that_so_many_pairs_keep(self):
+        document = self.measured("--gpus", "v100=10", "--quantiles", "50,100")
+        rows = document["cases"][0]["quantiles"]
+        self.assertEqual([(row["pct"], row["slowdown_bound"], row["pairs_admitted"]) for row in rows], [(50, 1.25, 1), (100, 2, 2)])
+        self.assertAlmostEqual(rows[0]["gain_pct"], 60)
+        self.assertEqual([row["pct"] for row in self.measured()["cases"][0]["quantiles"]], [10, 25, 50, 75, 90])
+        for args, message in ((("--quantiles", "101"), "--quantiles: Value 101"), (("--quantiles", "5"), "expected --format json")):
+            code, _, err = run("potential", "--speeds", self.speeds, "--mix", self.trace, *args)
+            self.assertEqual(code, 2)
+            self.assertIn(message, err)
+
+    def test_it_tells_cluster_and_what_made_it(self):
+        document = self.measured("--gpus", "k80=4", "--gpus", "v100=10", "--bound", "none")
+        self.assertEqual(document["cluster"], {"gpus": {"k80": 4, "v100": 10}})
+        check_record(self, document, "potential", "--speeds", self.speeds)
 
     def test_the_least_gain_decides_the_verdict(self):
         for least, pays in ((59, True), (61, False)):

@@ -5,7 +5,7 @@ import csv
 import json
 import unittest
 
-from command import ROOT, Files, main, run
+from command import ROOT, Files, check_record, main, run
 
 GRID = ROOT / "examples/compare/grid.yaml"
 CLUSTER = """version: 1
@@ -53,11 +53,25 @@ class Simulate(Files):
         path = self.folder / "events.csv"
         self.own("--policy", "exclusive", "--timeline", path)
         self.assertEqual(path.read_text().splitlines(), [
-            "time_us,event,job,node,gpus",
-            "0,arrive,7,,", "0,start,7,one,0",
-            "10000000,arrive,8,,",
-            "100000000,finish,7,one,0", "100000000,start,8,one,0",
-            "140000000,finish,8,one,0"])
+            "time_us,event,job,node,gpus,gpu_type,profile",
+            "0,arrive,7,,,,language", "0,start,7,one,0,v100-sxm2-16gb,language",
+            "10000000,arrive,8,,,,recommendation",
+            "100000000,finish,7,one,0,v100-sxm2-16gb,language",
+            "100000000,start,8,one,0,v100-sxm2-16gb,recommendation",
+            "140000000,finish,8,one,0,v100-sxm2-16gb,recommendation"])
+
+    def test_the_timeline_tells_the_type_of_each_gpu_of_a_mixed_node(self):
+        mixed = CLUSTER.replace("gpus: [", "gpus: [{type: k80, count: 1, max_tenants: 2}, ")
+        path = self.folder / "events.csv"
+        document = self.ask("--trace", self.write("t.csv", TRACE), "--cluster", self.write("m.yaml", mixed), "--truth", "utilisation",
+                            "--jobs", GRID.parent / "jobs.yaml", "--policy", "exclusive", "--timeline", path)
+        starts = [row for row in csv.DictReader(path.read_text().splitlines()) if row["event"] == "start"]
+        self.assertEqual(sorted((row["gpus"], row["gpu_type"]) for row in starts), [("0", "k80"), ("1", "v100-sxm2-16gb")])
+        self.assertEqual(document["cluster"], {"gpus": {"k80": 1, "v100-sxm2-16gb": 1}, "nodes": [
+            {"name": "one", "gpus": {"k80": 1, "v100-sxm2-16gb": 1}}]})
+
+    def test_it_tells_what_made_it(self):
+        check_record(self, self.ask(GRID, "--policy", "first fit"), "simulate", GRID, "--policy", "first fit", "--json")
 
     def test_text_tells_every_metric(self):
         code, out, err = run("simulate", GRID)

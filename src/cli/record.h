@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What files of results tell alike: what made them, and of which cluster they are.
+//
+// Enters:  the command as it runs; a cluster's nodes.
+// Leaves:  members of a JSON document.
+// Units:   GPUs.
+// Cost:    linear in the nodes.          Thread class: pure functions.
+#ifndef HORUS_CLI_RECORD_H_
+#define HORUS_CLI_RECORD_H_
+
+#include <span>
+#include <string>
+
+#include "device/catalogue.h"
+#include "nlohmann/json.hpp"
+#include "place/state/node.h"
+
+namespace horus::cli {
+
+// Of the source that the command was built from: 12 hexadecimal digits, with "-dirty" where files had changed, or what
+// HORUS_REVISION said; "unknown" where neither did.
+extern const char* const kRevision;
+
+[[nodiscard]] std::string VersionText();  // "0.1.0"
+
+// Of this process, to be pasted into a shell; empty where the system does not tell.
+[[nodiscard]] std::string CommandLine();
+
+// Adds `horus` (version), `revision` and `command`.
+void AddRecord(nlohmann::ordered_json& document);
+
+// `gpus`: how many by type, in the order of the nodes.
+[[nodiscard]] nlohmann::ordered_json ClusterJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
+// Further `nodes[]` (`name`, `gpus`), in order.
+[[nodiscard]] nlohmann::ordered_json ClusterWithNodesJson(const Catalogue& catalogue, std::span<const NodeSpec> nodes);
+
+// As the timeline calls it: its name, or where it has none its number.
+[[nodiscard]] std::string NameOf(const NodeSpec& node);
+
+}  // namespace horus::cli
+
+#endif  // HORUS_CLI_RECORD_H_
