@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The profiler's parts that need neither torch nor a GPU. Usage: parts_test.py NVML_FOLDER REPOSITORY_ROOT."""
+import ast
 import csv
 import functools
+import io
 import math
 import pathlib
 import sys
@@ -192,6 +194,16 @@ class Plan(unittest.TestCase):
         self.assertGreaterEqual(triples, 10)
         self.assertGreaterEqual(len({run["family"] for run in runs if run["kind"] == "isolated"}), 13)
 
+    def test_an_hour_is_planned_to_give_200_runs_and_150_pairs_of_13_families(self):
+        for more in ((), ("--sharing", "time-slice")):  # MPS may not be had
+            runs = self.planned("--minutes", "60", *more)
+            alone, pairs, triples = self.counts(runs)
+            self.assertGreaterEqual(alone, 200)
+            self.assertGreaterEqual(pairs, 150)
+            self.assertGreaterEqual(triples, 40)
+            family = {run["job"]: run["family"] for run in runs if run["kind"] == "isolated"}
+            self.assertGreaterEqual(len({family[job] for run in runs if len(run.get("jobs", "")) == 2 for job in run["jobs"]}), 13)
+
     def test_the_zoo_has_enough_for_200_runs_within_an_hour(self):
         self.assertGreaterEqual(self.counts(self.planned("--minutes", "60", "--kinds", "isolated"))[0], 200)
 
@@ -206,6 +218,12 @@ class Plan(unittest.TestCase):
         sliced, mps = ({tuple(sorted(run["jobs"])) for run in runs if run["sharing_mode"] == mode}
                        for mode in ("time-slice", "mps"))
         self.assertGreaterEqual(len(sliced & mps), 40)
+
+    def test_every_file_that_is_packed_is_python_3_8(self):
+        files = [ROOT / "bench/profile/horus-profile", *(ROOT / "bench/profile").glob("*.py"), *(ROOT / "examples/models/nets").glob("*.py")]
+        self.assertGreater(len(files), 30)
+        for path in files:
+            ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, 8))
 
     def test_the_tool_names_no_call_that_changes_a_gpu(self):
         for path in sorted((ROOT / "bench/profile").glob("*.py")):
@@ -364,6 +382,34 @@ class Budget(unittest.TestCase):
     def test_nothing_fits_into_no_time(self):
         self.now += 2 * 60
         self.assertEqual(self.budget.fits("shared"), 0)
+
+    def shown(self, terminal):
+        stream = io.StringIO()
+        stream.isatty = lambda: terminal
+        progress = budget.Progress(self.budget, stream)
+        progress.show("isolated", "first")
+        self.now += 58  # half of what is not kept for the end
+        progress.show("shared", "second")
+        return stream.getvalue()
+
+    def test_the_bar_shows_the_share_of_the_time_and_what_is_left(self):
+        self.assertEqual(self.shown(False), "[........................] 1:56 left, 1 isolated: first\n"
+                                            "[############............] 0:58 left, 1 isolated, 1 shared: second\n")
+        self.now += 1000
+        over = io.StringIO()
+        budget.Progress(self.budget, over).show("isolated", "late")
+        self.assertIn(f"[{'#' * budget.BAR}] 0:00 left", over.getvalue())
+
+    def test_on_a_terminal_one_line_is_written_again(self):
+        shown = self.shown(True)
+        self.assertEqual((shown.count("\n"), shown.count("\r\x1b[K")), (0, 2))
+
+    def test_nobody_who_reads_the_bar_any_more_stops_nothing(self):
+        class Closed(io.StringIO):
+            def write(self, _):
+                raise BrokenPipeError
+
+        budget.Progress(self.budget, Closed()).show("isolated", "a run")
 
     def test_a_share_of_the_time_left(self):
         self.assertTrue(math.isclose(self.budget.moment(0.5) - self.now, self.budget.left() / 2))
