@@ -40,15 +40,20 @@ class Campaign:
         self.idle_mib = self.card.used_mib()
         self.workers, self.spare, self.environment, self.notes = [], None, {}, {}
         self.failures, self.failed = 0, []
+        self.after_run = lambda: None
         self.plan = limits.plan(options.window, options.steps, options.warm, options.window_max)
         # On a machine of several GPUs a worker, and an MPS daemon, sees the chosen one alone.
         several = self.card.count > 1 and options.device == "cuda"
         self.seen = {"CUDA_VISIBLE_DEVICES": self.card.uuid()} if several else {}
+        self.apart = {}  # what keeps a process from being a client of somebody's MPS daemon
+        if mps.others_daemon():
+            self.apart = {mps.FOLDER_VARIABLE: mps.NO_FOLDER}
+            self.notes["mps of others"] = f"a daemon listens in {mps.others_daemon()}; left alone, and no run is its client"
 
     # Workers.
 
     def new_worker(self, more=None, device=None):
-        worker = self.hands.Worker(device or self.options.device, {**self.seen, **(more or {})})
+        worker = self.hands.Worker(device or self.options.device, {**self.apart, **self.seen, **(more or {})})
         self.workers.append(worker)
         return worker
 
@@ -84,7 +89,8 @@ class Campaign:
         plan = {**self.plan, "max_s": max(self.plan["min_s"], min(self.plan["max_s"], left)),
                 "patience_s": max(limits.PATIENCE_S, min(limits.LOAD_S, left))}
         results, seen = self.hands.measure(workers, jobs, self.probe, plan)
-        under_mps = any("CUDA_MPS_PIPE_DIRECTORY" in worker.environment for worker in workers)  # its server is listed, too
+        folders = {worker.environment.get(mps.FOLDER_VARIABLE, mps.NO_FOLDER) for worker in workers}
+        under_mps = folders != {mps.NO_FOLDER}  # its server is listed, too
         others = {} if self.options.in_use_ok or under_mps else self.card.strangers([worker.pid for worker in workers])
         if others:
             raise gpu.Busy(f"GPU {self.card.index} is now in use by {self.card.named(others)}; the run beside is dropped")
@@ -116,6 +122,7 @@ class Campaign:
             self.progress.say(f"{what}: {run['outcome']}: {run['error']}" + (f" (at {run['at_line']})" if run.get("at_line")
                                                                                else ""))
         self.progress.show(run["kind"], what + ("" if run["outcome"] == "ok" else f": {run['outcome']}"))
+        self.after_run()
         if self.failures >= FAILURES_IN_A_ROW:
             raise GivenUp(f"{self.failures} runs failed one after the other, the last with: {run['error']}")
 

@@ -3,12 +3,15 @@
 
 Each source has mark() and between(first, last), which gives {column: mean in per cent} of the time between two marks.
 """
+import math
 import os
 import shutil
 import subprocess
 import sys
 import threading
 import time
+
+import link
 
 DCGMI = "dcgmi"
 LINK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "link.py")
@@ -59,8 +62,13 @@ class Gpm(Nothing):
             self.works, self.gpu.refusals["nvmlGpmSampleGet"] = False, str(error)
             return None
 
+    def free(self, sample):
+        if sample is not None:
+            self.nvml.nvmlGpmSampleFree(sample)
+
     def between(self, first, last):
         if first is None or last is None:
+            self.free(first)
             return {}
         try:
             ask = self.nvml.c_nvmlGpmMetricsGet_t()
@@ -75,8 +83,8 @@ class Gpm(Nothing):
             self.works, self.gpu.refusals["nvmlGpmMetricsGet"] = False, str(error)
             return {}
         finally:
-            for sample in (first, last):
-                self.nvml.nvmlGpmSampleFree(sample)
+            self.free(first)
+            self.free(last)
 
 
 class Dcgm(Nothing):
@@ -121,7 +129,7 @@ class Dcgm(Nothing):
 
     def close(self):
         self.process.kill()
-        self.process.wait()
+        link.end(self.process, DCGM_START_S)
         self.thread.join(timeout=5)
 
 
@@ -130,16 +138,25 @@ def row_of(line):
     words = line.split()
     if len(words) != 2 + len(DCGM_FIELDS) or words[0] != "GPU":
         return None
+    return {name: share(word) for name, word in zip(DCGM_FIELDS, words[2:])}
+
+
+def share(word):
+    """Per cent of a share such as 0.981; none of N/A and other words."""
     try:
-        return {name: None if word == "N/A" else 100 * float(word) for name, word in zip(DCGM_FIELDS, words[2:])}
+        value = float(word)
     except ValueError:
         return None
+    return 100 * value if math.isfinite(value) else None
 
 
 def of(gpu):
     """The best source that this machine has; `refusals` of the GPU says why DCGM told nothing."""
     if Gpm.supported(gpu):
-        return Gpm(gpu)
+        found = Gpm(gpu)
+        found.free(found.mark())
+        if found.works:  # a driver may keep the counters to the administrator
+            return found
     if shutil.which(DCGMI):
         found = Dcgm(gpu)
         if found.rows:

@@ -104,11 +104,7 @@ class Worker:
         self.ended = True
         with contextlib.suppress(Died, OSError, ValueError):
             self.tell("exit")
-        try:
-            self.process.wait(timeout=limits.FAREWELL_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        link.end(self.process, limits.FAREWELL_S)
         self.process.stdin.close()
         self.process.stdout.close()
         self.log.close()
@@ -143,7 +139,7 @@ def measure(workers, jobs, probe, plan):
     try:
         for worker, job in zip(workers, jobs):
             worker.tell("load", job=job.order())
-        loaded = [worker.expect("loaded", limits.LOAD_S, check, member) for member, worker in enumerate(workers)]
+        loaded = [worker.expect("loaded", plan["patience_s"], check, member) for member, worker in enumerate(workers)]
         probe.sampler.watch([worker.pid for worker in workers])  # only now: before, the last job's memory was there
         context = context_mib(probe, workers, loaded)
         for worker in workers:
@@ -159,7 +155,7 @@ def measure(workers, jobs, probe, plan):
         probe.sampler.look()
         for worker in workers:
             worker.tell("stop", until=ended)
-        results = [worker.expect("result", limits.LOAD_S, check, member) for member, worker in enumerate(workers)]
+        results = [worker.expect("result", plan["patience_s"] + plan["max_s"], check, member) for member, worker in enumerate(workers)]
     except Died as error:
         stop(running, workers, None, False)
         raise Failed("died", str(error), next((i for i, one in enumerate(workers) if one.process.poll() is not None),
@@ -203,6 +199,6 @@ def stop(running, workers, culprit, hopeless):
             if worker in running and worker is not culprit:
                 worker.tell("stop", until=0)
             worker.tell("unload")
-            worker.expect("unloaded", limits.LOAD_S, member=member)
+            worker.expect("unloaded", limits.PATIENCE_S, member=member)
         except (Died, Failed):
             worker.kill()

@@ -2,6 +2,7 @@
 """What NVML says of one GPU: who is on it, its samples while jobs run, its description. Reads only, changes nothing."""
 import collections
 import contextlib
+import os
 import threading
 import time
 
@@ -22,6 +23,10 @@ Sample = collections.namedtuple("Sample", SAMPLE_FIELDS)
 
 class NoNvml(RuntimeError):
     """NVML cannot be used here."""
+
+
+class NotWhole(RuntimeError):
+    """The GPU is partitioned."""
 
 
 class GpuLost(RuntimeError):
@@ -46,9 +51,10 @@ def open_nvml():
 
 
 class Gpu:
-    def __init__(self, index=0):
+    def __init__(self, index=None):
         self.nvml = open_nvml()
         self.count = self.nvml.nvmlDeviceGetCount()
+        index = self.visible() if index is None else index
         if not 0 <= index < self.count:
             raise NoNvml(f"--index {index}: NVML lists {self.count} GPUs, numbered from 0")
         self.index, self.handle = index, self.nvml.nvmlDeviceGetHandleByIndex(index)
@@ -57,6 +63,24 @@ class Gpu:
         if self.ask("nvmlDeviceGetUtilizationRates") is None and self.memory() is None:
             raise NoNvml(f"GPU {index} tells neither utilisation nor memory: "
                          f"{self.refusals['nvmlDeviceGetUtilizationRates']}")
+
+    def visible(self):
+        """The first of CUDA_VISIBLE_DEVICES, where a batch system chose a GPU; else the first."""
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+        if first.isdigit():
+            return int(first)
+        for index in range(self.count if first else 0):
+            with contextlib.suppress(self.nvml.NVMLError, AttributeError):
+                if text(self.nvml.nvmlDeviceGetUUID(self.nvml.nvmlDeviceGetHandleByIndex(index))).startswith(first):
+                    return index
+        return 0
+
+    def require_whole(self):
+        """Raises NotWhole where the card is partitioned: processes would see a slice, NVML tells of the card."""
+        mode = self.ask("nvmlDeviceGetMigMode")
+        if mode and mode[0]:
+            raise NotWhole(f"GPU {self.index} is partitioned (MIG mode is on): expected a whole GPU; another --index, or its "
+                           "administrator switches MIG off")
 
     def ask(self, name, *arguments):
         """One NVML query; none where it is not supported."""

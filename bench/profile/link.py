@@ -8,6 +8,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 import sys
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -56,6 +57,18 @@ class Reader:
             message = self.poll(None)
             if message is not None:
                 return message
+
+
+def end(process, seconds):
+    """Waits for a process to end, then kills it; one that the kernel does not let go (a driver that hangs) is left behind."""
+    for kill in (False, True):
+        if kill:
+            process.kill()
+        try:
+            return process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            pass
+    return None
 
 
 def write(descriptor, message):

@@ -20,6 +20,7 @@ import platform
 import re
 import shutil
 import signal
+import subprocess
 import sys
 
 import budget
@@ -28,12 +29,14 @@ import counters
 import crew
 import dry
 import gpu
+import limits
 import options as command_line
 import store as stores
 import train
 import zoo
 
 EXIT_FAILED_RUNS, EXIT_NOT_BEGUN, EXIT_LOST, EXIT_DISK, EXIT_STOPPED = 1, 2, 3, 4, 130
+MANIFEST_EVERY_S = 20.0
 NO_SPACES = re.compile(r"[^!-~]+")
 
 
@@ -61,12 +64,26 @@ def chosen_nets(options):
 
 def buildable(chosen, progress):
     """The zoo's nets of which every package is here; says what is left out."""
-    kept = {net: runs for net, runs in chosen.items()
-            if all(importlib.util.find_spec(package) for package in runs.needs.split())}
-    if len(kept) < len(chosen):
-        left_out = [net for net in chosen if net not in kept]
-        progress.say(f"left out, because torchvision is not installed: {', '.join(left_out)}")
+    needed = {package for runs in chosen.values() for package in runs.needs.split()} - {"torch"}
+    missing = {package: why for package, why in ((one, why_missing(one)) for one in sorted(needed)) if why}
+    kept = {net: runs for net, runs in chosen.items() if not missing.keys() & set(runs.needs.split())}
+    if missing:
+        reasons = "; ".join(f"{package} {why}" for package, why in missing.items())
+        progress.say(f"left out, because {reasons}: {', '.join(net for net in chosen if net not in kept)}")
     return kept
+
+
+def why_missing(package):
+    """Why a package cannot be used: it is absent, or made for another PyTorch; none where it can."""
+    if importlib.util.find_spec(package) is None:
+        return "is not installed"
+    try:
+        done = subprocess.run([sys.executable, "-c", f"import {package}"], capture_output=True, text=True, errors="replace",
+                              timeout=limits.START_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"cannot be imported within {limits.START_S:.0f} s"
+    words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    return f"cannot be imported ({words[:200]})" if done.returncode else None
 
 
 def environment(options, job):
@@ -111,6 +128,7 @@ def begin(options, chosen):
     """The campaign, ready to run."""
     require(options)
     card = gpu.Gpu(options.index)
+    card.require_whole()
     if not options.in_use_ok:
         card.require_idle()
     options.gpu = options.gpu or gpu_name(card.name() or "unknown")
@@ -130,6 +148,15 @@ def run(options, chosen):
     job = begin(options, chosen)
     store, progress, began = job.store, job.progress, datetime.datetime.now(datetime.timezone.utc)
     session, ended, failure = f"{began:%Y-%m-%dT%H:%M:%SZ}", "done", None
+    written = [job.budget.clock()]
+
+    def keep():
+        """The manifest as it is, now and then: whoever kills the profiler finds it beside the rows."""
+        if job.budget.clock() - written[0] > MANIFEST_EVERY_S or len(store.runs) == 1:
+            written[0] = job.budget.clock()
+            write_manifest(store, session, job, options, "not yet")
+
+    job.after_run = keep
     try:
         job.run(options.kinds, options.sharing)
     except BaseException as error:
@@ -163,7 +190,7 @@ def list_nets():
     families = {runs.family for net, runs in zoo.ZOO.items() if net in known}
     print(f"{len(known)} nets can be built here; {len(families)} families of the plan")
     for group, package in missing.items():
-        print(f"nets/{group}: {package} is not installed")
+        print(f"nets/{group}: left out for want of {package}")
     return 0
 
 
@@ -211,7 +238,7 @@ def main(argv=None):
     kept = f"finished runs are kept in {options.out}"
     try:
         return run(options, chosen)
-    except (NotBegun, gpu.NoNvml, stores.NotTheirs) as error:
+    except (NotBegun, gpu.NoNvml, gpu.NotWhole, stores.NotTheirs) as error:
         code, said = EXIT_NOT_BEGUN, error
     except gpu.Busy as error:
         code = EXIT_LOST if options.out.exists() else EXIT_NOT_BEGUN

@@ -15,7 +15,10 @@ import tempfile
 import time
 
 CONTROL = "nvidia-cuda-mps-control"
+FOLDER_VARIABLE, NO_FOLDER = "CUDA_MPS_PIPE_DIRECTORY", "/dev/null"  # where a process looks for its daemon; nowhere
 DRIVER_FOLDERS = ("/usr/local/nvidia/bin", "/usr/lib/nvidia/bin")  # where containers get the driver's programs
+DEFAULT_FOLDER = "/tmp/nvidia-mps"  # where CUDA looks for a daemon
+LONGEST_FOLDER = 60  # characters; the path of a socket has 107
 START_S, QUIT_S, LOOK_S = 15.0, 10.0, 0.1
 
 
@@ -35,7 +38,7 @@ class Mps:
         if not shutil.which(CONTROL, path=path):
             raise NotStarted(f"{CONTROL} is not on the PATH")
         try:
-            self.folder = tempfile.mkdtemp(prefix="horus-mps-")
+            self.folder = tempfile.mkdtemp(prefix="horus-mps-", dir=short_folder())
         except OSError as error:
             raise NotStarted(f"no folder for its pipes: {error}") from None
         self.environment = {"CUDA_MPS_PIPE_DIRECTORY": self.folder, "CUDA_MPS_LOG_DIRECTORY": self.folder}
@@ -62,6 +65,17 @@ class Mps:
         with contextlib.suppress(OSError):
             return pathlib.Path(self.folder, "control.log").read_text(errors="replace")[-400:].strip()
         return ""
+
+
+def short_folder():
+    """Where its pipes fit into the path of a socket; none says the usual place."""
+    return "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER and os.path.isdir("/tmp") else None
+
+
+def others_daemon():
+    """The pipes of an MPS daemon that is not ours and that every process here would become a client of; none without."""
+    folder = os.environ.get("CUDA_MPS_PIPE_DIRECTORY") or DEFAULT_FOLDER
+    return folder if os.path.exists(os.path.join(folder, "control")) else None
 
 
 def control(environment, text):

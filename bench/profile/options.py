@@ -58,7 +58,7 @@ def arguments(argv, about):
     run = commands.add_parser("run", help="measure")
     run.add_argument("--out", required=True, type=pathlib.Path, help="folder of the campaign; an old one is continued")
     what_to_run(run)
-    run.add_argument("--index", type=int, default=0, help="GPU, as NVML numbers them (0)")
+    run.add_argument("--index", type=int, help="GPU, as NVML numbers them (the first of CUDA_VISIBLE_DEVICES, else 0)")
     run.add_argument("--gpu", help="its name in the rows (from NVML: 'NVIDIA H200' is h200)")
     run.add_argument("--campaign", help="name of the campaign in the rows (gpu and month)")
     run.add_argument("--graphs-at", default="graphs",

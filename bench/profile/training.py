@@ -10,6 +10,10 @@ import zoo
 LEARNING_RATE = 1e-4  # small, so that random data keep the weights finite
 MOMENTUM = 0.9
 SEED = 1
+# What libraries say when they get no memory: CUDA, cuBLAS (its handle too), cuDNN, the CPU, and the allocator of PyTorch in
+# a container whose NVML it cannot ask for the reason.
+OUT_OF_MEMORY = ("out of memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUBLAS_STATUS_NOT_INITIALIZED", "CUDNN_STATUS_ALLOC_FAILED",
+                 "can't allocate memory", "NVML_SUCCESS == ")
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "amp": torch.float16, "amp-bf16": torch.bfloat16}
 PRECISIONS = ("fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16")
 
@@ -124,7 +128,7 @@ def zoo_net(order):
     known, missing = zoo.definitions()
     if order["net"] not in known:
         needs = zoo.ZOO[order["net"]].needs if order["net"] in zoo.ZOO else ", ".join(missing.values())
-        raise zoo.UnknownNet(f"net '{order['net']}' needs {needs}, which is not installed")
+        raise zoo.UnknownNet(f"net '{order['net']}' needs {needs}, which is not installed or does not fit")
     net = known[order["net"]]
     axes = {one[0] for given in net.inputs for one in given.dims if not isinstance(one, int)}
     strange = set(order["dims"]) - axes
@@ -211,4 +215,4 @@ def is_out_of_memory(error):
         return True
     text = str(error)
     return isinstance(error, (RuntimeError, MemoryError)) and (
-        "out of memory" in text or "CUBLAS_STATUS_ALLOC_FAILED" in text or "can't allocate memory" in text)
+        any(words in text for words in OUT_OF_MEMORY))

@@ -115,7 +115,17 @@ def definitions():
                 found[net.name] = net
         except ModuleNotFoundError as error:
             missing[group] = error.name
+        except Exception as error:  # a package that does not fit this PyTorch raises what it likes
+            missing[group] = f"{needs_of(group)} ({type(error).__name__}: {first_line(error)})"
     return found, missing
+
+
+def needs_of(group):
+    return TORCHVISION if group == "vision" else "torch"
+
+
+def first_line(error):
+    return (str(error).strip().splitlines() or [""])[0][:200]
 
 
 def choose(names, runs, folder):

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libnvidia-ml.so.1 for tests: one GPU, whose state is what lies in the folder $FAKE_NVML.
 //   util        per cent, read at each query           lost        the GPU does not answer while this file exists
-//   gpm         it has hardware counters while this file exists
+//   gpm         it has hardware counters while this file exists; gpm_secret: only the administrator may read them
+//   mig         it is partitioned while this file exists
 //   procs/PID   MiB that the living process PID holds  uninit      nvmlInit fails while this file exists
 //   capability  compute capability times ten           mode        compute mode
 //   foreign     processes go by ids of another namespace, and their memory is not told, as in a container
@@ -152,6 +153,12 @@ int nvmlDeviceGetComputeMode(void* device, int* mode) {
   return SUCCESS;
 }
 
+int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+  (void)device;
+  *current = *pending = exists("mig") ? 1 : 0;
+  return SUCCESS;
+}
+
 int nvmlDeviceGetUtilizationRates(void* device, unsigned* rates) {
   (void)device;
   usleep(1000 * number_in("slow", 0));
@@ -271,6 +278,7 @@ int nvmlGpmSampleFree(void* sample) {
 
 int nvmlGpmSampleGet(void* device, void* sample) {
   (void)device;
+  if (exists("gpm_secret")) return NO_PERMISSION;
   return sample ? state() : NOT_SUPPORTED;
 }
 

@@ -188,7 +188,11 @@ class Parts(World):
 
     def test_out_of_memory_is_told_from_other_errors(self):
         self.assertTrue(training.is_out_of_memory(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")))
-        self.assertFalse(training.is_out_of_memory(RuntimeError("shapes differ")))
+        for said in ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate`",
+                     "NVML_SUCCESS == r INTERNAL ASSERT FAILED at CUDACachingAllocator.cpp"):
+            self.assertTrue(training.is_out_of_memory(RuntimeError(said)), said)
+        for other in (RuntimeError("shapes differ"), ValueError("out of memory"), RuntimeError("CUDA error: device-side assert")):
+            self.assertFalse(training.is_out_of_memory(other), other)
 
     def test_nets_need_what_the_plan_says(self):
         known, missing = zoo.definitions()

@@ -109,6 +109,12 @@ def nvmlDeviceGetCudaComputeCapability(device):
     return major.value, minor.value
 
 
+def nvmlDeviceGetMigMode(device):
+    current, pending = uint(), uint()
+    call("nvmlDeviceGetMigMode", device, ctypes.byref(current), ctypes.byref(pending))
+    return [current.value, pending.value]
+
+
 def nvmlDeviceGetComputeMode(device):
     return asked("nvmlDeviceGetComputeMode", ctypes.c_int, device)
 
