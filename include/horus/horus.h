@@ -7,6 +7,7 @@
 #include "horus/base.h"         /* status, errors, versions */
 #include "horus/cluster.h"      /* nodes, devices, jobs; apply, release, snapshot */
 #include "horus/demand.h"       /* GPU catalogue, predicted demand */
+#include "horus/files.h"        /* people's files, where the build reads them */
 #include "horus/graph.h"        /* ONNX graph -> cost and features */
 #include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
 #include "horus/learn.h"        /* training on measured runs; observations of running jobs */

@@ -45,22 +45,6 @@ struct Options {
   bool json = false;
 };
 
-absl::StatusOr<std::vector<JobSpec>> CompleteJobs(const std::vector<JobRequest>& requests, const Cluster& cluster,
-                                                  const std::vector<GpuTypeId>& present, DemandShelf& shelf,
-                                                  Progress& progress) {
-  std::vector<JobSpec> jobs;
-  for (const JobRequest& request : requests) {
-    progress.Update("analysing jobs:", jobs.size(), requests.size());
-    if (cluster.HasJob(request.spec.id)) {
-      return InvalidArgument("%s.id: expected an id that no resident of the cluster has, found %d", request.where,
-                             request.spec.id);
-    }
-    HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
-    jobs.push_back(std::move(job));
-  }
-  return jobs;
-}
-
 absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   // Options before files, files before graphs: the cheapest error comes first.
   const PlacingOptions& placing = options.placing;
@@ -77,7 +61,10 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   DemandShelf shelf(file.catalogue, predictor);
   const std::vector<GpuTypeId> present = TypesPresent(file);
   HORUS_RETURN_IF_ERROR(AdoptResidents(file, present, shelf, cluster));
-  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> jobs, CompleteJobs(requests, cluster, present, shelf, progress));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> jobs,
+                         CompleteJobs(requests, cluster, present, shelf, [&](size_t done, size_t total) {
+                           progress.Update("analysing jobs:", done, total);
+                         }));
   HORUS_ASSIGN_OR_RETURN(Plan plan, placer->MakePlan(cluster, jobs, std::nullopt, [&](uint64_t done, uint64_t total) {
     progress.Update("placing jobs:", done, total);
     return true;

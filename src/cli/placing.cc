@@ -80,17 +80,6 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options
   return Placer::Create(std::move(model), std::move(policy), placer);
 }
 
-absl::Status AdoptResidents(const ClusterFile& file, const std::vector<GpuTypeId>& present, DemandShelf& shelf,
-                            Cluster& cluster) {
-  for (const FileResident& resident : file.residents) {
-    HORUS_ASSIGN_OR_RETURN(const JobSpec job, shelf.Complete(resident.job, present));
-    if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok()) {
-      return MakeError(status.code(), "%s: %s", resident.job.where, std::string(status.message()));
-    }
-  }
-  return absl::OkStatus();
-}
-
 std::string NameOf(const InterferenceChoice& choice) {
   return choice.pairs.empty() ? choice.name : "table, " + choice.name;
 }

@@ -45,9 +45,6 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options);
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,
                                                                  std::shared_ptr<const InterferenceModel> model);
 
-[[nodiscard]] absl::Status AdoptResidents(const ClusterFile& file, const std::vector<GpuTypeId>& present,
-                                          DemandShelf& shelf, Cluster& cluster);
-
 // "table, horus": measured pairs first.
 [[nodiscard]] std::string NameOf(const InterferenceChoice& choice);
 

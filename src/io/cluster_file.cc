@@ -154,6 +154,11 @@ absl::StatusOr<ClusterFile> ParseClusterFile(const std::string& path, std::strin
 absl::StatusOr<ClusterFile> ReadClusterFile(const std::string& path, std::shared_ptr<const Catalogue> catalogue,
                                             const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
+  return LoadClusterFile(path, std::move(text), std::move(catalogue), limits);
+}
+
+absl::StatusOr<ClusterFile> LoadClusterFile(const std::string& path, std::string text,
+                                            std::shared_ptr<const Catalogue> catalogue, const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(ClusterFile file, ParseClusterFile(path, std::move(text), std::move(catalogue), limits));
   SensitivityLoader loader;
   for (FileResident& resident : file.residents) HORUS_RETURN_IF_ERROR(loader.Load(resident.job));

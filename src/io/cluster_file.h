@@ -53,6 +53,10 @@ struct ClusterFile {
 [[nodiscard]] absl::StatusOr<ClusterFile> ReadClusterFile(const std::string& path,
                                                           std::shared_ptr<const Catalogue> catalogue,
                                                           const YamlLimits& limits = {});
+// Of text, as if it were the content of the file at `path`.
+[[nodiscard]] absl::StatusOr<ClusterFile> LoadClusterFile(const std::string& path, std::string text,
+                                                          std::shared_ptr<const Catalogue> catalogue,
+                                                          const YamlLimits& limits = {});
 
 // The nodes in their states, without the residents, whose demands may have to be predicted first.
 [[nodiscard]] absl::StatusOr<Cluster> MakeCluster(const ClusterFile& file);

@@ -35,6 +35,11 @@ absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, s
 absl::StatusOr<std::vector<JobRequest>> ReadJobsFile(const std::string& path, const Catalogue& catalogue,
                                                      const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
+  return LoadJobsFile(path, std::move(text), catalogue, limits);
+}
+
+absl::StatusOr<std::vector<JobRequest>> LoadJobsFile(const std::string& path, std::string text,
+                                                     const Catalogue& catalogue, const YamlLimits& limits) {
   HORUS_ASSIGN_OR_RETURN(std::vector<JobRequest> jobs, ParseJobsFile(path, std::move(text), catalogue, limits));
   SensitivityLoader loader;
   for (JobRequest& job : jobs) HORUS_RETURN_IF_ERROR(loader.Load(job));

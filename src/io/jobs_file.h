@@ -23,6 +23,10 @@ namespace horus {
                                                                     const YamlLimits& limits = {});
 [[nodiscard]] absl::StatusOr<std::vector<JobRequest>> ReadJobsFile(const std::string& path, const Catalogue& catalogue,
                                                                    const YamlLimits& limits = {});
+// Of text, as if it were the content of the file at `path`.
+[[nodiscard]] absl::StatusOr<std::vector<JobRequest>> LoadJobsFile(const std::string& path, std::string text,
+                                                                   const Catalogue& catalogue,
+                                                                   const YamlLimits& limits = {});
 
 }  // namespace horus
 

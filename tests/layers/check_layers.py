@@ -20,7 +20,7 @@ ALLOWED = {
     "place": {"base", "device", "interference", "demand"},
     "queue": {"base", "demand"},
     "sim": {"base", "device", "demand", "interference", "place", "queue"},
-    "io": {"base", "device", "graph", "features", "demand", "interference", "place", "queue", "sim"},
+    "io": {"base", "device", "graph", "features", "predict", "demand", "interference", "place", "queue", "sim"},
     "capi": {"base", "device", "graph", "features", "trees", "predict", "demand", "interference", "place", "queue",
              "sim", "io"},
     "cli": {"base", "device", "graph", "features", "trees", "predict", "demand", "interference", "place", "queue",

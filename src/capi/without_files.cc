@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/files.h in a build without the reader of files: the same symbols, which say what is missing.
+#include "capi/guard.h"
+#include "horus/files.h"
+
+namespace {
+
+horus_status Missing(horus_error* error) {
+  return horus::capi::Fail(error, HORUS_UNSUPPORTED,
+                           "this libhorus was built without the reader of files: configure with HORUS_WITH_FILES=ON");
+}
+
+}  // namespace
+
+horus_status horus_cluster_from_yaml(const horus_catalogue*, const horus_predictor*, const char*, const char*,
+                                     horus_catalogue**, horus_cluster**, horus_error* error) {
+  return Missing(error);
+}
+horus_status horus_job_list_from_yaml(const horus_cluster*, const horus_predictor*, const char*, const char*,
+                                      horus_job_list**, horus_error* error) {
+  return Missing(error);
+}
+void horus_job_list_free(horus_job_list*) {}
+size_t horus_job_list_count(const horus_job_list*) { return 0; }
+uint64_t horus_job_list_bytes_held(const horus_job_list*) { return 0; }
+horus_status horus_job_list_get(const horus_job_list*, size_t, horus_job*, horus_error* error) {
+  return Missing(error);
+}
+horus_status horus_trace_from_file(const char*, const char*, horus_trace**, horus_error* error) {
+  return Missing(error);
+}

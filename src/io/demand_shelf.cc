@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Analyses the models that jobs name, and predicts; see demand_shelf.h.
+#include "io/demand_shelf.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "graph/reader.h"
+
+namespace horus {
+namespace {
+
+// Equal texts for equal runs of one file.
+std::string KeyOf(const ModelRun& model) {
+  const RunSpec& run = model.run;
+  // A null byte cannot be part of a path.
+  std::string key =
+      absl::StrCat(model.path, std::string(1, '\0'), std::string(Name(run.mode)), " ", std::string(Name(run.precision)),
+                   " ", std::string(Name(run.optimizer)), " ", run.dims.batch, " ", run.checkpoint_segments, " ",
+                   run.data_parallel, " ", std::string(Name(run.framework)));
+  for (const std::string& prefix : run.frozen) absl::StrAppend(&key, std::string(1, '\0'), prefix);
+  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&key, std::string(1, '\0'), name, "=", size);
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<const std::vector<Demand>*> DemandShelf::Demands(const ModelRun& model) {
+  const std::string key = KeyOf(model);
+  if (const auto known = demands_.find(key); known != demands_.end()) return &known->second;
+  std::shared_ptr<const Graph>& graph = graphs_[model.path];
+  if (graph == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(graph, ReadOnnxFile(model.path));
+  }
+  HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, model.run));
+  std::vector<Demand> demands;
+  for (const GpuType& type : catalogue_->types()) demands.push_back(predictor_->Predict(profile, type));
+  return &demands_.emplace(key, std::move(demands)).first->second;
+}
+
+absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::span<const GpuTypeId> present) {
+  JobSpec job = request.spec;
+  if (request.model) {
+    const absl::StatusOr<const std::vector<Demand>*> demands = Demands(*request.model);
+    if (!demands.ok()) {
+      const std::string message(demands.status().message());
+      // Readers of files name the path themselves.
+      const std::string path = message.find(request.model->path) == std::string::npos ? request.model->path + ": " : "";
+      return MakeError(demands.status().code(), "%s.model: %s%s", request.where, path, message);
+    }
+    const std::span<const GpuTypeId> types = request.gpu_types.empty() ? present : request.gpu_types;
+    if (request.ways.empty()) {
+      for (const GpuTypeId type : types) job.demands.push_back({type, (**demands)[type.value()]});
+    }
+    HORUS_RETURN_IF_ERROR(CompleteWays(request, types, job));
+  }
+  if (!job.alternatives.empty() || IsCpuOnly(job)) return Checked(request, std::move(job));
+  if (job.demands.empty()) {
+    return InvalidArgument("%s: expected at least one GPU in the cluster for a job that allows every type, found none",
+                           request.where);
+  }
+  return Checked(request, std::move(job));
+}
+
+absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job) {
+  for (size_t i = 0; i < request.ways.size(); ++i) {
+    JobAlternative& way = job.alternatives[i];
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand>* demands, Demands(request.ways[i]));
+    int64_t fastest_us = 0;
+    for (const GpuTypeId type : types) {
+      const Demand& demand = (*demands)[type.value()];
+      const int64_t step_us = demand.step_time_us.estimate;
+      if (step_us > 0 && (fastest_us == 0 || step_us < fastest_us)) fastest_us = step_us;
+      way.demands.push_back({type, demand});
+    }
+    if (way.rate > 0 || fastest_us == 0) continue;
+    constexpr double kUsPerS = 1e6;
+    const double samples = static_cast<double>(request.ways[i].run.dims.batch) * way.tasks * way.gpus_per_task;
+    way.rate = samples * kUsPerS / static_cast<double>(fastest_us);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobSpec> DemandShelf::Checked(const JobRequest& request, JobSpec job) {
+  if (absl::Status status = ValidateJob(job); !status.ok()) {
+    return MakeError(status.code(), "%s: %s", request.where, std::string(status.message()));
+  }
+  return job;
+}
+
+absl::Status AdoptResidents(const ClusterFile& file, std::span<const GpuTypeId> present, DemandShelf& shelf,
+                            Cluster& cluster) {
+  for (const FileResident& resident : file.residents) {
+    HORUS_ASSIGN_OR_RETURN(const JobSpec job, shelf.Complete(resident.job, present));
+    if (absl::Status status = cluster.Adopt(job, resident.slots).status(); !status.ok()) {
+      return MakeError(status.code(), "%s: %s", resident.job.where, std::string(status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<JobSpec>> CompleteJobs(std::span<const JobRequest> requests, const Cluster& cluster,
+                                                  std::span<const GpuTypeId> present, DemandShelf& shelf,
+                                                  const std::function<void(size_t done, size_t total)>& tell) {
+  std::vector<JobSpec> jobs;
+  for (const JobRequest& request : requests) {
+    if (tell) tell(jobs.size(), requests.size());
+    if (cluster.HasJob(request.spec.id)) {
+      return InvalidArgument("%s.id: expected an id that no resident of the cluster has, found %d", request.where,
+                             request.spec.id);
+    }
+    HORUS_ASSIGN_OR_RETURN(JobSpec job, shelf.Complete(request, present));
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+}  // namespace horus

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// DemandShelf: requests of files turned into JobSpecs with demands, those of the models that they name.
+//
+// Enters:  requests, a catalogue and a predictor.   Leaves: jobs, or errors that name file and place.
+// Units:   as in the rooms.
+// Cost:    a model and run that several jobs share is analysed once.   Thread class: one thread at a time.
+#ifndef HORUS_IO_DEMAND_SHELF_H_
+#define HORUS_IO_DEMAND_SHELF_H_
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device/catalogue.h"
+#include "graph/graph.h"
+#include "io/cluster_file.h"
+#include "io/job_request.h"
+#include "place/state/cluster.h"
+#include "predict/predictor.h"
+
+namespace horus {
+
+// Turns requests into jobs with demands.
+class DemandShelf {
+ public:
+  DemandShelf(std::shared_ptr<const Catalogue> catalogue, std::shared_ptr<const Predictor> predictor)
+      : catalogue_(std::move(catalogue)), predictor_(std::move(predictor)) {}
+
+  // `present`: the types that a request without gpu_types may use.
+  [[nodiscard]] absl::StatusOr<JobSpec> Complete(const JobRequest& request, std::span<const GpuTypeId> present);
+
+  // Demands by GpuTypeId for one model and run.
+  [[nodiscard]] absl::StatusOr<const std::vector<Demand>*> Demands(const ModelRun& model);
+
+ private:
+  // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
+  [[nodiscard]] absl::Status CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job);
+  [[nodiscard]] static absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
+  std::shared_ptr<const Catalogue> catalogue_;
+  std::shared_ptr<const Predictor> predictor_;
+  std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by path
+  std::map<std::string, std::vector<Demand>> demands_;          // by path and run
+};
+
+// Takes in the jobs of the file that run already.
+[[nodiscard]] absl::Status AdoptResidents(const ClusterFile& file, std::span<const GpuTypeId> present,
+                                          DemandShelf& shelf, Cluster& cluster);
+
+// The requests as jobs for the cluster, none of which may have the id of a resident. `tell` is called before each.
+[[nodiscard]] absl::StatusOr<std::vector<JobSpec>> CompleteJobs(
+    std::span<const JobRequest> requests, const Cluster& cluster, std::span<const GpuTypeId> present,
+    DemandShelf& shelf, const std::function<void(size_t done, size_t total)>& tell = nullptr);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_DEMAND_SHELF_H_

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contract of horus/files.h, with the reader of files (HORUS_WITH_FILES) and without it, which UNSUPPORTED tells. */
+#include "check.h"
+
+static const char kCluster[] =
+    "version: 1\n"
+    "nodes:\n"
+    "  - {name: n, count: 2, cpu_cores: 16, memory_gib: 64, gpus: [{type: t4, count: 2}]}\n"
+    "residents:\n"
+    "  - {id: 9, name: r, demand: {any: {gpu_util_pct: 20, gpu_memory_gib: 1}}, on: [{node: n-000, gpu: 1}]}\n";
+static const char kJobs[] =
+    "version: 1\n"
+    "jobs:\n"
+    "  - {name: a, gpus: 2, demand: {t4: {gpu_util_pct: 50, gpu_memory_gib: 2}}, groups: [g], node_selector: {zone: "
+    "e}}\n"
+    "  - {name: b, kind: best-effort, tasks: 2, cpu_cores: 2.5, demand: {any: {gpu_util_pct: [10, 30], gpu_memory_gib: "
+    "1}}}\n";
+
+static void WithoutTheReaderEverythingIsUnsupported(void) {
+  horus_cluster *empty = NULL, *cluster = NULL;
+  horus_job_list* list = NULL;
+  horus_trace* trace = NULL;
+  horus_job job = HORUS_JOB_INIT;
+  CHECK_OK(horus_cluster_create(NULL, &empty, &error));
+  CHECK_MESSAGE(HORUS_UNSUPPORTED, "HORUS_WITH_FILES",
+                horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &cluster, &error));
+  CHECK_STATUS(HORUS_UNSUPPORTED, horus_job_list_from_yaml(empty, NULL, "j.yaml", kJobs, &list, &error));
+  CHECK_STATUS(HORUS_UNSUPPORTED, horus_job_list_get(NULL, 0, &job, &error));
+  CHECK_STATUS(HORUS_UNSUPPORTED, horus_trace_from_file("t.csv", NULL, &trace, &error));
+  CHECK(cluster == NULL && list == NULL && trace == NULL);
+  horus_cluster_free(empty);
+}
+
+static void JobsCrossWhole(const horus_cluster* cluster) {
+  horus_job_list* list = NULL;
+  horus_job job = HORUS_JOB_INIT;
+  CHECK_OK(horus_job_list_from_yaml(cluster, NULL, "j.yaml", kJobs, &list, &error));
+  CHECK(horus_job_list_count(list) == 2 && horus_job_list_bytes_held(list) > 2 * sizeof(horus_job));
+  CHECK_OK(horus_job_list_get(list, 0, &job, &error));
+  CHECK(job.id == 1 && strcmp(job.name, "a") == 0 && job.gpus_per_task == 2 && job.demand_count == 1);
+  CHECK(strcmp(job.gpu_types[0], "t4") == 0 && job.demands[0]->mem_mib == 2048 && job.demands[0]->gpu_util_pct == 50);
+  CHECK(job.group_count == 1 && strcmp(job.groups[0], "g") == 0);
+  CHECK(job.selector_count == 1 && strcmp(job.selector_values[0], "e") == 0);
+  CHECK_OK(horus_job_list_get(list, 1, &job, &error));
+  CHECK(job.kind == HORUS_JOB_BEST_EFFORT && job.tasks == 2 && job.cpu_milli == 2500 && job.gpu_types[0] == NULL);
+  CHECK(job.demands[0]->gpu_util_pct == 10 && job.demands[0]->gpu_util_pct_upper == 30);
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_job_list_get(list, 2, &job, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_job_list_get(NULL, 0, &job, &error));
+  job.struct_size = 4;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_job_list_get(list, 0, &job, &error));
+  horus_job_list_free(list);
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "j.yaml:3",
+                horus_job_list_from_yaml(cluster, NULL, "j.yaml",
+                                         "version: 1\njobs:\n  - {id: 9, demand: {any: {gpu_util_pct: 1, "
+                                         "gpu_memory_gib: 1}}}\n",
+                                         &list, &error)); /* that of the resident */
+}
+
+static void AClusterAsTheCommandReadsIt(void) {
+  horus_cluster* cluster = NULL;
+  horus_catalogue* types = NULL;
+  horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+  CHECK_OK(horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, &types, &cluster, &error));
+  CHECK_OK(horus_cluster_get_info(cluster, &info, &error));
+  CHECK(info.nodes == 2 && info.devices == 4 && info.jobs == 1 && info.devices_used == 1);
+  CHECK(horus_catalogue_count(types) > 0);
+  JobsCrossWhole(cluster);
+  horus_catalogue_free(types);
+  horus_cluster_free(cluster);
+}
+
+static void ErrorsNameFileLineAndKeyAndLeaveOutputsAlone(void) {
+  horus_cluster* cluster = NULL;
+  horus_job_list* list = NULL;
+  horus_trace* trace = NULL;
+  CHECK_MESSAGE(
+      HORUS_INVALID_ARGUMENT, "c.yaml:2: nodes[0].gpus[0].type",
+      horus_cluster_from_yaml(NULL, NULL, "c.yaml",
+                              "version: 1\nnodes: [{name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: t5}]}]", NULL,
+                              &cluster, &error));
+  CHECK_STATUS(HORUS_IO, horus_cluster_from_yaml(NULL, NULL, "/nowhere/c.yaml", NULL, NULL, &cluster, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_from_yaml(NULL, NULL, NULL, kCluster, NULL, &cluster, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_job_list_from_yaml(NULL, NULL, "j.yaml", kJobs, &list, &error));
+  CHECK_STATUS(HORUS_IO, horus_trace_from_file("/nowhere/t.csv", NULL, &trace, &error));
+  CHECK_MESSAGE(HORUS_NOT_FOUND, "nonsense", horus_trace_from_file("t.csv", "nonsense", &trace, &error));
+  CHECK(cluster == NULL && list == NULL && trace == NULL);
+}
+
+static void NothingOfNull(void) {
+  horus_job_list_free(NULL);
+  CHECK(horus_job_list_count(NULL) == 0 && horus_job_list_bytes_held(NULL) == 0);
+}
+
+int main(void) {
+  horus_cluster* cluster = NULL;
+  horus_error error = HORUS_ERROR_INIT;
+  NothingOfNull();
+  if (horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &cluster, &error) == HORUS_UNSUPPORTED) {
+    WithoutTheReaderEverythingIsUnsupported();
+    return report();
+  }
+  horus_cluster_free(cluster);
+  AClusterAsTheCommandReadsIt();
+  ErrorsNameFileLineAndKeyAndLeaveOutputsAlone();
+  return report();
+}
