@@ -29,7 +29,7 @@ def main():
     cluster = horus.Cluster([horus.Node(id=i, cpu_milli=64_000, mem_mib=262_144, devices=[horus.Device("v100-pcie-16gb")] * 4)
                              for i in range(1, 4)])
     placers = {"tightest": horus.Placer(tightest), **{name: horus.Placer(name) for name in ("exclusive", "first-fit", "horus")}}
-    for name, result in horus.compare(trace, beliefs, horus.Truth.from_model(beliefs), cluster, placers).items():
+    for name, (result,) in horus.compare(trace, beliefs, horus.Truth.from_model(beliefs), cluster, placers).items():
         metrics = result.metrics()
         print(f"{name:10} mean completion {metrics['jct_us']['mean'] / 6e7:6.1f} min, wait "
               f"{metrics['wait_us']['mean'] / 6e7:6.1f} min, slowdown {metrics['slowdown']['mean']:.2f}")

@@ -131,3 +131,22 @@ def test_models_by_name_pickle_and_unknown_names_are_told(horus):
     with pytest.raises(horus.NotFound, match="utilisation"):
         horus.InterferenceModel("nonsense")
     assert "iasp" in repr(model) and "<table>" in model._repr_html_()
+
+
+def test_measured_pairs_are_told_apart_from_foretold_ones(horus):
+    one, two, three = (horus.Demand(gpu_util_pct=50, mem_mib=100, step_time_us=1000, profile_id=i) for i in (1, 2, 3))
+    model = horus.InterferenceModel.from_table([DEVICE], [1], [2], [1.5], [float("nan")])
+    told = model.measured(DEVICE, [one, two, three])
+    assert told.dtype == np.bool_ and told.tolist() == [[True, True, False], [False, True, False], [False, False, True]]
+
+
+def test_requests_wait_longer_where_a_job_is_slowed(horus):
+    alone, shared = (horus.request_latency(50, 10_000, slowdown) for slowdown in (1, 1.5))
+    assert alone.utilisation == pytest.approx(0.5) and shared.p99_us > alone.p99_us > alone.mean_us > 10_000
+    assert horus.request_latency(200, 10_000).p99_us == float("inf")
+    bound = horus.largest_slowdown(50, 10_000, shared.p99_us)
+    assert bound == pytest.approx(1.5, rel=1e-6) and horus.largest_slowdown(50, 10_000, 5_000) == 0
+    with pytest.raises(horus.InvalidArgument, match="service_us"):
+        horus.request_latency(50, 0)
+    with pytest.raises(TypeError, match="requests_per_s: expected float"):
+        horus.request_latency("x", 1)

@@ -23,9 +23,31 @@ def play(horus, world):
 def test_sharing_beats_exclusive_use_where_jobs_are_small(horus, play):
     found = horus.compare(*play, {name: horus.Placer(name, slowdown_bound=3) for name in ("exclusive", "horus")})
     assert list(found) == ["exclusive", "horus"]
-    means = {name: result.metrics()["jct_us"]["mean"] for name, result in found.items()}
+    means = {name: result.metrics()["jct_us"]["mean"] for name, (result,) in found.items()}
     assert means["horus"] < means["exclusive"]
-    assert found["horus"].metrics()["finished"] == 60
+    assert found["horus"][0].metrics()["finished"] == 60
+
+
+def test_a_comparison_has_paired_intervals(horus, play):
+    trace, *rest = play
+    late = trace.replace(submit_us=trace.columns()["submit_us"] * 2)
+    told = []
+    found = horus.compare([trace, late, trace], *rest, {"exclusive": horus.Placer("exclusive"), "horus": horus.Placer()},
+                          baseline="horus", progress=told.append)
+    assert found.baseline == "horus" and found.seeds == [0, 1, 2] and told == sorted(told)
+    row = {row["policy"]: row["metrics"]["jct_mean_s"] for row in found.summary}["exclusive"]
+    jct = {name: np.array([result.metrics()["jct_us"]["mean"] / 1e6 for result in results]) for name, results in found.items()}
+    off = jct["exclusive"] - jct["horus"]
+    half = 4.30265 * off.std(ddof=1) / np.sqrt(3)  # Student's t of 2 degrees of freedom
+    assert row["mean"] == pytest.approx(jct["exclusive"].mean()) and row["difference"] == pytest.approx(off.mean())
+    assert row["difference_high"] - row["difference"] == pytest.approx(half, rel=1e-5)
+    assert "exclusive" in str(found) and "±" in str(found) and len(found.to_frame()) == 6
+    alone = horus.compare(trace, *rest, {"horus": horus.Placer()}).summary[0]["metrics"]["jct_mean_s"]
+    assert alone["difference_low"] is None
+    with pytest.raises(horus.InvalidArgument, match="baseline: expected one of a, found 'b'"):
+        horus.compare(trace, *rest, {"a": horus.Placer()}, baseline="b")
+    with pytest.raises(horus.InvalidArgument, match="traces: expected at least one"):
+        horus.compare([], *rest, {"a": horus.Placer()})
 
 
 def test_results_are_columns_and_equal_arguments_give_equal_results(horus, play):
@@ -61,7 +83,7 @@ def test_measured_speeds_are_a_truth(horus, world, play):
     result = horus.simulate(trace, beliefs, truth, cluster, horus.Placer())
     assert result.metrics()["finished"] == 60
     assert pickle.loads(pickle.dumps(truth)).__reduce__()[0] == truth.__reduce__()[0]
-    with pytest.raises(horus.InvalidArgument, match="alone: expected 2 rows, found 3"):
+    with pytest.raises(horus.InvalidArgument, match=r"alone: expected \[1 GPU types x 2 profiles\], found \(3,\)"):
         horus.Truth.from_speeds(["v100-pcie-16gb"], ["small", "large"], [1.0, 2.0, 3.0])
 
 
@@ -132,3 +154,64 @@ def test_frames_become_traces(horus, play):
     frame = pandas.DataFrame({"profile": ["a", "b"], "duration_us": [5, 6], "submit_us": [0, 1], "owner": ["x", ""]})
     assert horus.Trace.from_frame(frame).summary()["owners"] == 1
     assert horus.simulate(*play, horus.Placer()).to_frame().shape[0] == 60
+
+
+def test_what_is_learned_is_a_model(horus, play):
+    trace, beliefs, _, cluster = play
+
+    def twice(device, tenants):
+        return np.full(len(tenants), 2.0) if len(tenants) > 1 else np.ones(1)
+
+    truth = horus.Truth.from_model(beliefs, twice)
+    options = horus.SimOptions(learns="pairs", observe_us=60_000_000)
+    result = horus.simulate(trace, beliefs, truth, cluster, horus.Placer("first-fit", slowdown_bound=10), options)
+    model = result.model()
+    small, large = beliefs["small"], beliefs["large"]["any"]
+    believed = horus.InterferenceModel().slowdown("v100-pcie-16gb", [small, large]).estimate
+    learned = model.slowdown("v100-pcie-16gb", [small, large]).estimate
+    assert learned.tolist() == pytest.approx([2, 2], rel=0.05) and believed.max() < 1.95
+    with pytest.raises(horus.InvalidArgument):
+        horus.simulate(*play, horus.Placer()).model()
+    with pytest.raises(horus.StateError, match="model"):
+        pickle.loads(pickle.dumps(result)).model()
+
+
+def test_cores_and_memory_change_speeds(horus, world):
+    beliefs = {"a": world.demand(50, profile_id=1)}
+    trace = horus.Trace(profile=["a"] * 4, duration_us=[HOUR] * 4, cpu_milli=[1_000] * 4, mem_mib=[1_024] * 4)
+    half = horus.Sensitivity(cpu_milli=[1_000, 16_000], mem_mib=[1_024], speeds=[0.5, 1])
+    plain = horus.Truth.from_model(beliefs)
+    told = horus.SimOptions(round_us=60_000_000, preempt=True, sensitivities={"a": half})
+    first, second = (horus.simulate(trace, beliefs, truth, world.cluster(2, 2), horus.Placer("exclusive")).metrics()
+                     for truth in (plain, plain.with_sensitivities({"a": half})))
+    assert second["makespan_us"] > 1.5 * first["makespan_us"]
+    granted = horus.simulate(trace, beliefs, plain.with_sensitivities({"a": half}), world.cluster(2, 2),
+                             horus.Placer("synergy-tune"), told).metrics()
+    assert granted["makespan_us"] < second["makespan_us"]  # who is told of them grants cores
+    with pytest.raises(horus.InvalidArgument, match=r"sensitivities\[b\].speeds: expected 2 values"):
+        plain.with_sensitivities({"b": horus.Sensitivity(cpu_milli=[1, 2], mem_mib=[1], speeds=[1])})
+
+
+def test_queues_of_simulations_have_options(horus, play):
+    fair = horus.QueueOptions(patience_us=1, las_thresholds_gpu_us=[60_000_000])
+    first, again = (horus.simulate(*play, horus.Placer("exclusive"), horus.SimOptions(queue="las", queue_options=how)).jobs
+                    for how in (None, fair))
+    assert (first["start_us"] != again["start_us"]).any() or (first["end_us"] == again["end_us"]).all()
+    with pytest.raises(horus.Error, match="las_thresholds"):
+        horus.simulate(*play, horus.Placer(), horus.SimOptions(queue="las", queue_options=horus.QueueOptions(
+            las_thresholds_gpu_us=[5, 4])))
+    moves = horus.SimOptions(rebalance_us=HOUR // 8, rebalance=horus.Rebalance(max_migrations=1, downtime_s=-1))
+    assert horus.simulate(*play, horus.Placer(), moves).metrics()["finished"] == 60
+
+
+def test_what_profiling_finds_is_believed(horus, world):
+    wrong, right = world.demand(10, 100, profile_id=1), world.demand(90, 12_000, profile_id=1)
+    cluster = world.cluster(2, 1)
+    cluster.add_node(horus.Node(id=9, cpu_milli=8_000, mem_mib=65_536, labels={"horus-profiling": ""},
+                                devices=[horus.Device("v100-pcie-16gb")]))
+    trace = horus.Trace(profile=["a"] * 6, duration_us=[HOUR] * 6)
+    truth = horus.Truth.from_model({"a": right})
+    options = horus.SimOptions(profiling_us=60_000_000, measured=[horus.ProfileDemand("a", "any", right)])
+    blind, seen = (horus.simulate(trace, {"a": wrong}, truth, cluster, horus.Placer("first-fit"), how).metrics()
+                   for how in (None, options))
+    assert blind["out_of_memory"] > 0 and seen["out_of_memory"] < blind["out_of_memory"]

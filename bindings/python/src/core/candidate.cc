@@ -19,6 +19,20 @@ struct Candidate {
   py::array_t<float> slowdown_bounds, slowdown_before, slowdown_before_upper, slowdown_after, slowdown_after_upper;
 };
 
+std::string Repr(const Candidate& candidate) {
+  return "<horus.Candidate on " + candidate.device.gpu_type + ": " + std::to_string(candidate.demands.size()) +
+         " tenants, " + std::to_string(candidate.mem_used_mib) + " of " + std::to_string(candidate.mem_mib) + " MiB>";
+}
+
+py::object Table(const py::object& self) {
+  py::dict columns;
+  for (const char* name : {"gpu_util_pct", "mem_mib"}) columns[name] = self.attr("demands")[py::str(name)];
+  for (const char* name : {"priorities", "gpu_milli", "slowdown_bounds", "slowdown_before", "slowdown_after"}) {
+    columns[name] = self.attr(name);
+  }
+  return py::module_::import("horus._table").attr("to_html")(py::repr(self), columns);
+}
+
 }  // namespace
 
 int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, int32_t* declined) {
@@ -57,6 +71,8 @@ int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, i
 void BindCandidate(py::module_& m) {
   py::class_<Candidate>(m, "Candidate",
                         "A device that can take a job, as if it did. Columns have a row a tenant, the job last.")
+      .def("__repr__", &Repr, "__repr__(self) -> str")
+      .def("_repr_html_", &Table, "_repr_html_(self) -> str")
       .def_readonly("device", &Candidate::device, "device(self) -> SharedDevice")
       .def_readonly("mem_mib", &Candidate::mem_mib, "mem_mib(self) -> int\n\nOf the device.")
       .def_readonly("mem_used_mib", &Candidate::mem_used_mib, "mem_used_mib(self) -> int\n\nBy those that are there.")

@@ -6,12 +6,27 @@
 namespace horus_python {
 namespace {
 
+struct MigProfile {
+  static constexpr const char* kName = "MigProfile";
+  std::string name = {};
+  int64_t compute_slices = 0, memory_slices = 0, mem_mib = 0, max_instances = 0;
+};
+
+}  // namespace
+
+template <>
+struct Arg<MigProfile> : ValueArg<MigProfile> {};
+
+namespace {
+
 struct Gpu {
   static constexpr const char* kName = "Gpu";
   std::string name, display_name, architecture, source;
   int64_t compute_capability = 0, sm_count = 0, boost_clock_mhz = 0, fp64_gflops = 0, fp32_gflops = 0, tf32_gflops = 0,
           fp16_gflops = 0, bf16_gflops = 0, fp8_gflops = 0, int8_gops = 0, mem_mib = 0, mem_bandwidth_mb_s = 0,
           l2_kib = 0, pcie_mb_s = 0, nvlink_mb_s = 0, tdp_w = 0, context_mib = 0, max_mps_clients = 0;
+  std::vector<MigProfile> mig_profiles = {};
+  std::vector<std::string> aliases = {};
 };
 
 }  // namespace
@@ -46,6 +61,16 @@ void CopyNumbers(const From& from, To& to) {
 
 std::unique_ptr<CatalogueHandle> Default() { return Make<CatalogueHandle, horus_catalogue>(&horus_catalogue_default); }
 
+std::vector<MigProfile> MigOf(const CatalogueHandle& catalogue, size_t index, size_t count) {
+  std::vector<MigProfile> profiles;
+  for (size_t i = 0; i < count; ++i) {
+    horus_mig_profile c = HORUS_MIG_PROFILE_INIT;
+    Run([&](horus_error* error) { return horus_catalogue_get_mig(catalogue.get(), index, i, &c, error); });
+    profiles.push_back({c.name, c.compute_slices, c.memory_slices, c.mem_mib, c.max_instances});
+  }
+  return profiles;
+}
+
 std::vector<Gpu> All(const CatalogueHandle& catalogue) {
   std::vector<Gpu> gpus;
   for (size_t i = 0; i < horus_catalogue_count(catalogue.get()); ++i) {
@@ -53,6 +78,7 @@ std::vector<Gpu> All(const CatalogueHandle& catalogue) {
     Run([&](horus_error* error) { return horus_catalogue_get(catalogue.get(), i, &c, error); });
     Gpu gpu = {c.name, c.display_name, c.architecture, c.source};
     CopyNumbers(c, gpu);
+    gpu.mig_profiles = MigOf(catalogue, i, c.mig_count);
     gpus.push_back(gpu);
   }
   return gpus;
@@ -64,11 +90,29 @@ size_t Find(const CatalogueHandle& catalogue, const std::string& name) {
   return index;
 }
 
+struct MigColumns {
+  std::vector<horus_mig_profile> rows;
+  std::vector<const horus_mig_profile*> pointers;
+};
+
 std::unique_ptr<CatalogueHandle> Extend(const CatalogueHandle& base, const py::sequence& added) {
   const auto values = PointersOf<Gpu>(added, "gpus");
   std::vector<horus_gpu> gpus;
-  for (const Gpu* gpu : values) {
+  std::vector<MigColumns> migs(values.size());
+  std::vector<std::vector<const char*>> aliases(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Gpu* gpu = values[i];
     horus_gpu c = HORUS_GPU_INIT;
+    for (const MigProfile& mig : gpu->mig_profiles) {
+      migs[i].rows.push_back({sizeof(horus_mig_profile), 0, mig.name.c_str(), mig.compute_slices, mig.memory_slices,
+                              mig.mem_mib, mig.max_instances});
+    }
+    for (const horus_mig_profile& row : migs[i].rows) migs[i].pointers.push_back(&row);
+    aliases[i] = Texts(gpu->aliases);
+    c.mig_count = migs[i].rows.size();
+    c.mig_profiles = migs[i].pointers.data();
+    c.alias_count = aliases[i].size();
+    c.aliases = aliases[i].data();
     c.name = gpu->name.c_str();
     c.display_name = gpu->display_name.empty() ? c.name : gpu->display_name.c_str();
     c.architecture = gpu->architecture.c_str();
@@ -86,6 +130,12 @@ std::unique_ptr<CatalogueHandle> Extend(const CatalogueHandle& base, const py::s
 }  // namespace
 
 void BindCatalogue(py::module_& m) {
+  Record<MigProfile>(m, "A part of a GPU: a MIG instance of this profile.")
+      .Field("name", &MigProfile::name, "as nvidia-smi prints it, e.g. 3g.20gb")
+      .Field("compute_slices", &MigProfile::compute_slices, "of the GPU's seven or four")
+      .Field("memory_slices", &MigProfile::memory_slices, "of the GPU's eight or four")
+      .Field("mem_mib", &MigProfile::mem_mib, "that a process in one instance sees")
+      .Field("max_instances", &MigProfile::max_instances, "that fit on one GPU at once");
   Record<Gpu>(
       m, "One GPU type. Rates are dense peaks at the boost clock, a multiply-add counted as two; 0 = not supported.")
       .Field("name", &Gpu::name, "kebab-case, e.g. a100-40gb")
@@ -109,7 +159,9 @@ void BindCatalogue(py::module_& m) {
       .Field("nvlink_mb_s", &Gpu::nvlink_mb_s, "both directions together; 0 = none")
       .Field("tdp_w", &Gpu::tdp_w, "in watts")
       .Field("context_mib", &Gpu::context_mib, "of a CUDA context; 0 = estimated")
-      .Field("max_mps_clients", &Gpu::max_mps_clients, "0 = by compute capability");
+      .Field("max_mps_clients", &Gpu::max_mps_clients, "0 = by compute capability")
+      .Field("mig_profiles", &Gpu::mig_profiles, "into which it can be parted")
+      .Field("aliases", &Gpu::aliases, "other spellings of the name, of types that are added");
   py::class_<CatalogueHandle>(m, "CatalogueHandle")
       .def(py::init(&Default), "__init__(self) -> None")
       .def(

@@ -148,8 +148,14 @@ void BindInterference(py::module_& m);
 void BindCluster(py::module_& m);
 void BindPlan(py::module_& m);
 void BindPlacer(py::module_& m);
+void BindLatency(py::module_& m);
+void BindQueue(py::module_& m);
 void BindTrace(py::module_& m);
+void BindTruth(py::module_& m);
+void BindPotential(py::module_& m);
 void BindSim(py::module_& m);
+void BindFiles(py::module_& m);
+void BindLearn(py::module_& m);
 
 }  // namespace horus_python
 

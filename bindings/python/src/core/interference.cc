@@ -103,6 +103,23 @@ py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catal
   return py::make_tuple(estimate, upper);
 }
 
+// [tenants x tenants]
+py::array_t<bool> Measured(const InterferenceHandle& model, const CatalogueHandle* catalogue,
+                           const SharedDevice& device, const py::sequence& tenants) {
+  std::vector<const horus_demand*> demands;
+  for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
+  const auto count = static_cast<py::ssize_t>(demands.size());
+  py::array_t<bool> measured({count, count});
+  std::vector<uint8_t> flags(demands.size() * demands.size());
+  const horus_device c = device.ToC();
+  Run([&](horus_error* error) {
+    return horus_interference_get_measured(model.get(), Of(catalogue), &c, demands.size(), demands.data(), flags.data(),
+                                           error);
+  });
+  std::copy(flags.begin(), flags.end(), measured.mutable_data());
+  return measured;
+}
+
 constexpr py::ssize_t kRowsBetweenChecks = 1024;
 
 // A device a row: `tenants` is [rows x tenants of each]. The lock is released for all of it.
@@ -229,6 +246,9 @@ void BindInterference(py::module_& m) {
            "slowdown_rows(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
            "numpy.typing.NDArray[numpy.void], progress: collections.abc.Callable[[float], object] | None) -> "
            "tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]")
+      .def("measured", &Measured, py::arg("catalogue").none(true), py::arg("device"), py::arg("tenants"),
+           "measured(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
+           "collections.abc.Sequence[Demand]) -> numpy.typing.NDArray[numpy.bool_]")
       .def("changes", &Changes, "changes(self) -> list[tuple[str, str, int]]")
       .def(
           "name", [](const InterferenceHandle& i) { return horus_interference_name(i.get()); }, "name(self) -> str")

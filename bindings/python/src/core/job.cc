@@ -25,6 +25,12 @@ std::vector<std::pair<std::string, horus::Demand>> FaceDemands(const Demands& de
   return face;
 }
 
+Demands DemandsFromC(size_t count, const char* const* types, const horus_demand* const* demands) {
+  Demands made;
+  for (size_t i = 0; i < count; ++i) made.emplace_back(types[i] == nullptr ? "any" : types[i], Demand(*demands[i]));
+  return made;
+}
+
 horus::Job FaceOf(const Job& job) {
   horus::Job face;
   face.id = job.id;
@@ -68,6 +74,10 @@ class CJob {
  public:
   explicit CJob(const Job& job)
       : face_(FaceOf(job)), columns_(face_), sensitivity_(job.sensitivity), c_(*columns_.get()) {
+    if (sensitivity_) {
+      csensitivity_ = ToC(*sensitivity_, "Job.sensitivity");
+      c_.sensitivity = &csensitivity_;
+    }
     for (size_t i = 0; i < job.alternatives.size(); ++i) {
       const Alternative& way = job.alternatives[i];
       ways_.push_back(*c_.alternatives[i]);
@@ -77,13 +87,6 @@ class CJob {
     }
     for (const horus_job_alternative& way : ways_) pointers_.push_back(&way);
     if (!pointers_.empty()) c_.alternatives = pointers_.data();
-    if (sensitivity_) {
-      csensitivity_ = {sizeof(horus_sensitivity),      0,
-                       sensitivity_->cpu_milli.size(), sensitivity_->cpu_milli.data(),
-                       sensitivity_->mem_mib.size(),   sensitivity_->mem_mib.data(),
-                       sensitivity_->speeds.data()};
-      c_.sensitivity = &csensitivity_;
-    }
   }
   CJob(const CJob&) = delete;
   CJob& operator=(const CJob&) = delete;
@@ -100,15 +103,65 @@ class CJob {
 };
 
 const horus_job* Job::get() const {
-  if (!c_) {
-    if (sensitivity && sensitivity->speeds.size() != sensitivity->cpu_milli.size() * sensitivity->mem_mib.size()) {
-      Refuse("Job.sensitivity.speeds",
-             std::to_string(sensitivity->cpu_milli.size() * sensitivity->mem_mib.size()) + " values (cores x memory)",
-             std::to_string(sensitivity->speeds.size()));
-    }
-    c_ = std::make_shared<const CJob>(*this);
-  }
+  if (!c_) c_ = std::make_shared<const CJob>(*this);
   return c_->get();
+}
+
+horus_sensitivity ToC(const Sensitivity& sensitivity, const std::string& what) {
+  const size_t cells = sensitivity.cpu_milli.size() * sensitivity.mem_mib.size();
+  if (sensitivity.speeds.size() != cells) {
+    Refuse(what + ".speeds", std::to_string(cells) + " values (cores x memory)",
+           std::to_string(sensitivity.speeds.size()));
+  }
+  return {sizeof(horus_sensitivity),    0,
+          sensitivity.cpu_milli.size(), sensitivity.cpu_milli.data(),
+          sensitivity.mem_mib.size(),   sensitivity.mem_mib.data(),
+          sensitivity.speeds.data()};
+}
+
+Job JobFromC(const horus_job& c) {
+  const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
+  Job job;
+  job.id = c.id;
+  job.name = text(c.name);
+  job.tenant = text(c.tenant);
+  job.kind = c.kind;
+  job.tasks = c.tasks;
+  job.gpus_per_task = c.gpus_per_task;
+  job.gpu_milli = c.gpu_milli;
+  job.exclusive = c.exclusive == 1;
+  job.priority = c.priority;
+  job.slowdown_bound = c.slowdown_bound;
+  job.weight = c.weight;
+  job.cpu_milli = c.cpu_milli;
+  job.mem_mib = c.mem_mib;
+  job.storage_mb_s = c.storage_mb_s;
+  job.submit_us = c.submit_us;
+  job.deadline_us = c.deadline_us;
+  job.request_rate_hz = c.request_rate_hz;
+  job.latency_bound_us = c.latency_bound_us;
+  job.gpu_mem_request_mib = c.gpu_mem_request_mib;
+  job.gpu_mem_limit_mib = c.gpu_mem_limit_mib;
+  job.share = c.share;
+  job.spread_tasks = c.spread_tasks == 1;
+  job.groups.assign(c.groups, c.groups + c.group_count);
+  job.avoid_groups.assign(c.avoid_groups, c.avoid_groups + c.avoid_count);
+  job.demands = DemandsFromC(c.demand_count, c.gpu_types, c.demands);
+  for (size_t i = 0; i < c.selector_count; ++i) job.selectors.emplace_back(c.selector_keys[i], c.selector_values[i]);
+  for (size_t i = 0; i < c.alternative_count; ++i) {
+    const horus_job_alternative& way = *c.alternatives[i];
+    job.alternatives.push_back({way.tasks, way.gpus_per_task, way.gpu_milli, way.rate,
+                                DemandsFromC(way.demand_count, way.gpu_types, way.demands), way.cpu_milli, way.mem_mib,
+                                way.storage_mb_s});
+  }
+  if (const horus_sensitivity* s = c.sensitivity) {
+    job.sensitivity = Sensitivity{{s->cpu_milli, s->cpu_milli + s->cpu_count},
+                                  {s->mem_mib, s->mem_mib + s->mem_count},
+                                  {s->speeds, s->speeds + s->cpu_count * s->mem_count}};
+  }
+  job.stated_cpu_milli = c.stated_cpu_milli;
+  job.stated_mem_mib = c.stated_mem_mib;
+  return job;
 }
 
 std::vector<const horus_job*> JobPointers(const py::sequence& jobs, const char* what) {

@@ -5,9 +5,22 @@
 
 namespace py = pybind11;
 
-namespace horus_python {
-void BindLearn(py::module_& m);  // learn.cc
-}  // namespace horus_python
+namespace {
+
+// Values are tables in notebooks: a row a field.
+void GiveTables(const py::module_& m) {
+  for (const auto& [name, value] : py::dict(m.attr("__dict__"))) {
+    if (!py::hasattr(value, "__fields__")) continue;
+    const auto table = [](const py::object& self) {
+      const py::object title = py::type::of(self).attr("__name__");
+      return py::module_::import("horus._table").attr("pairs_to_html")(title, self.attr("to_dict")());
+    };
+    value.attr("_repr_html_") =
+        py::cpp_function(table, py::name("_repr_html_"), py::is_method(value), "_repr_html_(self) -> str");
+  }
+}
+
+}  // namespace
 
 PYBIND11_MODULE(_core, m) {
   using namespace horus_python;
@@ -39,10 +52,16 @@ PYBIND11_MODULE(_core, m) {
   BindPredictor(m);
   BindObservations(m);
   BindInterference(m);
+  BindLatency(m);
+  BindPotential(m);
   BindLearn(m);
   BindCluster(m);
   BindPlan(m);
   BindPlacer(m);
+  BindQueue(m);
   BindTrace(m);
+  BindTruth(m);
   BindSim(m);
+  BindFiles(m);
+  GiveTables(m);
 }

@@ -3,6 +3,7 @@
 #include "sim.h"
 
 #include "columns.h"
+#include "queue.h"
 
 namespace horus_python {
 namespace {
@@ -13,8 +14,15 @@ struct Outage {
   int64_t from_us = 0, until_us = 0;
 };
 
+struct Rebalance : horus_rebalance_options {
+  static constexpr const char* kName = "Rebalance";
+  Rebalance() : horus_rebalance_options(HORUS_REBALANCE_OPTIONS_INIT) {}
+};
+
 }  // namespace
 
+template <>
+struct Arg<Rebalance> : ValueArg<Rebalance> {};
 template <>
 struct Arg<Outage> : ValueArg<Outage> {};
 
@@ -24,6 +32,11 @@ const Word kWeights[] = {{HORUS_SIM_WEIGHTS_ALIKE, "alike"},
                          {HORUS_SIM_WEIGHTS_SHORTEST, "shortest"},
                          {HORUS_SIM_WEIGHTS_PRICES, "prices"},
                          {0, nullptr}};
+const Word kLearns[] = {{HORUS_SIM_LEARNS_NOTHING, "nothing"},
+                        {HORUS_SIM_LEARNS_FAILURES, "failures"},
+                        {HORUS_SIM_LEARNS_PAIRS, "pairs"},
+                        {HORUS_SIM_LEARNS_CORRECTS, "corrects"},
+                        {0, nullptr}};
 const Word kEvents[] = {{HORUS_SIM_ARRIVE, "arrive"},
                         {HORUS_SIM_START, "start"},
                         {HORUS_SIM_FAIL, "fail"},
@@ -41,9 +54,12 @@ const Word kEvents[] = {{HORUS_SIM_ARRIVE, "arrive"},
 struct SimOptions : horus_sim_options {
   static constexpr const char* kName = "SimOptions";
   SimOptions() : horus_sim_options(HORUS_SIM_OPTIONS_INIT) {}
-  std::string queue_name = "fifo", label = {};
+  std::string queue_name = "fifo", label = {}, lp_library = {};
   bool know_run_times = true, preempts = false, best = false, each_job = false, weigh = false;
-  int64_t patience_us = 0, aging_us_per_pct = 0;
+  std::optional<QueueOptions> queue_options = std::nullopt;
+  std::optional<Rebalance> moves = std::nullopt;
+  std::vector<ProfileDemand> profiled = {};
+  Sensitivities told = {};
   std::vector<Outage> outages = {};
   std::optional<Workload> workload_of = std::nullopt;
 };
@@ -75,10 +91,14 @@ struct Watch {
 // The C struct over options, which it borrows.
 class CSimOptions {
  public:
-  explicit CSimOptions(const SimOptions& options) : c_(options), outages_(options.outages.size()) {
-    queue_.patience_us = options.patience_us;
-    queue_.aging_us_per_pct = options.aging_us_per_pct;
+  explicit CSimOptions(const SimOptions& options)
+      : c_(options), measured_(options.profiled), sensitivities_(options.told), outages_(options.outages.size()) {
+    if (options.queue_options) queue_ = options.queue_options->ToC();
     c_.queue = &queue_;
+    if (options.moves) c_.rebalance = &*options.moves;
+    if (!options.profiled.empty()) c_.measured = measured_.get();
+    if (!options.told.empty()) c_.sensitivities = sensitivities_.get();
+    c_.lp_library_path = options.lp_library.empty() ? nullptr : options.lp_library.c_str();
     c_.discipline = options.queue_name.c_str();
     c_.hide_run_times = options.know_run_times ? 0 : 1;
     c_.preempt = options.preempts ? 1 : 0;
@@ -105,6 +125,8 @@ class CSimOptions {
  private:
   horus_sim_options c_;
   horus_queue_options queue_ = HORUS_QUEUE_OPTIONS_INIT;
+  CProfileDemands measured_;
+  CProfileSensitivities sensitivities_;
   std::optional<CWorkload> workload_;
   std::vector<uint64_t> outages_;
   std::vector<int64_t> from_, until_;
@@ -117,12 +139,14 @@ std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const p
   const CProfileDemands believed(beliefs, "beliefs");
   const CSimOptions c(options);
   Watch watch{Progress(progress), observer};
-  return Make<SimResultHandle, horus_sim_result>([&](horus_sim_result** out, horus_error* error) {
-    return cluster.Read(error, [&](horus_error* e) {
-      return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(),
-                           observer.is_none() ? nullptr : &Watch::Observe, &Watch::Tell, &watch, out, e);
-    });
-  });
+  return Make<SimResultHandle, horus_sim_result>(
+      [&](horus_sim_result** out, horus_error* error) {
+        return cluster.Read(error, [&](horus_error* e) {
+          return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(),
+                               observer.is_none() ? nullptr : &Watch::Observe, &Watch::Tell, &watch, out, e);
+        });
+      },
+      placer.keeps());  // a learned model stands on the placer's
 }
 
 py::dict Spread(const double* values) {
@@ -219,7 +243,22 @@ py::array_t<float> DecisionTimes(const SimResultHandle& result) {
   }));
 }
 
+// What the placer believed at the end.
+std::unique_ptr<InterferenceHandle> Model(const SimResultHandle& result) {
+  return Make<InterferenceHandle, horus_interference>(
+      [&](horus_interference** out, horus_error* error) {
+        return horus_sim_result_get_model(result.get(), out, error);
+      },
+      result.keeps());
+}
+
 void BindOptions(py::module_& m) {
+  Record<Rebalance>(m, "How residents move at the multiples of SimOptions.rebalance_us.")
+      .Field("max_migrations", &Rebalance::max_migrations, "at once; 0 = 16")
+      .Field("downtime_s", &Rebalance::downtime_s, "that a migration costs the job; 0 = 30, -1 = none")
+      .Field("horizon_s", &Rebalance::horizon_s, "over which the gain counts; 0 = 3,600")
+      .Field("min_gain", &Rebalance::min_gain, "beyond the cost, in units of work")
+      .Field("max_searches", &Rebalance::max_searches, "bounds the time; 0 = 10,000");
   Record<Outage>(m, "A node fails for a while.", 3)
       .Field("node", &Outage::node, "node id")
       .Field("from_us", &Outage::from_us, "on the trace's clock")
@@ -227,8 +266,7 @@ void BindOptions(py::module_& m) {
   Record<SimOptions>(m, "Options of a simulation; see horus.simulate. Times in microseconds.")
       .Field("queue", &SimOptions::queue_name, "discipline: fifo, srtf, las, horus-plus, ...")
       .Field("know_run_times", &SimOptions::know_run_times, "the queue is told how long jobs run alone")
-      .Field("patience_us", &SimOptions::patience_us, "who has waited so long goes first; 0 = never")
-      .Field("aging_us_per_pct", &SimOptions::aging_us_per_pct, "of horus and horus-plus; 0 = the default, -1 = none")
+      .Field("queue_options", &SimOptions::queue_options, "of the discipline; None = its defaults")
       .Field("horizon_us", &SimOptions::horizon_us, "nothing happens at or after it; 0 = until all is done")
       .Field("look_ahead", &SimOptions::look_ahead, "waiting jobs that are tried; 0 = as the discipline says")
       .Field("round_us", &SimOptions::round_us, "decisions at its multiples alone; 0 = at each event")
@@ -240,10 +278,15 @@ void BindOptions(py::module_& m) {
       .Field("latency_us", &SimOptions::latency_us, "from a decision until the job works")
       .Field("outages", &SimOptions::outages, "nodes that fail")
       .Field("rebalance_us", &SimOptions::rebalance_us, "at its multiples jobs may move; 0 = never")
+      .Field("rebalance", &SimOptions::moves, "how they move then; None = the defaults")
       .Field("observe_us", &SimOptions::observe_us, "tenants who shared so long are seen; 0 = never")
       .Field("profiling_us", &SimOptions::profiling_us, "of a new profile on a profiling node; 0 = none")
       .Field("profiling_label", &SimOptions::label, "of such nodes; '' = horus-profiling")
       .Field("profile_each_job", &SimOptions::each_job, "no job speaks for others of its profile")
+      .Field("measured", &SimOptions::profiled, "what profiling finds; empty = what was believed")
+      .OneOf("learns", &SimOptions::learns, kLearns, "what is learned of devices that two jobs share while jobs run")
+      .Field("sensitivities", &SimOptions::told, "to cores and host memory by profile, that synergy policies are told")
+      .Field("lp_library", &SimOptions::lp_library, "libhorus_lp.so, for weights='prices'; '' = where it is found")
       .Field("weigh_waiting", &SimOptions::weigh, "a job that would share waits where that delays everybody less")
       .Field("workload", &SimOptions::workload_of, "what fragments are measured against; None = the trace's own tasks");
 }
@@ -256,6 +299,7 @@ void BindSim(py::module_& m) {
       .def("metrics", &Metrics, py::arg("from_us"), py::arg("to_us"), py::arg("slowdown_bound"),
            "metrics(self, from_us: int, to_us: int, slowdown_bound: float) -> dict[str, typing.Any]")
       .def("jobs", &Jobs, "jobs(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
+      .def("model", &Model, "model(self) -> InterferenceHandle")
       .def("backlog_work", &BacklogWork, "backlog_work(self) -> numpy.typing.NDArray[numpy.float64]")
       .def("decision_times", &DecisionTimes, "decision_times(self) -> numpy.typing.NDArray[numpy.float32]")
       .def(
@@ -267,15 +311,6 @@ void BindSim(py::module_& m) {
         "ClusterHandle, placer: PlacerHandle, options: SimOptions, observer: collections.abc.Callable[[str, int, int, "
         "tuple[Slot, ...]], object] | None, progress: collections.abc.Callable[[float], object] | None) -> "
         "SimResultHandle");
-  m.def(
-      "queue_names",
-      [] {
-        std::vector<std::string> names;
-        for (size_t i = 0; horus_queue_discipline_name(i) != nullptr; ++i)
-          names.emplace_back(horus_queue_discipline_name(i));
-        return names;
-      },
-      "queue_names() -> list[str]");
 }
 
 }  // namespace horus_python

@@ -20,18 +20,39 @@ struct ProfileDemand {
 template <>
 struct Arg<ProfileDemand> : ValueArg<ProfileDemand> {};
 
-// As the C ABI takes them; the sequence must live on.
+// As the C ABI takes them; the rows must live on.
 class CProfileDemands {
  public:
   CProfileDemands(const py::sequence& rows, const char* what);
+  explicit CProfileDemands(const std::vector<ProfileDemand>& rows);
   CProfileDemands(const CProfileDemands&) = delete;
   CProfileDemands& operator=(const CProfileDemands&) = delete;
   [[nodiscard]] const horus_profile_demands* get() const { return &c_; }
 
  private:
+  void Add(const ProfileDemand& row);
+  void Finish();
   std::vector<const char*> profiles_, types_;
   std::vector<const horus_demand*> demands_;
   horus_profile_demands c_ = HORUS_PROFILE_DEMANDS_INIT;
+};
+
+// What cores and host memory do to the speed of profiles, by their names.
+using Sensitivities = std::vector<std::pair<std::string, Sensitivity>>;
+
+// As the C ABI takes them; borrows them.
+class CProfileSensitivities {
+ public:
+  explicit CProfileSensitivities(const Sensitivities& rows);
+  CProfileSensitivities(const CProfileSensitivities&) = delete;
+  CProfileSensitivities& operator=(const CProfileSensitivities&) = delete;
+  [[nodiscard]] const horus_profile_sensitivities* get() const { return &c_; }
+
+ private:
+  std::vector<const char*> profiles_;
+  std::vector<horus_sensitivity> values_;
+  std::vector<const horus_sensitivity*> pointers_;
+  horus_profile_sensitivities c_ = HORUS_PROFILE_SENSITIVITIES_INIT;
 };
 
 }  // namespace horus_python

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Traces from columns, and truths: how fast jobs really run.
-#include "columns.h"
+// Traces: from columns, drawn, and as columns again.
 #include "sim.h"
+#include "speeds.h"
 
 namespace horus_python {
 namespace {
 
-// A column of a dict, or null: the default for every row.
-template <typename T>
-const T* Given(const py::dict& columns, const char* name, py::ssize_t rows, std::vector<py::object>& held) {
-  if (!columns.contains(name)) return nullptr;
-  const auto column = Column<T>(py::object(columns[name]), name, rows);
-  held.push_back(column);
-  return column.data();
-}
+const Word kArrivals[] = {{HORUS_ARRIVALS_PRESET, "preset"},
+                          {HORUS_ARRIVALS_BACKLOG, "backlog"},
+                          {HORUS_ARRIVALS_POISSON, "poisson"},
+                          {HORUS_ARRIVALS_BURSTY, "bursty"},
+                          {0, nullptr}};
+
+struct SyntheticOptions : horus_synthetic_options {
+  static constexpr const char* kName = "SyntheticOptions";
+  SyntheticOptions() : horus_synthetic_options(HORUS_SYNTHETIC_OPTIONS_INIT) { seed = 1; }
+  std::string preset_name = "philly";
+  std::vector<int32_t> gpus = {}, shares_milli = {};
+  std::vector<uint32_t> weights = {}, of_profiles = {};
+  std::vector<int64_t> durations = {}, profile_cpu = {}, profile_mem = {};
+  std::vector<std::string> profiles = {};
+};
+
+}  // namespace
+
+template <>
+struct Arg<SyntheticOptions> : ValueArg<SyntheticOptions> {};
+
+namespace {
 
 // Names in the order of their positions, and the positions.
 struct Names {
@@ -47,6 +61,10 @@ std::unique_ptr<TraceHandle> CreateTrace(size_t rows, const py::dict& columns) {
   c.profiles = Given<uint32_t>(columns, "profile", n, held);
   c.owners = Given<uint32_t>(columns, "owner", n, held);
   c.gpu_types = Given<uint32_t>(columns, "gpu_types", n, held);
+  c.step_us = Given<int64_t>(columns, "step_us", n, held);
+  c.host_us = Given<int64_t>(columns, "host_us", n, held);
+  c.gpu_us = Given<int64_t>(columns, "gpu_us", n, held);
+  c.network_us = Given<int64_t>(columns, "network_us", n, held);
   c.profile_count = profiles.texts.size();
   c.profile_names = profiles.pointers.data();
   c.owner_count = owners.texts.size();
@@ -55,6 +73,45 @@ std::unique_ptr<TraceHandle> CreateTrace(size_t rows, const py::dict& columns) {
   c.type_lists = types.pointers.data();
   return Make<TraceHandle, horus_trace>(
       [&](horus_trace** out, horus_error* error) { return horus_trace_create(&c, out, error); });
+}
+
+// Lists that must be as long as another; empty = all alike.
+void CheckLength(const char* name, size_t found, const char* other, size_t expected) {
+  if (found != 0 && found != expected) {
+    Refuse(name, std::to_string(expected) + " values, as " + other, std::to_string(found));
+  }
+}
+
+template <typename T>
+const T* DataOrNull(const std::vector<T>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+std::unique_ptr<TraceHandle> Synthetic(const SyntheticOptions& options) {
+  CheckLength("size_weights", options.weights.size(), "size_gpus", options.gpus.size());
+  CheckLength("profile_weights", options.of_profiles.size(), "profile_names", options.profiles.size());
+  CheckLength("profile_cpu_milli", options.profile_cpu.size(), "profile_names", options.profiles.size());
+  CheckLength("profile_mem_mib", options.profile_mem.size(), "profile_names", options.profiles.size());
+  if (options.durations.size() != options.shares_milli.size()) {
+    Refuse("duration_shares_milli", std::to_string(options.durations.size()) + " values, as duration_us",
+           std::to_string(options.shares_milli.size()));
+  }
+  const std::vector<const char*> names = Texts(options.profiles);
+  horus_synthetic_options c = options;
+  c.preset = options.preset_name.c_str();
+  c.size_count = options.gpus.size();
+  c.size_gpus = DataOrNull(options.gpus);
+  c.size_weights = DataOrNull(options.weights);
+  c.duration_count = options.durations.size();
+  c.duration_shares_milli = DataOrNull(options.shares_milli);
+  c.duration_us = DataOrNull(options.durations);
+  c.profile_count = names.size();
+  c.profile_names = DataOrNull(names);
+  c.profile_weights = DataOrNull(options.of_profiles);
+  c.profile_cpu_milli = DataOrNull(options.profile_cpu);
+  c.profile_mem_mib = DataOrNull(options.profile_mem);
+  return Make<TraceHandle, horus_trace>(
+      [&](horus_trace** out, horus_error* error) { return horus_trace_create_synthetic(&c, out, error); });
 }
 
 py::dict Summary(const TraceHandle& trace) {
@@ -80,68 +137,101 @@ py::dict Summary(const TraceHandle& trace) {
   return out;
 }
 
-std::vector<std::string> Profiles(const TraceHandle& trace) {
+// Names until `name(i)` answers null.
+template <typename Name>
+std::vector<std::string> NamesOf(const Name& name) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < horus_trace_profile_count(trace.get()); ++i)
-    names.emplace_back(horus_trace_profile_name(trace.get(), i));
+  for (size_t i = 0; name(i) != nullptr; ++i) names.emplace_back(name(i));
   return names;
 }
 
-std::unique_ptr<TruthHandle> FromModel(const CatalogueHandle* catalogue, const InterferenceHandle* model,
-                                       const py::sequence& demands) {
-  const CProfileDemands rows(demands, "demands");
-  const horus_interference* c = model == nullptr ? nullptr : model->get();
-  return Make<TruthHandle, horus_truth>(
-      [&](horus_truth** out, horus_error* error) {
-        return horus_truth_from_model(Of(catalogue), c, rows.get(), out, error);
-      },
-      model == nullptr ? std::vector<py::object>() : model->keeps());
+std::vector<std::string> Profiles(const TraceHandle& trace) {
+  std::vector<std::string> names;
+  names.reserve(horus_trace_profile_count(trace.get()));
+  for (size_t i = 0; i < names.capacity(); ++i) names.emplace_back(horus_trace_profile_name(trace.get(), i));
+  return names;
 }
 
-const Word kMany[] = {{HORUS_TENANTS_ADD, "add"}, {HORUS_TENANTS_MULTIPLY, "multiply"}, {0, nullptr}};
+std::vector<std::string> TypeLists(const TraceHandle& trace) {
+  std::vector<std::string> lists;
+  for (size_t list = 0; horus_trace_type_name(trace.get(), list, 0) != nullptr; ++list) {
+    std::string text;
+    for (const std::string& name : NamesOf([&](size_t i) { return horus_trace_type_name(trace.get(), list, i); })) {
+      text += (text.empty() ? "" : "|") + name;
+    }
+    lists.push_back(text);
+  }
+  return lists;
+}
 
-std::unique_ptr<TruthHandle> FromSpeeds(const CatalogueHandle* catalogue, const std::vector<std::string>& gpu_types,
-                                        const std::vector<std::string>& profiles, const py::object& alone,
-                                        const py::dict& pairs, uint32_t reference, const py::object& many) {
-  const auto speeds = Column<double>(alone, "alone", static_cast<py::ssize_t>(gpu_types.size() * profiles.size()));
-  const std::vector<const char*> types = Texts(gpu_types), names = Texts(profiles);
-  const py::ssize_t rows = pairs.contains("gpu") ? py::len(py::object(pairs["gpu"])) : 0;
-  std::vector<py::object> held;
-  horus_speeds c = HORUS_SPEEDS_INIT;
-  c.reference = reference;
-  c.gpu_count = types.size();
-  c.gpu_types = types.data();
-  c.profile_count = names.size();
-  c.profiles = names.data();
-  c.alone = speeds.data();
-  c.pair_count = static_cast<size_t>(rows);
-  c.pair_gpus = Given<uint32_t>(pairs, "gpu", rows, held);
-  c.pairs_a = Given<uint32_t>(pairs, "a", rows, held);
-  c.pairs_b = Given<uint32_t>(pairs, "b", rows, held);
-  c.speeds_a = Given<double>(pairs, "speed_a", rows, held);
-  c.speeds_b = Given<double>(pairs, "speed_b", rows, held);
-  c.slowdowns = Given<double>(pairs, "slowdown", rows, held);
-  const int32_t how = NumberOf(kMany, many, "many");
-  return Make<TruthHandle, horus_truth>([&](horus_truth** out, horus_error* error) {
-    return horus_truth_from_speeds(Of(catalogue), &c, how, out, error);
-  });
+// As CreateTrace takes them.
+py::dict Columns(const TraceHandle& trace) {
+  const size_t rows = horus_trace_count(trace.get());
+  py::dict out;
+  horus_trace_jobs c = HORUS_TRACE_JOBS_INIT;
+  c.capacity = rows;
+  const auto column = [&](const char* name, auto** data) {
+    using T = std::remove_pointer_t<std::remove_pointer_t<decltype(data)>>;
+    py::array_t<T> values(static_cast<py::ssize_t>(rows));
+    *data = values.mutable_data();
+    out[name] = values;
+  };
+  column("id", &c.ids);
+  column("submit_us", &c.submit_us);
+  column("duration_us", &c.duration_us);
+  column("steps", &c.steps);
+  column("endless", &c.endless);
+  column("deadline_us", &c.deadline_us);
+  column("tasks", &c.tasks);
+  column("gpus_per_task", &c.gpus_per_task);
+  column("gpu_milli", &c.gpu_milli);
+  column("cpu_milli", &c.cpu_milli);
+  column("mem_mib", &c.mem_mib);
+  column("kind", &c.kinds);
+  column("priority", &c.priorities);
+  column("profile", &c.profiles);
+  column("owner", &c.owners);
+  column("gpu_types", &c.gpu_types);
+  column("step_us", &c.step_us);
+  column("host_us", &c.host_us);
+  column("gpu_us", &c.gpu_us);
+  column("network_us", &c.network_us);
+  size_t count = 0;
+  Run([&](horus_error* error) { return horus_trace_get_jobs(trace.get(), &c, &count, error); });
+  out["profile_names"] = Profiles(trace);
+  out["owner_names"] = NamesOf([&](size_t i) { return horus_trace_owner_name(trace.get(), i); });
+  out["type_lists"] = TypeLists(trace);
+  return out;
+}
+
+void BindSynthetic(py::module_& m) {
+  Record<SyntheticOptions>(m,
+                           "A made trace: a preset and what is changed of it. What is left 0 or empty stays as the "
+                           "preset has it (docs/traces.md).")
+      .Field("preset", &SyntheticOptions::preset_name, "philly or horus2020")
+      .Field("seed", &SyntheticOptions::seed, "of what is drawn")
+      .Field("jobs", &SyntheticOptions::jobs, "a longer trace begins with the shorter one")
+      .OneOf("arrivals", &SyntheticOptions::arrivals, kArrivals, "all at 0, at random, or in bursts")
+      .Field("mean_gap_us", &SyntheticOptions::mean_gap_us, "between arrivals; 0 = by load and capacity")
+      .Field("capacity_gpu_milli", &SyntheticOptions::capacity_gpu_milli, "of the cluster, thousandths of a GPU")
+      .Field("load_milli", &SyntheticOptions::load_milli, "of it that jobs ask for, in thousandths")
+      .Field("gap_scv_milli", &SyntheticOptions::gap_scv_milli,
+             "of bursty gaps: squared coefficient of variation, in thousandths")
+      .Field("size_gpus", &SyntheticOptions::gpus, "tasks of one GPU each")
+      .Field("size_weights", &SyntheticOptions::weights, "of the sizes")
+      .Field("duration_us", &SyntheticOptions::durations, "points of the cumulative distribution, ascending")
+      .Field("duration_shares_milli", &SyntheticOptions::shares_milli, "of jobs that take at most that, 0 to 1,000")
+      .Field("profile_names", &SyntheticOptions::profiles, "what jobs run")
+      .Field("profile_weights", &SyntheticOptions::of_profiles, "of the profiles")
+      .Field("profile_cpu_milli", &SyntheticOptions::profile_cpu, "per task")
+      .Field("profile_mem_mib", &SyntheticOptions::profile_mem, "host memory per task")
+      .Field("owners", &SyntheticOptions::owners, "so many, equally likely");
 }
 
 }  // namespace
 
-CProfileDemands::CProfileDemands(const py::sequence& rows, const char* what) {
-  for (const ProfileDemand* row : PointersOf<ProfileDemand>(rows, what)) {
-    profiles_.push_back(row->profile.c_str());
-    types_.push_back(row->gpu_type == "any" ? nullptr : row->gpu_type.c_str());
-    demands_.push_back(&row->demand);
-  }
-  c_.count = profiles_.size();
-  c_.profiles = profiles_.data();
-  c_.gpu_types = types_.data();
-  c_.demands = demands_.data();
-}
-
 void BindTrace(py::module_& m) {
+  BindSynthetic(m);
   Record<ProfileDemand>(m, "What jobs of a profile demand of a GPU type.", 3)
       .Field("profile", &ProfileDemand::profile, "as the trace names it")
       .Field("gpu_type", &ProfileDemand::gpu_type, "any = every type")
@@ -149,25 +239,14 @@ void BindTrace(py::module_& m) {
   py::class_<TraceHandle>(m, "TraceHandle")
       .def(py::init(&CreateTrace), py::arg("rows"), py::arg("columns"),
            "__init__(self, rows: int, columns: dict[str, typing.Any]) -> None")
+      .def_static("synthetic", &Synthetic, py::arg("options"), "synthetic(options: SyntheticOptions) -> TraceHandle")
       .def(
           "__len__", [](const TraceHandle& t) { return horus_trace_count(t.get()); }, "__len__(self) -> int")
       .def("summary", &Summary, "summary(self) -> dict[str, typing.Any]")
       .def("profiles", &Profiles, "profiles(self) -> list[str]")
+      .def("columns", &Columns, "columns(self) -> dict[str, typing.Any]")
       .def(
           "bytes_held", [](const TraceHandle& t) { return horus_trace_bytes_held(t.get()); },
-          "bytes_held(self) -> int");
-  py::class_<TruthHandle>(m, "TruthHandle")
-      .def_static("from_model", &FromModel, py::arg("catalogue").none(true), py::arg("model").none(true),
-                  py::arg("demands"),
-                  "from_model(catalogue: CatalogueHandle | None, model: InterferenceHandle | None, demands: "
-                  "collections.abc.Sequence[ProfileDemand]) -> TruthHandle")
-      .def_static("from_speeds", &FromSpeeds, py::arg("catalogue").none(true), py::arg("gpu_types"),
-                  py::arg("profiles"), py::arg("alone"), py::arg("pairs"), py::arg("reference"), py::arg("many"),
-                  "from_speeds(catalogue: CatalogueHandle | None, gpu_types: collections.abc.Sequence[str], profiles: "
-                  "collections.abc.Sequence[str], alone: numpy.typing.NDArray[numpy.float64], pairs: dict[str, "
-                  "typing.Any], reference: int, many: str) -> TruthHandle")
-      .def(
-          "bytes_held", [](const TruthHandle& t) { return horus_truth_bytes_held(t.get()); },
           "bytes_held(self) -> int");
 }
 

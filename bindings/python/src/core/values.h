@@ -118,6 +118,10 @@ struct Arg<Alternative> : ValueArg<Alternative> {};
 template <>
 struct Arg<Sensitivity> : ValueArg<Sensitivity> {};
 
+// As the C ABI takes it; borrows it. Refuses a matrix whose size does not fit its axes, as `what`.speeds.
+horus_sensitivity ToC(const Sensitivity& sensitivity, const std::string& what);
+// A job of the C ABI, "any" for a NULL type.
+Job JobFromC(const horus_job& c);
 // Jobs as the C ABI takes them; the sequence must live on.
 std::vector<const horus_job*> JobPointers(const py::sequence& jobs, const char* what);
 // The run of an argument, or none.

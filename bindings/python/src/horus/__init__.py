@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
 
-The rooms in corridor order: graph, predict, interference, cluster, place, sim. Every name below is `horus.NAME`. They are
+The rooms in corridor order: graph, predict, interference, speeds, cluster, place, queue, trace, sim. Every name below is `horus.NAME`. They are
 loaded when first used, so that `horus.plot` and `horus.report` work on result files where the compiled module is absent.
 """
 
@@ -12,43 +12,52 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._core import (DEMAND_GIVEN, DEMAND_MEASURED, DEMAND_OUTSIDE, DEMAND_UNCALIBRATED, PlacerOptions)
-    from .catalogue import Catalogue, Gpu, gpus
-    from .cluster import Cluster, Device, Node, Slot
+    from .catalogue import Catalogue, Gpu, MigProfile, gpus
+    from .cluster import Cluster, Device, Node, Slot, read_jobs
+    from .comparison import Comparison, compare
     from .errors import (Busy, CallbackError, Cancelled, Conflict, CorruptError, Error, Exists, FileError, InternalError,
                          InvalidArgument, LimitError, NoMemory, NotFound, StateError, Unsupported)
     from .graph import FeatureColumn, FeatureRow, Graph, RunSpec, StepCost, feature_schema
-    from .interference import InterferenceModel, SharedDevice, Slowdown
+    from .interference import InterferenceModel, Latency, SharedDevice, Slowdown, largest_slowdown, request_latency
     from .place import (Alternative, Candidate, Change, Decision, Effect, Explanation, Job, Miss, Move, Placer, Plan,
                         Preemption, Sensitivity, Workload, policies)
     from .predict import Demand, Observations, Predictor, Solution, demand_dtype, demand_rows, demands_of
-    from .sim import Outage, ProfileDemand, SimOptions, SimResult, Trace, Truth, compare, queues, simulate
+    from .queue import Queue, QueuedJob, QueueOptions, queues
+    from .sim import Outage, ProfileDemand, Rebalance, SimOptions, SimResult, Truth, simulate
+    from .speeds import Potential, potential
+    from .trace import SyntheticOptions, Trace
 
     __version__: str
 
 _ROOMS = {
     "_core": ("DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBRATED", "PlacerOptions"),
-    "catalogue": ("Catalogue", "Gpu", "gpus"),
+    "catalogue": ("Catalogue", "Gpu", "MigProfile", "gpus"),
     "graph": ("FeatureColumn", "FeatureRow", "Graph", "RunSpec", "StepCost", "feature_schema"),
     "predict": ("Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"),
-    "interference": ("InterferenceModel", "SharedDevice", "Slowdown"),
-    "cluster": ("Cluster", "Device", "Node", "Slot"),
-    "place": ("Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move", "Placer",
-              "Plan", "Preemption", "Sensitivity", "Workload", "policies"),
-    "sim": ("Outage", "ProfileDemand", "SimOptions", "SimResult", "Trace", "Truth", "compare", "queues", "simulate"),
+    "interference": ("InterferenceModel", "Latency", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"),
+    "speeds": ("Potential", "potential"),
+    "cluster": ("Cluster", "Device", "Node", "Slot", "read_jobs"),
+    "place": ("Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move",
+              "Placer", "Plan", "Preemption", "Sensitivity", "Workload", "policies"),
+    "queue": ("Queue", "QueueOptions", "QueuedJob", "queues"),
+    "trace": ("SyntheticOptions", "Trace"),
+    "sim": ("Outage", "ProfileDemand", "Rebalance", "SimOptions", "SimResult", "Truth", "simulate"),
+    "comparison": ("Comparison", "compare"),
     "errors": ("Busy", "CallbackError", "Cancelled", "Conflict", "CorruptError", "Error", "Exists", "FileError",
                "InternalError", "InvalidArgument", "LimitError", "NoMemory", "NotFound", "StateError", "Unsupported"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBRATED", "Alternative", "Busy",
-           "CallbackError", "Cancelled", "Candidate", "Catalogue", "Change", "Cluster", "Conflict", "CorruptError",
+           "CallbackError", "Cancelled", "Candidate", "Catalogue", "Change", "Cluster", "Comparison", "Conflict", "CorruptError",
            "Decision", "Demand", "Device", "Effect", "Error", "Exists", "Explanation", "FeatureColumn", "FeatureRow",
-           "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "LimitError",
-           "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage", "Placer", "PlacerOptions", "Plan",
-           "Predictor", "Preemption", "ProfileDemand", "RunSpec", "Sensitivity", "SharedDevice", "SimOptions",
-           "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "Trace", "Truth", "Unsupported",
-           "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus", "policies",
-           "queues", "simulate"]
+           "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "Latency",
+           "LimitError", "MigProfile", "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage",
+           "Placer", "PlacerOptions", "Plan", "Potential", "Predictor", "Preemption", "ProfileDemand", "Queue",
+           "QueueOptions", "QueuedJob", "Rebalance", "RunSpec", "Sensitivity", "SharedDevice", "SimOptions",
+           "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "SyntheticOptions", "Trace", "Truth",
+           "Unsupported", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",
+           "largest_slowdown", "policies", "potential", "queues", "read_jobs", "request_latency", "simulate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _ROWS_SHOWN = 20
+_CELL_SHOWN = 200  # characters
 
 
 def frame(columns: Mapping[str, Any]) -> Any:
@@ -30,10 +31,11 @@ def cell(value: object) -> str:
         return "" if value != value else f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return str(value)
+    text = str(value)
+    return text if len(text) <= _CELL_SHOWN else text[:_CELL_SHOWN] + "..."
 
 
-def to_html(title: str, columns: Mapping[str, Sequence[Any]]) -> str:
+def to_html(title: str, columns: Mapping[str, Any]) -> str:
     """A table for notebooks; long ones are cut and say so."""
     names = list(columns)
     rows = len(columns[names[0]]) if names else 0

@@ -8,9 +8,9 @@ from typing import Any
 
 from . import _core, _table
 from ._args import instance, integer, sequence, text
-from ._core import Gpu
+from ._core import Gpu, MigProfile
 
-__all__ = ["Catalogue", "Gpu", "gpus"]
+__all__ = ["Catalogue", "Gpu", "MigProfile", "gpus"]
 
 
 class Catalogue:
@@ -26,10 +26,11 @@ class Catalogue:
     def extend(self, gpus: Sequence[Gpu]) -> Catalogue:
         """A new catalogue with further types behind those of this one."""
         added = tuple(sequence(gpus, Gpu, "gpus"))
+        return self._with(self._handle.extend(added), added)
+
+    def _with(self, handle: _core.CatalogueHandle, added: tuple[Gpu, ...]) -> Catalogue:
         made = Catalogue.__new__(Catalogue)
-        made._handle = self._handle.extend(added)
-        made._added = self._added + added
-        made._gpus = made._handle.all()
+        made._handle, made._added, made._gpus = handle, self._added + added, handle.all()
         return made
 
     def find(self, name: str) -> int:

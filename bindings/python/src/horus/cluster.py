@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,12 @@ from . import _core, _table
 from ._args import instance, integer, sequence, text
 from ._core import Device, Job, Node, Slot
 from .catalogue import Catalogue, handle_of
-from .predict import _bytes_of
+from .predict import Predictor, _bytes_of
 
 if TYPE_CHECKING:
     from .place import Plan
 
-__all__ = ["Cluster", "Device", "Node", "Slot"]
+__all__ = ["Cluster", "Device", "Node", "Slot", "read_jobs"]
 
 
 class Cluster:
@@ -34,6 +35,19 @@ class Cluster:
         self._catalogue = catalogue
         for node in sequence(nodes, Node, "nodes"):
             self._handle.add_node(node)
+
+    @classmethod
+    def from_yaml(cls, source: str | os.PathLike[str], catalogue: Catalogue | None = None,
+                  predictor: Predictor | None = None) -> Cluster:
+        """The cluster of a cluster.yaml (docs/files.md), with the jobs that run already, as `horus place` reads it. `source`: a
+        path, or the text itself, which has line breaks. `predictor` (None = the built-in one) answers for residents that
+        name a model. Raises FileError, and InvalidArgument: "file:line: key: expected ..., found ..."."""
+        made = cls.__new__(cls)
+        made._handle, types = _core.read_cluster(handle_of(catalogue), _predictor(predictor), *_source(source))
+        base = catalogue or Catalogue()
+        added = types.all()[len(base):]
+        made._catalogue = base._with(types, added) if added else catalogue
+        return made
 
     @classmethod
     def restore(cls, snapshot: bytes | bytearray | memoryview, catalogue: Catalogue | None = None) -> Cluster:
@@ -94,6 +108,11 @@ class Cluster:
     # What there is.
 
     @property
+    def catalogue(self) -> Catalogue:
+        """Its GPU types, those of a file's gpu_types_files included."""
+        return Catalogue() if self._catalogue is None else self._catalogue
+
+    @property
     def nodes(self) -> npt.NDArray[np.uint64]:
         """Ids of all nodes, ascending."""
         return self._handle.nodes()
@@ -114,7 +133,7 @@ class Cluster:
     def device(self, node: int, device: int) -> dict[str, Any]:
         """One device: type, memory, utilisation, its jobs."""
         found = self._handle.device(integer(node, "node"), integer(device, "device", 0, 2**32 - 1))
-        found["gpu_type"] = (self._catalogue or Catalogue())[found["gpu_type"]].name
+        found["gpu_type"] = self.catalogue[found["gpu_type"]].name
         return found
 
     def job(self, job: int) -> dict[str, Any]:
@@ -130,7 +149,7 @@ class Cluster:
         return _table.frame(self._columns())
 
     def _columns(self) -> dict[str, list[Any]]:
-        names = (self._catalogue or Catalogue()).names
+        names = self.catalogue.names
         rows = []
         for node in self.nodes.tolist():
             for device in range(self._handle.node(node)["devices"]):
@@ -161,3 +180,23 @@ class Cluster:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Cluster.restore, (self.snapshot(), self._catalogue))
+
+
+def read_jobs(source: str | os.PathLike[str], cluster: Cluster, predictor: Predictor | None = None) -> list[Job]:
+    """The jobs of a jobs.yaml (docs/files.md) for the cluster, with their demands, as `horus place` reads them; `source` and
+    `predictor` as of Cluster.from_yaml. Jobs without gpu_types may use the types of the cluster's nodes."""
+    handle = instance(cluster, Cluster, "cluster")._handle
+    return list(_core.read_jobs(handle, _predictor(predictor), *_source(source)))
+
+
+def _predictor(predictor: Predictor | None) -> _core.PredictorHandle | None:
+    return None if predictor is None else instance(predictor, Predictor, "predictor")._handle
+
+
+def _source(source: str | os.PathLike[str]) -> tuple[str, str | None]:
+    """Path and text; of text the path stands for it in messages."""
+    if isinstance(source, str) and "\n" in source:
+        return "<text>", text(source, "source")
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"source: expected a path or text with line breaks, found {source!r:.80} ({type(source).__name__})")
+    return text(os.fsdecode(os.fspath(source)), "source"), None

@@ -59,6 +59,9 @@ class FeatureColumn:
     unit: str
     definition: str
 
+    def _repr_html_(self) -> str:
+        return _table.pairs_to_html("Column of the feature row", vars(self))
+
 
 def feature_schema() -> list[FeatureColumn]:
     """The columns of a feature row, in order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +13,24 @@ import numpy.typing as npt
 
 from . import _core, _table
 from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
-from ._core import Demand, SharedDevice
+from ._core import Demand, Latency, SharedDevice
+from ._frames import Pairs, is_table, pairs_of
 from ._train import training_library
 from .catalogue import Catalogue, handle_of
-from .predict import Observations, _bytes_of, demand_dtype, shared_device
+from .predict import Observations, Predictor, _bytes_of, demand_dtype, shared_device
 
-__all__ = ["InterferenceModel", "SharedDevice", "Slowdown"]
+__all__ = ["InterferenceModel", "Latency", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"]
+
+
+def _predicted(pairs: Pairs, predictor: Predictor | None,
+               catalogue: Catalogue | None) -> tuple[list[SharedDevice], npt.NDArray[np.void], list[str], dict[str, Any]]:
+    """Measured pairs with the demands of their jobs on every device."""
+    kinds, jobs = pairs.devices, len(pairs.graphs)
+    rows = (predictor or Predictor()).predict_rows(
+        [graph for graph in pairs.graphs for _ in kinds], [one.gpu_type for one in kinds] * jobs,
+        [run for run in pairs.runs for _ in kinds], catalogue)
+    return kinds, rows.reshape(jobs, len(kinds)), pairs.families, pairs.columns
+
 
 _epochs = itertools.count(1)
 _EPOCH_OF_CALLABLES = 1 << 63  # models of the library count from below
@@ -87,24 +99,38 @@ class InterferenceModel:
             column(slowdown_b, np.float64, "slowdown_b", rows), real(noise, "noise"), other))
 
     @classmethod
-    def fit(cls, devices: Sequence[SharedDevice | str], demands: npt.NDArray[np.void], families: Sequence[str], *,
-            device: Any, job_a: Any, job_b: Any, slowdown_a: Any, slowdown_b: Any, model: str = "horus", promise: float = 0,
-            seed: int = 0, library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None,
+    def fit(cls, devices: Sequence[SharedDevice | str] | Any, demands: npt.NDArray[np.void] | None = None,
+            families: Sequence[str] | None = None, *, jobs: Any = None, predictor: Predictor | None = None,
+            folder: str | os.PathLike[str] = "", device: Any = None, job_a: Any = None, job_b: Any = None,
+            slowdown_a: Any = None, slowdown_b: Any = None, model: str = "horus", promise: float = 0, seed: int = 0,
+            library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None,
             progress: Progress = None) -> InterferenceModel:
-        """Trained on measured pairs. `demands`: rows of `demand_dtype`, [jobs x devices], one profile_id a job; `families`
-        of the jobs are left out together by the calibration. Then a row a run, as columns: positions of device and jobs,
-        and the slowdown of each beside the other (NaN = not measured). `model`: horus, boosted (needs `library`, or
-        PyPI's xgboost, as Predictor.fit does), iasp or iapp. `promise`: coverage of the bounds; 0 = 0.95."""
-        kinds = [shared_device(one) for one in devices]
-        rows = len(np.atleast_1d(device))
+        """Trained on measured pairs: a pandas frame or dict of columns, a row a pair, and `jobs` the table of the jobs that it
+        names, both by the names of docs/dataset.md; demands are predicted then (`predictor`: None = the built-in one) from
+        graphs, which are Graphs or paths as seen from `folder`.
+
+        Or `devices`, and `demands` as rows of `demand_dtype`, [jobs x devices], one profile_id a job; `families` of the jobs
+        are left out together by the calibration. Then a row a run, as columns: positions of device and jobs, and the slowdown
+        of each beside the other (NaN = not measured).
+
+        `model`: horus, boosted (needs `library`, or PyPI's xgboost, as Predictor.fit does), iasp or iapp. `promise`: coverage of
+        the bounds; 0 = 0.95.
+        """
+        kinds: Sequence[SharedDevice | str] = devices
+        columns: Mapping[str, Any] = {"device": device, "job_a": job_a, "job_b": job_b, "slowdown_a": slowdown_a,
+                                      "slowdown_b": slowdown_b}
+        if is_table(devices):
+            kinds, demands, families, columns = _predicted(pairs_of(devices, jobs, folder), predictor, catalogue)
+        found = [shared_device(one) for one in kinds]
+        rows = len(np.atleast_1d(columns["device"]))
+        where, first, second = (column(columns[name], np.uint32, name, rows) for name in ("device", "job_a", "job_b"))
+        of_first, of_second = (column(columns[name], np.float64, name, rows) for name in ("slowdown_a", "slowdown_b"))
         with progress_of(progress, "fit") as tell:
             made = cls._made(_core.fit_interference(
-                handle_of(catalogue), [one.gpu_type for one in kinds], [one.sharing_mode for one in kinds],
-                sequence(families, str, "families"), demands, column(device, np.uint32, "device"),
-                column(job_a, np.uint32, "job_a", rows), column(job_b, np.uint32, "job_b", rows),
-                column(slowdown_a, np.float64, "slowdown_a", rows), column(slowdown_b, np.float64, "slowdown_b", rows),
-                text(model, "model"), real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), training_library(library),
-                tell))
+                handle_of(catalogue), [one.gpu_type for one in found], [one.sharing_mode for one in found],
+                sequence(families or (), str, "families"), instance(demands, np.ndarray, "demands"), where, first, second,
+                of_first, of_second, text(model, "model"), real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1),
+                training_library(library), tell))
         made._bundle = made.to_bytes()
         return made
 
@@ -132,6 +158,11 @@ class InterferenceModel:
         pairs = np.empty((count * count, 2), demand_dtype)
         pairs[:, 0], pairs[:, 1] = np.repeat(rows, count), np.tile(rows, count)
         return self.slowdown(device, pairs).estimate[:, 0].reshape(count, count)
+
+    def measured(self, device: SharedDevice | str, tenants: Sequence[Demand],
+                 catalogue: Catalogue | None = None) -> npt.NDArray[np.bool_]:
+        """[i, j]: whether the slowdown of tenant i beside tenant j was measured (`from_table`), or is foretold."""
+        return self._handle.measured(handle_of(catalogue), shared_device(device), sequence(tenants, Demand, "tenants"))
 
     def observe(self, observations: Observations, catalogue: Catalogue | None = None,
                 progress: Progress = None) -> InterferenceModel:
@@ -201,3 +232,17 @@ def model_of(model: InterferenceModel | str | Callable[..., Any] | None) -> Inte
     if isinstance(model, str):
         return InterferenceModel(model)
     return InterferenceModel.from_callable(model)
+
+
+def request_latency(requests_per_s: float, service_us: float, slowdown: float = 1, service_cv: float = 0) -> Latency:
+    """What requests to an inference job take: they arrive at random and are served one at a time, in `service_us` alone on
+    the device on average. `slowdown`: where the job runs. `service_cv`: standard deviation / mean of the time, 0 to 1."""
+    return _core.request_latency(real(requests_per_s, "requests_per_s"), real(service_us, "service_us"),
+                                 real(slowdown, "slowdown"), real(service_cv, "service_cv"))
+
+
+def largest_slowdown(requests_per_s: float, service_us: float, p99_bound_us: float, service_cv: float = 0) -> float:
+    """The largest slowdown at which 99 % of the requests take at most `p99_bound_us`: a slowdown_bound for such a job. 0
+    where not even 1 is within the bound."""
+    return _core.largest_slowdown(real(requests_per_s, "requests_per_s"), real(service_us, "service_us"),
+                                  real(p99_bound_us, "p99_bound_us"), real(service_cv, "service_cv"))

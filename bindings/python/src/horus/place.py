@@ -251,6 +251,9 @@ class Placer:
         model = "horus" if self._interference is None else self._interference.name
         return f"<horus.Placer: policy {self._arguments[0].policy!r}, interference {model!r}>"
 
+    def _repr_html_(self) -> str:
+        return _table.pairs_to_html(repr(self), self._arguments[0].to_dict())
+
     def __reduce__(self) -> tuple[Any, ...]:
         options = self._arguments[0].to_dict()
         del options["policy"]

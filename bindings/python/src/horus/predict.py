@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import _core, _table
 from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
 from ._core import Demand, RunSpec, SharedDevice, Solution
+from ._frames import MEASURED, Runs, is_table, runs_of
 from ._train import training_library
 from .catalogue import Catalogue, handle_of
 from .errors import InvalidArgument
@@ -52,7 +53,24 @@ def demands_of(rows: npt.NDArray[np.void]) -> list[Demand]:
     return [Demand(**{name: row[name] for name in names}) for row in rows]
 
 
-_MEASURED = ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w")
+def _measured_runs(data: Any, gpu_types: Sequence[str] | None, families: Sequence[str] | None,
+                   runs: Sequence[RunSpec] | None, folder: str | os.PathLike[str], measured: dict[str, Any],
+                   train: bool) -> Runs:
+    """The arguments of fit and evaluate as rows; families are for training."""
+    if is_table(data):
+        if gpu_types is not None or runs is not None or measured:
+            raise TypeError("data: expected a frame alone, found other columns beside it")
+        return runs_of(data, folder, train)
+    graphs = list(sequence(data, Graph, "graphs"))
+    rows = len(graphs)
+    for name in measured:
+        if name not in MEASURED:
+            raise TypeError(f"there is no column {name!r}; there are {', '.join(MEASURED)}")
+    if gpu_types is None or (train and families is None):
+        raise TypeError(f"{'gpu_types' if gpu_types is None else 'families'}: expected a name a row, found None")
+    return Runs(graphs, list(sequence(gpu_types, str, "gpu_types")), list(sequence(families or (), str, "families")),
+                [RunSpec()] * rows if runs is None else list(sequence(runs, RunSpec, "runs")),
+                {name: column(values, np.float64, name, rows) for name, values in measured.items()})
 
 
 def _quality(told: npt.NDArray[np.float64], upper: npt.NDArray[np.float64],
@@ -90,41 +108,39 @@ class Predictor:
         return predictor
 
     @classmethod
-    def fit(cls, graphs: Sequence[Graph], gpu_types: Sequence[str], families: Sequence[str],
-            runs: Sequence[RunSpec] | None = None, *, rounds: int = 0, promise: float = 0, seed: int = 0,
-            library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None, progress: Progress = None,
-            **measured: Any) -> Predictor:
-        """Trained on measured runs, a row each: columns gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib,
-        step_time_us, power_w, as far as they were measured (NaN = not in this row). Rows of a family are never split
-        between training and calibration. `rounds`: trees a quantity; 0 = 100, -1 = none. `promise`: coverage of the
-        bounds; 0 = 0.9. Trees are grown with PyPI's xgboost (`pip install libhorus[train]`), or with the `library` named:
-        a libxgboost.so or libhorus_train.so. Raises FileError without one."""
-        handles = [graph._handle for graph in sequence(graphs, Graph, "graphs")]
-        rows = len(handles)
-        how = [RunSpec()] * rows if runs is None else sequence(runs, RunSpec, "runs")
-        for name in measured:
-            if name not in _MEASURED:
-                raise TypeError(f"Predictor.fit has no column {name!r}; it has {', '.join(_MEASURED)}")
-        columns = {name: column(values, np.float64, name, rows) for name, values in measured.items()}
+    def fit(cls, graphs: Sequence[Graph] | Any, gpu_types: Sequence[str] | None = None, families: Sequence[str] | None = None,
+            runs: Sequence[RunSpec] | None = None, *, folder: str | os.PathLike[str] = "", rounds: int = 0, promise: float = 0,
+            seed: int = 0, library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None,
+            progress: Progress = None, **measured: Any) -> Predictor:
+        """Trained on measured runs, a row each: a pandas frame or dict of columns by the names of docs/dataset.md, whose
+        `graph` is a Graph or a path as seen from `folder`; or graphs, GPU types, families and runs, and as columns what was
+        measured: gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib, step_time_us, power_w (NaN = not in this row).
+        Rows of a family are never split between training and calibration. `rounds`: trees a quantity; 0 = 100, -1 = none.
+        `promise`: coverage of the bounds; 0 = 0.9. Trees are grown with PyPI's xgboost (`pip install libhorus[train]`), or with
+        the `library` named: a libxgboost.so or libhorus_train.so. Raises FileError without one, InvalidArgument (column, row,
+        expected, found)."""
+        given = _measured_runs(graphs, gpu_types, families, runs, folder, measured, True)
         with progress_of(progress, "fit") as tell:
             return cls._made(_core.fit_predictor(
-                handle_of(catalogue), handles, how, sequence(gpu_types, str, "gpu_types"),
-                sequence(families, str, "families"), columns, integer(rounds, "rounds", -1, 2**31 - 1),
-                real(promise, "promise"), integer(seed, "seed", 0, 2**32 - 1), training_library(library), tell))
+                handle_of(catalogue), [graph._handle for graph in given.graphs], given.runs, given.gpu_types, given.families,
+                given.measured, integer(rounds, "rounds", -1, 2**31 - 1), real(promise, "promise"),
+                integer(seed, "seed", 0, 2**32 - 1), training_library(library), tell))
 
-    def evaluate(self, graphs: Sequence[Graph], gpu_types: Sequence[str], runs: Sequence[RunSpec] | None = None, *,
-                 catalogue: Catalogue | None = None, progress: Progress = None,
-                 **measured: Any) -> dict[str, dict[str, float]]:
-        """How right it is on measured runs (columns as in `fit`), by quantity: rows, mean_abs_error, rmsle (root mean
-        square of ln((1 + predicted) / (1 + measured))), median_ratio (predicted / measured) and covered (share of rows at
-        or below the upper bound)."""
-        rows = self.predict_rows(graphs, gpu_types, runs, catalogue, progress)
+    def evaluate(self, graphs: Sequence[Graph] | Any, gpu_types: Sequence[str] | None = None,
+                 runs: Sequence[RunSpec] | None = None, *, folder: str | os.PathLike[str] = "",
+                 catalogue: Catalogue | None = None, progress: Progress = None, **measured: Any) -> dict[str, dict[str, float]]:
+        """How right it is on measured runs (as in `fit`; families are not read), by quantity: rows, mean_abs_error, rmsle
+        (root mean square of ln((1 + predicted) / (1 + measured))), median_ratio (predicted / measured) and covered (share of
+        rows at or below the upper bound)."""
+        given = _measured_runs(graphs, gpu_types, None, runs, folder, measured, False)
+        rows = self.predict_rows(given.graphs, given.gpu_types, given.runs, catalogue, progress)
         out = {}
-        for name, values in measured.items():
-            if name not in _MEASURED or name not in (demand_dtype.names or ()):
+        for name, seen in given.measured.items():
+            if name not in (demand_dtype.names or ()):
+                if is_table(graphs):
+                    continue  # a maximum, which demands do not state
                 raise TypeError(f"Predictor.evaluate has no column {name!r}; it has "
-                                f"{', '.join(n for n in _MEASURED if n in (demand_dtype.names or ()))}")
-            seen = column(values, np.float64, name, len(rows))
+                                f"{', '.join(n for n in MEASURED if n in (demand_dtype.names or ()))}")
             known = ~np.isnan(seen)
             told, upper, seen = (part[known].astype(np.float64) for part in (rows[name], rows[name + "_upper"], seen))
             out[name] = {"rows": float(known.sum()), **(_quality(told, upper, seen) if known.any() else {})}
@@ -257,6 +273,9 @@ class Observations:
 
     def __repr__(self) -> str:
         return f"<horus.Observations: {self.bytes_held:,} bytes>"
+
+    def _repr_html_(self) -> str:
+        return _table.pairs_to_html(repr(self), self.calibration())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Observations.restore, (self.to_bytes(),))

@@ -10,114 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _table
-from ._args import Progress, column, instance, integer, progress_of, real, sequence, text
-from ._core import Demand, Outage, ProfileDemand, SimOptions, Slot
+from ._args import Progress, instance, integer, progress_of, real, sequence, text
+from ._core import Demand, Outage, ProfileDemand, Rebalance, Sensitivity, SimOptions, Slot
 from .catalogue import Catalogue, handle_of
 from .cluster import Cluster
-from .errors import InvalidArgument, StateError
+from .errors import StateError
 from .interference import InterferenceModel, model_of
 from .place import Placer
+from .speeds import Speeds
+from .trace import Trace
 
-__all__ = ["Outage", "ProfileDemand", "SimOptions", "SimResult", "Trace", "Truth", "compare", "queues", "simulate"]
+__all__ = ["Outage", "ProfileDemand", "Rebalance", "SimOptions", "SimResult", "Truth", "simulate"]
 
 Beliefs = Union[Mapping[str, Union[Demand, Mapping[str, Demand]]], Iterable[ProfileDemand]]
 """What jobs of each profile demand: one demand for every type, or one by GPU type; or rows."""
 
-_NOT_STATED = 2**32 - 1
-_KINDS = {"training": 0, "inference": 1, "best-effort": 2}
 _ENDS = ("waiting", "running", "finished", "rejected")
-_COLUMNS: dict[str, type] = {
-    "id": np.uint64, "submit_us": np.int64, "duration_us": np.int64, "steps": np.int64, "deadline_us": np.int64,
-    "tasks": np.int32, "gpus_per_task": np.int32, "gpu_milli": np.int32, "cpu_milli": np.int64, "mem_mib": np.int64,
-    "priority": np.int32}
-
-
-def queues() -> list[str]:
-    """Names of the queue disciplines."""
-    return _core.queue_names()
-
-
-class Trace:
-    """Jobs that came, when, and how much work they brought. Immutable: share freely."""
-
-    __slots__ = ("_columns", "_handle")
-
-    def __init__(self, *, profile: Sequence[str], duration_us: Any = None, steps: Any = None, endless: Any = None,
-                 owner: Sequence[str] | None = None, gpu_types: Sequence[str] | None = None,
-                 kind: Sequence[str] | None = None, **columns: Any) -> None:
-        """Columns with a row a job: `profile` (what it runs), duration_us (alone at speed 1) or steps, and id, submit_us,
-        deadline_us, tasks, gpus_per_task, gpu_milli, cpu_milli, mem_mib, priority, kind, owner, gpu_types (names with |
-        between them, '' = any), endless."""
-        profiles = sequence(profile, str, "profile")
-        rows = len(profiles)
-        given: dict[str, Any] = {"duration_us": duration_us, "steps": steps, **columns}
-        made: dict[str, Any] = {}
-        for name, values in given.items():
-            if name not in _COLUMNS:
-                raise TypeError(f"Trace has no column {name!r}; it has profile, owner, gpu_types, kind, endless, "
-                                f"{', '.join(_COLUMNS)}")
-            if values is not None:
-                made[name] = column(values, _COLUMNS[name], name, rows)
-        if endless is not None:
-            made["endless"] = column(np.asarray(endless, bool).view(np.uint8), np.uint8, "endless", rows)
-        if kind is not None:
-            made["kind"] = _kinds(kind, rows)
-        for name, names, texts in (("profile", "profile_names", profiles), ("owner", "owner_names", owner),
-                                   ("gpu_types", "type_lists", gpu_types)):
-            if texts is not None:
-                made[names], made[name] = _positions(sequence(texts, str, name), name, rows)
-        self._columns = made
-        self._handle = _core.TraceHandle(rows, made)
-
-    @classmethod
-    def from_frame(cls, frame: Any) -> Trace:
-        """A pandas frame with these columns."""
-        names = [str(name) for name in frame.columns]
-        texts = ("profile", "owner", "gpu_types", "kind")
-        return cls(**{name: frame[name].tolist() if name in texts else frame[name].to_numpy() for name in names})
-
-    def summary(self) -> dict[str, Any]:
-        """Jobs, gangs, gaps, GPU time; equal digests, equal workloads."""
-        return self._handle.summary()
-
-    @property
-    def profiles(self) -> list[str]:
-        """In the order in which jobs name them first."""
-        return self._handle.profiles()
-
-    def __len__(self) -> int:
-        return len(self._handle)
-
-    def __repr__(self) -> str:
-        return f"<horus.Trace of {len(self)} jobs, {len(self.profiles)} profiles>"
-
-    def _repr_html_(self) -> str:
-        return _table.pairs_to_html(repr(self), self.summary())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_trace, (len(self), self._columns))
-
-
-def _trace(rows: int, columns: dict[str, Any]) -> Trace:
-    trace = Trace.__new__(Trace)
-    trace._columns, trace._handle = columns, _core.TraceHandle(rows, columns)
-    return trace
-
-
-def _kinds(kinds: Sequence[str], rows: int) -> npt.NDArray[np.int32]:
-    found = sequence(kinds, str, "kind")
-    for position, kind in enumerate(found):
-        if kind not in _KINDS:
-            raise InvalidArgument(f"kind[{position}]: expected one of {', '.join(_KINDS)}, found {kind!r}")
-    return column(np.array([_KINDS[kind] for kind in found], np.int32), np.int32, "kind", rows)
-
-
-def _positions(texts: Sequence[str], what: str, rows: int) -> tuple[list[str], npt.NDArray[np.uint32]]:
-    if len(texts) != rows:
-        raise InvalidArgument(f"{what}: expected {rows} rows, found {len(texts)}")
-    known: dict[str, int] = {}
-    at = [known.setdefault(one, len(known)) if one else _NOT_STATED for one in texts]
-    return list(known), np.array(at, np.uint32)
 
 
 class Truth:
@@ -147,21 +55,33 @@ class Truth:
                     catalogue: Catalogue | None = None) -> Truth:
         """Measured speeds: `alone` is [GPU types x profiles], steps a second; `pairs` are columns gpu, a, b (positions),
         speed_a and speed_b (shares of the speed alone; both 0 = not together)."""
-        speeds = np.ascontiguousarray(np.asarray(alone, np.float64).reshape(-1))
-        kinds = {"gpu": np.uint32, "a": np.uint32, "b": np.uint32, "speed_a": np.float64, "speed_b": np.float64,
-                 "slowdown": np.float64}
-        columns = {name: column(values, kinds.get(name, np.float64), f"pairs[{name!r}]")
-                   for name, values in (pairs or {}).items()}
+        speeds = Speeds(gpu_types, profiles, alone, pairs, reference)
         made = cls.__new__(cls)
-        made._handle = _core.TruthHandle.from_speeds(
-            handle_of(catalogue), sequence(gpu_types, str, "gpu_types"), sequence(profiles, str, "profiles"), speeds,
-            columns, integer(reference, "reference", 0, 2**32 - 1), text(many, "many"))
+        made._handle = _core.TruthHandle.from_speeds(handle_of(catalogue), *speeds.arguments, text(many, "many"))
         made._remake = (_speeds, ((gpu_types, profiles, alone, pairs), {"reference": reference, "many": many,
                                                                        "catalogue": catalogue}))
         return made
 
+    def with_sensitivities(self, sensitivities: Mapping[str, Sensitivity]) -> Truth:
+        """This truth, and speeds that follow the cores and host memory that jobs have, by profile; profiles that are not
+        named do not care."""
+        rows = {text(name, "sensitivities"): instance(one, Sensitivity, f"sensitivities[{name!r}]")
+                for name, one in instance(sensitivities, Mapping, "sensitivities").items()}  # type: ignore[type-abstract]
+        made = Truth.__new__(Truth)
+        made._handle = self._handle.with_sensitivities(rows)
+        made._remake = (_sensitive, (self, rows))
+        return made
+
+    @property
+    def bytes_held(self) -> int:
+        """Memory in bytes, without that of its model."""
+        return self._handle.bytes_held()
+
     def __repr__(self) -> str:
-        return f"<horus.Truth: {self._handle.bytes_held():,} bytes>"
+        return f"<horus.Truth: {self.bytes_held:,} bytes>"
+
+    def _repr_html_(self) -> str:
+        return _table.pairs_to_html(repr(self), {"bytes held": self.bytes_held})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._remake
@@ -170,6 +90,10 @@ class Truth:
 def _truth(how: str, arguments: tuple[Any, ...]) -> Truth:
     made: Truth = getattr(Truth, how)(*arguments)
     return made
+
+
+def _sensitive(truth: Truth, rows: dict[str, Sensitivity]) -> Truth:
+    return truth.with_sensitivities(rows)
 
 
 def _speeds(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Truth:
@@ -196,6 +120,13 @@ class SimResult:
     def __init__(self, handle: _core.SimResultHandle | None, kept: dict[str, Any] | None = None) -> None:
         self._handle = handle
         self._kept: dict[str, Any] = {} if kept is None else kept
+
+    def model(self) -> InterferenceModel:
+        """What the placer believed at the end of a simulation that learned (SimOptions.learns), for other placers. Raises
+        InvalidArgument where nothing was to be learned."""
+        if self._handle is None:
+            raise StateError("model: a simulation that was pickled does not keep it")
+        return InterferenceModel._made(self._handle.model())
 
     def _get(self, name: str, read: Callable[[_core.SimResultHandle], Any]) -> Any:
         if name not in self._kept:
@@ -261,20 +192,3 @@ def simulate(trace: Trace, beliefs: Beliefs, truth: Truth, cluster: Cluster, pla
         return SimResult(_core.simulate(
             instance(trace, Trace, "trace")._handle, _rows(beliefs, "beliefs"), instance(truth, Truth, "truth")._handle,
             instance(cluster, Cluster, "cluster")._handle, instance(placer, Placer, "placer")._handle, how, observer, tell))
-
-
-def compare(trace: Trace, beliefs: Beliefs, truth: Truth, cluster: Cluster, placers: Mapping[str, Placer],
-            options: SimOptions | Mapping[str, SimOptions] | None = None, progress: Progress = None) -> dict[str, SimResult]:
-    """The same trace under each placer, by its name; `options` for all, or by name. One after the other: the results are
-    those of `simulate`. A grid of policies, traces and seeds with intervals is `horus compare`."""
-    results: dict[str, SimResult] = {}
-    with progress_of(progress, "compare") as tell:
-        for position, (name, placer) in enumerate(placers.items()):
-            how = options[name] if isinstance(options, Mapping) else options
-            part = None if tell is None else _share(tell, position, len(placers))
-            results[name] = simulate(trace, beliefs, truth, cluster, placer, how, progress=part)
-    return results
-
-
-def _share(tell: Callable[[float], object], position: int, count: int) -> Callable[[float], object]:
-    return lambda done: tell((position + done) / count)

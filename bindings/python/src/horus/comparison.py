@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons: policies against each other on the same traces, with paired intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import _table
+from ._args import Progress, instance, progress_of, sequence, text
+from .cluster import Cluster
+from .errors import InvalidArgument
+from .place import Placer
+from .sim import Beliefs, SimOptions, SimResult, Truth, simulate
+from .trace import Trace
+
+__all__ = ["Comparison", "compare"]
+
+# The columns of `horus compare` (docs/compare.md) that a simulation tells: name, better, where it is, unit.
+_S, _PCT = 1e-6, 100.0
+_METRICS: tuple[tuple[str, str, str, float], ...] = (
+    ("jobs", "", "jobs", 1), ("finished", "higher", "finished", 1), ("running", "", "running", 1),
+    ("waiting", "lower", "waiting", 1), ("rejected", "lower", "rejected", 1), ("failures", "lower", "failures", 1),
+    ("makespan_s", "lower", "makespan_us", _S),
+    *((f"jct_{at}_s", "lower", f"jct_us.{at}", _S) for at in ("mean", "p50", "p95", "p99")),
+    *((f"jct_to_horizon_{at}_s", "lower", f"jct_to_horizon_us.{at}", _S) for at in ("mean", "p95")),
+    *((f"wait_{at}_s", "lower", f"wait_us.{at}", _S) for at in ("mean", "p50", "p95", "p99")),
+    *((f"slowdown_{at}", "lower", f"slowdown.{at}", 1) for at in ("mean", "p50", "p95", "p99")),
+    ("above_bound_pct", "lower", "above_bound", _PCT), ("allocation_pct", "higher", "allocation", _PCT),
+    ("useful_pct", "higher", "useful", _PCT), ("work_rate", "higher", "work_rate", 1),
+    ("backlog_rate", "higher", "backlog_rate", 1), ("backlog_s", "lower", "backlog_us", _S),
+    ("most_done_s", "lower", "most_done_us", _S), ("preemptions", "", "preemptions", 1), ("migrations", "", "migrations", 1),
+    ("interruptions", "lower", "interruptions", 1), ("restarts", "", "restarts", 1),
+    ("out_of_memory", "lower", "out_of_memory", 1), ("fairness_rho_mean", "lower", "finish_time_fairness.mean", 1),
+    ("fairness_rho_p99", "lower", "finish_time_fairness.p99", 1), ("jain", "higher", "jain", 1),
+    ("fragmentation_pct", "lower", "fragmentation", _PCT), ("belief_error", "lower", "belief_error", 1))
+_SHOWN = ("jct_mean_s", "wait_mean_s", "slowdown_mean", "work_rate")
+# Student's t that 97.5 % do not exceed, from 1 degree of freedom on; Abramowitz and Stegun, table 26.10.
+_T975 = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600, 2.26216, 2.22814)
+_Z975 = 1.959963985
+
+
+class Comparison:
+    """The simulations of each policy by its name, one a trace; what they mean beside those of the baseline. `horus.plot.policies`
+    draws it."""
+
+    __slots__ = ("_baseline", "_results", "_workload")
+
+    def __init__(self, results: Mapping[str, Sequence[SimResult]], baseline: str, workload: str = "trace") -> None:
+        self._results = {name: tuple(found) for name, found in results.items()}
+        self._baseline, self._workload = baseline, workload
+
+    def __getitem__(self, policy: str) -> tuple[SimResult, ...]:
+        return self._results[policy]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __contains__(self, policy: object) -> bool:
+        return policy in self._results
+
+    def items(self) -> ItemsView[str, tuple[SimResult, ...]]:
+        """Policies and their simulations."""
+        return self._results.items()
+
+    @property
+    def baseline(self) -> str:
+        """The policy that the others are compared with."""
+        return self._baseline
+
+    @property
+    def seeds(self) -> list[int]:
+        """Positions of the traces."""
+        return list(range(len(self._results[self._baseline])))
+
+    @property
+    def metrics(self) -> list[dict[str, str]]:
+        """Name of each metric, and which is better: lower, higher or ''."""
+        return [{"name": name, "better": better} for name, better, _, _ in _METRICS]
+
+    @property
+    def summary(self) -> list[dict[str, Any]]:
+        """A row a policy: `metrics` by name, each with its mean over the traces, its difference from the baseline on the same
+        traces, and the ends of the 95 % interval of that difference (Student's t; None with one trace)."""
+        values = {policy: [_flat(result) for result in found] for policy, found in self._results.items()}
+        base = values[self._baseline]
+        return [{"workload": self._workload, "policy": policy, "metrics": {
+            name: _paired([row[name] for row in rows], [row[name] for row in base]) for name, _, _, _ in _METRICS}}
+            for policy, rows in values.items()]
+
+    def to_frame(self) -> Any:
+        """A row a simulation: policy, trace and every metric (pandas)."""
+        rows = [{"policy": policy, "trace": at, **_flat(result)}
+                for policy, found in self._results.items() for at, result in enumerate(found)]
+        return _table.frame({name: [row[name] for row in rows] for name in rows[0]})
+
+    def __repr__(self) -> str:
+        return f"<horus.Comparison of {len(self)} policies on {len(self.seeds)} traces, baseline {self._baseline!r}>"
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.summary
+        columns: dict[str, list[Any]] = {"policy": [row["policy"] for row in rows]}
+        for name in _SHOWN:
+            columns[name] = [row["metrics"][name]["mean"] for row in rows]
+            if name == _SHOWN[0]:
+                columns["change"] = [_change(row["metrics"][name]) for row in rows]
+        return columns
+
+    def __str__(self) -> str:
+        columns = self._columns()
+        lines = [[name, *(_table.cell(value) for value in values)] for name, values in columns.items()]
+        widths = [max(map(len, column)) for column in lines]
+        return "\n".join("  ".join(column[row].ljust(width) for column, width in zip(lines, widths)).rstrip()
+                         for row in range(len(lines[0])))
+
+    def _repr_html_(self) -> str:
+        return _table.to_html(repr(self), self._columns())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Comparison, (self._results, self._baseline, self._workload))
+
+
+def compare(traces: Trace | Sequence[Trace], beliefs: Beliefs, truth: Truth, cluster: Cluster,
+            placers: Mapping[str, Placer], options: SimOptions | Mapping[str, SimOptions] | None = None, *,
+            baseline: str | None = None, progress: Progress = None) -> Comparison:
+    """The same traces (of several seeds, say) under each placer, by its name; `options` for all, or by name. One after the
+    other: the results are those of `simulate`. `baseline`: that the others are compared with; None = the first. Whole grids,
+    on many cores and machines: `horus compare`."""
+    played = [traces] if isinstance(traces, Trace) else sequence(traces, Trace, "traces")
+    if not played or not instance(placers, Mapping, "placers"):  # type: ignore[type-abstract]
+        raise InvalidArgument(f"{'placers' if played else 'traces'}: expected at least one, found none")
+    first = next(iter(placers)) if baseline is None else text(baseline, "baseline")
+    if first not in placers:
+        raise InvalidArgument(f"baseline: expected one of {', '.join(placers)}, found {first!r}")
+    results: dict[str, list[SimResult]] = {}
+    with progress_of(progress, "compare") as tell:
+        for name, placer in placers.items():
+            how = options[name] if isinstance(options, Mapping) else options
+            for trace in played:
+                done = sum(map(len, results.values()))
+                part = None if tell is None else _share(tell, done, len(placers) * len(played))
+                results.setdefault(name, []).append(simulate(trace, beliefs, truth, cluster, placer, how, progress=part))
+    return Comparison(results, first)
+
+
+def _share(tell: Callable[[float], object], position: int, count: int) -> Callable[[float], object]:
+    return lambda done: tell((position + done) / count)
+
+
+def _flat(result: SimResult) -> dict[str, float]:
+    found = result.metrics()
+    out = {}
+    for name, _, where, unit in _METRICS:
+        whole, _, part = where.partition(".")
+        value = found[whole][part] if part else found[whole]
+        out[name] = math.nan if name == "most_done_s" and value < 0 else value * unit if unit != 1 else value
+    return out
+
+
+def _paired(values: Sequence[float], base: Sequence[float]) -> dict[str, float | None]:
+    count = len(values)
+    off = [value - other for value, other in zip(values, base)]
+    mean = sum(off) / count
+    half = None
+    if count > 1:
+        spread = math.sqrt(sum((one - mean) ** 2 for one in off) / (count - 1) / count)
+        half = _t975(count - 1) * spread
+    return {"mean": sum(values) / count, "difference": mean, "difference_low": None if half is None else mean - half,
+            "difference_high": None if half is None else mean + half}
+
+
+def _t975(degrees: int) -> float:
+    if degrees <= len(_T975):
+        return _T975[degrees - 1]
+    # Cornish and Fisher's expansion (26.7.5 there), as of src/sim/grid_metrics.cc.
+    z, n = _Z975, float(degrees)
+    return (z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
+            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3))
+
+
+def _change(metric: Mapping[str, float | None]) -> str:
+    difference, mean = metric["difference"] or 0.0, metric["mean"] or 0.0
+    base = mean - difference
+    if not base:
+        return ""
+    high = metric["difference_high"]
+    return f"{difference / base:+.1%}" + ("" if high is None else f" ± {abs((high - difference) / base):.1%}")

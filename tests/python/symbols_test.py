@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every function of the C ABI is reachable from Python, or docs/python.md says why it is not."""
+
+import re
+
+from conftest import ROOT
+
+SECTION = "## Left out"
+
+
+def exported():
+    lines = (ROOT / "tests/abi/symbols.txt").read_text().splitlines()
+    return {line.split()[0] for line in lines if line.startswith("horus_")}
+
+
+def left_out():
+    text = (ROOT / "docs/python.md").read_text()
+    rows = re.findall(r"^\| `(horus_\w+)` \| (.+) \|$", text[text.index(SECTION):], re.MULTILINE)
+    return dict(rows)
+
+
+def called():
+    folder = ROOT / "bindings/python/src/core"
+    text = "\n".join(re.sub(r"//.*", "", path.read_text()) for path in sorted(folder.glob("*.*")))
+    return set(re.findall(r"\bhorus_\w+\b", text)) & exported()
+
+
+def test_every_function_is_called_or_left_out_with_a_reason():
+    assert exported() - called() - set(left_out()) == set()
+    assert all(len(reason) > 10 for reason in left_out().values())
+
+
+def test_nothing_is_told_left_out_that_is_there():
+    assert set(left_out()) <= exported() - called()
