@@ -4,35 +4,32 @@
 Usage: learn.py FOLDER_OF_GRAPHS [LIBHORUS_TRAIN.SO]     with the training library a predictor is trained anew as well
 """
 
-import pathlib
 import sys
-
-import numpy as np
 
 import horus
 
 GPU = "v100-pcie-16gb"
 NETS = ["resnet50", "mobilenet_v2", "densenet121", "resnet18", "vgg16"]
+BATCHES = [8, 32]
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    graphs = [horus.Graph.from_onnx(folder / f"{net}.onnx") for net in NETS for _ in (8, 32)]
-    runs = [horus.RunSpec(batch=batch) for _ in NETS for batch in (8, 32)]
-    families = [net for net in NETS for _ in (8, 32)]
-    types = [GPU] * len(graphs)
-
-    # A made-up campaign: memory as predicted and a fifth more.
+    folder = sys.argv[1]
+    # A campaign, a row a run: columns of docs/dataset.md. A pandas frame (read_csv of one's own file) does as well.
+    runs = {"graph": [f"{net}.onnx" for net in NETS for _ in BATCHES], "family": [net for net in NETS for _ in BATCHES],
+            "gpu": [GPU] * len(NETS) * len(BATCHES), "batch": BATCHES * len(NETS)}
+    # Made up: memory as predicted and a fifth more.
     predictor = horus.Predictor()
-    told = predictor.predict_rows(graphs, types, runs)
-    memory = told["mem_mib"] * 1.2
-    print("mem_mib:", predictor.evaluate(graphs, types, runs, mem_mib=memory)["mem_mib"])
+    told = predictor.predict_rows([horus.Graph.from_onnx(f"{folder}/{graph}") for graph in runs["graph"]], runs["gpu"],
+                                  [horus.RunSpec(batch=batch) for batch in runs["batch"]])
+    runs["mem_mib"] = told["mem_mib"] * 1.2
+    print("mem_mib:", predictor.evaluate(runs, folder=folder)["mem_mib"])
 
     # Seen at run time: from now on these jobs are answered with what they took.
     seen = horus.Observations()
-    for row, mem in zip(told, memory):
+    for row, mem in zip(told, runs["mem_mib"]):
         seen.add_demand(int(row["profile_id"]), GPU, mem_mib=float(mem))
-    print("mem_mib, observed:", predictor.observe(seen).evaluate(graphs, types, runs, mem_mib=memory)["mem_mib"])
+    print("mem_mib, observed:", predictor.observe(seen).evaluate(runs, folder=folder)["mem_mib"])
 
     # And what two of them lost beside each other.
     model = horus.InterferenceModel()
@@ -43,8 +40,8 @@ def main():
     print(f"after:  {model.observe(seen).slowdown(GPU, [one, other]).estimate[0]:.2f} times")
 
     if len(sys.argv) > 2:
-        learned = horus.Predictor.fit(graphs, types, families, runs, mem_mib=np.asarray(memory), library=sys.argv[2])
-        print("mem_mib, trained:", learned.evaluate(graphs, types, runs, mem_mib=memory)["mem_mib"])
+        learned = horus.Predictor.fit(runs, folder=folder, library=sys.argv[2])
+        print("mem_mib, trained:", learned.evaluate(runs, folder=folder)["mem_mib"])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every example runs and prints what it promises."""
 
+import importlib.util
 import subprocess
 import sys
 
@@ -10,10 +11,20 @@ from conftest import GRAPHS, ROOT
 
 EXAMPLES = {
     "inspect_model.py": ([GRAPHS / "resnet50.onnx", 32], ("parameters", "25.6 M", "largest batch", "a100-40gb")),
-    "place_queue.py": ([GRAPHS], ("vision     place", "too-large  reject", "without vision: <horus.Plan: 1 placed")),
+    "inspect_torch.py": ([2, 1024], ("parameters", "0.09 x 10^9", "a prompt", "columns", "torch included")),
+    "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "11 jobs")),
     "learn.py": ([GRAPHS], ("covered", "before:", "after:")),
     "own_policy.py": ([], ("tightest", "exclusive", "horus")),
+    "compare_policies.py": (["--jobs", 40, "--seeds", 3], ("jct_mean_s", "change", "±", "horus", "exclusive", "40 jobs")),
 }
+NEEDS = {"inspect_torch.py": ("torch", "onnxscript")}
+
+
+def run(name, *arguments):
+    done = subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], capture_output=True,
+                          text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_no_example_is_forgotten():
@@ -22,9 +33,24 @@ def test_no_example_is_forgotten():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_runs(horus, name):
+    for needed in NEEDS.get(name, ()):
+        if importlib.util.find_spec(needed) is None:
+            pytest.skip(f"{needed} is not installed")
     arguments, promised = EXAMPLES[name]
-    done = subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], capture_output=True,
-                          text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
+    told = run(name, *arguments)
     for words in promised:
-        assert words in done.stdout, done.stdout
+        assert words in told, told
+
+
+def test_policies_are_compared_on_a_published_trace(horus, tmp_path):
+    trace = tmp_path / "pods.csv"  # openb's columns
+    trace.write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,"
+                     "scheduled_time\n" + "".join(
+                         f"pod-{i},1000,1024,1,1000,,LS,Succeeded,{i * 10},{i * 10 + 600},{i * 10}\n" for i in range(30)))
+    assert "30 jobs" in run("compare_policies.py", trace, "--seeds", 2)
+
+
+def test_a_comparison_is_drawn(horus, tmp_path):
+    pytest.importorskip("matplotlib")
+    run("compare_policies.py", "--jobs", 20, "--seeds", 2, "--plot", tmp_path / "policies.png")
+    assert (tmp_path / "policies.png").stat().st_size > 1000
