@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading a timeline, and what it adds up to, by hand-computed cases."""
 
+import csv
+import sys
+
 import numpy as np
 import pytest
 
@@ -22,7 +25,7 @@ SHARED = HEAD + """0,arrive,1,,
 def write(tmp_path):
     def _write(text):
         path = tmp_path / "events.csv"
-        path.write_text(text)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
 
     return _write
@@ -91,13 +94,97 @@ def test_job_types_come_from_the_column_else_from_the_table(write):
     ("a,b\n", "found a, b"),
     (HEAD + "0,begin,1,,\n", "line 2: event: expected one of"),
     (HEAD + "0,arrive,1\n", "line 2: expected 5 fields, found 3"),
-    (HEAD + "soon,arrive,1,,\n", "line 2: invalid literal"),
+    (HEAD + "soon,arrive,1,,\n", "line 2: time_us: expected whole microseconds, found 'soon'"),
+    (HEAD + "0,arrive,1,,\n" * 5000 + "9,start,1,a,x\n", "line 5002: gpus: expected indices of GPUs"),
+    (HEAD + "0,arrive,1,,\n0,start,1,a,0", "line 3: expected the end of a line, found that of the file: it is cut"),
+    (HEAD + "0,arrive,1,,\n0,sta", "line 3: expected 5 fields, found 2"),
+    (HEAD + "0,,1,,\n", "line 2: event: expected one of"),
+    (HEAD.encode() + b"0,arrive,\xff,,\n", "expected UTF-8, found: 'utf-8' codec can't decode byte 0xff"),
 ])
-def test_wrong_files_say_where_and_what(write, text, says):
+@pytest.mark.parametrize("reader", ["pandas", "rows"])
+def test_wrong_files_say_where_and_what(write, monkeypatch, text, says, reader):
+    if reader == "rows":
+        monkeypatch.setitem(sys.modules, "pandas", None)
     path = write(text)
     with pytest.raises(ValueError, match=says) as caught:
         events.read_timeline(path)
     assert str(caught.value).startswith(path)
+
+
+def random_rows(rng, jobs=300):
+    """A file of every kind of event, with gangs on two nodes, and names that repeat."""
+    rows = []
+    for job in range(jobs):
+        time, profile = int(rng.integers(0, 500)), ["lm", "vision", ""][rng.integers(3)]
+        rows.append((time, f"arrive,{job + 7},,,,{profile}"))
+        for event in rng.choice(["start", "migrate", "preempt", "fail", "finish", "out-of-memory", "interrupt"], rng.integers(0, 6)):
+            time += int(rng.integers(0, 40))
+            nodes = rng.choice(["a", "b", "c"], rng.integers(1, 3), replace=False)
+            rows.append((time, "\n".join(f"{event},{job + 7},{node},{' '.join(map(str, range(rng.integers(1, 4))))},{'v100' if node == 'a' else ''},{profile}"
+                                         for node in nodes)))
+    rows.append((600, "node-down,,a,,,"))
+    rows.sort(key=lambda row: row[0])
+    lines = [f"{time},{one}" for time, several in rows for one in several.split("\n")]
+    return "time_us,event,job,node,gpus,gpu_type,profile\n" + "\n".join(lines) + "\n"
+
+
+def plain(timeline):
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(timeline).items()}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_with_and_without_pandas_and_from_objects_the_same_is_read(write, monkeypatch, seed):
+    pytest.importorskip("pandas")
+    text = random_rows(np.random.default_rng(seed))
+    fast = events.read_timeline(write(text), {"7": "table"}, {"b": "k80"})
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    slow = events.read_timeline(write(text), {"7": "table"}, {"b": "k80"})
+    told = events.from_events(csv.DictReader(text.splitlines()), {"7": "table"}, {"b": "k80"})
+    assert plain(fast) == plain(slow) == plain(told)
+    assert plain(fast) == by_hand(text, {"7": "table"}, {"b": "k80"})
+
+
+def by_hand(text, profile_of, type_of):
+    """The same by plain steps, an event after the other."""
+    jobs, gpus, types, profiles, counts, open_, spells = {}, {}, [], {}, {}, {}, []
+    last = None
+    for row in csv.DictReader(text.splitlines()):
+        now, event, name = int(row["time_us"]), row["event"], row["job"]
+        again, last = last == (now, event, name), (now, event, name)
+        counts[event] = counts.get(event, 0) + (not again)
+        if not name:
+            continue
+        stated = row["profile"] or profile_of.get(name, "not stated")
+        job = jobs.setdefault(name, {"profile": profiles.setdefault(stated, len(profiles)) if name not in jobs else 0,
+                                     "arrive": -1, "start": -1, "finish": -1, "gpu": -1})
+        comes = event in ("start", "migrate")
+        if event not in ("arrive", "reject") and not again:
+            for spell in open_.pop(name, ()):
+                spell[3] = now
+        if comes:
+            job["start"] = now if job["start"] < 0 else job["start"]
+            for index in row["gpus"].split():
+                if (row["node"], int(index)) not in gpus:
+                    gpus[row["node"], int(index)] = len(gpus)
+                    types.append(row["gpu_type"] or type_of.get(row["node"], "not stated"))
+                gpu = gpus[row["node"], int(index)]
+                job["gpu"] = job["gpu"] if again or open_.get(name) else gpu
+                spells.append([list(jobs).index(name), gpu, now, None])
+                open_.setdefault(name, []).append(spells[-1])
+        elif event in ("arrive", "finish"):
+            job[event] = now
+    end = int(text.split("\n")[-2].split(",")[0])
+    columns = [[spell[i] if spell[i] is not None else end for spell in spells] for i in range(4)]
+    return {"job_ids": list(jobs), **{f"{key}_us": [job[key] for job in jobs.values()] for key in ("arrive", "start", "finish")},
+            "job_profile": [job["profile"] for job in jobs.values()], "job_gpu": [job["gpu"] for job in jobs.values()],
+            "spell_job": columns[0], "spell_gpu": columns[1], "spell_from_us": columns[2], "spell_to_us": columns[3],
+            "gpus": list(gpus), "gpu_type": types, "profiles": list(profiles), "end_us": end, "counts": counts}
+
+
+def test_names_with_commas_are_read_whole(write):
+    text = "time_us,event,job,node,gpus,gpu_type,profile\n0,arrive,1,,,,\"lm, small\"\n1,start,1,\"a,b\",0,v100,\"lm, small\"\n"
+    timeline = events.read_timeline(write(text))
+    assert timeline.profiles == ["lm, small"] and timeline.gpus == [("a,b", 0)]
 
 
 def test_levels_agree_with_a_count_by_hand_on_random_spells():

@@ -33,7 +33,7 @@ def tenant_levels(timeline: Timeline) -> Levels:
     gpu = np.concatenate([timeline.spell_gpu, timeline.spell_gpu])
     time = np.concatenate([timeline.spell_from_us, timeline.spell_to_us])
     step = np.concatenate([np.ones(spells, np.int64), -np.ones(spells, np.int64)])
-    order = np.lexsort((step, time, gpu))
+    order = _by_place_and_time(gpu, time, step)
     gpu, time, step = gpu[order], time[order], step[order]
     tenants = np.cumsum(step)  # every GPU ends at 0, so that one sum serves all
     length = np.diff(time, append=time[-1:])
@@ -46,21 +46,29 @@ def tenant_levels(timeline: Timeline) -> Levels:
     return Levels(gpu[keep], tenants[keep], time[keep], (time + length)[keep], spell_shared)
 
 
+def _by_place_and_time(place: Ints, time: Ints, step: Ints) -> Ints:
+    """The order by place, time and step (-1 before 1); by one key where it fits, which is several times as fast."""
+    span = 2 * (int(time.max(initial=0)) + 1)
+    least = int(time.min(initial=0))
+    if least < 0 or (int(place.max(initial=0)) + 1) * span > np.iinfo(np.int64).max:
+        return np.lexsort((step, time, place))
+    return np.argsort(place * span + 2 * time + (step > 0), kind="stable")
+
+
 def mean_in_bins(from_us: Ints, to_us: Ints, weight: Ints | Floats, edges: Floats) -> Floats:
     """The mean over each bin of the sum of the weights of the intervals that cover a time."""
     return (_integral(from_us, weight, edges) - _integral(to_us, weight, edges)) / np.diff(edges)
 
 
 def _integral(at: Ints, weight: Ints | Floats, edges: Floats) -> Floats:
-    """Of a function that rises by `weight` at `at`, over each bin."""
-    if at.size == 0:
-        return np.zeros(len(edges) - 1)
-    order = np.argsort(at, kind="stable")
-    at, weight = at[order], np.asarray(weight, float)[order]
-    total = np.concatenate([[0.0], np.cumsum(weight)])
-    moment = np.concatenate([[0.0], np.cumsum(weight * at)])
-    before = np.searchsorted(at, edges)
-    result: Floats = np.diff(total[before] * edges - moment[before])
+    """Of a function that rises by `weight` at `at`, over each bin: from there to the bin's end, then whole bins."""
+    bins = len(edges) - 1
+    before_end = at < edges[-1]
+    at, weight = at[before_end], np.asarray(weight, float)[before_end]
+    bin_of = np.maximum(np.searchsorted(edges, at, side="right") - 1, 0)
+    part = np.bincount(bin_of, weight * (edges[bin_of + 1] - np.maximum(at, edges[0])), bins)
+    rises = np.bincount(bin_of, weight, bins)
+    result: Floats = part + (np.cumsum(rises) - rises) * np.diff(edges)
     return result
 
 
@@ -139,7 +147,7 @@ def _idle_beside_used(node: Ints, since: Ints, until: Ints, sizes: Ints, edges: 
     all_nodes = np.concatenate([node, node])
     time = np.concatenate([since, until])
     step = np.concatenate([np.ones(node.size, np.int64), -np.ones(node.size, np.int64)])
-    order = np.lexsort((step, time, all_nodes))
+    order = _by_place_and_time(all_nodes, time, step)
     all_nodes, time, used = all_nodes[order], time[order], np.cumsum(step[order])
     after = np.append(time[1:], time[-1])
     keep = (used > 0) & (after > time)

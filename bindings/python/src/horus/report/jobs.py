@@ -22,7 +22,7 @@ US = 1_000_000
 HOUR_US = 3_600 * US
 TIME_BINS = 240  # of what changes over time
 MOST_TYPES = 60  # job types with cells of their own: those with most GPU time; the rest is one
-MOST_LANES, MOST_SPELLS = 32, 1_200  # GPUs and bars of the timeline that is drawn
+MOST_LANES, MOST_SPELLS = 24, 480  # GPUs and bars of the timeline that is drawn: a bar costs the browser most
 
 
 def read_runs(inputs: Inputs) -> list[dict[str, Any]]:
@@ -74,17 +74,17 @@ def _cells(timeline: Timeline, levels: Levels, profile: np.ndarray, types: list[
     wait = np.where(done, timeline.start_us - come, 0) / US
     bins = BINS_A_DECADE * DECADES
     at = np.clip(np.floor(np.log10(np.maximum(jct, 1)) * BINS_A_DECADE), 0, bins - 1).astype(np.int64)
+    values, cell = np.unique(key, return_inverse=True)
+    number = len(values)
+    finished, left = np.bincount(cell[done], minlength=number), np.bincount(cell[~done], minlength=number)
+    counts = np.bincount(cell[done] * bins + at[done], minlength=number * bins).reshape(number, bins)
+    sums = [np.bincount(cell, weights, number) for weights in (jct, wait, held / US, beside / US)]
     cells = []
-    for value in np.unique(key):
-        mine = key == value
-        finished = mine & done
-        counts = np.bincount(at[finished], minlength=bins)
-        used = np.nonzero(counts)[0]
+    for i, value in enumerate(values.tolist()):
+        used = np.nonzero(counts[i])[0]
         first, last = (int(used[0]), int(used[-1]) + 1) if used.size else (0, 0)
-        sums = [jct[finished].sum(), wait[finished].sum(), held[mine].sum() / US, beside[mine].sum() / US]
-        cells.append([int(value) // (len(types) + 1), int(value) % (len(types) + 1) - 1, int(finished.sum()),
-                      int((mine & ~done).sum()), *(round(float(x), 3) for x in sums), first,
-                      counts[first:last].tolist()])
+        cells.append([value // (len(types) + 1), value % (len(types) + 1) - 1, int(finished[i]), int(left[i]),
+                      *(round(float(column[i]), 3) for column in sums), first, counts[i, first:last].tolist()])
     return cells
 
 
