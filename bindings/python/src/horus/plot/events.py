@@ -7,6 +7,7 @@ A *spell* is one job on one GPU from a start, or a move, until it leaves. Times 
 from __future__ import annotations
 
 import csv
+import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -246,7 +247,7 @@ def _read_with_pandas(rows: _Rows, path: str, header: list[str], columns: list[i
     """Several times as fast as row by row. False, and nothing is read: there is no pandas, or the file is not plain
     enough to be sure that it reads what the rows would say, or something is wrong in it, which reading by rows tells."""
     try:
-        import pandas
+        pandas = importlib.import_module("pandas")
     except ImportError:
         return False
     with open(path, "rb") as file:

@@ -51,7 +51,7 @@ def jct_seconds(run: Any, what: str) -> np.ndarray:
         done = finish != NEVER
         return np.asarray((finish[done] - come[done]) / US)
     values = style.get(run, "jct_s", what) if isinstance(run, Mapping) or style.has(run, "jct_s") else run
-    seconds = style.column(values, what)
+    seconds: np.ndarray = style.column(values, what)
     seconds = seconds[~np.isnan(seconds)]
     if (seconds < 0).any():
         raise ValueError(f"{what}: expected seconds of 0 and more, found {seconds.min():g}")

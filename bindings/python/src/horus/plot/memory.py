@@ -45,7 +45,7 @@ def step_memory(jobs: Any, *, gpu_memory_gib: float | None = None, ax: Axes | No
         upper = style.get(memory, "upper_without_context_bytes", "", None)
         if upper is not None:
             bound = (float(upper) + float(style.get(memory, "context_bytes", "", 0) or 0)) / GIB
-            ax.errorbar(left[row], row, xerr=[[0], [max(bound - left[row], 0)]], color=style.INK, capsize=4,
+            ax.errorbar(left[row], row, xerr=([0.0], [max(bound - left[row], 0.0)]), color=style.INK, capsize=4,
                         label="at most" if row == 0 else None)
     if gpu_memory_gib is not None:
         ax.axvline(gpu_memory_gib, color=style.INK, linestyle="--", label=f"GPU: {gpu_memory_gib:g} GiB")

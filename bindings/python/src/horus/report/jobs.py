@@ -75,10 +75,10 @@ def _cells(timeline: Timeline, levels: Levels, profile: np.ndarray, types: list[
     bins = BINS_A_DECADE * DECADES
     at = np.clip(np.floor(np.log10(np.maximum(jct, 1)) * BINS_A_DECADE), 0, bins - 1).astype(np.int64)
     values, cell = np.unique(key, return_inverse=True)
-    number = len(values)
-    finished, left = np.bincount(cell[done], minlength=number), np.bincount(cell[~done], minlength=number)
-    counts = np.bincount(cell[done] * bins + at[done], minlength=number * bins).reshape(number, bins)
-    sums = [np.bincount(cell, weights, number) for weights in (jct, wait, held / US, beside / US)]
+    cell, count = cell.reshape(-1), len(values)
+    finished, left = np.bincount(cell[done], minlength=count), np.bincount(cell[~done], minlength=count)
+    counts = np.bincount(cell[done] * bins + at[done], minlength=count * bins).reshape(count, bins)
+    sums = [np.bincount(cell, weights, count) for weights in (jct, wait, held / US, beside / US)]
     cells = []
     for i, value in enumerate(values.tolist()):
         used = np.nonzero(counts[i])[0]

@@ -94,9 +94,9 @@ def _cluster(inputs: Inputs) -> str:
     if inputs.potentials:
         path, document = inputs.potentials[0]
         gpus = {str(case["gpu"]): need(case, "gpus", path) for case in document["cases"] if case["gpu"] is not None}
-    if inputs.comparisons and max(map(_size, inputs.comparisons)):
+    if inputs.comparisons:
         largest = max(inputs.comparisons, key=_size)
-        if _size(largest) != sum(gpus.values()):
+        if _size(largest) not in (0, sum(gpus.values())):
             gpus = dict(largest.gpus)
     if not gpus:
         return ""
@@ -113,16 +113,19 @@ def _choices(inputs: Inputs, runs: list[dict[str, Any]]) -> dict[str, list[str]]
     summaries = [row for comparison in inputs.comparisons for row in comparison.results["summary"]]
     cases = [case for _, document in inputs.potentials for case in document["cases"]]
     profiles = [name for _, document in inputs.potentials for name in document["profiles"]]
-    unique = lambda names: list(dict.fromkeys(names))  # noqa: E731
     return {
-        "workload": unique([row["workload"] for row in summaries] + [run["workload"] for run in runs]),
-        "policy": unique([row["policy"] for row in summaries] + [run["policy"] for run in runs]),
-        "gpu": unique([str(case["gpu"]) for case in cases if case["gpu"] is not None]
+        "workload": _unique([row["workload"] for row in summaries] + [run["workload"] for run in runs]),
+        "policy": _unique([row["policy"] for row in summaries] + [run["policy"] for run in runs]),
+        "gpu": _unique([str(case["gpu"]) for case in cases if case["gpu"] is not None]
                       + [name for run in runs for name in run["gpu_types"]]),
         "job": sorted(set(profiles) | {name for run in runs for name in run["profiles"]}),
-        "metric": unique([metric["name"] for comparison in inputs.comparisons
+        "metric": _unique([metric["name"] for comparison in inputs.comparisons
                           for metric in comparison.results["metrics"]]),
     }
+
+
+def _unique(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
 
 
 def _versions() -> list[str]:
