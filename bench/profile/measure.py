@@ -109,7 +109,8 @@ def write_manifest(store, session, job, options, ended):
         key = f"{run['kind']} {run['outcome']}"
         outcomes[key] = outcomes.get(key, 0) + 1
     store.replace("manifest.json", json.dumps({**manifest, "sessions": sessions, "runs": outcomes,
-                                               "noise": store.noise()}, indent=1) + "\n")
+                                               "noise": store.noise(),
+                                               "groups_dropped": store.dropped()}, indent=1) + "\n")
 
 
 class NotBegun(RuntimeError):

@@ -171,6 +171,11 @@ class Store:
                 "campaign": self.campaign, "note": f"mean of {one['repeats']}" if one["repeats"] > 1 else "",
                 **{name: figure(one[name]) for name in GROUPS[4:8]}}
 
+    def dropped(self):
+        """How many groups are no rows, because a job is said to be twice as fast beside others."""
+        alone = self.alone_us()
+        return len(average(self.shared(), alone, 0.0)) - len(average(self.shared(), alone))
+
     def noise(self):
         """How far repeats of the same run lie apart: the mean relative spread, with the number of repeated runs."""
         alone, shared = {}, {}
@@ -196,10 +201,11 @@ def spread(groups):
             "relative_standard_deviation": round(statistics.fmean(relative), 5) if relative else None}
 
 
-def average(runs, alone):
+def average(runs, alone, least=MIN_SLOWDOWN):
     """Shared runs of the same jobs in the same mode as one, with slowdowns against each job's own time alone.
 
-    Two copies of a job are one thing measured twice: both get the mean.
+    Two copies of a job are one thing measured twice: both get the mean. A job that is faster than `least` allows says that
+    it was slowed when it ran alone; its groups are no rows.
     """
     groups = {}
     for run in runs:
@@ -212,7 +218,7 @@ def average(runs, alone):
         slow = [statistics.fmean(run["members"][order[place]]["step_mean_us"] for run, order in members) / alone[job]
                 for place, job in enumerate(jobs)]
         slow = [statistics.fmean(s for other, s in zip(jobs, slow) if other == job) for job in jobs]
-        if min(slow) >= MIN_SLOWDOWN:
+        if min(slow) >= least:
             means = {name: mean_of([run.get(name) for run, _ in members]) for name in GROUPS[4:8]}
             found.append({"gpu": gpu, "sharing_mode": mode, "jobs": jobs, "slowdowns": slow, "repeats": len(members),
                           **means})

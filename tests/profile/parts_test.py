@@ -336,6 +336,13 @@ class Store(InFolder):
         row, = self.rows("pairs.csv")
         self.assertEqual((row["slowdown_a"], row["slowdown_b"]), ("2.5", "2.5"))
 
+    def test_a_job_twice_as_fast_beside_another_makes_no_row_and_is_counted(self):
+        kept = self.store()
+        for run in (alone("a"), alone("b"), together("ab", (499.0, 2000.0)), together("aa", (501.0, 501.0))):
+            kept.add(run)
+        self.assertEqual([(row["job_a"], row["job_b"]) for row in self.rows("pairs.csv")], [("a", "a")])
+        self.assertEqual(kept.dropped(), 1)
+
     def test_triples_have_a_table_of_their_own(self):
         kept = self.store()
         for run in (alone("a"), alone("b"), together("aab", (2000.0, 2000.0, 4000.0))):

@@ -95,7 +95,10 @@ class Real(World):
         self.assertLess(len(graph), 4000)  # 1400 weights of 4 bytes are not in it
         self.assertIn(b"Conv", graph)
         self.assertIn(b"BatchNormalization", graph)
-        self.assertEqual(len(self.rows("pairs.csv")), 1)
+        groups = [run["outcome"] for run in self.journal() if run["kind"] == "shared"]
+        self.assertEqual(groups, ["ok"])
+        # A busy machine may slow the job alone so much that the pair looks impossible.
+        self.assertEqual(len(self.rows("pairs.csv")) + self.manifest()["groups_dropped"], 1)
         self.assertEqual(self.manifest()["sessions"][0]["software"]["torch"], torch.__version__)
         self.assert_nobody_left()
 
