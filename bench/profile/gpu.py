@@ -2,10 +2,13 @@
 """What NVML says of one GPU: who is on it, its samples while jobs run, its description. Reads only, changes nothing."""
 import collections
 import contextlib
+import importlib.util
 import os
+import sys
 import threading
 import time
 
+PACKED_NVML = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvml")  # a copy that `pack` brought along
 SAMPLE_PERIOD_S = 0.05  # 20 Hz; NVML itself refreshes utilisation every 0.1 to 1 s
 MIB = 1 << 20
 IDLE_UTIL_PCT = 5  # above it somebody computes
@@ -38,6 +41,8 @@ class Busy(RuntimeError):
 
 
 def open_nvml():
+    if importlib.util.find_spec("pynvml") is None:
+        sys.path.append(PACKED_NVML)
     try:
         import pynvml
     except ModuleNotFoundError:

@@ -206,6 +206,10 @@ def pack(folder):
         target.mkdir(parents=True, exist_ok=True)
         for source in sorted((models / part).glob(pattern)):
             shutil.copy(source, target / source.name)
+    nvml = importlib.util.find_spec("pynvml")
+    if nvml and nvml.origin and nvml.origin.endswith("pynvml.py"):  # one file; for a machine without it
+        (folder / "nvml").mkdir(exist_ok=True)
+        shutil.copy(nvml.origin, folder / "nvml")
     print(folder)
     return 0
 

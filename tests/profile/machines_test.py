@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import types
@@ -99,6 +100,25 @@ class Machine(World):
         self.assertEqual(session["counters"], "dcgm")
         self.assertIn("nvmlGpmSampleGet", session["not_told"])
         self.assertAlmostEqual(self.journal()[0]["sm_active_pct"], 50)
+
+
+    @unittest.skipIf(importlib.util.find_spec("pynvml"), "nvidia-ml-py is installed")
+    def test_a_packed_copy_of_nvidia_ml_py_serves_where_it_is_not_installed(self):
+        code, said = self.run_tool("quick", more=ONE_RUN)
+        self.assertEqual(code, 0, said)
+        (self.tool / "nvml").mkdir()
+        (self.tool / "pynvml.py").rename(self.tool / "nvml" / "pynvml.py")
+        shutil.rmtree(self.tool / "__pycache__", ignore_errors=True)
+        code, said = self.run_tool("quick", more=("--kinds", "isolated", "--batches", "1,2"))
+        self.assertEqual((code, len(self.journal())), (0, 2), said)
+        shutil.rmtree(self.tool / "nvml")
+        code, said = self.run_tool("quick", more=ONE_RUN)
+        self.assertEqual(code, 2)
+        self.assertIn("nvidia-ml-py is not installed", said)
+
+    @unittest.skipUnless(importlib.util.find_spec("pynvml"), "nvidia-ml-py is not installed")
+    def test_pack_brings_nvidia_ml_py_along(self):
+        self.assertTrue((self.tool / "nvml" / "pynvml.py").exists())
 
 
 class Parts(unittest.TestCase):
