@@ -19,6 +19,7 @@ SLOW = 200  # a call of these stands for as many of the others: milliseconds eac
 LEFT_OUT = {  # and why
     "Graph.from_torch": "needs torch, whose memory is not flat", "Predictor.fit": "needs XGBoost, whose memory is not ours",
     "Predictor.default": "the same as Predictor()", "Plan.count": "of collections.abc", "Plan.index": "of collections.abc",
+    "potential": "needs libhorus_lp.so", "Trace.from_file": "reads a file each time",
     "Slowdown.count": "of tuple", "Slowdown.index": "of tuple"}
 FRAMES = "needs pandas, which keeps what it likes"
 
@@ -42,6 +43,21 @@ def right_calls(horus, world, resnet, predictor):
     result, plan = horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer), placer.place(cluster, job)
     catalogue, gpu = horus.gpus(), horus.gpus()[device].replace(name="mine")
     spare = horus.Node(id=77, cpu_milli=1_000)
+
+    learns = horus.SimOptions(learns="pairs", observe_us=1_000)
+    played = horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer, learns)
+    compared = horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer})
+    text, queue = "version: 1\nnodes: [{name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: t4}]}]\n", horus.Queue("srtf")
+    jobs = "version: 1\njobs: [{demand: {any: {gpu_util_pct: 5, gpu_memory_gib: 1}}}]\n"
+    half = {"a": horus.Sensitivity(cpu_milli=[1_000], mem_mib=[1_024], speeds=[1.0])}
+
+    def queued():
+        for number in (1, 2, 3):
+            queue.push(horus.QueuedJob(id=number, total_us=number))
+        queue.update(2, remaining_us=1)
+        queue.remove(1)
+        queue.serve(2, 5)
+        return queue.window(5, 3), queue.job(3), queue.pop(5)
 
     def applied():
         cluster.apply(placer.place(cluster, job))
@@ -75,6 +91,7 @@ def right_calls(horus, world, resnet, predictor):
         "Cluster.set_device_state": lambda: [cluster.set_device_state(1, 1, s) for s in ("down", "up")],
         "Cluster.set_node_state": lambda: [cluster.set_node_state(1, s) for s in ("drained", "up")],
         "Cluster.snapshot": cluster.snapshot, "Cluster.what_if": supposed,
+        "Cluster.from_yaml": lambda: horus.Cluster.from_yaml(text), "Comparison.items": lambda: [compared.items(), compared.summary],
         "FeatureRow.to_dict": resnet.features().to_dict,
         "Graph.cost": resnet.cost, "Graph.features": resnet.features, "Graph.from_onnx": lambda: horus.Graph.from_onnx(onnx),
         "InterferenceModel.changes": learned.changes, "InterferenceModel.to_bytes": learned.to_bytes,
@@ -82,6 +99,7 @@ def right_calls(horus, world, resnet, predictor):
         "InterferenceModel.from_callable": lambda: horus.InterferenceModel.from_callable(lambda d, t: np.ones(len(t))).slowdown(
             device, rows),
         "InterferenceModel.from_table": lambda: horus.InterferenceModel.from_table([device], [1], [2], [1.5], [1.4]),
+        "InterferenceModel.measured": lambda: model.measured(device, demands),
         "InterferenceModel.load": lambda: horus.InterferenceModel.load(learned_bundle, "iasp"),
         "InterferenceModel.matrix": lambda: model.matrix(device, demands),
         "InterferenceModel.observe": lambda: model.observe(seen), "InterferenceModel.slowdown": lambda: model.slowdown(device, rows),
@@ -98,18 +116,25 @@ def right_calls(horus, world, resnet, predictor):
         "Predictor.predict": lambda: predictor.predict(resnet, ["t4"]), "Predictor.quality": predictor.quality,
         "Predictor.predict_rows": lambda: predictor.predict_rows([resnet], ["t4"]),
         "Predictor.solve": lambda: predictor.solve(resnet, ["t4"], max_value=64), "Predictor.to_bytes": predictor.to_bytes,
-        "SimResult.metrics": result.metrics, "Trace.summary": trace.summary,
+        **{f"Queue.{name}": queued for name in ("push", "update", "remove", "serve", "window", "job", "pop")},
+        "Queue.set_capacity": lambda: queue.set_capacity(1_000), "Queue.set_owner_usage": lambda: queue.set_owner_usage(1, 1_000),
+        "SimResult.metrics": result.metrics, "SimResult.model": played.model, "Trace.summary": trace.summary,
+        "Trace.columns": trace.columns, "Trace.replace": lambda: trace.replace(submit_us=[1, 2, 3]),
+        "Trace.take": lambda: trace.take([0]), "Trace.synthetic": lambda: horus.Trace.synthetic(jobs=3),
+        "Truth.with_sensitivities": lambda: truth.with_sensitivities(half),
         "Truth.from_model": lambda: horus.Truth.from_model(beliefs),
         "Truth.from_speeds": lambda: horus.Truth.from_speeds(["t4"], ["a"], [[1.0]]),
         "compare": lambda: horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer}),
         "simulate": lambda: horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer),
         "demand_rows": lambda: horus.demand_rows(demands), "demands_of": lambda: horus.demands_of(rows),
+        "largest_slowdown": lambda: horus.largest_slowdown(5, 1_000, 9_000),
+        "request_latency": lambda: horus.request_latency(5, 1_000), "read_jobs": lambda: horus.read_jobs(jobs, cluster),
         "feature_schema": horus.feature_schema, "gpus": horus.gpus, "policies": horus.policies, "queues": horus.queues,
     }
     slow = {"Catalogue.extend", "Graph.cost", "Graph.features", "Graph.from_onnx", "InterferenceModel.fit", "InterferenceModel.load",
             "InterferenceModel.observe", "Placer.place_batch", "Predictor.evaluate", "Predictor.load", "Predictor.observe",
             "Predictor.predict", "Predictor.predict_rows", "Predictor.solve", "Predictor.to_bytes", "Predictor.quality", "compare",
-            "simulate", "feature_schema"}
+            "simulate", "feature_schema", "Cluster.from_yaml", "read_jobs"}
     return calls, slow
 
 
