@@ -26,6 +26,16 @@ def potential():
             "reference": "v100", "clip_percentile": 100.0, "least_gain_pct": 5.0, "notes": [], "cases": [v100, k80, both]}
 
 
+def told(document, command, gpus, quantiles=False, nodes=None):
+    """The same as newer versions write it: with the cluster, what made it, and quantiles."""
+    made = {**document, "horus": "0.1.0", "revision": "0123456789ab-dirty", "command": command, "cluster": {"gpus": gpus}}
+    if quantiles:
+        made["cases"] = [{**case, "quantiles": [{**bound(1.31, 12.5, 1), "pct": 50}]} for case in document["cases"]]
+    if nodes:
+        made["cluster"]["nodes"] = nodes
+    return made
+
+
 def comparison(jct, load=""):
     """jct: policy: seconds by seed. Returns results.json, and the text of runs by key."""
     base = jct["exclusive"]

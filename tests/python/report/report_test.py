@@ -3,14 +3,18 @@
 
 import json
 import math
+import os
+import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 import made_up_results as made
 import pytest
 
 from horus import report
-from horus.report import answers, inputs, parts
+from horus.report import answers, inputs, jobs, parts
 from horus.report.__main__ import main
 
 
@@ -134,6 +138,44 @@ def test_command_writes_the_file_and_tells_its_size(results, tmp_path, capsys):
     assert "MB" in capsys.readouterr().out
 
 
+# What newer versions of the commands tell
+
+
+def newer(folder):
+    """Results that say all that once had to be told by hand."""
+    (folder / "p.json").write_text(json.dumps(made.told(made.potential(), "horus potential --bound 1.5", {"v100": 12, "k80": 4}, quantiles=True)))
+    for count, jct in ((8, {"exclusive": [400.0, 420.0], "horus": [100.0, 100.0]}), (16, {"exclusive": [90.0, 80.0], "horus": [50.0, 50.0]})):
+        document, texts = made.comparison(jct)
+        made.write_comparison(folder / f"at{count}", {**document, "cluster": {"gpus": {"v100": count - 4, "k80": 4}}}, texts)
+    made.write_timeline(folder)
+    nodes = [{"name": "n0", "gpus": {"v100": 2}}, {"name": "n1", "gpus": {"k80": 2}}, {"name": "n2", "gpus": {"v100": 8}}]
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(made.told(run, "horus simulate 'my grid.yaml'", {"v100": 10, "k80": 2}, nodes=nodes)))
+    return [str(folder / name) for name in ("p.json", "at8", "at16", "run.csv")]
+
+
+def test_nothing_need_be_told_by_hand(tmp_path):
+    report.write(newer(tmp_path), tmp_path / "r.html")
+    text = re.sub(r"<[^>]+>", " ", (tmp_path / "r.html").read_text("utf-8").replace("\u00a0", " "))
+    for part in ("16 GPUs: 12 v100, 4 k80", "5.6 of 16 GPUs", "horus potential --bound 1.5", "horus simulate &#39;my grid.yaml&#39;",
+                 "0123456789ab-dirty", "1.31× 50 % of pairs +12.5 %", "12.5"):
+        assert part in re.sub(r"\s+", " ", text), part
+    assert "at most" not in text.split("By bound on slowdowns")[1].split("Pairs that carry")[0]
+
+
+def test_gpus_of_the_cluster_that_nobody_used_count(tmp_path):
+    runs = jobs.read_runs(inputs.read(newer(tmp_path)[3:], {}))
+    usage = runs[0]["usage"]
+    assert (usage[""]["gpus"], usage["v100"]["gpus"], usage["k80"]["gpus"]) == (12, 10, 2)
+    assert runs[0]["gpu_types"] == ["k80", "v100"]
+
+
+def test_files_by_hand_go_before_what_the_run_tells(tmp_path):
+    paths = newer(tmp_path)[3:]
+    (tmp_path / "nodes.csv").write_text("node,gpu_type\nn0,mine\n")
+    assert "mine" in jobs.read_runs(inputs.read([*paths, str(tmp_path / "nodes.csv")], {}))[0]["gpu_types"]
+
+
 # Errors
 
 
@@ -145,17 +187,55 @@ def lack(document, key):
     ("{", "as JSON"), ('{"a": 1}', "expected 'schema', found a"), ('{"schema": "x", "version": 1}', "schema: expected one of"),
     ('{"schema": "horus-potential", "version": 2}', "version: expected 1, found 2"),
     (json.dumps(lack(made.potential(), "cases")), "expected 'cases', found schema"),
-    (json.dumps({**made.potential(), "cases": []}), "cases: expected at least one"),
+    (json.dumps({**made.potential(), "cases": []}), "cases: expected a list with at least one"),
     ("a,b\n1,2\n", "line 1: expected a timeline"), ("gpu,victim,other,slowdown\nk,a,b,fast\n", "line 2: slowdown: expected a number, found 'fast'"),
     ("time_us,event,job,node,gpus\n", "what horus simulate --json says"),
+    (json.dumps({**made.potential(), "cases": 3}), "cases: expected a list"),
+    (json.dumps({**made.potential(), "cases": [3]}), "expected an object with 'gpu', found int"),
+    (json.dumps({**made.potential(), "cases": [{**made.potential()["cases"][0], "bounds": [{**made.bound(1.5, 1.0, 1), "gain_pct": "much"}]}]}), "expected the layout"),
+    (json.dumps({**made.potential(), "cluster": [1]}), "cluster: expected gpus by type, found [1]"),
+    (json.dumps(made.potential())[:-30], "as JSON, found"),
+    ("node,gpu_type\nn0\n", "line 2: expected 2 fields"), ("id,profile\n1,lm\n", "tables that go with such alone"),
 ])
 def test_wrong_files_are_named_with_what_was_expected(tmp_path, text, says):
     path = tmp_path / "bad.csv"
     path.write_text(text)
+    (tmp_path / "out.html").write_text("before")
     with pytest.raises(report.ReportError) as caught:
         report.write([path], tmp_path / "out.html")
     assert says in str(caught.value) and "bad." in str(caught.value)
-    assert not (tmp_path / "out.html").exists()
+    assert (tmp_path / "out.html").read_text() == "before" and sorted(os.listdir(tmp_path)) == ["bad.csv", "out.html"]
+
+
+def test_a_cut_timeline_is_told_with_its_line(tmp_path):
+    made.write_timeline(tmp_path)
+    path = tmp_path / "run.csv"
+    path.write_text(path.read_text()[:-3])
+    with pytest.raises(report.ReportError, match=r"run.csv: line 19: expected 5 fields, found 4"):
+        report.write([path], tmp_path / "out.html")
+
+
+@pytest.mark.parametrize("key", ["summary", "runs", "metrics", "seeds"])
+def test_a_comparison_without_results_is_told(results, tmp_path, key):
+    document, texts = made.comparison({"exclusive": [9.0, 9.0]})
+    made.write_comparison(tmp_path / "empty", {**document, key: []}, texts)
+    with pytest.raises(report.ReportError, match=f"results.json: {key}: expected a list with at least one"):
+        report.write([tmp_path / "empty"], tmp_path / "out.html")
+
+
+def test_a_place_that_cannot_be_written_is_told_before_anything_is_read(results, tmp_path, capsys):
+    for path in (tmp_path / "no" / "such" / "r.html", pathlib.Path("/proc/r.html")):
+        assert main([results["paths"][0] + ".missing", "-o", str(path)]) == 2
+        assert f"horus: {path}: cannot write: " in capsys.readouterr().err
+    (tmp_path / "folder").mkdir()
+    assert main([results["paths"][0], "-o", str(tmp_path / "folder")]) == 2
+    assert "folder: cannot write: " in capsys.readouterr().err and os.listdir(tmp_path) == ["folder"]
+
+
+def test_it_runs_as_a_module_away_from_the_source(results, tmp_path):
+    done = subprocess.run([sys.executable, "-m", "horus.report", results["paths"][0], "-o", "r.html"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "r.html").stat().st_size > 1_000_000
 
 
 @pytest.mark.parametrize("missing", ["results.json", "machine.json"])

@@ -97,15 +97,16 @@ class Usage:
 
 
 def usage_over_time(timeline: Timeline, bins: int = 300, gpus_of_node: Mapping[str, int] | None = None,
-                    gpu_type: str | None = None, levels: Levels | None = None) -> Usage:
+                    gpu_type: str | None = None, levels: Levels | None = None, *, every_node: bool = False) -> Usage:
     """gpus_of_node: how many each node has; without it the GPUs up to the highest index that was ever used.
-    gpu_type: only GPUs of it (waiting jobs are those of all types)."""
+    gpu_type: only GPUs of it (waiting jobs are those of all types). every_node: `gpus_of_node` counts GPUs of this type
+    alone, so that its nodes that nobody used belong to them; else they do where the timeline has one type."""
     if timeline.end_us <= 0:
         raise ValueError("usage: expected a timeline that lasts, found one that ends at 0 us")
     levels = levels or tenant_levels(timeline)
     edges = np.linspace(0, timeline.end_us, bins + 1)
     mine = np.array([gpu_type is None or name == gpu_type for name in timeline.gpu_type], bool)
-    sizes, node_of = _nodes(timeline, gpus_of_node or {}, mine)
+    sizes, node_of = _nodes(timeline, gpus_of_node or {}, mine, every_node)
     of_mine = mine[levels.gpu] if levels.gpu.size else np.zeros(0, bool)
     gpu, tenants = levels.gpu[of_mine], np.minimum(levels.tenants[of_mine], MOST_TENANTS_APART)
     since, until = levels.from_us[of_mine], levels.to_us[of_mine]
@@ -122,7 +123,7 @@ def usage_over_time(timeline: Timeline, bins: int = 300, gpus_of_node: Mapping[s
     return Usage(edges, by_tenants, idle, partly, waiting, total)
 
 
-def _nodes(timeline: Timeline, stated: Mapping[str, int], mine: np.ndarray) -> tuple[Ints, Ints]:
+def _nodes(timeline: Timeline, stated: Mapping[str, int], mine: np.ndarray, every_node: bool) -> tuple[Ints, Ints]:
     """GPUs of each node that has some of mine, and the node of each GPU."""
     names: dict[str, int] = {}
     sizes: list[int] = []
@@ -133,9 +134,10 @@ def _nodes(timeline: Timeline, stated: Mapping[str, int], mine: np.ndarray) -> t
         node = names.setdefault(name, len(names))
         if node == len(sizes):
             sizes.append(stated.get(name, 0))
-        sizes[node] = max(sizes[node], index + 1)
+        if not (every_node and name in stated):
+            sizes[node] = max(sizes[node], index + 1)
         node_of[at] = node
-    if len(set(timeline.gpu_type)) <= 1:  # nodes that nobody used count, too
+    if every_node or len(set(timeline.gpu_type)) <= 1:  # nodes that nobody used count, too
         sizes.extend(count for name, count in stated.items() if name not in names)
     return np.asarray(sizes, np.int64), node_of
 

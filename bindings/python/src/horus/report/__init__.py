@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Union
 
 __all__ = ["ReportError", "write"]
@@ -28,22 +29,35 @@ def write(results: Path | Sequence[Path], path: Path, *, policy: str | None = No
     gpus: GPUs of the cluster by results folder, where its files do not say.
     plotly_js: a smaller bundle of plotly.js than that of the package plotly (`plotly-basic.min.js` suffices).
     command: what the report says that made it (default: the call).
-    ReportError: as its name says. OSError: `path` cannot be written.
+    ReportError: as its name says. OSError, before anything is read: `path` cannot be written.
     """
     from .page import render  # jinja2, plotly and numpy are needed from here on
 
     paths = [results] if isinstance(results, (str, os.PathLike)) else list(results)
     names = [os.fspath(one) for one in paths]
-    text = render(names, policy=policy, gpus=dict(gpus or {}), plotly_js=plotly_js,
-                  command=command or f"horus.report.write({names!r}, {os.fspath(path)!r})")
-    data = text.encode("utf-8", "backslashreplace")
-    beside = f"{os.fspath(path)}.part"
+    beside = f"{os.fspath(path)}.{os.getpid()}.part"
+    with _named(path):
+        file = open(beside, "wb")
     try:
-        with open(beside, "wb") as file:
-            file.write(data)
-        os.replace(beside, path)
+        with file:
+            text = render(names, policy=policy, gpus=dict(gpus or {}), plotly_js=plotly_js,
+                          command=command or f"horus.report.write({names!r}, {os.fspath(path)!r})")
+            data = text.encode("utf-8", "backslashreplace")
+            with _named(path):
+                file.write(data)
+                file.flush()
+        with _named(path):
+            os.replace(beside, path)
     except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
+        os.unlink(beside)
         raise
     return len(data)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of the file beside are those of the file that was asked for."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write: {error.strerror}", os.fspath(path)) from None

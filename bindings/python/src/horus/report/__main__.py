@@ -38,8 +38,11 @@ def main(arguments: list[str] | None = None) -> int:
         gpus = dict(_size(text) for text in options.gpus)
         size = write(options.results, options.out, policy=options.policy, gpus=gpus, plotly_js=options.plotly_js,
                      command=shlex.join(["horus", "report", *arguments]))
-    except (ReportError, OSError) as error:
+    except ReportError as error:
         print(f"horus: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except OSError as error:
+        print(f"horus: {error.filename or options.out}: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
     except ImportError as error:
         print(f"horus: report: {error}: pip install 'libhorus[report]'", file=sys.stderr)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import ReportError
+from .figures import signed
 from .inputs import Comparison, load, need
 
 QUANTILES = (10, 25, 50, 75, 90)  # %
@@ -25,10 +26,11 @@ JCT = ("jct_to_horizon_mean_s", "jct_mean_s")  # the first that the results have
 class Quantile:
     """A bound on slowdowns that so many per cent of the table's pairs keep, and what sharing gains within it, %."""
 
-    pct: int
+    pct: float
     slowdown: float
     low: float | None
     high: float | None
+    row: dict[str, Any] | None = None  # all that horus potential tells of it
 
 
 def gain_between(bounds: list[dict[str, Any]], slowdown: float) -> tuple[float | None, float | None]:
@@ -76,6 +78,16 @@ def change(values: dict[str, Any], base: float | None) -> tuple[float, float | N
     scale = 100 / abs(base)
     low, high = values["difference_low"], values["difference_high"]
     return values["difference"] * scale, None if low is None else low * scale, None if high is None else high * scale
+
+
+def gain_text(quantile: Quantile) -> str:
+    """What sharing gains at it: a figure, or the ends between which it lies."""
+    if quantile.low is None or quantile.high is None:
+        known = quantile.high if quantile.low is None else quantile.low
+        return "\u2013" if known is None else f"{'at most' if quantile.low is None else 'at least'} {signed(known)}\u00a0%"
+    if quantile.low == quantile.high:
+        return f"{signed(quantile.low)}\u00a0%"
+    return f"{signed(quantile.low)} to {signed(quantile.high)}\u00a0%"
 
 
 @dataclass

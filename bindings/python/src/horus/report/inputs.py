@@ -135,17 +135,35 @@ def _read_comparison(folder: str, gpus: dict[str, int], inputs: Inputs) -> None:
         raise ReportError(f"{path}: schema: expected horus-compare, found {results['schema']}")
     for key in ("baseline", "seeds", "metrics", "summary", "runs"):
         need(results, key, path)
+        if key != "baseline" and (not isinstance(results[key], list) or not results[key]):
+            raise ReportError(f"{path}: {key}: expected a list with at least one, found {str(results[key])[:80]}")
     machine_path = os.path.join(folder, "machine.json")
     machine = load(machine_path, "version and command of horus compare")
     for key in ("horus", "command"):
         need(machine, key, machine_path)
-    stated = results.get("cluster", machine.get("cluster", {}))
-    sizes = {str(name): int(count) for name, count in dict(stated.get("gpus", {})).items()}
+    sizes = {name: int(count) for name, count in gpus_stated(results, path).items()}
     if folder in gpus:
         sizes = sizes if sum(sizes.values()) == gpus[folder] else {ALL_TYPES: gpus[folder]}
     name = os.path.basename(os.path.normpath(folder))
     inputs.comparisons.append(Comparison(folder, name, results, machine, sizes, os.path.join(folder, "runs")))
     _source(inputs, path, "policies compared", machine)
+
+
+def gpus_stated(document: dict[str, Any], path: str) -> dict[str, float]:
+    """GPUs of the cluster by type; empty where the file is from before it told them."""
+    cluster = document.get("cluster", {})
+    gpus = cluster.get("gpus", {}) if isinstance(cluster, dict) else None
+    if not isinstance(gpus, dict) or not all(isinstance(count, (int, float)) for count in gpus.values()):
+        raise ReportError(f"{path}: cluster: expected gpus by type, found {str(cluster)[:80]}")
+    return {str(name): float(count) for name, count in gpus.items()}
+
+
+def nodes_stated(document: dict[str, Any], path: str) -> dict[str, dict[str, int]]:
+    """GPUs of each node by type; empty where the file is from before it told them."""
+    found = {}
+    for node in document.get("cluster", {}).get("nodes", []):
+        found[str(need(node, "name", path))] = {str(name): int(count) for name, count in need(node, "gpus", path).items()}
+    return found
 
 
 def _read_json(path: str, gpus: dict[str, int], inputs: Inputs) -> None:
@@ -158,6 +176,9 @@ def _read_json(path: str, gpus: dict[str, int], inputs: Inputs) -> None:
     if schema == "horus-potential":
         for key in ("source", "profiles", "reference", "least_gain_pct", "cases"):
             need(document, key, path)
+        if not isinstance(document["cases"], list) or not document["cases"]:
+            raise ReportError(f"{path}: cases: expected a list with at least one, found {str(document['cases'])[:80]}")
+        gpus_stated(document, path)
         inputs.potentials.append((path, document))
         _source(inputs, path, "what sharing could give", document)
     elif schema == "horus-compare":
@@ -223,7 +244,8 @@ def _read_csv(path: str, inputs: Inputs) -> None:
         _source(inputs, path, "trace")
     else:
         raise ReportError(f"{path}: line 1: expected a timeline (time_us, event, ...), a table of pairs (victim, other, "
-                          f"slowdown; or gpu, job_a, job_b), nodes (node, gpu_type) or a trace (profile), found {', '.join(header)[:200]!r}")
+                          "slowdown; or gpu, job_a, job_b), nodes (node, gpu_type) or a trace (profile), found "
+                          f"{repr(', '.join(header)[:200]) if header else 'nothing'}")
 
 
 def _add_timeline(path: str, inputs: Inputs) -> None:
@@ -235,6 +257,7 @@ def _add_timeline(path: str, inputs: Inputs) -> None:
         raise ReportError(f"{beside}: schema: expected horus-simulate, found {run['schema']}")
     for key in ("workload", "policy", "seed", "metrics"):
         need(run, key, beside)
+    gpus_stated(run, beside)
     inputs.timelines.append((path, run))
     _source(inputs, path, "timeline of a run", run)
 
@@ -243,11 +266,14 @@ def _rows(path: str) -> Any:
     """Line numbers and rows by column."""
     with open(path, newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        for row in reader:
-            if None in row or None in row.values():
-                raise ReportError(f"{path}: line {reader.line_num}: expected {len(reader.fieldnames or [])} fields, "
-                                  "found another number")
-            yield reader.line_num, row
+        try:
+            for row in reader:
+                if None in row or None in row.values():
+                    raise ReportError(f"{path}: line {reader.line_num}: expected {len(reader.fieldnames or [])} fields, "
+                                      "found another number")
+                yield reader.line_num, row
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ReportError(f"{path}: after line {reader.line_num}: expected CSV in UTF-8, found: {error}") from None
 
 
 def _number(text: str, path: str, line: int, column: str) -> float:

@@ -14,7 +14,8 @@ import numpy as np
 from ..plot.events import NEVER, NOT_STATED, Timeline, read_timeline
 from ..plot.measure import Levels, tenant_levels, usage_over_time
 from ..plot.timeline import slots_of
-from .inputs import Inputs
+from . import ReportError
+from .inputs import Inputs, nodes_stated
 
 BINS_A_DECADE = 40  # of completion times: a quantile is at most 3 % off
 DECADES = 9  # from 1 s
@@ -27,11 +28,25 @@ MOST_LANES, MOST_SPELLS = 24, 480  # GPUs and bars of the timeline that is drawn
 
 def read_runs(inputs: Inputs) -> list[dict[str, Any]]:
     """What the page needs of each timeline."""
-    return [_run(read_timeline(path, inputs.profile_of, inputs.type_of), told, inputs.gpus_of)
-            for path, told in inputs.timelines]
+    runs = []
+    for path, told in inputs.timelines:
+        nodes = nodes_stated(told, path)
+        type_of = {name: next(iter(gpus)) for name, gpus in nodes.items() if len(gpus) == 1}
+        timeline = _read(path, inputs.profile_of, {**type_of, **inputs.type_of})
+        runs.append(_run(timeline, told, inputs.gpus_of, nodes))
+    return runs
 
 
-def _run(timeline: Timeline, told: dict[str, Any], gpus_of: dict[str, int]) -> dict[str, Any]:
+def _read(path: str, profile_of: dict[str, str], type_of: dict[str, str]) -> Timeline:
+    try:
+        return read_timeline(path, profile_of, type_of)
+    except ValueError as error:
+        raise ReportError(str(error)) from None
+
+
+def _run(timeline: Timeline, told: dict[str, Any], gpus_of: dict[str, int],
+         nodes: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """gpus_of: GPUs by node, by hand; nodes: GPUs by node and type, as the run tells them."""
     levels = tenant_levels(timeline)
     names, merged = _job_types(timeline)
     types = sorted(set(timeline.gpu_type)) or [NOT_STATED]
@@ -39,7 +54,7 @@ def _run(timeline: Timeline, told: dict[str, Any], gpus_of: dict[str, int]) -> d
         "workload": str(told["workload"]), "policy": str(told["policy"]), "seed": told["seed"],
         "jobs": len(timeline.job_ids), "profiles": names, "gpu_types": types, "gpus": len(timeline.gpus),
         "cells": _cells(timeline, levels, merged, types),
-        "usage": _usage(timeline, levels, types, gpus_of) if timeline.end_us > 0 and timeline.gpus else None,
+        "usage": _usage(timeline, levels, types, gpus_of, nodes) if timeline.end_us > 0 and timeline.gpus else None,
         "lanes": _lanes(timeline, merged),
     }
 
@@ -88,11 +103,14 @@ def _cells(timeline: Timeline, levels: Levels, profile: np.ndarray, types: list[
     return cells
 
 
-def _usage(timeline: Timeline, levels: Levels, types: list[str], gpus_of: dict[str, int]) -> dict[str, Any]:
+def _usage(timeline: Timeline, levels: Levels, types: list[str], gpus_of: dict[str, int],
+           nodes: dict[str, dict[str, int]]) -> dict[str, Any]:
     """Means over time, of all GPUs ("") and of each type."""
     found: dict[str, Any] = {}
     for name in ["", *types]:
-        usage = usage_over_time(timeline, TIME_BINS, gpus_of, name or None, levels)
+        sizes = {node: sum(gpus.values()) if not name else gpus.get(name, 0) for node, gpus in nodes.items()}
+        sizes = {node: count for node, count in sizes.items() if count > 0}
+        usage = usage_over_time(timeline, TIME_BINS, sizes or gpus_of, name or None, levels, every_node=bool(sizes))
         found[name] = {"gpus": usage.gpus, "tenants": [_short(row) for row in usage.by_tenants],
                        "scattered_pct": _short(usage.fragmented_pct)}
         if not name:

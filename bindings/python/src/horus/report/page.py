@@ -9,16 +9,18 @@ import hashlib
 import json
 import os
 import platform
+from collections.abc import Callable
 from importlib import metadata, resources
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 
-from . import ReportError, figures
-from .inputs import ALL_TYPES, Comparison, Inputs, need, read
+from . import ReportError, answers, figures
+from .inputs import ALL_TYPES, Comparison, Inputs, gpus_stated, need, read
 from .jobs import BINS_A_DECADE, read_runs
 from .parts import bounds_of, matrices, policies_of, sizes_of
 
+Made = TypeVar("Made")
 VERSIONS_OF = ("libhorus", "jinja2", "plotly", "numpy")
 
 
@@ -27,11 +29,13 @@ def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly
     inputs = read(paths, gpus)
     runs = read_runs(inputs)
     chosen = _policy(inputs, policy)
-    comparisons = [policies_of(comparison) for comparison in inputs.comparisons]
+    comparisons = [_laid_out(one.path, policies_of, one) for one in inputs.comparisons]
     page: dict[str, Any] = {
-        "potentials": [bounds_of(path, document, inputs.pairs) for path, document in inputs.potentials],
+        "potentials": [_laid_out(path, bounds_of, path, document, inputs.pairs)
+                       for path, document in inputs.potentials],
         "comparisons": comparisons, "largest": max((one["gpus"] for one in comparisons), default=0),
-        "sizes": sizes_of(inputs.comparisons), "runs": runs, "policy": chosen,
+        "sizes": _laid_out(", ".join(one.path for one in inputs.comparisons), sizes_of, inputs.comparisons),
+        "runs": runs, "policy": chosen,
         "matrices": matrices(inputs.pairs), "sources": inputs.sources, "command": command, "versions": _versions(),
         "cluster": _cluster(inputs), "choices": _choices(inputs, runs),
     }
@@ -42,11 +46,21 @@ def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
                                      lstrip_blocks=True)
     environment.filters.update(number=figures.number, signed=figures.signed, span=figures.span, bound=figures.bound,
-                               seconds=figures.seconds)
+                               seconds=figures.seconds, gain=answers.gain_text)
     environment.globals["of_metric"] = figures.of_metric
     return environment.from_string(_resource("report.html.j2")).render(
         page, style=_resource("report.css"), data=_for_script(data), plotly=plotly, script=script,
         script_hashes=" ".join(f"'sha256-{_hash(text)}'" for text in (plotly, script)))
+
+
+def _laid_out(path: str, make: Callable[..., Made], *arguments: Any) -> Made:
+    """What `make` makes of the file; values of other kinds than the documented ones are an error that names it."""
+    try:
+        return make(*arguments)
+    except ReportError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+        raise ReportError(f"{path}: expected the layout that docs/cli.md describes, found: {error!r}") from error
 
 
 def _for_script(data: Any) -> str:
@@ -98,6 +112,8 @@ def _cluster(inputs: Inputs) -> str:
         largest = max(inputs.comparisons, key=_size)
         if _size(largest) not in (0, sum(gpus.values())):
             gpus = dict(largest.gpus)
+    for path, told in inputs.timelines:
+        gpus = gpus or gpus_stated(told, path)
     if not gpus:
         return ""
     types = ", ".join(f"{figures.number(count, 6)} {name}" for name, count in gpus.items() if name != ALL_TYPES)
@@ -114,7 +130,7 @@ def _choices(inputs: Inputs, runs: list[dict[str, Any]]) -> dict[str, list[str]]
     cases = [case for _, document in inputs.potentials for case in document["cases"]]
     profiles = [name for _, document in inputs.potentials for name in document["profiles"]]
     return {
-        "workload": _unique([row["workload"] for row in summaries] + [run["workload"] for run in runs]),
+        "workload": _workloads([row["workload"] for row in summaries], [run["workload"] for run in runs]),
         "policy": _unique([row["policy"] for row in summaries] + [run["policy"] for run in runs]),
         "gpu": _unique([str(case["gpu"]) for case in cases if case["gpu"] is not None]
                       + [name for run in runs for name in run["gpu_types"]]),
@@ -122,6 +138,12 @@ def _choices(inputs: Inputs, runs: list[dict[str, Any]]) -> dict[str, list[str]]
         "metric": _unique([metric["name"] for comparison in inputs.comparisons
                           for metric in comparison.results["metrics"]]),
     }
+
+
+def _workloads(compared: list[str], played: list[str]) -> list[str]:
+    """First those that both comparisons and timelines are of, so that the page opens with all of it."""
+    names = _unique(compared + played)
+    return sorted(names, key=lambda name: not (name in compared and name in played))
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -29,17 +29,27 @@ def bounds_of(path: str, document: dict[str, Any], pairs: Pairs) -> dict[str, An
             for key in ("slowdown_bound", "pairs_admitted", "pairs_admitted_of_mix_pct", "exclusive_rate", "shared_rate",
                         "gain_pct", "makespan_cut_pct", "pays", "pairs"):
                 need(bound, key, path)
-        table = pairs.get(str(case["gpu"]), {}) if case["gpu"] is not None else {}
-        known = set(document["profiles"])
-        table = {key: value for key, value in table.items() if known.issuperset(key)}
         cases.append({**case, "name": "all types together" if case["gpu"] is None else str(case["gpu"]),
-                      "quantiles": answers.quantiles(case, table), "headline": _headline(case)})
+                      "quantiles": _quantiles(path, document, case, pairs), "headline": _headline(case)})
     whole = cases[-1] if cases else None
     if whole is None:
         raise ReportError(f"{path}: cases: expected at least one, found none")
     return {"path": path, "source": str(document["source"]), "profiles": document["profiles"], "whole": whole,
             "reference": document["reference"], "least_gain_pct": document["least_gain_pct"], "cases": cases,
-            "notes": document.get("notes", [])}
+            "notes": document.get("notes", []), "exact_quantiles": all("quantiles" in case for case in document["cases"])}
+
+
+def _quantiles(path: str, document: dict[str, Any], case: dict[str, Any], pairs: Pairs) -> list[answers.Quantile]:
+    """As the file tells them; of a file from before it did, between the bounds, where the table is given."""
+    if "quantiles" in case:
+        for row in case["quantiles"]:
+            for key in ("pct", "slowdown_bound", "gain_pct", "pairs_admitted", "pairs_admitted_of_mix_pct", "makespan_cut_pct"):
+                need(row, key, path)
+        return [answers.Quantile(row["pct"], row["slowdown_bound"], row["gain_pct"], row["gain_pct"], row)
+                for row in case["quantiles"]]
+    known = set(document["profiles"])
+    table = pairs.get(str(case["gpu"]), {}) if case["gpu"] is not None else {}
+    return answers.quantiles(case, {key: value for key, value in table.items() if known.issuperset(key)})
 
 
 def _headline(case: dict[str, Any]) -> dict[str, str]:

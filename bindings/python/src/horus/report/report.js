@@ -10,7 +10,7 @@
   const PATTERNS = ['', '/', '.', '\\', 'x', '+'];
   const LIGHT = ['#0b2f52', '#a33b0a', '#1f8a62', '#cf7fb0', '#6cbcf0', '#f5dc6a'];
   const DARK = ['#8ec8f2', '#f2a273', '#4cc79b', '#d891bd', '#f5dc6a', '#b9bcc2'];
-  const dark = matchMedia('(prefers-color-scheme: dark)');
+  const dark = matchMedia('(prefers-color-scheme: dark)'), narrow = matchMedia('(max-width: 720px)');
   let printing = false;
   const colours = () => (dark.matches && !printing ? DARK : LIGHT);
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -30,17 +30,20 @@
   function layout(x, y, more) {
     const axis = title => ({title: {text: title, standoff: 8}, gridcolor: css('--line'), zerolinecolor: css('--faint'), linecolor: css('--faint'), automargin: true, fixedrange: true});
     return Object.assign({
-      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: {color: css('--ink'), family: 'system-ui, sans-serif', size: 13},
+      paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: {color: css('--ink'), family: 'system-ui, sans-serif', size: narrow.matches ? 12 : 13},
       margin: {l: 60, r: 16, t: 10, b: 64}, dragmode: false, hovermode: 'closest', showlegend: true,
       legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', x: 0}, xaxis: axis(x), yaxis: axis(y),
     }, more);
   }
-  function draw(chart, traces, made) {
+  function draw(chart, traces, made, height) {
+    if (!chart.querySelector('.plot-container')) chart.textContent = '';
+    chart.style.height = height ? `${height}px` : '';
     Plotly.react(chart, traces, made, {displayModeBar: false, responsive: true});
   }
   function nothing(chart, text) {
     Plotly.purge(chart);
     chart.textContent = text;
+    chart.style.height = 'auto';
   }
 
   // Which rows and answers are seen.
@@ -87,6 +90,7 @@
     return null;
   }
   const runsShown = () => data.runs.filter(run => !chosen('workload') || run.workload === chosen('workload'));
+  const noRun = () => `No timeline of this workload: they are of ${[...new Set(data.runs.map(run => run.workload))].join(', ')}.`;
   const runName = run => `${run.policy}, seed ${run.seed}`;
   function jobs() {
     const body = byId('jobs');
@@ -105,7 +109,7 @@
         round(total.held / 3600), total.held ? `${round(100 * total.shared / total.held)}\u00a0%` : '\u2013'];
       for (const text of cells) { const cell = row.insertCell(); cell.className = 'n'; cell.textContent = text; }
     }
-    byId('shown').textContent = `${shown.toLocaleString('en')} of ${all.toLocaleString('en')} jobs of ${runsShown().length} run${runsShown().length === 1 ? '' : 's'} are counted.`;
+    byId('shown').textContent = !runsShown().length ? noRun() : `${shown.toLocaleString('en')} of ${all.toLocaleString('en')} jobs of ${runsShown().length} run${runsShown().length === 1 ? '' : 's'} are counted.`;
   }
 
   // The run whose course is drawn: that of the policy chosen, else the first.
@@ -121,19 +125,18 @@
       const rows = one.values.filter(row => row[0] === chosen('workload') && row[1] !== one.baseline && at >= 0 && row[2][at][1] !== null);
       if (!rows.length) return nothing(chart, 'No change from the baseline to show for this workload and metric: the baseline is 0 or has no value.');
       const change = rows.map(row => row[2][at][1]);
-      chart.style.height = `${130 + 30 * rows.length}px`;
       draw(chart, [{
         type: 'scatter', mode: 'markers', x: change, y: rows.map(row => plain(row[1])), showlegend: false,
         error_x: {type: 'data', symmetric: false, array: rows.map((row, i) => (row[2][at][3] === null ? 0 : row[2][at][3] - change[i])), arrayminus: rows.map((row, i) => (row[2][at][2] === null ? 0 : change[i] - row[2][at][2])), color: colours()[0], thickness: 1.5, width: 4},
         marker: {size: 9, color: rows.map(row => (row[2][at][2] > 0 || (row[2][at][3] !== null && row[2][at][3] < 0) ? colours()[0] : css('--ground'))), line: {color: colours()[0], width: 2}},
         hovertemplate: '%{y}: %{x:.1f} %<extra></extra>',
-      }], layout(`${plain(chosen('metric'))}: change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}}));
+      }], layout(`${plain(chosen('metric'))}:${narrow.matches ? '<br>' : ' '}change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}}), 130 + 30 * rows.length);
     },
     sizes(chart) {
       const lines = data.sizes.filter(line => line[0] === chosen('workload'));
       if (!lines.length) return nothing(chart, 'No comparison of sizes for this workload.');
       draw(chart, lines.map(([, policy, gpus, jct], i) => ({type: 'scatter', mode: 'lines+markers', name: plain(policy), x: gpus, y: jct.map(s => (s === null ? null : s / 3600)), line: {color: colours()[i % 4], dash: DASHES[i % 4]}, marker: {symbol: SYMBOLS[i % 6], size: 8}})),
-        layout('GPUs of the cluster', 'mean JCT (h)', {}));
+        sizesLayout(lines));
     },
     jct(chart) {
       const traces = runsShown().map((run, i) => {
@@ -143,14 +146,14 @@
         for (const [bin, count] of total.bins) { seen += count; x.push(middle(bin) / 3600); y.push(100 * seen / total.done); }
         return {type: 'scatter', mode: 'lines', name: plain(`${runName(run)} (${total.done.toLocaleString('en')} jobs)`), x, y, line: {shape: 'hv', color: colours()[i % 4], dash: DASHES[i % 4]}, hovertemplate: '%{y:.0f} % within %{x:.3g} h<extra></extra>'};
       });
-      if (!traces.some(trace => trace.x.length)) return nothing(chart, 'No job that finished is left by the filters.');
+      if (!traces.some(trace => trace.x.length)) return nothing(chart, traces.length ? 'No job that finished is left by the filters.' : '');
       const made = layout('job completion time (h)', 'finished jobs (%)', {});
       made.xaxis.type = 'log'; made.xaxis.dtick = 1; made.yaxis.range = [0, 101];
       draw(chart, traces, made);
     },
     usage(chart) {
       const run = current(), usage = run && run.usage && run.usage[chosen('gpu')];
-      if (!usage) return nothing(chart, 'No GPU of this type in this run.');
+      if (!usage) return nothing(chart, run ? 'No GPU of this type in this run.' : '');
       const edges = run.usage[''].edges_h, traces = [];
       usage.tenants.forEach((values, level) => {
         if (values.every(x => x === 0)) return;
@@ -164,7 +167,7 @@
     waiting(chart) { line(chart, run => run.usage[''].waiting, 'jobs that wait'); },
     lanes(chart) {
       const run = current(), lanes = run && run.lanes, gpu = chosen('gpu'), job = chosen('job');
-      if (!lanes) return nothing(chart, 'No job ran.');
+      if (!lanes) { byId('lanes-note').textContent = ''; return nothing(chart, run ? 'No job ran.' : ''); }
       const kept = lanes.gpus.map((_, at) => at).filter(at => !gpu || lanes.gpu_types[at] === gpu);
       const place = new Map(kept.map((at, i) => [at, i]));
       const groups = new Map();
@@ -174,9 +177,8 @@
         if (!groups.has(look)) groups.set(look, []);
         groups.get(look).push(bar);
       }
-      byId('lanes-note').textContent = `${kept.length} of ${lanes.all_gpus.toLocaleString('en')} GPUs, the first ${round(lanes.until_h)} of ${round(lanes.all_h)} h; tenants of a GPU lie side by side in its lane.`;
+      byId('lanes-note').textContent = `${kept.length} of the ${lanes.all_gpus.toLocaleString('en')} GPUs that were used, the first ${round(lanes.until_h)} of ${round(lanes.all_h)} h; tenants of a GPU lie side by side in its lane.`;
       if (!groups.size) return nothing(chart, 'No job of these types ran on the GPUs that are drawn.');
-      chart.style.height = `${130 + 20 * kept.length}px`;
       const traces = [...groups].sort((a, b) => a[0] - b[0]).map(([look, bars]) => ({
         type: 'bar', orientation: 'h', name: plain(look === 5 && run.profiles.length > 6 ? 'other types' : run.profiles[look]),
         base: bars.map(bar => bar[1]), x: bars.map(bar => bar[2]), y: bars.map(bar => place.get(bar[0]) - 0.42 + 0.84 * (bar[4] + 0.5) / bar[5]), width: bars.map(bar => 0.84 / bar[5]),
@@ -186,16 +188,20 @@
       const made = layout('time (h)', '', {barmode: 'overlay'});
       Object.assign(made.yaxis, {tickmode: 'array', tickvals: kept.map((_, i) => i), ticktext: kept.map(at => plain(lanes.gpus[at])), range: [kept.length - 0.5, -0.5], tickfont: {size: 10}});
       made.xaxis.range = [0, lanes.until_h];
-      draw(chart, traces, made);
+      draw(chart, traces, made, 130 + 20 * kept.length + (narrow.matches ? 20 * traces.length : 0));
     },
   };
+  function sizesLayout(lines) {
+    const made = layout('GPUs of the cluster', 'mean JCT (h)', {});
+    Object.assign(made.xaxis, {tickmode: 'array', tickvals: [...new Set(lines.flatMap(one => one[2]))]});
+    return made;
+  }
   function line(chart, values, title) {
     const run = current(), found = run && run.usage && values(run);
-    if (!found) return nothing(chart, 'No GPU of this type in this run.');
+    if (!found) return nothing(chart, run ? 'No GPU of this type in this run.' : '');
     const made = layout('time (h)', title, {showlegend: false});
     made.yaxis.rangemode = 'tozero';
-    chart.style.height = '220px';
-    draw(chart, [{type: 'scatter', mode: 'lines', x: run.usage[''].edges_h.slice(1), y: found, line: {color: colours()[0], shape: 'vh'}}], made);
+    draw(chart, [{type: 'scatter', mode: 'lines', x: run.usage[''].edges_h.slice(1), y: found, line: {color: colours()[0], shape: 'vh'}}], made, 220);
   }
 
   // Charts are drawn when they come near the screen, and again when a filter changes.
