@@ -43,9 +43,11 @@ static void* release_first(void* wrong) {
 
 /* Waits for another thread to write, which would never end if the plan kept the cluster locked. */
 static int32_t let_write(void* user, double done) {
+  static int written = 0; /* it is asked as often as the call likes */
   pthread_t writer;
   int* wrong = user;
-  if (done == 0) *wrong |= pthread_create(&writer, NULL, release_first, wrong) != 0 || pthread_join(writer, NULL) != 0;
+  (void)done;
+  if (!written++) *wrong |= pthread_create(&writer, NULL, release_first, wrong) != 0 || pthread_join(writer, NULL) != 0;
   return 0;
 }
 
