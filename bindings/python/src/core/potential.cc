@@ -5,18 +5,12 @@
 namespace horus_python {
 namespace {
 
-py::dict Rows(const horus_potential_rows& given, size_t count) {
-  py::dict out;
-  const auto column = [&](const char* name, const auto* values) { out[name] = Copied(count, values); };
-  column("slowdown_bound", given.slowdown_bounds);
-  column("gain", given.gains);
-  column("makespan_cut", given.makespan_cuts);
-  column("rate", given.rates);
-  column("admitted", given.admitted);
-  column("admitted_of_mix", given.admitted_of_mix);
-  const py::array_t<int32_t> pays = Copied(count, given.pays);
-  out["pays"] = pays.attr("astype")("bool");
-  return out;
+// A column of the answer, which the library fills.
+template <typename T>
+T* Filled(py::dict& rows, const char* name, size_t count) {
+  py::array_t<T> values(static_cast<py::ssize_t>(count));
+  rows[name] = values;
+  return values.mutable_data();
 }
 
 // The answer and its rows, one a bound.
@@ -36,19 +30,16 @@ py::tuple Compute(const std::vector<std::string>& gpu_types, const std::vector<s
                                            library.empty() ? nullptr : library.c_str()};
   constexpr size_t kDefaultBounds = 5;
   const size_t rows = limits.size() == 0 ? kDefaultBounds : static_cast<size_t>(limits.size());
-  std::vector<double> bound(rows), gains(rows), cuts(rows), rates(rows), of_mix(rows);
-  std::vector<uint64_t> admitted(rows);
-  std::vector<int32_t> pays(rows);
-  const horus_potential_rows c = {sizeof(horus_potential_rows),
-                                  0,
-                                  rows,
-                                  bound.data(),
-                                  gains.data(),
-                                  cuts.data(),
-                                  rates.data(),
-                                  admitted.data(),
-                                  of_mix.data(),
-                                  pays.data()};
+  py::dict columns;
+  horus_potential_rows c = HORUS_POTENTIAL_ROWS_INIT;
+  c.capacity = rows;
+  c.slowdown_bounds = Filled<double>(columns, "slowdown_bound", rows);
+  c.gains = Filled<double>(columns, "gain", rows);
+  c.makespan_cuts = Filled<double>(columns, "makespan_cut", rows);
+  c.rates = Filled<double>(columns, "rate", rows);
+  c.admitted = Filled<uint64_t>(columns, "admitted", rows);
+  c.admitted_of_mix = Filled<double>(columns, "admitted_of_mix", rows);
+  c.pays = Filled<int32_t>(columns, "pays", rows);
   horus_potential all = HORUS_POTENTIAL_INIT;
   size_t count = 0;
   Progress tell(progress);
@@ -64,7 +55,7 @@ py::tuple Compute(const std::vector<std::string>& gpu_types, const std::vector<s
   out["apart"] = all.apart;
   out["exclusive"] = all.exclusive;
   out["left_out"] = all.left_out;
-  return py::make_tuple(out, Rows(c, count));
+  return py::make_tuple(out, columns);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class Potential:
 
     def __init__(self, everything: dict[str, Any], rows: dict[str, npt.NDArray[Any]]) -> None:
         self._all = everything
-        self.rows = rows
+        self.rows = {**rows, "pays": rows["pays"].astype(bool)}
         """A row a slowdown bound: slowdown_bound, gain (best rate with sharing / without - 1), makespan_cut, rate, admitted
         (pairs), admitted_of_mix (chance that two jobs drawn by their work may share) and pays."""
 
