@@ -317,11 +317,25 @@ def _check_end(path: str, line: int) -> None:
             raise _AtLine("expected the end of a line, found that of the file: it is cut", line)
 
 
-def from_events(events: Iterable[Mapping[str, Any]], profile_of: Mapping[str, str] | None = None,
+def _told(kind: str, time_us: int, job: int, slots: Iterable[Any]) -> list[tuple[int, str, str, str, str, str, str]]:
+    """Rows of an event: one a node."""
+    devices: dict[int, list[int]] = {}
+    for slot in slots:
+        devices.setdefault(int(slot.node), []).append(int(slot.device))
+    name = "" if kind.startswith("node-") else str(job)
+    return [(int(time_us), kind, name, str(node), " ".join(str(index) for index in indices if index >= 0), "", "")
+            for node, indices in sorted(devices.items())] or [(int(time_us), kind, name, "", "", "", "")]
+
+
+def from_events(events: Iterable[Any], profile_of: Mapping[str, str] | None = None,
                 type_of: Mapping[str, str] | None = None) -> Timeline:
-    """Events as mappings with the columns of the file; `gpus` is text, or the indices themselves."""
+    """Events as mappings with the columns of the file, of which `gpus` is text, or the indices themselves; or as
+    `horus.simulate` tells its observer: (kind, time_us, job, slots). A node is then called by its number."""
     made = []
     for event in events:
+        if not isinstance(event, Mapping):
+            made += _told(*event)
+            continue
         gpus, job = event.get("gpus", ""), event.get("job", "")
         indices = gpus if isinstance(gpus, str) else " ".join(str(index) for index in gpus)
         made.append((int(event["time_us"]), str(event["event"]), "" if job is None else str(job),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,16 +18,19 @@ POINTS = 512  # of a line, however many jobs there are
 US = 1_000_000
 
 
-def jct_distribution(runs: Any, *, ax: Axes | None = None) -> Axes:
+def jct_distribution(runs: Any, *, trace: Any = None, ax: Axes | None = None) -> Axes:
     """Share of the finished jobs that took at most so long (job completion time, hours, logarithmic).
 
-    runs: a mapping of names (policies) to runs, or one run. A run is an array of seconds, a Timeline, or an object or
-        mapping with `jct_s`, or with `arrive_us` (or `submit_us`) and `finish_us` (-1 = did not finish).
+    runs: what `horus.compare` returns, or a mapping of names (policies) to runs, or one run. A run is a `SimResult`,
+    several of them, an array of seconds, a Timeline, or an object or mapping with `jct_s`, or with `arrive_us` (or
+    `submit_us`) and `finish_us` (-1 = did not finish).
+
+    trace: the `Trace` that was played, or one for each result: a `SimResult` alone does not tell when its jobs came.
     """
     named = _named(runs)
     ax = style.axes(ax)
     for index, (name, run) in enumerate(named):
-        seconds = jct_seconds(run, f"jct_distribution: {name}")
+        seconds = jct_seconds(run, f"jct_distribution: {name}", trace)
         if seconds.size == 0:
             raise ValueError(f"jct_distribution: {name}: expected jobs that finished, found none")
         share = np.linspace(0, 100, min(POINTS, max(seconds.size, 2)))
@@ -42,8 +45,11 @@ def jct_distribution(runs: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def jct_seconds(run: Any, what: str) -> np.ndarray:
+def jct_seconds(run: Any, what: str, trace: Any = None) -> np.ndarray:
     """Seconds of each job that finished."""
+    results = run if isinstance(run, (list, tuple)) else [run]
+    if results and all(style.has(one, "jobs") and style.has(one, "metrics") for one in results):
+        return _of_results(results, what, trace)
     if isinstance(run, Timeline) or style.has(run, "finish_us"):
         finish = style.column(style.get(run, "finish_us", what), f"{what}.finish_us")
         name = "arrive_us" if style.has(run, "arrive_us") else "submit_us"
@@ -58,8 +64,24 @@ def jct_seconds(run: Any, what: str) -> np.ndarray:
     return seconds
 
 
+def _of_results(results: Sequence[Any], what: str, trace: Any) -> np.ndarray:
+    """Of simulations, one a trace; rows of both are by (submit_us, id)."""
+    traces = list(trace) if isinstance(trace, (list, tuple)) else [trace] * len(results)
+    if len(traces) != len(results) or None in traces:
+        raise ValueError(f"{what}: expected the trace that was played as trace=, or one for each of {len(results)} "
+                         f"simulations, found {'none' if trace is None else len(traces)}: it has the submissions")
+    found = []
+    for result, played in zip(results, traces):
+        jobs, columns = result.jobs, played.columns()
+        if not np.array_equal(jobs["job"], columns["id"]):
+            raise ValueError(f"{what}: expected the trace that was played as trace=, found one of other jobs")
+        done = jobs["end"] == "finished"
+        found.append((jobs["end_us"][done] - columns["submit_us"][done]) / US)
+    return np.concatenate(found)
+
+
 def _named(runs: Any) -> list[tuple[str, Any]]:
-    one = not isinstance(runs, Mapping) or style.has(runs, "finish_us") or style.has(runs, "jct_s")
+    one = not hasattr(runs, "items") or style.has(runs, "finish_us") or style.has(runs, "jct_s")
     items = [("jobs", runs)] if one else [(str(name), run) for name, run in runs.items()]
     return style.some(items, "jct_distribution: runs")
 

@@ -28,8 +28,8 @@ PARTS = (
 def step_memory(jobs: Any, *, gpu_memory_gib: float | None = None, ax: Axes | None = None) -> Axes:
     """Parts of a step's memory at its peak, in GiB, a bar a job, with the bound as a line to the right.
 
-    jobs: one answer of `Graph.features()` or `horus inspect --json` (with or without the surrounding document), or a
-        mapping of names to such. gpu_memory_gib: draws the GPU's memory as a line.
+    jobs: one answer of `Graph.cost()` or `horus inspect --json` (with or without the surrounding document), or a
+    mapping of names to such. gpu_memory_gib: draws the GPU's memory as a line.
     """
     bars = _bars(jobs)
     ax = style.axes(ax, (7.5, 1.6 + 0.45 * len(bars)))
@@ -54,7 +54,7 @@ def step_memory(jobs: Any, *, gpu_memory_gib: float | None = None, ax: Axes | No
     ax.set_xlim(left=0)
     ax.set_xlabel("memory of a step at its peak (GiB)")
     ax.set_ylabel("job")
-    style.legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.28 if len(bars) < 3 else -0.16), ncols=3)
+    style.legend(ax, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3)
     return ax
 
 

@@ -18,7 +18,8 @@ def policies(comparison: Any, metric: str = "jct_mean_s", *, workload: str | Non
     """Change of the metric's mean over seeds from the baseline's, in per cent of it, with the 95 % interval of the
     difference on the same seeds; in the metric's own unit where the baseline's mean is 0.
 
-    comparison: what `compare` returns, or `results.json` of `horus compare`: `baseline`, `metrics`, `summary`.
+    comparison: what `horus.compare` returns, or `results.json` of `horus compare`: `baseline`, `metrics`, `summary`.
+
     workload: by name (default: the first).
     """
     what = "policies: comparison"

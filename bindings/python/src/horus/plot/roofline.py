@@ -23,8 +23,10 @@ def roofline(operators: Any, gpu: Any, *, precision: str = "fp32", ax: Axes | No
     """FLOP/s of each operator over its FLOPs per byte, under the GPU's roof. The area of a point is its share of time.
 
     operators: rows with `forward_flops`, `backward_flops`, `bytes` and `time_us` (`gpus[].operators` or
-        `gpus[].operator_types` of `horus inspect --json`), or an object that has them as `operators`.
-    gpu: `fp32_gflops` (or of another precision) and `mem_bandwidth_mb_s`, as `horus gpus NAME --json` prints.
+    `gpus[].operator_types` of `horus inspect --json`), or an object that has them as `operators`.
+
+    gpu: a `horus.Gpu`, or what has `fp32_gflops` (or of another precision) and `mem_bandwidth_mb_s`, as
+    `horus gpus NAME --json` prints.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"roofline: precision: expected one of {', '.join(PRECISIONS)}, found {precision!r}")
@@ -50,7 +52,7 @@ def roofline(operators: Any, gpu: Any, *, precision: str = "fp32", ax: Axes | No
     ax.plot(x, np.minimum(peak, x * bandwidth) / GIGA, color=style.INK, linewidth=1.5,
             label=f"{style.get(gpu, 'name', '', 'GPU')}: {peak / GIGA:,.0f} GFLOP/s {precision}, "
                   f"{bandwidth / GIGA:,.0f} GB/s")
-    _name_largest(ax, rows, intensity, rate / GIGA, seconds)
+    _name_largest(ax, rows, intensity, rate / GIGA, seconds, area)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("arithmetic intensity (FLOP per byte of device memory)")
@@ -59,7 +61,8 @@ def roofline(operators: Any, gpu: Any, *, precision: str = "fp32", ax: Axes | No
     return ax
 
 
-def _name_largest(ax: Axes, rows: list[dict[str, Any]], x: np.ndarray, y: np.ndarray, seconds: np.ndarray) -> None:
+def _name_largest(ax: Axes, rows: list[dict[str, Any]], x: np.ndarray, y: np.ndarray, seconds: np.ndarray,
+                  area: np.ndarray) -> None:
     named: set[str] = set()
     for at in np.argsort(-seconds, kind="stable"):
         name = rows[at]["name"]
@@ -67,8 +70,8 @@ def _name_largest(ax: Axes, rows: list[dict[str, Any]], x: np.ndarray, y: np.nda
             break
         if name not in named:
             named.add(name)
-            ax.annotate(name, (x[at], y[at]), xytext=(6, 6), textcoords="offset points", fontsize="x-small",
-                        parse_math=False)
+            ax.annotate(name, (x[at], y[at]), xytext=(0, float(np.sqrt(area[at])) / 2 + 2), textcoords="offset points",
+                        ha="center", fontsize="x-small", parse_math=False)
 
 
 def _rows(operators: Any) -> list[dict[str, Any]]:

@@ -23,8 +23,10 @@ def slowdown_matrix(slowdowns: Any, jobs: Sequence[str] | None = None, *, bound:
                     ax: Axes | None = None) -> Axes:
     """Slowdown (shared time / time alone) of the job of each row beside the job of each column.
 
-    slowdowns: a square array, NaN = unknown, inf = cannot run together; or an object or mapping with `slowdowns` and
-        `jobs`; or columns `victim`, `other`, `slowdown` (as `horus evaluate --foretell` writes them).
+    slowdowns: a square array, as `InterferenceModel.matrix` returns it, NaN = unknown, inf = cannot run together; or an
+    object or mapping with `slowdowns` and `jobs`; or columns `victim`, `other`, `slowdown` (as `horus evaluate
+    --foretell` writes them).
+
     jobs: names of the rows. bound: cells above it get a cross.
     """
     values, names = _matrix(slowdowns, jobs)

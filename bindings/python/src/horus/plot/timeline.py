@@ -25,7 +25,8 @@ def gpu_timeline(events: Any, *, most_gpus: int = MOST_LANES, ax: Axes | None = 
     beyond, a lane is shaded by the mean number of tenants. Of more than `most_gpus` GPUs the first are drawn, which
     the title says.
 
-    events: a Timeline (`read_timeline`), an object or mapping with `events`, or the events themselves.
+    events: a Timeline (`read_timeline`), an object or mapping with `events`, or the events themselves, as mappings or as
+    `horus.simulate` tells its observer (kind, time_us, job, slots).
     """
     timeline = as_timeline(events)
     if len(timeline.spell_job) == 0:
