@@ -50,6 +50,20 @@ def test_eight_threads_place_on_one_cluster(horus, world):
     assert len(cluster.nodes) == 28
 
 
+def test_eight_threads_add_to_the_same_observations(horus, world):
+    seen, beside = horus.Observations(), [world.demand(60, profile_id=99)]
+
+    def add(thread):
+        for i in range(100):
+            seen.add_slowdown("t4", world.demand(profile_id=thread + 1), beside, 1.5, predicted=1.4, predicted_upper=2.0,
+                              device_id=thread * 1_000 + i + 1)
+            seen.calibration(), seen.devices(), seen.to_bytes()
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(8)))
+    assert seen.calibration()["predictions"] == 800 and len(seen.devices()["times"]) == 800
+
+
 def long_call(horus, world, progress=None):
     cluster, jobs = world.cluster(nodes=30, devices=8), world.jobs(1_500)
     before = cluster.snapshot()

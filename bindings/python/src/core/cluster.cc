@@ -10,12 +10,6 @@
 
 namespace horus_python {
 
-horus_status ClusterHandle::Busy(horus_error* error) {
-  error->status = HORUS_BUSY;
-  std::strncpy(error->message, "the cluster is in use by the call that called back", sizeof error->message - 1);
-  return HORUS_BUSY;
-}
-
 SlotColumns::SlotColumns(const std::vector<Slot>& slots) {
   for (const Slot& slot : slots) {
     nodes.push_back(slot.node);

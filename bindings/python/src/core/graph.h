@@ -4,6 +4,7 @@
 #define HORUS_PYTHON_GRAPH_H_
 
 #include "core.h"
+#include "locked.h"
 #include "values.h"
 
 namespace horus_python {
@@ -11,7 +12,7 @@ namespace horus_python {
 using GraphHandle = Handle<horus_graph, horus_graph_free>;
 using CatalogueHandle = Handle<horus_catalogue, horus_catalogue_free>;
 using PredictorHandle = Handle<horus_predictor, horus_predictor_free>;
-using ObservationsHandle = Handle<horus_observations, horus_observations_free>;
+using ObservationsHandle = LockedHandle<horus_observations, horus_observations_free>;
 
 // The built-in catalogue for none.
 inline const horus_catalogue* Of(const CatalogueHandle* catalogue) {

@@ -80,8 +80,10 @@ Model Commit(const InterferenceHandle& model, const CatalogueHandle* catalogue, 
   Progress tell(progress);
   return Make<InterferenceHandle, horus_interference>(
       [&](horus_interference** out, horus_error* error) {
-        return horus_interference_commit(model.get(), Of(catalogue), observations.get(), &Progress::Tell, &tell, out,
-                                         error);
+        return observations.Read(error, [&](horus_error* e) {
+          return horus_interference_commit(model.get(), Of(catalogue), observations.get(), &Progress::Tell, &tell, out,
+                                           e);
+        });
       },
       model.keeps());
 }

@@ -24,7 +24,9 @@ Observations Restore(const py::buffer& source) {
 
 py::bytes Snapshot(const ObservationsHandle& observations) {
   return ToBytes(Collect<char>([&](size_t capacity, char* data, size_t* count, horus_error* error) {
-    return horus_observations_snapshot(observations.get(), capacity, data, count, error);
+    return observations.Read(error, [&](horus_error* e) {
+      return horus_observations_snapshot(observations.get(), capacity, data, count, e);
+    });
   }));
 }
 
@@ -42,7 +44,9 @@ void AddDemand(const ObservationsHandle& observations, const CatalogueHandle* ca
   seen.measured = (gpu_util_pct ? HORUS_OBSERVED_GPU_UTIL : 0) | (mem_bw_util_pct ? HORUS_OBSERVED_MEM_BW_UTIL : 0) |
                   (mem_mib ? HORUS_OBSERVED_MEMORY : 0) | (step_time_us ? HORUS_OBSERVED_STEP_TIME : 0);
   Run([&](horus_error* error) {
-    return horus_observations_add_demand(observations.get(), Of(catalogue), &seen, error);
+    return observations.Write(error, [&](horus_error* e) {
+      return horus_observations_add_demand(observations.get(), Of(catalogue), &seen, e);
+    });
   });
 }
 
@@ -62,12 +66,18 @@ void AddSlowdown(const ObservationsHandle& observations, const CatalogueHandle* 
   seen.predicted = predicted;
   seen.predicted_upper = predicted_upper;
   seen.device_id = device_id;
-  Run([&](horus_error* error) { return horus_observations_add(observations.get(), Of(catalogue), &seen, error); });
+  Run([&](horus_error* error) {
+    return observations.Write(
+        error, [&](horus_error* e) { return horus_observations_add(observations.get(), Of(catalogue), &seen, e); });
+  });
 }
 
 py::dict Calibration(const ObservationsHandle& observations) {
   horus_calibration c = HORUS_CALIBRATION_INIT;
-  Run([&](horus_error* error) { return horus_observations_get_calibration(observations.get(), &c, error); });
+  Run([&](horus_error* error) {
+    return observations.Read(
+        error, [&](horus_error* e) { return horus_observations_get_calibration(observations.get(), &c, e); });
+  });
   py::dict out;
   out["predictions"] = c.predictions;
   out["error"] = c.error;
@@ -78,16 +88,19 @@ py::dict Calibration(const ObservationsHandle& observations) {
 }
 
 py::dict Devices(const ObservationsHandle& observations) {
-  size_t count = horus::detail::CountOf([&](size_t* needed, horus_error* error) {
-    return horus_observations_get_devices(observations.get(), 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
-                                          needed, error);
-  });
-  std::vector<uint64_t> devices(count), profiles(count), times(count);
-  std::vector<double> observed(count), predicted(count), upper(count);
-  Run([&](horus_error* error) {
+  std::vector<uint64_t> devices, profiles, times;
+  std::vector<double> observed, predicted, upper;
+  const auto read = [&](horus_error* error) {
+    size_t count = 0;
+    const horus_status status = horus_observations_get_devices(observations.get(), 0, nullptr, nullptr, nullptr,
+                                                               nullptr, nullptr, nullptr, &count, error);
+    if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) return status;
+    for (auto* column : {&devices, &profiles, &times}) column->resize(count);
+    for (auto* column : {&observed, &predicted, &upper}) column->resize(count);
     return horus_observations_get_devices(observations.get(), count, devices.data(), profiles.data(), observed.data(),
                                           predicted.data(), upper.data(), times.data(), &count, error);
-  });
+  };
+  Run([&](horus_error* error) { return observations.Read(error, read); });  // both calls: nobody may come between
   py::dict out;
   out["device_id"] = ToArray(devices);
   out["profile_id"] = ToArray(profiles);

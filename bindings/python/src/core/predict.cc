@@ -39,7 +39,8 @@ py::bytes ToBundle(const PredictorHandle& predictor) {
 
 Predictor Commit(const PredictorHandle& predictor, const ObservationsHandle& observations) {
   return Make<PredictorHandle, horus_predictor>([&](horus_predictor** out, horus_error* error) {
-    return horus_predictor_commit(predictor.get(), observations.get(), out, error);
+    return observations.Read(
+        error, [&](horus_error* e) { return horus_predictor_commit(predictor.get(), observations.get(), out, e); });
   });
 }
 
