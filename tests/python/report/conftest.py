@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))  # the import mode of pytest adds nothing
+sys.path.append(str(pathlib.Path(__file__).parent))  # the import mode of pytest adds nothing; behind ours, for its conftest
 from made_up_results import HOSTILE, comparison, potential, write_comparison, write_timeline  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3] / "bindings/python/src/horus"
