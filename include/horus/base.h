@@ -13,7 +13,8 @@
  * - Text is UTF-8, ended by NUL. A const char* that a function returns is borrowed from the handle named.
  * - Handles are opaque. Each says which threads may use it: immutable (share freely), one thread at a
  *   time, or internally synchronised. _free accepts NULL.
- * - The library keeps no globals, starts no threads, reads no clock and no environment, prints nothing.
+ * - The library keeps no globals, starts no threads, reads no environment, prints nothing; a clock it reads only to
+ *   call a progress function about once a millisecond.
  */
 #ifndef HORUS_BASE_H_
 #define HORUS_BASE_H_

@@ -18,5 +18,6 @@
 #include "horus/queue.h"        /* who goes first */
 #include "horus/sim.h"          /* a trace on a cluster: what becomes of the jobs */
 #include "horus/trace.h"        /* jobs that came: what simulations play */
+#include "horus/watch.h"        /* a log and counters */
 
 #endif /* HORUS_HORUS_H_ */

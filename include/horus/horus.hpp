@@ -21,6 +21,7 @@
 #include "horus/observations.hpp"
 #include "horus/queue.hpp"
 #include "horus/values.hpp"
+#include "horus/watch.hpp"
 
 namespace horus {
 inline namespace face_v0 {  // why: values.hpp
@@ -141,9 +142,12 @@ class Predictor {
     }
     return solutions;
   }
+  // Before other threads use it; null = nobody.
+  void SetWatch(const Watch* watch) { watched_.Set(horus_predictor_set_watch, handle_.get(), watch); }
 
  private:
   explicit Predictor(horus_predictor* owned) : handle_(owned) {}
+  detail::Watched watched_;  // before the handle, which goes first
   detail::Owned<horus_predictor, horus_predictor_free> handle_;
 };
 
@@ -282,10 +286,13 @@ class Cluster {
       return horus_cluster_jobs(get(), capacity, ids, count, error);
     });
   }
+  // Before other threads use it; null = nobody.
+  void SetWatch(const Watch* watch) { watched_.Set(horus_cluster_set_watch, handle_.get(), watch); }
   [[nodiscard]] horus_cluster* get() const noexcept { return handle_.get(); }
 
  private:
   explicit Cluster(horus_cluster* handle) : handle_(handle) {}
+  detail::Watched watched_;  // before the handle, which goes first
   detail::Owned<horus_cluster, horus_cluster_free> handle_;
 };
 
@@ -348,9 +355,12 @@ class Placer {
     return Plan(out);
   }
   [[nodiscard]] Plan MakePlan(const Cluster& cluster, const Job& job) { return MakePlan(cluster, std::span(&job, 1)); }
+  // Before other threads use it; null = nobody.
+  void SetWatch(const Watch* watch) { watched_.Set(horus_placer_set_watch, handle_.get(), watch); }
   [[nodiscard]] horus_placer* get() const noexcept { return handle_.get(); }
 
  private:
+  detail::Watched watched_;  // before the handle, which goes first
   detail::Owned<horus_placer, horus_placer_free> handle_;
 };
 

@@ -2,23 +2,17 @@
 // horus/base.h: names of statuses, versions of the library.
 #include "horus/base.h"
 
+#include "base/status_names.h"
 #include "capi/guard.h"
 
 #define HORUS_TEXT_INNER_(x) #x
 #define HORUS_TEXT_(x) HORUS_TEXT_INNER_(x)
 
-namespace {
-
-constexpr const char* kStatusNames[] = {
-    "OK",        "INVALID_ARGUMENT", "INVALID_STRUCT", "BUFFER_TOO_SMALL", "NOT_FOUND", "EXISTS", "CONFLICT",    "BUSY",
-    "CALLBACK",  "CANCELLED",        "LIMIT",          "CORRUPT",          "VERSION",   "STATE",  "UNSUPPORTED", "IO",
-    "NO_MEMORY", "INTERNAL"};
-static_assert(sizeof kStatusNames / sizeof *kStatusNames == HORUS_INTERNAL + 1);
-
-}  // namespace
+static_assert(horus::kStatusNames.size() == HORUS_INTERNAL + 1 && horus::kStatusOk == HORUS_OK &&
+              horus::kStatusConflict == HORUS_CONFLICT);
 
 const char* horus_status_name(horus_status status) {
-  return status < 0 || status > HORUS_INTERNAL ? "UNKNOWN" : kStatusNames[status];
+  return status < 0 || status > HORUS_INTERNAL ? "UNKNOWN" : horus::kStatusNames[static_cast<size_t>(status)];
 }
 
 const char* horus_version_text(void) {

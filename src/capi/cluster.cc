@@ -54,7 +54,7 @@ horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluste
 void horus_cluster_free(horus_cluster* cluster) { delete cluster; }
 
 horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kAddNode, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
@@ -63,7 +63,7 @@ horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* no
 }
 
 horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kChangeNode, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
@@ -72,7 +72,7 @@ horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node*
 }
 
 horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kRemoveNode, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.RemoveNode(node_id);
@@ -81,7 +81,7 @@ horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id,
 
 horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state, size_t capacity,
                                           uint64_t* job_ids, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kSetNodeState, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
@@ -90,7 +90,7 @@ horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_
 
 horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
                                             size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kSetDeviceState, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
@@ -100,7 +100,7 @@ horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t nod
 horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                  const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                  int32_t* reason, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kAdopt, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
     HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
@@ -112,7 +112,7 @@ horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, s
 }
 
 horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
     if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
       return horus::InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
@@ -123,7 +123,7 @@ horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan,
 }
 
 horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(cluster, horus::Call::kRelease, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Release(job_id);

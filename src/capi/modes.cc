@@ -93,7 +93,7 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
                                      const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                      const horus_batch_options* options, horus_progress progress, void* user,
                                      horus_plan** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(placer, horus::Call::kPlanBatch, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus::BatchOptions batch, BatchFromC(options));
@@ -111,7 +111,7 @@ horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* 
 
 horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* cluster,
                                     const horus_rebalance_options* options, horus_plan** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(placer, horus::Call::kRebalance, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(options));
     HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
@@ -130,7 +130,7 @@ horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* c
 horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* cluster, size_t change_count,
                                   const horus_change* const* changes, size_t job_count, const horus_job* const* jobs,
                                   horus_progress progress, void* user, horus_plan** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(placer, horus::Call::kWhatIf, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     CallerProgress told(progress, user);
     const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
@@ -148,7 +148,7 @@ horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* clu
 horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                   size_t node_count, const uint64_t* node_ids, const horus_preempt_options* options,
                                   horus_plan** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(placer, horus::Call::kPreempt, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     HORUS_ASSIGN_OR_RETURN(const horus_preempt_options c, ReadOptionalStruct(options));

@@ -132,6 +132,16 @@ absl::StatusOr<std::unique_ptr<horus_placer>> MakePlacer(const horus_placer_opti
   return placer;
 }
 
+// What the placer did since it was last asked.
+void TellJudgements(horus_placer& placer) {
+  if (placer.watch.get() == nullptr) return;
+  const Placer::Judgements now = placer.value->judgements();
+  placer.watch.get()->metrics().Looked(Cache::kJudgements, now.known - placer.judged.known,
+                                       now.anew - placer.judged.anew);
+  placer.judged = now;
+  placer.bytes_held = placer.value->bytes_held();
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<std::span<const NodeId>>> SubsetFromC(size_t count, const uint64_t* node_ids) {
@@ -166,6 +176,7 @@ absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const
     return absl::OkStatus();
   };
   HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
+  if (placer.watch.get() != nullptr) TellDecisions(*placer.watch.get(), plan->value);
   return plan;
 }
 
@@ -173,7 +184,10 @@ absl::Status UsePlacer(horus_placer& placer, const horus_cluster& cluster, Calle
                        const PlacerWork& work) {
   HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(placer, cluster));
   if (progress) placer.value->Watch([&progress] { return progress.Ask(); });
-  const absl::Cleanup unwatched = [&placer] { placer.value->Watch(nullptr); };
+  const absl::Cleanup unwatched = [&placer] {
+    placer.value->Watch(nullptr);
+    TellJudgements(placer);
+  };
   return work(*placer.value, cluster.value, [&use] { use.DoneReading(); });
 }
 
@@ -204,7 +218,7 @@ const char* horus_policy_name(size_t index) {
 horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                horus_progress progress, void* user, horus_plan** out, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(placer, horus::Call::kPlan, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
     HORUS_ASSIGN_OR_RETURN(const auto subset, SubsetFromC(node_count, node_ids));
     CallerProgress told(progress, user);
@@ -224,7 +238,7 @@ horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluste
 horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                    size_t node_count, const uint64_t* node_ids, int32_t* verdicts, double* costs,
                                    int32_t* reasons, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
+  return GuardWatched(placer, horus::Call::kVerdicts, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
     HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(*placer, *cluster));

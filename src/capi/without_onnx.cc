@@ -5,6 +5,7 @@
 #include "horus/graph.h"
 #include "horus/learn.h"
 #include "horus/learn_pairs.h"
+#include "horus/watch.h"
 
 namespace {
 
@@ -44,6 +45,9 @@ horus_status horus_predictor_from_bytes(const void*, size_t, horus_predictor**, 
 }
 void horus_predictor_free(horus_predictor*) {}
 uint64_t horus_predictor_bytes_held(const horus_predictor*) { return 0; }
+horus_status horus_predictor_set_watch(horus_predictor*, const horus_watch*, horus_error* error) {
+  return Missing(error);
+}
 horus_status horus_predictor_demand(const horus_predictor*, const horus_catalogue*, const horus_graph*,
                                     const horus_run_spec*, size_t, const char* const*, horus_demand* const*,
                                     horus_error* error) {

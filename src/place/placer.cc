@@ -160,6 +160,11 @@ std::shared_ptr<const Policy> Placer::shared_policy() const { return impl_->scor
 const PlacerOptions& Placer::options() const { return impl_->options; }
 double Placer::slowdown_bound() const { return impl_->scorer.limits().slowdown_bound; }
 
+Placer::Judgements Placer::judgements() const {
+  const Scorer& scorer = impl_->scorer;
+  return {scorer.judged() - scorer.weighed(), scorer.weighed()};
+}
+
 uint64_t Placer::bytes_held() const {
   return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +

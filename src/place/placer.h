@@ -112,6 +112,13 @@ class Placer {
   [[nodiscard]] double slowdown_bound() const;
   [[nodiscard]] uint64_t bytes_held() const;
 
+  // Judgements of a device for a job, in all calls so far: remembered, and worked out.
+  struct Judgements {
+    uint64_t known = 0;
+    uint64_t anew = 0;
+  };
+  [[nodiscard]] Judgements judgements() const;
+
  private:
   friend class Engine;  // engine.h: for the modes of this room
   struct Impl;

@@ -370,6 +370,7 @@ static const row kLayout[] = {
 #include "layout_queue.h"
 #include "layout_modes.h"
 #include "layout_sim.h"
+#include "layout_watch.h"
 };
 /* clang-format on */
 

@@ -107,6 +107,7 @@ Scorer::MemoRow* Scorer::RowOf(const StateTable& states) {
 }
 
 absl::Status Scorer::Learn(const StateTable& states, uint32_t state, MemoRow* row, DeviceVerdict& verdict) {
+  ++weighed_;
   HORUS_RETURN_IF_ERROR(Weigh(states, state, verdict));
   if (row == nullptr) return absl::OkStatus();
   const uint64_t digest = states.digest(state) & ~Entry::kReasonMask;
@@ -116,6 +117,7 @@ absl::Status Scorer::Learn(const StateTable& states, uint32_t state, MemoRow* ro
 }
 
 absl::Status Scorer::Judge(const StateTable& states, uint32_t state, DeviceVerdict& verdict) {
+  ++judged_;
   MemoRow* const row = RowOf(states);
   if (waits_ && row != nullptr && row->own_work.size() < row->entries.size()) {
     const size_t before = row->own_work.capacity();

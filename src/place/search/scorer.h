@@ -147,6 +147,9 @@ class Scorer {
   [[nodiscard]] const std::shared_ptr<const Policy>& shared_policy() const { return policy_; }
   [[nodiscard]] const FitLimits& limits() const { return limits_; }
   [[nodiscard]] uint64_t bytes_held() const;
+  // Calls of Judge so far, and those that the memo did not answer.
+  [[nodiscard]] uint64_t judged() const { return judged_; }
+  [[nodiscard]] uint64_t weighed() const { return weighed_; }
 
  private:
   // 16 bytes, because there is one for every job class and state.
@@ -222,6 +225,8 @@ class Scorer {
   IdMap<std::unique_ptr<MemoRow>> memo_;
   uint64_t memo_entries_ = 0;  // and what else takes as much room
   uint64_t memo_epoch_ = 0;
+  uint64_t judged_ = 0;
+  uint64_t weighed_ = 0;
 
   bool adds_pairs_;
   bool adds_loads_;

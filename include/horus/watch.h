@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watching the library at work: a log through a callback, and counters, as columns or as the text that Prometheus
+ * scrapes. Nothing is watched until a watch is made and set. */
+#ifndef HORUS_WATCH_H_
+#define HORUS_WATCH_H_
+
+#include "horus/base.h"
+#include "horus/cluster.h"
+#include "horus/demand.h"
+#include "horus/place.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HORUS_LOG_ERROR 1   /* INTERNAL and NO_MEMORY */
+#define HORUS_LOG_WARNING 2 /* other failures of a call */
+#define HORUS_LOG_INFO 3    /* what is everyday business: CONFLICT, CANCELLED, BUFFER_TOO_SMALL */
+#define HORUS_LOG_DEBUG 4   /* calls that succeeded, and each decision */
+
+/* `text` is one line such as "apply: CONFLICT: node 5: ...", valid during the call. Called on the thread of the call
+ * that it tells about, once that has done its work and holds no lock: it may call any function. It must not throw. */
+typedef void (*horus_log)(void* user, int32_t level, const char* text);
+
+/* Nanoseconds since any beginning, never falling. The library times nothing by a clock of its own. */
+typedef uint64_t (*horus_clock)(void* user);
+
+typedef struct horus_watch_options {
+  uint32_t struct_size;
+  int32_t log_level; /* the most talkative HORUS_LOG_* that is told; 0 = HORUS_LOG_WARNING */
+  horus_log log;     /* NULL = no log */
+  void* log_user;
+  horus_clock clock; /* NULL = no times */
+  void* clock_user;
+} horus_watch_options;
+#define HORUS_WATCH_OPTIONS_INIT {sizeof(horus_watch_options), 0, NULL, NULL, NULL, NULL}
+
+/* Counts what the handles that it is set on do, together. Internally synchronised. */
+typedef struct horus_watch horus_watch;
+
+/* `options` may be NULL: counters alone. Errors: INVALID_ARGUMENT (log_level), INVALID_STRUCT. Since 0.1. */
+HORUS_API horus_status horus_watch_create(const horus_watch_options* options, horus_watch** out, horus_error* error);
+/* Accepts NULL. Handles that are watched go on unharmed, counting for nobody: the callbacks and their users must live
+ * until the watch was taken off each handle, or that was freed. Since 0.1. */
+HORUS_API void horus_watch_free(horus_watch* watch);
+
+/* Sets the watch of a handle; NULL = none. To be called before other threads use the handle. Errors: BUSY (from a
+ * callback of a call on the handle). Since 0.1. */
+HORUS_API horus_status horus_cluster_set_watch(horus_cluster* cluster, const horus_watch* watch, horus_error* error);
+HORUS_API horus_status horus_placer_set_watch(horus_placer* placer, const horus_watch* watch, horus_error* error);
+HORUS_API horus_status horus_predictor_set_watch(horus_predictor* predictor, const horus_watch* watch,
+                                                 horus_error* error);
+
+#define HORUS_METRIC_COUNTER 0   /* only grows */
+#define HORUS_METRIC_GAUGE 1     /* as it is now */
+#define HORUS_METRIC_HISTOGRAM 2 /* rows _bucket, which count all up to label le, _sum and _count */
+
+/* Columns, one row a metric; docs/watch.md lists them. Text is borrowed from the watch. */
+typedef struct horus_metrics {
+  uint32_t struct_size;
+  uint32_t reserved;
+  size_t capacity;     /* rows of each column */
+  const char** names;  /* "horus_calls_total" */
+  const char** labels; /* call="apply",status="OK"; "" without */
+  int32_t* kinds;      /* HORUS_METRIC_* */
+  double* values;      /* counts, bytes, seconds */
+} horus_metrics;
+#define HORUS_METRICS_INIT {sizeof(horus_metrics), 0, 0, NULL, NULL, NULL, NULL}
+
+/* Everything that was counted since the watch was made. Rows with labels appear with their first count, so that there
+ * may be more of them from one call to the next. Errors: BUFFER_TOO_SMALL, INVALID_STRUCT, INVALID_ARGUMENT. Any
+ * thread. Since 0.1. */
+HORUS_API horus_status horus_watch_metrics(const horus_watch* watch, const horus_metrics* metrics, size_t* count,
+                                           horus_error* error);
+/* The same as Prometheus text (exposition format 0.0.4), ended by NUL; `capacity` and *count are bytes, the NUL
+ * included. Errors and threads as horus_watch_metrics. Since 0.1. */
+HORUS_API horus_status horus_watch_text(const horus_watch* watch, size_t capacity, char* text, size_t* count,
+                                        horus_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HORUS_WATCH_H_ */

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names of the statuses of the C boundary, in the order of their numbers.
+//
+// Enters:  nothing.                       Leaves: text ended by NUL.
+// Units:   none.
+// Cost:    none.                          Thread class: constants.
+#ifndef HORUS_BASE_STATUS_NAMES_H_
+#define HORUS_BASE_STATUS_NAMES_H_
+
+#include <array>
+
+namespace horus {
+
+inline constexpr std::array kStatusNames = {
+    "OK",        "INVALID_ARGUMENT", "INVALID_STRUCT", "BUFFER_TOO_SMALL", "NOT_FOUND", "EXISTS", "CONFLICT",    "BUSY",
+    "CALLBACK",  "CANCELLED",        "LIMIT",          "CORRUPT",          "VERSION",   "STATE",  "UNSUPPORTED", "IO",
+    "NO_MEMORY", "INTERNAL"};
+inline constexpr int kStatusOk = 0;
+inline constexpr int kStatusConflict = 6;
+
+}  // namespace horus
+
+#endif  // HORUS_BASE_STATUS_NAMES_H_
