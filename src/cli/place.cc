@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus place: where the jobs of a file should run on the cluster of another.
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "io/placement.h"
 #include "io/placement_json.h"
 #include "place/placer.h"
+#include "watch/metrics.h"
 
 namespace horus::cli {
 namespace {
@@ -40,10 +42,27 @@ struct Options {
   std::string jobs;
   PlacingOptions placing;
   std::string out;
+  std::string prometheus;
   bool explain = false;
   bool strict = false;
   bool json = false;
 };
+
+// What the one call of the placer did, and what is held.
+std::string MetricsOf(const Placer& placer, const Cluster& cluster, const Plan& plan, std::chrono::nanoseconds took) {
+  Metrics metrics;
+  metrics.Called(Call::kPlan, kStatusOk, static_cast<uint64_t>(took.count()));
+  metrics.Decided(plan);
+  const Placer::Judgements judged = placer.judgements();
+  metrics.Looked(Cache::kJudgements, judged.known, judged.anew);
+  std::vector<MetricRow> rows = metrics.Rows();
+  const auto add_held = [&](const char* labels, uint64_t bytes) {
+    rows.push_back({&kBytesHeld, kBytesHeld.name, labels, static_cast<double>(bytes)});
+  };
+  add_held("handle=\"cluster\"", cluster.bytes_held());
+  add_held("handle=\"placer\"", placer.bytes_held());
+  return MetricsText(rows);
+}
 
 absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   // Options before files, files before graphs: the cheapest error comes first.
@@ -65,10 +84,15 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
                          CompleteJobs(requests, cluster, present, shelf, [&](size_t done, size_t total) {
                            progress.Update("analysing jobs:", done, total);
                          }));
+  const auto begin = std::chrono::steady_clock::now();
   HORUS_ASSIGN_OR_RETURN(Plan plan, placer->MakePlan(cluster, jobs, std::nullopt, [&](uint64_t done, uint64_t total) {
     progress.Update("placing jobs:", done, total);
     return true;
   }));
+  if (!options.prometheus.empty()) {
+    const auto took = std::chrono::steady_clock::now() - begin;
+    HORUS_RETURN_IF_ERROR(WriteFileAtomically(options.prometheus, MetricsOf(*placer, cluster, plan, took)));
+  }
   return MakePlacementReport(cluster, std::move(jobs), std::move(plan), *model,
                              {.policy = placing.policy,
                               .interference = NameOf(placing.interference),
@@ -108,6 +132,8 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
   AddPlacingOptions(*app, options->placing);
   app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
+  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/watch.md)")
+      ->type_name("FILE");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");
   app->add_flag("--json", options->json, "Print JSON");

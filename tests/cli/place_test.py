@@ -53,6 +53,15 @@ class Place(Files):
         args = ("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", "random", "--seed", 7, "--json")
         self.assertEqual(run(*args), run(*args))
 
+    def test_prometheus_tells_what_was_done(self):
+        path = self.folder / "place.prom"
+        code, _, err = self.place(self.jobs(SMALL_JOB + LARGE_JOB), "--prometheus", path)
+        self.assertEqual((code, err), (0, ""))
+        lines = path.read_text().splitlines()
+        for line in ('horus_calls_total{call="plan",status="OK"} 1', 'horus_decisions_total{verdict="place"} 1',
+                     'horus_refusals_total{reason="gpu_memory"} 1', "# TYPE horus_call_duration_seconds histogram"):
+            self.assertIn(line, lines)
+
     def test_every_policy_of_the_help_runs(self):
         for policy in ("horus", "first-fit", "best-fit", "random", "exclusive", "synergy-fair", "synergy-tune"):
             code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--policy", policy, "--json")
