@@ -156,6 +156,7 @@ void BindPotential(py::module_& m);
 void BindSim(py::module_& m);
 void BindFiles(py::module_& m);
 void BindLearn(py::module_& m);
+void BindWatch(py::module_& m);
 
 }  // namespace horus_python
 

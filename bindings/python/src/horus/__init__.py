@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .sim import Outage, ProfileDemand, Rebalance, SimOptions, SimResult, Truth, simulate
     from .speeds import Potential, potential
     from .trace import SyntheticOptions, Trace
+    from .watch import Metric, Watch
 
     __version__: str
 
@@ -42,6 +43,7 @@ _ROOMS = {
     "queue": ("Queue", "QueueOptions", "QueuedJob", "queues"),
     "trace": ("SyntheticOptions", "Trace"),
     "sim": ("Outage", "ProfileDemand", "Rebalance", "SimOptions", "SimResult", "Truth", "simulate"),
+    "watch": ("Metric", "Watch"),
     "comparison": ("Comparison", "compare"),
     "errors": ("Busy", "CallbackError", "Cancelled", "Conflict", "CorruptError", "Error", "Exists", "FileError",
                "InternalError", "InvalidArgument", "LimitError", "NoMemory", "NotFound", "StateError", "Unsupported"),
@@ -52,11 +54,11 @@ __all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBR
            "CallbackError", "Cancelled", "Candidate", "Catalogue", "Change", "Cluster", "Comparison", "Conflict", "CorruptError",
            "Decision", "Demand", "Device", "Effect", "Error", "Exists", "Explanation", "FeatureColumn", "FeatureRow",
            "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "Latency",
-           "LimitError", "MigProfile", "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage",
+           "LimitError", "Metric", "MigProfile", "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage",
            "Placer", "PlacerOptions", "Plan", "Potential", "Predictor", "Preemption", "ProfileDemand", "Queue",
            "QueueOptions", "QueuedJob", "Rebalance", "RunSpec", "Sensitivity", "SharedDevice", "SimOptions",
            "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "SyntheticOptions", "Trace", "Truth",
-           "Unsupported", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",
+           "Unsupported", "Watch", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",
            "largest_slowdown", "policies", "potential", "queues", "read_jobs", "request_latency", "simulate"]
 
 

@@ -16,6 +16,8 @@ from ._args import instance, integer, sequence, text
 from ._core import Device, Job, Node, Slot
 from .catalogue import Catalogue, handle_of
 from .predict import Predictor, _bytes_of
+from .watch import Watch
+from .watch import handle_of as watch_handle_of
 
 if TYPE_CHECKING:
     from .place import Plan
@@ -27,7 +29,7 @@ class Cluster:
     """A cluster and its residents. Reading, planning, applying and releasing may run side by side in threads; the other
     writers wait for them. From a callback of a plan over it every call raises Busy."""
 
-    __slots__ = ("_catalogue", "_handle")
+    __slots__ = ("_catalogue", "_handle", "_watch")
 
     def __init__(self, nodes: Iterable[Node] = (), catalogue: Catalogue | None = None) -> None:
         """An empty cluster, then `nodes`, over the GPU types of the catalogue (None = the built-in ones)."""
@@ -104,6 +106,11 @@ class Cluster:
     def release(self, job: int) -> None:
         """Removes a job. Raises NotFound, so that a second release is harmless."""
         self._handle.release(integer(job, "job"))
+
+    def watch(self, watch: Watch | None) -> None:
+        """Lets `watch` count and tell the calls on this cluster; None = nobody. Before other threads use it."""
+        _core.watch_cluster(watch_handle_of(watch), self._handle)
+        self._watch = watch  # its log lives as long as it is told
 
     # What there is.
 

@@ -15,6 +15,8 @@ from .catalogue import Catalogue, handle_of
 from .cluster import Cluster
 from .errors import StateError
 from .interference import InterferenceModel, model_of
+from .watch import Watch
+from .watch import handle_of as watch_handle_of
 
 __all__ = ["Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move", "Placer",
            "Plan", "Preemption", "Sensitivity", "Workload", "policies"]
@@ -160,7 +162,7 @@ class Placer:
     `interference`: an InterferenceModel, the name of one, or a callable (see InterferenceModel.from_callable).
     """
 
-    __slots__ = ("_arguments", "_handle", "_interference", "_policy")
+    __slots__ = ("_arguments", "_handle", "_interference", "_policy", "_watch")
 
     def __init__(self, policy: str | Callable[[Candidate], float | None] = "horus", *,
                  interference: InterferenceModel | str | Callable[..., Any] | None = None, slowdown_bound: float = 0,
@@ -236,6 +238,11 @@ class Placer:
         nodes["verdict"] = np.asarray(_VERDICTS)[nodes["verdict"]]
         nodes["reason"] = np.asarray([_core.reason_name(r) if r else "" for r in nodes["reason"].tolist()])
         return Explanation(self.place(where, job)[0], nodes)
+
+    def watch(self, watch: Watch | None) -> None:
+        """Lets `watch` count and tell the calls on this placer; None = nobody. Before other threads use it."""
+        _core.watch_placer(watch_handle_of(watch), self._handle)
+        self._watch = watch  # its log lives as long as it is told
 
     @property
     def policy(self) -> str | Callable[[Candidate], float | None]:

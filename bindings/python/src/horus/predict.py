@@ -18,6 +18,8 @@ from ._train import training_library
 from .catalogue import Catalogue, handle_of
 from .errors import InvalidArgument
 from .graph import Graph, _run
+from .watch import Watch
+from .watch import handle_of as watch_handle_of
 
 __all__ = ["Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"]
 
@@ -85,7 +87,7 @@ def _quality(told: npt.NDArray[np.float64], upper: npt.NDArray[np.float64],
 class Predictor:
     """Predicts demands from graphs. Immutable: share freely between threads."""
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_handle", "_watch")
 
     def __init__(self) -> None:
         """The built-in predictor: the roofline, refined by the bundle that the library brings."""
@@ -192,6 +194,11 @@ class Predictor:
         """What stands behind the predictions, by quantity: coverage promised and observed, rows, families, trees. What is
         not listed the roofline alone predicts."""
         return self._handle.quality()
+
+    def watch(self, watch: Watch | None) -> None:
+        """Lets `watch` count and tell the calls on this predictor; None = nobody. Before other threads use it."""
+        _core.watch_predictor(watch_handle_of(watch), self._handle)
+        self._watch = watch  # its log lives as long as it is told
 
     @property
     def epoch(self) -> int:
