@@ -176,7 +176,8 @@ absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const
     return absl::OkStatus();
   };
   HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
-  if (placer.watch.get() != nullptr) TellDecisions(*placer.watch.get(), plan->value);
+  // A copy: its log may take it off the placer.
+  if (const std::shared_ptr<Watch> watch = placer.watch.get(); watch != nullptr) TellDecisions(*watch, plan->value);
   return plan;
 }
 

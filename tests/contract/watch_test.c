@@ -11,6 +11,7 @@ typedef struct lines {
   int32_t level;           /* of the last */
   char last[300];          /* and its beginning */
   horus_cluster* released; /* a job of it is released by the callback */
+  horus_placer* unwatched; /* the watch is taken off it by the callback */
 } lines;
 
 static void keep_line(void* user, int32_t level, const char* text) {
@@ -22,6 +23,10 @@ static void keep_line(void* user, int32_t level, const char* text) {
     horus_cluster* cluster = to->released;
     to->released = NULL;
     CHECK_OK(horus_cluster_release(cluster, 1, &error));
+  }
+  if (to->unwatched != NULL) {
+    CHECK_OK(horus_placer_set_watch(to->unwatched, NULL, &error));
+    to->unwatched = NULL;
   }
 }
 
@@ -107,7 +112,7 @@ static void CallsDecisionsAndConflictsAreCounted(void) {
 }
 
 static void TheLogTellsUpToItsLevelAndMayCallBack(void) {
-  lines warnings = {0, 0, {0}, NULL}, all = {0, 0, {0}, NULL};
+  lines warnings = {0, 0, {0}, NULL, NULL}, all = {0, 0, {0}, NULL, NULL};
   horus_watch *quiet = watch_of(0, &warnings, NULL), *loud = watch_of(HORUS_LOG_DEBUG, &all, NULL);
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of("first-fit");
@@ -131,10 +136,15 @@ static void TheLogTellsUpToItsLevelAndMayCallBack(void) {
   CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_release(cluster, 1, &error));
   CHECK(warnings.count == 3); /* nobody watches any more */
   horus_plan_free(plan);
+  horus_watch_free(loud);
+  all.unwatched = placer; /* the last to hold the watch lets go of it in the middle of its lines */
+  horus_plan_free(plan_one(placer, cluster, &one));
+  CHECK(all.count == 4 && strcmp(all.last, "plan: OK") == 0); /* that call is told to its end */
+  horus_plan_free(plan_one(placer, cluster, &one));
+  CHECK(all.count == 4);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
   horus_watch_free(quiet);
-  horus_watch_free(loud);
 }
 
 static void TheTextIsWhatPrometheusReads(void) {
