@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status, errors and versions: the rules that every other header of the C ABI relies on.
+ * Since 0.1 where nothing else is said.
  *
  * Conventions of the whole interface
  * - Every function that can fail returns a horus_status; its last argument is a horus_error* owned by
@@ -15,6 +16,8 @@
  *   time, or internally synchronised. _free accepts NULL.
  * - The library keeps no globals, starts no threads, reads no environment, prints nothing; a clock it reads only to
  *   call a progress function about once a millisecond.
+ * - A header says since which release its declarations exist; what came later says "Since X.Y." in its own comment, and
+ *   what will go says "Deprecated since X.Y until Z.W: " and what to use instead (docs/abi.md).
  */
 #ifndef HORUS_BASE_H_
 #define HORUS_BASE_H_
@@ -64,17 +67,17 @@ typedef struct horus_error {
 #define HORUS_ERROR_INIT {sizeof(horus_error), HORUS_OK, {0}}
 
 /* The constant's name without its prefix, e.g. "CONFLICT"; "UNKNOWN" for other numbers. Static text.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API const char* horus_status_name(horus_status status);
 
-/* Release of the library at run time, e.g. "0.1.0". Static text. Any thread. Since 0.1. */
+/* Release of the library at run time, e.g. "0.1.0". Static text. Any thread. */
 HORUS_API const char* horus_version_text(void);
 
-/* HORUS_ABI_NUMBER of the library at run time. Any thread. Since 0.1. */
+/* HORUS_ABI_NUMBER of the library at run time. Any thread. */
 HORUS_API uint32_t horus_abi_number(void);
 
 /* OK if a program compiled against `header_abi` (pass HORUS_ABI_NUMBER) may call this library.
- * Errors: VERSION. Any thread. Since 0.1. */
+ * Errors: VERSION. Any thread. */
 HORUS_API horus_status horus_abi_check(uint32_t header_abi, horus_error* error);
 
 /* Called with the share of the work done, 0 to 1, on the calling thread: whenever that grows notably, and in calls that

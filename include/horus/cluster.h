@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clusters: nodes, devices and the jobs on them; apply and release, states, snapshots. */
+/* Clusters: nodes, devices and the jobs on them; apply and release, states, snapshots.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_CLUSTER_H_
 #define HORUS_CLUSTER_H_
 
@@ -188,25 +189,25 @@ typedef struct horus_job {
    0}
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
- * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */
+ * Errors: INVALID_ARGUMENT, NO_MEMORY. */
 HORUS_API horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluster** out, horus_error* error);
-/* Accepts NULL. Nobody may be using the cluster. Since 0.1. */
+/* Accepts NULL. Nobody may be using the cluster. */
 HORUS_API void horus_cluster_free(horus_cluster* cluster);
 
-/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), NOT_FOUND (type). Caller's lock. Since 0.1. */
+/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), NOT_FOUND (type). Caller's lock. */
 HORUS_API horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
 
 /* Replaces the specification of node->id. Errors: NOT_FOUND, STATE (a resident would lose its place), as add.
- * Caller's lock. Since 0.1. */
+ * Caller's lock. */
 HORUS_API horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
 
-/* Errors: NOT_FOUND, STATE (jobs are there: release them first). Caller's lock. Since 0.1. */
+/* Errors: NOT_FOUND, STATE (jobs are there: release them first). Caller's lock. */
 HORUS_API horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error);
 
 /* Sets HORUS_STATE_* of a node, or of one of its devices. The jobs that are resident there stay so until they are
  * released; their ids are written in ascending order to job_ids (`capacity` elements; NULL = not wanted) and
  * counted in *count (may be NULL). BUFFER_TOO_SMALL: nothing but *count changed.
- * Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. Since 0.1. */
+ * Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. */
 HORUS_API horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state,
                                                     size_t capacity, uint64_t* job_ids, size_t* count,
                                                     horus_error* error);
@@ -230,12 +231,12 @@ typedef struct horus_slots {
  * one-task job). What runs is true even where the library would not have placed it; only unknown places, a
  * wrong number of slots and a known id are refused. *reason (may be NULL) becomes HORUS_REASON_NONE, or the first
  * constraint that the job breaks where it runs. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT.
- * Caller's lock. Since 0.1. */
+ * Caller's lock. */
 HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                            const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                            int32_t* reason, horus_error* error);
 
-/* Removes a job. Errors: NOT_FOUND (so a second release is harmless). Internally synchronised. Since 0.1. */
+/* Removes a job. Errors: NOT_FOUND (so a second release is harmless). Internally synchronised. */
 HORUS_API horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error);
 
 typedef struct horus_cluster_info {
@@ -258,12 +259,12 @@ typedef struct horus_cluster_info {
 } horus_cluster_info;
 #define HORUS_CLUSTER_INFO_INIT {sizeof(horus_cluster_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Since 0.1. */
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info,
                                               horus_error* error);
 
 /* Ids of all nodes, or of all resident jobs, ascending. Ask with capacity 0 for the count.
- * Errors: BUFFER_TOO_SMALL. Since 0.1. */
+ * Errors: BUFFER_TOO_SMALL. */
 HORUS_API horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids,
                                            size_t* count, horus_error* error);
 HORUS_API horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, uint64_t* job_ids,
@@ -287,7 +288,7 @@ typedef struct horus_node_info {
 #define HORUS_NODE_INFO_INIT {sizeof(horus_node_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Node `node_id`; the ids of the jobs on it, ascending, go to job_ids (NULL = not wanted; count may be NULL).
- * Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Since 0.1. */
+ * Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_node(const horus_cluster* cluster, uint64_t node_id, horus_node_info* info,
                                               size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error);
 
@@ -309,7 +310,7 @@ typedef struct horus_device_info {
 #define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0}
 
 /* Device `device` of node `node_id`; its tenants' job ids, ascending, go to job_ids (NULL = not wanted;
- * count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Since 0.1. */
+ * count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t node_id, uint32_t device,
                                                 horus_device_info* info, size_t capacity, uint64_t* job_ids,
                                                 size_t* count, horus_error* error);
@@ -332,22 +333,22 @@ typedef struct horus_job_info {
 } horus_job_info;
 #define HORUS_JOB_INFO_INIT {sizeof(horus_job_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. Since 0.1. */
+/* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
                                              horus_error* error);
 
-/* Slots of a resident job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Since 0.1. */
+/* Slots of a resident job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. */
 HORUS_API horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
                                                size_t* count, horus_error* error);
 
 /* The whole state as versioned, checksummed bytes; equal states give equal bytes. Ask with capacity 0 for the
- * count; it may grow between two calls when others write. Errors: BUFFER_TOO_SMALL, LIMIT (1 GiB). Since 0.1. */
+ * count; it may grow between two calls when others write. Errors: BUFFER_TOO_SMALL, LIMIT (1 GiB). */
 HORUS_API horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacity, void* bytes, size_t* count,
                                               horus_error* error);
 
 /* A cluster from a snapshot; later decisions are those of the original. GPU types are matched by name in
  * `catalogue` (NULL = the built-in one). Errors: CORRUPT, VERSION (both versions named), NOT_FOUND (type),
- * INVALID_ARGUMENT, LIMIT. Since 0.1. */
+ * INVALID_ARGUMENT, LIMIT. */
 HORUS_API horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                              horus_cluster** out, horus_error* error);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Demand: the GPU catalogue, and what a graph will ask of each GPU type. */
+/* Demand: the GPU catalogue, and what a graph will ask of each GPU type.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_DEMAND_H_
 #define HORUS_DEMAND_H_
 
@@ -61,33 +62,33 @@ typedef struct horus_gpu {
 #define HORUS_GPU_INIT \
   {sizeof(horus_gpu), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL}
 
-/* The built-in catalogue. Errors: INVALID_ARGUMENT, NO_MEMORY. Any thread. Since 0.1. */
+/* The built-in catalogue. Errors: INVALID_ARGUMENT, NO_MEMORY. Any thread. */
 HORUS_API horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error);
 
 /* A new catalogue: `base` (NULL = the built-in one; may be freed) and after it `count` further types, so positions
  * in `base` keep their meaning. A name or alias that is taken is refused. Errors: INVALID_ARGUMENT (type, field,
- * expected, found), EXISTS, LIMIT (4,096 types). Any thread. Since 0.1. */
+ * expected, found), EXISTS, LIMIT (4,096 types). Any thread. */
 HORUS_API horus_status horus_catalogue_extend(const horus_catalogue* base, size_t count, const horus_gpu* const* gpus,
                                               horus_catalogue** out, horus_error* error);
 
-/* Clusters and models made from the catalogue keep what they need of it. Accepts NULL. Since 0.1. */
+/* Clusters and models made from the catalogue keep what they need of it. Accepts NULL. */
 HORUS_API void horus_catalogue_free(horus_catalogue* catalogue);
 
-/* Number of types; 0 for NULL. Any thread. Since 0.1. */
+/* Number of types; 0 for NULL. Any thread. */
 HORUS_API size_t horus_catalogue_count(const horus_catalogue* catalogue);
 
 /* The type at `index`; mig_profiles, alias_count and aliases come back as 0. Errors: NOT_FOUND, INVALID_STRUCT.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API horus_status horus_catalogue_get(const horus_catalogue* catalogue, size_t index, horus_gpu* gpu,
                                            horus_error* error);
 
 /* MIG profile `profile` (from 0, below mig_count) of the type at `index`. Errors: NOT_FOUND, INVALID_STRUCT.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API horus_status horus_catalogue_get_mig(const horus_catalogue* catalogue, size_t index, size_t profile,
                                                horus_mig_profile* mig, horus_error* error);
 
 /* Position of the type called `name` (name or alias; case, '_', ' ' and brand prefixes are ignored).
- * Errors: NOT_FOUND (near names are suggested). Any thread. Since 0.1. */
+ * Errors: NOT_FOUND (near names are suggested). Any thread. */
 HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, const char* name, size_t* index,
                                             horus_error* error);
 
@@ -125,25 +126,25 @@ typedef struct horus_demand {
 typedef struct horus_predictor horus_predictor;
 
 /* The built-in predictor: the roofline refined by the bundle that the library brings. Errors: UNSUPPORTED, NO_MEMORY.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API horus_status horus_predictor_default(horus_predictor** out, horus_error* error);
 
 /* A predictor from a trained bundle of `size` bytes, which are not kept.
  * Errors: INVALID_ARGUMENT, CORRUPT, VERSION (of the format), STATE (made for another feature schema: train again),
- * LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
+ * LIMIT, UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_predictor** out,
                                                   horus_error* error);
 
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_predictor_free(horus_predictor* predictor);
 
-/* Memory of the handle in bytes; 0 for NULL. Any thread. Since 0.1. */
+/* Memory of the handle in bytes; 0 for NULL. Any thread. */
 HORUS_API uint64_t horus_predictor_bytes_held(const horus_predictor* predictor);
 
 /* Demand of `graph` run as `run` (NULL = defaults) on each of `count` GPU types, named by `gpu_types`, into
  * the structs that `demands` points to. All or nothing. The graph is analysed once, whatever the count, and not at
  * all where the predictor was asked the same before.
- * Errors: NOT_FOUND (type), as horus_graph_cost. Any thread. Since 0.1. */
+ * Errors: NOT_FOUND (type), as horus_graph_cost. Any thread. */
 HORUS_API horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                               const horus_graph* graph, const horus_run_spec* run, size_t count,
                                               const char* const* gpu_types, horus_demand* const* demands,
@@ -186,7 +187,7 @@ typedef struct horus_solution {
  * (fragments of the caching allocator), so larger values than the answer may fit now and then; the answer itself does.
  * `options` may be NULL; `progress` (NULL = none) is called before each binding.
  * Errors: NOT_FOUND (type), INVALID_ARGUMENT (a dimension unknown, bound by `run`, or left open; ranges; or why the
- * graph takes no value tried), CANCELLED, as horus_graph_cost. Any thread. Since 0.1. */
+ * graph takes no value tried), CANCELLED, as horus_graph_cost. Any thread. */
 HORUS_API horus_status horus_predictor_solve(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                              const horus_graph* graph, const horus_run_spec* run,
                                              const horus_solve_options* options, size_t count,

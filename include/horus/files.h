@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* People's files: clusters, jobs and traces, read as the horus command reads them (docs/files.md, docs/traces.md). A
- * libhorus that was configured without HORUS_WITH_FILES, as is the default, answers UNSUPPORTED. */
+ * libhorus that was configured without HORUS_WITH_FILES, as is the default, answers UNSUPPORTED.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_FILES_H_
 #define HORUS_FILES_H_
 
@@ -18,7 +19,7 @@ extern "C" {
  * those of the gpu_types_files; *extended, if wanted, becomes that catalogue with theirs, to be freed. `text` (NULL =
  * the file is opened) is its content, and `path` then only what messages and paths in it refer to.
  * Errors: INVALID_ARGUMENT ("file:line: key: expected ..., found ..."), NOT_FOUND, EXISTS, CORRUPT and UNSUPPORTED
- * (models), IO, LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
+ * (models), IO, LIMIT, UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue, const horus_predictor* predictor,
                                                const char* path, const char* text, horus_catalogue** extended,
                                                horus_cluster** out, horus_error* error);
@@ -28,22 +29,22 @@ typedef struct horus_job_list horus_job_list;
 
 /* The jobs of a file for `cluster`: those without gpu_types may use the types of its nodes, whatever their state, and
  * no id may be that of a resident. `predictor`, `path` and `text`: as of horus_cluster_from_yaml, likewise the errors.
- * Thread class: a reader of the cluster. Since 0.1. */
+ * Thread class: a reader of the cluster. */
 HORUS_API horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_predictor* predictor,
                                                 const char* path, const char* text, horus_job_list** out,
                                                 horus_error* error);
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_job_list_free(horus_job_list* list);
-/* Jobs in it; memory of the handle in bytes, about; 0 for NULL. Any thread. Since 0.1. */
+/* Jobs in it; memory of the handle in bytes, about; 0 for NULL. Any thread. */
 HORUS_API size_t horus_job_list_count(const horus_job_list* list);
 HORUS_API uint64_t horus_job_list_bytes_held(const horus_job_list* list);
 /* The job at `index`, in file order; what it points to is borrowed from the list. Errors: NOT_FOUND, INVALID_STRUCT.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error);
 
 /* A trace file. `format`: "plain", "openb", "gavel", "chronus", "muri" or "pai"; NULL = by its header. A wrong row
  * ends the reading. Errors: INVALID_ARGUMENT (file, line, column, expected, found), NOT_FOUND (format), IO, LIMIT,
- * UNSUPPORTED. Any thread. Since 0.1. */
+ * UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_trace_from_file(const char* path, const char* format, horus_trace** out,
                                              horus_error* error);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs: what a job computes, read from ONNX without its weights, and what one step of it costs. */
+/* Graphs: what a job computes, read from ONNX without its weights, and what one step of it costs.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_GRAPH_H_
 #define HORUS_GRAPH_H_
 
@@ -27,15 +28,15 @@ typedef struct horus_graph_limits {
 
 /* Reads an ONNX file: IR 3 to 11, opset 7 and later. Weights and external data are skipped, never loaded.
  * `limits` may be NULL. *out is to be freed by horus_graph_free.
- * Errors: IO, CORRUPT, LIMIT, INVALID_ARGUMENT, UNSUPPORTED, NO_MEMORY. Any thread. Since 0.1. */
+ * Errors: IO, CORRUPT, LIMIT, INVALID_ARGUMENT, UNSUPPORTED, NO_MEMORY. Any thread. */
 HORUS_API horus_status horus_graph_from_file(const char* path, const horus_graph_limits* limits, horus_graph** out,
                                              horus_error* error);
 
-/* The same from `size` bytes in memory, which are not kept. Errors: as from_file without IO. Any thread. Since 0.1. */
+/* The same from `size` bytes in memory, which are not kept. Errors: as from_file without IO. Any thread. */
 HORUS_API horus_status horus_graph_from_bytes(const void* bytes, size_t size, const horus_graph_limits* limits,
                                               horus_graph** out, horus_error* error);
 
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_graph_free(horus_graph* graph);
 
 typedef struct horus_graph_info {
@@ -50,10 +51,10 @@ typedef struct horus_graph_info {
 } horus_graph_info;
 #define HORUS_GRAPH_INFO_INIT {sizeof(horus_graph_info), 0, 0, 0, 0, 0, 0, 0}
 
-/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_graph_get_info(const horus_graph* graph, horus_graph_info* info, horus_error* error);
 
-/* Name of the named dimension `index`, borrowed from the graph; NULL past the end. Any thread. Since 0.1. */
+/* Name of the named dimension `index`, borrowed from the graph; NULL past the end. Any thread. */
 HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t index);
 
 /* How the graph is run. */
@@ -121,20 +122,20 @@ typedef struct horus_step_cost {
 
 /* Cost of one step. `run` may be NULL (training, float32, SGD, batch of the file).
  * Errors: INVALID_ARGUMENT (unknown dimension, contradictory shapes: node and operator are named),
- * INVALID_STRUCT, LIMIT, UNSUPPORTED. Any thread. Since 0.1. */
+ * INVALID_STRUCT, LIMIT, UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* run, horus_step_cost* cost,
                                         horus_error* error);
 
 /* The feature row of a graph and run: horus_feature_count() float32 values in schema order; the columns that
  * depend on the GPU type are not part of it.
  * `capacity` values fit into `values`; *count becomes the number written or, with BUFFER_TOO_SMALL, needed.
- * Errors: as horus_graph_cost, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+ * Errors: as horus_graph_cost, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity,
                                             float* values, size_t* count, horus_error* error);
 
 /* The schema of the feature row: columns, and per column name, unit ("" = none) and definition. Text is static;
  * NULL past the end. The hash changes when any column changes. A build without ONNX has no columns and
- * hash 0. Any thread. Since 0.1. */
+ * hash 0. Any thread. */
 HORUS_API size_t horus_feature_count(void);
 HORUS_API const char* horus_feature_name(size_t index);
 HORUS_API const char* horus_feature_unit(size_t index);

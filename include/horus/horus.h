@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
- * The whole C ABI, one header a topic, in the order in which a job walks through the library. */
+ * The whole C ABI, one header a topic, in the order in which a job walks through the library.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_HORUS_H_
 #define HORUS_HORUS_H_
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interference: how much each tenant of one device slows down. */
+/* Interference: how much each tenant of one device slows down.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_INTERFERENCE_H_
 #define HORUS_INTERFERENCE_H_
 
@@ -29,13 +30,12 @@ typedef struct horus_device {
 typedef struct horus_interference horus_interference;
 
 /* The built-in model called `name` ("horus", "boosted", "iasp", "iapp", "utilisation"); NULL = "horus". GPU types of
- * catalogues that extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. Since
- * 0.1. */
+ * catalogues that extend the built-in one keep their meaning. Errors: NOT_FOUND (lists the names). Any thread. */
 HORUS_API horus_status horus_interference_create(const char* name, horus_interference** out, horus_error* error);
 
 /* The model called `name` (NULL = "horus") of a trained bundle of `size` bytes, which are not kept; it knows GPU types
  * by the catalogue's names. Errors: INVALID_ARGUMENT, NOT_FOUND (name), CORRUPT, VERSION (of the format), STATE (no
- * bundle of interference models, or of another schema: train again), LIMIT. Any thread. Since 0.1. */
+ * bundle of interference models, or of another schema: train again), LIMIT. Any thread. */
 HORUS_API horus_status horus_interference_from_bytes(const horus_catalogue* catalogue, const void* bytes, size_t size,
                                                      const char* name, horus_interference** out, horus_error* error);
 
@@ -57,7 +57,7 @@ typedef struct horus_pair_table {
 /* A model that answers with what was measured, and with `fallback` (NULL = the built-in "horus") where nothing was.
  * With three and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Errors:
  * INVALID_ARGUMENT (row, column, expected, found; entries that contradict each other), NOT_FOUND (type),
- * INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
+ * INVALID_STRUCT, LIMIT. Any thread. */
 HORUS_API horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,
                                                      const horus_interference* fallback, horus_interference** out,
                                                      horus_error* error);
@@ -73,26 +73,26 @@ typedef int32_t (*horus_interference_callback)(void* user, const horus_device* d
 
 /* A model that asks `callback`. `epoch` must differ between models that answer differently. `catalogue` gives the
  * type names; it may be freed afterwards, but a cluster must use the same types. `user` must outlive the model and
- * every placer made with it. Errors: INVALID_ARGUMENT. Since 0.1. */
+ * every placer made with it. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* catalogue,
                                                         horus_interference_callback callback, void* user,
                                                         uint64_t epoch, horus_interference** out, horus_error* error);
 
-/* "horus", "table", "callback", ...; lives as long as the model. NULL for NULL. Any thread. Since 0.1. */
+/* "horus", "table", "callback", ...; lives as long as the model. NULL for NULL. Any thread. */
 HORUS_API const char* horus_interference_name(const horus_interference* model);
 
-/* Differs between models that answer differently; 0 for NULL. Any thread. Since 0.1. */
+/* Differs between models that answer differently; 0 for NULL. Any thread. */
 HORUS_API uint64_t horus_interference_epoch(const horus_interference* model);
 
-/* Memory of the model in bytes, without that of a fallback or of what it corrects; 0 for NULL. Any thread. Since 0.1.
+/* Memory of the model in bytes, without that of a fallback or of what it corrects; 0 for NULL. Any thread.
  */
 HORUS_API uint64_t horus_interference_bytes_held(const horus_interference* model);
 
-/* A placer keeps what it needs of the model. Accepts NULL. Since 0.1. */
+/* A placer keeps what it needs of the model. Accepts NULL. */
 HORUS_API void horus_interference_free(horus_interference* model);
 
 /* Slowdown of each of `count` tenants of `device`. slowdown and slowdown_upper hold `count` values each; the latter
- * may be NULL. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK. Any thread. Since 0.1. */
+ * may be NULL. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK. Any thread. */
 HORUS_API horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
                                                    const horus_device* device, size_t count,
                                                    const horus_demand* const* demands, float* slowdown,
@@ -100,7 +100,7 @@ HORUS_API horus_status horus_interference_slowdown(const horus_interference* mod
 
 /* measured[i * count + j] becomes 1 where the slowdown of tenant i beside tenant j was measured
  * (horus_interference_from_table), and for i = j; 0 where it is foretold. Errors: those of
- * horus_interference_slowdown. Any thread. Since 0.1. */
+ * horus_interference_slowdown. Any thread. */
 HORUS_API horus_status horus_interference_get_measured(const horus_interference* model,
                                                        const horus_catalogue* catalogue, const horus_device* device,
                                                        size_t count, const horus_demand* const* demands,
@@ -129,13 +129,13 @@ typedef struct horus_latency {
 #define HORUS_LATENCY_INIT {sizeof(horus_latency), 0, 0, 0, 0}
 
 /* What requests take at that load and slowdown. Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any
- * thread. Since 0.1. */
+ * thread. */
 HORUS_API horus_status horus_latency_predict(const horus_request_load* load, horus_latency* latency,
                                              horus_error* error);
 
 /* The largest slowdown, up to 1e9, at which the 99th percentile is at most `p99_bound_us` (> 0): a slowdown_bound for
  * such a job. load->slowdown is not read. *slowdown becomes 0 where not even 1 is within the bound.
- * Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any thread. Since 0.1. */
+ * Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_latency_largest_slowdown(const horus_request_load* load, double p99_bound_us,
                                                       double* slowdown, horus_error* error);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning: a predictor trained on measured runs, and what running jobs were seen to take. */
+/* Learning: a predictor trained on measured runs, and what running jobs were seen to take.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_LEARN_H_
 #define HORUS_LEARN_H_
 
@@ -46,14 +47,14 @@ typedef struct horus_training_options {
  * with the same XGBoost on the same architecture. Loads libhorus_train.so at the first call, for good. `options` may be
  * NULL; `progress` (NULL = none) is called on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column,
  * expected and found), NOT_FOUND (GPU type), INVALID_STRUCT, CANCELLED, IO (the library cannot be loaded), UNSUPPORTED.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_training_data* data,
                                            const horus_training_options* options, horus_progress progress, void* user,
                                            horus_predictor** out, horus_error* error);
 
 /* The bundle of a predictor, as horus_predictor_from_bytes takes it; measured demands are not part of it. `capacity`
  * bytes fit into `bytes`; *count becomes the number written or, with BUFFER_TOO_SMALL, needed.
- * Errors: BUFFER_TOO_SMALL, UNSUPPORTED. Any thread. Since 0.1. */
+ * Errors: BUFFER_TOO_SMALL, UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_predictor_to_bytes(const horus_predictor* predictor, size_t capacity, void* bytes,
                                                 size_t* count, horus_error* error);
 
@@ -71,7 +72,7 @@ typedef struct horus_prediction_quality {
 #define HORUS_PREDICTION_QUALITY_INIT {sizeof(horus_prediction_quality), 0, 0, 0, 0, 0, 0, 0}
 
 /* Of `quantity`: "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us" or "power_w".
- * Errors: NOT_FOUND (the roofline alone predicts it), INVALID_ARGUMENT, UNSUPPORTED. Any thread. Since 0.1. */
+ * Errors: NOT_FOUND (the roofline alone predicts it), INVALID_ARGUMENT, UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_predictor_get_quality(const horus_predictor* predictor, const char* quantity,
                                                    horus_prediction_quality* quality, horus_error* error);
 
@@ -96,36 +97,36 @@ typedef struct horus_demand_observation {
 #define HORUS_DEMAND_OBSERVATION_INIT {sizeof(horus_demand_observation), 0, 0, NULL, 0, 0, 0, 0}
 
 /* Room for `capacity` pairs of profile and GPU type (0 = 65,536); beyond it the longest unseen is forgotten.
- * Errors: INVALID_ARGUMENT, NO_MEMORY. Since 0.1. */
+ * Errors: INVALID_ARGUMENT, NO_MEMORY. */
 HORUS_API horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error);
 
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_observations_free(horus_observations* observations);
 
-/* Memory of the handle in bytes; 0 for NULL. Since 0.1. */
+/* Memory of the handle in bytes; 0 for NULL. */
 HORUS_API uint64_t horus_observations_bytes_held(const horus_observations* observations);
 
 /* Collects one observation in constant time. It becomes visible by horus_predictor_commit. Old ones fade once there are
- * a hundred. Errors: INVALID_ARGUMENT (field, expected, found), NOT_FOUND (GPU type), INVALID_STRUCT. Since 0.1. */
+ * a hundred. Errors: INVALID_ARGUMENT (field, expected, found), NOT_FOUND (GPU type), INVALID_STRUCT. */
 HORUS_API horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
                                                      const horus_demand_observation* observation, horus_error* error);
 
 /* All that was collected, for a snapshot; little-endian with a checksum. `capacity` and *count as in
- * horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL. Since 0.1. */
+ * horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL. */
 HORUS_API horus_status horus_observations_snapshot(const horus_observations* observations, size_t capacity, void* bytes,
                                                    size_t* count, horus_error* error);
 
-/* Errors: CORRUPT, VERSION, INVALID_ARGUMENT. Since 0.1. */
+/* Errors: CORRUPT, VERSION, INVALID_ARGUMENT. */
 HORUS_API horus_status horus_observations_restore(const void* bytes, size_t size, horus_observations** out,
                                                   horus_error* error);
 
 /* A new predictor with a new epoch that answers with what was measured where it was (flag MEASURED): utilisation,
  * bandwidth and step time become the mean, memory the largest seen, each with a bound that tightens as observations
- * come in. `predictor` stays as it is. Errors: UNSUPPORTED, NO_MEMORY. Any thread. Since 0.1. */
+ * come in. `predictor` stays as it is. Errors: UNSUPPORTED, NO_MEMORY. Any thread. */
 HORUS_API horus_status horus_predictor_commit(const horus_predictor* predictor, const horus_observations* observations,
                                               horus_predictor** out, horus_error* error);
 
-/* Observations that the predictor has taken in; 0 for one without, and for NULL. Any thread. Since 0.1. */
+/* Observations that the predictor has taken in; 0 for one without, and for NULL. Any thread. */
 HORUS_API uint64_t horus_predictor_epoch(const horus_predictor* predictor);
 
 #ifdef __cplusplus

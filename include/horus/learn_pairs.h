@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning interference: models trained on measured pairs, and corrected by what running tenants were seen to lose. */
+/* Learning interference: models trained on measured pairs, and corrected by what running tenants were seen to lose.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_LEARN_PAIRS_H_
 #define HORUS_LEARN_PAIRS_H_
 
@@ -45,14 +46,13 @@ typedef struct horus_pair_options {
 
 /* A model trained on the runs. Equal runs give equal models. `options` may be NULL; `progress` (NULL = none) is called
  * on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column, expected, found), NOT_FOUND (type, model),
- * INVALID_STRUCT, LIMIT, CANCELLED, IO (the library), UNSUPPORTED. Any thread. Since 0.1. */
+ * INVALID_STRUCT, LIMIT, CANCELLED, IO (the library), UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
                                               const horus_pair_options* options, horus_progress progress, void* user,
                                               horus_interference** out, horus_error* error);
 
 /* The bundle of a model that was trained or read from one, for horus_interference_from_bytes. `capacity` and *count as
- * in horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin). Any thread. Since
- * 0.1. */
+ * in horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin). Any thread. */
 HORUS_API horus_status horus_interference_to_bytes(const horus_interference* model, size_t capacity, void* bytes,
                                                    size_t* count, horus_error* error);
 
@@ -74,21 +74,20 @@ typedef struct horus_slowdown_observation {
 
 /* Collects one observation in constant time; it becomes visible by horus_interference_commit. At most 16,384 sets of
  * jobs (about 16 MiB) are remembered, the longest unseen goes first. Errors: INVALID_ARGUMENT (field, expected, found),
- * NOT_FOUND (type), INVALID_STRUCT. On failure nothing was collected. Since 0.1. */
+ * NOT_FOUND (type), INVALID_STRUCT. On failure nothing was collected. */
 HORUS_API horus_status horus_observations_add(horus_observations* observations, const horus_catalogue* catalogue,
                                               const horus_slowdown_observation* observation, horus_error* error);
 
 /* A new model that `model` (which stays) becomes by what was observed: its answers move towards what the same jobs, and
  * those that met them, were seen to lose, and their bounds tighten. Committing to a committed model counts observations
  * once. `progress` (NULL = none) is called on this thread, non-zero cancels. Errors: INVALID_ARGUMENT, CALLBACK,
- * NO_MEMORY, CANCELLED. Any thread. Since 0.1. */
+ * NO_MEMORY, CANCELLED. Any thread. */
 HORUS_API horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
                                                  const horus_observations* observations, horus_progress progress,
                                                  void* user, horus_interference** out, horus_error* error);
 
 /* Jobs whose answers, or those of others beside them, the last commit may have changed: columns of `capacity` values,
- * NULL = not wanted; gpu_types are borrowed from the model. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread.
- * Since 0.1. */
+ * NULL = not wanted; gpu_types are borrowed from the model. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread. */
 HORUS_API horus_status horus_interference_get_changes(const horus_interference* model, size_t capacity,
                                                       const char** gpu_types, int32_t* sharing_modes,
                                                       uint64_t* profile_ids, size_t* count, horus_error* error);
@@ -105,13 +104,12 @@ typedef struct horus_calibration {
 } horus_calibration;
 #define HORUS_CALIBRATION_INIT {sizeof(horus_calibration), 0, 0, 0, 0, 0, 0}
 
-/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Since 0.1. */
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. */
 HORUS_API horus_status horus_observations_get_calibration(const horus_observations* observations,
                                                           horus_calibration* calibration, horus_error* error);
 
 /* Predicted and observed slowdown side by side, as last seen of each tenant on each device that was named: columns of
- * `capacity` values, NULL = not wanted, the longest unseen first. Errors: BUFFER_TOO_SMALL (*count = needed). Since
- * 0.1. */
+ * `capacity` values, NULL = not wanted, the longest unseen first. Errors: BUFFER_TOO_SMALL (*count = needed). */
 HORUS_API horus_status horus_observations_get_devices(const horus_observations* observations, size_t capacity,
                                                       uint64_t* device_ids, uint64_t* profile_ids, double* observed,
                                                       double* predicted, double* predicted_upper, uint64_t* times,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* More ways to plan: batches, rebalancing, what-ifs, preemption. Each answers with a plan; none changes a cluster.
- * Placers with a synergy policy, which decides whole rounds, are refused (UNSUPPORTED). */
+ * Placers with a synergy policy, which decides whole rounds, are refused (UNSUPPORTED).
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_MODES_H_
 #define HORUS_MODES_H_
 
@@ -27,7 +28,7 @@ typedef struct horus_batch_options {
 
 /* As horus_placer_plan, but the jobs are weighed together: never worse than one by one (docs/modes.md says by what).
  * horus_plan_work tells the work of the jobs' devices that one by one would have added, and what this plan adds.
- * `options` and `progress` may be NULL. Errors: as horus_placer_plan. Since 0.1. */
+ * `options` and `progress` may be NULL. Errors: as horus_placer_plan. */
 HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                                const horus_job* const* jobs, size_t node_count,
                                                const uint64_t* node_ids, const horus_batch_options* options,
@@ -50,7 +51,7 @@ typedef struct horus_rebalance_options {
 
 /* Migrations of residents that gain more work than they cost, greedily; a decision and a move for each. An empty plan
  * says that nothing gains. `options` may be NULL. Errors: INVALID_ARGUMENT, INVALID_STRUCT, NOT_FOUND (a job),
- * CALLBACK, CANCELLED, BUSY. Since 0.1. */
+ * CALLBACK, CANCELLED, BUSY. */
 HORUS_API horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* cluster,
                                               const horus_rebalance_options* options, horus_plan** out,
                                               horus_error* error);
@@ -79,7 +80,7 @@ typedef struct horus_change {
 
 /* Decides the jobs as horus_placer_plan would after the changes, in their order. Nothing happens: the plan has
  * decisions and work, and horus_cluster_apply refuses it (STATE). A job that leaves may be decided anew. Errors
- * name the change; as horus_placer_plan. Since 0.1. */
+ * name the change; as horus_placer_plan. */
 HORUS_API horus_status horus_placer_what_if(horus_placer* placer, const horus_cluster* cluster, size_t change_count,
                                             const horus_change* const* changes, size_t job_count,
                                             const horus_job* const* jobs, horus_progress progress, void* user,
@@ -96,13 +97,13 @@ typedef struct horus_preempt_options {
 
 /* Who of lower priority would have to go for `job`: candidates by ascending loss of work; the plan preempts the victims
  * of the first and places the job. Where it fits as things are, the plan just places it; where nobody can make room it
- * has a refusal. `options` may be NULL. Errors: as horus_placer_plan. Since 0.1. */
+ * has a refusal. `options` may be NULL. Errors: as horus_placer_plan. */
 HORUS_API horus_status horus_placer_preempt(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                             size_t node_count, const uint64_t* node_ids,
                                             const horus_preempt_options* options, horus_plan** out, horus_error* error);
 
 /* Useful work without and with the plan, of the whole cluster unless said otherwise; NaN where the mode does not tell.
- * Either may be NULL. Errors: INVALID_ARGUMENT. Any thread. Since 0.1. */
+ * Either may be NULL. Errors: INVALID_ARGUMENT. Any thread. */
 HORUS_API horus_status horus_plan_work(const horus_plan* plan, double* before, double* after, horus_error* error);
 
 #define HORUS_MOVE_RESIZE 1 /* stays where it is with other CPU and host memory */
@@ -126,12 +127,11 @@ typedef struct horus_move {
 } horus_move;
 #define HORUS_MOVE_INIT {sizeof(horus_move), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Migrations, resizes and preemptions of a plan; 0 for NULL. Any thread. Since 0.1. */
+/* Migrations, resizes and preemptions of a plan; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_move_count(const horus_plan* plan);
-/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error);
-/* Where the job was (`to` = 0) or goes (1). Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Any thread.
- * Since 0.1. */
+/* Where the job was (`to` = 0) or goes (1). Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_plan_move_slots(const horus_plan* plan, size_t index, int32_t to, const horus_slots* slots,
                                              size_t* count, horus_error* error);
 
@@ -146,17 +146,17 @@ typedef struct horus_preemption {
 } horus_preemption;
 #define HORUS_PREEMPTION_INIT {sizeof(horus_preemption), 0, 0, 0, 0, 0}
 
-/* Candidates of a plan by horus_placer_preempt, by ascending loss; 0 for NULL. Any thread. Since 0.1. */
+/* Candidates of a plan by horus_placer_preempt, by ascending loss; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_preemption_count(const horus_plan* plan);
-/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
                                                  horus_error* error);
 /* Its victims by ascending id, and the work that each loses: job_ids[] and losses[] hold `capacity` elements; either
- * may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+ * may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index, size_t capacity,
                                                      uint64_t* job_ids, double* losses, size_t* count,
                                                      horus_error* error);
-/* Where the job would go. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+/* Where the job would go. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_plan_preemption_slots(const horus_plan* plan, size_t index, const horus_slots* slots,
                                                    size_t* count, horus_error* error);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placement: plans, the decisions in them and why, verdicts per node. Planning never changes a cluster. */
+/* Placement: plans, the decisions in them and why, verdicts per node. Planning never changes a cluster.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_PLACE_H_
 #define HORUS_PLACE_H_
 
@@ -106,15 +107,15 @@ typedef struct horus_placer_options {
    0, 0, 0, 0, 0}
 /* clang-format on */
 
-/* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. Since 0.1. */
+/* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
-/* Accepts NULL. Plans made by it stay valid. Since 0.1. */
+/* Accepts NULL. Plans made by it stay valid. */
 HORUS_API void horus_placer_free(horus_placer* placer);
 
-/* Memory of the handle in bytes, its caches included; 0 for NULL. Since 0.1. */
+/* Memory of the handle in bytes, its caches included; 0 for NULL. */
 HORUS_API uint64_t horus_placer_bytes_held(const horus_placer* placer);
 
-/* Names of the policies, "horus" first; NULL past the end. Static text. Any thread. Since 0.1. */
+/* Names of the policies, "horus" first; NULL past the end. Static text. Any thread. */
 HORUS_API const char* horus_policy_name(size_t index);
 
 /* A plan: decisions for some jobs, to be applied all or nothing. Immutable: share freely. */
@@ -126,17 +127,17 @@ typedef struct horus_plan horus_plan;
  * error: its decision says DEFER or REJECT. `progress` may be NULL; it gets `user`.
  * Errors: INVALID_ARGUMENT (job and field named), INVALID_STRUCT, EXISTS (a job id is resident or given twice),
  * NOT_FOUND (node, GPU type), UNSUPPORTED (a reserved field; "synergy-opt" without libhorus_lp.so), LIMIT,
- * CALLBACK, CANCELLED, BUSY. Since 0.1. */
+ * CALLBACK, CANCELLED, BUSY. */
 HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                          const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                          horus_progress progress, void* user, horus_plan** out, horus_error* error);
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_plan_free(horus_plan* plan);
 
 /* Carries out every placement, migration, resize and preemption of `plan` (modes.h), or none. Errors: CONFLICT (a node
  * that it uses changed since), EXISTS (a job that it places is resident: applying twice is harmless), NOT_FOUND (a job
  * that it moves is gone), STATE (it answers a what-if), INVALID_ARGUMENT (made for other GPU types). Internally
- * synchronised. Since 0.1. */
+ * synchronised. */
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 
 #define HORUS_VERDICT_PLACE 0
@@ -171,17 +172,17 @@ typedef struct horus_decision {
 #define HORUS_DECISION_INIT \
   {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0}
 
-/* Number of decisions, one per job in planning order; 0 for NULL. Any thread. Since 0.1. */
+/* Number of decisions, one per job in planning order; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);
 
-/* Memory of the handle in bytes, about, without the sentences of its decisions; 0 for NULL. Any thread. Since 0.1. */
+/* Memory of the handle in bytes, about, without the sentences of its decisions; 0 for NULL. Any thread. */
 HORUS_API uint64_t horus_plan_bytes_held(const horus_plan* plan);
 
-/* Decision `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Decision `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision,
                                       horus_error* error);
 
-/* Where decision `index` puts its job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+/* Where decision `index` puts its job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_plan_slots(const horus_plan* plan, size_t index, const horus_slots* slots, size_t* count,
                                         horus_error* error);
 
@@ -199,25 +200,25 @@ typedef struct horus_effects {
   float* slowdown_after_upper;
 } horus_effects;
 #define HORUS_EFFECTS_INIT {sizeof(horus_effects), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL}
-/* Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, const horus_effects* effects,
                                           size_t* count, horus_error* error);
 
 /* The parts of the cost of the place chosen, which sum to it: names[] (static text) and costs[] hold `capacity`
- * elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. Since 0.1. */
+ * elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
 HORUS_API horus_status horus_plan_terms(const horus_plan* plan, size_t index, size_t capacity, const char** names,
                                         double* costs, size_t* count, horus_error* error);
 
 /* How many devices (nodes for a job without GPUs) each constraint refused, only those that refused any, by reason:
  * reasons[] and counts[] hold `capacity` elements; either may be NULL. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread.
- * Since 0.1. */
+ */
 HORUS_API horus_status horus_plan_refusals(const horus_plan* plan, size_t index, size_t capacity, int32_t* reasons,
                                            uint64_t* counts, size_t* count, horus_error* error);
 
 /* One job against node_count nodes, for a scheduler's filter and score steps: per node its verdict
  * (HORUS_VERDICT_*), its cost (lower is better; NaN unless PLACE) and its reason (HORUS_REASON_*). NULL
  * columns are skipped. A gang is answered for one of its tasks; the job may be resident. Errors: as
- * horus_placer_plan. Since 0.1. */
+ * horus_placer_plan. */
 HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
                                              size_t node_count, const uint64_t* node_ids, int32_t* verdicts,
                                              double* costs, int32_t* reasons, horus_error* error);
@@ -246,7 +247,7 @@ HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_c
 #define HORUS_REASON_OWNER 20
 #define HORUS_REASON_ANTI_AFFINITY 21
 
-/* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. Since 0.1. */
+/* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. */
 HORUS_API const char* horus_reason_name(int32_t reason);
 HORUS_API const char* horus_reason_text(int32_t reason);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Potential: what sharing could give a cluster before any policy is chosen, from speeds alone and in pairs. */
+/* Potential: what sharing could give a cluster before any policy is chosen, from speeds alone and in pairs.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_POTENTIAL_H_
 #define HORUS_POTENTIAL_H_
 
@@ -73,7 +74,7 @@ typedef struct horus_potential_rows {
  * reference type, in any common unit, some above 0. `gpus`: by GPU type, how many. Names of `speeds` are not read.
  * `options` and `potential` may be NULL, so may `rows` and `count` where rows are not wanted; `progress` is called
  * before each bound. Errors: INVALID_ARGUMENT (column, position, expected, found), INVALID_STRUCT, BUFFER_TOO_SMALL,
- * LIMIT, IO (no libhorus_lp.so), CANCELLED. Any thread. Since 0.1. */
+ * LIMIT, IO (no libhorus_lp.so), CANCELLED. Any thread. */
 HORUS_API horus_status horus_potential_compute(const horus_speeds* speeds, const double* work, const double* gpus,
                                                const horus_potential_options* options, horus_progress progress,
                                                void* user, horus_potential* potential, const horus_potential_rows* rows,

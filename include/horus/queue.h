@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues: who goes first, by a discipline chosen by name. Usable alone, beside a placer or without one. */
+/* Queues: who goes first, by a discipline chosen by name. Usable alone, beside a placer or without one.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_QUEUE_H_
 #define HORUS_QUEUE_H_
 
@@ -14,7 +15,7 @@ extern "C" {
 typedef struct horus_queue horus_queue;
 
 /* Names of the disciplines: "fifo", "sjf", "srtf", "las", "ftf", "drf", "tetris", "edf", "horus", "horus-plus";
- * NULL past the end. Static text. Any thread. Since 0.1. */
+ * NULL past the end. Static text. Any thread. */
 HORUS_API const char* horus_queue_discipline_name(size_t index);
 
 typedef struct horus_queue_options {
@@ -35,18 +36,18 @@ typedef struct horus_queue_options {
 #define HORUS_QUEUE_OPTIONS_INIT {sizeof(horus_queue_options), 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0}
 
 /* `options` may be NULL. Errors: NOT_FOUND (discipline; the names are listed), INVALID_ARGUMENT (option, expected,
- * found), INVALID_STRUCT. Since 0.1. */
+ * found), INVALID_STRUCT. */
 HORUS_API horus_status horus_queue_create(const char* discipline, const horus_queue_options* options, horus_queue** out,
                                           horus_error* error);
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_queue_free(horus_queue* queue);
 
-/* Jobs in it; memory of the handle in bytes; 0 for NULL. Since 0.1. */
+/* Jobs in it; memory of the handle in bytes; 0 for NULL. */
 HORUS_API size_t horus_queue_count(const horus_queue* queue);
 HORUS_API uint64_t horus_queue_bytes_held(const horus_queue* queue);
 
 /* How many of the first jobs the discipline means to be tried until one fits, before the queue waits: 5 for horus and
- * horus-plus, else 1; 0 for NULL. Since 0.1. */
+ * horus-plus, else 1; 0 for NULL. */
 HORUS_API size_t horus_queue_look_ahead(const horus_queue* queue);
 
 /* One job. Times are the caller's clock, at most 2^60 us either side of 0; run times are predictions for the job alone
@@ -75,43 +76,43 @@ typedef struct horus_queued_job {
 } horus_queued_job;
 #define HORUS_QUEUED_JOB_INIT {sizeof(horus_queued_job), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT, LIMIT (67,108,864 jobs). Since 0.1.
+/* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT, LIMIT (67,108,864 jobs).
  */
 HORUS_API horus_status horus_queue_push(horus_queue* queue, const horus_queued_job* job, horus_error* error);
 
-/* The job leaves unserved: nobody is charged for it. Errors: NOT_FOUND. Since 0.1. */
+/* The job leaves unserved: nobody is charged for it. Errors: NOT_FOUND. */
 HORUS_API horus_status horus_queue_remove(horus_queue* queue, uint64_t id, horus_error* error);
 
 /* The job starts at now_us and leaves: drf charges its owner, horus-plus its cluster. Errors: NOT_FOUND,
- * INVALID_ARGUMENT (now_us). Since 0.1. */
+ * INVALID_ARGUMENT (now_us). */
 HORUS_API horus_status horus_queue_serve(horus_queue* queue, uint64_t id, int64_t now_us, horus_error* error);
 
 /* New attained service and remaining time; -1 = as it was. Any other change is remove and push. Errors: NOT_FOUND,
- * INVALID_ARGUMENT. Since 0.1. */
+ * INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_update(horus_queue* queue, uint64_t id, int64_t attained_gpu_us,
                                           int64_t remaining_us, horus_error* error);
 
-/* The job as it stands. Errors: NOT_FOUND, INVALID_STRUCT. Since 0.1. */
+/* The job as it stands. Errors: NOT_FOUND, INVALID_STRUCT. */
 HORUS_API horus_status horus_queue_get_job(const horus_queue* queue, uint64_t id, horus_queued_job* job,
                                            horus_error* error);
 
 /* ids[] becomes the first `capacity` jobs in the order in which horus_queue_pop would serve them at now_us; *count the
- * number written, less than capacity when there are no more. Nothing leaves. Errors: INVALID_ARGUMENT. Since 0.1. */
+ * number written, less than capacity when there are no more. Nothing leaves. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_window(horus_queue* queue, int64_t now_us, size_t capacity, uint64_t* ids,
                                           size_t* count, horus_error* error);
 
 /* Serves the first job: *id is it and *count 1; 0 of an empty queue, and *id is left alone. Errors: INVALID_ARGUMENT.
- * Since 0.1. */
+ */
 HORUS_API horus_status horus_queue_pop(horus_queue* queue, int64_t now_us, uint64_t* id, size_t* count,
                                        horus_error* error);
 
 /* drf, tetris: the cluster grew or shrank; linear in the owners or jobs. The other disciplines check it and do nothing.
- * Errors: INVALID_ARGUMENT. Since 0.1. */
+ * Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_set_capacity(horus_queue* queue, int64_t gpu_milli, int64_t cpu_milli,
                                                 int64_t mem_mib, horus_error* error);
 
 /* drf: what the owner's running jobs hold; replaces what was charged to it. The other disciplines check it and do
- * nothing. Errors: INVALID_ARGUMENT. Since 0.1. */
+ * nothing. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_queue_set_owner_usage(horus_queue* queue, uint64_t owner, int64_t gpu_milli,
                                                    int64_t cpu_milli, int64_t mem_mib, horus_error* error);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Simulation: a trace of jobs on a cluster, under a queue and a placer, which believe, while time passes by the truth.
- * docs/sim.md says what is simulated and how metrics are defined. */
+ * docs/sim.md says what is simulated and how metrics are defined.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_SIM_H_
 #define HORUS_SIM_H_
 
@@ -38,7 +39,7 @@ typedef struct horus_truth horus_truth;
 /* An interference model (NULL = "horus") and demands taken for the truth. Speed 1 is the type on which the profile's
  * step is shortest; profiles state step times on all of their types or on none. Memory that is short kills the job that
  * comes. Errors: INVALID_ARGUMENT (row, field, expected, found; another catalogue than the model's), NOT_FOUND (type),
- * INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
+ * INVALID_STRUCT, LIMIT. Any thread. */
 HORUS_API horus_status horus_truth_from_model(const horus_catalogue* catalogue, const horus_interference* model,
                                               const horus_profile_demands* demands, horus_truth** out,
                                               horus_error* error);
@@ -49,7 +50,7 @@ HORUS_API horus_status horus_truth_from_model(const horus_catalogue* catalogue, 
 
 /* Measured speeds. Speed 1 is the reference type; steps of a trace become run times there. Pairs that are missing
  * cannot run together, nor does anything run on a type or profile that is missing, or on a slice of a GPU. Errors: as
- * horus_truth_from_model. Any thread. Since 0.1. */
+ * horus_truth_from_model. Any thread. */
 HORUS_API horus_status horus_truth_from_speeds(const horus_catalogue* catalogue, const horus_speeds* speeds,
                                                int32_t many, horus_truth** out, horus_error* error);
 /* What cores and host memory do to the speed of profiles: a row a profile, each once. */
@@ -65,13 +66,13 @@ typedef struct horus_profile_sensitivities {
 /* `truth`, and speeds that follow cores and host memory: those that a job was granted, else asks for, else its part of
  * its GPU's fair share of the node. They multiply with what neighbours leave, which nobody measured. Profiles without a
  * row do not care. `truth` may be freed. Errors: INVALID_ARGUMENT (row, field, expected, found), INVALID_STRUCT. Any
- * thread. Since 0.1. */
+ * thread. */
 HORUS_API horus_status horus_truth_with_sensitivities(const horus_truth* truth,
                                                       const horus_profile_sensitivities* sensitivities,
                                                       horus_truth** out, horus_error* error);
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_truth_free(horus_truth* truth);
-/* Without that of a model; 0 for NULL. Any thread. Since 0.1. */
+/* Without that of a model; 0 for NULL. Any thread. */
 HORUS_API uint64_t horus_truth_bytes_held(const horus_truth* truth);
 
 /* What a job's work counts beside that of others, for policies that weigh it. */
@@ -193,14 +194,14 @@ typedef struct horus_sim_result horus_sim_result;
  * be NULL; both callbacks get `user`, and the placer and cluster in use answer BUSY to them. Errors: INVALID_ARGUMENT
  * (options; jobs, profiles and demands that do not fit each other; a cluster with jobs, or of other GPU types than
  * truth or placer), NOT_FOUND (discipline, GPU type), INVALID_STRUCT, IO (no libhorus_lp.so), LIMIT, CALLBACK,
- * CANCELLED, BUSY. Thread class: that of the placer. Since 0.1. */
+ * CANCELLED, BUSY. Thread class: that of the placer. */
 HORUS_API horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands* beliefs,
                                      const horus_truth* truth, const horus_cluster* cluster, horus_placer* placer,
                                      const horus_sim_options* options, horus_sim_observer observer,
                                      horus_progress progress, void* user, horus_sim_result** out, horus_error* error);
-/* Accepts NULL. Since 0.1. */
+/* Accepts NULL. */
 HORUS_API void horus_sim_result_free(horus_sim_result* result);
-/* 0 for NULL. Any thread. Since 0.1. */
+/* 0 for NULL. Any thread. */
 HORUS_API uint64_t horus_sim_result_bytes_held(const horus_sim_result* result);
 
 /* Which jobs metrics count, and by what. */
@@ -292,7 +293,7 @@ typedef struct horus_sim_metrics {
    0,                          \
    0}
 
-/* `window` may be NULL: all jobs. Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+/* `window` may be NULL: all jobs. Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const horus_sim_window* window,
                                                     horus_sim_metrics* metrics, horus_error* error);
 
@@ -343,25 +344,25 @@ typedef struct horus_sim_jobs {
    NULL,                    \
    NULL}
 
-/* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_sim_jobs* jobs, size_t* count,
                                              horus_error* error);
 
 /* Work in GPU x seconds at speed 1 that was done while jobs waited, by profile as horus_trace_profile_name counts them:
  * the mix by whose bound (horus_potential_compute) backlog_rate is measured. Errors: BUFFER_TOO_SMALL,
- * INVALID_ARGUMENT. Any thread. Since 0.1. */
+ * INVALID_ARGUMENT. Any thread. */
 HORUS_API horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_t capacity, double* gpu_s,
                                                      size_t* count, horus_error* error);
 
 /* What the placer believed at the end of a simulation that learned: a model of its own, immutable, for other placers
  * and simulations, on the GPU types of the cluster. Errors: INVALID_ARGUMENT (nothing was to be learned). Any thread.
- * Since 0.1. */
+ */
 HORUS_API horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out,
                                                   horus_error* error);
 
 /* What each decision took, in microseconds of this machine's clock, in their order: took_us[] holds `capacity`
  * elements, `spread` HORUS_SPREAD_COUNT; either may be NULL. The one thing that differs from run to run. Errors:
- * BUFFER_TOO_SMALL, INVALID_ARGUMENT. Any thread. Since 0.1. */
+ * BUFFER_TOO_SMALL, INVALID_ARGUMENT. Any thread. */
 HORUS_API horus_status horus_sim_result_decision_times(const horus_sim_result* result, size_t capacity, float* took_us,
                                                        size_t* count, double* spread, horus_error* error);
 

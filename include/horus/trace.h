@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces: what jobs came, when, what they asked for and how much work they brought. */
+/* Traces: what jobs came, when, what they asked for and how much work they brought.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_TRACE_H_
 #define HORUS_TRACE_H_
 
@@ -80,7 +81,7 @@ typedef struct horus_trace_columns {
    NULL}
 
 /* The columns are copied. Errors: INVALID_ARGUMENT (row, field, expected, found; an id twice), INVALID_STRUCT, LIMIT.
- * Any thread. Since 0.1. */
+ * Any thread. */
 HORUS_API horus_status horus_trace_create(const horus_trace_columns* columns, horus_trace** out, horus_error* error);
 
 #define HORUS_ARRIVALS_PRESET 0  /* as the preset has them */
@@ -139,18 +140,18 @@ typedef struct horus_synthetic_options {
    0}
 
 /* Draws a trace; the same for equal options on every machine. `options` may be NULL. Errors: INVALID_ARGUMENT (field,
- * expected, found), NOT_FOUND (preset), INVALID_STRUCT, LIMIT. Any thread. Since 0.1. */
+ * expected, found), NOT_FOUND (preset), INVALID_STRUCT, LIMIT. Any thread. */
 HORUS_API horus_status horus_trace_create_synthetic(const horus_synthetic_options* options, horus_trace** out,
                                                     horus_error* error);
-/* Accepts NULL. Results keep what they need of it. Since 0.1. */
+/* Accepts NULL. Results keep what they need of it. */
 HORUS_API void horus_trace_free(horus_trace* trace);
 
-/* Jobs; profiles that jobs run; memory of the handle in bytes; 0 for NULL. Any thread. Since 0.1. */
+/* Jobs; profiles that jobs run; memory of the handle in bytes; 0 for NULL. Any thread. */
 HORUS_API size_t horus_trace_count(const horus_trace* trace);
 HORUS_API size_t horus_trace_profile_count(const horus_trace* trace);
 HORUS_API uint64_t horus_trace_bytes_held(const horus_trace* trace);
 /* In the order in which jobs name them first, jobs by (submit_us, id); borrowed from the trace; NULL past the end. Any
- * thread. Since 0.1. */
+ * thread. */
 HORUS_API const char* horus_trace_profile_name(const horus_trace* trace, size_t index);
 
 /* Likewise owners; and the GPU types of a list that jobs refer to. */
@@ -209,7 +210,7 @@ typedef struct horus_trace_jobs {
    NULL,                      \
    NULL}
 
-/* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
                                             horus_error* error);
 
@@ -235,7 +236,7 @@ typedef struct horus_trace_summary {
 } horus_trace_summary;
 #define HORUS_TRACE_SUMMARY_INIT {sizeof(horus_trace_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.1. */
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary,
                                                horus_error* error);
 

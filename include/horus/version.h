@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Release and ABI numbers: the one place that states them; CMake reads this file. */
+/* Release and ABI numbers: the one place that states them; CMake reads this file.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_VERSION_H_
 #define HORUS_VERSION_H_
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watching the library at work: a log through a callback, and counters, as columns or as the text that Prometheus
- * scrapes. Nothing is watched until a watch is made and set. */
+ * scrapes. Nothing is watched until a watch is made and set.
+ * Since 0.1 where nothing else is said. */
 #ifndef HORUS_WATCH_H_
 #define HORUS_WATCH_H_
 
@@ -38,14 +39,14 @@ typedef struct horus_watch_options {
 /* Counts what the handles that it is set on do, together. Internally synchronised. */
 typedef struct horus_watch horus_watch;
 
-/* `options` may be NULL: counters alone. Errors: INVALID_ARGUMENT (log_level), INVALID_STRUCT. Since 0.1. */
+/* `options` may be NULL: counters alone. Errors: INVALID_ARGUMENT (log_level), INVALID_STRUCT. */
 HORUS_API horus_status horus_watch_create(const horus_watch_options* options, horus_watch** out, horus_error* error);
 /* Accepts NULL. Handles that are watched go on unharmed, counting for nobody: the callbacks and their users must live
- * until the watch was taken off each handle, or that was freed. Since 0.1. */
+ * until the watch was taken off each handle, or that was freed. */
 HORUS_API void horus_watch_free(horus_watch* watch);
 
 /* Sets the watch of a handle; NULL = none. To be called before other threads use the handle. Errors: BUSY (from a
- * callback of a call on the handle). Since 0.1. */
+ * callback of a call on the handle). */
 HORUS_API horus_status horus_cluster_set_watch(horus_cluster* cluster, const horus_watch* watch, horus_error* error);
 HORUS_API horus_status horus_placer_set_watch(horus_placer* placer, const horus_watch* watch, horus_error* error);
 HORUS_API horus_status horus_predictor_set_watch(horus_predictor* predictor, const horus_watch* watch,
@@ -69,11 +70,11 @@ typedef struct horus_metrics {
 
 /* Everything that was counted since the watch was made. Rows with labels appear with their first count, so that there
  * may be more of them from one call to the next. Errors: BUFFER_TOO_SMALL, INVALID_STRUCT, INVALID_ARGUMENT. Any
- * thread. Since 0.1. */
+ * thread. */
 HORUS_API horus_status horus_watch_metrics(const horus_watch* watch, const horus_metrics* metrics, size_t* count,
                                            horus_error* error);
 /* The same as Prometheus text (exposition format 0.0.4), ended by NUL; `capacity` and *count are bytes, the NUL
- * included. Errors and threads as horus_watch_metrics. Since 0.1. */
+ * included. Errors and threads as horus_watch_metrics. */
 HORUS_API horus_status horus_watch_text(const horus_watch* watch, size_t capacity, char* text, size_t* count,
                                         horus_error* error);
 
