@@ -17,6 +17,22 @@ endif()
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/horus)
 install(EXPORT horusTargets NAMESPACE horus:: DESTINATION ${_package_dir})
+set(HORUS_STATIC_DEPENDENCIES)
+set(HORUS_PC_PRIVATE)
+if(HORUS_STATIC)
+  install(TARGETS horus_static EXPORT horusStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT horusStaticTargets NAMESPACE horus:: DESTINATION ${_package_dir})
+  foreach(_package absl Protobuf yaml-cpp)
+    string(TOLOWER ${_package} _name)
+    if(HORUS_STATIC_LIBS MATCHES "(^|;)${_name}(;|::|$)")
+      string(APPEND HORUS_STATIC_DEPENDENCIES "  find_dependency(${_package})\n")
+    endif()
+  endforeach()
+  string(REGEX REPLACE "\n$" "" HORUS_STATIC_DEPENDENCIES "${HORUS_STATIC_DEPENDENCIES}")
+  # Spelt out: named in Requires.private, their .pc files would have to be there, and their flags would leak, without --static.
+  horus_link_line(_line ${HORUS_STATIC_LIBS})
+  set(HORUS_PC_PRIVATE "Libs.private:${_line}\n")
+endif()
 configure_package_config_file(cmake/horusConfig.cmake.in "${PROJECT_BINARY_DIR}/horusConfig.cmake"
   INSTALL_DESTINATION ${_package_dir})
 # Before 1.0 a minor release may break source compatibility.

@@ -61,7 +61,7 @@ endfunction()
 # horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...] [PRECOMPILE <header>...] [UNOPTIMISED])
 # One static, position-independent library per room. DEPS are the rooms it may include (see
 # tests/layers/check_layers.py); LIBS are foreign libraries, entered by this room alone.
-# PRECOMPILE: headers of those that many of its files include. UNOPTIMISED: see horus_unoptimised().
+# horus_closure() reads both back. PRECOMPILE: headers of those that many of its files include. UNOPTIMISED: see horus_unoptimised().
 function(horus_room name)
   cmake_parse_arguments(ARG "UNOPTIMISED" "" "SOURCES;DEPS;LIBS;PRECOMPILE" ${ARGN})
   add_library(horus_${name} STATIC ${ARG_SOURCES})
@@ -70,6 +70,8 @@ function(horus_room name)
     VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
   target_include_directories(horus_${name} PUBLIC
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_DEPS ${ARG_DEPS})
+  set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_LIBS ${ARG_LIBS})
   list(TRANSFORM ARG_DEPS PREPEND horus_)
   # Foreign headers are not ours to warn about.
   foreach(_lib IN LISTS ARG_LIBS)

@@ -2,14 +2,7 @@
 # cmake -P script of install.examples; see CMakeLists.txt for the variables. Any failing step ends it.
 set(MODEL "${SOURCE}/examples/models/graphs/resnet50.onnx")
 
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    list(JOIN ARGV " " command)
-    message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 # Runs a built example; a build without ONNX can only be compiled and linked against.
 function(run_example program)
@@ -79,12 +72,7 @@ run_interference("${WORK}/cpp/interference")
 run_simulate("${WORK}/cpp/simulate")
 
 # pkg-config and a plain C compiler.
-find_program(PKG_CONFIG NAMES pkg-config pkgconf)
-if(NOT PKG_CONFIG)
-  message("SKIPPED: the part with pkg-config, which is not installed (apt: pkg-config)")
-  return()
-endif()
-set(ENV{PKG_CONFIG_PATH} "${PREFIX}/${LIBDIR}/pkgconfig")
+need_pkg_config()
 run("${PKG_CONFIG}" --cflags --libs horus)
 separate_arguments(flags UNIX_COMMAND "${output}")
 run("${C_COMPILER}" -std=c99 -pedantic -Wall -Wextra -Werror "${SOURCE}/examples/c/place.c" -o "${WORK}/place_plain" ${flags})

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -P script of install.add_subdirectory and install.fetch_content; see CMakeLists.txt for the variables. Not
+# ctest --build-and-test: it changes the locale of the compiler, and with it what a compiler cache looks for.
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
+file(REMOVE_RECURSE "${WORK}")
+run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/embedding" -B "${WORK}" -G "${GENERATOR}"
+  -D "HORUS_SOURCE=${SOURCE}" -D "WAY=${WAY}" -D "LIBRARY=${LIBRARY}" -D "CMAKE_BUILD_TYPE=${BUILD_TYPE}"
+  -D "CMAKE_C_COMPILER=${C_COMPILER}" -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}" -D "CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
+no_flags_leak("${WORK}" consumer.c)
+run("${CMAKE_COMMAND}" --build "${WORK}" --target consumer)
+run("${WORK}/consumer")
+if(NOT output MATCHES "^Placed on node 1 device 0")
+  message(FATAL_ERROR "the consumer printed:\n${output}")
+endif()
