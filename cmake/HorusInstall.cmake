@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-# Install rules: headers, libraries, command, CMake package, pkg-config file.
+# Install rules: headers, libraries, command, CMake package, pkg-config file. Components: library, dev and command here,
+# train and lp beside their targets.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/horus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(TARGETS horus EXPORT horusTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/horus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(TARGETS horus EXPORT horusTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT dev)
 if(TARGET horus_cli)
-  install(TARGETS horus_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS horus_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
   # The profiler as `horus-profile pack` lays it out; `horus profile` hands over to it.
   set(_profile_dir ${CMAKE_INSTALL_DATADIR}/horus/profile)
-  install(PROGRAMS bench/profile/horus-profile DESTINATION ${_profile_dir})
-  install(DIRECTORY bench/profile/ DESTINATION ${_profile_dir} FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
-  install(FILES src/predict/default.hbundle DESTINATION ${_profile_dir})
-  install(DIRECTORY examples/models/nets examples/models/graphs DESTINATION ${_profile_dir}/zoo
+  install(PROGRAMS bench/profile/horus-profile DESTINATION ${_profile_dir} COMPONENT command)
+  install(DIRECTORY bench/profile/ DESTINATION ${_profile_dir} COMPONENT command
+    FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+  install(FILES src/predict/default.hbundle DESTINATION ${_profile_dir} COMPONENT command)
+  install(DIRECTORY examples/models/nets examples/models/graphs DESTINATION ${_profile_dir}/zoo COMPONENT command
     FILES_MATCHING PATTERN "*.py" PATTERN "*.onnx" PATTERN __pycache__ EXCLUDE)
 endif()
 
 set(_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/horus)
-install(EXPORT horusTargets NAMESPACE horus:: DESTINATION ${_package_dir})
+install(EXPORT horusTargets NAMESPACE horus:: DESTINATION ${_package_dir} COMPONENT dev)
 set(HORUS_STATIC_DEPENDENCIES)
 set(HORUS_PC_PRIVATE)
 if(HORUS_STATIC)
-  install(TARGETS horus_static EXPORT horusStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT horusStaticTargets NAMESPACE horus:: DESTINATION ${_package_dir})
+  install(TARGETS horus_static EXPORT horusStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+  install(EXPORT horusStaticTargets NAMESPACE horus:: DESTINATION ${_package_dir} COMPONENT dev)
   foreach(_package absl Protobuf yaml-cpp)
     string(TOLOWER ${_package} _name)
     if(HORUS_STATIC_LIBS MATCHES "(^|;)${_name}(;|::|$)")
@@ -38,8 +42,8 @@ configure_package_config_file(cmake/horusConfig.cmake.in "${PROJECT_BINARY_DIR}/
 # Before 1.0 a minor release may break source compatibility.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/horusConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/horusConfig.cmake" "${PROJECT_BINARY_DIR}/horusConfigVersion.cmake"
-  DESTINATION ${_package_dir})
+  DESTINATION ${_package_dir} COMPONENT dev)
 
 file(RELATIVE_PATH HORUS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/horus.pc.in "${PROJECT_BINARY_DIR}/horus.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/horus.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES "${PROJECT_BINARY_DIR}/horus.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
