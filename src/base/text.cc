@@ -16,6 +16,14 @@ namespace {
 // Longer names are typing no more: bounds the quadratic distance.
 constexpr size_t kMaxCompared = 64;
 
+struct LeadByte {
+  unsigned char mask, bits;
+  size_t length;
+  uint32_t least;  // smallest code point that needs this length
+};
+constexpr LeadByte kLeadBytes[] = {
+    {0x80, 0x00, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
+
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -33,17 +41,38 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+size_t Utf8Length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (const LeadByte& lead : kLeadBytes) {
+    if ((byte(0) & lead.mask) != lead.bits) continue;
+    if (text.size() < lead.length) return 0;
+    uint32_t point = byte(0) & static_cast<unsigned char>(~lead.mask);
+    for (size_t i = 1; i < lead.length; ++i) {
+      if ((byte(i) & 0xC0u) != 0x80u) return 0;
+      point = point << 6 | (byte(i) & 0x3Fu);
+    }
+    const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+    return point >= lead.least && point <= 0x10FFFF && !surrogate ? lead.length : 0;
+  }
+  return 0;
+}
+
 std::string Quoted(std::string_view text, size_t max_length) {
   std::string quoted = "'";
-  for (const char c : text.substr(0, max_length)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t length = Utf8Length(text.substr(at));
+    if (at + std::max(length, size_t{1}) > max_length) break;
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (length == 0 || byte < 0x20 || byte == 0x7F) {
       absl::StrAppendFormat(&quoted, "\\x%02X", byte);
     } else {
-      quoted.push_back(c);
+      quoted += text.substr(at, length);
     }
+    at += std::max(length, size_t{1});
   }
-  if (text.size() > max_length) quoted += "...";
+  if (at < text.size()) quoted += "...";
   quoted.push_back('\'');
   return quoted;
 }

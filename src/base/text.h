@@ -15,7 +15,11 @@
 
 namespace horus {
 
-// `text` in single quotes, control bytes as \xNN, cut with "..." after `max_length` bytes.
+// Bytes of the UTF-8 character at the start of `text`; 0 when there is none.
+[[nodiscard]] size_t Utf8Length(std::string_view text);
+
+// `text` in single quotes, control bytes and what is no UTF-8 as \xNN, cut with "..." after at most `max_length` bytes,
+// at the end of a character.
 [[nodiscard]] std::string Quoted(std::string_view text, size_t max_length = 80);
 
 // The up to `count` names nearest to `text` by case-insensitive edit distance (at most a third of

@@ -4,36 +4,9 @@
 
 #include <string_view>
 
+#include "base/text.h"
+
 namespace horus::capi {
-namespace {
-
-struct LeadByte {
-  unsigned char mask, bits;
-  size_t length;
-  uint32_t least;  // smallest code point that needs this length
-};
-constexpr LeadByte kLeadBytes[] = {
-    {0x80, 0x00, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
-
-// Length of the UTF-8 sequence at the start of `text`; 0 when there is none.
-size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (const LeadByte& lead : kLeadBytes) {
-    if ((byte(0) & lead.mask) != lead.bits) continue;
-    if (text.size() < lead.length) return 0;
-    uint32_t point = byte(0) & static_cast<unsigned char>(~lead.mask);
-    for (size_t i = 1; i < lead.length; ++i) {
-      if ((byte(i) & 0xC0u) != 0x80u) return 0;
-      point = point << 6 | (byte(i) & 0x3Fu);
-    }
-    const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-    return point >= lead.least && point <= 0x10FFFF && !surrogate ? lead.length : 0;
-  }
-  return 0;
-}
-
-}  // namespace
-
 absl::Status Require(std::initializer_list<NamedPointer> pointers) {
   for (const NamedPointer& argument : pointers) {
     if (argument.pointer == nullptr) return InvalidArgument("%s: expected a pointer, found NULL", argument.name);
@@ -50,7 +23,7 @@ absl::StatusOr<std::string> ReadText(const char* text, const char* name) {
   HORUS_RETURN_IF_ERROR(Require({{text, name}}));
   const std::string_view all(text);
   for (size_t at = 0; at < all.size();) {
-    const size_t length = SequenceLength(all.substr(at));
+    const size_t length = Utf8Length(all.substr(at));
     if (length == 0) {
       return InvalidArgument("%s: expected UTF-8, found byte 0x%02x at offset %d", name,
                              static_cast<unsigned char>(all[at]), at);

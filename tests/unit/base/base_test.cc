@@ -45,6 +45,13 @@ TEST(Text, HostileNamesBecomePrintableAndShort) {
   EXPECT_EQ(Quoted(std::string(1000, 'x'), 3), "'xxx...'");
 }
 
+TEST(Text, QuotedNamesAreUtf8WhateverTheyWere) {
+  EXPECT_EQ(Quoted("caf\xc3\xa9 \xff\xfe"), "'caf\xc3\xa9 \\xFF\\xFE'");
+  EXPECT_EQ(Quoted("a\xc3"), "'a\\xC3'");
+  EXPECT_EQ(Quoted("\xed\xa0\x80"), "'\\xED\\xA0\\x80'");     // a surrogate
+  EXPECT_EQ(Quoted("\xc3\xa9\xc3\xa9", 3), "'\xc3\xa9...'");  // not cut inside a character
+}
+
 TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   const std::array<std::string_view, 3> names = {"a100-40gb", "a100-80gb", "k80"};
   EXPECT_EQ(Nearest("A100-40g", names), "a100-40gb, a100-80gb");
