@@ -24,7 +24,7 @@ macro(horus_package component name section text)
   set(CPACK_DEBIAN_${_component}_PACKAGE_NAME ${name})
   set(CPACK_DEBIAN_${_component}_PACKAGE_SECTION ${section})
   set(CPACK_DEBIAN_${_component}_DESCRIPTION "${text}")
-  install(FILES packaging/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component})
+  install(FILES cmake/packaging/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component})
   install(FILES "${PROJECT_BINARY_DIR}/packaging/changelog.gz" RENAME changelog.Debian.gz
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name} COMPONENT ${component})
 endmacro()
@@ -48,18 +48,17 @@ if(HORUS_STATIC) # the archive's users link these; those of the shared library n
   set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "libabsl-dev, libprotobuf-dev")
 endif()
 set(_side_packages)
-if(TARGET horus_train)
-  list(APPEND _side_packages libhorus-train${HORUS_SOVERSION})
-  horus_package(train libhorus-train${HORUS_SOVERSION} libs
-    "What the library loads to learn from measured runs; it brings XGBoost.")
-  horus_package_library(train libhorus-train${HORUS_SOVERSION} libhorus_train)
-endif()
-if(TARGET horus_lp)
-  list(APPEND _side_packages libhorus-lp${HORUS_SOVERSION})
-  horus_package(lp libhorus-lp${HORUS_SOVERSION} libs
-    "What the library loads for the policy synergy-opt and for horus potential;\nit brings COIN-OR Clp.")
-  horus_package_library(lp libhorus-lp${HORUS_SOVERSION} libhorus_lp)
-endif()
+# horus_side_package(<component> <text>) : of a library that ours loads.
+macro(horus_side_package component text)
+  if(TARGET horus_${component})
+    list(APPEND _side_packages libhorus-${component}${HORUS_SOVERSION})
+    horus_package(${component} libhorus-${component}${HORUS_SOVERSION} libs "${text}")
+    horus_package_library(${component} libhorus-${component}${HORUS_SOVERSION} libhorus_${component})
+  endif()
+endmacro()
+horus_side_package(train "What the library loads to learn from measured runs; it brings XGBoost.")
+horus_side_package(lp
+  "What the library loads for the policy synergy-opt and for horus potential;\nit brings COIN-OR Clp.")
 if(TARGET horus_cli)
   horus_package(command horus science
     "The command: inspect graphs, place queues, compare policies in a simulated\ncluster, profile your own GPU.")
