@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -P script of install.vcpkg_port: runs the port's file with stand-ins for vcpkg's functions. They configure for real,
+# so an option that is none, or a dependency that nobody finds, is seen; building and installing are other tests' work.
+cmake_minimum_required(VERSION 3.25)
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
+set(_called)
+
+function(vcpkg_check_features)
+  cmake_parse_arguments(ARG "" "OUT_FEATURE_OPTIONS" "FEATURES" ${ARGN})
+  set(options)
+  while(ARG_FEATURES)
+    list(POP_FRONT ARG_FEATURES feature option)
+    set(value OFF)
+    if(feature IN_LIST FEATURES)
+      set(value ON)
+    endif()
+    list(APPEND options -D${option}=${value})
+  endwhile()
+  set(${ARG_OUT_FEATURE_OPTIONS} ${options} PARENT_SCOPE)
+endfunction()
+
+function(vcpkg_cmake_configure)
+  cmake_parse_arguments(ARG "" "SOURCE_PATH" "OPTIONS" ${ARGN})
+  run("${CMAKE_COMMAND}" -S "${ARG_SOURCE_PATH}" -B "${WORK}/build" -G "${GENERATOR}" -D "CMAKE_C_COMPILER=${C_COMPILER}"
+    -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}" -D "CMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR}" ${ARG_OPTIONS})
+  if(output MATCHES "not used by the project")
+    message(FATAL_ERROR "the port gives options that are none:\n${output}")
+  endif()
+endfunction()
+
+macro(vcpkg_cmake_install)
+  list(APPEND _called install)
+endmacro()
+macro(vcpkg_fixup_pkgconfig)
+  list(APPEND _called pkgconfig)
+endmacro()
+
+function(vcpkg_cmake_config_fixup)
+  cmake_parse_arguments(ARG "" "PACKAGE_NAME;CONFIG_PATH" "" ${ARGN})
+  file(READ "${WORK}/build/cmake_install.cmake" rules)
+  if(NOT rules MATCHES "/${ARG_CONFIG_PATH}\" TYPE FILE FILES[^)]*/${ARG_PACKAGE_NAME}Config.cmake\"")
+    message(FATAL_ERROR "nothing installs ${ARG_CONFIG_PATH}/${ARG_PACKAGE_NAME}Config.cmake, which the port moves")
+  endif()
+endfunction()
+
+function(vcpkg_install_copyright)
+  cmake_parse_arguments(ARG "" "" "FILE_LIST" ${ARGN})
+  foreach(file IN LISTS ARG_FILE_LIST)
+    if(NOT EXISTS "${file}")
+      message(FATAL_ERROR "the port installs a licence that is not there: ${file}")
+    endif()
+  endforeach()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK}")
+set(CURRENT_PACKAGES_DIR "${WORK}/packages")
+foreach(VCPKG_LIBRARY_LINKAGE dynamic static)
+  set(FEATURES core) # what this build's machine may have of the others, other tests find
+  include("${SOURCE}/cmake/packaging/vcpkg/horus/portfile.cmake")
+endforeach()
+if(NOT _called STREQUAL "install;pkgconfig;install;pkgconfig")
+  message(FATAL_ERROR "the port called: ${_called}")
+endif()
