@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares what libhorus.so exports and needs with the committed lists, and looks for untested functions.
+"""Compares what libhorus.so exports and needs with the committed lists; looks for untested functions and structs.
 
-Usage: check_abi.py symbols LIBRARY LIST | needed LIBRARY LIST | tested LIST TEST_FOLDER
+Usage: check_abi.py symbols LIBRARY LIST | needed LIBRARY LIST | tested LIST TEST_FOLDER |
+                    structs INCLUDE_FOLDER LAYOUT_FOLDER FIRST_SIZES
 Exit status 1 and a line per difference when they disagree; the message says how to accept a wanted change.
 """
 
@@ -9,6 +10,11 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import declarations
+
+# Structs that no caller passes by a first size: errors are written to any size; the library itself fills the others.
+NO_FIRST_SIZE = {"horus_error", "horus_policy_candidate", "horus_sim_event"}
 
 
 def run(*command):
@@ -50,12 +56,33 @@ def untested(path, folder):
     return [f"no contract test calls {name}" for name in names if name not in called]
 
 
+def unguarded(include, layouts, first_sizes):
+    """What the layout test lacks, and structs that do not tell their size or whose first size is nowhere kept."""
+    text = "".join(p.read_text(encoding="utf-8") for p in sorted(pathlib.Path(layouts).glob("layout_*.[ch]")))
+    rows = re.findall(r"^ *SIZE\((\w+), \d+\)", text, re.M)
+    rows += [".".join(names) for names in re.findall(r"^ *OFFSET\((\w+), (\w+), \d+\)", text, re.M)]
+    sizes = re.findall(r"^HORUS_FIRST_RELEASE\((\w+), ", pathlib.Path(first_sizes).read_text(encoding="utf-8"), re.M)
+    found = [one for one in declarations.read_headers(include) if one.kind in ("struct", "field")]
+    names = {one.name for one in found}
+    structs = [one.name for one in found if one.kind == "struct"]
+    problems = [f"no layout test has {one.name}" for one in found if one.name not in rows]
+    problems += [f"{name} does not tell its size" for name in structs if f"{name}.struct_size" not in names]
+    problems += [
+        f"{pathlib.Path(first_sizes).name} lacks {name}"
+        for name in structs
+        if name not in sizes and name not in NO_FIRST_SIZE
+    ]
+    return problems + [f"the layout test has {name}, which no header has" for name in rows if name not in names]
+
+
 def main():
     kind, first, second = sys.argv[1:4]
     if kind == "symbols":
         problems = compare(exported(first), second)
     elif kind == "needed":
         problems = compare(needed(first), second)
+    elif kind == "structs":
+        problems = unguarded(first, second, sys.argv[4])
     else:
         problems = untested(first, second)
     for problem in problems:

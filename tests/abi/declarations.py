@@ -23,6 +23,7 @@ class Declaration:
     since: str | None
     deprecated: tuple | None  # (since, until)
     complaints: list
+    value: str | None = None  # of a constant that programs compile in; initialisers and releases are not frozen
 
 
 def words(comment):
@@ -115,6 +116,8 @@ def read_header(path):
         if name in (f"HORUS_{path.stem.upper()}_H_", "HORUS_API"):
             continue
         whole = declared(name, kind, path.name, comments, default)
+        if kind == "constant" and not name.endswith("_INIT") and path.name != "version.h":
+            whole.value = words(code.partition(name)[2]).strip()
         yield whole
         for field, said in statements(body or ""):
             field_name = re.search(r"(\w+)(?:\[[^\]]*\])?;$", field)

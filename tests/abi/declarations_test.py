@@ -89,16 +89,21 @@ class Since(unittest.TestCase):
         header = "/* SPDX */\n/* Since 0.1 where nothing else is said. */\n#define HORUS_A 1\n"
         self.assertEqual(problems(header, "0.1"), [])
         self.assertEqual(len(problems(header, "0.2")), 1)
-        self.assertEqual(problems(header, "0.2", {"HORUS_A": "0.1"}), [])
+        self.assertEqual(problems(header, "0.2", {"HORUS_A": ("0.1", "1")}), [])
 
     def test_a_release_never_changes_and_nothing_goes_silently(self):
         header = "/* SPDX */\n/* Since 0.2 where nothing else is said. */\n#define HORUS_A 1\n"
-        self.assertIn("exists since 0.1", "".join(problems(header, "0.2", {"HORUS_A": "0.1"})))
-        self.assertIn("HORUS_B is gone", "".join(problems(header, "0.2", {"HORUS_B": "0.1"})))
+        self.assertIn("exists since 0.1", "".join(problems(header, "0.2", {"HORUS_A": ("0.1", "1")})))
+        self.assertIn("HORUS_B is gone", "".join(problems(header, "0.2", {"HORUS_B": ("0.1", "1")})))
+
+    def test_a_constant_does_not_move(self):
+        header = "/* SPDX */\n/* Since 0.1 where nothing else is said. */\n#define HORUS_A 1 /* first */\n"
+        self.assertEqual(problems(header, "0.1", {"HORUS_A": ("0.1", "1")}), [])
+        self.assertEqual(problems(header, "0.1", {"HORUS_A": ("0.1", "2")}), ["HORUS_A is 1, expected 2"])
 
     def test_deprecated_declarations_stay_two_minor_releases(self):
         header = "/* SPDX */\n/* Since 0.1 where nothing else is said. */\n#define HORUS_A 1 /* Deprecated since %s */\n"
-        known = {"HORUS_A": "0.1"}
+        known = {"HORUS_A": ("0.1", "1")}
         self.assertEqual(problems(header % "0.2 until 0.4: B.", "0.3", known), [])
         self.assertIn("at least 2", "".join(problems(header % "0.2 until 0.3: B.", "0.2", known)))
         self.assertIn("was to go", "".join(problems(header % "0.2 until 0.4: B.", "0.4", known)))
