@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 
 #include "base/units.h"
 #include "graph/parser.h"
@@ -67,7 +68,9 @@ uint64_t LittleEndian(const std::string& raw, size_t offset, size_t bytes) {
 }
 
 int64_t SignExtend(uint64_t bits, size_t bytes) {
+  // Bounded: at most 8 bytes of 8 bits.
   const int shift = static_cast<int>(64 - 8 * bytes);
+  // Bounded: at most 8 bytes of 8 bits.
   return static_cast<int64_t>(bits << shift) >> shift;
 }
 
@@ -202,7 +205,8 @@ absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
       parts->raw_bytes = bytes;
       const DType dtype = parts->literal.dtype;  // writers put it before the payload; undefined where it comes later
       const int64_t width = dtype == DType::kUndefined ? static_cast<int64_t>(sizeof(int64_t)) : WireBytes(dtype);
-      if (bytes <= MaxElements(dtype) * width) return in_.Raw(bytes, &parts->raw);
+      const std::optional<int64_t> kept = CheckedMul(MaxElements(dtype), width);  // a caller's limit may be any number
+      if (!kept.has_value() || bytes <= *kept) return in_.Raw(bytes, &parts->raw);
       parts->dropped = true;
       return in_.SkipBytes(bytes);
     }

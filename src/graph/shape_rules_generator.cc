@@ -127,7 +127,8 @@ absl::Status Range(RuleContext& c) {
     HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {static_cast<int64_t>(count)}));
     if (count > kMaxFoldedElements) return absl::OkStatus();
     std::vector<int64_t> out(static_cast<size_t>(count));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = first + static_cast<int64_t>(i) * step;
+    // Each element lies between start and limit; its distance from start may not fit 64 bits.
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(first + static_cast<Wide>(i) * step);
     c.SetInts(0, std::move(out));
     return absl::OkStatus();
   }

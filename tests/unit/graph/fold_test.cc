@@ -51,6 +51,19 @@ TEST(Fold, ShapeArithmetic) {
   EXPECT_EQ(Folded({shape, w::Node("Split", {"s"}, {"v", "rest"})}, {}), (Shape{6}));
 }
 
+// Multiples of the step that do not fit 64 bits, though each element does: the undefined-behaviour sanitiser tells.
+TEST(Fold, RangeReachesOverAllNumbers) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min() + 1;
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kQuarter = int64_t{1} << 62;
+  EXPECT_EQ(Folded({w::Node("Range", {"least", "most", "quarter"}, {"r"}), w::Node("Gather", {"r", "three"}, {"last"}),
+                    w::Node("Sub", {"last", "most_of_it"}, {"v"})},
+                   {w::Int64Tensor("least", {}, {kLeast}), w::Int64Tensor("most", {}, {kMost}),
+                    w::Int64Tensor("quarter", {}, {kQuarter}), w::Int64Tensor("three", {1}, {3}),
+                    w::Int64Tensor("most_of_it", {1}, {kQuarter - 4})}),
+            (Shape{5}));
+}
+
 TEST(Fold, IntegerOverflowGivesUnknownNotRubbish) {
   const w::Bytes big = w::Int64Tensor("big", {1}, {std::numeric_limits<int64_t>::max()});
   EXPECT_EQ(Folded({w::Node("Mul", {"big", "big"}, {"v"})}, {big}), (Shape{kUnknownDim}));

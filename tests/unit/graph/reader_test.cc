@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include "graph/growth.h"
 #include "graph/onnx_writer.h"
@@ -103,6 +104,14 @@ TEST(Reader, KeepsNoMoreFloatsThanATensorHasAxes) {
     EXPECT_EQ(kept(raw(elements) + w::Tensor("f", {elements}, w::kFloat)), expected) << "payload before type";
     EXPECT_EQ(kept(w::FloatTensor("f", {elements}, std::vector<float>(static_cast<size_t>(elements)))), expected);
   }
+}
+
+TEST(Reader, KeepsEveryElementWhereTheLimitIsTheLargestNumber) {
+  w::GraphParts parts = ReluNet();
+  parts.initialisers = {w::Tensor("s", {2}, w::kInt64, w::Text(9, w::RawInt64({5, 6})))};
+  const auto graph = Read(w::Model(parts), {.max_literal_elements = std::numeric_limits<int64_t>::max()});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT((*graph)->main().literals.at(0).ints, ElementsAre(5, 6));
 }
 
 TEST(Reader, TakesGraphsWithoutPayloads) {
