@@ -134,7 +134,9 @@ absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* give
   }
   HORUS_RETURN_IF_ERROR(RequireColumn(c.cpu_milli, "sensitivity: cpu_milli", c.cpu_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.mem_mib, "sensitivity: mem_mib", c.mem_count));
+  // Bounded: both are at most kMaxSensitivityPoints, checked above.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds, "sensitivity: speeds", c.cpu_count * c.mem_count));
+  // Bounded: both are at most kMaxSensitivityPoints, checked above.
   HORUS_ASSIGN_OR_RETURN(Sensitivity matrix, Sensitivity::Create({c.cpu_milli, c.cpu_milli + c.cpu_count},
                                                                  {c.mem_mib, c.mem_mib + c.mem_count},
                                                                  {c.speeds, c.cpu_count * c.mem_count}));

@@ -116,6 +116,7 @@ uint64_t JobToC::bytes_held() const {
   constexpr uint64_t kPerDemand = sizeof(horus_demand) + sizeof(void*) + sizeof(char*);
   uint64_t demands = demands_.values.size();
   for (const Demands& way : way_demands_) demands += way.values.size();
+  // Bounded: demands are in memory, which is smaller than what is told of each.
   return sizeof *this + demands * kPerDemand + ways_.size() * (sizeof(horus_job_alternative) + sizeof(Demands));
 }
 

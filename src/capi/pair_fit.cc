@@ -27,6 +27,7 @@ absl::Status CheckColumns(const horus_pair_data& c) {
                      "horus_pair_data: expected at most %d devices, %d jobs and %d runs, found %d, %d and %d",
                      kMostPairDevices, kMostPairJobs, kMostPairRuns, c.device_count, c.job_count, c.count);
   }
+  // Bounded: CheckColumns: at most kMostPairDevices times kMostPairJobs.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.demands, "demands", c.device_count * c.job_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.devices, "devices", c.count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.jobs_a, "jobs_a", c.count));
@@ -52,8 +53,10 @@ absl::StatusOr<PairJob> JobFromC(const horus_pair_data& c, size_t index, const C
   PairJob job{.name = Element("job", index)};
   HORUS_ASSIGN_OR_RETURN(job.family, ReadText(c.families[index], "families"));
   for (size_t d = 0; d < c.device_count; ++d) {
+    // Bounded: CheckColumns: at most kMostPairDevices times kMostPairJobs.
     HORUS_ASSIGN_OR_RETURN(const Demand demand, DemandFromC(c.demands[index * c.device_count + d]));
     if (d > 0 && demand.profile_id != job.profile_id) {
+      // Bounded: CheckColumns: at most kMostPairDevices times kMostPairJobs.
       return InvalidArgument("demands[%d]: profile_id: expected that of the job's other demands, %d, found %d",
                              index * c.device_count + d, job.profile_id, demand.profile_id);
     }

@@ -45,6 +45,7 @@ class Teller {
     if (!progress_ || !counts) return true;
     const uint64_t all = 2 * trace_.jobs.size();
     const uint64_t before = counted_++ * kProgressSteps / all;
+    // Bounded: two events a job, of at most kMaxTraceJobs.
     if (counted_ * kProgressSteps / all == before) return true;
     return progress_.Tell(static_cast<double>(counted_) / static_cast<double>(all));
   }

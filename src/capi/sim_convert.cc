@@ -63,6 +63,7 @@ absl::Status CheckSizes(const horus_speeds& c) {
   if (c.reference >= c.gpu_count) {
     return InvalidArgument("reference: expected less than %d, found %d", c.gpu_count, c.reference);
   }
+  // Bounded: CheckSizes: at most kMostWorkTypes times kMostWorkProfiles.
   HORUS_RETURN_IF_ERROR(RequireColumn(c.alone, "alone", c.gpu_count * c.profile_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.pair_gpus, "pair_gpus", c.pair_count));
   HORUS_RETURN_IF_ERROR(RequireColumn(c.pairs_a, "pairs_a", c.pair_count));
@@ -96,6 +97,7 @@ absl::StatusOr<Speeds> Convert(const horus_speeds& c, bool with_names) {
     HORUS_ASSIGN_OR_RETURN(table.gpus, NamesFromC("gpu_types", c.gpu_count, c.gpu_types));
     HORUS_ASSIGN_OR_RETURN(table.profiles, NamesFromC("profiles", c.profile_count, c.profiles));
   }
+  // Bounded: CheckSizes: at most kMostWorkTypes times kMostWorkProfiles.
   table.alone.assign(c.alone, c.alone + c.gpu_count * c.profile_count);
   table.pairs.reserve(c.pair_count);
   for (size_t i = 0; i < c.pair_count; ++i) {

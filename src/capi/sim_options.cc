@@ -124,6 +124,7 @@ absl::StatusOr<std::unique_ptr<Queue>> QueueFor(const SimSetup& setup, const Clu
   QueueResources& capacity = options.capacity;
   if (capacity.gpu_milli == 0 && capacity.cpu_milli == 0 && capacity.mem_mib == 0) {
     const ClusterTotals totals = cluster.Totals();
+    // Bounded: a cluster has at most kMaxDevices.
     capacity = {static_cast<int64_t>(totals.devices) * kMilliPerGpu, totals.cpu_milli, totals.mem_mib};
   }
   return MakeQueue(setup.discipline, options);

@@ -30,6 +30,7 @@ std::shared_ptr<const Catalogue> Catalogue::Default() {
 }
 
 absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<GpuType> types) {
+  // Bounded: both are in memory.
   if (base.size() + types.size() > kMaxTypes) {
     return MakeError(absl::StatusCode::kResourceExhausted, "GPU catalogue: expected at most %d types, found %d",
                      kMaxTypes, base.size() + types.size());

@@ -23,7 +23,9 @@ int64_t MaxThreadsPerSm(int64_t compute_capability) {
 }
 
 int64_t EstimateContextMib(int64_t compute_capability, int64_t sm_count) {
+  // Bounded: at most kMaxSmCount multiprocessors of 2,048 threads.
   const int64_t threads = sm_count * MaxThreadsPerSm(compute_capability);
+  // Bounded: at most kMaxSmCount multiprocessors of 2,048 threads.
   return kContextBaseMib + threads * kContextBytesPerThread / kBytesPerMib;
 }
 

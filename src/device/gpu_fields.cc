@@ -97,6 +97,7 @@ absl::Status ValidateMig(const GpuType& type, const MigProfile& profile) {
                            field.max, std::string(field.unit), value);
   }
   // Both factors are in range, so the product cannot overflow.
+  // Bounded: both factors are in the ranges of their fields.
   if (profile.mem_mib * profile.max_instances > type.mem_mib) {
     return InvalidArgument("%s: mem_mib: expected %d instances to fit into the GPU's %d MiB, found %d MiB each", where,
                            profile.max_instances, type.mem_mib, profile.mem_mib);

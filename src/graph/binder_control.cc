@@ -123,6 +123,7 @@ absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Fram
   for (int walk = 1;; ++walk) {
     HORUS_ASSIGN_OR_RETURN(Frame inner, Enter(frame, it->body));  // resolves captures, so it comes before the mark
     const GraphBody& body = *inner.body;
+    // Bounded: first_input and first_output are 0 to 2.
     if (body.inputs.size() < it->first_input + carried.size() ||
         body.outputs.size() < it->first_output + carried.size()) {
       return InvalidArgument("the body has %d inputs and %d outputs, too few for %d carried values", body.inputs.size(),
@@ -160,6 +161,7 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
   Op op{.node = &node, .plumbing = true};
   op.inputs = it.start;
   const size_t carried = it.start.size();
+  // Bounded: first_input and first_output are 0 to 2.
   if (node.outputs.size() + it.first_output > it.outputs.size()) {
     return InvalidArgument("%d outputs, the body gives %d", node.outputs.size(), it.outputs.size() - it.first_output);
   }

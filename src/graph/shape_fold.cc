@@ -182,6 +182,7 @@ int64_t FromFloat(float value, DType to) {
 
 std::vector<int64_t> StepsOf(const Dims& dims) {
   std::vector<int64_t> steps(dims.size(), 1);
+  // Bounded: of a tensor within max_tensor_elements (SetDims).
   for (size_t i = dims.size(); i-- > 1;) steps[i - 1] = steps[i] * dims[i];
   return steps;
 }
@@ -197,6 +198,7 @@ std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out) {
     const auto step = static_cast<size_t>(in_steps[axis]);
     const auto out_step = static_cast<size_t>(out_steps[shift + axis]);
     const auto size = static_cast<size_t>(out[shift + axis]);
+    // Bounded: of a tensor within max_tensor_elements (SetDims).
     for (size_t i = 0; i < total; ++i) positions[i] += i / out_step % size * step;
   }
   return positions;

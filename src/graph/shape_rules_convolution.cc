@@ -39,6 +39,7 @@ absl::Status WindowOf(const Node& node, size_t axes, Window* window) {
   HORUS_RETURN_IF_ERROR(Take(node, "strides", axes, 1, 1, &window->strides));
   HORUS_RETURN_IF_ERROR(Take(node, "dilations", axes, 1, 1, &window->dilations));
   Dims pads;
+  // Bounded: at most kMaxRank axes.
   HORUS_RETURN_IF_ERROR(Take(node, "pads", 2 * axes, -kMaxAttribute, 0, &pads));
   window->pads_begin.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(axes));
   window->pads_end.assign(pads.begin() + static_cast<std::ptrdiff_t>(axes), pads.end());
@@ -55,6 +56,7 @@ absl::StatusOr<int64_t> WindowSteps(const Window& w, size_t axis, int64_t in) {
   if (w.auto_pad == "SAME_UPPER" || w.auto_pad == "SAME_LOWER") return (in + stride - 1) / stride;
   const bool padded = w.auto_pad != "VALID";
   const int64_t begin = padded ? w.pads_begin[axis] : 0;
+  // Bounded: kernel, dilation, stride and pads are at most kMaxAttribute, in is within max_tensor_elements.
   const int64_t extent = (kernel - 1) * w.dilations[axis] + 1;
   const int64_t room = in + begin + (padded ? w.pads_end[axis] : 0) - extent;
   if (room < 0) {
@@ -63,6 +65,7 @@ absl::StatusOr<int64_t> WindowSteps(const Window& w, size_t axis, int64_t in) {
   }
   int64_t steps = room / stride + 1;
   // With ceil_mode a last, partial window counts if it starts inside the input or its leading padding.
+  // Bounded: kernel, dilation, stride and pads are at most kMaxAttribute, in is within max_tensor_elements.
   if (w.ceil && room % stride != 0 && steps * stride < in + begin) ++steps;
   return steps;
 }

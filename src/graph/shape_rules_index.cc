@@ -82,6 +82,7 @@ void FoldSlice(RuleContext& c, const std::vector<Range>& ranges) {
     std::vector<size_t> next;
     for (const size_t base : positions) {
       for (int64_t i = 0; i < ranges[axis].count; ++i) {
+        // Bounded: positions within a tensor of at most max_tensor_elements.
         next.push_back(base + static_cast<size_t>((ranges[axis].start + i * ranges[axis].step) * steps[axis]));
       }
     }
@@ -124,11 +125,14 @@ void FoldGather(RuleContext& c, const std::vector<int64_t>& indices, size_t axis
   const int64_t outer = ElementsOf(Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis)));
   const int64_t inner = ElementsOf(Dims(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end()));
   const auto picked = static_cast<Wide>(indices.size());
+  // Bounded: positions within a tensor of at most max_tensor_elements.
   if (outer * inner * picked > kMaxFoldedElements) return;
   std::vector<size_t> positions;
   for (int64_t o = 0; o < outer; ++o) {
     for (const int64_t index : indices) {
+      // Bounded: positions within a tensor of at most max_tensor_elements.
       const int64_t row = o * dims[axis] + (index < 0 ? index + dims[axis] : index);
+      // Bounded: positions within a tensor of at most max_tensor_elements.
       for (int64_t i = 0; i < inner; ++i) positions.push_back(static_cast<size_t>(row * inner + i));
     }
   }

@@ -81,6 +81,7 @@ absl::Status Split(RuleContext& c) {
     const int64_t size = whole == kUnknownDim ? kUnknownDim : (whole + outputs - 1) / outputs;
     parts.assign(c.outputs(), size);
     if (whole != kUnknownDim) {
+      // Bounded: less than whole + outputs, by the division above.
       parts.back() = whole - size * (outputs - 1);
       if (parts.back() < 0 || (c.opset() < 18 && parts.back() != size)) {
         return InvalidArgument("axis %d of %s does not split into %d parts", axis, DimsText(c.dims(0)), outputs);
@@ -219,6 +220,7 @@ absl::Status DepthToSpace(RuleContext& c) {
   const auto multiply = [](int64_t* size, int64_t by) {
     return *size == kUnknownDim || !__builtin_mul_overflow(*size, by, size);
   };
+  // Bounded: block is at most kMaxAttribute, 2^30.
   const bool ok = to_space ? divide(&out[1], block * block) && multiply(&out[2], block) && multiply(&out[3], block)
                            : multiply(&out[1], block * block) && divide(&out[2], block) && divide(&out[3], block);
   if (!ok) return InvalidArgument("input %s does not divide by block size %d", DimsText(c.dims(0)), block);

@@ -10,9 +10,11 @@ int64_t GatesOf(std::string_view op) { return op == "LSTM" ? 4 : op == "GRU" ? 3
 absl::Status CheckWeights(RuleContext& c, int64_t directions, int64_t hidden, int64_t features) {
   const int64_t gates = GatesOf(c.node().op_type);
   if (!c.ranked(1)) return absl::OkStatus();
+  // Bounded: hidden is at most kMaxAttribute, checked by the caller, of 4 gates.
   const bool fits = c.rank(1) == 3 && Agree(c.dim(1, 0), directions) && Agree(c.dim(1, 2), features) &&
                     (hidden == kUnknownDim || Agree(c.dim(1, 1), gates * hidden));
   if (fits) return absl::OkStatus();
+  // Bounded: hidden is at most kMaxAttribute, checked by the caller, of 4 gates.
   return InvalidArgument("weight has shape %s, expected [%d,%d,%d] for input %s", DimsText(c.dims(1)), directions,
                          gates * hidden, features, DimsText(c.dims(0)));
 }

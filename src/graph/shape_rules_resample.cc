@@ -122,6 +122,7 @@ absl::Status Dft(RuleContext& c) {
   int64_t& length = out[static_cast<size_t>(axis)];
   const bool onesided = c.node().IntOr("onesided", 0) != 0;
   const bool to_real = onesided && c.node().IntOr("inverse", 0) != 0;
+  // Bounded: length is within max_tensor_elements.
   if (to_real && length != kUnknownDim) length = std::max<int64_t>(1, 2 * (length - 1));
   if (c.has(1)) {
     const std::vector<int64_t>* wished = c.known_ints(1);

@@ -182,6 +182,7 @@ absl::Status Transpose(RuleContext& c) {
   for (size_t i = 0; i < positions.size(); ++i) {
     for (size_t axis = 0; axis < rank; ++axis) {
       const int64_t index = static_cast<int64_t>(i) / out_steps[axis] % out[axis];
+      // Bounded: positions within a tensor of at most max_tensor_elements.
       positions[i] += static_cast<size_t>(index * in_steps[static_cast<size_t>(order[axis])]);
     }
   }

@@ -101,6 +101,7 @@ absl::Status ReadEntries(const PairHeader& header, const BundleTarget& target, K
     block.jobs.push_back(here.second);
     std::copy_n(entries.begin() + static_cast<int64_t>(at) + 2, kPointColumns, block.points.emplace_back().begin());
   }
+  // Bounded: at most kMostKernelEntries jobs in all blocks.
   for (KernelBlock& block : state.blocks) block.weights.assign(block.size() * block.size(), 0);
   return absl::OkStatus();
 }

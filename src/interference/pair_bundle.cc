@@ -141,7 +141,9 @@ absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarg
   PairBounds bounds;
   for (size_t d = 0; d < header.devices.size(); ++d) {
     PairBounds::Device& device = bounds.devices.emplace_back();
+    // Bounded: at most kMostPairDevices devices.
     HORUS_ASSIGN_OR_RETURN(device.pair, ReadMargin(target, series->values, 2 * d * kMarginValues));
+    // Bounded: at most kMostPairDevices devices.
     HORUS_ASSIGN_OR_RETURN(device.family, ReadMargin(target, series->values, (2 * d + 1) * kMarginValues));
   }
   HORUS_ASSIGN_OR_RETURN(bounds.unseen, ReadMargin(target, series->values, expected - kMarginValues));

@@ -45,9 +45,12 @@ Presence PresenceOf(const PairSet& set, std::span<const PairRow> rows) {
 
 PointScale ScaleOf(const PairSet& set, std::span<const PairRow> rows) {
   // Each job on each device once, however many rows it has.
+  // Bounded: at most kMostPairJobs times kMostPairDevices.
   std::vector<bool> present(set.jobs.size() * set.devices.size());
   for (const PairRow& row : rows) {
+    // Bounded: at most kMostPairJobs times kMostPairDevices.
     present[row.victim * set.devices.size() + row.device] = true;
+    // Bounded: at most kMostPairJobs times kMostPairDevices.
     present[row.other * set.devices.size() + row.device] = true;
   }
   PointScale scale;

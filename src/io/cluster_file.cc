@@ -66,10 +66,12 @@ absl::Status ReadNodes(const YamlMap& root, Taken& taken, ClusterFile& file) {
   for (const YamlValue& item : items) {
     const size_t left = kMaxFileNodes - file.nodes.size();
     HORUS_ASSIGN_OR_RETURN(NodeEntry entry, ReadNodeEntry(item, *file.catalogue, left, racks));
+    // Bounded: at most kMaxFileNodes replicas of kMaxDevicesPerNode, and the sum is checked each time.
     devices += entry.count * entry.spec.devices.size();
     if (devices > kMaxFileDevices) {
       return item.Error(absl::StrFormat("expected at most %d devices in all, found %d", kMaxFileDevices, devices));
     }
+    // Bounded: at most kMaxFileNodes replicas of 2 MiB of labels, and the sum is checked each time.
     for (const auto& [key, label] : entry.spec.labels) label_bytes += entry.count * (key.size() + label.size());
     if (label_bytes > kMaxFileLabelBytes) {
       return item.Error(

@@ -78,6 +78,7 @@ class Scanner {
       open_ = open_ || (text != "\n" && text != "\r\n");
       if (csv_parse(parser.get(), text.data(), text.size(), OnField, OnRow, this) != text.size()) return false;
       if (out_of_memory_ || !status_.ok()) return false;
+      // Bounded: lines of a text in memory.
       if (open_ && line_ - row_line_ + 1 >= most_lines_) return false;
     }
     return true;

@@ -95,6 +95,7 @@ absl::Status AddNodes(const YamlMap& map, const YamlValue& gpus, GridFile& grid)
     device.type = *type;
     for (; left > 0; left -= per_node) {
       const int64_t here = std::min(left, per_node);
+      // Bounded: at most kMaxDevicesPerNode times kMaxHostQuantity.
       NodeSpec node{.id = grid.nodes.size() + 1, .cpu_milli = here * cpu_milli, .mem_mib = here * mem_mib};
       node.name = absl::StrFormat("node-%04d", node.id);
       node.devices = std::vector<DeviceSpec>(static_cast<size_t>(here), device);
@@ -289,6 +290,7 @@ absl::StatusOr<GridFile> ParseGridFile(const std::string& file, std::string text
     return root.Find("failures")
         ->Error("expected workloads with horizons beside failures, found " + Quoted(one.workload.name) + " without");
   }
+  // Bounded: at most kMaxGridEntries of each.
   const size_t runs = grid.workloads.size() * grid.policies.size() * grid.seeds.size();
   if (runs <= kMaxGridRuns) return grid;
   return MakeError(absl::StatusCode::kResourceExhausted,

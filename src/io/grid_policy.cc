@@ -16,6 +16,7 @@ constexpr double kHugeNumber = 1e9;       // of what has no other end; chosen
 constexpr double kMostTolerance = 0.999;  // below 1
 constexpr int64_t kMaxLookAhead = 1'000'000;
 constexpr int64_t kMaxProfilingNodes = 1'000'000;
+// Bounded: a constant.
 constexpr int64_t kReactiveProfilingUs = 60 * int64_t{1'000'000};  // a minute, as Horus (TPDS 2022) has it
 
 struct TimeField {

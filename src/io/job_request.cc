@@ -235,6 +235,7 @@ absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest&
     if (way.rate == 0 && model.run.dims.batch == 0) {
       return map.value().Error("expected 'batch', here or in the job, or 'rate' (progress per second), found neither");
     }
+    // Bounded: at most kMaxGpusPerJob, checked where they were read.
     model.run.data_parallel = way.tasks * way.gpus_per_task;  // a gang averages its gradients
     job.ways.push_back(std::move(model));
   } else {

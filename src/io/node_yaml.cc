@@ -92,6 +92,7 @@ absl::Status ReadGpus(const YamlValue& value, const Catalogue& catalogue, int16_
   if (device.mode == SharingMode::kMig) {
     HORUS_ASSIGN_OR_RETURN(profiles, ReadMig(map, catalogue.at(device.type)));
   }
+  // Bounded: at most kMaxDevicesPerNode times as many slices of each.
   if (node.devices.size() + static_cast<size_t>(count) * profiles.size() > kMaxDevicesPerNode) {
     return value.Error(absl::StrFormat("expected at most %d devices on a node, found more", kMaxDevicesPerNode));
   }

@@ -151,6 +151,7 @@ absl::StatusOr<std::vector<TaskClass>> OpenbTypicalTasks(std::span<const OpenbPo
 int64_t OpenbCapacity(std::span<const OpenbNode> nodes) {
   int64_t gpus = 0;
   for (const OpenbNode& node : nodes) gpus += node.gpus;
+  // Bounded: rows of at most kMaxOpenbBytes, each of at most kMaxDevicesPerNode GPUs.
   return gpus * kMilliPerGpu;
 }
 
@@ -162,6 +163,7 @@ std::vector<uint32_t> OpenbArrivals(std::span<const OpenbPod> pods, int64_t capa
   int64_t sum = 0;
   for (const OpenbPod& pod : pods) sum += RequestMilli(pod);
   if (sum == 0) return arrivals;  // no draw would ever reach the target
+  // Bounded: rows of at most kMaxOpenbBytes, each of at most kMaxDevicesPerNode GPUs.
   const int64_t target = capacity * kLoadPct / 100;
   Draws draws(seed.value_or(0), Draws::kPods);
   if (seed.has_value()) Shuffle(arrivals, draws);
@@ -174,6 +176,7 @@ std::vector<uint32_t> OpenbArrivals(std::span<const OpenbPod> pods, int64_t capa
   for (size_t next = 0;; ++next) {
     const uint32_t pod = by_name[seed.has_value() ? draws.Below(by_name.size()) : next % by_name.size()];
     // Of one GPU, as the experiment has it.
+    // Bounded: rows of at most kMaxOpenbBytes, each of at most kMaxDevicesPerNode GPUs.
     if (sum + pods[pod].gpu_milli > target || arrivals.size() == kMaxOpenbArrivals) return arrivals;
     sum += RequestMilli(pods[pod]);
     arrivals.push_back(pod);

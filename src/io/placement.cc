@@ -49,6 +49,7 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     TenantOutcome tenant{
         .job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i], .bound = default_bound};
     tenant.others = static_cast<uint32_t>(n - 1);
+    // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.
     tenant.measured = n > 1 && std::all_of(measured.begin() + static_cast<std::ptrdiff_t>(i * n),
                                            measured.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
                                            [](uint8_t one) { return one != 0; });

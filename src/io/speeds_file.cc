@@ -92,13 +92,16 @@ SpeedTable SpeedsReader::Table(Gangs gangs) const {
                                  table.profiles.begin());
   };
   for (const auto& [gpu, file] : gpus_) table.gpus.push_back(gpu);
+  // Bounded: a table of the names that files in memory hold.
   table.alone.assign(table.gpus.size() * table.profiles.size(), 0);
+  // Bounded: a table of the names that files in memory hold.
   for (const auto& [key, speed] : alone_) table.alone[key.first * table.profiles.size() + position(key.second)] = speed;
   for (const auto& [key, speed] : gangs_) {
     if (gangs == Gangs::kLeftOut) break;
     const auto& [name, gpus, gpu] = key;
     const GangProfile gang{position(GangName(name, gpus)), position(name), gpus};
     if (table.gangs.empty() || table.gangs.back().profile != gang.profile) table.gangs.push_back(gang);
+    // Bounded: a table of the names that files in memory hold.
     table.alone[gpu * table.profiles.size() + gang.profile] = speed;
   }
   for (const auto& [key, pair] : pairs_) {

@@ -32,6 +32,7 @@ absl::Status CheckCount(std::string_view what, uint64_t count, uint64_t limit, u
     return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %s: %d, the limit is %d", what, count, limit);
   }
   if (count > left / each_bytes) {
+    // Bounded: for a message: count was read as 32 bits.
     return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: %d need at least %d bytes, %d are left", what, count,
                      count * each_bytes, left);
   }
@@ -65,6 +66,7 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
   if (count == 0) return Damaged("sections", 1, count);
   HORUS_RETURN_IF_ERROR(
       CheckCount("sections", count, uint64_t{limits.max_targets} + 1, kTableEntryBytes, header.left()));
+  // Bounded: CheckCount: what is counted is left in the file.
   const Bytes table_bytes = file.subspan(kHeaderBytes, count * kTableEntryBytes);
   std::string covered(reinterpret_cast<const char*>(file.data()), kChecksumAt);
   covered.append(reinterpret_cast<const char*>(table_bytes.data()), table_bytes.size());
@@ -153,8 +155,10 @@ absl::Status ReadForest(Bytes section, const BundleLimits& limits, ForestData& f
   const uint32_t nodes = in.U32();
   if (!in.ok()) return Damaged("bytes of a forest's header", kForestHeaderBytes, section.size());
   HORUS_RETURN_IF_ERROR(CheckCount("trees", trees, limits.forest.max_trees, kTreeBytes, in.left()));
+  // Bounded: CheckCount: what is counted is left in the file.
   HORUS_RETURN_IF_ERROR(
       CheckCount("nodes", nodes, limits.forest.max_nodes, kNodeBytes, in.left() - trees * kTreeBytes));
+  // Bounded: CheckCount: what is counted is left in the file.
   const uint64_t expected = trees * uint64_t{kTreeBytes} + nodes * uint64_t{kNodeBytes};
   if (in.left() != expected) return Damaged("bytes of trees and nodes", expected, in.left());
   forest.tree_sizes.resize(trees);

@@ -61,6 +61,7 @@ absl::StatusOr<std::string> WriteBundle(const Bundle& bundle, const BundleLimits
   for (const BundleTarget& target : bundle.targets) sections.push_back(ForestBytes(target.forest));
 
   std::string table;
+  // Bounded: sections are in memory.
   uint64_t total = kHeaderBytes + kTableEntryBytes * sections.size();
   for (const std::string& section : sections) {
     AppendLittleEndian<uint64_t>(table, section.size());

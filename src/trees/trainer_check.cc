@@ -112,6 +112,7 @@ absl::Status CheckTraining(const TrainingData& data, const TrainingParams& param
   if (data.feature_count == 0 || data.feature_count > kMaxFeatures) {
     return InvalidArgument("training: expected 1 to %d features, found %d", kMaxFeatures, data.feature_count);
   }
+  // Bounded: at most kMaxRows times kMaxFeatures.
   HORUS_RETURN_IF_ERROR(CheckSize("rows", data.rows.size(), data.row_count * data.feature_count, false));
   HORUS_RETURN_IF_ERROR(CheckSize("targets", data.targets.size(), data.row_count, false));
   HORUS_RETURN_IF_ERROR(CheckSize("base_margins", data.base_margins.size(), data.row_count, true));

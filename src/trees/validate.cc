@@ -25,6 +25,7 @@ absl::Status CheckNode(const ForestData& data, size_t tree, size_t at, const Tre
     return MakeError(absl::StatusCode::kDataLoss, "tree %d node %d: splits on feature %d of %d", tree, at,
                      node.feature(), data.num_features);
   }
+  // Bounded: at is a position in the tree.
   if (node.right <= at + 1 || node.right >= tree_size) {
     return MakeError(absl::StatusCode::kDataLoss, "tree %d node %d: expected a right child between %d and %d, found %d",
                      tree, at, at + 2, tree_size - 1, node.right);

@@ -18,7 +18,9 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 void Append(std::string_view digits, Wide& value, Wide* scale) {
   for (const char digit : digits) {
     if (value >= kMostDigits || (scale != nullptr && *scale >= kMostDigits)) continue;
+    // Bounded: checked above: less than kMostDigits.
     value = value * 10 + (digit - '0');
+    // Bounded: checked above: less than kMostDigits.
     if (scale != nullptr) *scale *= 10;
   }
 }
@@ -39,6 +41,7 @@ std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_
   Wide fraction = 0;
   Wide scale = 1;
   Append(part.substr(0, kMostPlaces), fraction, &scale);
+  // Bounded: 128 bits; value x unit is at most `most`, fraction x unit at most 10^18 units.
   value = value * unit + (fraction * unit + scale / 2) / scale;
   if (value > most) return std::nullopt;
   return static_cast<int64_t>(value);

@@ -27,6 +27,7 @@ absl::Status ReadGpus(const CsvRow& row, TraceJob& job) {
     return row.Wrong("plan_gpu", "at most 100 or a multiple of it", row.Find("plan_gpu"));
   }
   job.gpus_per_task = percent <= kWholePercent ? 1 : static_cast<int32_t>(percent / kWholePercent);
+  // Bounded: at most kWholePercent.
   job.gpu_milli = static_cast<uint16_t>(std::min(percent, kWholePercent) * kMilliPerPercent);
   return absl::OkStatus();
 }

@@ -35,6 +35,7 @@ absl::Status ReadOpenbTimes(const CsvRow& row, TraceSink& sink, TraceJob& job, b
   }
   HORUS_ASSIGN_OR_RETURN(const int64_t created, WholeCell(row, "creation_time", 0, kMostSeconds));
   HORUS_ASSIGN_OR_RETURN(const int64_t deleted, WholeCell(row, "deletion_time", created, kMostSeconds));
+  // Bounded: at most kMostSeconds.
   job.submit_us = created * kUsPerSecond;
   if (row.Find("scheduled_time").empty()) {
     sink.LeaveOut("never scheduled, so that its run time is not known");
@@ -43,11 +44,14 @@ absl::Status ReadOpenbTimes(const CsvRow& row, TraceSink& sink, TraceJob& job, b
   }
   HORUS_ASSIGN_OR_RETURN(const int64_t began, WholeCell(row, "scheduled_time", created, deleted));
   if (began == deleted) return row.Wrong("scheduled_time", "before deletion_time", row.Find("scheduled_time"));
+  // Bounded: at most kMostSeconds.
   job.duration_us = (deleted - began) * kUsPerSecond;
   // What still ran at the end of the trace was deleted with it.
   if (row.Find("pod_phase") == "Running") {
+    // Bounded: at most kMostSeconds.
     sink.MayGoOn(job.id, deleted * kUsPerSecond);
   } else {
+    // Bounded: at most kMostSeconds.
     sink.Ends(deleted * kUsPerSecond);
   }
   return absl::OkStatus();

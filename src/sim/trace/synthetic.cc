@@ -132,11 +132,13 @@ int64_t DrawDuration(const std::vector<SyntheticDuration>& points, Draws& draws)
   constexpr uint64_t kFine = uint64_t{1} << 40;  // steps of a thousandth
   const uint64_t at = draws.Below(kMilli * kFine);
   size_t i = 1;
+  // Bounded: at most 1,000 times 2^40.
   while (at >= static_cast<uint64_t>(points[i].share_milli) * kFine) ++i;
   const SyntheticDuration& low = points[i - 1];
   const SyntheticDuration& high = points[i];
   const Wide into = static_cast<Wide>(at - static_cast<uint64_t>(low.share_milli) * kFine);
   const Wide width = static_cast<Wide>(high.share_milli - low.share_milli) * kFine;
+  // Bounded: 128 bits.
   return low.duration_us + static_cast<int64_t>((high.duration_us - low.duration_us) * into / width);
 }
 

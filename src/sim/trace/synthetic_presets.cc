@@ -81,6 +81,7 @@ std::vector<SyntheticDuration> PhillyDurations() {
       {850, 193'287},   {900, 304'253},   {950, 551'195},   {970, 750'946}, {980, 1'204'465}, {990, 2'040'658},
       {995, 2'421'023}, {999, 4'159'372}, {1000, 4'628'239}};
   std::vector<SyntheticDuration> points;
+  // Bounded: of the table above.
   for (const auto& [share, seconds] : kSeconds) points.push_back({share, seconds * kUsPerSecond});
   return points;
 }

@@ -89,6 +89,7 @@ inline constexpr char kTypeSeparator = '|';                   // between GPU typ
 [[nodiscard]] inline int64_t GpusOf(const TraceJob& job) { return int64_t{job.tasks} * job.gpus_per_task; }
 // What it asks for in all; one that states no share counts whole GPUs.
 [[nodiscard]] inline int64_t GpuMilliOf(const TraceJob& job) {
+  // Bounded: at most kMaxGpusPerJob.
   return GpusOf(job) * (job.gpu_milli == 0 ? kMilliPerGpu : job.gpu_milli);
 }
 [[nodiscard]] inline std::string_view ProfileOf(const Trace& trace, const TraceJob& job) {

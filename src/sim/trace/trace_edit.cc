@@ -135,6 +135,7 @@ absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli, const D
     sorted.push_back(durations[i]);
   }
   if (sorted.empty()) return trace;
+  // Bounded: at most kMaxTraceJobs times 1,000.
   const size_t rank = (sorted.size() * static_cast<size_t>(quantile_milli) + kWholeMilli - 1) / kWholeMilli;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(rank - 1), sorted.end());
   const int64_t limit = sorted[rank - 1];
@@ -189,7 +190,9 @@ absl::StatusOr<Trace> Consolidate(Trace trace, int32_t gpus_per_node) {
     const int32_t together = std::min(job.tasks, gpus_per_node);
     job.tasks /= together;
     job.gpus_per_task = together;
+    // Bounded: at most kMaxHostQuantity times kMaxGpusPerJob; the result is checked below.
     job.cpu_milli *= together;
+    // Bounded: at most kMaxHostQuantity times kMaxGpusPerJob; the result is checked below.
     job.mem_mib *= together;
     if (const absl::Status status = ValidateTraceJob(job); !status.ok()) {
       return InvalidArgument("trace: job[%d]: %s", i, std::string(status.message()));

@@ -84,6 +84,7 @@ std::vector<int64_t> Durations(const Trace& trace) {
   std::sort(all.begin(), all.end());
   std::vector<int64_t> at;
   for (const int32_t share : kDurationShares) {
+    // Bounded: at most kMaxTraceJobs times 1,000.
     const size_t rank = (all.size() * static_cast<size_t>(share) + kShareSum - 1) / kShareSum;
     at.push_back(all[std::max<size_t>(rank, 1) - 1]);
   }
