@@ -34,6 +34,31 @@ if(HORUS_FUZZ)
   target_compile_options(horus_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Hardening, of our own targets alone (SECURITY.md). What changes code waits for the configurations that are shipped, so
+# that developers' builds stay quick; sanitisers do better and do not agree with it.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+if(HORUS_HARDEN AND NOT HORUS_SANITIZE AND NOT HORUS_FUZZ)
+  set(_shipped "$<CONFIG:Release,MinSizeRel>")
+  set(_branches)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i.86)$")
+    set(_branches -fcf-protection)
+  elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    set(_branches -mbranch-protection=standard)
+  endif()
+  target_compile_options(horus_settings INTERFACE
+    "$<${_shipped}:-fstack-protector-strong;-fstack-clash-protection;${_branches};-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+endif()
+
+# horus_harden(<target>) : for a library that is loaded or a program: nothing in it is writable and executable, and what
+# the loader fills in is read-only before any of its code runs.
+function(horus_harden target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  if(HORUS_HARDEN)
+    target_link_options(${target} PRIVATE "LINKER:-z,relro" "LINKER:-z,now" "LINKER:-z,noexecstack")
+  endif()
+endfunction()
+
 # Foreign headers that most files include; with HORUS_PCH they are parsed once for all rooms, not once a file.
 set(HORUS_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <limits> <map> <memory> <optional> <set> <span>
   <string> <string_view> <tuple> <utility> <vector> <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>)
