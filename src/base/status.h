@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 
 namespace horus {
 
@@ -26,7 +26,7 @@ namespace horus {
 template <typename... Args>
 [[nodiscard]] absl::Status MakeError(absl::StatusCode code, const absl::FormatSpec<Args...>& format,
                                      const Args&... args) {
-  return absl::Status(code, absl::StrFormat(format, args...));
+  return absl::Status(code, Formatted(format, args...));
 }
 
 template <typename... Args>

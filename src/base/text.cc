@@ -8,7 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 
 namespace horus {
 namespace {
@@ -66,7 +66,7 @@ std::string Quoted(std::string_view text, size_t max_length) {
     if (at + std::max(length, size_t{1}) > max_length) break;
     const auto byte = static_cast<unsigned char>(text[at]);
     if (length == 0 || byte < 0x20 || byte == 0x7F) {
-      absl::StrAppendFormat(&quoted, "\\x%02X", byte);
+      AppendFormatted(&quoted, "\\x%02X", byte);
     } else {
       quoted += text.substr(at, length);
     }

@@ -42,13 +42,13 @@ absl::Status CheckFlag(const char* name, int32_t value) {
   return InvalidArgument("%s: expected 0 or 1, found %d", name, value);
 }
 
-std::string Element(const char* name, size_t index) { return absl::StrFormat("%s[%d]", name, index); }
+std::string Element(const char* name, size_t index) { return Formatted("%s[%d]", name, index); }
 
 absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count) {
   if (needed <= capacity) return absl::OkStatus();
   if (count != nullptr) *count = needed;
   return CError(HORUS_BUFFER_TOO_SMALL,
-                absl::StrFormat("capacity: expected at least %d elements, found %d", needed, capacity));
+                Formatted("capacity: expected at least %d elements, found %d", needed, capacity));
 }
 
 }  // namespace horus::capi

@@ -65,7 +65,7 @@ absl::Status CError(horus_status code, std::string_view message) {
 
 absl::Status At(std::string_view where, const absl::Status& status) {
   if (status.ok()) return status;
-  absl::Status placed(status.code(), absl::StrFormat("%s: %s", std::string(where), std::string(status.message())));
+  absl::Status placed(status.code(), Formatted("%s: %s", std::string(where), std::string(status.message())));
   if (const auto payload = status.GetPayload(kCodeUrl); payload.has_value()) placed.SetPayload(kCodeUrl, *payload);
   return placed;
 }

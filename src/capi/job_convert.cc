@@ -146,7 +146,7 @@ absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* give
 absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_job job, ReadStruct(given));
   absl::StatusOr<JobSpec> spec = Convert(catalogue, job);
-  if (!spec.ok()) return At(absl::StrFormat("job %d", job.id), spec.status());
+  if (!spec.ok()) return At(Formatted("job %d", job.id), spec.status());
   return spec;
 }
 

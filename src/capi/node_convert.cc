@@ -92,7 +92,7 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
 absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_node node, ReadStruct(given));
   absl::StatusOr<NodeSpec> spec = Convert(catalogue, node);
-  if (!spec.ok()) return At(absl::StrFormat("node %d", node.id), spec.status());
+  if (!spec.ok()) return At(Formatted("node %d", node.id), spec.status());
   return spec;
 }
 

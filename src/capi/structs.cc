@@ -21,8 +21,8 @@ absl::Status CheckSize(const void* given, const StructShape& shape) {
   const uint32_t size = SizeOf(given);
   if (size >= shape.first_size && size <= kMaxStructSize) return absl::OkStatus();
   return CError(HORUS_INVALID_STRUCT,
-                absl::StrFormat("%s: struct_size: expected %d to %d bytes, found %d; start from the INIT macro",
-                                shape.name, shape.first_size, kMaxStructSize, size));
+                Formatted("%s: struct_size: expected %d to %d bytes, found %d; start from the INIT macro", shape.name,
+                          shape.first_size, kMaxStructSize, size));
 }
 
 }  // namespace
@@ -34,9 +34,9 @@ absl::Status CheckInputStruct(const void* given, const StructShape& shape) {
   for (size_t offset = shape.known_size; offset < size; ++offset) {
     if (bytes[offset] == 0) continue;
     return CError(HORUS_INVALID_STRUCT,
-                  absl::StrFormat("%s: byte %d of %d is set, but this library knows %d bytes: it is older than the "
-                                  "header that the program was compiled with",
-                                  shape.name, offset, size, shape.known_size));
+                  Formatted("%s: byte %d of %d is set, but this library knows %d bytes: it is older than the "
+                            "header that the program was compiled with",
+                            shape.name, offset, size, shape.known_size));
   }
   return absl::OkStatus();
 }
@@ -45,7 +45,7 @@ absl::Status CheckOutputStruct(const void* given, const StructShape& shape) { re
 
 absl::Status ReservedIsSet(const StructShape& shape, int64_t value) {
   return CError(HORUS_INVALID_STRUCT,
-                absl::StrFormat("%s: reserved: expected 0, found %d; start from the INIT macro", shape.name, value));
+                Formatted("%s: reserved: expected 0, found %d; start from the INIT macro", shape.name, value));
 }
 
 }  // namespace horus::capi

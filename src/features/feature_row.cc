@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "device/gpu_type.h"
 #include "features/feature_columns.h"
@@ -43,8 +43,8 @@ Quantiles QuantilesOf(std::vector<double>& values) {
 void AppendTable(std::string& page, std::span<const FeatureColumn> columns, size_t& index) {
   page += "\n| # | column | unit | definition |\n|---|---|---|---|\n";
   for (const FeatureColumn& column : columns) {
-    absl::StrAppendFormat(&page, "| %d | `%s` | %s | %s |\n", index++, std::string(column.name),
-                          std::string(column.unit), std::string(column.definition));
+    AppendFormatted(&page, "| %d | `%s` | %s | %s |\n", index++, std::string(column.name), std::string(column.unit),
+                    std::string(column.definition));
   }
 }
 
@@ -104,8 +104,8 @@ void DeviceFeatures(const RooflineTerms& roofline, const StepMemory& memory, con
 
 std::string FeatureSchemaMarkdown() {
   std::string page;
-  absl::StrAppendFormat(&page, "\nSchema version %d, hash `%016x`, %d columns, float32 in this order.\n",
-                        kFeatureSchemaVersion, FeatureSchemaHash(), FeatureCount());
+  AppendFormatted(&page, "\nSchema version %d, hash `%016x`, %d columns, float32 in this order.\n",
+                  kFeatureSchemaVersion, FeatureSchemaHash(), FeatureCount());
   size_t index = 0;
   page += "\n### Columns of the job\n";
   AppendTable(page, JobFeatureColumns(), index);

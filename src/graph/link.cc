@@ -10,7 +10,7 @@
 namespace horus {
 
 std::string DescribeNode(const Node& node, size_t position) {
-  std::string text = absl::StrFormat("node %d", position);
+  std::string text = Formatted("node %d", position);
   if (!node.name.empty()) absl::StrAppend(&text, " ", Quoted(node.name));
   const std::string type = Quoted(node.op_type.empty() ? "?" : node.op_type);
   absl::StrAppend(&text, " (", type.substr(1, type.size() - 2), ")");

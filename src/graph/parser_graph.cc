@@ -100,7 +100,7 @@ absl::Status Parser::Initialiser(const WireField& field, Scope* scope, bool spar
   std::string name;
   const size_t position = scope->body.literals.size();
   const absl::Status read = sparse ? SparseTensor(field, &literal, &name) : Tensor(field, &literal, &name);
-  if (!read.ok()) return At(absl::StrFormat("initialiser %d %s", position, Quoted(name)), read);
+  if (!read.ok()) return At(Formatted("initialiser %d %s", position, Quoted(name)), read);
   if (name.empty()) {
     return MakeError(absl::StatusCode::kDataLoss, "initialiser %d at byte %d has no name", position, in_.offset());
   }

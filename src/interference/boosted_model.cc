@@ -101,12 +101,12 @@ absl::Status Damaged(const BundleTarget& target, const std::string& what) {
 absl::StatusOr<Forest> ReadTrees(const BundleTarget& target) {
   const ForestData& data = target.forest;
   if (data.tree_sizes.size() > size_t{kMostTrees} || data.nodes.size() > kMostTrees * kMostNodes) {
-    return Damaged(target, absl::StrFormat("expected at most %d trees of %d nodes, found %d with %d nodes together",
-                                           kMostTrees, kMostNodes, data.tree_sizes.size(), data.nodes.size()));
+    return Damaged(target, Formatted("expected at most %d trees of %d nodes, found %d with %d nodes together",
+                                     kMostTrees, kMostNodes, data.tree_sizes.size(), data.nodes.size()));
   }
   for (const TreeNode& node : data.nodes) {
     if (!node.is_leaf() || std::abs(double{node.value}) <= kMostOffset) continue;
-    return Damaged(target, absl::StrFormat("expected leaves of magnitude up to %g, found %g", kMostOffset, node.value));
+    return Damaged(target, Formatted("expected leaves of magnitude up to %g, found %g", kMostOffset, node.value));
   }
   absl::StatusOr<Forest> forest = Forest::Create(data);
   if (!forest.ok()) return Damaged(target, std::string(forest.status().message()));

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -45,7 +45,7 @@ absl::Status AddDevice(const NamedSeries& series, PairBundleHead& head) {
   std::vector<uint32_t>& seen = head.seen.emplace_back();
   for (const double value : series.values) {
     if (!Whole(value, static_cast<double>(head.header.profiles.size())) || (!seen.empty() && value <= seen.back())) {
-      return Corrupt("series " + Quoted(series.name), "ascending positions of jobs", absl::StrFormat("%g", value));
+      return Corrupt("series " + Quoted(series.name), "ascending positions of jobs", Formatted("%g", value));
     }
     seen.push_back(static_cast<uint32_t>(value));
   }
@@ -58,7 +58,7 @@ absl::StatusOr<PairMargin> ReadMargin(const BundleTarget& target, const std::vec
   const auto share = [](double value) { return value >= 0 && value <= 1; };
   if (!(margin.margin >= 0 && margin.margin <= kMostMargin) || !share(margin.promised) || !share(margin.observed)) {
     return Corrupt("target " + target.name + ": series bounds", "a margin from 0 to 100 and two shares",
-                   absl::StrFormat("%g, %g, %g", margin.margin, margin.promised, margin.observed));
+                   Formatted("%g, %g, %g", margin.margin, margin.promised, margin.observed));
   }
   return margin;
 }
@@ -113,8 +113,8 @@ absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle) {
   PairBundleHead head;
   const NamedSeries* profiles = FindSeries(bundle.series, "profiles");
   if (profiles == nullptr || profiles->values.size() % 2 != 0 || profiles->values.size() > 2 * kMostPairJobs) {
-    return Corrupt("series profiles", absl::StrFormat("two values a job, at most %d jobs", kMostPairJobs),
-                   profiles == nullptr ? "none" : absl::StrFormat("%d values", profiles->values.size()));
+    return Corrupt("series profiles", Formatted("two values a job, at most %d jobs", kMostPairJobs),
+                   profiles == nullptr ? "none" : Formatted("%d values", profiles->values.size()));
   }
   for (size_t i = 0; i < profiles->values.size(); i += 2) {
     const double high = profiles->values[i], low = profiles->values[i + 1];
@@ -125,8 +125,8 @@ absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle) {
     if (series.name.starts_with(kDevicePrefix)) HORUS_RETURN_IF_ERROR(AddDevice(series, head));
   }
   if (head.header.devices.empty() || head.header.devices.size() > kMostPairDevices) {
-    return Corrupt("bundle", absl::StrFormat("1 to %d devices", kMostPairDevices),
-                   absl::StrFormat("%d", head.header.devices.size()));
+    return Corrupt("bundle", Formatted("1 to %d devices", kMostPairDevices),
+                   Formatted("%d", head.header.devices.size()));
   }
   return head;
 }
@@ -135,8 +135,8 @@ absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarg
   const NamedSeries* series = FindSeries(target.calibration, "bounds");
   const size_t expected = kMarginValues * (2 * header.devices.size() + 1);
   if (series == nullptr || series->values.size() != expected) {
-    return Corrupt("target " + target.name + ": series bounds", absl::StrFormat("%d values", expected),
-                   series == nullptr ? "none" : absl::StrFormat("%d", series->values.size()));
+    return Corrupt("target " + target.name + ": series bounds", Formatted("%d values", expected),
+                   series == nullptr ? "none" : Formatted("%d", series->values.size()));
   }
   PairBounds bounds;
   for (size_t d = 0; d < header.devices.size(); ++d) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/status.h"
 #include "horus/version.h"
 #include "interference/pair_bounds.h"
@@ -66,7 +66,7 @@ absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOpti
 
   Bundle bundle;
   bundle.data_fingerprint = FingerprintOf(set);
-  bundle.library_version = absl::StrFormat("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
+  bundle.library_version = Formatted("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
   WriteHead(HeadOf(set, rows), bundle);
   std::vector<TrainedKind> trained;
   for (const PairModelKind* kind : kinds) {
@@ -78,8 +78,8 @@ absl::StatusOr<Bundle> TrainInterference(const PairSet& set, const PairTrainOpti
     bundle.targets.push_back(std::move(target));
     trained.push_back(Summary(kind->name, bounds, errors));
   }
-  bundle.training_summary = absl::StrFormat("interference of %d jobs on %d devices: %d slowdowns", set.jobs.size(),
-                                            set.devices.size(), rows.size());
+  bundle.training_summary = Formatted("interference of %d jobs on %d devices: %d slowdowns", set.jobs.size(),
+                                      set.devices.size(), rows.size());
   if (report != nullptr) *report = std::move(trained);
   return bundle;
 }

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "io/file.h"
 #include "io/gpu_file.h"
@@ -42,13 +42,12 @@ absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, C
     node.spec.name = ReplicaName(entry.spec.name, i, entry.count);
     const auto [name, new_name] = taken.names.emplace(node.spec.name, file.nodes.size());
     if (!new_name) {
-      return item.Error(absl::StrFormat("name: expected a name of its own, found %s as on line %d",
-                                        Quoted(node.spec.name), taken.lines[name->second]));
+      return item.Error(Formatted("name: expected a name of its own, found %s as on line %d", Quoted(node.spec.name),
+                                  taken.lines[name->second]));
     }
     const auto [id, new_id] = taken.ids.emplace(node.spec.id, item.line());
     if (!new_id) {
-      return item.Error(
-          absl::StrFormat("id: expected an id of its own, found %d as on line %d", node.spec.id, id->second));
+      return item.Error(Formatted("id: expected an id of its own, found %d as on line %d", node.spec.id, id->second));
     }
     taken.lines.push_back(item.line());
     file.nodes.push_back(std::move(node));
@@ -69,13 +68,13 @@ absl::Status ReadNodes(const YamlMap& root, Taken& taken, ClusterFile& file) {
     // Bounded: at most kMaxFileNodes replicas of kMaxDevicesPerNode, and the sum is checked each time.
     devices += entry.count * entry.spec.devices.size();
     if (devices > kMaxFileDevices) {
-      return item.Error(absl::StrFormat("expected at most %d devices in all, found %d", kMaxFileDevices, devices));
+      return item.Error(Formatted("expected at most %d devices in all, found %d", kMaxFileDevices, devices));
     }
     // Bounded: at most kMaxFileNodes replicas of 2 MiB of labels, and the sum is checked each time.
     for (const auto& [key, label] : entry.spec.labels) label_bytes += entry.count * (key.size() + label.size());
     if (label_bytes > kMaxFileLabelBytes) {
       return item.Error(
-          absl::StrFormat("expected at most %d bytes of labels in all, found %d", kMaxFileLabelBytes, label_bytes));
+          Formatted("expected at most %d bytes of labels in all, found %d", kMaxFileLabelBytes, label_bytes));
     }
     HORUS_RETURN_IF_ERROR(AddReplicas(item, std::move(entry), taken, file));
   }
@@ -110,7 +109,7 @@ absl::StatusOr<FileResident> ReadResident(const YamlValue& item, std::span<const
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, on.List(kMaxGpusPerJob));
   const JobSpec& spec = resident.job.spec;
   if (items.size() != static_cast<size_t>(GpuCount(spec))) {
-    return on.Expected(absl::StrFormat("one {node, gpu} for each of its %d GPUs (tasks x gpus)", GpuCount(spec)));
+    return on.Expected(Formatted("one {node, gpu} for each of its %d GPUs (tasks x gpus)", GpuCount(spec)));
   }
   for (const YamlValue& place : items) {
     HORUS_ASSIGN_OR_RETURN(Slot slot, ReadSlot(place, taken, file));

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "io/csv_row.h"
 #include "io/file.h"
 #include "io/run_columns.h"
@@ -46,7 +46,7 @@ absl::Status ReadMeasured(const CsvRow& row, std::span<const MeasuredColumn> col
     if (row.Find(column.name).empty()) continue;
     const std::string expected =
         std::string(column.zero_allowed ? "a number from 0 to " : "a number above 0 and up to ") +
-        absl::StrFormat("%g", column.most) + " " + std::string(column.unit);
+        Formatted("%g", column.most) + " " + std::string(column.unit);
     HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column.name, expected));
     if (value > column.most || value < 0 || (value == 0 && !column.zero_allowed)) {
       return row.Wrong(column.name, expected, row.Find(column.name));

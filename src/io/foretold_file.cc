@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "interference/table_model.h"
 #include "io/csv.h"
@@ -21,7 +21,7 @@ constexpr size_t kMaxForetoldBytes = size_t{1} << 28;
 constexpr std::array<std::string_view, 5> kNecessary = {"gpu", "sharing_mode", "victim", "other", "slowdown"};
 
 absl::StatusOr<double> SlowdownIn(const CsvRow& row, std::string_view column, double least) {
-  const std::string expected = absl::StrFormat("a slowdown from %.6g to %.6g", least, kMostMeasuredSlowdown);
+  const std::string expected = Formatted("a slowdown from %.6g to %.6g", least, kMostMeasuredSlowdown);
   HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
   if (value >= least && value <= kMostMeasuredSlowdown) return value;
   return row.Wrong(column, expected, row.Find(column));
@@ -48,9 +48,9 @@ absl::StatusOr<ForetoldPair> ReadRow(const CsvRow& row) {
 std::string ForetoldText(std::span<const ForetoldPair> rows) {
   std::string text = "gpu,sharing_mode,victim,other,slowdown,bound\n";
   for (const ForetoldPair& row : rows) {
-    const std::string bound = std::isnan(row.bound) ? "" : absl::StrFormat("%.9g", row.bound);
-    absl::StrAppendFormat(&text, "%s,%s,%s,%s,%.9g,%s\n", row.gpu, std::string(SharingModeName(row.mode)),
-                          CsvField(row.victim), CsvField(row.other), row.slowdown, bound);
+    const std::string bound = std::isnan(row.bound) ? "" : Formatted("%.9g", row.bound);
+    AppendFormatted(&text, "%s,%s,%s,%s,%.9g,%s\n", row.gpu, std::string(SharingModeName(row.mode)),
+                    CsvField(row.victim), CsvField(row.other), row.slowdown, bound);
   }
   return text;
 }

@@ -129,7 +129,7 @@ class Reader final : public Json::json_sax_t {
 
   [[nodiscard]] std::string Listed() const {
     if (list_.size() != 2) return std::to_string(list_.size()) + " numbers";
-    return absl::StrFormat("%g and %g", list_[0], list_[1]);
+    return Formatted("%g and %g", list_[0], list_[1]);
   }
 
   static uint32_t Intern(const std::string& name, std::map<std::string, uint32_t>& known,

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "io/cluster_file.h"
 #include "io/demand_yaml.h"
@@ -97,7 +97,7 @@ absl::Status AddNodes(const YamlMap& map, const YamlValue& gpus, GridFile& grid)
       const int64_t here = std::min(left, per_node);
       // Bounded: at most kMaxDevicesPerNode times kMaxHostQuantity.
       NodeSpec node{.id = grid.nodes.size() + 1, .cpu_milli = here * cpu_milli, .mem_mib = here * mem_mib};
-      node.name = absl::StrFormat("node-%04d", node.id);
+      node.name = Formatted("node-%04d", node.id);
       node.devices = std::vector<DeviceSpec>(static_cast<size_t>(here), device);
       if (absl::Status status = ResolveNode(*grid.catalogue, node); !status.ok()) return value.Wrap(status);
       grid.nodes.push_back(std::move(node));
@@ -157,7 +157,7 @@ absl::Status ReadTruth(const YamlMap& root, GridFile& grid) {
   HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kTruthKeys));
   if (map.Has("speeds") == map.Has("interference")) {
     return value.Error(
-        absl::StrFormat("expected one of speeds and interference, found %s", map.Has("speeds") ? "both" : "none"));
+        Formatted("expected one of speeds and interference, found %s", map.Has("speeds") ? "both" : "none"));
   }
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, grid.truth.interference));
   HORUS_RETURN_IF_ERROR(ReadPath(map, "sensitivity", grid.truth.sensitivity));

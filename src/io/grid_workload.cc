@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "io/file.h"
 #include "io/job_request.h"
 #include "io/yaml_units.h"
@@ -31,7 +31,7 @@ constexpr int64_t kMaxWeight = 1'000'000;
 
 absl::Status ReadTime(const YamlMap& map, std::string_view hours, std::string_view pct, GridTime& time) {
   if (map.Has(hours) && map.Has(pct)) {
-    return map.Find(pct)->Error(absl::StrFormat("expected one of %s and %s, found both", hours, pct));
+    return map.Find(pct)->Error(Formatted("expected one of %s and %s, found both", hours, pct));
   }
   HORUS_RETURN_IF_ERROR(map.ReadScaled(hours, kHoursToUs, time.us));
   int64_t milli = time.span_milli;
@@ -123,9 +123,8 @@ absl::Status AddLoads(const YamlMap& map, const GridFileWorkload& entry, std::ve
     HORUS_ASSIGN_OR_RETURN(const int64_t milli, load.Scaled(kLoadToMilli));
     GridFileWorkload one = entry;
     one.workload.edits.load_milli = static_cast<int32_t>(milli);
-    absl::StrAppendFormat(&one.workload.content, "load: %d/1000\n", milli);
-    if (loads.size() > 1)
-      absl::StrAppendFormat(&one.workload.name, " at load %.6g", static_cast<double>(milli) / kGridWhole);
+    AppendFormatted(&one.workload.content, "load: %d/1000\n", milli);
+    if (loads.size() > 1) AppendFormatted(&one.workload.name, " at load %.6g", static_cast<double>(milli) / kGridWhole);
     workloads.push_back(std::move(one));
   }
   return absl::OkStatus();
@@ -140,8 +139,7 @@ absl::Status ReadGridWorkload(const YamlValue& value, int64_t capacity_gpu_milli
   HORUS_ASSIGN_OR_RETURN(const YamlValue name, map.Require("name", "how the results call it"));
   HORUS_ASSIGN_OR_RETURN(entry.workload.name, name.Text(kMaxNameBytes));
   if (map.Has("files") == map.Has("synthetic")) {
-    return value.Error(
-        absl::StrFormat("expected one of files and synthetic, found %s", map.Has("files") ? "both" : "none"));
+    return value.Error(Formatted("expected one of files and synthetic, found %s", map.Has("files") ? "both" : "none"));
   }
   if (map.Has("files")) {
     HORUS_RETURN_IF_ERROR(ReadFiles(map, entry));

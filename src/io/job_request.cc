@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/demand_yaml.h"
@@ -94,12 +94,12 @@ absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
   HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
   if (int64_t{spec.gpus_per_task} * spec.tasks > kMaxGpusPerJob) {
-    return map.value().Error(absl::StrFormat("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
-                                             spec.tasks, spec.gpus_per_task));
+    return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
+                                       spec.tasks, spec.gpus_per_task));
   }
   if (spec.gpu_milli > 0 && spec.gpu_milli < kMilliPerGpu && spec.gpus_per_task > 1) {
     return map.Find("gpu_milli")
-        ->Expected(absl::StrFormat("%d or no such key with %d GPUs per task", kMilliPerGpu, spec.gpus_per_task));
+        ->Expected(Formatted("%d or no such key with %d GPUs per task", kMilliPerGpu, spec.gpus_per_task));
   }
   return absl::OkStatus();
 }
@@ -129,8 +129,8 @@ absl::Status ReadGpuMemory(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadScaled("gpu_memory_limit_gib", kGibToMib, spec.gpu_mem_limit_mib));
   if (spec.gpu_mem_limit_mib > 0 && spec.gpu_mem_limit_mib < spec.gpu_mem_request_mib) {
     return map.Find("gpu_memory_limit_gib")
-        ->Error(absl::StrFormat("expected 0 or at least the request of %d MiB, found %d MiB", spec.gpu_mem_request_mib,
-                                spec.gpu_mem_limit_mib));
+        ->Error(Formatted("expected 0 or at least the request of %d MiB, found %d MiB", spec.gpu_mem_request_mib,
+                          spec.gpu_mem_limit_mib));
   }
   return absl::OkStatus();
 }
@@ -225,8 +225,8 @@ absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest&
   HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, way.storage_mb_s));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("rate", 0, kMaxRate, way.rate));
   if (int64_t{way.gpus_per_task} * way.tasks > kMaxGpusPerJob) {
-    return map.value().Error(absl::StrFormat("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
-                                             way.tasks, way.gpus_per_task));
+    return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
+                                       way.tasks, way.gpus_per_task));
   }
   if (job.model) {
     if (const YamlValue* demand = map.Find("demand")) return demand->Error("expected none beside 'model'");
@@ -273,9 +273,8 @@ absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, J
     return absl::OkStatus();
   }
   if (map.Has("model") == map.Has("demand")) {
-    return map.value().Error(
-        absl::StrFormat("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",
-                        map.Has("model") ? "both" : "neither"));
+    return map.value().Error(Formatted("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",
+                                       map.Has("model") ? "both" : "neither"));
   }
   if (map.Has("model")) {
     HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));

@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "device/sharing_mode.h"
 #include "io/demand_yaml.h"
@@ -68,8 +68,8 @@ absl::StatusOr<std::vector<int16_t>> ReadMig(const YamlMap& map, const GpuType& 
     profiles.push_back(profile);
     const MigProfile& of = type.mig[static_cast<size_t>(profile)];
     if (std::count(profiles.begin(), profiles.end(), profile) > of.max_instances) {
-      return item.Error(absl::StrFormat("expected at most %d instances of %s on one %s, found more", of.max_instances,
-                                        of.name, type.name));
+      return item.Error(
+          Formatted("expected at most %d instances of %s on one %s, found more", of.max_instances, of.name, type.name));
     }
   }
   return profiles;
@@ -94,7 +94,7 @@ absl::Status ReadGpus(const YamlValue& value, const Catalogue& catalogue, int16_
   }
   // Bounded: at most kMaxDevicesPerNode times as many slices of each.
   if (node.devices.size() + static_cast<size_t>(count) * profiles.size() > kMaxDevicesPerNode) {
-    return value.Error(absl::StrFormat("expected at most %d devices on a node, found more", kMaxDevicesPerNode));
+    return value.Error(Formatted("expected at most %d devices on a node, found more", kMaxDevicesPerNode));
   }
   for (int64_t i = 0; i < count; ++i, ++card) {
     device.physical_gpu = card;
@@ -135,7 +135,7 @@ absl::Status ReadHost(const YamlMap& map, RackNumbers& racks, NodeSpec& node) {
 std::string ReplicaName(const std::string& name, size_t index, size_t count) {
   if (count == 1) return name;
   const int digits = std::max(kReplicaDigits, static_cast<int>(std::to_string(count - 1).size()));
-  return absl::StrFormat("%s-%0*d", name, digits, index);
+  return Formatted("%s-%0*d", name, digits, index);
 }
 
 absl::StatusOr<NodeEntry> ReadNodeEntry(const YamlValue& value, const Catalogue& catalogue, size_t max_count,

@@ -28,7 +28,7 @@ absl::Status CheckHeader(const CsvColumns& columns, const std::string& file,
 
 // A whole number in [0, most]; the published lists write some of them as 1.0.
 absl::StatusOr<int64_t> Whole(const CsvRow& row, std::string_view column, double most) {
-  const std::string expected = absl::StrFormat("a whole number from 0 to %.0f", most);
+  const std::string expected = Formatted("a whole number from 0 to %.0f", most);
   HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
   if (value >= 0 && value <= most && value == static_cast<double>(static_cast<int64_t>(value))) {
     return static_cast<int64_t>(value);
@@ -39,7 +39,7 @@ absl::StatusOr<int64_t> Whole(const CsvRow& row, std::string_view column, double
 absl::StatusOr<std::string> Text(const CsvRow& row, std::string_view column) {
   const std::string_view text = row.Find(column);
   if (text.size() <= kMaxNameBytes) return std::string(text);
-  return row.Wrong(column, "at most 1024 bytes", absl::StrFormat("%d", text.size()));
+  return row.Wrong(column, "at most 1024 bytes", Formatted("%d", text.size()));
 }
 
 std::vector<std::string> Parts(const std::string& text, char separator) {

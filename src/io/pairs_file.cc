@@ -27,8 +27,8 @@ constexpr std::array<std::string_view, 5> kRequired = {"gpu", "job_a", "job_b", 
 bool IsPossible(double slowdown) { return slowdown >= kLeastMeasuredSlowdown && slowdown <= kMostMeasuredSlowdown; }
 
 std::string ExpectedSlowdown() {
-  return absl::StrFormat("a ratio of step times, shared to alone, from %g to %g", kLeastMeasuredSlowdown,
-                         kMostMeasuredSlowdown);
+  return Formatted("a ratio of step times, shared to alone, from %g to %g", kLeastMeasuredSlowdown,
+                   kMostMeasuredSlowdown);
 }
 
 absl::StatusOr<double> ReadSlowdown(const CsvRow& row, std::string_view column) {

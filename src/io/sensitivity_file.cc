@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv.h"
@@ -25,7 +25,7 @@ constexpr double kMaxAxis = 1e6;  // cores or GiB, as in yaml_units.h
 constexpr double kMibPerGib = 1024;
 
 absl::StatusOr<int64_t> ReadAxis(const CsvRow& row, std::string_view column, double per_unit) {
-  const std::string expected = absl::StrFormat("more than 0, at most %.6g", kMaxAxis);
+  const std::string expected = Formatted("more than 0, at most %.6g", kMaxAxis);
   HORUS_ASSIGN_OR_RETURN(const double value, row.Number(column, expected));
   const auto units = value > 0 && value <= kMaxAxis ? std::llround(value * per_unit) : 0;
   if (units == 0) return row.Wrong(column, expected, row.Find(column));
@@ -39,7 +39,7 @@ absl::Status ReadCell(const CsvRow& row, std::map<std::string, SensitivityCells,
   HORUS_ASSIGN_OR_RETURN(const int64_t mem_mib, ReadAxis(row, "memory_gib", kMibPerGib));
   double speed = std::nan("");
   if (!row.Find("speed").empty()) {
-    const std::string expected = absl::StrFormat("blank, or 0 to %.6g", kMaxSensitivitySpeed);
+    const std::string expected = Formatted("blank, or 0 to %.6g", kMaxSensitivitySpeed);
     HORUS_ASSIGN_OR_RETURN(speed, row.Number("speed", expected));
     if (!(speed >= 0 && speed <= kMaxSensitivitySpeed)) return row.Wrong("speed", expected, row.Find("speed"));
   }

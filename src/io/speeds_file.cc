@@ -67,7 +67,7 @@ absl::Status SpeedsReader::AddPair(const std::string& file, size_t gpu, const Ga
   if (is_new) return absl::OkStatus();
   Pair& known = at->second;
   const auto where = [&] {
-    return absl::StrFormat("%s: %s: %s beside %s", file, Quoted(gpus_[gpu].first), Quoted(job), Quoted(other));
+    return Formatted("%s: %s: %s beside %s", file, Quoted(gpus_[gpu].first), Quoted(job), Quoted(other));
   };
   // A file of unique keys tells a pair twice only from both sides.
   if (known.first_leads == leads || known.mirrored) return InvalidArgument("%s: expected each pair once", where());

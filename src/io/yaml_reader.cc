@@ -9,8 +9,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/format.h"
 #include "base/text.h"
 
 namespace horus {
@@ -30,10 +30,10 @@ std::optional<Number> ParseWhole(std::string_view text) {
   return number;
 }
 
-std::string Shown(double number) { return absl::StrFormat("%.15g", number); }
+std::string Shown(double number) { return Formatted("%.15g", number); }
 
 std::string Range(std::string_view what, std::string_view min, std::string_view max) {
-  return absl::StrFormat("%s from %s to %s", std::string(what), std::string(min), std::string(max));
+  return Formatted("%s from %s to %s", std::string(what), std::string(min), std::string(max));
 }
 
 // One line for each scalar below `value`: "way.to[0].it: text".
@@ -83,7 +83,7 @@ std::string YamlValue::Found() const {
     case YamlTree::Kind::kScalar:
       return tree_->plain(value_) ? Quoted(tree_->text(value_)) : "the quoted text " + Quoted(tree_->text(value_));
     case YamlTree::Kind::kList:
-      return absl::StrFormat("a list of %d", tree_->size(value_));
+      return Formatted("a list of %d", tree_->size(value_));
     case YamlTree::Kind::kMap:
       break;
   }
@@ -98,7 +98,7 @@ std::string YamlValue::Found() const {
 }
 
 absl::Status YamlValue::Expected(std::string_view expected) const {
-  return Error(absl::StrFormat("expected %s, found %s", std::string(expected), Found()));
+  return Error(Formatted("expected %s, found %s", std::string(expected), Found()));
 }
 
 absl::Status YamlValue::Error(std::string_view message) const {
@@ -130,8 +130,8 @@ absl::Status YamlValue::CheckKeys() const {
   for (size_t i = 1; i < keys.size(); ++i) {
     if (keys[i].first != keys[i - 1].first) continue;
     return YamlValue(tree_, keys[i].second, path_)
-        .Error(absl::StrFormat("expected key %s once, found it on line %d already", Quoted(keys[i].first),
-                               tree_->line(keys[i - 1].second)));
+        .Error(Formatted("expected key %s once, found it on line %d already", Quoted(keys[i].first),
+                         tree_->line(keys[i - 1].second)));
   }
   return absl::OkStatus();
 }
@@ -149,8 +149,7 @@ absl::StatusOr<YamlMap> YamlValue::Map(std::span<const std::string_view> keys) c
                                       absl::StrJoin(keys, ", ",
                                                     [](std::string* out, std::string_view name) { out->append(name); }))
                        : absl::StrCat("a known key (did you mean '", near, "'?)");
-      return YamlValue(tree_, children[i], path_)
-          .Error(absl::StrFormat("expected %s, found %s", expected, Quoted(key)));
+      return YamlValue(tree_, children[i], path_).Error(Formatted("expected %s, found %s", expected, Quoted(key)));
     }
     pairs.emplace_back(
         key, YamlValue(tree_, children[i + 1], path_.empty() ? std::string(key) : path_ + "." + std::string(key)));
@@ -161,7 +160,7 @@ absl::StatusOr<YamlMap> YamlValue::Map(std::span<const std::string_view> keys) c
 absl::StatusOr<std::vector<std::pair<std::string, YamlValue>>> YamlValue::Pairs(size_t max) const {
   HORUS_RETURN_IF_ERROR(CheckKeys());
   if (tree_->size(value_) > max) {
-    return Error(absl::StrFormat("expected at most %d keys, found %d", max, tree_->size(value_)));
+    return Error(Formatted("expected at most %d keys, found %d", max, tree_->size(value_)));
   }
   const std::vector<uint32_t> children = tree_->children(value_);
   std::vector<std::pair<std::string, YamlValue>> pairs;
@@ -176,7 +175,7 @@ absl::StatusOr<std::vector<std::pair<std::string, YamlValue>>> YamlValue::Pairs(
 absl::StatusOr<std::vector<YamlValue>> YamlValue::List(size_t max) const {
   if (!is_list()) return Expected("a list");
   if (tree_->size(value_) > max) {
-    return Error(absl::StrFormat("expected at most %d items, found %d", max, tree_->size(value_)));
+    return Error(Formatted("expected at most %d items, found %d", max, tree_->size(value_)));
   }
   std::vector<YamlValue> items;
   for (const uint32_t child : tree_->children(value_)) {
@@ -190,7 +189,7 @@ absl::StatusOr<std::string> YamlValue::Text(size_t max_bytes) const {
   const std::string_view text = tree_->text(value_);
   if (text.empty()) return Expected("text that is not empty");
   if (text.size() > max_bytes) {
-    return Error(absl::StrFormat("expected at most %d bytes of text, found %d", max_bytes, text.size()));
+    return Error(Formatted("expected at most %d bytes of text, found %d", max_bytes, text.size()));
   }
   if (text.find('\0') != std::string_view::npos) return Expected("text without null bytes");
   return std::string(text);
@@ -230,7 +229,7 @@ absl::StatusOr<int64_t> YamlValue::Scaled(const Scale& scale) const {
     return static_cast<int64_t>(nearest);
   }
   if (scale.exact) {
-    return Expected(absl::StrFormat("a multiple of %s", Shown(1 / static_cast<double>(scale.per_unit))));
+    return Expected(Formatted("a multiple of %s", Shown(1 / static_cast<double>(scale.per_unit))));
   }
   return static_cast<int64_t>(std::ceil(scaled));
 }
@@ -260,7 +259,7 @@ const YamlValue* YamlMap::Find(std::string_view key) const {
 
 absl::StatusOr<YamlValue> YamlMap::Require(std::string_view key, std::string_view what) const {
   if (const YamlValue* value = Find(key)) return *value;
-  return value_.Error(absl::StrFormat("expected key %s (%s), found none", Quoted(key), std::string(what)));
+  return value_.Error(Formatted("expected key %s (%s), found none", Quoted(key), std::string(what)));
 }
 
 absl::Status YamlMap::ReadText(std::string_view key, size_t max_bytes, std::string& out) const {

@@ -150,8 +150,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
     const uint32_t value = Add(kind, mark, tag, anchor);
     if (value == YamlTree::kNone) return;
     if (open_.size() >= limits_.max_depth) {
-      return Fail(mark,
-                  absl::StrFormat("expected at most %d levels of lists and mappings, found more", limits_.max_depth),
+      return Fail(mark, Formatted("expected at most %d levels of lists and mappings, found more", limits_.max_depth),
                   absl::StatusCode::kResourceExhausted);
     }
     open_.push_back({value, YamlTree::kNone});
@@ -174,8 +173,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
 
   void CheckTotal(const YAML::Mark& mark) {
     if (total_ <= limits_.max_values) return;
-    Fail(mark,
-         absl::StrFormat("expected at most %d values with every alias written out, found more", limits_.max_values),
+    Fail(mark, Formatted("expected at most %d values with every alias written out, found more", limits_.max_values),
          absl::StatusCode::kResourceExhausted);
   }
 

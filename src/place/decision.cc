@@ -39,7 +39,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
 }};
 
-std::string Amount(double value) { return absl::StrFormat("%.6g", value); }
+std::string Amount(double value) { return Formatted("%.6g", value); }
 
 // "3 of 8 devices: <text>", and without the count where all were refused for one reason or none is known.
 std::string DescribeReason(const Decision& decision) {
@@ -49,24 +49,24 @@ std::string DescribeReason(const Decision& decision) {
   std::string text(ReasonText(decision.reason));
   // Of a gang all refused devices matter: too few are left.
   if (these == 0 || these == all || decision.reason == Reason::kGang) return text;
-  return absl::StrFormat("%d of %d %s: %s", these, all, decision.cpu_only ? "nodes" : "devices", text);
+  return Formatted("%d of %d %s: %s", these, all, decision.cpu_only ? "nodes" : "devices", text);
 }
 
 std::string DescribeMiss(const NearestMiss& miss, Reason main) {
   if (miss.reason == Reason::kNone) return "";
-  std::string where = absl::StrFormat("node %d", miss.node);
-  if (miss.device >= 0) absl::StrAppendFormat(&where, " device %d", miss.device);
+  std::string where = Formatted("node %d", miss.node);
+  if (miss.device >= 0) AppendFormatted(&where, " device %d", miss.device);
   // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
   const char* other = miss.reason == main ? "" : ", which failed another constraint";
-  std::string sentence = absl::StrFormat(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));
+  std::string sentence = Formatted(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));
   if (miss.unit.empty() && miss.reason != main) {  // no amounts to tell: the words instead
     const std::string_view text = ReasonText(miss.reason);
     absl::StrAppend(&sentence, ": ", std::string(text.substr(0, text.size() - 1)));
   }
   if (!miss.unit.empty()) {
     const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
-    absl::StrAppendFormat(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed),
-                          slowdown ? "predicted" : "available", Amount(miss.available), std::string(miss.unit));
+    AppendFormatted(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed),
+                    slowdown ? "predicted" : "available", Amount(miss.available), std::string(miss.unit));
   }
   return sentence + ").";
 }
@@ -106,15 +106,15 @@ std::string DescribeDecision(const Decision& decision) {
     if (decision.slots.empty()) return "Placed.";
     const Slot& first = decision.slots.front();
     if (decision.cpu_only) {
-      if (decision.slots.size() == 1) return absl::StrFormat("Placed on node %d; needs no GPU.", first.node);
-      return absl::StrFormat("Placed %d tasks, the first on node %d; needs no GPU.", decision.slots.size(), first.node);
+      if (decision.slots.size() == 1) return Formatted("Placed on node %d; needs no GPU.", first.node);
+      return Formatted("Placed %d tasks, the first on node %d; needs no GPU.", decision.slots.size(), first.node);
     }
     const std::string more =
-        decision.slots.size() == 1 ? "" : absl::StrFormat(" and %d more devices", decision.slots.size() - 1);
-    const std::string way = decision.alternative < 0 ? "" : absl::StrFormat(" Alternative %d.", decision.alternative);
+        decision.slots.size() == 1 ? "" : Formatted(" and %d more devices", decision.slots.size() - 1);
+    const std::string way = decision.alternative < 0 ? "" : Formatted(" Alternative %d.", decision.alternative);
     const char* probe = decision.probe ? " A probe: alone until it was observed." : "";
-    return absl::StrFormat("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).%s%s", first.node,
-                           first.device, more, decision.own.estimate, decision.own.upper, way, probe);
+    return Formatted("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).%s%s", first.node,
+                     first.device, more, decision.own.estimate, decision.own.upper, way, probe);
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   const std::string_view when =

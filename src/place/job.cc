@@ -189,8 +189,8 @@ absl::Status CheckSharing(const JobSpec& job) {
 }  // namespace
 
 std::string IdAndName(uint64_t id, std::string_view name) {
-  if (name.empty()) return absl::StrFormat("%d", id);
-  return absl::StrFormat("%d (%s)", id, Quoted(name));
+  if (name.empty()) return Formatted("%d", id);
+  return Formatted("%d (%s)", id, Quoted(name));
 }
 
 std::string_view JobKindName(JobKind kind) {

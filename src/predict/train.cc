@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/status.h"
 #include "features/feature_row.h"
 #include "horus/version.h"
@@ -289,11 +289,10 @@ absl::Status CheckOptions(const TrainOptions& options) {
 std::string SummaryOf(const TrainReport& report, const TrainOptions& options) {
   std::string text;
   for (const TrainedQuantity& q : report.quantities) {
-    absl::StrAppendFormat(
-        &text, "%s: %d rows, %d families, %d GPU types, %d trees, coverage promised %.2f observed %.2f\n",
-        std::string(InfoOf(q.quantity).name), q.rows, q.families, q.gpus, q.trees, q.promised, q.observed);
+    AppendFormatted(&text, "%s: %d rows, %d families, %d GPU types, %d trees, coverage promised %.2f observed %.2f\n",
+                    std::string(InfoOf(q.quantity).name), q.rows, q.families, q.gpus, q.trees, q.promised, q.observed);
   }
-  absl::StrAppendFormat(&text, "promise %g, at most %d rounds, seed %d", options.promise, options.rounds, options.seed);
+  AppendFormatted(&text, "promise %g, at most %d rounds, seed %d", options.promise, options.rounds, options.seed);
   return text;
 }
 
@@ -355,7 +354,7 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
   }
   bundle.schema_hash = FeatureSchemaHash();
   bundle.data_fingerprint = FingerprintOf(set);
-  bundle.library_version = absl::StrFormat("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
+  bundle.library_version = Formatted("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
   bundle.training_summary = SummaryOf(found, options);
   if (report != nullptr) *report = std::move(found);
   return bundle;

@@ -23,7 +23,7 @@ absl::Status OutOfRange(std::string_view where, const Range& range) {
   return InvalidArgument("%s: %s: expected %d to %d %s, found %d", where, range.field, range.least, range.most,
                          range.unit, range.value);
 }
-std::string JobText(uint64_t id) { return absl::StrFormat("queued job %d", id); }
+std::string JobText(uint64_t id) { return Formatted("queued job %d", id); }
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "interference/registry.h"
@@ -287,11 +287,11 @@ std::vector<GridRun> RunsOf(const Grid& grid) {
 }
 
 std::string ContentOf(const Grid& grid, const GridRun& run) {
-  return absl::StrFormat("schema %d\n%sworkload\n%spolicy\n%sseed %d\n", kResultSchema, grid.content,
-                         grid.workloads[run.workload].content, grid.policies[run.policy].content, run.seed);
+  return Formatted("schema %d\n%sworkload\n%spolicy\n%sseed %d\n", kResultSchema, grid.content,
+                   grid.workloads[run.workload].content, grid.policies[run.policy].content, run.seed);
 }
 
-std::string KeyOf(const std::string& content) { return absl::StrFormat("%016x", Hash64(content)); }
+std::string KeyOf(const std::string& content) { return Formatted("%016x", Hash64(content)); }
 
 DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
   const std::vector<GpuTypeId> present = TypesOf(grid);

@@ -78,11 +78,10 @@ absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& 
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t size = table.U64();
     const uint64_t expected = table.U64();
-    if (size > rest.size()) return Damaged(absl::StrFormat("bytes of section %d", i), size, rest.size());
+    if (size > rest.size()) return Damaged(Formatted("bytes of section %d", i), size, rest.size());
     sections.push_back(rest.first(size));
     rest = rest.subspan(size);
-    HORUS_RETURN_IF_ERROR(
-        CheckChecksum(absl::StrFormat("section %d", i), expected, Hash64(sections.back().data(), size)));
+    HORUS_RETURN_IF_ERROR(CheckChecksum(Formatted("section %d", i), expected, Hash64(sections.back().data(), size)));
   }
   if (!rest.empty()) return Damaged("bytes after the last section", 0, rest.size());
   return sections;

@@ -35,7 +35,7 @@ absl::Status CheckFeatures(const TrainingData& data) {
     const size_t column = i % data.feature_count;
     return InvalidArgument("training: row %d, feature %d%s: expected a number of magnitude up to %g or NaN, found %g",
                            i / data.feature_count, column,
-                           data.feature_names.empty() ? "" : absl::StrFormat(" %s", Quoted(data.feature_names[column])),
+                           data.feature_names.empty() ? "" : Formatted(" %s", Quoted(data.feature_names[column])),
                            kMaxFeatureMagnitude, data.rows[i]);
   }
   return absl::OkStatus();

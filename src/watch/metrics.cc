@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 
 namespace horus {
 namespace {
@@ -55,25 +55,24 @@ const char* CallName(Call call) { return kCallNames[static_cast<size_t>(call)]; 
 Metrics::Metrics() {
   for (size_t call = 0; call < kCallCount; ++call) {
     for (size_t status = 0; status < kStatusNames.size(); ++status) {
-      calls_[call][status].labels =
-          absl::StrFormat("call=\"%s\",status=\"%s\"", kCallNames[call], kStatusNames[status]);
+      calls_[call][status].labels = Formatted("call=\"%s\",status=\"%s\"", kCallNames[call], kStatusNames[status]);
     }
     Times& times = times_[call];
-    times.labels = absl::StrFormat("call=\"%s\"", kCallNames[call]);
+    times.labels = Formatted("call=\"%s\"", kCallNames[call]);
     for (size_t bucket = 0; bucket < kTimeBuckets; ++bucket) {
       const double end = static_cast<double>(kNsPerUs << bucket) * kSecondsPerNs;
-      times.bucket_labels[bucket] = absl::StrFormat("call=\"%s\",le=\"%.9g\"", kCallNames[call], end);
+      times.bucket_labels[bucket] = Formatted("call=\"%s\",le=\"%.9g\"", kCallNames[call], end);
     }
-    times.bucket_labels[kTimeBuckets] = absl::StrFormat("call=\"%s\",le=\"+Inf\"", kCallNames[call]);
+    times.bucket_labels[kTimeBuckets] = Formatted("call=\"%s\",le=\"+Inf\"", kCallNames[call]);
   }
   for (size_t verdict = 0; verdict < decisions_.size(); ++verdict) {
-    decisions_[verdict].labels = absl::StrFormat("verdict=\"%s\"", VerdictName(static_cast<Verdict>(verdict)));
+    decisions_[verdict].labels = Formatted("verdict=\"%s\"", VerdictName(static_cast<Verdict>(verdict)));
   }
   for (size_t reason = 0; reason < kReasonCount; ++reason) {
-    refusals_[reason].labels = absl::StrFormat("reason=\"%s\"", ReasonName(static_cast<Reason>(reason)));
+    refusals_[reason].labels = Formatted("reason=\"%s\"", ReasonName(static_cast<Reason>(reason)));
   }
   for (size_t cache = 0; cache < kCacheCount; ++cache) {
-    hits_[cache].labels = misses_[cache].labels = absl::StrFormat("cache=\"%s\"", kCacheNames[cache]);
+    hits_[cache].labels = misses_[cache].labels = Formatted("cache=\"%s\"", kCacheNames[cache]);
   }
 }
 

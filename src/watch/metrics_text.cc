@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text that Prometheus scrapes.
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 #include "watch/metrics.h"
 
 namespace horus {
@@ -26,13 +26,13 @@ std::string MetricsText(const std::vector<MetricRow>& rows) {
   for (const MetricRow& row : rows) {
     if (row.family != family) {
       family = row.family;
-      absl::StrAppendFormat(&text, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
-                            KindName(family->kind));
+      AppendFormatted(&text, "# HELP %s %s\n# TYPE %s %s\n", family->name, family->help, family->name,
+                      KindName(family->kind));
     }
     text += row.name;
-    if (*row.labels != '\0') absl::StrAppendFormat(&text, "{%s}", row.labels);
+    if (*row.labels != '\0') AppendFormatted(&text, "{%s}", row.labels);
     // 17 digits carry every double; counts stay whole up to 2^53.
-    absl::StrAppendFormat(&text, " %.17g\n", row.value);
+    AppendFormatted(&text, " %.17g\n", row.value);
   }
   return text;
 }

@@ -50,7 +50,7 @@ std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_
 absl::StatusOr<int64_t> ScaledCell(const CsvRow& row, std::string_view column, int64_t unit, int64_t most) {
   const std::optional<int64_t> value = ScaledDecimal(row.Find(column), unit, most);
   if (value.has_value()) return *value;
-  return row.Wrong(column, absl::StrFormat("a number from 0 to %d", most / unit), row.Find(column));
+  return row.Wrong(column, Formatted("a number from 0 to %d", most / unit), row.Find(column));
 }
 
 absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, int64_t least, int64_t most) {
@@ -66,13 +66,13 @@ absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, in
   if (digits) Append(whole, value, nullptr);
   if (minus) value = -value;
   if (digits && value >= least && value <= most) return static_cast<int64_t>(value);
-  return row.Wrong(column, absl::StrFormat("a whole number from %d to %d", least, most), row.Find(column));
+  return row.Wrong(column, Formatted("a whole number from %d to %d", least, most), row.Find(column));
 }
 
 absl::StatusOr<std::string_view> NameCell(const CsvRow& row, std::string_view column) {
   const std::string_view text = row.Find(column);
   if (text.empty() || ValidateTraceName("", text).ok()) return text;
-  return row.Wrong(column, absl::StrFormat("at most %d bytes without control characters", kMaxNameBytes), text);
+  return row.Wrong(column, Formatted("at most %d bytes without control characters", kMaxNameBytes), text);
 }
 
 GpuTypeNames SplitTypes(std::string_view text) {

@@ -106,7 +106,7 @@ absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& f
   for (size_t i = 0; i < columns.size(); ++i) positions.emplace(columns[i], i);
   PaiJobs jobs;
   const auto read = [&](const CsvLine& line) -> absl::Status {
-    const std::string where = absl::StrFormat("%s: line %d", file, line.line);
+    const std::string where = Formatted("%s: line %d", file, line.line);
     if (line.broken != nullptr || line.fields.size() != columns.size()) {
       return InvalidArgument("%s: expected %d fields, found %s", where, columns.size(),
                              line.broken != nullptr ? line.broken : std::to_string(line.fields.size()));

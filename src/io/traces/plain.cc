@@ -112,7 +112,7 @@ absl::Status ReadNames(const CsvRow& row, TraceSink& sink, TraceJob& job) {
     return row.Wrong("gpu_types", "names apart by |, without spaces around them", type);
   }
   if (types.size() > kMaxTraceTypes) {
-    return row.Wrong("gpu_types", absl::StrFormat("at most %d names", kMaxTraceTypes), std::to_string(types.size()));
+    return row.Wrong("gpu_types", Formatted("at most %d names", kMaxTraceTypes), std::to_string(types.size()));
   }
   const std::string_view kind = row.Find("kind");
   if (!kind.empty()) {

@@ -21,7 +21,7 @@ void TakeGpus(int64_t gpus, TraceJob& job) {
 }
 
 std::string WithBatch(std::string_view model, std::string_view batch) {
-  return absl::StrFormat("%s (batch size %s)", model, batch);
+  return Formatted("%s (batch size %s)", model, batch);
 }
 
 // ---- openb
@@ -149,7 +149,7 @@ absl::Status ReadMuri(const CsvRow& row, TraceSink& sink) {
   if (times.step_us == 0) return row.Wrong("iteration_time", "above 0", row.Find("iteration_time"));
   const std::optional<int64_t> work = CheckedMul(steps, times.step_us);
   if (!work.has_value() || *work > kMaxTraceTimeUs) {
-    return row.Wrong("iterations", absl::StrFormat("iterations x iteration_time of at most %d us", kMaxTraceTimeUs),
+    return row.Wrong("iterations", Formatted("iterations x iteration_time of at most %d us", kMaxTraceTimeUs),
                      row.Find("iterations"));
   }
   job.id = static_cast<uint64_t>(id);

@@ -72,7 +72,7 @@ class RowReader {
   }
 
   absl::Status Row(const CsvLine& line) {
-    std::string where = absl::StrFormat("%s: line %d", file_, line.line);
+    std::string where = Formatted("%s: line %d", file_, line.line);
     if (line.broken != nullptr) {
       return InvalidArgument("%s: expected quoted fields that are closed and followed by a separator: %s", where,
                              line.broken);

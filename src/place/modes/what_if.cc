@@ -123,7 +123,7 @@ absl::Status Supposing::Place(const std::string& where, const JobSpec& job, std:
 }
 
 absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
-  const std::string where = absl::StrFormat("changes[%d]", index);
+  const std::string where = Formatted("changes[%d]", index);
   const JobSpec* released = nullptr;
   switch (change.kind) {
     case ChangeKind::kRelease:

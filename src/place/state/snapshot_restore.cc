@@ -119,7 +119,7 @@ struct Tables {
 
 absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const Tables& tables) {
   const std::vector<Demand>& demands = tables.demands;
-  const std::string where = absl::StrFormat("job %d", in.id());
+  const std::string where = Formatted("job %d", in.id());
   JobSpec job;
   job.id = in.id();
   job.name = in.name();
@@ -186,7 +186,7 @@ class ClusterRestorer {
       : cluster_(std::move(catalogue)), types_(std::move(types)) {}
 
   absl::Status AddNode(const pb::Node& in) {
-    const std::string where = absl::StrFormat("node %d", in.id());
+    const std::string where = Formatted("node %d", in.id());
     NodeSpec node{.id = in.id(),
                   .name = in.name(),
                   .cpu_milli = in.cpu_milli(),
@@ -217,7 +217,7 @@ class ClusterRestorer {
     HORUS_ASSIGN_OR_RETURN(const JobSpec job, ReadJob(in, types_, tables));
     std::vector<Slot> slots;
     for (const pb::Slot& slot : in.slots()) {
-      const std::string where = absl::StrFormat("job %d: slot", in.id());
+      const std::string where = Formatted("job %d: slot", in.id());
       int32_t device = kNoDevice;
       if (slot.device() != kNoDeviceInFile) {
         HORUS_ASSIGN_OR_RETURN(device, Narrow<int32_t>(where, "device", slot.device()));

@@ -56,7 +56,7 @@ SyntheticOptions Horus2020() {
   options.durations = PhillyDurations();
   for (const char* model : kHorus2020Models) {
     for (const int32_t batch : kHorus2020Batches) {
-      options.profiles.push_back({.name = absl::StrFormat("%s (batch size %d)", model, batch)});
+      options.profiles.push_back({.name = Formatted("%s (batch size %d)", model, batch)});
     }
   }
   return options;

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "absl/strings/str_format.h"
+#include "base/format.h"
 
 namespace horus {
 namespace {
@@ -23,7 +23,7 @@ double PercentileOf(std::vector<double> values, double percentile) {
 
 }  // namespace
 
-std::string GangName(std::string_view of, int64_t gpus) { return absl::StrFormat("%s on %d GPUs", of, gpus); }
+std::string GangName(std::string_view of, int64_t gpus) { return Formatted("%s on %d GPUs", of, gpus); }
 
 uint32_t UnitType(const SpeedTable& table, uint32_t profile, uint32_t reference) {
   if (table.Alone(reference, profile) > 0) return reference;
