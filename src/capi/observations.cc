@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/learn.h, what running jobs were seen to take.
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/bytes.h"
@@ -37,7 +39,10 @@ absl::Status AddDemand(const horus_demand_observation* given, const Catalogue& c
                       .step_time_us = value(HORUS_OBSERVED_STEP_TIME, c.step_time_us)});
 }
 
-// A snapshot is the size of its first part, then both parts, which have their own checksums.
+// A snapshot is the size of its first part, then both parts, which have their own checksums. The first snapshots were
+// that of the demands alone, which begins so; no size is that large.
+constexpr std::string_view kDemandsAlone = "HORUSOBS";
+
 std::string Save(const horus_observations& observations) {
   ByteWriter writer;
   const std::string demands = observations.demands.Save();
@@ -97,6 +102,11 @@ horus_status horus_observations_restore(const void* bytes, size_t size, horus_ob
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
     const std::span<const uint8_t> saved(static_cast<const uint8_t*>(bytes), size);
+    if (size >= kDemandsAlone.size() && std::memcmp(bytes, kDemandsAlone.data(), kDemandsAlone.size()) == 0) {
+      HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(saved));
+      *out = new horus_observations{std::move(demands), horus::ObservedSlowdowns()};
+      return absl::OkStatus();
+    }
     HORUS_ASSIGN_OR_RETURN(const auto parts, Parts(saved));
     HORUS_ASSIGN_OR_RETURN(horus::MeasuredDemands demands, horus::MeasuredDemands::Restore(parts.first));
     HORUS_ASSIGN_OR_RETURN(horus::ObservedSlowdowns slowdowns, horus::ObservedSlowdowns::Restore(parts.second));
