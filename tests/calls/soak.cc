@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Soak: so many random calls on a cluster of so many GPUs; memory must stay flat, and all that calls.h checks must
+// hold.
+//   soak [--calls N] [--gpus N] [--seed N] [--check-every N] [--progress]
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calls/world.h"
+
+namespace {
+
+using horus::calls::CallCount;
+using horus::calls::Choices;
+using horus::calls::World;
+using horus::calls::WorldOptions;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kDevices = 8;
+constexpr uint64_t kSamples = 200;  // of the resident memory
+// Memory is flat when the second half of the run needs at most so much more than the first.
+constexpr double kGrowthShare = 0.05;
+constexpr double kGrowthMib = 8;
+// Shorter runs are still filling their caches in the second half.
+constexpr uint64_t kCallsToBeFlat = 2'000'000;
+
+struct Run {
+  uint64_t calls = 100'000;
+  uint64_t gpus = 1'000;
+  uint64_t seed = 1;
+  uint64_t check_every = 20'000;
+  bool progress = false;
+};
+
+[[noreturn]] void Usage() {
+  std::fprintf(stderr, "soak [--calls N] [--gpus N] [--seed N] [--check-every N] [--progress]\n");
+  std::exit(2);
+}
+
+Run Parse(int argc, char** argv) {
+  Run run;
+  const std::map<std::string_view, uint64_t*> numbers = {
+      {"--calls", &run.calls}, {"--gpus", &run.gpus}, {"--seed", &run.seed}, {"--check-every", &run.check_every}};
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--progress") {
+      run.progress = true;
+      continue;
+    }
+    const auto number = numbers.find(argv[i]);
+    if (number == numbers.end() || i + 1 == argc) Usage();
+    char* end = nullptr;
+    *number->second = std::strtoull(argv[++i], &end, 10);
+    if (*end != '\0' || argv[i][0] == '-' || argv[i] == end) Usage();
+  }
+  if (run.calls == 0 || run.check_every == 0) Usage();
+  return run;
+}
+
+double ResidentMib() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1024 * 1024);
+}
+
+double Seconds(Clock::duration took) { return std::chrono::duration<double>(took).count(); }
+
+void Report(const World& world) {
+  std::printf("%-34s %12s %12s %10s %10s\n", "call", "times", "refused", "mean us", "longest ms");
+  for (const auto& [name, count] : world.counts()) {
+    std::printf("%-34s %12llu %12llu %10.2f %10.3f\n", std::string(name).c_str(),
+                static_cast<unsigned long long>(count.calls), static_cast<unsigned long long>(count.failed),
+                Seconds(count.together) * 1e6 / static_cast<double>(count.calls), Seconds(count.longest) * 1e3);
+  }
+}
+
+int Judge(const Run& run, const std::vector<double>& resident) {
+  const auto middle = resident.begin() + static_cast<std::ptrdiff_t>(resident.size() / 2);
+  const double first = *std::max_element(resident.begin(), middle);
+  const double second = *std::max_element(middle, resident.end());
+  std::printf("resident memory: at most %.1f MiB in the first half, %.1f MiB in the second\n", first, second);
+  if (run.calls < kCallsToBeFlat) return 0;
+  if (second <= first * (1 + kGrowthShare) + kGrowthMib) return 0;
+  std::printf("soak: memory grows\n");
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Run run = Parse(argc, argv);
+  Choices choices(run.seed);
+  const uint64_t nodes = std::max<uint64_t>(run.gpus / kDevices, 1);
+  World world(&choices, {.nodes = nodes,
+                         .max_nodes = nodes + nodes / 8,
+                         .devices = kDevices,
+                         .job_ids = 4 * run.gpus,
+                         .hostile = 40,
+                         .variety = 40,
+                         .other_placers = 8,
+                         .check_every = run.check_every});
+  const auto begin = Clock::now();
+  std::vector<double> resident = {ResidentMib()};
+  while (world.calls() < run.calls) {
+    world.Step();
+    if (world.calls() < run.calls / kSamples * resident.size()) continue;
+    resident.push_back(ResidentMib());
+    if (!run.progress || resident.size() % (kSamples / 20) != 0) continue;
+    std::printf("%llu calls, %.0f s, %zu jobs, %.1f MiB\n", static_cast<unsigned long long>(world.calls()),
+                Seconds(Clock::now() - begin), world.jobs.size(), resident.back());
+    std::fflush(stdout);
+  }
+  world.CheckAll();
+  const double took = Seconds(Clock::now() - begin);
+  const double worked = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  Report(world);
+  std::printf(
+      "soak: %llu calls, seed %llu, %llu GPUs, %zu jobs in the end; %.0f calls/s, %.0f of processor time; "
+      "digest %016llx\n",
+      static_cast<unsigned long long>(world.calls()), static_cast<unsigned long long>(run.seed),
+      static_cast<unsigned long long>(run.gpus), world.jobs.size(), static_cast<double>(world.calls()) / took,
+      static_cast<double>(world.calls()) / worked, static_cast<unsigned long long>(world.digest()));
+  return Judge(run, resident);
+}
