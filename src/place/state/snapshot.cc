@@ -209,7 +209,8 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
 
 absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster) {
   const ClusterRows& rows = cluster.rows();
-  pb::Cluster message;
+  google::protobuf::Arena arena;  // holds what a message under way has when memory runs out
+  pb::Cluster& message = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
   const Types types(cluster);
   types.Write(message);
   for (const uint32_t row : rows.order) WriteNode(cluster, rows.nodes[row], types, *message.add_nodes());

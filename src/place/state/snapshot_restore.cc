@@ -252,7 +252,8 @@ class ClusterRestorer {
 absl::StatusOr<Cluster> RestoreSnapshot(std::span<const uint8_t> bytes, std::shared_ptr<const Catalogue> catalogue) {
   if (catalogue == nullptr) catalogue = std::make_shared<const Catalogue>();
   HORUS_ASSIGN_OR_RETURN(const std::string_view message, UnwrapSnapshot(bytes));
-  pb::Cluster in;
+  google::protobuf::Arena arena;  // holds what a message under way has when memory runs out
+  pb::Cluster& in = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
   if (!in.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
     return MakeError(absl::StatusCode::kDataLoss, "snapshot: the message of %d bytes cannot be parsed", message.size());
   }
