@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "bench/must.h"
 #include "bench/quality/allocation_run.h"
 #include "bench/quality/allocation_sharing.h"
 #include "bench/rows.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 
 namespace horus::bench {
 namespace {

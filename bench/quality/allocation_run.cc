@@ -6,10 +6,10 @@
 #include <ctime>
 #include <utility>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "bench/quality/allocation_curve.h"
 #include "interference/utilisation_model.h"
-#include "io/file.h"
 #include "place/placer.h"
 
 namespace horus::bench {

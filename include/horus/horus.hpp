@@ -250,6 +250,13 @@ class Cluster {
       return horus_cluster_snapshot(get(), capacity, bytes, count, error);
     });
   }
+  // Whole and durable, whenever the process or the machine stops.
+  void SnapshotFile(const std::string& path) const { detail::Call(horus_cluster_snapshot_file, get(), path.c_str()); }
+  [[nodiscard]] static Cluster RestoreFile(const std::string& path, const Catalogue* catalogue = nullptr) {
+    horus_cluster* out = nullptr;
+    detail::Call(horus_cluster_restore_file, detail::HandleOf(catalogue), path.c_str(), &out);
+    return Cluster(out);
+  }
   void AddNode(const Node& node) { detail::Call(horus_cluster_add_node, get(), detail::CNode(node).get()); }
   void ChangeNode(const Node& node) { detail::Call(horus_cluster_change_node, get(), detail::CNode(node).get()); }
   void RemoveNode(uint64_t node) { detail::Call(horus_cluster_remove_node, get(), node); }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "capi/args.h"
 #include "capi/bytes_out.h"
 #include "capi/columns.h"
@@ -216,6 +217,31 @@ horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void*
     const std::span<const uint8_t> given(static_cast<const uint8_t*>(bytes), size);
     HORUS_ASSIGN_OR_RETURN(horus::Cluster value, horus::RestoreSnapshot(given, CatalogueOf(catalogue)));
     *out = new horus_cluster(std::move(value));
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {path, "path"}}));
+    std::string saved;
+    {
+      HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+      HORUS_ASSIGN_OR_RETURN(saved, horus::SaveSnapshot(cluster->value));
+    }
+    return horus::WriteFileAtomically(path, saved);  // others may go on meanwhile
+  });
+}
+
+horus_status horus_cluster_restore_file(const horus_catalogue* catalogue, const char* path, horus_cluster** out,
+                                        horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::ReadFile(path, horus::kMaxSnapshotBytes));
+    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(saved.data()), saved.size());
+    absl::StatusOr<horus::Cluster> value = horus::RestoreSnapshot(bytes, CatalogueOf(catalogue));
+    if (!value.ok()) return At(path, value.status());
+    *out = new horus_cluster(*std::move(value));
     return absl::OkStatus();
   });
 }

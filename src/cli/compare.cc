@@ -13,6 +13,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -23,7 +24,6 @@
 #include "cli/inputs.h"
 #include "cli/record.h"
 #include "cli/table.h"
-#include "io/file.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
 

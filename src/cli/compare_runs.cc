@@ -17,10 +17,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/progress.h"
-#include "io/file.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
 

@@ -3,11 +3,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "cli/exit_code.h"
 #include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "interference/evaluate_pairs.h"
-#include "io/file.h"
 #include "io/foretold_file.h"
 
 namespace horus::cli {

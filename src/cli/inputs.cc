@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "base/file.h"
 #include "base/status.h"
-#include "io/file.h"
 #include "io/gpu_file.h"
 
 namespace horus::cli {

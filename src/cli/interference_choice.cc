@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/inputs.h"
 #include "interference/table_model.h"
-#include "io/file.h"
 
 namespace horus::cli {
 namespace {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -16,7 +17,6 @@
 #include "cli/placing.h"
 #include "cli/progress.h"
 #include "io/cluster_file.h"
-#include "io/file.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "io/placement_json.h"

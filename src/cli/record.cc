@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/file.h"
 #include "horus/version.h"
-#include "io/file.h"
 
 namespace horus::cli {
 namespace {

@@ -11,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/container/flat_hash_map.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -22,7 +23,6 @@
 #include "cli/shadow_report.h"
 #include "io/cluster_file.h"
 #include "io/decision_log.h"
-#include "io/file.h"
 #include "io/jobs_file.h"
 #include "place/placer.h"
 

@@ -9,12 +9,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/table.h"
 #include "cli/traces_report.h"
-#include "io/file.h"
 #include "io/traces/trace_file.h"
 #include "sim/trace/synthetic.h"
 

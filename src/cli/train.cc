@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -14,7 +15,6 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/training.h"
-#include "io/file.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

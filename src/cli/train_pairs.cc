@@ -5,11 +5,11 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "cli/exit_code.h"
 #include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "io/file.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

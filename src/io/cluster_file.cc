@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "io/file.h"
 #include "io/gpu_file.h"
 #include "io/node_yaml.h"
 #include "io/sensitivity_yaml.h"

@@ -7,9 +7,9 @@
 #include <limits>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 #include "io/run_columns.h"
 
 namespace horus {

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <limits>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "interference/table_model.h"
 #include "io/csv.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 
 namespace horus {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "device/complete.h"
 #include "device/gpu_fields.h"
 #include "io/demand_yaml.h"
-#include "io/file.h"
 #include "io/job_request.h"
 #include "io/yaml_reader.h"
 

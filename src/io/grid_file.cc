@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "io/cluster_file.h"
 #include "io/demand_yaml.h"
-#include "io/file.h"
 #include "io/gpu_file.h"
 #include "io/grid_policy.h"
 #include "io/grid_workload.h"

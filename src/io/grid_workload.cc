@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/format.h"
-#include "io/file.h"
 #include "io/job_request.h"
 #include "io/yaml_units.h"
 

@@ -7,11 +7,11 @@
 #include <limits>
 #include <utility>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/demand_yaml.h"
-#include "io/file.h"
 #include "io/sensitivity_yaml.h"
 #include "io/yaml_units.h"
 

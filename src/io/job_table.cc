@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 #include "io/run_columns.h"
 
 namespace horus {

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "io/file.h"
+#include "base/file.h"
 #include "io/sensitivity_yaml.h"
 #include "io/yaml_reader.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 #include "io/run_columns.h"
 #include "io/traces/trace_file.h"
 

@@ -9,10 +9,10 @@
 #include <span>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "interference/pair_set.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 #include "io/gavel_file.h"
 #include "io/run_columns.h"
 

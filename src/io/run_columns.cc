@@ -6,8 +6,8 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/file.h"
 #include "base/text.h"
-#include "io/file.h"
 
 namespace horus {
 namespace {

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/csv.h"
 #include "io/csv_row.h"
-#include "io/file.h"
 
 namespace horus {
 namespace {

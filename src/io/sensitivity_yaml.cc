@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/text.h"
-#include "io/file.h"
 #include "io/sensitivity_file.h"
 #include "io/yaml_units.h"
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/file.h"
 #include "base/text.h"
-#include "io/file.h"
 #include "io/pairs_file.h"
 
 namespace horus {

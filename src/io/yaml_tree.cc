@@ -8,8 +8,8 @@
 #include <streambuf>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
-#include "io/file.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/exceptions.h"
 #include "yaml-cpp/mark.h"

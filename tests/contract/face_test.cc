@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus.hpp: the C++ face over the same library.
 #include <array>
+#include <cstdio>
 #include <type_traits>
 
 #include "face_check.h"
@@ -68,6 +69,9 @@ void JobsGoTheWholeWay() {
   CHECK(cluster.SetNodeState(2, HORUS_STATE_DOWN) == std::vector<uint64_t>{5});
   CHECK(cluster.SetNodeState(3, HORUS_STATE_DRAINED).empty());
   horus::Cluster restored = horus::Cluster::Restore(cluster.Snapshot());
+  cluster.SnapshotFile("horus_contract_face.tmp");
+  CHECK(horus::Cluster::RestoreFile("horus_contract_face.tmp").Snapshot() == cluster.Snapshot());
+  CHECK(std::remove("horus_contract_face.tmp") == 0);
   CHECK(restored.info().state_hash == cluster.info().state_hash);
   restored.Release(5);
   restored.RemoveNode(2);

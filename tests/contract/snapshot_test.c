@@ -105,6 +105,34 @@ static void SnapshotArgumentsAreChecked(const horus_cluster* cluster) {
   CHECK(count > 4 && bytes[0] == 9 && bytes[3] == 9);
 }
 
+static void FilesHoldTheSnapshot(const horus_cluster* cluster) {
+  const char* const path = "horus_contract_snapshot.tmp";
+  horus_cluster* restored = NULL;
+  size_t size = 0;
+  char* bytes = save(cluster, &size);
+  char* written = malloc(size + 1);
+  FILE* file;
+  CHECK_OK(horus_cluster_snapshot_file(cluster, path, &error));
+  CHECK_OK(horus_cluster_snapshot_file(cluster, path, &error)); /* replaces */
+  file = fopen(path, "rb");
+  CHECK(file != NULL && fread(written, 1, size + 1, file) == size && memcmp(written, bytes, size) == 0);
+  if (file != NULL) fclose(file);
+  CHECK_OK(horus_cluster_restore_file(NULL, path, &restored, &error));
+  CHECK(state_hash(restored) == state_hash(cluster));
+  horus_cluster_free(restored);
+  restored = NULL;
+  CHECK(remove(path) == 0);
+  CHECK_MESSAGE(HORUS_IO, path, horus_cluster_restore_file(NULL, path, &restored, &error));
+  CHECK_MESSAGE(HORUS_IO, "no/such/folder", horus_cluster_snapshot_file(cluster, "no/such/folder/file", &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot_file(NULL, path, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot_file(cluster, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_restore_file(NULL, NULL, &restored, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_restore_file(NULL, path, NULL, &error));
+  CHECK(restored == NULL);
+  free(bytes);
+  free(written);
+}
+
 static void EverythingCanBeReleased(horus_cluster* cluster, uint64_t empty_hash) {
   uint64_t ids[JOBS];
   size_t count = 0, i;
@@ -124,6 +152,7 @@ int main(void) {
   RestoredClustersAreTheSame(cluster, placer);
   DamagedSnapshotsAreRefused(cluster);
   SnapshotArgumentsAreChecked(cluster);
+  FilesHoldTheSnapshot(cluster);
   EverythingCanBeReleased(cluster, empty_hash);
   horus_placer_free(placer);
   horus_cluster_free(cluster);

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "io/csv.h"
-#include "io/file.h"
 #include "io/traces/format.h"
 #include "sim/trace/trace_edit.h"
 

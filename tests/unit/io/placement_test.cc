@@ -5,10 +5,10 @@
 #include <limits>
 #include <string>
 
+#include "base/file.h"
 #include "gtest/gtest.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
-#include "io/file.h"
 #include "io/placement_json.h"
 #include "nlohmann/json.hpp"
 #include "place/placer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // POSIX file reading and atomic writing.
-#include "io/file.h"
+#include "base/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -23,6 +23,23 @@ absl::Status FileError(std::string_view what, const std::string& path, int error
                    std::string(std::strerror(error)));
 }
 
+int OpenPatiently(const std::string& path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
+// EINVAL: a file system or a pipe that has nothing to sync.
+bool Synced(int fd) {
+  int result;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result == 0 || errno == EINVAL;
+}
+
 // Closes on every way out.
 class Descriptor {
  public:
@@ -33,8 +50,8 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   [[nodiscard]] int get() const { return fd_; }
-  // Errors of close matter after writing.
-  [[nodiscard]] int Close() { return ::close(std::exchange(fd_, -1)); }
+  // Errors of close matter after writing; after EINTR the descriptor is closed all the same.
+  [[nodiscard]] bool Close() { return ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR; }
 
  private:
   int fd_;
@@ -44,7 +61,7 @@ absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return FileError("write", path, errno);
+    if (written <= 0) return FileError("write", path, written < 0 ? errno : EIO);
     bytes.remove_prefix(static_cast<size_t>(written));
   }
   return absl::OkStatus();
@@ -55,7 +72,7 @@ int OpenBeside(const std::string& path, std::string& name) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     name = path + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(i);
-    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = OpenPatiently(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (fd >= 0 || errno != EEXIST) return fd;
   }
   return -1;
@@ -70,16 +87,21 @@ bool IsSpecial(const std::string& path) {
 absl::Status WriteAndRename(int fd, const std::string& temporary, const std::string& path, std::string_view bytes) {
   Descriptor file(fd);
   HORUS_RETURN_IF_ERROR(WriteAll(file.get(), bytes, path));
-  if (::fsync(file.get()) != 0 && errno != EINVAL) return FileError("write", path, errno);
-  if (file.Close() != 0) return FileError("write", path, errno);
+  if (!Synced(file.get())) return FileError("write", path, errno);
+  if (!file.Close()) return FileError("write", path, errno);
+  // Opened before, so that a folder that cannot be opened changes nothing.
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const Descriptor folder(OpenPatiently(parent.empty() ? "." : parent, O_RDONLY | O_DIRECTORY));
+  if (folder.get() < 0) return FileError("open the folder of", path, errno);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return FileError("replace", path, errno);
+  if (!Synced(folder.get())) return FileError("sync the folder of the new", path, errno);
   return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(OpenPatiently(path, O_RDONLY));
   if (file.get() < 0) return FileError("open", path, errno);
   std::string bytes;
   for (;;) {
@@ -101,7 +123,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {
   if (IsSpecial(path)) {
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const Descriptor file(OpenPatiently(path, O_WRONLY));
     if (file.get() < 0) return FileError("open", path, errno);
     return WriteAll(file.get(), bytes, path);
   }

@@ -4,8 +4,8 @@
 // Enters:  a path; bytes.                Leaves: bytes, or an error that names path and cause.
 // Units:   bytes.
 // Cost:    one read or one write.        Thread class: pure functions over the file system.
-#ifndef HORUS_IO_FILE_H_
-#define HORUS_IO_FILE_H_
+#ifndef HORUS_BASE_FILE_H_
+#define HORUS_BASE_FILE_H_
 
 #include <cstddef>
 #include <string>
@@ -19,7 +19,8 @@ namespace horus {
 [[nodiscard]] absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes);
 
 // Writes beside `path` and renames, so that a reader sees the old file or the new one, never a part.
-// UNAVAILABLE on failure; the old file is then untouched.
+// UNAVAILABLE on failure; the old file is then untouched, unless the message says that only the folder's sync failed.
+// Survives a loss of power once it returned. A process that is killed inside may leave "<path>.new-<pid>-<n>" behind.
 [[nodiscard]] absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // `relative` as seen from the folder of `file`; absolute paths stay as they are.
@@ -27,4 +28,4 @@ namespace horus {
 
 }  // namespace horus
 
-#endif  // HORUS_IO_FILE_H_
+#endif  // HORUS_BASE_FILE_H_
