@@ -98,11 +98,7 @@ absl::Status WriteAndRename(int fd, const std::string& temporary, const std::str
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
-  const Descriptor file(OpenPatiently(path, O_RDONLY));
-  if (file.get() < 0) return FileError("open", path, errno);
+absl::StatusOr<std::string> ReadAll(const Descriptor& file, const std::string& path, size_t max_bytes) {
   std::string bytes;
   for (;;) {
     const size_t size = bytes.size();
@@ -119,6 +115,24 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
     }
     if (read == 0) return bytes;
   }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) {
+  const Descriptor file(OpenPatiently(path, O_RDONLY));
+  if (file.get() < 0) return FileError("open", path, errno);
+  return ReadAll(file, path, max_bytes);
+}
+
+absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes) {
+  const Descriptor file(OpenPatiently(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  struct stat info = {};
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) return FileError("open", path, errno);
+  if (!S_ISREG(info.st_mode)) {
+    return MakeError(absl::StatusCode::kUnavailable, "%s: expected a regular file, found another kind", path);
+  }
+  return ReadAll(file, path, max_bytes);
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes) {

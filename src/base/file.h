@@ -18,6 +18,10 @@ namespace horus {
 // UNAVAILABLE when the file cannot be read (a folder included), RESOURCE_EXHAUSTED above `max_bytes`.
 [[nodiscard]] absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes);
 
+// The same of a file that another file names: UNAVAILABLE where it is not a regular file, for to open a pipe may wait
+// for ever and to open a device may do something.
+[[nodiscard]] absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes);
+
 // Writes beside `path` and renames, so that a reader sees the old file or the new one, never a part.
 // UNAVAILABLE on failure; the old file is then untouched, unless the message says that only the folder's sync failed.
 // Survives a loss of power once it returned. A process that is killed inside may leave "<path>.new-<pid>-<n>" behind.

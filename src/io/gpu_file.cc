@@ -146,8 +146,11 @@ absl::Status ReadGpuFiles(const YamlMap& root, const YamlLimits& limits, std::sh
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, files->List(kMaxGpuFiles));
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const std::string written, item.Text(kMaxPathBytes));
+    const std::string path = PathBeside(item.file(), written);
+    absl::StatusOr<std::string> text = ReadNamedFile(path, limits.max_bytes);
+    if (!text.ok()) return item.Wrap(text.status());
     absl::StatusOr<std::shared_ptr<const Catalogue>> extended =
-        ReadGpuFile(PathBeside(item.file(), written), *catalogue, limits);
+        ParseGpuFile(path, *std::move(text), *catalogue, limits);
     if (!extended.ok()) return item.Wrap(extended.status());
     catalogue = *std::move(extended);
   }

@@ -93,7 +93,7 @@ absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, 
 }
 
 absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path) {
-  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxSensitivityBytes));
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadNamedFile(path, kMaxSensitivityBytes));
   return ParseSensitivities(path, text);
 }
 

@@ -194,6 +194,8 @@ TEST(ClusterFile, ClusterHasNodesTypesAndStates) {
 TEST(ClusterFile, MissingGpuFileIsNamedWhereItIsAskedFor) {
   EXPECT_THAT(std::string(Parse("gpu_types_files: [none.yaml]\nnodes: []\n").status().message()),
               HasSubstr("c.yaml:2: gpu_types_files[0]: none.yaml: cannot open: "));
+  EXPECT_THAT(std::string(Parse("gpu_types_files: [/dev/null]\nnodes: []\n").status().message()),
+              HasSubstr("c.yaml:2: gpu_types_files[0]: /dev/null: expected a regular file, found another kind"));
 }
 
 }  // namespace
