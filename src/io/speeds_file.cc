@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "io/pairs_file.h"
+#include "sim/bound/work_rate.h"
 
 namespace horus {
 namespace {
@@ -45,7 +46,19 @@ absl::Status SpeedsReader::Parse(const std::string& file, std::string_view text)
   for (const GavelTogether& both : speeds.together) {
     HORUS_RETURN_IF_ERROR(AddPair(file, first + both.gpu, speeds, both));
   }
-  return absl::OkStatus();
+  return CheckSize(file);
+}
+
+absl::Status SpeedsReader::CheckSize(const std::string& file) const {
+  std::set<std::string_view> names;
+  for (const auto& [key, speed] : alone_) names.insert(key.second);
+  std::set<std::pair<std::string_view, int32_t>> gangs;
+  for (const auto& [key, speed] : gangs_) gangs.emplace(std::get<0>(key), std::get<1>(key));
+  const size_t profiles = names.size() + gangs.size();
+  if (gpus_.size() <= kMostWorkTypes && profiles <= kMostWorkProfiles) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "%s: expected at most %d GPU types and %d profiles in all files, found %d and %d", file,
+                   kMostWorkTypes, kMostWorkProfiles, gpus_.size(), profiles);
 }
 
 absl::Status SpeedsReader::AddPair(const std::string& file, size_t gpu, const GavelSpeeds& speeds,
@@ -92,16 +105,16 @@ SpeedTable SpeedsReader::Table(Gangs gangs) const {
                                  table.profiles.begin());
   };
   for (const auto& [gpu, file] : gpus_) table.gpus.push_back(gpu);
-  // Bounded: a table of the names that files in memory hold.
+  // Bounded: CheckSize: at most kMostWorkTypes times kMostWorkProfiles.
   table.alone.assign(table.gpus.size() * table.profiles.size(), 0);
-  // Bounded: a table of the names that files in memory hold.
+  // Bounded: CheckSize: at most kMostWorkTypes times kMostWorkProfiles.
   for (const auto& [key, speed] : alone_) table.alone[key.first * table.profiles.size() + position(key.second)] = speed;
   for (const auto& [key, speed] : gangs_) {
     if (gangs == Gangs::kLeftOut) break;
     const auto& [name, gpus, gpu] = key;
     const GangProfile gang{position(GangName(name, gpus)), position(name), gpus};
     if (table.gangs.empty() || table.gangs.back().profile != gang.profile) table.gangs.push_back(gang);
-    // Bounded: a table of the names that files in memory hold.
+    // Bounded: CheckSize: at most kMostWorkTypes times kMostWorkProfiles.
     table.alone[gpu * table.profiles.size() + gang.profile] = speed;
   }
   for (const auto& [key, pair] : pairs_) {

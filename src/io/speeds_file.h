@@ -32,6 +32,7 @@ struct SpeedsSkipped {
 
 class SpeedsReader {
  public:
+  // RESOURCE_EXHAUSTED above kMostWorkTypes types or kMostWorkProfiles profiles of all files.
   // May be called for several files: each GPU type must be in one of them, since speeds of two campaigns are no table.
   [[nodiscard]] absl::Status Read(const std::string& path);
   [[nodiscard]] absl::Status Parse(const std::string& file, std::string_view text);
@@ -52,6 +53,8 @@ class SpeedsReader {
 
   [[nodiscard]] absl::Status AddPair(const std::string& file, size_t gpu, const GavelSpeeds& speeds,
                                      const GavelTogether& both);
+  // A table has a cell for each type and profile, however few a file tells of.
+  [[nodiscard]] absl::Status CheckSize(const std::string& file) const;
 
   std::vector<std::pair<std::string, std::string>> gpus_;  // name, and the file that told of it
   std::map<std::pair<size_t, std::string>, double> alone_;

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "io/speeds_file.h"
 
 namespace horus {
@@ -126,6 +127,18 @@ TEST(SpeedsFile, RefusesATypeOfTwoFilesAndMirrorsThatDiffer) {
                                                            "('B', 1)": {"null": 1, "('A', 1)": [0.5, 0.6]}}})json")
                               .message()),
               HasSubstr("'B' beside 'A'"));
+}
+
+// A table has a cell for each type and profile: a short file must not ask for a long product.
+TEST(SpeedsFile, RefusesMoreTypesOrProfilesThanATableHolds) {
+  std::string types = "{", profiles = "{\"k80\": {";
+  for (int i = 0; i < 65; ++i)
+    types += absl::StrFormat("%s\"g%d\": {\"('A', 1)\": {\"null\": 1}}", i == 0 ? "" : ", ", i);
+  for (int i = 0; i < 2049; ++i) profiles += absl::StrFormat("%s\"('A%d', 1)\": {\"null\": 1}", i == 0 ? "" : ", ", i);
+  SpeedsReader reader, other;
+  EXPECT_THAT(std::string(reader.Parse("types.json", types + "}").message()),
+              HasSubstr("types.json: expected at most 64 GPU types and 2048 profiles in all files, found 65 and 1"));
+  EXPECT_THAT(std::string(other.Parse("profiles.json", profiles + "}}").message()), HasSubstr("found 1 and 2049"));
 }
 
 }  // namespace
