@@ -60,6 +60,8 @@ def objects(horus):
              plan[0].effects[0],
              horus.Potential({"pairs": 1, "run": 1, "apart": 0, "exclusive": 1.0, "left_out": 0.0},
                              {"slowdown_bound": np.array([1.5]), "gain": np.array([0.5]), "pays": np.array([True])})]
+    watch = horus.Watch()
+    found += [watch, watch.metrics()[0]]
     refused = placer.place(cluster, horus.Job(id=9, demands={"t4": demand}, cpu_milli=9_000))[0]
     found += [refused.miss]
     urgent = placer.preempt(cluster, horus.Job(id=10, demands={"t4": demand}, cpu_milli=7_950, priority=9))

@@ -20,7 +20,7 @@ LEFT_OUT = {  # and why
     "Graph.from_torch": "needs torch, whose memory is not flat", "Predictor.fit": "needs XGBoost, whose memory is not ours",
     "Predictor.default": "the same as Predictor()", "Plan.count": "of collections.abc", "Plan.index": "of collections.abc",
     "potential": "needs libhorus_lp.so", "Trace.from_file": "reads a file each time",
-    "Slowdown.count": "of tuple", "Slowdown.index": "of tuple"}
+    "Slowdown.count": "of tuple", "Slowdown.index": "of tuple", "Metric.count": "of tuple", "Metric.index": "of tuple"}
 FRAMES = "needs pandas, which keeps what it likes"
 
 
@@ -49,6 +49,7 @@ def right_calls(horus, world, resnet, predictor):
     compared = horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer})
     text, queue = "version: 1\nnodes: [{name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: t4}]}]\n", horus.Queue("srtf")
     jobs = "version: 1\njobs: [{demand: {any: {gpu_util_pct: 5, gpu_memory_gib: 1}}}]\n"
+    watch = horus.Watch(lambda level, line: None, level="debug")
     half = {"a": horus.Sensitivity(cpu_milli=[1_000], mem_mib=[1_024], speeds=[1.0])}
 
     def queued():
@@ -58,6 +59,11 @@ def right_calls(horus, world, resnet, predictor):
         queue.remove(1)
         queue.serve(2, 5)
         return queue.window(5, 3), queue.job(3), queue.pop(5)
+
+    def watched():
+        for handle in (cluster, placer, predictor):
+            handle.watch(watch)
+            handle.watch(None)
 
     def applied():
         cluster.apply(placer.place(cluster, job))
@@ -124,6 +130,8 @@ def right_calls(horus, world, resnet, predictor):
         "Truth.with_sensitivities": lambda: truth.with_sensitivities(half),
         "Truth.from_model": lambda: horus.Truth.from_model(beliefs),
         "Truth.from_speeds": lambda: horus.Truth.from_speeds(["t4"], ["a"], [[1.0]]),
+        "Cluster.watch": watched, "Placer.watch": watched, "Predictor.watch": watched, "Watch.metrics": watch.metrics,
+        "Watch.text": watch.text,
         "compare": lambda: horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer}),
         "simulate": lambda: horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer),
         "demand_rows": lambda: horus.demand_rows(demands), "demands_of": lambda: horus.demands_of(rows),

@@ -26,6 +26,9 @@ class Metric(NamedTuple):
     kind: str  # "counter", "gauge" or "histogram"
     value: float  # counts, bytes, seconds
 
+    def _repr_html_(self) -> str:
+        return _table.pairs_to_html("Metric", self._asdict())
+
 
 class Watch:
     """Counts what the clusters, placers and predictors do that it is set on, together: docs/watch.md lists the metrics.
@@ -71,6 +74,9 @@ class Watch:
 
     def __repr__(self) -> str:
         return f"<horus.Watch: {len(self.metrics())} metrics>"
+
+    def _repr_html_(self) -> str:
+        return _table.to_html(repr(self), _columns(self.metrics()))
 
 
 def _columns(metrics: list[Metric]) -> dict[str, list[Any]]:
