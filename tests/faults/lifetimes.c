@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "horus/horus.h"
+#include "check.h"
 
 #define LOADS 50     /* of the library in a row */
 #define CANCELLED 20 /* threads */
@@ -32,15 +32,6 @@ typedef struct api {
   void (*plan_free)(horus_plan*);
   horus_status (*cluster_apply)(horus_cluster*, const horus_plan*, horus_error*);
 } api;
-
-static int failures = 0;
-#define CHECK(condition)                                                       \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
-      ++failures;                                                              \
-    }                                                                          \
-  } while (0)
 
 static void find(void* library, const char* name, void* function) {
   void* const found = dlsym(library, name);
@@ -283,5 +274,5 @@ int main(int argc, char** argv) {
   if (strcmp(argv[2], "fork") == 0) fork_and_use(argv[1]);
   if (strcmp(argv[2], "cancel") == 0) cancel_threads(argv[1]);
   if (strcmp(argv[2], "two") == 0 && argc == 4) use_two(argv[1], argv[3]);
-  return failures == 0 ? 0 : 1;
+  return report();
 }
