@@ -59,16 +59,13 @@ function(horus_harden target)
   endif()
 endfunction()
 
-# Foreign headers that most files include; with HORUS_PCH they are parsed once for all rooms, not once a file.
+# Foreign headers that most files include; precompiled (HORUS_PCH) they are parsed once for all rooms, not once a file.
 set(HORUS_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <limits> <map> <memory> <optional> <set> <span>
   <string> <string_view> <tuple> <utility> <vector> <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>)
 
 # horus_precompile(<target> <owner> <header>...) : the owner makes the precompiled headers, the other targets take them.
 # They must be compiled alike: the same options and, but for additions, the same definitions.
 function(horus_precompile target owner)
-  if(NOT HORUS_PCH)
-    return()
-  endif()
   if(target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   else()
@@ -115,5 +112,7 @@ function(horus_room name)
   if(ARG_UNOPTIMISED OR ARG_PRECOMPILE)
     set(_owner horus_${name})
   endif()
-  horus_precompile(horus_${name} ${_owner} ${HORUS_COMMON_HEADERS} ${ARG_PRECOMPILE})
+  if(HORUS_PCH STREQUAL "ON")
+    horus_precompile(horus_${name} ${_owner} ${HORUS_COMMON_HEADERS} ${ARG_PRECOMPILE})
+  endif()
 endfunction()
