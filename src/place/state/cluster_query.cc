@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions to a cluster: totals, nodes, devices, jobs, its hash and its size in memory.
 #include <algorithm>
+#include <optional>
 
 #include "base/hash.h"
+#include "place/own_bound.h"
 #include "place/state/cluster.h"
 
 namespace horus {
@@ -25,8 +27,11 @@ uint64_t HashOf(const JobRow& row, const JobSpec& job) {
     hash = Add(hash, value);
   }
   hash = CombineHash(hash, Hash64(&job.request_rate_hz, sizeof job.request_rate_hz));
+  std::optional<JobSpec> endless;  // the latency to keep is hashed above; the bound that follows from it takes long
+  if (KeepsLatency(job)) endless.emplace(job).latency_bound_us = 0;
   for (const TypeDemand& entry : job.demands) {
-    hash = CombineHash(Add(hash, int64_t{entry.type.value()}), MakeTenantClass(job, entry.demand).digest);
+    const TenantClass tenant = MakeTenantClass(endless.has_value() ? *endless : job, entry.demand);
+    hash = CombineHash(Add(hash, int64_t{entry.type.value()}), tenant.digest);
   }
   for (const auto& [key, value] : job.node_selector) hash = Add(Add(hash, key), value);
   hash = CombineHash(hash, static_cast<uint64_t>(job.share) << 1 | uint64_t{job.spread_tasks});

@@ -2,6 +2,8 @@
 // Rules of latency bounds, probes of unknown demands, and jobs that can run in several ways.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "fixtures.h"
 #include "interference/latency.h"
 #include "place/own_bound.h"
@@ -57,6 +59,20 @@ TEST(LatencyBound, NeedsStepTimes) {
   EXPECT_THAT(ValidateJob(job).message(), HasSubstr("step_time_us: expected above 0 beside latency_bound_us"));
   job.latency_bound_us = 0;
   EXPECT_TRUE(ValidateJob(job).ok());
+}
+
+TEST(LatencyBound, IsPartOfTheStateHash) {
+  JobSpec bounded = Server(1, 25'000), rarely = Server(1, 25'000), longer = Server(1, 25'000);
+  bounded.slowdown_bound = 3;
+  rarely.request_rate_hz = 10;
+  longer.demands[0].demand.step_time_us = {10'000, 11'000};
+  std::set<uint64_t> hashes;
+  for (const JobSpec& job : {Server(1, 25'000), Server(1, 25'001), bounded, rarely, longer}) {
+    Cluster cluster = Nodes(1, 1);
+    PlaceOne(cluster, *MakePlacer("first-fit"), job);
+    hashes.insert(cluster.state_hash());
+  }
+  EXPECT_EQ(hashes.size(), 5u);
 }
 
 TEST(LatencyBound, KeepsTheJobFromNeighboursAndNeighboursFromTheJob) {
