@@ -9,6 +9,7 @@
 #include "place/horus_snapshot.pb.h"
 #include "place/state/snapshot.h"
 #include "place/state/snapshot_envelope.h"
+#include "place/state/snapshot_messages.h"
 
 namespace horus {
 namespace {
@@ -25,9 +26,10 @@ Labels ReadLabels(const google::protobuf::RepeatedPtrField<pb::Label>& in) {
   return labels;
 }
 
-absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const pb::Cluster& in, const Catalogue& catalogue) {
+absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const std::vector<std::string_view>& names,
+                                                 const Catalogue& catalogue) {
   std::vector<GpuTypeId> types;
-  for (const std::string& name : in.gpu_types()) {
+  for (const std::string_view name : names) {
     const absl::StatusOr<GpuTypeId> type = catalogue.Find(name);
     if (!type.ok()) {
       return MakeError(absl::StatusCode::kNotFound, "snapshot: %s", std::string(type.status().message()));
@@ -111,14 +113,36 @@ absl::StatusOr<SharedSensitivity> ReadSensitivity(const pb::Sensitivity& in, siz
   return SharedSensitivity(*std::move(matrix));
 }
 
-// What jobs refer to by position.
-struct Tables {
-  std::vector<Demand> demands;
-  std::vector<SharedSensitivity> sensitivities;
+// What jobs refer to by position. Demands stay bytes: few of them become an empty one, which is large.
+class Tables {
+ public:
+  absl::Status Read(const SnapshotMessages& in) {
+    demands_ = in.demands;
+    for (size_t i = 0; i < demands_.size(); ++i) HORUS_RETURN_IF_ERROR(DemandAt(i).status());
+    SnapshotPart<pb::Sensitivity> part;
+    for (const std::string_view bytes : in.sensitivities) {
+      const size_t index = sensitivities_.size();
+      HORUS_ASSIGN_OR_RETURN(const pb::Sensitivity* const matrix, part.Parse(bytes, "sensitivities", index));
+      HORUS_ASSIGN_OR_RETURN(SharedSensitivity one, ReadSensitivity(*matrix, index));
+      sensitivities_.push_back(std::move(one));
+    }
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] size_t demands() const { return demands_.size(); }
+  [[nodiscard]] absl::StatusOr<Demand> DemandAt(size_t index) const {
+    HORUS_ASSIGN_OR_RETURN(const pb::Demand* const demand, part_.Parse(demands_[index], "demands", index));
+    return ReadDemand(*demand, index);
+  }
+  [[nodiscard]] const std::vector<SharedSensitivity>& sensitivities() const { return sensitivities_; }
+
+ private:
+  std::vector<std::string_view> demands_;
+  std::vector<SharedSensitivity> sensitivities_;
+  mutable SnapshotPart<pb::Demand> part_;
 };
 
 absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>& types, const Tables& tables) {
-  const std::vector<Demand>& demands = tables.demands;
   const std::string where = Formatted("job %d", in.id());
   JobSpec job;
   job.id = in.id();
@@ -161,17 +185,19 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
     if (entry.gpu_type_plus_1() > 0) {
       HORUS_ASSIGN_OR_RETURN(type, TypeAt(types, entry.gpu_type_plus_1() - 1, where));
     }
-    if (entry.demand() >= demands.size()) {
-      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where, demands.size(),
+    if (entry.demand() >= tables.demands()) {
+      return InvalidArgument("snapshot: %s: expected one of %d demands, found index %d", where, tables.demands(),
                              entry.demand());
     }
-    job.demands.push_back({type, demands[entry.demand()]});
+    HORUS_ASSIGN_OR_RETURN(const Demand demand, tables.DemandAt(entry.demand()));
+    job.demands.push_back({type, demand});
   }
-  if (in.sensitivity_plus_1() > tables.sensitivities.size()) {
+  const std::vector<SharedSensitivity>& sensitivities = tables.sensitivities();
+  if (in.sensitivity_plus_1() > sensitivities.size()) {
     return InvalidArgument("snapshot: %s: expected one of %d sensitivities, found index %d", where,
-                           tables.sensitivities.size(), in.sensitivity_plus_1() - 1);
+                           sensitivities.size(), in.sensitivity_plus_1() - 1);
   }
-  if (in.sensitivity_plus_1() > 0) job.sensitivity = tables.sensitivities[in.sensitivity_plus_1() - 1];
+  if (in.sensitivity_plus_1() > 0) job.sensitivity = sensitivities[in.sensitivity_plus_1() - 1];
   job.node_selector = ReadLabels(in.node_selector());
   NormalizeJob(job);  // type ids, and so their order, may differ from those of the writer
   return job;
@@ -210,6 +236,7 @@ class ClusterRestorer {
       HORUS_ASSIGN_OR_RETURN(const AdminState device_state, ReadState(in.devices(i).state(), where));
       HORUS_RETURN_IF_ERROR(cluster_.SetDeviceState(in.id(), i, device_state).status());
     }
+    versions_.emplace_back(in.id(), in.version());
     return absl::OkStatus();
   }
 
@@ -234,43 +261,41 @@ class ClusterRestorer {
     return absl::OkStatus();
   }
 
-  Cluster Finish(const pb::Cluster& in) {
-    for (const pb::Node& node : in.nodes()) {
-      const uint32_t row = cluster_.rows_.node_of.at(node.id());
-      cluster_.rows_.nodes[row].version = node.version();
-      cluster_.rows_.log.Add(row, node.version());
+  Cluster Finish(uint64_t changes) {
+    for (const auto& [node, version] : versions_) {
+      const uint32_t row = cluster_.rows_.node_of.at(node);
+      cluster_.rows_.nodes[row].version = version;
+      cluster_.rows_.log.Add(row, version);
     }
-    cluster_.rows_.changes = in.changes();
+    cluster_.rows_.changes = changes;
     return std::move(cluster_);
   }
 
  private:
   Cluster cluster_;
   std::vector<GpuTypeId> types_;
+  std::vector<std::pair<NodeId, uint64_t>> versions_;
 };
 
 absl::StatusOr<Cluster> RestoreSnapshot(std::span<const uint8_t> bytes, std::shared_ptr<const Catalogue> catalogue) {
   if (catalogue == nullptr) catalogue = std::make_shared<const Catalogue>();
   HORUS_ASSIGN_OR_RETURN(const std::string_view message, UnwrapSnapshot(bytes));
-  google::protobuf::Arena arena;  // holds what a message under way has when memory runs out
-  pb::Cluster& in = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
-  if (!in.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    return MakeError(absl::StatusCode::kDataLoss, "snapshot: the message of %d bytes cannot be parsed", message.size());
-  }
-  HORUS_ASSIGN_OR_RETURN(std::vector<GpuTypeId> types, ReadTypes(in, *catalogue));
+  HORUS_ASSIGN_OR_RETURN(const SnapshotMessages in, FindSnapshotMessages(message));
+  HORUS_ASSIGN_OR_RETURN(std::vector<GpuTypeId> types, ReadTypes(in.gpu_types, *catalogue));
   Tables tables;
-  for (const pb::Demand& demand : in.demands()) {
-    HORUS_ASSIGN_OR_RETURN(const Demand one, ReadDemand(demand, tables.demands.size()));
-    tables.demands.push_back(one);
-  }
-  for (const pb::Sensitivity& matrix : in.sensitivities()) {
-    HORUS_ASSIGN_OR_RETURN(SharedSensitivity one, ReadSensitivity(matrix, tables.sensitivities.size()));
-    tables.sensitivities.push_back(std::move(one));
-  }
+  HORUS_RETURN_IF_ERROR(tables.Read(in));
   ClusterRestorer restorer(std::move(catalogue), std::move(types));
-  for (const pb::Node& node : in.nodes()) HORUS_RETURN_IF_ERROR(restorer.AddNode(node));
-  for (const pb::Job& job : in.jobs()) HORUS_RETURN_IF_ERROR(restorer.AddJob(job, tables));
-  return restorer.Finish(in);
+  SnapshotPart<pb::Node> node_part;
+  for (size_t i = 0; i < in.nodes.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(const pb::Node* const node, node_part.Parse(in.nodes[i], "nodes", i));
+    HORUS_RETURN_IF_ERROR(restorer.AddNode(*node));
+  }
+  SnapshotPart<pb::Job> job_part;
+  for (size_t i = 0; i < in.jobs.size(); ++i) {
+    HORUS_ASSIGN_OR_RETURN(const pb::Job* const job, job_part.Parse(in.jobs[i], "jobs", i));
+    HORUS_RETURN_IF_ERROR(restorer.AddJob(*job, tables));
+  }
+  return restorer.Finish(in.changes);
 }
 
 }  // namespace horus

@@ -9,6 +9,7 @@
 
 #include "fixtures.h"
 #include "place/state/snapshot_envelope.h"
+#include "place/state/snapshot_messages.h"
 
 namespace horus {
 namespace {
@@ -110,6 +111,45 @@ TEST(Snapshot, RefusesEveryTruncationAndEveryAlteredByte) {
     altered[at] = static_cast<char>(altered[at] ^ 0x41);
     ASSERT_FALSE(Restore(altered).ok()) << at;
   }
+}
+
+// A field of protobuf's wire format that holds bytes.
+std::string Part(int field, const std::string& bytes) {
+  std::string out(1, static_cast<char>(field << 3 | 2));
+  size_t size = bytes.size();
+  for (; size >= 0x80; size >>= 7) out.push_back(static_cast<char>(0x80 | (size & 0x7F)));
+  return out + static_cast<char>(size) + bytes;
+}
+
+TEST(Snapshot, RefusesSealedBytesThatAreNoMessage) {
+  const std::string half_a_node = Part(2, "\x08");
+  for (const auto& [message, said] : std::vector<std::pair<std::string, std::string>>{
+           {"\x12", "byte 1 of the message of 1 bytes: expected a field"},
+           {std::string(1, '\0'), "expected a field"},
+           {"\x28\xFF", "expected a field"},
+           {"\x12\x05"
+            "abc",
+            "expected a field"},
+           {"\x3B", "expected a field"},  // a group of an unknown field, without end
+           {half_a_node, "nodes[0] of 1 bytes cannot be parsed"},
+           {Part(2, "\x08\x07") + Part(4, "\x08"), "jobs[0] of 1 bytes cannot be parsed"},
+           {Part(3, "") + Part(3, "\x08"), "demands[1] of 1 bytes cannot be parsed"},
+           {Part(6, "\x08"), "sensitivities[0] of 1 bytes cannot be parsed"},
+           {Part(4, std::string(kMaxSnapshotPartBytes + 1, '\0')), "expected a part of at most 8388608 bytes"}}) {
+    const auto restored = Restore(WrapSnapshot(message));
+    EXPECT_EQ(restored.status().code(), absl::StatusCode::kDataLoss) << said;
+    EXPECT_THAT(restored.status().message(), HasSubstr(said));
+  }
+}
+
+TEST(Snapshot, PassesOverFieldsItDoesNotKnowInAnyOrder) {
+  const Cluster cluster = Rich();
+  const std::string saved = *SaveSnapshot(cluster);
+  const std::string message = saved.substr(kEnvelopeBytes);
+  // Field 12 as a number, as bytes and as a group; and a number where nodes are expected.
+  const auto restored = Restore(WrapSnapshot(Part(12, "later") + "\x60\x01" + message + "\x63\x64" + "\x10\x05"));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(*SaveSnapshot(*restored), saved);
 }
 
 TEST(Snapshot, NamesBothVersionsOfANewerOne) {
