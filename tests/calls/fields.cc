@@ -77,6 +77,7 @@ HORUS_FIELDS(horus_sim_options, F(hide_run_times), F(discipline), F(queue), F(lo
 HORUS_FIELDS(horus_speeds, F(reference), F(gpu_count), F(gpu_types), F(profile_count), F(profiles), F(alone),
              F(pair_count), F(pair_gpus), F(pairs_a), F(pairs_b), F(speeds_a), F(speeds_b), F(slowdowns))
 HORUS_FIELDS(horus_potential_options, F(reserved), FEWER(bound_count), F(slowdown_bounds), F(least_gain))
+HORUS_FIELDS(horus_watch_options, F(log_level))
 HORUS_FIELDS(horus_sim_window, F(reserved), F(from_us), F(to_us), F(slowdown_bound))
 
 }  // namespace horus::calls

@@ -22,8 +22,8 @@ constexpr uint32_t kShortError = 24;
 const std::vector<void (*)(World&)>& Deeds() {
   static const std::vector<void (*)(World&)> deeds = [] {
     std::vector<void (*)(World&)> list;
-    for (const auto& some :
-         {ClusterDeeds(), LookDeeds(), PlaceDeeds(), ModeDeeds(), QueueDeeds(), ModelDeeds(), SimDeeds()}) {
+    for (const auto& some : {ClusterDeeds(), LookDeeds(), PlaceDeeds(), ModeDeeds(), QueueDeeds(), ModelDeeds(),
+                             SimDeeds(), WatchDeeds()}) {
       for (const Deed& deed : some) list.insert(list.end(), deed.weight, deed.act);
     }
     return list;
@@ -48,6 +48,8 @@ bool IsOneLine(std::string_view text) {
 }
 
 }  // namespace
+
+bool IsLineOfUtf8(std::string_view text) { return IsOneLine(text) && IsUtf8(text); }
 
 SlotRows::SlotRows(size_t room) : node_ids(room + 1), devices(room + 1), tasks(room + 1) {
   columns.capacity = room;
@@ -124,7 +126,7 @@ void World::JudgeError(horus_status status) {
   const size_t length = strnlen(error_->message, room);
   Require(length > 0 && length < room, "the error's message is empty or has no end", room, length);
   const std::string_view message(error_->message, length);
-  Require(IsOneLine(message) && IsUtf8(message), "the error's message is no line of UTF-8");
+  Require(IsLineOfUtf8(message), "the error's message is no line of UTF-8");
   for (const char c : message) digest_ = CombineHash(digest_, static_cast<unsigned char>(c));
 }
 

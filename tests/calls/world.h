@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,10 @@ using PlanHandle = Handle<horus_plan, horus_plan_free>;
 using QueueHandle = Handle<horus_queue, horus_queue_free>;
 using ModelHandle = Handle<horus_interference, horus_interference_free>;
 using ObservationsHandle = Handle<horus_observations, horus_observations_free>;
+using WatchHandle = Handle<horus_watch, horus_watch_free>;
+
+// Whether the text may stand in a line of its own: no control characters, valid UTF-8.
+[[nodiscard]] bool IsLineOfUtf8(std::string_view text);
 
 struct WorldOptions {
   uint64_t nodes = 2;          // to begin with
@@ -137,6 +142,9 @@ class World {
 
   Choices& choices;
   const WorldOptions options;
+  WatchHandle watch;
+  std::map<std::string, double> counted;  // by the watch, as it last said
+  uint64_t ticks = 0;                     // of its clock, in nanoseconds
   ClusterHandle cluster;
   std::map<uint64_t, MirrorJob> jobs;
   std::map<uint64_t, uint32_t> nodes;  // devices by id
@@ -186,6 +194,7 @@ std::vector<Deed> ModeDeeds();
 std::vector<Deed> QueueDeeds();
 std::vector<Deed> ModelDeeds();
 std::vector<Deed> SimDeeds();
+std::vector<Deed> WatchDeeds();
 
 // The capacity of a node and of its devices, and who is there, against the mirror.
 void CheckNode(World& world, uint64_t node);
