@@ -132,7 +132,7 @@ absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
       HORUS_RETURN_IF_ERROR(Release(where, change.job, &released));
       return Place(where, *released, change.slots);
     case ChangeKind::kPlace:
-      if (const absl::Status status = ValidateJob(change.spec); !status.ok()) {
+      if (const absl::Status status = ValidateRunning(change.spec); !status.ok()) {
         return InvalidArgument("%s: %s", where, std::string(status.message()));
       }
       HORUS_RETURN_IF_ERROR(CheckTypes(change.spec, cluster_.catalogue().size()));

@@ -206,6 +206,48 @@ TEST(WhatIf, NamesTheChangeThatIsWrong) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(5), .slots = {{2, 3, 0}}}), absl::StatusCode::kNotFound);
   EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = CpuOnly(5), .slots = {{2, 0, 0}}}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = Gang(5, 2, 1), .slots = {{1, 0, 0}, {2, 0, 2}}}),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = Gang(5, 1, 2), .slots = {{1, 0, 0}, {2, 0, 0}}}),
+            absl::StatusCode::kInvalidArgument);
+  JobSpec wrong = OneGpu(5);
+  wrong.gpu_milli = 5000;
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = wrong, .slots = {{2, 0, 0}}}),
+            absl::StatusCode::kInvalidArgument);
+  JobSpec either;  // which of the ways runs there is not said
+  either.id = 5;
+  either.alternatives = {{.rate = 1, .demands = {{GpuTypeId::Invalid(), Needs(40, 4000, 1000)}}}};
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = either, .slots = {{2, 0, 0}}}),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(WhatIf, TakesBackAndMovesWhatItPlaced) {
+  const Cluster cluster = TwoFull();
+  const auto placer = MakePlacer();
+  const std::vector<JobSpec> jobs = {OneGpu(3, 40, 13'000)};
+  std::vector<SupposedChange> changes = {
+      {.kind = ChangeKind::kRelease, .job = 2},
+      {.kind = ChangeKind::kPlace, .spec = OneGpu(4, 40, 13'000), .slots = {{2, 0, 0}}},
+      {.kind = ChangeKind::kMigrate, .job = 4, .slots = {{1, 0, 0}}}};
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  changes.back() = {.kind = ChangeKind::kRelease, .job = 4};
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, jobs)->decisions[0].slots, (std::vector<Slot>{{2, 0, 0}}));
+  changes.pop_back();
+  const std::vector<JobSpec> again = {OneGpu(4, 40, 1000)};
+  EXPECT_EQ(WhatIf(*placer, cluster, changes, again).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST(WhatIf, KnowsHowManyJobsADeviceHolds) {
+  Cluster cluster = Nodes(1, 1);
+  for (JobId id = 1; id <= kMaxResidentsPerDevice; ++id) {
+    ASSERT_TRUE(cluster.Adopt(OneGpu(id, 0, 1), std::vector<Slot>{{1, 0, 0}}).ok());
+  }
+  const JobId beyond = kMaxResidentsPerDevice + 1;
+  EXPECT_EQ(cluster.Adopt(OneGpu(beyond, 0, 1), std::vector<Slot>{{1, 0, 0}}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const std::vector<SupposedChange> changes = {
+      {.kind = ChangeKind::kPlace, .spec = OneGpu(beyond, 0, 1), .slots = {{1, 0, 0}}}};
+  EXPECT_EQ(WhatIf(*MakePlacer(), cluster, changes, {}).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // Asked so many times; then it says stop.
