@@ -59,7 +59,7 @@ typedef struct horus_queued_job {
   uint64_t owner;    /* the caller's number for whoever owns it; read by drf */
   int64_t submit_us; /* waits since then */
   int32_t tasks;     /* 0 = 1 */
-  int32_t gpus;      /* of all tasks together; 0 = one a task */
+  int32_t gpus;      /* of all tasks together; 0 = one a task, HORUS_JOB_NO_GPUS = the host alone */
   int32_t gpu_milli; /* of each of them, 1-1000; 0 = 1000 */
   int32_t reserved;
   int64_t cpu_milli;         /* of all tasks together */

@@ -28,6 +28,7 @@ absl::StatusOr<QueuedJob> QueuedJobFromC(const horus_queued_job* given) {
   job.priority = c.priority;
   job.tasks = c.tasks == 0 ? 1 : c.tasks;
   job.gpus = c.gpus == 0 ? job.tasks : c.gpus;
+  if (c.gpus == HORUS_JOB_NO_GPUS) job.gpus = 0;
   job.gpu_milli = c.gpu_milli == 0 ? kMilliPerGpu : c.gpu_milli;
   job.cpu_milli = c.cpu_milli;
   job.mem_mib = c.mem_mib;
@@ -48,7 +49,7 @@ horus_queued_job ToC(const QueuedJob& job) {
   c.owner = job.owner;
   c.submit_us = job.submit_us;
   c.tasks = job.tasks;
-  c.gpus = job.gpus;
+  c.gpus = job.gpus == 0 ? HORUS_JOB_NO_GPUS : job.gpus;
   c.gpu_milli = job.gpu_milli;
   c.cpu_milli = job.cpu_milli;
   c.mem_mib = job.mem_mib;

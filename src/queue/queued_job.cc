@@ -31,7 +31,7 @@ absl::Status ValidateQueuedJob(const QueuedJob& job) {
   for (const Range& range : {
            Range{"submit_us", job.submit_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
            Range{"tasks", job.tasks, 1, kMostQueuedGpus, "tasks"},
-           Range{"gpus", job.gpus, 1, kMostQueuedGpus, "GPUs"},
+           Range{"gpus", job.gpus, 0, kMostQueuedGpus, "GPUs"},
            Range{"gpu_milli", job.gpu_milli, 1, 1000, "thousandths of a GPU"},
            Range{"cpu_milli", job.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
            Range{"mem_mib", job.mem_mib, 0, kMostQueueResource, "MiB"},

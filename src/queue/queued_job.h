@@ -29,7 +29,7 @@ struct QueuedJob {
   int64_t submit_us = 0;        // waits since then
   int32_t priority = 0;         // higher first, before every discipline
   int32_t tasks = 1;            // of the gang
-  int32_t gpus = 1;             // of all tasks together
+  int32_t gpus = 1;             // of all tasks together; 0 = a job for the host alone
   int32_t gpu_milli = 1000;     // of each of them
   int64_t cpu_milli = 0;        // of all tasks together
   int64_t mem_mib = 0;          // host memory of all tasks together

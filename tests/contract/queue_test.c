@@ -66,6 +66,13 @@ static void WhatIsLeftOutTakesItsDefault(void) {
   CHECK_OK(horus_queue_push(queue, &job, &error));
   CHECK_OK(horus_queue_get_job(queue, 1, &out, &error));
   CHECK(out.id == 1 && out.submit_us == 5 && out.tasks == 3 && out.gpus == 3 && out.gpu_milli == 1000);
+  job.id = 9;
+  job.gpus = HORUS_JOB_NO_GPUS;
+  CHECK_OK(horus_queue_push(queue, &job, &error));
+  CHECK_OK(horus_queue_get_job(queue, 9, &out, &error));
+  CHECK(out.gpus == HORUS_JOB_NO_GPUS);
+  CHECK_OK(horus_queue_remove(queue, 9, &error));
+  CHECK_OK(horus_queue_get_job(queue, 1, &out, &error));
   CHECK(out.gpu_util_pct_upper == 40 && out.gpu_mem_mib_upper == 100);
   CHECK(out.total_us == 50 && out.remaining_us == -1);
   CHECK_OK(horus_queue_update(queue, 1, 70, -1, &error));
@@ -146,7 +153,7 @@ static void WrongCallsAreRefusedAndChangeNothing(void) {
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_queue_push(NULL, &job, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_queue_push(queue, NULL, &error));
   job.id = 2;
-  job.gpus = -1;
+  job.gpus = -2;
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "queued job 2: gpus", horus_queue_push(queue, &job, &error));
   CHECK_STATUS(HORUS_NOT_FOUND, horus_queue_remove(queue, 2, &error));
   CHECK_STATUS(HORUS_NOT_FOUND, horus_queue_serve(queue, 2, 0, &error));

@@ -112,7 +112,9 @@ static void OptionsReachTheSimulation(void) {
   options.outage_until_us = &until;
   metrics = ends_with(&it, &options, ends);
   CHECK(metrics.interruptions == 2 && ends[0] == 130 && ends[1] == 130 && ends[2] == 180);
-  options.checkpoint_us = 30; /* 20 us of each are lost */
+  options.checkpoint_us = 30;      /* 20 us of each are lost */
+  options.profiling_label = "lab"; /* of no node */
+  options.measured = &it.beliefs.columns;
   CHECK(ends_with(&it, &options, ends).finished == 3 && ends[0] == 150 && ends[2] == 200);
   close_world(&it);
 }
@@ -138,6 +140,33 @@ static void AModelAndDemandsMayBeTheTruth(void) {
   CHECK_OK(horus_truth_from_model(NULL, NULL, &truth.columns, &it.truth, &error));
   metrics = ends_with(&it, NULL, ends);
   CHECK(metrics.rejected == 3 && metrics.out_of_memory == 3 && ends[0] == -1);
+  close_world(&it);
+}
+
+/* Its profile is none that the truth knows. */
+static void AJobForTheHostAloneTakesTheTimeThatItStates(void) {
+  static const uint32_t profiles[3] = {0, 0, 1};
+  static const int32_t gpus[3] = {1, 1, HORUS_JOB_NO_GPUS};
+  static const int64_t duration[3] = {100, 100, 50};
+  horus_trace_columns columns = HORUS_TRACE_COLUMNS_INIT;
+  demands_of_two truth;
+  world it;
+  int64_t ends[3];
+  open_world(&it, 0);
+  horus_truth_free(it.truth);
+  horus_trace_free(it.trace);
+  it.truth = NULL;
+  give_demands(&truth, 2000);
+  truth.columns.count = 1;
+  CHECK_OK(horus_truth_from_model(NULL, NULL, &truth.columns, &it.truth, &error));
+  columns.count = 3;
+  columns.duration_us = duration;
+  columns.gpus_per_task = gpus;
+  columns.profile_count = 2;
+  columns.profile_names = kProfiles;
+  columns.profiles = profiles;
+  CHECK_OK(horus_trace_create(&columns, &it.trace, &error));
+  CHECK(ends_with(&it, NULL, ends).finished == 3 && ends[0] == 100 && ends[1] == 100 && ends[2] == 50);
   close_world(&it);
 }
 
@@ -302,6 +331,7 @@ int main(void) {
   TimePassesByTheTruth();
   OptionsReachTheSimulation();
   AModelAndDemandsMayBeTheTruth();
+  AJobForTheHostAloneTakesTheTimeThatItStates();
   CoresCountWhereTheTruthFollowsThem();
   WhatWasLearnedIsNotTriedAgain();
   ObserversSeeEveryEventAndMayCancel();

@@ -45,7 +45,7 @@ TEST(Queue, RefusesEveryBadFieldAndChangesNothing) {
       {"submit_us", [](auto& j) { j.submit_us = std::numeric_limits<int64_t>::min(); }},
       {"submit_us", [](auto& j) { j.submit_us = kMostQueueTimeUs + 1; }},
       {"tasks", [](auto& j) { j.tasks = 0; }},
-      {"gpus", [](auto& j) { j.gpus = 0; }},
+      {"gpus", [](auto& j) { j.gpus = -1; }},
       {"gpus", [](auto& j) { j.gpus = kMostQueuedGpus + 1; }},
       {"gpu_milli", [](auto& j) { j.gpu_milli = 0; }},
       {"gpu_milli", [](auto& j) { j.gpu_milli = 1001; }},

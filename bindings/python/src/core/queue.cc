@@ -99,7 +99,7 @@ void BindRecords(py::module_& m) {
       .Field("owner", &QueuedJob::owner, "the caller's number; read by drf")
       .Field("submit_us", &QueuedJob::submit_us, "waits since then")
       .Field("tasks", &QueuedJob::tasks, "0 = 1")
-      .Field("gpus", &QueuedJob::gpus, "of all tasks together; 0 = one a task")
+      .Field("gpus", &QueuedJob::gpus, "of all tasks together; 0 = one a task, -1 = a job for the host alone")
       .Field("gpu_milli", &QueuedJob::gpu_milli, "of each of them; 0 = 1000")
       .Field("cpu_milli", &QueuedJob::cpu_milli, "of all tasks together")
       .Field("mem_mib", &QueuedJob::mem_mib, "host memory of all tasks together")
