@@ -86,6 +86,22 @@ static void ErrorsNameFileLineAndKeyAndLeaveOutputsAlone(void) {
   CHECK(cluster == NULL && list == NULL && trace == NULL);
 }
 
+static void ATraceIsReadFromItsFile(void) {
+  static const char path[] = "files_test.csv";
+  horus_trace* trace = NULL;
+  horus_trace_summary summary = HORUS_TRACE_SUMMARY_INIT;
+  FILE* file = fopen(path, "w");
+  CHECK(file != NULL && fputs("submit_us,duration_us,profile\n0,5,a\n3,7,b\n", file) >= 0 && fclose(file) == 0);
+  CHECK_OK(horus_trace_from_file(path, "plain", &trace, &error));
+  CHECK_OK(horus_trace_get_summary(trace, &summary, &error));
+  CHECK(summary.jobs == 2);
+  horus_trace_free(trace);
+  trace = NULL;
+  CHECK_OK(horus_trace_from_file(path, NULL, &trace, &error)); /* known by its header */
+  horus_trace_free(trace);
+  CHECK(remove(path) == 0);
+}
+
 static void NothingOfNull(void) {
   horus_job_list_free(NULL);
   CHECK(horus_job_list_count(NULL) == 0 && horus_job_list_bytes_held(NULL) == 0);
@@ -101,6 +117,7 @@ int main(void) {
   }
   horus_cluster_free(cluster);
   AClusterAsTheCommandReadsIt();
+  ATraceIsReadFromItsFile();
   ErrorsNameFileLineAndKeyAndLeaveOutputsAlone();
   return report();
 }

@@ -101,6 +101,19 @@ static void RunSpecsAreChecked(const horus_graph* graph) {
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_sizes", horus_graph_cost(graph, &run, &cost, &error));
   run.dim_sizes = sizes;
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(graph, &run, &cost, &error));
+  run.dim_count = 4097;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_count: expected at most 4096",
+                horus_graph_cost(graph, &run, &cost, &error));
+  run.dim_count = 0;
+  run.frozen_count = 4097;
+  run.frozen_prefixes = names;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "frozen_count: expected at most 4096",
+                horus_graph_cost(graph, &run, &cost, &error));
+  run.frozen_count = 1;
+  run.checkpoint_segments = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "checkpoint_segments", horus_graph_cost(graph, &run, &cost, &error));
+  run.checkpoint_segments = 0;
+  run.dim_count = 1;
   run.struct_size -= 1;
   CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_cost(graph, &run, &cost, &error));
   CHECK(memcmp(&cost, &before, sizeof cost) == 0);

@@ -55,6 +55,7 @@ static void Fill(Table* table, const horus_graph* first, const horus_graph* seco
   table->data.runs = table->run_of;
   table->data.gpu_types = table->gpus;
   table->data.families = table->families;
+  table->data.nets = table->families;
   table->data.step_time_us = table->step_us;
 }
 
@@ -145,6 +146,38 @@ static void EveryCallCanBeCancelled(const Table* table) {
   CHECK(predictor == NULL);
 }
 
+static double metric_of(const horus_watch* watch, const char* name, const char* labels) {
+  const char *names[64], *texts[64];
+  double values[64];
+  horus_metrics columns = HORUS_METRICS_INIT;
+  size_t count = 0, i;
+  columns.capacity = 64;
+  columns.names = names;
+  columns.labels = texts;
+  columns.values = values;
+  CHECK_OK(horus_watch_metrics(watch, &columns, &count, &error));
+  for (i = 0; i < count; ++i) {
+    if (strcmp(names[i], name) == 0 && strcmp(texts[i], labels) == 0) return values[i];
+  }
+  return -1;
+}
+
+static void AWatchCountsWhatThePredictorKnewAlready(const horus_graph* graph) {
+  horus_predictor* predictor = NULL;
+  horus_watch* watch = NULL;
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+  CHECK_OK(horus_watch_create(NULL, &watch, &error));
+  CHECK_OK(horus_predictor_set_watch(predictor, watch, &error));
+  (void)DemandOf(predictor, graph, 8);
+  (void)DemandOf(predictor, graph, 8);
+  (void)DemandOf(predictor, graph, 16);
+  CHECK(metric_of(watch, "horus_cache_hits_total", "cache=\"demands\"") == 1);
+  CHECK(metric_of(watch, "horus_cache_misses_total", "cache=\"demands\"") == 2);
+  CHECK(metric_of(watch, "horus_bytes_held", "handle=\"predictor\"") > 0);
+  horus_predictor_free(predictor);
+  horus_watch_free(watch);
+}
+
 static void MeasuredBeatsPredicted(const horus_graph* graph) {
   horus_predictor *predictor = NULL, *committed = NULL;
   horus_observations* observations = NULL;
@@ -189,6 +222,7 @@ int main(void) {
   ATrainedPredictorIsTheSameFromItsBytes(&table, resnet);
 #endif
   MeasuredBeatsPredicted(resnet);
+  AWatchCountsWhatThePredictorKnewAlready(resnet);
   horus_graph_free(resnet);
   horus_graph_free(vgg);
   return report();

@@ -247,6 +247,7 @@ static int32_t cancel(void* user, double done) {
 static void AModelIsTrainedSavedAndReadAgain(void) {
   const char* const types[1] = {FIXTURE_GPU};
   static const char* const families[JOBS] = {"a", "a", "b", "b", "c", "c"};
+  const char* const two_types[2] = {FIXTURE_GPU, "t4"};
   horus_demand demands[JOBS];
   const horus_demand* pointers[JOBS];
   uint32_t devices[RUNS], a[RUNS], b[RUNS], i, j, n = 0;
@@ -305,6 +306,12 @@ static void AModelIsTrainedSavedAndReadAgain(void) {
   first[3] = 1.5;
   a[3] = JOBS;
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
+  data.device_count = 2; /* then the second demand is the first job's too */
+  data.gpu_types = two_types;
+  data.job_count = JOBS / 2;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT,
+                "demands[1]: profile_id: expected that of the job's other demands, 100, found 101",
+                horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
   CHECK(again == NULL);
   horus_interference_free(model);
 }

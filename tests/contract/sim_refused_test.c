@@ -65,14 +65,14 @@ static void WrongOptionsAreRefused(void) {
 
 static void WhatDoesNotFitTogetherIsRefused(void) {
   static const char* const others[2] = {"c", "d"};
-  static const char* const types[2] = {FIXTURE_GPU, FIXTURE_GPU};
+  const char* types[2] = {FIXTURE_GPU, FIXTURE_GPU};
   static const char* const same[2] = {"a", "a"};
   world it;
   demands_of_two other;
   given_job resident;
   horus_plan* plan;
   horus_sim_result* result = NULL;
-  horus_truth* truth = NULL;
+  horus_truth *truth = NULL, *half = NULL;
   uint64_t hash;
   open_world(&it, 0);
   give_demands(&other, 2000);
@@ -86,6 +86,11 @@ static void WhatDoesNotFitTogetherIsRefused(void) {
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "beliefs: row[1]: gpu_types", RUN(&other.columns, it.truth));
   other.columns.gpu_types = types;
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "beliefs: row[1]: gpu_types", RUN(&other.columns, it.truth));
+  types[1] = "t4";
+  other.jobs[1].demand.step_time_us = 0;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile 'a': expected step times on all of 2 types or none, found 1",
+                horus_truth_from_model(NULL, NULL, &other.columns, &half, &error));
+  CHECK(half == NULL);
   other.columns.profiles = NULL;
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "beliefs: profiles", RUN(&other.columns, it.truth));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, RUN(NULL, it.truth));
