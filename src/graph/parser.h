@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/reader.h"
@@ -72,7 +72,7 @@ class Parser {
   int64_t held_ = 0;
   int64_t depth_ = 0;
   std::string scratch_;
-  absl::flat_hash_map<std::string, uint32_t> symbol_ids_;
+  std::unordered_map<std::string, uint32_t> symbol_ids_;
 };
 
 // The element type of a TensorProto.DataType number; kUndefined for numbers this reader does not know.

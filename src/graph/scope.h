@@ -12,10 +12,10 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -54,7 +54,7 @@ class Scope {
   struct NameHash {
     using is_transparent = void;
     const std::vector<Value>* values;
-    size_t operator()(std::string_view name) const { return absl::HashOf(absl::string_view(name.data(), name.size())); }
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
     size_t operator()(uint32_t id) const { return (*this)(std::string_view((*values)[id].name)); }
   };
   struct NameEqual {
@@ -67,7 +67,7 @@ class Scope {
       return Text(a) == Text(b);
     }
   };
-  absl::flat_hash_set<uint32_t, NameHash, NameEqual> names_;
+  std::unordered_set<uint32_t, NameHash, NameEqual> names_;
 };
 
 using Scopes = std::deque<Scope>;  // position = BodyId; addresses stay put

@@ -15,8 +15,6 @@ const Dims kNoDims;
 
 constexpr std::string_view kMicrosoftDomain = "com.microsoft";
 
-absl::string_view Key(std::string_view text) { return {text.data(), text.size()}; }
-
 }  // namespace
 
 std::string DimsText(const Dims& dims) {
@@ -206,7 +204,7 @@ RuleTable::RuleTable() {
         LayoutRules(), IndexRules(), GeneratorRules(), ResampleRules(), RecurrentRules(), SequenceRules(),
         FusedRules()}) {
     for (const RuleEntry& entry : list) {
-      (entry.domain.empty() ? rules_ : microsoft_rules_).emplace(Key(entry.op_type), &entry);
+      (entry.domain.empty() ? rules_ : microsoft_rules_).emplace(entry.op_type, &entry);
     }
   }
 }
@@ -215,7 +213,7 @@ const RuleEntry* RuleTable::Find(const Node& node) const {
   const bool standard = node.domain.empty();
   if (!standard && node.domain != kMicrosoftDomain) return nullptr;
   const auto& table = standard ? rules_ : microsoft_rules_;
-  const auto found = table.find(Key(node.op_type));
+  const auto found = table.find(node.op_type);
   return found == table.end() ? nullptr : found->second;
 }
 

@@ -13,9 +13,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/shaped.h"
@@ -140,8 +140,8 @@ class RuleTable {
   [[nodiscard]] size_t size() const { return rules_.size(); }
 
  private:
-  absl::flat_hash_map<absl::string_view, const RuleEntry*> rules_;
-  absl::flat_hash_map<absl::string_view, const RuleEntry*> microsoft_rules_;
+  std::unordered_map<std::string_view, const RuleEntry*> rules_;
+  std::unordered_map<std::string_view, const RuleEntry*> microsoft_rules_;
 };
 
 // "[1,3,?,224]".

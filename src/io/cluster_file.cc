@@ -6,9 +6,9 @@
 #include <array>
 #include <limits>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -26,8 +26,8 @@ constexpr size_t kMaxNearNodes = 10'000;  // names compared for a suggestion
 
 // Names and ids so far, with the entry that took them.
 struct Taken {
-  absl::flat_hash_map<std::string, size_t> names;  // -> position in ClusterFile::nodes; never iterated
-  absl::flat_hash_map<uint64_t, size_t> ids;       // -> line
+  std::unordered_map<std::string, size_t> names;  // -> position in ClusterFile::nodes; never iterated
+  std::unordered_map<uint64_t, size_t> ids;       // -> line
   std::vector<uint32_t> lines;                     // by position
 };
 
