@@ -124,7 +124,7 @@ def _mask_captures(tokens):
         if token.text != "[" or token.masked or token.match < 0:
             continue
         before = tokens[at - 1]
-        if before.kind == "name" and before.text != "return" or before.text in {")", "]"} or before.masked:
+        if before.kind in {"name", "text"} and before.text != "return" or before.text in {")", "]"} or before.masked:
             continue
         for inner in tokens[at + 1:token.match]:
             inner.masked = True
@@ -295,7 +295,7 @@ class _File:
                 continue
             starts = (before.text == ";" or before.text in "{}" and before.block or before.text in {"else", "do"} or
                       before.text == ")" and before.match > 0 and self.tokens[before.match - 1].text in CONTROL)
-            if not starts or self._in_parens(at):
+            if not starts or self._in_parens(at) or before.text == "}" and self._type(before.match):
                 continue
             if token.text in {"if", "while"} and self.tokens[at + 1].text == "(":
                 self._condition(at)
@@ -305,6 +305,15 @@ class _File:
                     self._negated(at + 1, end - 1, at)
             elif token.text not in NO_CALL and (token.kind == "name" or token.text in {"++", "--", "*", "("}):
                 self._statement(at)
+
+    def _type(self, brace):
+        """Whether the brace opens a struct."""
+        head = brace - 1
+        while self.tokens[head].text not in {";", "{", "}", "(", ")"}:
+            if self.tokens[head].text in {"struct", "class", "union", "enum"}:
+                return True
+            head -= 1
+        return False
 
     def _in_parens(self, at):
         """Inside the header of a for loop, where `;` ends no statement."""

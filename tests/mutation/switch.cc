@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which mutant is on in a program that holds them all (HORUS_MUTANT), and which were passed (to the file HORUS_MUTANTS_PASSED).
+// Which mutant is on in a program that holds them all (HORUS_MUTANT), and which were passed (to the file
+// HORUS_MUTANTS_PASSED).
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
