@@ -209,6 +209,10 @@ TEST(Fit, AnMpsServerAdmitsNoMoreClientsThanItCan) {
   device.mps_clients = 3;  // no less than the tenant limit, which then is the one to name
   EXPECT_EQ(FitTenant(&sharer, device, kLimits, &shortfall), Reason::kTenantLimit);
   ExpectShort(shortfall, 4, 3, "tenants");
+  device = Device(5);  // over-committed by those who were adopted
+  device.mps_clients = 4;
+  EXPECT_EQ(FitTenant(&sharer, device, kLimits, &shortfall), Reason::kTenantLimit);
+  ExpectShort(shortfall, 6, 3, "tenants");
 }
 
 TEST(Fit, SharesOfAGpuMayFillItAndASharerWithoutOneTakesAThousandth) {
