@@ -9,6 +9,7 @@
 
 #include "failing_new.h"
 #include "fixtures.h"
+#include "place/state/ledger.h"
 #include "place/state/snapshot.h"
 
 namespace horus {
@@ -168,6 +169,65 @@ TEST(FailingAllocation, APlacerPlansAfterwardsAsIfNothingHadBeen) {
     const auto placer = MakePlacer();
     const bool failed = FailsAt(at, [&] { (void)placer->MakePlan(cluster, jobs); });
     ASSERT_EQ(placer->MakePlan(cluster, jobs)->decisions, wanted);
+    if (!failed) return;
+  }
+}
+
+// `work` on a ledger of the cluster, with each of its allocations failing in turn.
+void ExpectTheLedgerRecovers(const Cluster& cluster, const std::function<void(Ledger&)>& work) {
+  const Ledger fresh(cluster);
+  for (size_t at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    Ledger ledger(cluster);
+    const bool failed = FailsAt(at, [&] { work(ledger); });
+    ledger.Follow(cluster);
+    ASSERT_EQ(ledger.Hash(), fresh.Hash());
+    ASSERT_EQ(ledger.Mark(), 0u);
+    ASSERT_EQ(ledger.states().live_states(), fresh.states().live_states());
+    ASSERT_EQ(ledger.owners_matter(), fresh.owners_matter());
+    for (uint32_t device = 0; device < ledger.device_limit(); ++device)
+      ASSERT_EQ(ledger.residents(device).size(), fresh.residents(device).size());
+    if (!failed) return;
+  }
+}
+
+TEST(FailingAllocation, ALedgerThatFailedIsAsNewOnceItFollowsTheCluster) {
+  const Cluster cluster = Used();
+  JobSpec gang = Gang(20, 4, 1, 33);
+  gang.groups = {"a"};
+  gang.share = ShareWith::kSameTenant;
+  const std::vector<PlacedSlot> slots = {{0, 0, 0, 0}, {0, 1, 1, 0}, {2, 0, 2, 0}, {3, 3, 3, 0}};
+  ExpectTheLedgerRecovers(cluster, [&](Ledger& ledger) {
+    ledger.Place(gang, slots);
+    ledger.SetNodeState(0, AdminState::kDrained);
+    const size_t mark = ledger.Mark();
+    ledger.SetDeviceState(0, 2, AdminState::kDown);
+    ledger.Resize(OneGpu(1), gang, slots);
+    ledger.Remove(gang, slots);
+    ledger.UndoTo(mark);
+  });
+}
+
+TEST(FailingAllocation, ALedgerThatFailedToFollowFollowsAgain) {
+  const Cluster cluster = Used();
+  Cluster later = cluster;
+  ASSERT_TRUE(later.Release(7).ok());
+  ASSERT_TRUE(later.Adopt(OneGpu(30, 77), std::vector<Slot>{{4, 1, 0}}).ok());
+  const Ledger full(cluster);
+  ExpectTheLedgerRecovers(cluster, [&](Ledger& ledger) { ledger.Follow(later); });
+  ExpectTheLedgerRecovers(cluster, [&](Ledger& ledger) { ledger.FollowEmptied(full); });
+  for (size_t at = 0;; ++at) {
+    SCOPED_TRACE(at);
+    Ledger ledger(cluster);
+    const bool failed = FailsAt(at, [&] { ledger.Follow(later); });
+    ledger.Follow(later);
+    ASSERT_EQ(ledger.Hash(), Ledger(later).Hash());
+    Ledger emptied(cluster);
+    FailsAt(at, [&] { emptied.FollowEmptied(full); });
+    emptied.FollowEmptied(full);
+    Ledger wanted;
+    wanted.FollowEmptied(full);
+    ASSERT_EQ(emptied.Hash(), wanted.Hash());
     if (!failed) return;
   }
 }
