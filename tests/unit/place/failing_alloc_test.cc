@@ -52,6 +52,8 @@ Cluster Used() {
     EXPECT_TRUE(cluster.Adopt(job, slots).ok());
   }
   EXPECT_TRUE(cluster.Release(5).ok());
+  for (JobId id = 40; id <= 42; ++id)  // as many as a device holds without an allocation
+    EXPECT_TRUE(cluster.Adopt(OneGpu(id, 1, 10), std::vector<Slot>{{3, 1, 0}}).ok());
   const std::vector<Slot> over_two = {{1, 2, 0}, {1, 3, 0}, {3, 2, 1}, {3, 3, 1}};
   EXPECT_TRUE(cluster.Adopt(Gang(7, 2, 2, 20), over_two).ok());
   const std::vector<Slot> hosts = {{1, kNoDevice, 0}, {1, kNoDevice, 1}, {3, kNoDevice, 2}};
@@ -117,8 +119,10 @@ TEST(FailingAllocation, SettingStatesChangesNothing) {
 }
 
 TEST(FailingAllocation, AdoptChangesNothing) {
-  const std::vector<Slot> slots = {{1, 0, 0}, {1, 1, 1}, {3, 0, 2}, {4, 3, 3}};
+  const std::vector<Slot> slots = {{1, 0, 0}, {1, 1, 1}, {3, 1, 2}, {4, 3, 3}};
   JobSpec gang = Gang(20, 4, 1, 33);
+  gang.groups = {"a", "b"};
+  gang.avoid_groups = {"c"};
   gang.name = "a name that is too long for the inside of a string";
   gang.deadline_us = 5;
   ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Adopt(gang, slots).status(); });
@@ -170,6 +174,42 @@ TEST(FailingAllocation, APlacerPlansAfterwardsAsIfNothingHadBeen) {
     const bool failed = FailsAt(at, [&] { (void)placer->MakePlan(cluster, jobs); });
     ASSERT_EQ(placer->MakePlan(cluster, jobs)->decisions, wanted);
     if (!failed) return;
+  }
+}
+
+TEST(FailingAllocation, ATableOfStatesStaysAsItWas) {
+  const auto class_of = [](float util) { return MakeTenantClass(OneGpu(1), OneGpu(1, util).demands[0].demand); };
+  for (size_t rows = 0; rows < 9; ++rows) {  // columns that are full and others
+    StateTable start;
+    const uint32_t empty = start.InternState({.type = Type("k80"), .mem_mib = 100});
+    start.Ref(empty);
+    uint32_t id = 0;
+    for (size_t i = 0; i < rows; ++i) start.Ref(start.WithTenant(empty, class_of(static_cast<float>(i)), id));
+    for (const bool intern : {false, true}) {
+      bool failed = true;
+      for (size_t at = 0; failed; ++at) {
+        StateTable table = start;
+        failed = FailsAt(
+            at, [&] { id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(empty, class_of(90), id); });
+        if (failed) {
+          ASSERT_EQ(table.live_states(), start.live_states());
+          ASSERT_EQ(table.live_tenants(), start.live_tenants());
+          id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(empty, class_of(90), id);
+        }
+        ASSERT_EQ(table.live_tenants(), start.live_tenants() + 1);
+        // Nothing that gives back allocates.
+        ASSERT_FALSE(FailsAt(0, [&] {
+          if (intern) {
+            table.DropTenant(id);
+          } else {
+            table.Ref(id);
+            table.Unref(id);
+          }
+        }));
+        ASSERT_EQ(table.live_tenants(), start.live_tenants());
+        ASSERT_EQ(table.live_states(), start.live_states());
+      }
+    }
   }
 }
 
