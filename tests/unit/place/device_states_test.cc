@@ -75,6 +75,7 @@ TEST(DeviceStates, EveryFieldTellsClassesApartByItsDigestToo) {
       [](JobSpec& j, Demand&) { j.gpus_per_task = 2; },
       [](JobSpec& j, Demand&) { j.tasks = 2; },
       [](JobSpec& j, Demand&) { j.kind = JobKind::kInference; },
+      [](JobSpec& j, Demand&) { j.kind = JobKind::kInference, j.gpus_per_task = 2; },
       [](JobSpec& j, Demand&) { j.priority = 1; },
       [](JobSpec& j, Demand&) { j.priority = -1; },
       [](JobSpec& j, Demand&) { j.weight = 2; },

@@ -227,6 +227,9 @@ void ExpectTheLedgerRecovers(const Cluster& cluster, const std::function<void(Le
     ASSERT_EQ(ledger.owners_matter(), fresh.owners_matter());
     for (uint32_t device = 0; device < ledger.device_limit(); ++device)
       ASSERT_EQ(ledger.residents(device).size(), fresh.residents(device).size());
+    ledger.Place(OneGpu(99), std::vector<PlacedSlot>{{0, 0, 0, 0}});
+    ledger.UndoTo(0);  // takes back nothing of what failed
+    ASSERT_EQ(ledger.Hash(), fresh.Hash());
     if (!failed) return;
   }
 }

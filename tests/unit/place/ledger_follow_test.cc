@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -363,6 +366,106 @@ TEST(LedgerFollow, AnEmptiedLedgerIsThatOfTheClusterWithoutJobsAndIsLeftForTheWh
   EXPECT_EQ(ledger.changes(), after) << "is it already";
   ledger.Follow(cluster);
   ExpectAsNew(ledger, cluster);
+}
+
+TEST(LedgerFollow, AnEmptiedLedgerIsMadeOnceAndSeesDevicesThatDiffer) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec node = V100Node(1, 4);
+  node.devices[1].max_tenants = node.devices[2].max_tenants = 7;
+  ASSERT_TRUE(cluster.AddNode(node).ok());
+  const Ledger full(cluster);
+  Ledger ledger;
+  const uint64_t changes = ledger.changes();
+  ledger.FollowEmptied(full);
+  EXPECT_GT(ledger.changes(), changes);
+  EXPECT_EQ(ledger.Hash(), full.Hash());
+  const uint64_t generation = ledger.generation();
+  ledger.FollowEmptied(full);
+  EXPECT_EQ(ledger.generation(), generation);
+  ledger.Follow(cluster);
+  const uint64_t whole = ledger.generation();
+  EXPECT_GT(whole, generation);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
+  ledger.Follow(cluster);
+  EXPECT_EQ(ledger.generation(), whole) << "is no emptied one any more";
+  ExpectAsNew(ledger, cluster);
+}
+
+TEST(LedgerFollow, ADeviceThatIsUpAgainByUndoIsNamed) {
+  const Cluster cluster = Nodes(1, 2);
+  Ledger ledger(cluster);
+  Follower follower;
+  follower.Look(ledger);
+  ledger.SetDeviceState(0, 1, AdminState::kDown);
+  follower.Look(ledger);
+  ledger.UndoTo(0);
+  follower.Look(ledger);
+}
+
+TEST(LedgerFollow, SlotsThatAreTwiceThereOrNotHeldArePassedOver) {
+  Cluster cluster = Nodes(1, 2);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(OneGpu(2), std::vector<Slot>{{1, 1, 0}}).ok());
+  Ledger ledger(cluster);
+  ledger.Remove(OneGpu(1), std::vector<PlacedSlot>{{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 1, 0, 0}});
+  ASSERT_TRUE(cluster.Release(1).ok());
+  const Ledger fresh(cluster);
+  EXPECT_EQ(AllSaidOf(ledger), AllSaidOf(fresh));
+}
+
+TEST(LedgerFollow, TheHashTellsGroupsAndDevicesApart) {
+  const auto hash = [](const std::function<void(Cluster&)>& change) {
+    Cluster cluster = Nodes(1, 2);
+    change(cluster);
+    return Ledger(cluster).Hash();
+  };
+  const auto with = [&](std::vector<std::vector<std::string>> groups, std::vector<std::vector<std::string>> avoids) {
+    return hash([&](Cluster& cluster) {
+      for (JobId id = 1; id <= groups.size(); ++id) {
+        JobSpec job = OneGpu(id);
+        job.groups = groups[id - 1];
+        job.avoid_groups = avoids[id - 1];
+        ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{1, 0, 0}}).ok());
+      }
+    });
+  };
+  const std::vector<uint64_t> all = {
+      hash([](Cluster&) {}),
+      hash([](Cluster& cluster) { ASSERT_TRUE(cluster.SetDeviceState(1, 0, AdminState::kDown).ok()); }),
+      hash([](Cluster& cluster) { ASSERT_TRUE(cluster.SetDeviceState(1, 1, AdminState::kDown).ok()); }),
+      with({{}, {}}, {{}, {}}),
+      with({{"a"}, {}}, {{}, {}}),
+      with({{"b"}, {}}, {{}, {}}),
+      with({{"a", "b"}, {}}, {{}, {}}),
+      with({{"a"}, {"a"}}, {{}, {}}),
+      with({{}, {}}, {{"a"}, {}}),
+      with({{}, {}}, {{"a"}, {"a"}}),
+      with({{"a"}, {}}, {{}, {"a"}}),
+      with({{"a"}, {"a"}}, {{"a"}, {}}),
+  };
+  EXPECT_EQ(std::set<uint64_t>(all.begin(), all.end()).size(), all.size());
+  EXPECT_EQ(with({{"a"}, {"b"}}, {{}, {}}), with({{"b"}, {"a"}}, {{}, {}})) << "they are in no order";
+}
+
+TEST(LedgerFollow, ALargeClusterIsHeldMoreChanges) {
+  Cluster cluster = Nodes(300, 1);
+  Ledger ledger(cluster);
+  uint64_t held = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    ledger.SetNodeState(0, AdminState::kUp);
+    held = std::max(held, ledger.log_end() - ledger.log_begin());
+  }
+  EXPECT_EQ(held, 300u * 16);
+}
+
+TEST(LedgerFollow, TheBytesHeldGrowWithWhatIsHeld) {
+  const auto bytes = [](size_t nodes) {
+    Cluster cluster = Nodes(nodes, 8);
+    return Ledger(cluster).bytes_held();
+  };
+  const uint64_t least = 400 * (sizeof(LedgerNode) + 8 * 2 * sizeof(uint32_t));
+  EXPECT_GE(bytes(500), bytes(100) + least);
+  EXPECT_LE(bytes(500), 8 * least);
 }
 
 TEST(LedgerFollow, WhoLooksSeldomIsToldToStartAnew) {
