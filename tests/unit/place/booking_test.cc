@@ -20,6 +20,7 @@ using testing_place::Gang;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 using testing_place::PlanOf;
+using testing_place::Type;
 
 std::shared_ptr<const JobSpec> Shared(JobSpec job) { return std::make_shared<const JobSpec>(std::move(job)); }
 
@@ -141,7 +142,7 @@ TEST(Booking, APlanThatNamesABadJobIsRefusedAndChangesNothing) {
   bad.weight = -1;
   EXPECT_EQ(code({{ActionKind::kPlace, Shared(bad), {{1, 0, 0}}}}), absl::StatusCode::kInvalidArgument);
   bad = OneGpu(1);
-  bad.demands.push_back({GpuTypeId(10'000), bad.demands[0].demand});
+  bad.demands = {{Type("v100-sxm2-16gb"), bad.demands[0].demand}, {GpuTypeId(10'000), bad.demands[0].demand}};
   EXPECT_EQ(code({{ActionKind::kPlace, Shared(bad), {{1, 0, 0}}}}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{ActionKind::kPlace, nullptr, {{1, 0, 0}}}}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({{ActionKind::kPlace, Shared(OneGpu(1)), {{1, 0, 0}}},
@@ -155,6 +156,7 @@ TEST(Booking, APlanMayListWhatItSawInAnyOrderAndItsJobsAreNotAdopted) {
   std::swap(plan.seen[0], plan.seen[2]);
   ASSERT_TRUE(cluster.Apply(plan).ok());
   EXPECT_FALSE(cluster.Job(1)->adopted);
+  EXPECT_FALSE(cluster.Job(1)->over_committed);
 }
 
 TEST(Booking, APlanThatSawANodeThatIsGoneIsAborted) {
@@ -201,13 +203,38 @@ TEST(Booking, AResidentMayShrinkWhereTheNodeIsOverCommitted) {
 }
 
 TEST(Booking, AResidentMayGrowInWhatIsNotOverCommitted) {
-  Cluster cpu_over = Filled(30'000, -10);
-  EXPECT_TRUE(Resize(cpu_over, 16'000, 100'010).ok());
-  EXPECT_TRUE(Resize(cpu_over, 15'000, 100'001).ok());
-  Cluster mem_over = Filled(-10, 300'000);
-  EXPECT_TRUE(Resize(mem_over, 16'010, 100'000).ok());
-  EXPECT_TRUE(Resize(mem_over, 16'001, 90'000).ok());
-  EXPECT_EQ(Resize(mem_over, 16'001, 90'001).code(), absl::StatusCode::kFailedPrecondition);
+  for (const int64_t cpu_milli : {16'000, 15'000}) {  // the same, and less
+    Cluster cpu_over = Filled(30'000, -10);
+    EXPECT_TRUE(Resize(cpu_over, cpu_milli, 100'010).ok());
+    EXPECT_EQ(Resize(cpu_over, cpu_milli + 1, 100'010).code(), absl::StatusCode::kFailedPrecondition);
+  }
+  for (const int64_t mem_mib : {100'000, 90'000}) {
+    Cluster mem_over = Filled(-10, 300'000);
+    EXPECT_TRUE(Resize(mem_over, 16'010, mem_mib).ok());
+    EXPECT_EQ(Resize(mem_over, 16'010, mem_mib + 1).code(), absl::StatusCode::kFailedPrecondition);
+  }
+}
+
+TEST(Booking, AJobIsResizedOnceHoweverTheActionsAreOrdered) {
+  Cluster cluster = Nodes(1);
+  std::vector<Action> actions;
+  for (const JobId id : {1, 2}) {
+    JobSpec job = OneGpu(id);
+    job.cpu_milli = 1000;
+    ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{1, static_cast<int32_t>(id) - 1, 0}}).ok());
+  }
+  for (const JobId id : {1, 2, 1}) {
+    JobSpec job = *cluster.Job(id)->spec;
+    GrantHost(2000 + 1000 * static_cast<int64_t>(actions.size()), 0, job);
+    actions.push_back({ActionKind::kResize, Shared(job), {}});
+  }
+  EXPECT_THAT(cluster.Apply(PlanOf(cluster, actions)).message(), HasSubstr("job 1: is resized twice"));
+}
+
+TEST(Booking, WhatRunsMayFillTheMemoryOfADeviceWithoutAHeadroom) {
+  Cluster cluster = Nodes(1);
+  EXPECT_FALSE(cluster.Adopt(OneGpu(1, 10, 16'384), std::vector<Slot>{{1, 0, 0}})->over_committed);
+  EXPECT_EQ(cluster.Adopt(OneGpu(2, 10, 16'385), std::vector<Slot>{{1, 1, 0}})->reason, Reason::kGpuMemory);
 }
 
 }  // namespace

@@ -260,7 +260,7 @@ TEST(DeviceStates, WhatNobodyHoldsIsFreedAndItsIdUsedAgain) {
   EXPECT_EQ(table.live_tenants(), 0u);
   EXPECT_EQ(table.digest(taken), 0u);
   EXPECT_TRUE(table.state(taken).tenants.empty());
-  EXPECT_EQ(table.tenant(tenant).gpu_milli, 0);
+  EXPECT_EQ(table.tenant(tenant).digest, 0u);
   const size_t states = table.state_limit();
   const size_t tenants = table.tenant_limit();
   const uint32_t drained = table.WithState(first, AdminState::kDrained);

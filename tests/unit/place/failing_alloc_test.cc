@@ -164,6 +164,15 @@ TEST(FailingAllocation, MovingPreemptingAndResizingChangesNothingHoweverFarItCam
   ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(plan); });
 }
 
+TEST(FailingAllocation, PreemptingAloneChangesNothing) {
+  const Cluster start = Used();
+  for (const JobId job : {4, 7, 9}) {
+    Plan plan{.actions = {{ActionKind::kPreempt, start.Job(job)->spec, {}}}};
+    for (const NodeId id : start.NodeIds()) plan.seen.push_back({id, start.Node(id)->version});
+    ExpectNothingHappenedAtEveryFailure([&](Cluster& cluster) { return cluster.Apply(plan); });
+  }
+}
+
 TEST(FailingAllocation, APlacerPlansAfterwardsAsIfNothingHadBeen) {
   const Cluster cluster = Used();
   std::vector<JobSpec> jobs = {Gang(30, 2, 2, 10), OneGpu(31, 12, 700), OneGpu(32, 12, 70'000), Gang(33, 50, 1)};
@@ -179,22 +188,22 @@ TEST(FailingAllocation, APlacerPlansAfterwardsAsIfNothingHadBeen) {
 
 TEST(FailingAllocation, ATableOfStatesStaysAsItWas) {
   const auto class_of = [](float util) { return MakeTenantClass(OneGpu(1), OneGpu(1, util).demands[0].demand); };
-  for (size_t rows = 0; rows < 9; ++rows) {  // columns that are full and others
+  for (size_t rows = 0; rows < 40; ++rows) {  // columns that are full and others
     StateTable start;
-    const uint32_t empty = start.InternState({.type = Type("k80"), .mem_mib = 100});
-    start.Ref(empty);
+    uint32_t last = start.InternState({.type = Type("k80"), .mem_mib = 100});
+    start.Ref(last);
     uint32_t id = 0;
-    for (size_t i = 0; i < rows; ++i) start.Ref(start.WithTenant(empty, class_of(static_cast<float>(i)), id));
+    for (size_t i = 0; i < rows; ++i) start.Ref(last = start.WithTenant(last, class_of(static_cast<float>(i)), id));
     for (const bool intern : {false, true}) {
       bool failed = true;
       for (size_t at = 0; failed; ++at) {
         StateTable table = start;
         failed = FailsAt(
-            at, [&] { id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(empty, class_of(90), id); });
+            at, [&] { id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(last, class_of(90), id); });
         if (failed) {
           ASSERT_EQ(table.live_states(), start.live_states());
           ASSERT_EQ(table.live_tenants(), start.live_tenants());
-          id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(empty, class_of(90), id);
+          id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(last, class_of(90), id);
         }
         ASSERT_EQ(table.live_tenants(), start.live_tenants() + 1);
         // Nothing that gives back allocates.
@@ -213,12 +222,29 @@ TEST(FailingAllocation, ATableOfStatesStaysAsItWas) {
   }
 }
 
-// `work` on a ledger of the cluster, with each of its allocations failing in turn.
-void ExpectTheLedgerRecovers(const Cluster& cluster, const std::function<void(Ledger&)>& work) {
+TEST(FailingAllocation, NothingIsNeededToFreeStates) {
+  for (int32_t count = 1; count < 40; ++count) {
+    StateTable table;
+    std::vector<uint32_t> ids;
+    for (int32_t i = 0; i < count; ++i) {
+      ids.push_back(table.InternState({.type = Type("k80"), .max_tenants = i}));
+      table.Ref(ids.back());
+    }
+    ASSERT_FALSE(FailsAt(0, [&] {
+      for (const uint32_t id : ids) table.Unref(id);
+    }));
+    ASSERT_EQ(table.live_states(), 0u);
+  }
+}
+
+// `work` on a ledger of the cluster after `before`, with each of its allocations failing in turn.
+void ExpectTheLedgerRecovers(const Cluster& cluster, const std::function<void(Ledger&)>& before,
+                             const std::function<void(Ledger&)>& work) {
   const Ledger fresh(cluster);
   for (size_t at = 0;; ++at) {
     SCOPED_TRACE(at);
     Ledger ledger(cluster);
+    before(ledger);
     const bool failed = FailsAt(at, [&] { work(ledger); });
     ledger.Follow(cluster);
     ASSERT_EQ(ledger.Hash(), fresh.Hash());
@@ -234,13 +260,15 @@ void ExpectTheLedgerRecovers(const Cluster& cluster, const std::function<void(Le
   }
 }
 
+const auto nothing = [](Ledger&) {};
+
 TEST(FailingAllocation, ALedgerThatFailedIsAsNewOnceItFollowsTheCluster) {
   const Cluster cluster = Used();
   JobSpec gang = Gang(20, 4, 1, 33);
   gang.groups = {"a"};
   gang.share = ShareWith::kSameTenant;
   const std::vector<PlacedSlot> slots = {{0, 0, 0, 0}, {0, 1, 1, 0}, {2, 0, 2, 0}, {3, 3, 3, 0}};
-  ExpectTheLedgerRecovers(cluster, [&](Ledger& ledger) {
+  ExpectTheLedgerRecovers(cluster, nothing, [&](Ledger& ledger) {
     ledger.Place(gang, slots);
     ledger.SetNodeState(0, AdminState::kDrained);
     const size_t mark = ledger.Mark();
@@ -251,14 +279,35 @@ TEST(FailingAllocation, ALedgerThatFailedIsAsNewOnceItFollowsTheCluster) {
   });
 }
 
+TEST(FailingAllocation, ALedgerRecoversFromRemovalsHoweverFullItsColumnsWere) {
+  const Cluster cluster = Used();
+  const std::vector<PlacedSlot> shared = {{2, 1, 0, 0}};
+  for (size_t before = 0; before < 40; ++before) {
+    SCOPED_TRACE(before);
+    const auto fill = [&](Ledger& ledger) {
+      for (size_t i = 0; i < before; ++i) {
+        ledger.Place(OneGpu(100 + i, 20 + static_cast<float>(i), 10), std::vector<PlacedSlot>{{3, 0, 0, 0}});
+        if (i % 3 == 0) ledger.SetNodeState(0, AdminState::kUp);
+      }
+    };
+    ExpectTheLedgerRecovers(cluster, fill, [&](Ledger& ledger) { ledger.Remove(OneGpu(40, 1, 10), shared); });
+    const auto fill_and_remove = [&](Ledger& ledger) {
+      fill(ledger);
+      ledger.Remove(OneGpu(40, 1, 10), shared);
+      ledger.SetDeviceState(0, 1, AdminState::kDown);
+    };
+    ExpectTheLedgerRecovers(cluster, fill_and_remove, [](Ledger& ledger) { ledger.UndoTo(0); });
+  }
+}
+
 TEST(FailingAllocation, ALedgerThatFailedToFollowFollowsAgain) {
   const Cluster cluster = Used();
   Cluster later = cluster;
   ASSERT_TRUE(later.Release(7).ok());
   ASSERT_TRUE(later.Adopt(OneGpu(30, 77), std::vector<Slot>{{4, 1, 0}}).ok());
   const Ledger full(cluster);
-  ExpectTheLedgerRecovers(cluster, [&](Ledger& ledger) { ledger.Follow(later); });
-  ExpectTheLedgerRecovers(cluster, [&](Ledger& ledger) { ledger.FollowEmptied(full); });
+  ExpectTheLedgerRecovers(cluster, nothing, [&](Ledger& ledger) { ledger.Follow(later); });
+  ExpectTheLedgerRecovers(cluster, nothing, [&](Ledger& ledger) { ledger.FollowEmptied(full); });
   for (size_t at = 0;; ++at) {
     SCOPED_TRACE(at);
     Ledger ledger(cluster);

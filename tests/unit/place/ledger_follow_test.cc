@@ -345,7 +345,9 @@ TEST(LedgerFollow, AnEmptiedLedgerIsThatOfTheClusterWithoutJobsAndIsLeftForTheWh
   for (int i = 0; i < 25; ++i) world.Step(cluster, nullptr);
   const Ledger full(cluster);
   Ledger ledger(cluster);
+  const uint64_t followed = ledger.changes();
   ledger.FollowEmptied(full);
+  EXPECT_GT(ledger.changes(), followed);
   const Ledger fresh(empty);
   EXPECT_EQ(ledger.Hash(), fresh.Hash());
   EXPECT_FALSE(ledger.owners_matter());

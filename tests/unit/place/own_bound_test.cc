@@ -40,6 +40,12 @@ TEST(OwnBound, IsTheLargestNumberThatKeepsTheLatency) {
   }
 }
 
+TEST(OwnBound, IsExactWhereTheLargestIsANumberItself) {
+  const JobSpec job = Service(20'000, 0.01);  // nobody ever waits
+  ASSERT_EQ(Largest(job, 5'000), 4);
+  EXPECT_EQ(OwnBoundOf(job, Needs(10, 100, 5'000)).slowdown, 4);
+}
+
 TEST(OwnBound, IsTheLowerOfWhatIsStatedAndWhatTheLatencyLeaves) {
   JobSpec job = Service(20'000);
   const Demand demand = Needs(10, 100, 5'000);
