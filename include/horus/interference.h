@@ -55,7 +55,8 @@ typedef struct horus_pair_table {
 #define HORUS_PAIR_TABLE_INIT {sizeof(horus_pair_table), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0}
 
 /* A model that answers with what was measured, and with `fallback` (NULL = the built-in "horus") where nothing was.
- * With three and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Errors:
+ * With three and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Over another
+ * table it is one of both, its own rows first; over committed models it rests on at most two tables (LIMIT). Errors:
  * INVALID_ARGUMENT (row, column, expected, found; entries that contradict each other), NOT_FOUND (type),
  * INVALID_STRUCT, LIMIT. Any thread. */
 HORUS_API horus_status horus_interference_from_table(const horus_catalogue* catalogue, const horus_pair_table* table,

@@ -43,6 +43,7 @@ class CorrectedModel final : public InterferenceModel {
       std::shared_ptr<const InterferenceModel> model, const ObservedSlowdowns& observed, const Catalogue& catalogue,
       const CommitProgress& progress = nullptr);
 
+  [[nodiscard]] const InterferenceModel& beneath() const { return *beneath_; }
   [[nodiscard]] std::string_view name() const override { return beneath_->name(); }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,

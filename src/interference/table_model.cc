@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/combine.h"
+#include "interference/corrected_model.h"
 
 namespace horus {
 namespace {
@@ -51,6 +52,25 @@ auto KeyOf(const Row& row) {
   return std::tuple(row.victim, row.other, row.type, row.mode);
 }
 
+absl::Status CheckSize(const char* what, size_t found, size_t most) {
+  if (found <= most) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted, "table model: expected at most %d %s, found %d", most, what,
+                   found);
+}
+
+size_t TablesIn(const InterferenceModel* model) {
+  for (size_t tables = 0;;) {
+    if (const auto* table = dynamic_cast<const TableModel*>(model); table != nullptr) {
+      model = &table->fallback();
+      ++tables;
+    } else if (const auto* corrected = dynamic_cast<const CorrectedModel*>(model); corrected != nullptr) {
+      model = &corrected->beneath();
+    } else {
+      return tables;
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<const TableEntry> entries,
@@ -60,10 +80,7 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
   if (!(noise >= 0 && noise <= kMostTableNoise)) {
     return InvalidArgument("table model: noise: expected a share from 0 to %g, found %g", kMostTableNoise, noise);
   }
-  if (entries.size() > kMostTableEntries) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "table model: expected at most %d entries, found %d",
-                     kMostTableEntries, entries.size());
-  }
+  HORUS_RETURN_IF_ERROR(CheckSize("entries", entries.size(), kMostTableEntries));
   std::vector<Row> rows;
   rows.reserve(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -85,6 +102,15 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
   }
   const auto same = [](const Row& a, const Row& b) { return KeyOf(a) == KeyOf(b); };
   rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+  if (const auto* beneath = dynamic_cast<const TableModel*>(fallback.get()); beneath != nullptr) {
+    rows.insert(rows.end(), beneath->rows_.begin(), beneath->rows_.end());
+    const auto by_key = [](const Row& a, const Row& b) { return KeyOf(a) < KeyOf(b); };
+    std::stable_sort(rows.begin(), rows.end(), by_key);  // ours before those beneath
+    rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
+    fallback = beneath->fallback_;
+  }
+  HORUS_RETURN_IF_ERROR(CheckSize("entries", rows.size(), kMostTableEntries));
+  HORUS_RETURN_IF_ERROR(CheckSize("tables beneath", TablesIn(fallback.get()), kMostTablesBeneath));
   rows.shrink_to_fit();
   return std::shared_ptr<const TableModel>(new TableModel(std::move(rows), std::move(fallback)));
 }

@@ -33,6 +33,8 @@ struct TableEntry {
 };
 
 inline constexpr size_t kMostTableEntries = 2 * kMostPairRuns;
+// A prediction costs a factor of the tenants for each: 3 tenants, 27 predictions of what is beneath; chosen.
+inline constexpr size_t kMostTablesBeneath = 2;
 // By how much a second measurement may exceed the first: runs of one campaign repeat within a few per cent, so this is
 // a margin for the same site, not for another one. A chosen value.
 inline constexpr double kDefaultTableNoise = 0.05;
@@ -47,7 +49,8 @@ class TableModel final : public InterferenceModel {
   // `noise` (0 to kMostTableNoise): the bound of a measured pair is slowdown * (1 + noise), or `most`.
   // INVALID_ARGUMENT: no fallback, a noise or slowdown out of range (kLeastMeasuredSlowdown to kMostMeasuredSlowdown),
   // a profile id 0, an invalid type or mode, two entries of the same jobs, type and mode that differ.
-  // RESOURCE_EXHAUSTED: too many.
+  // RESOURCE_EXHAUSTED: too many. Over another table it becomes one of both, its own entries first; over a corrected
+  // model that rests on tables, at most kMostTablesBeneath of them.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const TableModel>> Create(
       std::span<const TableEntry> entries, std::shared_ptr<const InterferenceModel> fallback,
       double noise = kDefaultTableNoise);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "draw.h"
+#include "interference/corrected_model.h"
 #include "interference/utilisation_model.h"
 
 namespace horus {
@@ -72,6 +73,31 @@ TEST(TableModel, WhatWasNotMeasuredComesFromTheFallback) {
   EXPECT_EQ(Predict(*table, jobs)[1], (Slowdown{2.8f, 3.4f}));  // nothing measured: the fallback's own answer
   const std::vector<const Demand*> tenants = {&jobs[0], &jobs[1], &jobs[2]};
   EXPECT_EQ(table->Measured(kDevice, tenants), (std::vector<uint8_t>{1, 1, 0, 0, 1, 0, 0, 0, 1}));
+}
+
+TEST(TableModel, OverAnotherItIsOneOfBothAndItsOwnEntriesComeFirst) {
+  const auto beneath = Table({Entry(kA, kB, 1.5), Entry(kB, kA, 3), Entry(kA, kC, 2)}, 0);
+  const auto above = *TableModel::Create(std::vector<TableEntry>{Entry(kB, kA, 4)}, beneath, 0.25);
+  EXPECT_EQ(above->size(), 3u);
+  EXPECT_EQ(&above->fallback(), &beneath->fallback());
+  EXPECT_EQ(Predict(*above, {Job(kA, 90, 90), Job(kB, 90, 90)}), (std::vector<Slowdown>{{1.5f, 1.5f}, {4, 5}}));
+  const std::vector<Demand> three = {Job(kA, 50, 50), Job(kB, 40, 40), Job(kD, 30, 30)};
+  EXPECT_NEAR(Predict(*above, three)[0].estimate, 0.5 + Predict(*beneath, {three[0], three[2]})[0].estimate, 1e-6);
+}
+
+// Each commit hides the table beneath it from the next one.
+TEST(TableModel, RestsOnFewTablesSoThatAPredictionEnds) {
+  const ObservedSlowdowns nothing;
+  std::shared_ptr<const InterferenceModel> model = Table({Entry(kA, kB, 1.5)});
+  for (size_t i = 0; i < kMostTablesBeneath; ++i) {
+    model = *CorrectedModel::Commit(model, nothing, *Catalogue::Default(), nullptr);
+    const auto table = TableModel::Create(std::vector<TableEntry>{Entry(kA, kB, 1.5)}, model);
+    ASSERT_TRUE(table.ok()) << table.status();
+    model = *table;
+  }
+  model = *CorrectedModel::Commit(model, nothing, *Catalogue::Default(), nullptr);
+  EXPECT_EQ(TableModel::Create(std::vector<TableEntry>{Entry(kA, kB, 1.5)}, model).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(TableModel, ADeviceOfAnotherTypeModeOrShareIsNotWhatWasMeasured) {
