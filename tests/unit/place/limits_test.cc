@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of sizes and answers beyond what job.h, node.h and policy.h allow: each is refused by name, and nothing
+// happens.
+#include <gmock/gmock.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "fixtures.h"
+#include "place/appraise.h"
+#include "place/modes/batch.h"
+#include "place/modes/what_if.h"
+#include "place/policies/workload.h"
+#include "place/state/snapshot.h"
+#include "place/state/snapshot_envelope.h"
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+using testing_place::Gang;
+using testing_place::MakePlacer;
+using testing_place::Needs;
+using testing_place::Nodes;
+using testing_place::OneGpu;
+using testing_place::PlanOf;
+using testing_place::Type;
+using testing_place::V100Node;
+
+template <typename Change>
+std::string RefusedJob(const Change& change) {
+  JobSpec job = OneGpu(1);
+  change(job);
+  const absl::Status status = ValidateJob(job);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(Limits, OfAJob) {
+  const std::vector<std::string> groups(kMaxGroupsPerJob + 1, "g");
+  EXPECT_THAT(RefusedJob([&](JobSpec& job) { job.groups = groups; }), HasSubstr("groups: expected at most 64"));
+  EXPECT_THAT(RefusedJob([&](JobSpec& job) { job.avoid_groups = groups; }),
+              HasSubstr("avoid_groups: expected at most 64"));
+  EXPECT_THAT(RefusedJob([](JobSpec& job) { job.node_selector.resize(kMaxSelectorsPerJob + 1); }),
+              HasSubstr("at most 256 labels, found 257"));
+  EXPECT_THAT(RefusedJob([](JobSpec& job) { job.alternatives.resize(kMaxAlternatives + 1); }),
+              HasSubstr("alternatives: expected at most 64"));
+  EXPECT_THAT(RefusedJob([](JobSpec& job) { job.share = static_cast<ShareWith>(2); }),
+              HasSubstr("share: expected 0 (anyone) or 1 (same tenant), found 2"));
+}
+
+template <typename Change>
+std::string RefusedNode(const Change& change) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec node = V100Node(1, 2);
+  change(node);
+  const uint64_t before = cluster.state_hash();
+  const absl::Status status = cluster.AddNode(node);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cluster.state_hash(), before);
+  return std::string(status.message());
+}
+
+TEST(Limits, OfANode) {
+  const std::string longest(kMaxNameBytes + 1, 'n');
+  EXPECT_THAT(RefusedNode([&](NodeSpec& node) { node.name = longest; }), HasSubstr("name: expected at most 1024"));
+  EXPECT_THAT(RefusedNode([&](NodeSpec& node) { node.labels = {{"key", longest}}; }),
+              HasSubstr("expected at most 1024 bytes"));
+  EXPECT_THAT(RefusedNode([](NodeSpec& node) { node.labels.resize(kMaxLabelsPerNode + 1); }),
+              HasSubstr("labels: expected at most 1024, found 1025"));
+  EXPECT_THAT(RefusedNode([](NodeSpec& node) { node = V100Node(1, kMaxDevicesPerNode + 1); }),
+              HasSubstr("devices: expected at most 1024, found 1025"));
+  EXPECT_THAT(RefusedNode([](NodeSpec& node) { node.devices[1].mem_mib = -1; }),
+              HasSubstr("devices[1].mem_mib: expected 0"));
+  EXPECT_THAT(RefusedNode([](NodeSpec& node) {
+                node.devices.assign(2, {.type = Type("a100-40gb"), .mode = SharingMode::kMig, .mig_profile = 0});
+                node.devices[1].type = Type("a100-80gb");
+                node.devices[0].physical_gpu = node.devices[1].physical_gpu = 0;
+              }),
+              HasSubstr("expected one GPU type on card 0, found a100-40gb and a100-80gb"));
+}
+
+TEST(Limits, OfAPlan) {
+  const Cluster cluster = Nodes(1);
+  const auto placer = MakePlacer("horus", {.max_jobs = 1});
+  const std::vector<JobSpec> two = {OneGpu(1), OneGpu(2)};
+  EXPECT_EQ(placer->MakePlan(cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(PlanBatch(*placer, cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
+  const auto rounds = MakePlacer("synergy-tune", {.max_jobs = 1});
+  EXPECT_EQ(rounds->MakeRound(cluster, two).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Limits, APlanOfAnotherTimeIsToldWhatIsGone) {
+  Cluster cluster = Nodes(2);
+  const auto placer = MakePlacer();
+  const JobSpec job = OneGpu(1);
+  const std::vector<NodeId> first = {1};
+  const Plan plan = *placer->MakePlan(cluster, {&job, 1}, first);
+  ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{2, 0, 0}}).ok());  // on a node that the plan did not see
+  EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_TRUE(cluster.Release(1).ok());
+  ASSERT_TRUE(cluster.RemoveNode(1).ok());
+  EXPECT_THAT(cluster.Apply(plan).message(), HasSubstr("node 1: was removed since the plan was made"));
+  EXPECT_EQ(cluster.job_count(), 0u);
+}
+
+TEST(Limits, OfAWorkload) {
+  std::vector<TaskClass> classes(64);
+  for (size_t i = 0; i < classes.size(); ++i) {
+    classes[i].gpus = 1;
+    classes[i].gpu_milli = 1000;
+    classes[i].share = 1.0 / static_cast<double>(classes.size());
+    classes[i].types = {GpuTypeId(static_cast<uint16_t>(i))};
+  }
+  EXPECT_THAT(Workload::Create(classes).status().message(), HasSubstr("types: expected at most"));
+}
+
+// A policy that prices every device at `cost`.
+class PricedAt final : public Policy {
+ public:
+  explicit PricedAt(DeviceScore score) : score_(score) {}
+  std::string_view name() const override { return "priced"; }
+  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
+    score = score_;
+    return absl::OkStatus();
+  }
+
+ private:
+  DeviceScore score_;
+};
+
+TEST(Limits, PricesAreFinite) {
+  const Cluster cluster = Nodes(1);
+  const auto plan_at = [&](const DeviceScore& score, const JobSpec& job) {
+    const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), std::make_unique<PricedAt>(score));
+    return placer->MakePlan(cluster, {&job, 1}).status();
+  };
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const JobSpec& job : {OneGpu(1), Gang(1, 2, 1)}) {
+    EXPECT_TRUE(plan_at({.cost = 1}, job).ok());
+    EXPECT_THAT(plan_at({.cost = kNan}, job).message(), HasSubstr("policy priced: expected a finite cost, found nan"));
+    EXPECT_THAT(plan_at({.cost = 1, .own_work = kNan}, job).message(), HasSubstr("expected a finite own work"));
+  }
+}
+
+TEST(Limits, WhatPricesNoNodesSaysSo) {
+  const PricedAt policy({.cost = 1});
+  NodeScore score;
+  EXPECT_EQ(policy.ScoreNode(NodeCandidate(), score).code(), absl::StatusCode::kUnimplemented);
+}
+
+// Whose slowdowns are none.
+class NothingModel final : public InterferenceModel {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "nothing"; }
+  [[nodiscard]] uint64_t epoch() const override { return 1; }
+  [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
+                                     std::span<Slowdown> out) const override {
+    for (Slowdown& one : out) one = {0, 0};
+    return absl::OkStatus();
+  }
+};
+
+TEST(Limits, WorkIsMeasuredBySlowdownsAboveNothing) {
+  Cluster cluster = Nodes(1, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
+  ASSERT_TRUE(cluster.Adopt(OneGpu(2), std::vector<Slot>{{1, 0, 0}}).ok());
+  const auto placer = *Placer::Create(std::make_shared<NothingModel>(), *MakePolicy("first-fit"));
+  EXPECT_THAT(WhatIf(*placer, cluster, {}, {}).status().message(),
+              HasSubstr("interference model nothing: expected a slowdown above 0, found 0"));
+}
+
+// Fields of protobuf's wire format, as horus_snapshot.proto numbers them.
+std::string Varint(uint64_t value) {
+  std::string out;
+  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(0x80 | (value & 0x7F)));
+  return out + static_cast<char>(value);
+}
+std::string Number(uint64_t field, uint64_t value) { return Varint(field << 3) + Varint(value); }
+std::string Part(uint64_t field, const std::string& bytes) {
+  return Varint(field << 3 | 2) + Varint(bytes.size()) + bytes;
+}
+
+TEST(Limits, OfASnapshotsParts) {
+  const auto refused = [](const std::string& message) {
+    const std::string bytes = WrapSnapshot(message);
+    const absl::Status status =
+        RestoreSnapshot({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, Catalogue::Default()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  std::string devices;
+  for (size_t i = 0; i <= kMaxDevicesPerNode; ++i) devices += Part(8, "");
+  EXPECT_THAT(refused(Part(2, Number(1, 1) + devices)), HasSubstr("node 1: expected at most 1024 devices, found 1025"));
+  EXPECT_THAT(refused(Part(3, Part(12, std::string(4 * (kTraitCount + 1), '\0')))),
+              HasSubstr("demands[0]: expected at most"));
+  EXPECT_THAT(refused(Part(6, "")), HasSubstr("sensitivities[0]: "));
+  EXPECT_THAT(refused(Part(4, Number(1, 7) + Number(23, 6))),
+              HasSubstr("job 7: expected one of 0 sensitivities, found index 5"));
+}
+
+TEST(Limits, ADeviceThatIsNotThereHasNoSlowdowns) {
+  const Cluster cluster = Nodes(1, 1);
+  const Appraiser appraiser(std::make_shared<UtilisationModel>(), FitLimits(), 1);
+  EXPECT_TRUE(appraiser.Now(cluster, 1, 0).ok());
+  for (const auto& [node, device] : {std::pair<NodeId, int32_t>(2, 0), {1, 1}, {1, -1}}) {
+    EXPECT_EQ(appraiser.Now(cluster, node, device).status().code(), absl::StatusCode::kNotFound);
+  }
+}
+
+}  // namespace
+}  // namespace horus
