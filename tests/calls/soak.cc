@@ -73,6 +73,21 @@ double ResidentMib() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1024 * 1024);
 }
 
+// By the handles' own account; the rest is what the driver keeps, and what the allocator does not give back.
+std::string Held(const World& world) {
+  horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+  (void)horus_cluster_get_info(world.cluster.get(), &info, nullptr);
+  uint64_t placers = 0, models = horus_observations_bytes_held(world.observations.get());
+  for (const auto& placer : world.placers) placers += horus_placer_bytes_held(placer.get());
+  for (const auto& model : world.models) models += horus_interference_bytes_held(model.get());
+  constexpr double kMib = 1024.0 * 1024.0;
+  char text[128];
+  std::snprintf(text, sizeof text, "cluster %.1f, placers %.1f, models %.1f",
+                static_cast<double>(info.bytes_held) / kMib, static_cast<double>(placers) / kMib,
+                static_cast<double>(models) / kMib);
+  return text;
+}
+
 double Seconds(Clock::duration took) { return std::chrono::duration<double>(took).count(); }
 
 void Report(const World& world) {
@@ -116,8 +131,8 @@ int main(int argc, char** argv) {
     if (world.calls() < run.calls / kSamples * resident.size()) continue;
     resident.push_back(ResidentMib());
     if (!run.progress || resident.size() % (kSamples / 20) != 0) continue;
-    std::printf("%llu calls, %.0f s, %zu jobs, %.1f MiB\n", static_cast<unsigned long long>(world.calls()),
-                Seconds(Clock::now() - begin), world.jobs.size(), resident.back());
+    std::printf("%llu calls, %.0f s, %zu jobs, %.1f MiB, of which %s\n", static_cast<unsigned long long>(world.calls()),
+                Seconds(Clock::now() - begin), world.jobs.size(), resident.back(), Held(world).c_str());
     std::fflush(stdout);
   }
   world.CheckAll();
