@@ -52,7 +52,7 @@ Cluster Used() {
     EXPECT_TRUE(cluster.Adopt(job, slots).ok());
   }
   EXPECT_TRUE(cluster.Release(5).ok());
-  for (JobId id = 40; id <= 42; ++id)  // as many as a device holds without an allocation
+  for (JobId id = 40; id <= 41; ++id)  // with job 3 as many as a device holds without an allocation
     EXPECT_TRUE(cluster.Adopt(OneGpu(id, 1, 10), std::vector<Slot>{{3, 1, 0}}).ok());
   const std::vector<Slot> over_two = {{1, 2, 0}, {1, 3, 0}, {3, 2, 1}, {3, 3, 1}};
   EXPECT_TRUE(cluster.Adopt(Gang(7, 2, 2, 20), over_two).ok());
@@ -196,6 +196,8 @@ TEST(FailingAllocation, ATableOfStatesStaysAsItWas) {
     for (size_t i = 0; i < rows; ++i) start.Ref(last = start.WithTenant(last, class_of(static_cast<float>(i)), id));
     for (const bool intern : {false, true}) {
       bool failed = true;
+      StateTable wanted = start;
+      id = intern ? wanted.HoldTenant(class_of(90)) : wanted.WithTenant(last, class_of(90), id);
       for (size_t at = 0; failed; ++at) {
         StateTable table = start;
         failed = FailsAt(
@@ -206,6 +208,8 @@ TEST(FailingAllocation, ATableOfStatesStaysAsItWas) {
           id = intern ? table.HoldTenant(class_of(90)) : table.WithTenant(last, class_of(90), id);
         }
         ASSERT_EQ(table.live_tenants(), start.live_tenants() + 1);
+        ASSERT_EQ(table.tenant_limit(), wanted.tenant_limit()) << "no row is lost";
+        ASSERT_EQ(table.state_limit(), wanted.state_limit());
         // Nothing that gives back allocates.
         ASSERT_FALSE(FailsAt(0, [&] {
           if (intern) {
