@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <new>
 #include <utility>
 
 #include "trees/train_library.h"
@@ -127,6 +128,7 @@ class Fitter {
     if (code == HORUS_TRAIN_CANCELLED) {
       return MakeError(absl::StatusCode::kCancelled, "training: cancelled after round %d of %d", run.at.round, rounds);
     }
+    if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();
     const absl::StatusCode why =
         code == HORUS_TRAIN_REFUSED ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
     return MakeError(why, "training: %s", text);

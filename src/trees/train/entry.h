@@ -19,6 +19,7 @@ extern "C" {
 #define HORUS_TRAIN_CANCELLED 1 /* a callback returned non-zero */
 #define HORUS_TRAIN_REFUSED 2   /* the request is of another version or incomplete */
 #define HORUS_TRAIN_FAILED 3    /* XGBoost said no; the text says why */
+#define HORUS_TRAIN_NO_MEMORY 4 /* an allocation failed */
 
 #define HORUS_TRAIN_METHOD_EXACT 0
 #define HORUS_TRAIN_METHOD_HIST 1

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // From XGBoost's own model bytes to trees in pre-order.
+//
+// Read event by event: a tree of nlohmann::json allocates when it is destroyed, so memory that runs out would end the
+// process.
 #include "trees/train/parse_model.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -12,42 +18,17 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The member at a path of names, or nullptr.
-const Json* Find(const Json& from, std::initializer_list<const char*> path) {
-  const Json* at = &from;
-  for (const char* name : path) {
-    if (!at->is_object()) return nullptr;
-    const auto found = at->find(name);
-    if (found == at->end()) return nullptr;
-    at = &*found;
-  }
-  return at;
-}
+constexpr char kUnknownLayout[] = "XGBoost's model has a layout that this library does not know";
 
-// An array of numbers under `name` as T; false when it is absent, of another length or not of numbers.
-template <typename T>
-bool ReadColumn(const Json& tree, const char* name, size_t size, std::vector<T>& out) {
-  const Json* column = Find(tree, {name});
-  if (column == nullptr || !column->is_array() || (size != 0 && column->size() != size)) return false;
-  out.clear();
-  out.reserve(column->size());
-  for (const Json& value : *column) {
-    if (!value.is_number()) return false;
-    out.push_back(value.get<T>());
-  }
-  return true;
-}
-
+// What is read of one tree.
 struct Columns {
   std::vector<int32_t> left, right, feature, default_left, split_type;
   std::vector<float> value, cover;
 
-  bool Read(const Json& tree) {
-    if (!ReadColumn(tree, "left_children", 0, left) || left.empty()) return false;
+  [[nodiscard]] bool AreComplete() const {
     const size_t size = left.size();
-    return ReadColumn(tree, "right_children", size, right) && ReadColumn(tree, "split_indices", size, feature) &&
-           ReadColumn(tree, "default_left", size, default_left) && ReadColumn(tree, "split_type", size, split_type) &&
-           ReadColumn(tree, "split_conditions", size, value) && ReadColumn(tree, "sum_hessian", size, cover);
+    return size > 0 && right.size() == size && feature.size() == size && default_left.size() == size &&
+           split_type.size() == size && value.size() == size && cover.size() == size;
   }
 };
 
@@ -83,33 +64,142 @@ bool AppendPreOrder(const Columns& columns, ParsedForest& out) {
   return true;
 }
 
+// Follows the model's values as they come; keeps the columns of one tree at a time.
+class ModelReader final : public nlohmann::json_sax<Json> {
+ public:
+  explicit ModelReader(ParsedForest& out) : out_(out) {}
+
+  // After the last event.
+  [[nodiscard]] std::string Finish(bool parsed) {
+    if (!booster_is_known_ || !has_trees_) return kUnknownLayout;
+    if (!wrong_.empty()) return wrong_;
+    if (!parsed || !has_base_score_) return kUnknownLayout;
+    // A number up to XGBoost 3.0, a list of one, "[5E-1]", from 3.1.
+    const char* number = base_score_.c_str() + (base_score_.starts_with('[') ? 1 : 0);
+    char* end = nullptr;
+    out_.base_score = std::strtof(number, &end);
+    if (end == number || std::string_view(end) != (number == base_score_.c_str() ? "" : "]")) {
+      return "XGBoost's model has a base score that this library does not know: " + base_score_;
+    }
+    return {};
+  }
+
+  bool null() override { return Other(); }
+  bool boolean(bool) override { return Other(); }
+  bool number_integer(number_integer_t number) override { return Number(number); }
+  bool number_unsigned(number_unsigned_t number) override { return Number(number); }
+  bool number_float(number_float_t number, const string_t&) override { return Number(number); }
+  bool binary(binary_t&) override { return Other(); }
+  bool string(string_t& text) override {
+    if (At({"learner", "gradient_booster", "name"})) booster_is_known_ = text == "gbtree";
+    if (At({"learner", "learner_model_param", "base_score"})) {
+      has_base_score_ = true;
+      base_score_ = text;
+    }
+    return Other();
+  }
+  bool key(string_t& name) override {
+    levels_.back().key = name;
+    return true;
+  }
+  bool start_object(std::size_t) override {
+    if (IsTree()) columns_ = {};
+    return Open(false);
+  }
+  bool start_array(std::size_t) override {
+    if (At(kTrees)) has_trees_ = true;
+    const bool in_column = InColumn();  // a list within a column is none that we know
+    return Open(true) && (!in_column || Refuse());
+  }
+  bool end_object() override {
+    levels_.pop_back();
+    return !IsTree() || (columns_.AreComplete() && AppendPreOrder(columns_, out_)) || Refuse();
+  }
+  bool end_array() override {
+    levels_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  struct Level {
+    bool is_array = false;
+    std::string key;  // of the value that comes, in an object
+  };
+  using Path = std::initializer_list<const char*>;
+  static constexpr Path kTrees = {"learner", "gradient_booster", "model", "trees"};
+
+  // Whether the levels up to the named are objects, and their keys these.
+  [[nodiscard]] bool Below(Path path) const {
+    return levels_.size() >= path.size() &&
+           std::equal(path.begin(), path.end(), levels_.begin(),
+                      [](const char* name, const Level& level) { return !level.is_array && level.key == name; });
+  }
+  [[nodiscard]] bool At(Path path) const { return levels_.size() == path.size() && Below(path); }
+  // Whether what begins or ended is an element of the list of trees.
+  [[nodiscard]] bool IsTree() const { return levels_.size() == 5 && levels_[4].is_array && Below(kTrees); }
+  // Whether what comes is an element of a list in a tree.
+  [[nodiscard]] bool InColumn() const {
+    return levels_.size() == 7 && levels_[4].is_array && !levels_[5].is_array && levels_[6].is_array && Below(kTrees);
+  }
+
+  bool Open(bool is_array) {
+    levels_.push_back({.is_array = is_array, .key = {}});
+    return true;
+  }
+  bool Refuse() {
+    wrong_ = std::string("tree ") + std::to_string(out_.tree_sizes.size()) +
+             " of XGBoost's model has a layout that this library does not know";
+    return false;
+  }
+  // Neither a number nor a list: not in a column that is read.
+  bool Other() { return !InColumn() || (Integers() == nullptr && Floats() == nullptr) || Refuse(); }
+
+  [[nodiscard]] std::vector<int32_t>* Integers() {
+    const std::string& name = levels_[5].key;
+    if (name == "left_children") return &columns_.left;
+    if (name == "right_children") return &columns_.right;
+    if (name == "split_indices") return &columns_.feature;
+    if (name == "default_left") return &columns_.default_left;
+    if (name == "split_type") return &columns_.split_type;
+    return nullptr;
+  }
+  [[nodiscard]] std::vector<float>* Floats() {
+    const std::string& name = levels_[5].key;
+    if (name == "split_conditions") return &columns_.value;
+    if (name == "sum_hessian") return &columns_.cover;
+    return nullptr;
+  }
+  template <typename T>
+  bool Number(T number) {
+    if (!InColumn()) return true;
+    if (std::vector<float>* floats = Floats()) {
+      floats->push_back(static_cast<float>(number));
+    } else if (std::vector<int32_t>* integers = Integers()) {
+      const auto value = static_cast<double>(number);
+      if (!(value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max()))
+        return Refuse();
+      integers->push_back(static_cast<int32_t>(value));
+    }
+    return true;
+  }
+
+  ParsedForest& out_;
+  std::vector<Level> levels_;
+  Columns columns_;
+  bool booster_is_known_ = false;
+  bool has_trees_ = false;
+  bool has_base_score_ = false;
+  std::string base_score_;
+  std::string wrong_;
+};
+
 }  // namespace
 
 std::string ParseModel(std::span<const char> ubjson, ParsedForest& out) {
-  const Json model = Json::from_ubjson(ubjson.begin(), ubjson.end(), /*strict=*/true, /*allow_exceptions=*/false);
-  const Json* booster = Find(model, {"learner", "gradient_booster", "name"});
-  const Json* base = Find(model, {"learner", "learner_model_param", "base_score"});
-  const Json* trees = Find(model, {"learner", "gradient_booster", "model", "trees"});
-  if (booster == nullptr || *booster != "gbtree" || base == nullptr || !base->is_string() || trees == nullptr ||
-      !trees->is_array()) {
-    return "XGBoost's model has a layout that this library does not know";
-  }
-  // A number up to XGBoost 3.0, a list of one, "[5E-1]", from 3.1.
-  const std::string& text = base->get_ref<const std::string&>();
-  const char* number = text.c_str() + (text.starts_with('[') ? 1 : 0);
-  char* end = nullptr;
-  out.base_score = std::strtof(number, &end);
-  if (end == number || std::string_view(end) != (number == text.c_str() ? "" : "]")) {
-    return "XGBoost's model has a base score that this library does not know: " + text;
-  }
-  for (const Json& tree : *trees) {
-    Columns columns;
-    if (!columns.Read(tree) || !AppendPreOrder(columns, out)) {
-      return std::string("tree ") + std::to_string(out.tree_sizes.size()) +
-             " of XGBoost's model has a layout that this library " + "does not know";
-    }
-  }
-  return {};
+  ModelReader reader(out);
+  const bool parsed = Json::sax_parse(ubjson.begin(), ubjson.end(), &reader, Json::input_format_t::ubjson);
+  return reader.Finish(parsed);
 }
 
 }  // namespace horus::train

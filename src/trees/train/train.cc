@@ -9,6 +9,7 @@
 #include <exception>
 #include <initializer_list>
 #include <limits>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,6 +31,8 @@ Outcome Check(const XGBoostApi& xgboost, int result) {
   if (result == 0) return {};
   // Only the first line: what follows is a stack trace.
   const std::string all = xgboost.XGBGetLastError();
+  // It hands on what the exception said.
+  if (all.find("bad_alloc") != std::string::npos) return {HORUS_TRAIN_NO_MEMORY, "an allocation failed"};
   return {HORUS_TRAIN_FAILED, std::string("XGBoost: ").append(all, 0, all.find('\n'))};
 }
 
@@ -43,7 +46,10 @@ class Owned {
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
   ~Owned() {
-    if (handle_ != nullptr) free_(handle_);
+    try {
+      if (handle_ != nullptr) free_(handle_);
+    } catch (const std::exception&) {  // XGBoost lets through what it meets while it notes an error
+    }
   }
   [[nodiscard]] void* get() const { return handle_; }
   [[nodiscard]] void** out() { return &handle_; }
@@ -64,7 +70,10 @@ class Silence {
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
   ~Silence() {
-    if (!before_.empty()) set_(before_.c_str());
+    try {
+      if (!before_.empty()) set_(before_.c_str());
+    } catch (const std::exception&) {  // as above; XGBoost stays silent on this thread
+    }
   }
 
  private:
@@ -264,7 +273,10 @@ int32_t Train(const XGBoostApi& xgboost, const horus_train_request& request, cha
   Outcome outcome;
   try {
     outcome = TrainOne(xgboost, request);
-  } catch (const std::exception& error) {  // memory ran out, or a library below threw
+  } catch (const std::bad_alloc&) {
+    text[0] = '\0';
+    return HORUS_TRAIN_NO_MEMORY;
+  } catch (const std::exception& error) {  // a library below threw
     text[0] = '\0';
     std::strncat(text, error.what(), HORUS_TRAIN_TEXT_BYTES - 1);
     return HORUS_TRAIN_FAILED;
