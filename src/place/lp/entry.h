@@ -19,6 +19,7 @@ extern "C" {
 #define HORUS_LP_INFEASIBLE 1 /* no x satisfies all bounds */
 #define HORUS_LP_REFUSED 2    /* the request is of another version or incomplete */
 #define HORUS_LP_FAILED 3     /* Clp gave up, or the program is unbounded; the text says why */
+#define HORUS_LP_NO_MEMORY 4  /* an allocation failed */
 
 #define HORUS_LP_TEXT_BYTES 256
 

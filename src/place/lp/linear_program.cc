@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <new>
 
 #include "base/side_library.h"
 #include "base/status.h"
@@ -65,6 +66,7 @@ absl::StatusOr<LinearProgram::Solution> LinearProgram::Solve(const std::string& 
   std::array<char, HORUS_LP_TEXT_BYTES> text = {};
   const int32_t status = reinterpret_cast<horus_lp_entry_fn>(entry)(&request, text.data());
   if (status == HORUS_LP_OK) return solution;
+  if (status == HORUS_LP_NO_MEMORY) throw std::bad_alloc();
   const auto code = status == HORUS_LP_INFEASIBLE ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kInternal;
   return MakeError(code, "linear program of %d columns and %d rows: %s", request.columns, request.rows, text.data());
 }
