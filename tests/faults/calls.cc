@@ -3,13 +3,15 @@
 //
 // HORUS_FAULTS_EACH (default 48; 0 = all): so many allocations of a call fail one by one, later ones in growing steps.
 // HORUS_FAULTS_CALLS (default 400; 0 = all): so many calls of a function are tried; later ones just run.
-// HORUS_FAULTS_JUST_RUN: names of functions whose calls are not tried, with spaces between.
+// HORUS_FAULTS_JUST_RUN: names of functions, by spaces, whose calls are not tried; "callbacks": calls with one.
+// HORUS_FAULTS_SPARE: parts of libraries' paths, by spaces: nothing fails that they, or whom they call, ask for.
 // HORUS_FAULTS_NONE=1: nothing fails.
 // HORUS_FAULTS_REPORT: a file that gets a line for each function: its name, calls, allocations failed; and last the
 // number of blocks that were never freed.
 #include "calls.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 
 #include <atomic>
 #include <cstdint>
@@ -20,7 +22,9 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -57,6 +61,31 @@ const size_t calls_tried = Setting("HORUS_FAULTS_CALLS", 400);
 const bool none = std::getenv("HORUS_FAULTS_NONE") != nullptr;
 std::atomic<int64_t> held = 0;  // blocks
 
+// The words of a setting; read before the program begins, while nothing fails.
+std::vector<std::string>* Words(const char* setting) {
+  auto* words = new std::vector<std::string>;
+  const char* const text = std::getenv(setting);
+  std::istringstream in(text == nullptr ? "" : text);
+  for (std::string word; in >> word;) words->push_back(word);
+  return words;
+}
+const std::vector<std::string>& spared = *Words("HORUS_FAULTS_SPARE");
+
+// Whether one of the spared libraries asks, itself or through another's code.
+bool Spared() {
+  if (spared.empty()) return false;
+  constexpr int kFrames = 128;
+  void* frames[kFrames];
+  const int count = backtrace(frames, kFrames);
+  for (int i = 0; i < count; ++i) {
+    Dl_info info = {};
+    if (dladdr(frames[i], &info) == 0 || info.dli_fname == nullptr) continue;
+    for (const std::string& part : spared)
+      if (std::strstr(info.dli_fname, part.c_str()) != nullptr) return true;
+  }
+  return false;
+}
+
 bool JustRuns(const char* name) {
   const char* const names = std::getenv("HORUS_FAULTS_JUST_RUN");
   return names != nullptr && (std::string(" ") + names + " ").find(std::string(" ") + name + " ") != std::string::npos;
@@ -71,7 +100,7 @@ bool Fails() {
   ++asked;
   if (left == kNever) return false;
   if (left > 0) return --left, false;
-  return true;
+  return !Spared();
 }
 
 void* AllocateOrNull(size_t size) {
@@ -195,7 +224,7 @@ size_t StructBytes(const void* first, size_t size, size_t count) {
 }
 
 void Begin(Trial* trial, Function* function, size_t output_count, const Output* outputs, const horus_cluster* cluster,
-           horus_error* error) {
+           bool calls_back, horus_error* error) {
   *trial = Trial{};
   trial->function = function;
   trial->outermost = depth++ == 0;
@@ -217,7 +246,8 @@ void Begin(Trial* trial, Function* function, size_t output_count, const Output* 
     std::memcpy(trial->before[i], outputs[i].bytes, outputs[i].size);
   }
   const std::scoped_lock lock(TheLedger().mutex);
-  trial->last = ++TheLedger().counts[function->name].calls > calls_tried || none || JustRuns(function->name);
+  trial->last = ++TheLedger().counts[function->name].calls > calls_tried || none || JustRuns(function->name) ||
+                (calls_back && JustRuns("callbacks"));
 }
 
 void Arm(Trial* trial) {

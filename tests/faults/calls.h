@@ -52,8 +52,9 @@ void (*Find(struct Function* function, const char* name))(void);
 /* Bytes that `count` structs starting with struct_size hold, as the first says; 0 for NULL. */
 size_t StructBytes(const void* first, size_t size, size_t count);
 
+/* `calls_back`: the caller gave a callback, which runs within the call. */
 void Begin(struct Trial* trial, struct Function* function, size_t output_count, const struct Output* outputs,
-           const horus_cluster* cluster, horus_error* error);
+           const horus_cluster* cluster, bool calls_back, horus_error* error);
 void Arm(struct Trial* trial);
 bool Again(struct Trial* trial, horus_status status);
 

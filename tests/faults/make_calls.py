@@ -56,6 +56,10 @@ def clusters(given):
     return next((name for kind, name in given if re.match(r"^(const )?horus_cluster\s*\*$", kind)), "NULL")
 
 
+def calls_back(given):
+    return " || ".join(f"{name} != NULL" for kind, name in given if kind in ("horus_progress", "horus_sim_observer")) or "false"
+
+
 def wrapper(result, name, given, handles):
     typed = ", ".join(f"{kind} {argument}" for kind, argument in given) or "void"
     passed = ", ".join(argument for _, argument in given)
@@ -76,7 +80,7 @@ def wrapper(result, name, given, handles):
         f"  const struct Output outputs[] = {{{', '.join(rows)}}};",
         "  struct Trial trial;",
         f"  horus_status status;",
-        f"  Begin(&trial, &function, sizeof outputs / sizeof *outputs, outputs, {clusters(given)}, error);",
+        f"  Begin(&trial, &function, sizeof outputs / sizeof *outputs, outputs, {clusters(given)}, {calls_back(given)}, error);",
         "  do {",
         "    Arm(&trial);",
         f"    status = real({passed});",
