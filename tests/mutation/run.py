@@ -25,11 +25,11 @@ import mutants
 FILES = ["src/place/fit.cc", "src/place/own_bound.cc", "src/place/admit.cc", "src/place/state/ledger.cc",
          "src/place/state/device_states.cc", "src/place/state/groups.cc", "src/place/state/cluster_jobs.cc",
          "src/place/state/cluster_resize.cc", "src/place/state/cluster_apply.cc"]
-# Test programs, the quick ones first; suites of other rooms, which run long and tell little; and test sources that are compiled anew with fewer random operations.
+# Test programs, the quick ones first; of which of them some suites alone; and test sources that are compiled anew with fewer
+# random operations. The other suites there run long and kill nothing that these let live.
 PROGRAMS = ["place_test", "place_alloc_test", "property_test"]
+SUITES = {"property_test": ("PlaceProperty.", "PlaceSample.")}
 FEWER = {"place_property_test.cc": 1000}
-TOO_SLOW_S = 0.15  # of processor time, for a test alone and without mutants: such are left out
-ELSEWHERE = ("Sim", "Synergy")
 MEMORY_BYTES = 6 << 30
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXPLAINED = pathlib.Path(__file__).with_name("explained.txt")
@@ -161,18 +161,16 @@ class Tests:
 
     def __init__(self, build):
         self.out, self.seconds, self.passes = build.out, {}, collections.defaultdict(list)
-        slow = []
         for program in PROGRAMS:
             listed = self.run(program, ["--gtest_list_tests"], 60)[1]
             suite = ""
             for line in listed.splitlines():
                 line = line.split("#")[0].rstrip()
                 if line.startswith("  "):
-                    self.look(program, suite + line.strip(), slow)
+                    self.look(program, suite + line.strip())
                 elif line.endswith("."):
                     suite = line
-        print(f"{len(self.seconds)} tests, {sum(self.seconds.values()):.0f} s; left out as slow: {', '.join(slow) or 'none'}",
-              flush=True)
+        print(f"{len(self.seconds)} tests, {sum(self.seconds.values()):.0f} s", flush=True)
 
     def run(self, program, arguments, limit_s, **environment):
         def limits():
@@ -185,8 +183,8 @@ class Tests:
         except subprocess.TimeoutExpired as late:
             return 124, (late.stdout or b"").decode(errors="replace")
 
-    def look(self, program, test, slow):
-        if program == "property_test" and test.startswith(ELSEWHERE):
+    def look(self, program, test):
+        if not test.startswith(SUITES.get(program, "")):
             return
         passed = self.out / "passed"
         passed.unlink(missing_ok=True)
@@ -196,9 +194,6 @@ class Tests:
         seconds = end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
         if code != 0:
             fail(f"{test} fails without a mutant:\n{output[-2000:]}")
-        if seconds > TOO_SLOW_S and not test.startswith("PlaceProperty."):
-            slow.append(test)
-            return
         self.seconds[program, test] = seconds
         for number, byte in enumerate(passed.read_bytes()):
             if byte:
@@ -213,7 +208,8 @@ class Tests:
             for some in (quick, tests[len(quick):]):
                 if not some:
                     continue
-                limit = 5 + 20 * sum(self.seconds[program, test] for test in some)
+                start = min(self.seconds.values())  # of the process, which they share here
+                limit = 5 + 20 * sum(self.seconds[program, test] - start for test in some)
                 arguments = [f"--gtest_filter={':'.join(some)}", "--gtest_fail_fast"]
                 code, output = self.run(program, arguments, limit, HORUS_MUTANT=str(number))
                 if code == 0:
@@ -281,8 +277,8 @@ def main():
     tests = Tests(build)
     last_path = build.out / "last.json"
     last = json.loads(last_path.read_text()) if last_path.exists() else {}
-    every = len(build.mutants) / min(arguments.most or len(build.mutants), len(build.mutants))
-    chosen = {int(i * every) for i in range(len(build.mutants))}
+    count = min(arguments.most or len(build.mutants), len(build.mutants))
+    chosen = {i * len(build.mutants) // count for i in range(count)}
     results, survivors = [], []
     for number, mutant in enumerate(build.mutants):
         if number not in chosen:
