@@ -28,7 +28,7 @@ constexpr size_t kMaxNearNodes = 10'000;  // names compared for a suggestion
 struct Taken {
   std::unordered_map<std::string, size_t> names;  // -> position in ClusterFile::nodes; never iterated
   std::unordered_map<uint64_t, size_t> ids;       // -> line
-  std::vector<uint32_t> lines;                     // by position
+  std::vector<uint32_t> lines;                    // by position
 };
 
 absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, ClusterFile& file) {
