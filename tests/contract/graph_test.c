@@ -128,6 +128,17 @@ static void RunSpecsAreChecked(const horus_graph* graph) {
   }
 }
 
+static void FrozenWeightsCostLess(const horus_graph* graph) {
+  const char* const all[1] = {""};
+  horus_run_spec run = HORUS_RUN_SPEC_INIT;
+  horus_step_cost whole = HORUS_STEP_COST_INIT, frozen = HORUS_STEP_COST_INIT;
+  CHECK_OK(horus_graph_cost(graph, &run, &whole, &error));
+  run.frozen_count = 1;
+  run.frozen_prefixes = all;
+  CHECK_OK(horus_graph_cost(graph, &run, &frozen, &error));
+  CHECK(frozen.training_flops < whole.training_flops && frozen.forward_flops == whole.forward_flops);
+}
+
 static void FeatureRowsFollowTheSchema(const horus_graph* graph) {
   const size_t columns = horus_feature_count();
   float* row = malloc((columns + 1) * sizeof *row);
@@ -340,6 +351,7 @@ int main(void) {
   BadFilesAreRefused();
   CHECK_OK(horus_graph_from_file(RESNET, NULL, &graph, &error));
   CostsGrowWithTheBatch(graph);
+  FrozenWeightsCostLess(graph);
   RunSpecsAreChecked(graph);
   FeatureRowsFollowTheSchema(graph);
   FromAGraphToAPlacement(graph);
