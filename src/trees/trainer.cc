@@ -128,7 +128,7 @@ class Fitter {
     if (code == HORUS_TRAIN_CANCELLED) {
       return MakeError(absl::StatusCode::kCancelled, "training: cancelled after round %d of %d", run.at.round, rounds);
     }
-    if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();
+    if (code == HORUS_TRAIN_NO_MEMORY) throw std::bad_alloc();  // as an allocation on this side would
     const absl::StatusCode why =
         code == HORUS_TRAIN_REFUSED ? absl::StatusCode::kUnavailable : absl::StatusCode::kInvalidArgument;
     return MakeError(why, "training: %s", text);
