@@ -1,22 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* horus/demand.h, the catalogue: reading it, extending it, refusing bad types. */
-#include "check.h"
-
-static horus_gpu complete_gpu(void) {
-  horus_gpu gpu = HORUS_GPU_INIT;
-  gpu.name = "test-gpu";
-  gpu.compute_capability = 80;
-  gpu.sm_count = 100;
-  gpu.boost_clock_mhz = 1500;
-  gpu.fp32_gflops = 20000;
-  gpu.fp16_gflops = 100000;
-  gpu.mem_mib = 40960;
-  gpu.mem_bandwidth_mb_s = 1500000;
-  gpu.l2_kib = 40960;
-  gpu.pcie_mb_s = 31508;
-  gpu.tdp_w = 300;
-  return gpu;
-}
+#include "fixture.h"
 
 static void EveryTypeCanBeReadAndFound(const horus_catalogue* catalogue) {
   size_t index, found;

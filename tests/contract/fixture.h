@@ -19,6 +19,23 @@ static inline horus_node two_gpu_node(uint64_t id) {
   return node;
 }
 
+/* A type that a catalogue takes in. */
+static inline horus_gpu complete_gpu(void) {
+  horus_gpu gpu = HORUS_GPU_INIT;
+  gpu.name = "test-gpu";
+  gpu.compute_capability = 80;
+  gpu.sm_count = 100;
+  gpu.boost_clock_mhz = 1500;
+  gpu.fp32_gflops = 20000;
+  gpu.fp16_gflops = 100000;
+  gpu.mem_mib = 40960;
+  gpu.mem_bandwidth_mb_s = 1500000;
+  gpu.l2_kib = 40960;
+  gpu.pcie_mb_s = 31508;
+  gpu.tdp_w = 300;
+  return gpu;
+}
+
 /* Good until the next call. */
 static inline const horus_device* device_of(const char* gpu_type, int32_t sharing_mode) {
   static horus_device device;

@@ -4,20 +4,9 @@
 
 /* The built-in types and one more. */
 static horus_catalogue* more_types(void) {
-  horus_gpu gpu = HORUS_GPU_INIT;
+  const horus_gpu gpu = complete_gpu();
   const horus_gpu* const gpus[1] = {&gpu};
   horus_catalogue* out = NULL;
-  gpu.name = "one-more-gpu";
-  gpu.compute_capability = 80;
-  gpu.sm_count = 100;
-  gpu.boost_clock_mhz = 1500;
-  gpu.fp32_gflops = 20000;
-  gpu.fp16_gflops = 100000;
-  gpu.mem_mib = 40960;
-  gpu.mem_bandwidth_mb_s = 1500000;
-  gpu.l2_kib = 40960;
-  gpu.pcie_mb_s = 31508;
-  gpu.tdp_w = 300;
   CHECK_OK(horus_catalogue_extend(NULL, 1, gpus, &out, &error));
   return out;
 }
