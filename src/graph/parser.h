@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/reader.h"
@@ -72,7 +73,7 @@ class Parser {
   int64_t held_ = 0;
   int64_t depth_ = 0;
   std::string scratch_;
-  std::unordered_map<std::string, uint32_t> symbol_ids_;
+  std::unordered_map<std::string, uint32_t, absl::Hash<std::string>> symbol_ids_;  // seeded, as Scope's
 };
 
 // The element type of a TensorProto.DataType number; kUndefined for numbers this reader does not know.

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -51,10 +52,10 @@ class Scope {
   std::vector<std::pair<uint32_t, ValueId>> subgraph_uses;  // (node, value of this scope its subgraphs read)
 
  private:
-  struct NameHash {
+  struct NameHash {  // seeded in each process: who writes a file cannot make its names collide
     using is_transparent = void;
     const std::vector<Value>* values;
-    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+    size_t operator()(std::string_view name) const { return absl::HashOf(absl::string_view(name.data(), name.size())); }
     size_t operator()(uint32_t id) const { return (*this)(std::string_view((*values)[id].name)); }
   };
   struct NameEqual {

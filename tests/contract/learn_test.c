@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "check.h"
+#include "fixture.h"
 
 #define ROWS 16
 
@@ -146,22 +146,6 @@ static void EveryCallCanBeCancelled(const Table* table) {
   CHECK(predictor == NULL);
 }
 
-static double metric_of(const horus_watch* watch, const char* name, const char* labels) {
-  const char *names[64], *texts[64];
-  double values[64];
-  horus_metrics columns = HORUS_METRICS_INIT;
-  size_t count = 0, i;
-  columns.capacity = 64;
-  columns.names = names;
-  columns.labels = texts;
-  columns.values = values;
-  CHECK_OK(horus_watch_metrics(watch, &columns, &count, &error));
-  for (i = 0; i < count; ++i) {
-    if (strcmp(names[i], name) == 0 && strcmp(texts[i], labels) == 0) return values[i];
-  }
-  return -1;
-}
-
 static void AWatchCountsWhatThePredictorKnewAlready(const horus_graph* graph) {
   horus_predictor* predictor = NULL;
   horus_watch* watch = NULL;
@@ -171,9 +155,9 @@ static void AWatchCountsWhatThePredictorKnewAlready(const horus_graph* graph) {
   (void)DemandOf(predictor, graph, 8);
   (void)DemandOf(predictor, graph, 8);
   (void)DemandOf(predictor, graph, 16);
-  CHECK(metric_of(watch, "horus_cache_hits_total", "cache=\"demands\"") == 1);
-  CHECK(metric_of(watch, "horus_cache_misses_total", "cache=\"demands\"") == 2);
-  CHECK(metric_of(watch, "horus_bytes_held", "handle=\"predictor\"") > 0);
+  CHECK(value_of(watch, "horus_cache_hits_total", "cache=\"demands\"") == 1);
+  CHECK(value_of(watch, "horus_cache_misses_total", "cache=\"demands\"") == 2);
+  CHECK(value_of(watch, "horus_bytes_held", "handle=\"predictor\"") > 0);
   horus_predictor_free(predictor);
   horus_watch_free(watch);
 }

@@ -37,25 +37,9 @@ static horus_status take_gpu(const void* given, horus_error* error) {
   return status;
 }
 
-static horus_gpu valid_gpu(void) {
-  horus_gpu gpu = HORUS_GPU_INIT;
-  gpu.name = "test-gpu";
-  gpu.compute_capability = 80;
-  gpu.sm_count = 100;
-  gpu.boost_clock_mhz = 1500;
-  gpu.fp32_gflops = 20000;
-  gpu.fp16_gflops = 20000;
-  gpu.mem_mib = 40960;
-  gpu.mem_bandwidth_mb_s = 1500000;
-  gpu.l2_kib = 40960;
-  gpu.pcie_mb_s = 31508;
-  gpu.tdp_w = 300;
-  return gpu;
-}
-
 static horus_status take_mig(const void* given, horus_error* error) {
   const horus_mig_profile* profiles[1];
-  horus_gpu gpu = valid_gpu();
+  horus_gpu gpu = complete_gpu();
   profiles[0] = given;
   gpu.mig_count = 1;
   gpu.mig_profiles = profiles;
@@ -198,7 +182,7 @@ static void check_input(const input_row* row) {
 }
 
 static void check_inputs(void) {
-  const horus_gpu gpu = valid_gpu();
+  const horus_gpu gpu = complete_gpu();
   horus_mig_profile mig = HORUS_MIG_PROFILE_INIT;
   const horus_demand demand = HORUS_DEMAND_INIT;
   const horus_node node = two_gpu_node(9);

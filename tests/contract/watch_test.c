@@ -44,25 +44,6 @@ static horus_watch* watch_of(int32_t level, lines* to, uint64_t* now) {
   return watch;
 }
 
-/* The value of a row, -1 where there is none. */
-static double value_of(const horus_watch* watch, const char* name, const char* labels) {
-  const char *names[1000], *found[1000];
-  double values[1000], value = -1;
-  int32_t kinds[1000];
-  horus_metrics columns = HORUS_METRICS_INIT;
-  size_t count = 0, i;
-  columns.capacity = 1000;
-  columns.names = names;
-  columns.labels = found;
-  columns.kinds = kinds;
-  columns.values = values;
-  CHECK_OK(horus_watch_metrics(watch, &columns, &count, &error));
-  for (i = 0; i < count; ++i) {
-    if (strcmp(names[i], name) == 0 && strcmp(found[i], labels) == 0) value = values[i];
-  }
-  return value;
-}
-
 static void CallsDecisionsAndConflictsAreCounted(void) {
   uint64_t now = 0;
   horus_watch* watch = watch_of(0, NULL, &now);

@@ -113,12 +113,31 @@ TEST(Snapshot, RefusesEveryTruncationAndEveryAlteredByte) {
   }
 }
 
-// A field of protobuf's wire format that holds bytes.
-std::string Part(int field, const std::string& bytes) {
-  std::string out(1, static_cast<char>(field << 3 | 2));
-  size_t size = bytes.size();
-  for (; size >= 0x80; size >>= 7) out.push_back(static_cast<char>(0x80 | (size & 0x7F)));
-  return out + static_cast<char>(size) + bytes;
+// Fields of protobuf's wire format, as horus_snapshot.proto numbers them.
+std::string Varint(uint64_t value) {
+  std::string out;
+  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(0x80 | (value & 0x7F)));
+  return out + static_cast<char>(value);
+}
+std::string Number(uint64_t field, uint64_t value) { return Varint(field << 3) + Varint(value); }
+std::string Part(uint64_t field, const std::string& bytes) {
+  return Varint(field << 3 | 2) + Varint(bytes.size()) + bytes;
+}
+
+TEST(Snapshot, NamesThePartThatNoClusterHas) {
+  const auto refused = [](const std::string& message) {
+    const absl::Status status = Restore(WrapSnapshot(message)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  std::string devices;
+  for (size_t i = 0; i <= kMaxDevicesPerNode; ++i) devices += Part(8, "");
+  EXPECT_THAT(refused(Part(2, Number(1, 1) + devices)), HasSubstr("node 1: expected at most 1024 devices, found 1025"));
+  EXPECT_THAT(refused(Part(3, Part(12, std::string(4 * (kTraitCount + 1), '\0')))),
+              HasSubstr("demands[0]: expected at most"));
+  EXPECT_THAT(refused(Part(6, "")), HasSubstr("sensitivities[0]: "));
+  EXPECT_THAT(refused(Part(4, Number(1, 7) + Number(23, 6))),
+              HasSubstr("job 7: expected one of 0 sensitivities, found index 5"));
 }
 
 TEST(Snapshot, RefusesSealedBytesThatAreNoMessage) {
