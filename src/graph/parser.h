@@ -11,10 +11,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "absl/hash/hash.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/reader.h"
@@ -73,7 +71,7 @@ class Parser {
   int64_t held_ = 0;
   int64_t depth_ = 0;
   std::string scratch_;
-  std::unordered_map<std::string, uint32_t, absl::Hash<std::string>> symbol_ids_;  // seeded, as Scope's
+  NameTable symbols_;
 };
 
 // The element type of a TensorProto.DataType number; kUndefined for numbers this reader does not know.

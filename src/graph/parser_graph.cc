@@ -235,12 +235,14 @@ absl::Status Parser::Dim(const WireField& field, DeclaredDim* dim) {
 }
 
 SymbolId Parser::InternSymbol(const std::string& name) {
-  const auto [entry, added] = symbol_ids_.emplace(name, static_cast<uint32_t>(graph.symbols.size()));
-  if (added) {
-    held_ += static_cast<int64_t>(sizeof(std::string) + name.size());
-    graph.symbols.push_back(name);
-  }
-  return SymbolId(entry->second);
+  const uint32_t known = symbols_.Find(name, [this](uint32_t id) -> std::string_view { return graph.symbols[id]; });
+  if (known != NameTable::kNone) return SymbolId(known);
+  const auto id = static_cast<uint32_t>(graph.symbols.size());
+  symbols_.ReserveOne();
+  held_ += static_cast<int64_t>(sizeof(std::string) + name.size());
+  graph.symbols.push_back(name);
+  symbols_.Add(id);
+  return SymbolId(id);
 }
 
 }  // namespace horus

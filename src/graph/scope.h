@@ -12,13 +12,12 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "absl/hash/hash.h"
 #include "base/status.h"
 #include "graph/graph.h"
+#include "graph/name_table.h"
 
 namespace horus {
 
@@ -26,7 +25,7 @@ inline constexpr uint32_t kNoNode = ~uint32_t{0};
 
 class Scope {
  public:
-  Scope() : names_(0, NameHash{&body.values}, NameEqual{&body.values}) {}
+  Scope() = default;
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
@@ -34,13 +33,14 @@ class Scope {
 
   // The id of `name`, added when it is new.
   ValueId Intern(std::string_view name) {
-    const auto found = names_.find(name);
-    if (found != names_.end()) return ValueId(*found);
+    const uint32_t known = names_.Find(name, [this](uint32_t id) -> std::string_view { return body.values[id].name; });
+    if (known != NameTable::kNone) return ValueId(known);
     const auto id = static_cast<uint32_t>(body.values.size());
+    names_.ReserveOne();
     body.values.push_back(Value{.name = std::string(name)});
     definition.push_back(Definition::kNone);
     producer.push_back(kNoNode);
-    names_.insert(id);
+    names_.Add(id);
     return ValueId(id);
   }
 
@@ -52,23 +52,7 @@ class Scope {
   std::vector<std::pair<uint32_t, ValueId>> subgraph_uses;  // (node, value of this scope its subgraphs read)
 
  private:
-  struct NameHash {  // seeded in each process: who writes a file cannot make its names collide
-    using is_transparent = void;
-    const std::vector<Value>* values;
-    size_t operator()(std::string_view name) const { return absl::HashOf(absl::string_view(name.data(), name.size())); }
-    size_t operator()(uint32_t id) const { return (*this)(std::string_view((*values)[id].name)); }
-  };
-  struct NameEqual {
-    using is_transparent = void;
-    const std::vector<Value>* values;
-    [[nodiscard]] std::string_view Text(uint32_t id) const { return (*values)[id].name; }
-    [[nodiscard]] std::string_view Text(std::string_view name) const { return name; }
-    template <typename A, typename B>
-    bool operator()(const A& a, const B& b) const {
-      return Text(a) == Text(b);
-    }
-  };
-  std::unordered_set<uint32_t, NameHash, NameEqual> names_;
+  NameTable names_;
 };
 
 using Scopes = std::deque<Scope>;  // position = BodyId; addresses stay put
