@@ -219,6 +219,9 @@ void CommitObservations(World& world) {
 }
 
 void SaveObservations(World& world) {
+  // A commit costs by all that was seen, up to 16,384 sets: a long run that never forgot would slow down.
+  constexpr uint64_t kSavesToForget = 32;
+  if (world.choices.OneIn(kSavesToForget)) return world.BeginObservations();
   size_t size = 0, again = 0;
   HORUS_TRY(world, kNone, horus_observations_snapshot, world.observations.get(), size_t{0}, nullptr, &size);
   std::string bytes(size, '\0');

@@ -86,8 +86,13 @@ World::World(Choices* source, const WorldOptions& given) : choices(*source), opt
   horus_queue* empty = nullptr;
   HORUS_TRY(*this, kNone, horus_queue_create, "fifo", static_cast<const horus_queue_options*>(nullptr), &empty);
   queue.reset(empty);
+  BeginObservations();
+}
+
+void World::BeginObservations() {
   horus_observations* none = nullptr;
-  HORUS_TRY(*this, kNone, horus_observations_create, size_t{64}, &none);
+  const horus_status status = HORUS_TRY(*this, kNone, horus_observations_create, size_t{64}, &none);
+  Require(status == HORUS_OK && none != nullptr, "observations to begin with");
   observations.reset(none);
 }
 

@@ -115,6 +115,7 @@ class World {
   // One random deed: mostly one call, and those that check what it did.
   void Step();
   void CheckAll();
+  void BeginObservations();  // with none, in place of those that are there
 
   [[nodiscard]] uint64_t calls() const { return calls_; }    // without those of CheckAll
   [[nodiscard]] uint64_t digest() const { return digest_; }  // of all that calls answered
