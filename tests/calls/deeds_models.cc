@@ -15,20 +15,7 @@ namespace horus::calls {
 namespace {
 
 using CatalogueHandle = Handle<horus_catalogue, horus_catalogue_free>;
-constexpr size_t kMostModels = 3;
 const horus_catalogue* const kBuiltIn = nullptr;
-
-void KeepModel(World& world, horus_status status, horus_interference* model) {
-  world.Require((status == HORUS_OK) == (model != nullptr), "a model comes with success alone");
-  if (model == nullptr) return;
-  world.Require(horus_interference_name(model) != nullptr, "a model without a name");
-  if (world.models.size() >= kMostModels) world.models.erase(world.models.begin());
-  world.models.emplace_back(model);
-}
-
-const horus_interference* SomeModel(World& world) {
-  return world.models.empty() ? nullptr : world.models[world.choices.Below(world.models.size())].get();
-}
 
 void ExtendCatalogue(World& world) {
   Roomy<horus_gpu> gpu{HORUS_GPU_INIT};
@@ -272,6 +259,19 @@ void Names(World& world) {
 }
 
 }  // namespace
+
+void KeepModel(World& world, horus_status status, horus_interference* model) {
+  world.Require((status == HORUS_OK) == (model != nullptr), "a model comes with success alone");
+  if (model == nullptr) return;
+  world.Require(horus_interference_name(model) != nullptr, "a model without a name");
+  constexpr size_t kMostModels = 3;
+  if (world.models.size() >= kMostModels) world.models.erase(world.models.begin());
+  world.models.emplace_back(model);
+}
+
+const horus_interference* SomeModel(World& world) {
+  return world.models.empty() ? nullptr : world.models[world.choices.Below(world.models.size())].get();
+}
 
 std::vector<Deed> ModelDeeds() {
   return {{ExtendCatalogue, 2},    {FindType, 8},         {NewModel, 1}, {ModelFromTable, 2},

@@ -104,6 +104,70 @@ void MakeBeliefs(World& world, BeliefsArgument& out) {
   MaybeSpoil(world.choices, 2 * world.options.hostile, out.rows);
 }
 
+struct SpeedsArgument {
+  std::array<const char*, 1> gpu_types = {kGpuTypes[0]};
+  std::array<double, 2> alone = {1, 2};
+  std::array<uint32_t, 1> pair_gpus = {0}, a = {0}, b = {1};
+  std::array<double, 1> of_a = {0.8}, of_b = {0.8};
+  Roomy<horus_speeds> speeds{HORUS_SPEEDS_INIT};
+};
+
+void MakeSpeeds(World& world, SpeedsArgument& out) {
+  horus_speeds& speeds = out.speeds.value;
+  speeds.gpu_count = out.gpu_types.size();
+  speeds.gpu_types = out.gpu_types.data();
+  speeds.profile_count = kProfiles.size();
+  speeds.profiles = kProfiles.data();
+  speeds.alone = out.alone.data();
+  speeds.pair_count = out.a.size();
+  speeds.pair_gpus = out.pair_gpus.data();
+  speeds.pairs_a = out.a.data();
+  speeds.pairs_b = out.b.data();
+  speeds.speeds_a = out.of_a.data();
+  speeds.speeds_b = out.of_b.data();
+  MaybeSpoil(world.choices, 4, out.speeds);
+}
+
+// Foretold by a model or measured; in one of four cases speeds follow cores and host memory.
+TruthHandle SomeTruth(World& world, const horus_profile_demands* beliefs) {
+  horus_truth* out = nullptr;
+  horus_status status = HORUS_OK;
+  if (world.choices.OneIn(2)) {
+    const horus_interference* const model = nullptr;
+    status = HORUS_TRY(world, kNone, horus_truth_from_model, kBuiltIn, model, beliefs, &out);
+  } else {
+    SpeedsArgument speeds;
+    MakeSpeeds(world, speeds);
+    status = HORUS_TRY(world, kNone, horus_truth_from_speeds, kBuiltIn, &speeds.speeds.value,
+                       world.choices.OneIn(16) ? 2 : static_cast<int32_t>(world.choices.Below(2)), &out);
+  }
+  world.Require((status == HORUS_OK) == (out != nullptr), "a truth comes with success alone");
+  TruthHandle truth(out);
+  if (!world.choices.OneIn(4)) return truth;
+  const std::array<int64_t, 2> cpu_milli = {1'000, 4'000};
+  const std::array<int64_t, 1> mem_mib = {1'024};
+  const std::array<float, 2> shares = {0.5f, 1};
+  Roomy<horus_sensitivity> sensitivity{HORUS_SENSITIVITY_INIT};
+  sensitivity.value.cpu_count = cpu_milli.size();
+  sensitivity.value.cpu_milli = cpu_milli.data();
+  sensitivity.value.mem_count = mem_mib.size();
+  sensitivity.value.mem_mib = mem_mib.data();
+  sensitivity.value.speeds = shares.data();
+  const std::array<const horus_sensitivity*, 1> pointers = {&sensitivity.value};
+  Roomy<horus_profile_sensitivities> rows{HORUS_PROFILE_SENSITIVITIES_INIT};
+  rows.value.count = pointers.size();
+  rows.value.profiles = kProfiles.data();
+  rows.value.sensitivities = pointers.data();
+  MaybeSpoil(world.choices, 8, rows);
+  horus_truth* with = nullptr;
+  status = HORUS_TRY(world, kNone, horus_truth_with_sensitivities, static_cast<const horus_truth*>(truth.get()),
+                     &rows.value, &with);
+  world.Require((status == HORUS_OK) == (with != nullptr), "a truth comes with success alone");
+  if (with == nullptr) return truth;
+  world.Require(horus_truth_bytes_held(with) > 0, "a truth without size");
+  return TruthHandle(with);
+}
+
 struct Seen {
   World* world;
   int64_t time_us;
@@ -168,6 +232,9 @@ void CheckResult(World& world, const horus_trace* trace, const horus_sim_result*
   HORUS_TRY(world, kNone, horus_sim_result_jobs, result, &rows, &count);
   world.Require(count == horus_trace_count(trace), "a row a job", horus_trace_count(trace), count);
   HORUS_TRY(world, kNone, horus_sim_result_backlog_work, result, size_t{0}, nullptr, &count);
+  double spread = 0;
+  HORUS_TRY(world, kNone, horus_sim_result_decision_times, result, size_t{0}, nullptr, &count, &spread);
+  world.Require(horus_sim_result_bytes_held(result) > 0, "a result without size");
   horus_interference* learnt = nullptr;
   HORUS_TRY(world, kNone, horus_sim_result_get_model, result, &learnt);
   horus_interference_free(learnt);
@@ -177,10 +244,7 @@ void Simulate(World& world) {
   const TraceHandle trace = SomeTrace(world);
   BeliefsArgument beliefs;
   MakeBeliefs(world, beliefs);
-  horus_truth* made = nullptr;
-  const horus_interference* const model = nullptr;
-  HORUS_TRY(world, kNone, horus_truth_from_model, kBuiltIn, model, &beliefs.rows.value, &made);
-  const TruthHandle truth(made);
+  const TruthHandle truth = SomeTruth(world, &beliefs.rows.value);
   const ClusterHandle cluster = EmptyCluster(world);
   Roomy<horus_sim_options> options{HORUS_SIM_OPTIONS_INIT};
   MakeSimOptions(world, options);
@@ -198,21 +262,11 @@ void Simulate(World& world) {
 }
 
 void Potential(World& world) {
-  const std::array<double, 2> alone = {1, 2}, work = {1, 3}, gpus = {2, 0};
-  const std::array<uint32_t, 1> pair_gpus = {0}, a = {0}, b = {1};
-  const std::array<double, 1> speeds = {0.8};
-  Roomy<horus_speeds> given{HORUS_SPEEDS_INIT};
-  given.value.gpu_count = 1;
-  given.value.profile_count = 2;
-  given.value.alone = alone.data();
-  given.value.pair_count = 1;
-  given.value.pair_gpus = pair_gpus.data();
-  given.value.pairs_a = a.data();
-  given.value.pairs_b = b.data();
-  given.value.speeds_a = given.value.speeds_b = speeds.data();
-  MaybeSpoil(world.choices, 4, given);
+  const std::array<double, 2> work = {1, 3}, gpus = {2, 0};
+  SpeedsArgument given;
+  MakeSpeeds(world, given);
   horus_potential potential = HORUS_POTENTIAL_INIT;
-  HORUS_TRY(world, kNone, horus_potential_compute, &given.value, work.data(), gpus.data(),
+  HORUS_TRY(world, kNone, horus_potential_compute, &given.speeds.value, work.data(), gpus.data(),
             static_cast<const horus_potential_options*>(nullptr), StopNow, &world, &potential,
             static_cast<const horus_potential_rows*>(nullptr), static_cast<size_t*>(nullptr));
 }

@@ -77,6 +77,20 @@ HORUS_FIELDS(horus_sim_options, F(hide_run_times), F(discipline), F(queue), F(lo
 HORUS_FIELDS(horus_speeds, F(reference), F(gpu_count), F(gpu_types), F(profile_count), F(profiles), F(alone),
              F(pair_count), F(pair_gpus), F(pairs_a), F(pairs_b), F(speeds_a), F(speeds_b), F(slowdowns))
 HORUS_FIELDS(horus_potential_options, F(reserved), FEWER(bound_count), F(slowdown_bounds), F(least_gain))
+HORUS_FIELDS(horus_graph_limits, F(reserved), F(max_nodes), F(max_nesting), F(max_held_bytes), F(max_literal_elements),
+             F(max_name_bytes), F(max_rank))
+HORUS_FIELDS(horus_run_spec, F(mode), F(precision), F(optimizer), F(batch), FEWER(dim_count), F(dim_names),
+             F(dim_sizes), F(checkpoint_segments), F(data_parallel), FEWER(frozen_count), F(frozen_prefixes),
+             F(framework), F(reserved))
+HORUS_FIELDS(horus_solve_options, F(reserved), F(dim), F(max_value), F(resident_mib))
+HORUS_FIELDS(horus_training_data, F(reserved), FEWER(count), F(graphs), F(runs), F(gpu_types), F(families), F(nets),
+             F(gpu_util_pct), F(mem_mib), F(step_time_us))
+HORUS_FIELDS(horus_training_options, F(rounds), F(promise), F(seed), F(reserved))
+HORUS_FIELDS(horus_pair_data, F(reserved), FEWER(device_count), F(gpu_types), F(sharing_modes), FEWER(job_count),
+             F(families), F(demands), FEWER(count), F(devices), F(jobs_a), F(jobs_b), F(campaigns), F(slowdown_a),
+             F(slowdown_b))
+HORUS_FIELDS(horus_pair_options, F(seed), F(model), F(promise))
+HORUS_FIELDS(horus_profile_sensitivities, F(reserved), FEWER(count), F(profiles), F(sensitivities))
 HORUS_FIELDS(horus_watch_options, F(log_level))
 HORUS_FIELDS(horus_sim_window, F(reserved), F(from_us), F(to_us), F(slowdown_bound))
 

@@ -23,7 +23,7 @@ const std::vector<void (*)(World&)>& Deeds() {
   static const std::vector<void (*)(World&)> deeds = [] {
     std::vector<void (*)(World&)> list;
     for (const auto& some : {ClusterDeeds(), LookDeeds(), PlaceDeeds(), ModeDeeds(), QueueDeeds(), ModelDeeds(),
-                             SimDeeds(), WatchDeeds()}) {
+                             PairDeeds(), PredictDeeds(), SimDeeds(), WatchDeeds(), FileDeeds()}) {
       for (const Deed& deed : some) list.insert(list.end(), deed.weight, deed.act);
     }
     return list;
@@ -132,7 +132,10 @@ void World::JudgeError(horus_status status) {
   Require(length > 0 && length < room, "the error's message is empty or has no end", room, length);
   const std::string_view message(error_->message, length);
   Require(IsLineOfUtf8(message), "the error's message is no line of UTF-8");
-  for (const char c : message) digest_ = CombineHash(digest_, static_cast<unsigned char>(c));
+  // Without digits: names of this process's files have some.
+  for (const char c : message) {
+    if (c < '0' || c > '9') digest_ = CombineHash(digest_, static_cast<unsigned char>(c));
+  }
 }
 
 horus_status World::Judge(const char* name, Effect effect, horus_status status, std::chrono::nanoseconds took) {

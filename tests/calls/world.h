@@ -33,6 +33,7 @@ using Handle = std::unique_ptr<T, FreeBy<T, kFree>>;
 using ClusterHandle = Handle<horus_cluster, horus_cluster_free>;
 using PlacerHandle = Handle<horus_placer, horus_placer_free>;
 using PlanHandle = Handle<horus_plan, horus_plan_free>;
+using PredictorHandle = Handle<horus_predictor, horus_predictor_free>;
 using QueueHandle = Handle<horus_queue, horus_queue_free>;
 using ModelHandle = Handle<horus_interference, horus_interference_free>;
 using ObservationsHandle = Handle<horus_observations, horus_observations_free>;
@@ -152,6 +153,7 @@ class World {
   std::vector<Planned> plans;
   std::vector<PlacerHandle> placers;
   std::vector<ModelHandle> models;
+  std::vector<PredictorHandle> predictors;
   ObservationsHandle observations;
   QueueHandle queue;
   std::set<uint64_t> queued;
@@ -194,8 +196,15 @@ std::vector<Deed> PlaceDeeds();
 std::vector<Deed> ModeDeeds();
 std::vector<Deed> QueueDeeds();
 std::vector<Deed> ModelDeeds();
+std::vector<Deed> PairDeeds();
+std::vector<Deed> PredictDeeds();
+std::vector<Deed> FileDeeds();
 std::vector<Deed> SimDeeds();
 std::vector<Deed> WatchDeeds();
+
+// What a call answered becomes one of the few models that are kept; one of them, or NULL.
+void KeepModel(World& world, horus_status status, horus_interference* model);
+const horus_interference* SomeModel(World& world);
 
 // The capacity of a node and of its devices, and who is there, against the mirror.
 void CheckNode(World& world, uint64_t node);
