@@ -12,7 +12,6 @@ namespace horus::calls {
 namespace {
 
 constexpr int64_t kWholeGpuMilli = 1'000;
-constexpr size_t kMostIds = 65'536;
 constexpr uint64_t kSentinel = 0xA5A5A5A5A5A5A5A5;
 
 horus_job_info JobOf(World& world, uint64_t id) {
