@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares what libhorus.so exports and needs with the committed lists; looks for untested functions and structs.
 
-Usage: check_abi.py symbols LIBRARY LIST | needed LIBRARY LIST | tested LIST TEST_FOLDER |
+Usage: check_abi.py symbols LIBRARY LIST | needed LIBRARY LIST | bound LIBRARY LIST | tested LIST TEST_FOLDER |
                     structs INCLUDE_FOLDER LAYOUT_FOLDER FIRST_SIZES
 Exit status 1 and a line per difference when they disagree; the message says how to accept a wanted change.
 """
@@ -49,6 +49,13 @@ def compare(found, path):
     return differences
 
 
+def interposable(library, path):
+    """Of the library's own functions those that it calls by name: another libhorus in the process could answer."""
+    called = set(re.findall(r"\b(\w+)@", run("readelf", "-rW", library)))
+    names = [line.split()[0] for line in listed(path)]
+    return [f"a call of {name} from inside may end in another library" for name in names if name in called]
+
+
 def untested(path, folder):
     text = "".join(p.read_text(encoding="utf-8") for p in sorted(pathlib.Path(folder).glob("*.[ch]")))
     called = set(re.findall(r"\b(horus_\w+)\s*\(", text))
@@ -81,6 +88,8 @@ def main():
         problems = compare(exported(first), second)
     elif kind == "needed":
         problems = compare(needed(first), second)
+    elif kind == "bound":
+        problems = interposable(first, second)
     elif kind == "structs":
         problems = unguarded(first, second, sys.argv[4])
     else:

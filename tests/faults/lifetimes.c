@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process that treats the library roughly: loads and unloads it, forks, cancels a thread inside a call.
  *
- * Usage: lifetimes LIBRARY load|fork|cancel|two [SECOND_LIBRARY]. The library is opened with dlopen, never linked. */
+ * Usage: lifetimes LIBRARY load|fork|cancel|two|beside [SECOND_LIBRARY]. It is opened with dlopen, never linked. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -268,11 +268,35 @@ static void use_two(const char* first, const char* second) {
   CHECK(dlclose(other.library) == 0);
 }
 
+/* Another version of the library came first, for all to see: no call inside ours may end in it. `stranger` has every
+ * function of libhorus, and each ends the process. */
+static void use_beside(const char* stranger, const char* path) {
+  void* const first = dlopen(stranger, RTLD_NOW | RTLD_GLOBAL);
+  const char* (*profile_name)(const horus_trace*, size_t);
+  api ours;
+  CHECK(first != NULL);
+  if (first == NULL || !load(path, RTLD_LOCAL, &ours)) return;
+  CHECK(dlsym(RTLD_DEFAULT, "horus_cluster_create") == dlsym(first, "horus_cluster_create"));
+  CHECK(works(&ours));
+  find(ours.library, "horus_trace_profile_name", &profile_name);
+  CHECK(profile_name(NULL, 0) == NULL); /* asks horus_trace_profile_count */
+  CHECK(dlclose(ours.library) == 0 && dlclose(first) == 0);
+}
+
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
-  if (strcmp(argv[2], "load") == 0) load_in_a_loop(argv[1]);
-  if (strcmp(argv[2], "fork") == 0) fork_and_use(argv[1]);
-  if (strcmp(argv[2], "cancel") == 0) cancel_threads(argv[1]);
-  if (strcmp(argv[2], "two") == 0 && argc == 4) use_two(argv[1], argv[3]);
+  const char* const way = argc < 3 ? "" : argv[2];
+  if (strcmp(way, "load") == 0) {
+    load_in_a_loop(argv[1]);
+  } else if (strcmp(way, "fork") == 0) {
+    fork_and_use(argv[1]);
+  } else if (strcmp(way, "cancel") == 0) {
+    cancel_threads(argv[1]);
+  } else if (strcmp(way, "two") == 0 && argc == 4) {
+    use_two(argv[1], argv[3]);
+  } else if (strcmp(way, "beside") == 0 && argc == 4) {
+    use_beside(argv[3], argv[1]);
+  } else {
+    return 2;
+  }
   return report();
 }
