@@ -25,6 +25,7 @@ make_tree() {
   fi
   tree=$PWD/$1
   remove_tree "$1"
+  mkdir -p "$(dirname "$tree")"
   cp -a "$pristine" "$tree"
 }
 
