@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "absl/hash/hash.h"
 #include "base/id_map.h"
+#include "base/seeded_hash.h"
 
 namespace horus {
 
@@ -23,7 +23,7 @@ class NameTable {
   template <typename NameOf>
   [[nodiscard]] uint32_t Find(std::string_view name, const NameOf& name_of) {
     // Seeded in each process: who writes a file cannot make its names collide. Where two do, the next place is free.
-    for (place_ = absl::HashOf(absl::string_view(name.data(), name.size()));; ++place_) {
+    for (place_ = SeededHash()(name);; ++place_) {
       const uint32_t* number = numbers_.Find(place_);
       if (number == nullptr) return kNone;
       if (name_of(*number) == name) return *number;

@@ -13,9 +13,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graph/shaped.h"
@@ -140,8 +140,8 @@ class RuleTable {
   [[nodiscard]] size_t size() const { return rules_.size(); }
 
  private:
-  std::unordered_map<std::string_view, const RuleEntry*> rules_;
-  std::unordered_map<std::string_view, const RuleEntry*> microsoft_rules_;
+  SeededMap<std::string_view, const RuleEntry*> rules_;
+  SeededMap<std::string_view, const RuleEntry*> microsoft_rules_;
 };
 
 // "[1,3,?,224]".

@@ -6,11 +6,11 @@
 #include <array>
 #include <limits>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/seeded_hash.h"
 #include "base/text.h"
 #include "io/gpu_file.h"
 #include "io/node_yaml.h"
@@ -26,9 +26,9 @@ constexpr size_t kMaxNearNodes = 10'000;  // names compared for a suggestion
 
 // Names and ids so far, with the entry that took them.
 struct Taken {
-  std::unordered_map<std::string, size_t> names;  // -> position in ClusterFile::nodes; never iterated
-  std::unordered_map<uint64_t, size_t> ids;       // -> line
-  std::vector<uint32_t> lines;                    // by position
+  SeededMap<std::string, size_t> names;  // -> position in ClusterFile::nodes; never iterated
+  SeededMap<uint64_t, size_t> ids;       // -> line
+  std::vector<uint32_t> lines;           // by position
 };
 
 absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, ClusterFile& file) {

@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "io/yaml_reader.h"
@@ -22,7 +22,7 @@
 namespace horus {
 
 // Racks by name, numbered from 1 in order of appearance; 0 is "not stated".
-using RackNumbers = std::unordered_map<std::string, uint64_t>;
+using RackNumbers = SeededMap<std::string, uint64_t>;
 
 struct NodeEntry {
   NodeSpec spec;  // of the first replica; the id is the next free one unless `has_id`

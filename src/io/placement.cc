@@ -12,7 +12,7 @@
 namespace horus {
 namespace {
 
-std::string NameOr(const std::unordered_map<uint64_t, std::string>& names, uint64_t id) {
+std::string NameOr(const SeededMap<uint64_t, std::string>& names, uint64_t id) {
   const auto found = names.find(id);
   return found == names.end() || found->second.empty() ? absl::StrCat("#", id) : found->second;
 }

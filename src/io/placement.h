@@ -12,9 +12,9 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "interference/model.h"
 #include "place/plan.h"
@@ -44,9 +44,9 @@ class PlacementNames {
   [[nodiscard]] std::string GpuType(NodeId node, int32_t device) const;  // "a100-40gb", "a100-40gb/3g.20gb"
 
  private:
-  std::unordered_map<NodeId, std::string> nodes_;  // never iterated
-  std::unordered_map<JobId, std::string> jobs_;
-  std::unordered_map<NodeId, std::vector<DeviceSpec>> devices_;
+  SeededMap<NodeId, std::string> nodes_;  // never iterated
+  SeededMap<JobId, std::string> jobs_;
+  SeededMap<NodeId, std::vector<DeviceSpec>> devices_;
   std::shared_ptr<const Catalogue> catalogue_;
 };
 
@@ -79,7 +79,7 @@ struct PlacementReport {
   };
   [[nodiscard]] Basis SlowdownBasis() const;
 
-  std::unordered_map<JobId, Demand> first_demand;  // of placed jobs, for DemandOf
+  SeededMap<JobId, Demand> first_demand;  // of placed jobs, for DemandOf
 };
 
 // Applies the plan to a copy of `cluster`. Errors: those of Apply and of the model.

@@ -14,10 +14,9 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "io/csv_row.h"
 #include "io/traces/trace_file.h"
@@ -32,7 +31,7 @@ struct PaiJob {
   std::string owner;
   int64_t submit_us = -1;  // -1 = not stated
 };
-using PaiJobs = std::unordered_map<std::string, PaiJob>;  // by job_name; looked up only
+using PaiJobs = SeededMap<std::string, PaiJob>;  // by job_name; looked up only
 
 // Where rows go.
 class TraceSink {
@@ -69,10 +68,10 @@ class TraceSink {
  private:
   std::string file_;
   TraceBuilder builder_;
-  std::unordered_set<uint64_t> ids_;  // looked up only
+  SeededSet<uint64_t> ids_;  // looked up only
   std::map<std::string, int64_t> left_out_;
   int64_t last_end_us_ = -1;
-  std::unordered_set<uint64_t> last_;  // looked up only
+  SeededSet<uint64_t> last_;  // looked up only
   int64_t rows_ = 0;
 };
 

@@ -7,9 +7,9 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "sim/trace/trace_build.h"
 
@@ -43,7 +43,7 @@ absl::Status CheckArguments(const SpeedTable& table, std::span<const GpuTypeId> 
 }  // namespace
 
 std::vector<uint32_t> RowsOfProfiles(const Trace& trace, const SpeedTable& table) {
-  std::unordered_map<std::string_view, uint32_t> by_name;
+  SeededMap<std::string_view, uint32_t> by_name;
   for (uint32_t row = 0; row < table.profiles.size(); ++row) by_name.emplace(table.profiles[row], row);
   std::vector<uint32_t> rows;
   for (const std::string& profile : trace.profiles) {
