@@ -200,11 +200,14 @@ Work WorkOf(Optimizer optimizer) {
 void AddSegments(int64_t count, StepCost& step) {
   const double share = step.totals.saved_bytes / static_cast<double>(count);
   step.segments.resize(step.ops.size());
-  double before = 0;
+  // Those that get no operator are not counted: there are never more than operators, however many are asked for.
+  double before = 0, last = 0;
+  uint32_t number = 0;
   for (size_t i = 0; i < step.ops.size(); ++i) {
-    const double at = share > 0 ? std::floor(before / share) : 0;
-    step.segments[i] =
-        static_cast<uint32_t>(std::min(at, static_cast<double>(std::min<int64_t>(count, UINT32_MAX) - 1)));
+    const double at = share > 0 ? std::min(std::floor(before / share), static_cast<double>(count - 1)) : 0;
+    if (at != last) ++number;
+    last = at;
+    step.segments[i] = number;
     before += step.ops[i].saved_bytes;
   }
   if (!step.segments.empty()) step.last_segment = step.segments.back();

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "features/allocator.h"
 #include "graph_builder.h"
 
@@ -162,6 +164,14 @@ TEST(Memory, OneSegmentIsNoCheckpointing) {
   RunSpec one;
   one.checkpoint_segments = 1;
   EXPECT_EQ(Perceptron(1024, one).Peak(), Perceptron(1024, {}).Peak());
+}
+
+// Memory to work it out goes by operators too: so many lists would not fit anywhere.
+TEST(Memory, MoreSegmentsThanOperatorsAreThoseOfEachOperator) {
+  RunSpec many, countless;
+  many.checkpoint_segments = 1'000'000;
+  countless.checkpoint_segments = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(Perceptron(1024, countless).Peak(), Perceptron(1024, many).Peak());
 }
 
 TEST(Memory, ReplicasHoldTheirGradientsTwice) {
