@@ -232,8 +232,8 @@ void CheckResult(World& world, const horus_trace* trace, const horus_sim_result*
   HORUS_TRY(world, kNone, horus_sim_result_jobs, result, &rows, &count);
   world.Require(count == horus_trace_count(trace), "a row a job", horus_trace_count(trace), count);
   HORUS_TRY(world, kNone, horus_sim_result_backlog_work, result, size_t{0}, nullptr, &count);
-  double spread = 0;
-  HORUS_TRY(world, kNone, horus_sim_result_decision_times, result, size_t{0}, nullptr, &count, &spread);
+  std::array<double, HORUS_SPREAD_COUNT> spread = {};
+  HORUS_TRY(world, kNone, horus_sim_result_decision_times, result, size_t{0}, nullptr, &count, spread.data());
   world.Require(horus_sim_result_bytes_held(result) > 0, "a result without size");
   horus_interference* learnt = nullptr;
   HORUS_TRY(world, kNone, horus_sim_result_get_model, result, &learnt);
