@@ -199,8 +199,8 @@ static int32_t tell(void* user, const horus_sim_event* event) {
 static int32_t advance(void* user, double done) {
   double* last = user;
   const int32_t stop = *last < 0;
-  CHECK(stop || done > *last);
-  CHECK(done > 0 && done <= 1);
+  CHECK(stop || done >= *last); /* equal on slow machines: asked again while a decision takes long */
+  CHECK(done >= 0 && done <= 1);
   *last = done;
   return stop;
 }
