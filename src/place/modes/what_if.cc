@@ -132,10 +132,10 @@ absl::Status Supposing::Suppose(size_t index, const SupposedChange& change) {
       HORUS_RETURN_IF_ERROR(Release(where, change.job, &released));
       return Place(where, *released, change.slots);
     case ChangeKind::kPlace:
-      if (const absl::Status status = ValidateRunning(change.spec); !status.ok()) {
-        return InvalidArgument("%s: %s", where, std::string(status.message()));
+      for (const absl::Status& status :
+           {ValidateRunning(change.spec), CheckTypes(change.spec, cluster_.catalogue().size())}) {
+        if (!status.ok()) return InvalidArgument("%s: %s", where, std::string(status.message()));
       }
-      HORUS_RETURN_IF_ERROR(CheckTypes(change.spec, cluster_.catalogue().size()));
       return Place(where, change.spec, change.slots);
     case ChangeKind::kNodeState:
     case ChangeKind::kDeviceState:

@@ -210,6 +210,13 @@ TEST(WhatIf, NamesTheChangeThatIsWrong) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = Gang(5, 1, 2), .slots = {{1, 0, 0}, {2, 0, 0}}}),
             absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(5), .slots = {{9, 0, 0}}}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = OneGpu(5), .slots = {{2, -1, 0}}}), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code({.kind = ChangeKind::kMigrate, .job = 9, .slots = {{2, 0, 0}}}), absl::StatusCode::kNotFound);
+  JobSpec stranger = OneGpu(5);
+  stranger.demands[0].type = GpuTypeId(4000);
+  EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = stranger, .slots = {{2, 0, 0}}}),
+            absl::StatusCode::kInvalidArgument);
   JobSpec wrong = OneGpu(5);
   wrong.gpu_milli = 5000;
   EXPECT_EQ(code({.kind = ChangeKind::kPlace, .spec = wrong, .slots = {{2, 0, 0}}}),
