@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -222,6 +223,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
   };
   Found best;
   Found second;
+  std::optional<Found> endless;  // both its prices are finite, their sum is not
   const auto take_state = [&](const RankedState& entry) {
     int taken = 0;  // the third device of a state is never among the best two
     index_.ForEach(entry.state, [&](const DeviceIndex::Member& member) {
@@ -232,6 +234,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
           !ledger.MayShare(device, view.owner)) {
         return true;
       }
+      if (!std::isfinite(found.cost)) endless = found;
       if (found < best) std::swap(found, best);
       if (found < second) second = found;
       return ++taken < 2;
@@ -250,6 +253,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
       if (!found || (!popped_.empty() && popped_.back().state == state.state)) continue;
       popped_.push_back(state);
       take_state(state);
+      if (endless.has_value()) return NotFinite(scorer_.policy(), endless->node, endless->cost);
     }
     rankings_.Push(*ranking, popped_);
     ranking->generation = index_.generation();

@@ -142,6 +142,83 @@ TEST(Limits, PricesAreFinite) {
   }
 }
 
+// A policy whose devices and places each have a price, and no sum.
+class BeyondMeasure final : public Policy {
+ public:
+  BeyondMeasure(double place, bool by_device) : place_(place), by_device_(by_device) {}
+  std::string_view name() const override { return "dear"; }
+  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
+    score.cost = std::numeric_limits<double>::max();
+    return absl::OkStatus();
+  }
+  bool uses_place() const override { return true; }
+  bool place_by_device() const override { return by_device_; }
+  double ScorePlace(const PlaceCandidate& /*place*/) const override { return place_; }
+
+ private:
+  double place_;
+  bool by_device_;
+};
+
+TEST(Limits, PricesOfPlacesAreFiniteAndSoAreSums) {
+  const Cluster cluster = Nodes(2);
+  constexpr double kMost = std::numeric_limits<double>::max();
+  for (const PlacerOptions& options :
+       {PlacerOptions{}, PlacerOptions{.exhaustive = true}, PlacerOptions{.max_candidates = 2}}) {
+    for (const bool by_device : {false, true}) {
+      const auto plan_at = [&](double place, const JobSpec& job) {
+        const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(),
+                                            std::make_unique<BeyondMeasure>(place, by_device), options);
+        return placer->MakePlan(cluster, {&job, 1}).status();
+      };
+      for (const JobSpec& job : {OneGpu(1), Gang(1, 1, 2), Gang(1, 3, 1)}) {
+        EXPECT_THAT(plan_at(kMost, job).message(), HasSubstr("policy dear: expected a finite cost for node"));
+        EXPECT_EQ(plan_at(kMost, job).code(), absl::StatusCode::kInternal);
+        EXPECT_EQ(plan_at(-std::numeric_limits<double>::infinity(), job).code(), absl::StatusCode::kInternal);
+      }
+      JobSpec host = testing_place::CpuOnly(1);
+      EXPECT_TRUE(plan_at(kMost, host).ok());
+      EXPECT_EQ(plan_at(std::numeric_limits<double>::quiet_NaN(), host).code(), absl::StatusCode::kInternal);
+      EXPECT_TRUE(plan_at(-kMost, OneGpu(1)).ok());
+    }
+  }
+}
+
+// Whose nodes have a price as long as nobody is there.
+class PricesIdleNodes final : public Policy {
+ public:
+  std::string_view name() const override { return "idle"; }
+  absl::Status ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const override {
+    score = {};
+    return absl::OkStatus();
+  }
+  bool uses_place() const override { return true; }
+  double ScorePlace(const PlaceCandidate& place) const override {
+    return place.node_idle_devices == place.node_devices ? 0 : std::numeric_limits<double>::infinity();
+  }
+};
+
+TEST(Limits, APriceThatCeasesToBeFiniteEndsThePlansFromThenOn) {
+  Cluster cluster = Nodes(2);
+  const JobSpec job = OneGpu(1);
+  const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), std::make_unique<PricesIdleNodes>());
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_TRUE(placer->MakePlan(cluster, {&job, 1}).ok());
+    ASSERT_TRUE(cluster.Adopt(OneGpu(9), std::vector<Slot>{{2, 0, 0}}).ok());
+    EXPECT_THAT(placer->MakePlan(cluster, {&job, 1}).status().message(),
+                HasSubstr("policy idle: expected a finite cost for node 2, found inf"));
+    ASSERT_TRUE(cluster.Release(9).ok());
+  }
+}
+
+TEST(Limits, WhatAPolicyDoesNotSayChangesNothing) {
+  const PricedAt policy({.cost = 1});
+  EXPECT_FALSE(policy.prices_links());
+  EXPECT_EQ(policy.ScorePlace({}), 0);
+  EXPECT_EQ(policy.Draw(1, 2), 0);
+  EXPECT_TRUE(policy.AdmitsNode({}));
+}
+
 TEST(Limits, WhatPricesNoNodesSaysSo) {
   const PricedAt policy({.cost = 1});
   NodeScore score;
