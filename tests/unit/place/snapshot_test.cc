@@ -10,6 +10,7 @@
 #include "fixtures.h"
 #include "place/state/snapshot_envelope.h"
 #include "place/state/snapshot_messages.h"
+#include "snapshot_bytes.h"
 
 namespace horus {
 namespace {
@@ -17,7 +18,9 @@ namespace {
 using testing::HasSubstr;
 using testing_place::Gang;
 using testing_place::MakePlacer;
+using testing_place::Number;
 using testing_place::OneGpu;
+using testing_place::Part;
 using testing_place::PlaceOne;
 using testing_place::Type;
 using testing_place::V100Node;
@@ -111,17 +114,6 @@ TEST(Snapshot, RefusesEveryTruncationAndEveryAlteredByte) {
     altered[at] = static_cast<char>(altered[at] ^ 0x41);
     ASSERT_FALSE(Restore(altered).ok()) << at;
   }
-}
-
-// Fields of protobuf's wire format, as horus_snapshot.proto numbers them.
-std::string Varint(uint64_t value) {
-  std::string out;
-  for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(0x80 | (value & 0x7F)));
-  return out + static_cast<char>(value);
-}
-std::string Number(uint64_t field, uint64_t value) { return Varint(field << 3) + Varint(value); }
-std::string Part(uint64_t field, const std::string& bytes) {
-  return Varint(field << 3 | 2) + Varint(bytes.size()) + bytes;
 }
 
 TEST(Snapshot, NamesThePartThatNoClusterHas) {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sealed snapshot whose fields say what no cluster has is refused by the field's name.
+#include <gmock/gmock.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fixtures.h"
+#include "place/state/snapshot.h"
+#include "place/state/snapshot_envelope.h"
+#include "snapshot_bytes.h"
+
+namespace horus {
+namespace {
+
+using testing::HasSubstr;
+using testing_place::Number;
+using testing_place::Part;
+
+constexpr uint64_t kZigzagBelow = 2 * 32'769 - 1;  // -32769 and 32768, as sint32 has them: one beyond 16 bits
+constexpr uint64_t kZigzagAbove = 2 * 32'768;
+constexpr uint64_t kMinusOne = ~uint64_t{0};
+
+absl::StatusOr<Cluster> Restore(const std::string& message) {
+  const std::string sealed = WrapSnapshot(message);
+  return RestoreSnapshot({reinterpret_cast<const uint8_t*>(sealed.data()), sealed.size()}, Catalogue::Default());
+}
+
+// One type; node 7 with one device, `device` and `node` added to it; one demand; job 3 there, `job` and `slot` added.
+// Of fields that come twice the last counts.
+struct Fields {
+  std::string device, node, job, slot;
+};
+std::string Message(const Fields& more) {
+  const std::string device = Number(1, 0) + Number(9, 16'000) + more.device;
+  const std::string node = Number(1, 7) + Number(3, 8000) + Part(8, device) + more.node;
+  const std::string demand = Number(6, 100) + Number(7, 100);
+  const std::string job = Number(1, 3) + Number(5, 1) + Number(6, 1) + Part(18, Number(2, 0)) +
+                          Part(20, Number(1, 7) + more.slot) + more.job;
+  return Part(1, "v100-sxm2-16gb") + Part(2, node) + Part(3, demand) + Part(4, job);
+}
+
+TEST(SnapshotFields, AreRefusedByNameWhenOutOfRange) {
+  const auto sound = Restore(Message({}));
+  ASSERT_TRUE(sound.ok()) << sound.status();
+  EXPECT_TRUE(sound->CheckInvariants().ok());
+  EXPECT_EQ(sound->Job(3)->slots, (std::vector<Slot>{{7, 0, 0}}));
+  const std::vector<std::pair<Fields, const char*>> cases = {
+      {{.device = Number(1, 1)}, "node 7: expected one of 1 GPU types, found index 1"},
+      {{.device = Number(2, 256)}, "node 7: mode: expected 0 to 255, found 256"},
+      {{.device = Number(2, 9)}, "mode: expected a sharing mode (0 to 3), found 9"},
+      {{.device = Number(4, kZigzagAbove)}, "node 7: physical_gpu: expected -32768 to 32767, found 32768"},
+      {{.device = Number(4, kZigzagBelow)}, "node 7: physical_gpu: expected -32768 to 32767, found -32769"},
+      {{.device = Number(5, kZigzagAbove)}, "node 7: island: expected"},
+      {{.device = Number(6, kZigzagBelow)}, "node 7: pcie_switch: expected"},
+      {{.device = Number(7, kZigzagAbove)}, "node 7: socket: expected"},
+      {{.device = Number(10, 3)}, "node 7: state: expected 0 to 2, found 3"},
+      {{.node = Number(9, 3)}, "node 7: state: expected 0 to 2, found 3"},
+      {{.node = Number(3, kMinusOne)}, "cpu_milli: expected 0"},
+      {{.job = Number(4, 256)}, "job 3: kind: expected 0 to 255, found 256"},
+      {{.job = Number(4, 9)}, "kind: expected 0 to 2, found 9"},
+      {{.job = Number(26, 256)}, "job 3: share: expected 0 to 255, found 256"},
+      {{.job = Number(30, kMinusOne)}, "job 3: stated request: expected 0 or more, found -1"},
+      {{.job = Number(31, kMinusOne)}, "job 3: stated request: expected 0 or more, found -1"},
+      {{.job = Part(18, Number(2, 0))}, "job 3: expected at most one demand for each of 1 GPU types, found 2"},
+      {{.slot = Number(2, 0x8000'0000)}, "job 3: slot: device: expected"},
+      {{.slot = Number(3, 0x8000'0000)}, "job 3: slot: task: expected"},
+      {{.slot = Number(2, 1)}, "device"},
+      {{.slot = Number(3, 1)}, "slots: expected"},
+  };
+  for (const auto& [fields, said] : cases) {
+    const absl::Status status = Restore(Message(fields)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << said;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(said));
+  }
+}
+
+TEST(SnapshotFields, OfDemandsAreOnesThatTheSnapshotHas) {
+  const auto refused = [](const std::string& demand) {
+    const std::string job = Number(1, 3) + Number(5, 1) + Number(6, 1) + Part(18, demand);
+    return Restore(Part(1, "v100-sxm2-16gb") + Part(3, Number(7, 5)) + Part(4, job)).status();
+  };
+  EXPECT_THAT(refused(Number(2, 1)).message(), HasSubstr("job 3: expected one of 1 demands, found index 1"));
+  EXPECT_THAT(refused(Number(1, 2)).message(), HasSubstr("job 3: expected one of 1 GPU types, found index 1"));
+}
+
+TEST(SnapshotFields, WithoutTypesNeedNoCatalogue) {
+  const std::string sealed = *SaveSnapshot(Cluster(nullptr));
+  const auto restored =
+      RestoreSnapshot({reinterpret_cast<const uint8_t*>(sealed.data()), sealed.size()}, /*catalogue=*/nullptr);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_EQ(restored->catalogue().size(), 0u);
+}
+
+TEST(SnapshotFields, OfTheEnvelopeStartAtVersionOne) {
+  const std::string sealed = WrapSnapshot(Message({}), /*version=*/0);
+  const absl::Status status =
+      RestoreSnapshot({reinterpret_cast<const uint8_t*>(sealed.data()), sealed.size()}, Catalogue::Default()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+}
+
+}  // namespace
+}  // namespace horus
