@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimum by linear programs; built where the solver's library is.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "place/lp/entry.h"
 #include "place/lp/linear_program.h"
 #include "place/synergy/round.h"
 
@@ -53,6 +58,81 @@ TEST(LinearProgram, SaysWhatHasNoSolutionAndPrintsNothing) {
   EXPECT_EQ(unbounded.Solve("").status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// The door of the library as others would call it: maximise x with x <= 1.
+class Entry : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto library = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libhorus_lp.so";
+    void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    ASSERT_NE(opened, nullptr) << dlerror();
+    solve_ = reinterpret_cast<horus_lp_entry_fn>(dlsym(opened, "horus_lp_entry_v1"));
+    ASSERT_NE(solve_, nullptr);
+    request_ = {.struct_size = sizeof(horus_lp_request),
+                .columns = 1,
+                .rows = 1,
+                .max_iterations = 100,
+                .starts = starts_.data(),
+                .indices = &zero_,
+                .elements = &one_,
+                .objective = &one_,
+                .column_lower = &none_,
+                .column_upper = &infinite_,
+                .row_lower = &none_,
+                .row_upper = &one_,
+                .values = &value_,
+                .prices = &price_,
+                .objective_value = &objective_};
+  }
+
+  std::array<int32_t, 2> starts_ = {0, 1};
+  int32_t zero_ = 0;
+  double none_ = 0, one_ = 1, infinite_ = kInfinity;
+  double value_ = -1, price_ = -1, objective_ = -1;
+  std::array<char, HORUS_LP_TEXT_BYTES> text_ = {};
+  horus_lp_request request_ = {};
+  horus_lp_entry_fn solve_ = nullptr;
+};
+
+TEST_F(Entry, SolvesACompleteRequest) {
+  ASSERT_EQ(solve_(&request_, text_.data()), HORUS_LP_OK);
+  EXPECT_THAT(value_, DoubleNear(1, 1e-9));
+  EXPECT_THAT(price_, DoubleNear(1, 1e-9));
+  EXPECT_THAT(objective_, DoubleNear(1, 1e-9));
+}
+
+TEST_F(Entry, RefusesAnotherVersionAndWhatIsIncompleteAndWritesNothing) {
+  using R = horus_lp_request;
+  const std::vector<std::function<void(R&)>> changes = {[](R& r) { r.columns = 0; },
+                                                        [](R& r) { r.rows = 0; },
+                                                        [](R& r) { r.max_iterations = 0; },
+                                                        [](R& r) { r.starts = nullptr; },
+                                                        [](R& r) { r.indices = nullptr; },
+                                                        [](R& r) { r.elements = nullptr; },
+                                                        [](R& r) { r.objective = nullptr; },
+                                                        [](R& r) { r.column_lower = nullptr; },
+                                                        [](R& r) { r.column_upper = nullptr; },
+                                                        [](R& r) { r.row_lower = nullptr; },
+                                                        [](R& r) { r.row_upper = nullptr; },
+                                                        [](R& r) { r.values = nullptr; },
+                                                        [](R& r) { r.prices = nullptr; },
+                                                        [](R& r) { r.objective_value = nullptr; }};
+  for (const auto& change : changes) {
+    R request = request_;
+    change(request);
+    EXPECT_EQ(solve_(&request, text_.data()), HORUS_LP_REFUSED);
+    EXPECT_THAT(text_.data(), testing::HasSubstr("incomplete request"));
+  }
+  R other = request_;
+  other.struct_size -= 8;
+  EXPECT_EQ(solve_(&other, text_.data()), HORUS_LP_REFUSED);
+  EXPECT_THAT(text_.data(), testing::HasSubstr("request of another version"));
+  EXPECT_EQ(solve_(nullptr, text_.data()), HORUS_LP_REFUSED);
+  EXPECT_EQ(solve_(&request_, nullptr), HORUS_LP_REFUSED);
+  EXPECT_EQ(value_, -1);
+  EXPECT_EQ(price_, -1);
+  EXPECT_EQ(objective_, -1);
 }
 
 TEST(SynergyOpt, GivesTheCoresToWhomTheyHelpMost) {
