@@ -20,6 +20,7 @@ using testing_place::Gang;
 using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
+using testing_place::V100Node;
 
 constexpr int64_t kFairCpu = 8000;  // of V100Node with 4 GPUs
 
@@ -143,6 +144,47 @@ TEST(SynergyLeases, AJobGivenTwiceIsRefused) {
   RoundAndApply(cluster, {OneGpu(1)});
   const auto plan = MakePlacer("synergy-fair")->MakeRound(cluster, std::vector{OneGpu(1), OneGpu(1)});
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+// Four GPUs, linked in two pairs by NVLink: the first and the last, and those between.
+TEST(SynergyPlan, TheGpusOfATaskAreLinkedLowestAmongEquals) {
+  NodeSpec node = V100Node(1, 4);
+  node.devices[0].island = node.devices[3].island = 2;
+  node.devices[1].island = node.devices[2].island = 0;
+  Cluster cluster(Catalogue::Default());
+  ASSERT_TRUE(cluster.AddNode(node).ok());
+  RoundAndApply(cluster, {Gang(1, 1, 2)});
+  EXPECT_EQ(cluster.Job(1)->slots, (std::vector<Slot>{{1, 1, 0}, {1, 2, 0}}));
+  RoundAndApply(cluster, {Gang(2, 1, 2)});
+  EXPECT_EQ(cluster.Job(2)->slots, (std::vector<Slot>{{1, 0, 0}, {1, 3, 0}}));
+}
+
+TEST(SynergyPlan, NodesWithoutHostResourcesHoldAsManyAsTheyHaveGpus) {
+  NodeSpec bare = V100Node(1, 2);
+  bare.cpu_milli = bare.mem_mib = bare.storage_mb_s = 0;
+  Cluster cluster(Catalogue::Default());
+  ASSERT_TRUE(cluster.AddNode(bare).ok());
+  const Plan plan = RoundAndApply(cluster, {OneGpu(1), OneGpu(2), OneGpu(3), Gang(4, 1, 4)});
+  for (const Decision& decision : plan.decisions) {
+    const Verdict expected = decision.job <= 2   ? Verdict::kPlace
+                             : decision.job == 3 ? Verdict::kDefer
+                                                 : Verdict::kReject;
+    EXPECT_EQ(decision.verdict, expected) << decision.job;
+  }
+}
+
+TEST(SynergyPlan, ProbesWhatNobodyKnows) {
+  const Cluster cluster = Nodes(1, 4);
+  JobSpec unknown = OneGpu(1);
+  unknown.demands[0].demand.flags = kDemandOutside;
+  const std::vector<JobSpec> jobs = {unknown, OneGpu(2)};
+  for (const bool probing : {false, true}) {
+    const auto plan = MakePlacer("synergy-tune", {.probe_outside = probing})->MakePlan(cluster, jobs);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->decisions[0].probe, probing);
+    EXPECT_EQ(plan->actions[0].job->exclusive, probing);
+    EXPECT_FALSE(plan->decisions[1].probe);
+  }
 }
 
 }  // namespace

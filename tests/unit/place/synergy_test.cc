@@ -209,6 +209,39 @@ TEST(Synergy, NothingInNothingOut) {
   EXPECT_THAT(Allocate(SynergyRule::kTune, {SynergyServer()}, {Job(nullptr)}).grants, ElementsAre(SynergyGrant()));
 }
 
+// Nobody's cores and memory are known: the GPUs alone count.
+TEST(Synergy, ServersWithoutHostResourcesHoldAsManyAsTheyHaveGpus) {
+  const SynergyServer bare = {.gpus = 2, .gpus_free = 2};
+  for (const SynergyRule rule : {SynergyRule::kGreedy, SynergyRule::kFair, SynergyRule::kTune}) {
+    const auto round = Allocate(rule, {bare}, {Job(nullptr), Job(nullptr), Job(nullptr)});
+    EXPECT_EQ(round.grants[0], (SynergyGrant{On(0), {}, 1}));
+    EXPECT_EQ(round.grants[1], (SynergyGrant{On(0), {}, 1}));
+    EXPECT_THAT(round.grants[2].slices, IsEmpty());
+  }
+}
+
+TEST(SynergyTune, GrowingPassesOverServersWithoutGpus) {
+  const SynergyServer host = {.cpu_milli = 12'000, .mem_mib = 400, .cpu_free_milli = 12'000, .mem_free_mib = 400};
+  const auto round = Allocate(SynergyRule::kTune, {host, Server()}, {Job(&kHungry)}, {}, {.grow = true});
+  EXPECT_EQ(round.grants[0].slices, On(1));
+}
+
+TEST(SynergyTune, AJobStaysWhereItRanOnlyInWholeTasksOnServersAlike) {
+  const auto granted = [](std::vector<SynergyServer> servers, int32_t unit, const std::vector<SynergySlice>& held) {
+    SynergyJob job = Job(nullptr, 4);
+    job.unit = unit;
+    job.held = held;
+    return Allocate(SynergyRule::kTune, servers, {job}).grants[0].slices;
+  };
+  const std::vector<SynergySlice> halves = {{1, 2}, {2, 2}};
+  EXPECT_EQ(granted({Server(4), Server(2), Server(2)}, 1, halves), halves);
+  EXPECT_EQ(granted({Server(4), Server(2), Server(2)}, 4, halves), On(0, 4)) << "a task is on one server";
+  EXPECT_EQ(granted({Server(4), Server(2), Server(1)}, 1, halves), On(0, 4)) << "one of its GPUs is another's now";
+  std::vector<SynergyServer> unlike = {Server(4), Server(2), Server(2)};
+  unlike[2].kind = 7;
+  EXPECT_EQ(granted(unlike, 1, halves), On(0, 4)) << "its servers are of two kinds";
+}
+
 std::string Refused(const std::vector<SynergyServer>& servers, const std::vector<SynergyJob>& jobs,
                     const std::vector<SynergyResident>& residents = {}, const SynergyOptions& options = {}) {
   return std::string(AllocateRound(SynergyRule::kTune, {servers, residents, jobs}, options).status().message());
