@@ -145,6 +145,26 @@ TEST(Rebalance, RefusesOptionsOutOfRange) {
   EXPECT_EQ(Rebalance(*placer, cluster, {}, stranger).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Rebalance, CanBeCancelledBeforeEachMigration) {
+  const Cluster cluster = Crowded();
+  const auto placer = MakePlacer();
+  const RebalanceOptions options = {.downtime_s = 36};
+  ASSERT_EQ(Rebalance(*placer, cluster, options)->moves.size(), 1u);
+  for (uint64_t at = 0; at < 3; ++at) {
+    uint64_t asked = 0;
+    const auto plan = Rebalance(*placer, cluster, options, std::nullopt, [&](uint64_t done, uint64_t most) {
+      EXPECT_EQ(done, asked++);
+      EXPECT_EQ(most, options.max_migrations);
+      return done < at;
+    });
+    if (at < 2) {  // before the one migration, and before it looks for a second
+      EXPECT_EQ(plan.status().code(), absl::StatusCode::kCancelled) << at;
+    } else {
+      EXPECT_TRUE(plan.ok()) << plan.status();
+    }
+  }
+}
+
 TEST(WhatIf, AnswersForAClusterThatIsNot) {
   Cluster cluster = TwoFull();
   const uint64_t before = cluster.state_hash();
@@ -291,6 +311,34 @@ TEST(Watch, EndsEveryModeBetweenTwoSearches) {
     EXPECT_TRUE(run().ok()) << name;
   }
   EXPECT_EQ(cluster.state_hash(), before);
+}
+
+TEST(Watch, EndsARoundBetweenTwoJobs) {
+  Cluster cluster = Nodes(2, 2);
+  const auto placer = MakePlacer("synergy-tune");
+  const std::vector<JobSpec> first = {OneGpu(1), Gang(2, 1, 2)};
+  ASSERT_TRUE(cluster.Apply(*placer->MakePlan(cluster, first)).ok());
+  JobSpec part = OneGpu(5, 10, 100);
+  part.gpu_milli = 500;
+  // Granted, of a part, without GPUs, one that waits and one that is refused for good.
+  const std::vector<JobSpec> jobs = {OneGpu(4), part, CpuOnly(6), Gang(7, 1, 2), Gang(8, 1, 4)};
+  const std::map<std::string, std::function<absl::StatusOr<Plan>()>> modes = {
+      {"plan", [&] { return placer->MakePlan(cluster, jobs); }},
+      {"round", [&] { return placer->MakeRound(cluster, std::vector{OneGpu(1), OneGpu(4), Gang(7, 1, 2)}); }}};
+  for (const auto& [name, run] : modes) {
+    int times = 1'000'000;
+    placer->Watch(PatientFor(times));
+    const auto expected = run();
+    ASSERT_TRUE(expected.ok()) << name << ": " << expected.status();
+    const int asked = 1'000'000 - times;
+    ASSERT_GT(asked, 2) << name;
+    for (int patience = 0; patience < asked; ++patience) {
+      times = patience;
+      EXPECT_EQ(run().status().code(), absl::StatusCode::kCancelled) << name << " after " << patience;
+    }
+    placer->Watch(nullptr);
+    EXPECT_EQ(run()->decisions, expected->decisions) << name;
+  }
 }
 
 }  // namespace
