@@ -48,6 +48,22 @@ TEST(Appraisal, GivesAPlaceTheWorkThatThePolicyGivesIt) {
   }
 }
 
+TEST(Appraisal, OfAJobWithoutGpusDisturbsNobody) {
+  Cluster cluster = Nodes(1, 1);
+  ASSERT_TRUE(cluster.Adopt(OneGpu(100, 95), std::vector<Slot>{{1, 0, 0}}).ok());
+  const auto appraisal = MakeAppraiser().Of(cluster, testing_place::CpuOnly(1), std::vector<Slot>{{1, kNoDevice, 0}});
+  ASSERT_TRUE(appraisal.ok()) << appraisal.status();
+  EXPECT_EQ(appraisal->reason, Reason::kNone);
+  EXPECT_EQ(appraisal->own, (Slowdown{1, 1}));
+  EXPECT_EQ(appraisal->tenants, 0u);
+  const auto short_of_cpu = [&] {
+    JobSpec job = testing_place::CpuOnly(1);
+    job.cpu_milli = 64'000;
+    return MakeAppraiser().Of(cluster, job, std::vector<Slot>{{1, kNoDevice, 0}});
+  }();
+  EXPECT_EQ(short_of_cpu->reason, Reason::kCpu);
+}
+
 TEST(Appraisal, NamesTheFirstRuleThatAPlaceBreaksAndWhoIsPushedBeyondABound) {
   Cluster cluster = Nodes(1, 2);
   ASSERT_TRUE(cluster.Adopt(OneGpu(100, 95), std::vector<Slot>{{1, 0, 0}}).ok());

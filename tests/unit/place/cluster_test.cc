@@ -138,6 +138,8 @@ TEST(Cluster, ChangesANodeUnlessAResidentWouldLoseItsPlace) {
   Cluster cluster = Nodes(2);
   JobSpec job = OneGpu(3);
   job.cpu_milli = 8000;
+  job.mem_mib = 1000;
+  job.storage_mb_s = 10;
   ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{1, 1, 0}}).ok());
   {
     const Unchanged unchanged(cluster);
@@ -148,6 +150,12 @@ TEST(Cluster, ChangesANodeUnlessAResidentWouldLoseItsPlace) {
     NodeSpec small = V100Node(1);
     small.cpu_milli = 4000;
     EXPECT_THAT(Message(cluster.ChangeNode(small)), HasSubstr("cpu_milli: its jobs use 8000"));
+    small = V100Node(1);
+    small.mem_mib = 999;
+    EXPECT_THAT(Message(cluster.ChangeNode(small)), HasSubstr("mem_mib: its jobs use 1000"));
+    small = V100Node(1);
+    small.storage_mb_s = 9;
+    EXPECT_THAT(Message(cluster.ChangeNode(small)), HasSubstr("storage_mb_s: its jobs use 10"));
     EXPECT_EQ(cluster.ChangeNode(V100Node(9)).code(), absl::StatusCode::kNotFound);
   }
   NodeSpec more = V100Node(1, 4);
@@ -307,6 +315,30 @@ TEST(Cluster, AppliesAllOrNothing) {
   plan.actions[1].kind = ActionKind::kPlace;
   plan.seen.clear();
   EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Cluster, RefusesPlansForPlacesAndStatesThatAreNot) {
+  Cluster cluster = Nodes(1);
+  const JobSpec job = OneGpu(7);
+  Plan plan = *MakePlacer("first-fit")->MakePlan(cluster, {&job, 1});
+  const Unchanged unchanged(cluster);
+  plan.actions[0].slots[0].device = 2;
+  EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kNotFound);
+  plan.actions[0].slots = {{1, 0, 0}, {1, 1, 1}};
+  EXPECT_EQ(cluster.Apply(plan).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cluster.Device(9, 0).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(cluster.SetNodeState(1, static_cast<AdminState>(3)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cluster.SetDeviceState(1, 0, static_cast<AdminState>(3)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Cluster, AdoptFlagsTasksThatShouldHaveSpread) {
+  Cluster cluster = Nodes(2);
+  JobSpec job = testing_place::Gang(1, 2, 1);
+  job.spread_tasks = true;
+  EXPECT_EQ(cluster.Adopt(job, std::vector<Slot>{{1, 0, 0}, {1, 1, 1}})->reason, Reason::kAntiAffinity);
+  job.id = 2;
+  EXPECT_FALSE(cluster.Adopt(job, std::vector<Slot>{{1, 0, 0}, {2, 1, 1}})->over_committed);
 }
 
 TEST(Cluster, ReleaseGivesEverythingBack) {

@@ -18,6 +18,8 @@ using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 using testing_place::PlaceOne;
+using testing_place::Type;
+using testing_place::V100Node;
 
 // The typical pods of the openb trace, default workload (hkust-adsl/kubernetes-scheduler-simulator, Apache-2.0),
 // counted.
@@ -296,9 +298,10 @@ class WrongPolicy final : public Policy {
     return absl::OkStatus();
   }
   absl::Status ScoreNode(const NodeCandidate& /*candidate*/, NodeScore& score) const override {
-    score.devices = devices;
+    score = {cost, devices};
     return absl::OkStatus();
   }
+  double cost = 0;
   std::vector<int32_t> devices;
 };
 
@@ -306,13 +309,29 @@ TEST(NodePricing, AnAnswerThatIsNoneEndsThePlan) {
   const Cluster cluster = Nodes(1, 2);
   JobSpec job = OneGpu(1);
   job.gpus_per_task = 2;
+  const auto answer = [&](const Cluster& where, double cost, std::vector<int32_t> devices) {
+    auto policy = std::make_unique<WrongPolicy>();
+    policy->cost = cost;
+    policy->devices = std::move(devices);
+    const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), std::move(policy));
+    return placer->MakePlan(where, {&job, 1}).status();
+  };
+  EXPECT_TRUE(answer(cluster, 0, {0, 1}).ok());
   for (const std::vector<int32_t>& devices :
        std::vector<std::vector<int32_t>>{{}, {0}, {1, 0}, {0, 0}, {0, 2}, {-1, 0}}) {
-    auto policy = std::make_unique<WrongPolicy>();
-    policy->devices = devices;
-    const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), std::move(policy));
-    EXPECT_EQ(placer->MakePlan(cluster, {&job, 1}).status().code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(answer(cluster, 0, devices).code(), absl::StatusCode::kInternal);
   }
+  EXPECT_THAT(answer(cluster, std::numeric_limits<double>::infinity(), {0, 1}).message(),
+              testing::HasSubstr("expected a finite cost"));
+  // Two and two GPUs, and one that is down.
+  NodeSpec mixed = V100Node(1, 5);
+  mixed.devices[2].type = mixed.devices[3].type = Type("a100-40gb");
+  Cluster of_two_types(Catalogue::Default());
+  ASSERT_TRUE(of_two_types.AddNode(mixed).ok());
+  ASSERT_TRUE(of_two_types.SetDeviceState(1, 4, AdminState::kDown).ok());
+  EXPECT_TRUE(answer(of_two_types, 0, {2, 3}).ok());
+  EXPECT_THAT(answer(of_two_types, 0, {1, 2}).message(), testing::HasSubstr("of one type and sharing mode"));
+  EXPECT_THAT(answer(of_two_types, 0, {0, 4}).message(), testing::HasSubstr("expected devices that fit"));
 }
 
 }  // namespace
