@@ -194,15 +194,21 @@ Modes PlainModes() {
        [=](Placer& placer, const Cluster& cluster) { return PlanBatch(placer, cluster, settled(), {.restarts = 1}); }},
       {"preempt one",
        [](Placer& placer, const Cluster& cluster) {
-         return PlanPreemption(placer, cluster, AtPriority(Part(OneGpu(1, 80, 15'000), 900), 5));
+         const std::vector<NodeId> first = {1};
+         return PlanPreemption(placer, cluster, AtPriority(Part(OneGpu(1, 80, 15'000), 900), 5), {}, first);
        }},
-      {"preempt some",
+      {"preempt two",
        [](Placer& placer, const Cluster& cluster) {
-         return PlanPreemption(placer, cluster, AtPriority(OneGpu(1, 100, 39'000), 5));
+         const std::vector<NodeId> first = {1};
+         JobSpec job = AtPriority(Linked(Gang(1, 1, 2, 90)), 5);
+         job.demands[0].demand.mem_mib = {15'000, 15'000};
+         return PlanPreemption(placer, cluster, job, {}, first);
        }},
-      {"preempt gang",
+      {"preempt gang",  // one V100 is idle, and two A100
        [](Placer& placer, const Cluster& cluster) {
-         return PlanPreemption(placer, cluster, AtPriority(Linked(Gang(1, 4, 1, 90)), 5));
+         JobSpec job = AtPriority(Linked(Gang(1, 3, 1, 90)), 5);
+         job.demands[0].demand.mem_mib = {15'000, 15'000};
+         return PlanPreemption(placer, cluster, job);
        }},
       {"preempt host",  // whose devices have room, but not its cores
        [](Placer& placer, const Cluster& cluster) {
@@ -250,6 +256,9 @@ void ExpectEveryFailureTold(const Cluster& cluster, const std::function<std::uni
     const auto unhurt = make(patience);
     const auto expected = run(*unhurt, cluster);
     ASSERT_TRUE(expected.ok()) << expected.status();
+    if (name.starts_with("preempt")) {
+      EXPECT_FALSE(expected->candidates.empty()) << Told(*expected);
+    }
     const uint64_t questions = patience.asked;
     const uint64_t step = 1 + questions / kMostTried;
     for (uint64_t at = 0; at < questions; at += step) {
@@ -262,6 +271,7 @@ void ExpectEveryFailureTold(const Cluster& cluster, const std::function<std::uni
       ASSERT_TRUE(again.ok()) << "question " << at << ": " << again.status();
       ASSERT_EQ(again->decisions, expected->decisions) << "question " << at << ": " << Told(*again) << Told(*expected);
       ASSERT_EQ(again->moves, expected->moves) << "question " << at;
+      ASSERT_EQ(again->candidates, expected->candidates) << "question " << at;
     }
   }
   EXPECT_EQ(cluster.state_hash(), hash);
