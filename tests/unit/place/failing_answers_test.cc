@@ -138,7 +138,7 @@ JobSpec Linked(JobSpec job) {
   return job;
 }
 
-// Two racks: V100 that one, two or nobody uses, a gang over two nodes; and an A100 node.
+// Two racks: V100 that one, two, three or nobody use, a gang over two nodes; and an A100 node.
 Cluster Busy() {
   Cluster cluster(Catalogue::Default());
   for (NodeId id = 1; id <= 4; ++id) {
@@ -151,7 +151,8 @@ Cluster Busy() {
   };
   adopt(OneGpu(101, 60), {{1, 0, 0}});
   adopt(OneGpu(102, 70), {{1, 0, 0}});
-  adopt(OneGpu(103, 30, 5000), {{1, 1, 0}});
+  adopt(OneGpu(108, 10, 500), {{1, 0, 0}});
+  adopt(OneGpu(103, 30, 15'000), {{1, 1, 0}});
   adopt(Linked(Gang(104, 2, 1, 45)), {{2, 0, 0}, {3, 0, 1}});
   adopt(OneGpu(105, 55, 3000), {{2, 0, 0}});
   adopt(Part(OneGpu(106, 20, 1000), 300), {{3, 1, 0}});
@@ -192,10 +193,10 @@ Modes PlainModes() {
       {"plan", [](Placer& placer, const Cluster& cluster) { return placer.MakePlan(cluster, Newcomers()); }},
       {"batch",
        [=](Placer& placer, const Cluster& cluster) { return PlanBatch(placer, cluster, settled(), {.restarts = 1}); }},
-      {"preempt one",
+      {"preempt some",  // one of the three may stay
        [](Placer& placer, const Cluster& cluster) {
          const std::vector<NodeId> first = {1};
-         return PlanPreemption(placer, cluster, AtPriority(Part(OneGpu(1, 80, 15'000), 900), 5), {}, first);
+         return PlanPreemption(placer, cluster, AtPriority(Part(OneGpu(1, 80, 12'000), 900), 5), {}, first);
        }},
       {"preempt two",
        [](Placer& placer, const Cluster& cluster) {
