@@ -42,6 +42,10 @@ class Rooms(unittest.TestCase):
         self.assertEqual([f"{path}:{line} {what}" for path, line, what in self.missed if "place" in path],
                          ["src/place/search/sieve.cc:4 line", "src/place/search/sieve.cc:3 branch 0.1"])
 
+    def test_leaves_out_the_branches_of_defaulted_comparisons(self):
+        text = ["", "", "bool operator==(const A&) const = default;"]
+        self.assertEqual(rooms.collect(TRACE.splitlines(), ROOT, lambda path: text)[0]["place"].branches, [0, 1])
+
     def test_an_aim_can_be_missed_and_met(self):
         self.rooms["all"] = self.rooms["capi"]
         self.assertEqual([text.split(":")[0] for text in rooms.aims_missed(self.rooms)], ["place", "place"])
