@@ -2,7 +2,7 @@
 /* Contract of horus/potential.h: a problem solved by hand; what is refused; cancelling. */
 #include <math.h>
 
-#include "check.h"
+#include "fields.h"
 
 /* Four GPUs and two profiles of equal work: a pair of 0.8 + 0.8 (slowdown 1.25), two copies of the first at 0.55 each
  * (1.82), two of the second did not run. */
@@ -160,6 +160,37 @@ static void WrongArgumentsAreRefused(void) {
   CHECK(potential.pairs == 0);
 }
 
+/* Each is asked with one field of its own; what is refused is refused before any solver is looked for. */
+static horus_status take_options(const void* given, horus_error* error) {
+  const horus_speeds speeds = speeds_of();
+  return horus_potential_compute(&speeds, kWork, kGpus, given, NULL, NULL, NULL, NULL, NULL, error);
+}
+
+static horus_status take_rows(const void* given, horus_error* error) {
+  const horus_speeds speeds = speeds_of();
+  size_t count = 77;
+  const horus_status status =
+      horus_potential_compute(&speeds, kWork, kGpus, NULL, NULL, NULL, NULL, given, &count, error);
+  CHECK(count == (status == HORUS_OK ? 5u : 77u));
+  return status;
+}
+
+static void TextsAndStructsAreChecked(void) {
+  static const field fields[] = {FIELD(horus_potential_options, FIELD_TEXT, library_path)};
+  const double endless[2] = {1, HUGE_VAL};
+  const horus_speeds speeds = speeds_of();
+  horus_potential_options options = HORUS_POTENTIAL_OPTIONS_INIT;
+  horus_potential_rows rows = HORUS_POTENTIAL_ROWS_INIT;
+  rows.capacity = 5; /* without any column */
+  if (solves()) {
+    CHECK_FIELDS(take_options, &options, fields, 1);
+    CHECK_STRUCT(take_options, &options, horus_potential_options);
+    CHECK_STRUCT(take_rows, &rows, horus_potential_rows);
+  }
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "work[1]: expected a finite number, at least 0, found inf",
+                horus_potential_compute(&speeds, endless, kGpus, NULL, NULL, NULL, NULL, NULL, NULL, &error));
+}
+
 int main(void) {
   if (solves()) {
     EachBoundTellsItsGain();
@@ -167,5 +198,6 @@ int main(void) {
     CancellingEndsIt();
   }
   WrongArgumentsAreRefused();
+  TextsAndStructsAreChecked();
   return report();
 }

@@ -16,9 +16,8 @@ static const double kAlone[2] = {10, 5};
 static const uint32_t kPairGpus[2] = {0, 0}, kPairsA[2] = {0, 0}, kPairsB[2] = {1, 0};
 static const double kSpeedsA[2] = {0.5, 0}, kSpeedsB[2] = {0.8, 0};
 
-static inline horus_truth* truth_of_speeds(void) {
+static inline horus_speeds speeds_of_two(void) {
   horus_speeds speeds = HORUS_SPEEDS_INIT;
-  horus_truth* truth = NULL;
   speeds.gpu_count = 1;
   speeds.gpu_types = kGpu;
   speeds.profile_count = 2;
@@ -30,6 +29,12 @@ static inline horus_truth* truth_of_speeds(void) {
   speeds.pairs_b = kPairsB;
   speeds.speeds_a = kSpeedsA;
   speeds.speeds_b = kSpeedsB;
+  return speeds;
+}
+
+static inline horus_truth* truth_of_speeds(void) {
+  const horus_speeds speeds = speeds_of_two();
+  horus_truth* truth = NULL;
   CHECK_OK(horus_truth_from_speeds(NULL, &speeds, HORUS_TENANTS_ADD, &truth, &error));
   return truth;
 }
