@@ -71,6 +71,27 @@ static void ASnapshotIsRestoredAndADamagedOneRefused(const horus_observations* o
   free(second);
 }
 
+/* The first snapshots were what is now the first part alone, after its size. */
+static void AnOldSnapshotIsRestoredAndADamagedOneRefused(const horus_observations* observations) {
+  unsigned char bytes[4096];
+  horus_observations* restored = NULL;
+  size_t size = 0, first = 0, i;
+  CHECK_OK(horus_observations_snapshot(observations, sizeof bytes, bytes, &size, &error));
+  for (i = 0; i < 8; ++i) first |= (size_t)bytes[i] << (8 * i);
+  CHECK(first > 8 && first + 8 < size && memcmp(bytes + 8, "HORUSOBS", 8) == 0);
+  CHECK_OK(horus_observations_restore(bytes + 8, first, &restored, &error));
+  CHECK(horus_observations_bytes_held(restored) == horus_observations_bytes_held(observations));
+  horus_observations_free(restored);
+  restored = NULL;
+  for (i = 8; i < first; ++i) {
+    bytes[8 + i] ^= 1;
+    CHECK(horus_observations_restore(bytes + 8, first, &restored, NULL) != HORUS_OK && restored == NULL);
+    bytes[8 + i] ^= 1;
+  }
+  CHECK_STATUS(HORUS_CORRUPT, horus_observations_restore(bytes + 8, first - 1, &restored, &error));
+  CHECK(restored == NULL);
+}
+
 int main(void) {
   horus_observations* observations = NULL;
   const horus_demand_observation observation = Observation();
@@ -80,6 +101,7 @@ int main(void) {
   WrongObservationsAreRefusedAndLeaveNothing(observations);
   CHECK_OK(horus_observations_add_demand(observations, NULL, &observation, &error));
   ASnapshotIsRestoredAndADamagedOneRefused(observations);
+  AnOldSnapshotIsRestoredAndADamagedOneRefused(observations);
   horus_observations_free(observations);
   horus_observations_free(NULL);
   return report();

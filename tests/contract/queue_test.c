@@ -26,6 +26,24 @@ static void push(horus_queue* queue, uint64_t id, int64_t submit_us) {
   CHECK_OK(horus_queue_push(queue, &job, &error));
 }
 
+static void OptionsOfHorusPlusHaveBounds(void) {
+  horus_queue_options options = HORUS_QUEUE_OPTIONS_INIT;
+  horus_queue* queue = NULL;
+  options.clusters = 2;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "clusters", horus_queue_create("horus-plus", &options, &queue, &error));
+  options.clusters = 6;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "clusters", horus_queue_create("horus-plus", &options, &queue, &error));
+  options.clusters = 5;
+  options.recluster_share = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "recluster", horus_queue_create("horus-plus", &options, &queue, &error));
+  CHECK(queue == NULL);
+  options.recluster_share = 0.5;
+  CHECK_OK(horus_queue_create("horus-plus", &options, &queue, &error));
+  push(queue, 1, 0);
+  CHECK(horus_queue_count(queue) == 1);
+  horus_queue_free(queue);
+}
+
 static void EveryNamedDisciplineServesWhatItIsGiven(void) {
   size_t i, count = 0;
   uint64_t ids[4] = {0, 0, 0, 77}, first = 0;
@@ -234,6 +252,7 @@ static void StructsOfOtherVersionsAreReadOrRefused(void) {
 }
 
 int main(void) {
+  OptionsOfHorusPlusHaveBounds();
   EveryNamedDisciplineServesWhatItIsGiven();
   WhatIsLeftOutTakesItsDefault();
   OptionsReachTheDiscipline();

@@ -171,6 +171,12 @@ static void WrongArgumentsAreRefused(void) {
   jobs[0] = &one.job;
   options.log_level = HORUS_LOG_DEBUG + 1;
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "log_level", horus_watch_create(&options, &watch, &error));
+  options.log_level = -1;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "log_level: expected 0 (warnings) to 4, found -1",
+                horus_watch_create(&options, &watch, &error));
+  options.log_level = 0;
+  options.struct_size = 4;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_watch_options", horus_watch_create(&options, &watch, &error));
   CHECK(watch == NULL);
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_watch_create(NULL, NULL, &error));
   CHECK_OK(horus_watch_create(NULL, &watch, &error));
@@ -180,6 +186,9 @@ static void WrongArgumentsAreRefused(void) {
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_watch_metrics(NULL, &columns, &count, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_watch_text(NULL, 0, NULL, &count, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_watch_text(watch, 100, NULL, &count, &error));
+  columns.reserved = 1;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_metrics: reserved", horus_watch_metrics(watch, &columns, &count, &error));
+  columns.reserved = 0;
   CHECK(count == 7);
   CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_watch_metrics(watch, &columns, &count, &error));
   CHECK(count == 4); /* conflicts, and the bytes of three kinds of handles */
