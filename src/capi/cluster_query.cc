@@ -126,6 +126,11 @@ absl::Status GetDevice(const Cluster& cluster, uint64_t node, uint32_t device, h
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
+  HORUS_ASSIGN_OR_RETURN(const auto lock, cluster.gate.Read());
+  return SaveSnapshot(cluster.value);
+}
+
 }  // namespace
 }  // namespace horus::capi
 
@@ -204,8 +209,7 @@ horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacit
                                     horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-    HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::SaveSnapshot(cluster->value));
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
     return WriteBytes(saved, capacity, bytes, count);
   });
 }
@@ -224,11 +228,7 @@ horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void*
 horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {path, "path"}}));
-    std::string saved;
-    {
-      HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
-      HORUS_ASSIGN_OR_RETURN(saved, horus::SaveSnapshot(cluster->value));
-    }
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
     return horus::WriteFileAtomically(path, saved);  // others may go on meanwhile
   });
 }

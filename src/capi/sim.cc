@@ -21,7 +21,7 @@
 namespace horus::capi {
 namespace {
 
-constexpr bool Same(int32_t code, SimEventKind kind) { return code == static_cast<int32_t>(kind); }
+consteval bool Same(int32_t code, SimEventKind kind) { return code == static_cast<int32_t>(kind); }
 static_assert(Same(HORUS_SIM_ARRIVE, SimEventKind::kArrive) && Same(HORUS_SIM_START, SimEventKind::kStart) &&
               Same(HORUS_SIM_FAIL, SimEventKind::kFail) && Same(HORUS_SIM_FINISH, SimEventKind::kFinish) &&
               Same(HORUS_SIM_REJECT, SimEventKind::kReject) && Same(HORUS_SIM_PREEMPT, SimEventKind::kPreempt) &&
