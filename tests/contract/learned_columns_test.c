@@ -20,17 +20,20 @@ static horus_status take_run(const void* given, horus_error* error) {
   return status;
 }
 
-static horus_status take_solved_run(const void* given, horus_error* error) {
+static horus_status solve(const void* run, const void* options, horus_error* error) {
   static const char* const types[1] = {FIXTURE_GPU};
   const horus_solution none = HORUS_SOLUTION_INIT;
   horus_solution solution = none;
   horus_solution* out[1];
   horus_status status;
   out[0] = &solution;
-  status = horus_predictor_solve(predictor, NULL, graph, given, NULL, 1, types, NULL, NULL, out, error);
+  status = horus_predictor_solve(predictor, NULL, graph, run, options, 1, types, NULL, NULL, out, error);
   CHECK((memcmp(&solution, &none, sizeof none) == 0) == (status != HORUS_OK));
   return status;
 }
+
+static horus_status take_solved_run(const void* given, horus_error* error) { return solve(given, NULL, error); }
+static horus_status take_solve_options(const void* given, horus_error* error) { return solve(NULL, given, error); }
 
 static void OfRuns(void) {
   static const field fields[] = {FIELD(horus_run_spec, FIELD_TEXTS, dim_names),
@@ -68,18 +71,6 @@ static void OfRuns(void) {
   check_refused(take_run, &run, "the graph has no dimension", "'layer1'");
   run.frozen_count = 4097;
   check_refused(take_run, &run, "frozen_count", "expected at most 4096, found 4097");
-}
-
-static horus_status take_solve_options(const void* given, horus_error* error) {
-  static const char* const types[1] = {FIXTURE_GPU};
-  const horus_solution none = HORUS_SOLUTION_INIT;
-  horus_solution solution = none;
-  horus_solution* out[1];
-  horus_status status;
-  out[0] = &solution;
-  status = horus_predictor_solve(predictor, NULL, graph, NULL, given, 1, types, NULL, NULL, out, error);
-  CHECK((memcmp(&solution, &none, sizeof none) == 0) == (status != HORUS_OK));
-  return status;
 }
 
 static void OfPredictions(void) {

@@ -42,6 +42,11 @@ inline JobSpec OneGpu(JobId id, float util = 40, int64_t mem_mib = 4000) {
   return job;
 }
 
+inline JobSpec AtPriority(JobSpec job, int32_t priority) {
+  job.priority = priority;
+  return job;
+}
+
 // 4 cores and 8 GiB a task, no GPU.
 inline JobSpec CpuOnly(JobId id, int32_t tasks = 1) {
   JobSpec job;

@@ -13,17 +13,13 @@
 namespace horus {
 namespace {
 
+using testing_place::AtPriority;
 using testing_place::CpuOnly;
 using testing_place::Gang;
 using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 using testing_place::V100Node;
-
-JobSpec WithPriority(JobSpec job, int32_t priority) {
-  job.priority = priority;
-  return job;
-}
 
 TEST(Assignment, FindsTheLargestSum) {
   // Greedy gives person 0 object 0 and leaves 0.1 for person 1.
@@ -86,10 +82,10 @@ TEST(Batch, PlacesWhatOneByOneLeavesOut) {
 
 TEST(Batch, NeverLeavesOutAJobForOneOfLowerPriority) {
   const Cluster cluster = Nodes(1, 1);
-  JobSpec urgent = WithPriority(OneGpu(5, 10), 3);
+  JobSpec urgent = AtPriority(OneGpu(5, 10), 3);
   urgent.exclusive = true;
   std::vector<JobSpec> jobs = {urgent};
-  for (JobId id = 1; id <= 3; ++id) jobs.push_back(WithPriority(OneGpu(id, 10), 2));
+  for (JobId id = 1; id <= 3; ++id) jobs.push_back(AtPriority(OneGpu(id, 10), 2));
   const auto placer = MakePlacer();
   const auto plan = PlanBatch(*placer, cluster, jobs);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -131,10 +127,10 @@ TEST(Batch, CanBeCancelledAndRefusesWhatAPlanRefuses) {
 // Jobs that fill a device each: 1 and 2 share the first, 3 has the second, 4 the third.
 Cluster Full() {
   Cluster cluster = Nodes(3, 1);
-  EXPECT_TRUE(cluster.Adopt(WithPriority(OneGpu(1, 10, 7000), 0), std::vector<Slot>{{1, 0, 0}}).ok());
-  EXPECT_TRUE(cluster.Adopt(WithPriority(OneGpu(2, 10, 7000), 2), std::vector<Slot>{{1, 0, 0}}).ok());
-  EXPECT_TRUE(cluster.Adopt(WithPriority(OneGpu(3, 10, 15'000), 1), std::vector<Slot>{{2, 0, 0}}).ok());
-  EXPECT_TRUE(cluster.Adopt(WithPriority(OneGpu(4, 10, 15'000), 9), std::vector<Slot>{{3, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(AtPriority(OneGpu(1, 10, 7000), 0), std::vector<Slot>{{1, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(AtPriority(OneGpu(2, 10, 7000), 2), std::vector<Slot>{{1, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(AtPriority(OneGpu(3, 10, 15'000), 1), std::vector<Slot>{{2, 0, 0}}).ok());
+  EXPECT_TRUE(cluster.Adopt(AtPriority(OneGpu(4, 10, 15'000), 9), std::vector<Slot>{{3, 0, 0}}).ok());
   return cluster;
 }
 
@@ -142,7 +138,7 @@ TEST(Preemption, TakesTheSetThatLosesLeast) {
   Cluster cluster = Full();
   const auto placer = MakePlacer();
   // Beside job 2 there is room for 6 GB once job 1 is gone.
-  const auto small = PlanPreemption(*placer, cluster, WithPriority(OneGpu(9, 10, 6000), 5));
+  const auto small = PlanPreemption(*placer, cluster, AtPriority(OneGpu(9, 10, 6000), 5));
   ASSERT_TRUE(small.ok()) << small.status();
   ASSERT_GE(small->candidates.size(), 2u);
   EXPECT_EQ(small->candidates[0].victims, (std::vector<JobId>{1}));
@@ -150,7 +146,7 @@ TEST(Preemption, TakesTheSetThatLosesLeast) {
   EXPECT_EQ(small->candidates[1].victims, (std::vector<JobId>{3}));
   EXPECT_EQ(small->decisions.at(0).slots, (std::vector<Slot>{{1, 0, 0}}));
   // 12 GB need both of the first device, of weight 1 + 3, or the one of the second, of weight 2.
-  const auto large = PlanPreemption(*placer, cluster, WithPriority(OneGpu(9, 10, 12'000), 5));
+  const auto large = PlanPreemption(*placer, cluster, AtPriority(OneGpu(9, 10, 12'000), 5));
   EXPECT_EQ(large->candidates.at(0).victims, (std::vector<JobId>{3}));
   EXPECT_EQ(large->candidates.at(1).victims, (std::vector<JobId>{1, 2}));
   EXPECT_NEAR(large->candidates[0].loss, 2, 1e-6);
@@ -164,12 +160,12 @@ TEST(Preemption, TakesTheSetThatLosesLeast) {
 TEST(Preemption, SparesEqualsAndBetters) {
   const Cluster cluster = Full();
   const auto placer = MakePlacer();
-  const auto plan = PlanPreemption(*placer, cluster, WithPriority(OneGpu(9, 10, 12'000), 0));
+  const auto plan = PlanPreemption(*placer, cluster, AtPriority(OneGpu(9, 10, 12'000), 0));
   ASSERT_TRUE(plan.ok());
   EXPECT_TRUE(plan->candidates.empty());
   EXPECT_TRUE(plan->actions.empty());
   EXPECT_EQ(plan->decisions.at(0).verdict, Verdict::kDefer);
-  const auto above = PlanPreemption(*placer, cluster, WithPriority(OneGpu(9, 10, 12'000), 2));
+  const auto above = PlanPreemption(*placer, cluster, AtPriority(OneGpu(9, 10, 12'000), 2));
   EXPECT_EQ(above->candidates.size(), 1u);  // of the first device job 2 stays
   EXPECT_EQ(above->candidates.at(0).victims, (std::vector<JobId>{3}));
 }
@@ -194,7 +190,7 @@ TEST(Preemption, MakesRoomOnTheHostToo) {
   JobSpec other = CpuOnly(2);
   other.cpu_milli = 12'000;
   ASSERT_TRUE(cluster.Adopt(other, std::vector<Slot>{{1, kNoDevice, 0}}).ok());
-  JobSpec job = WithPriority(OneGpu(9), 1);
+  JobSpec job = AtPriority(OneGpu(9), 1);
   job.cpu_milli = 16'000;
   const auto placer = MakePlacer();
   const auto plan = PlanPreemption(*placer, cluster, job);
@@ -206,11 +202,11 @@ TEST(Preemption, MakesRoomOnTheHostToo) {
 TEST(Preemption, AGangOverNodesTakesTheCheapestNodes) {
   Cluster cluster = Nodes(3, 1);
   for (JobId id = 1; id <= 3; ++id) {
-    const JobSpec job = WithPriority(OneGpu(id, 10, 15'000), id == 1 ? 3 : 0);
+    const JobSpec job = AtPriority(OneGpu(id, 10, 15'000), id == 1 ? 3 : 0);
     ASSERT_TRUE(cluster.Adopt(job, std::vector<Slot>{{id, 0, 0}}).ok());
   }
   const auto placer = MakePlacer();
-  const auto plan = PlanPreemption(*placer, cluster, WithPriority(Gang(9, 2, 1, 10), 5));
+  const auto plan = PlanPreemption(*placer, cluster, AtPriority(Gang(9, 2, 1, 10), 5));
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->candidates.size(), 1u);
   EXPECT_EQ(plan->candidates[0].victims, (std::vector<JobId>{2, 3}));

@@ -21,6 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing_place::AtPriority;
 using testing_place::CpuOnly;
 using testing_place::Gang;
 using testing_place::MakePlacer;
@@ -49,11 +50,6 @@ JobSpec Asking(JobSpec job, int64_t cpu_milli, int64_t mem_mib = 0) {
   job.mem_mib = mem_mib;
   return job;
 }
-JobSpec AtPriority(JobSpec job, int32_t priority) {
-  job.priority = priority;
-  return job;
-}
-
 Plan PlanOf(const Cluster& cluster, std::vector<JobSpec> jobs, std::string_view policy = "synergy-tune") {
   auto plan = MakePlacer(policy)->MakePlan(cluster, jobs);
   EXPECT_TRUE(plan.ok()) << plan.status();

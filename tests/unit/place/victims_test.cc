@@ -11,6 +11,7 @@
 namespace horus {
 namespace {
 
+using testing_place::AtPriority;
 using testing_place::CpuOnly;
 using testing_place::Gang;
 using testing_place::MakePlacer;
@@ -18,11 +19,6 @@ using testing_place::Nodes;
 using testing_place::OneGpu;
 using testing_place::Type;
 using testing_place::V100Node;
-
-JobSpec AtPriority(JobSpec job, int32_t priority) {
-  job.priority = priority;
-  return job;
-}
 
 void Adopt(Cluster& cluster, const JobSpec& job, const std::vector<Slot>& slots) {
   const auto adopted = cluster.Adopt(job, slots);
