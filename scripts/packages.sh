@@ -64,6 +64,8 @@ configure_and_build() {
   if command -v ccache >/dev/null; then
     # A checkout elsewhere compiles the same objects.
     export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$PWD}" CCACHE_NOHASHDIR=1
+    # Except for coverage: its objects say in which checkout they were made, and those of others would not count.
+    [ "$preset" != coverage ] || unset CCACHE_NOHASHDIR
     # With precompiled headers ccache needs telling that their macros and times are no matter.
     export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros}"
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
