@@ -86,8 +86,9 @@ std::vector<Damage> DamagesOfDevices() {
       {"tenants of an empty device's state",
        [](ClusterRows& rows) {
          uint32_t& state = rows.device_state[FirstDevice(rows, kThird)];
+         const TenantClass other = rows.states.tenant(Job(rows, 1).slots[0].tenant);  // the table grows
          uint32_t tenant = 0;
-         state = rows.states.WithTenant(state, rows.states.tenant(Job(rows, 1).slots[0].tenant), tenant);
+         state = rows.states.WithTenant(state, other, tenant);
        }},
       {"residents: expected 2, found 3", [=](ClusterRows& rows) { shared(rows).push_back({0, 0}); }},
       {"residents: expected 2, found 1", [=](ClusterRows& rows) { shared(rows).pop_back(); }},
