@@ -62,6 +62,7 @@ void MakePairs(World& world, PairsArgument& out) {
 int32_t GoOnMostly(void* user, double) { return static_cast<World*>(user)->choices.OneIn(64) ? 1 : 0; }
 
 void FitPairs(World& world) {
+  if (world.fits++ >= world.options.max_fits) return;
   constexpr std::array<const char*, 4> kModels = {"horus", "iasp", "iapp", "no such model"};
   PairsArgument pairs;
   MakePairs(world, pairs);

@@ -226,6 +226,7 @@ void SavePredictor(World& world) {
 
 // A handful of rows; with trees only now and then, they take a millisecond each.
 void FitPredictor(World& world) {
+  if (world.fits++ >= world.options.max_fits) return;
   constexpr size_t kRows = 10;
   const GraphHandle graph = SomeGraph(world);
   std::array<const horus_graph*, kRows> graphs = {};

@@ -131,6 +131,7 @@ int main(int argc, char** argv) {
                          .hostile = 40,
                          .variety = 40,
                          .other_placers = 8,
+                         .max_fits = run.calls,
                          .check_every = run.check_every});
   const auto begin = Clock::now();
   std::vector<double> resident = {ResidentMib()}, in_use = {InUseMib()};
