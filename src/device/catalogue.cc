@@ -3,7 +3,10 @@
 #include "device/catalogue.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "device/catalogue_data.h"
@@ -13,20 +16,48 @@
 
 namespace horus {
 
+namespace {
+
+std::shared_ptr<const Catalogue> BuiltIn() {
+  std::vector<GpuType> types;
+  AppendKeplerToPascal(types);
+  AppendVoltaAndTuring(types);
+  AppendAmpere(types);
+  AppendAda(types);
+  AppendHopper(types);
+  AppendBlackwell(types);
+  absl::StatusOr<Catalogue> built = Catalogue::Extend(Catalogue(), std::move(types));
+  assert(built.ok());  // the tests validate every built-in type
+  return std::make_shared<const Catalogue>(built.ok() ? *std::move(built) : Catalogue());
+}
+
+// What nothing destroys: a process that ends runs other exit handlers, and perhaps threads, after those of this
+// library.
+union Shared {
+  constexpr Shared() : value() {}
+  ~Shared() {}
+  struct {
+    std::mutex mutex;
+    std::shared_ptr<const Catalogue> catalogue;
+  } value;
+};
+constinit Shared shared;
+
+}  // namespace
+
 std::shared_ptr<const Catalogue> Catalogue::Default() {
-  static const std::shared_ptr<const Catalogue> instance = [] {
-    std::vector<GpuType> types;
-    AppendKeplerToPascal(types);
-    AppendVoltaAndTuring(types);
-    AppendAmpere(types);
-    AppendAda(types);
-    AppendHopper(types);
-    AppendBlackwell(types);
-    absl::StatusOr<Catalogue> built = Extend(Catalogue(), std::move(types));
-    assert(built.ok());  // the tests validate every built-in type
-    return std::make_shared<const Catalogue>(built.ok() ? *std::move(built) : Catalogue());
-  }();
-  return instance;
+  // An unloaded library leaks nothing; whoever asks later than that in a process that ends has it made again.
+  struct GivesBack {
+    ~GivesBack() {
+      std::shared_ptr<const Catalogue> last;
+      const std::lock_guard lock(shared.value.mutex);
+      last.swap(shared.value.catalogue);
+    }
+  };
+  static const GivesBack gives_back;
+  const std::lock_guard lock(shared.value.mutex);
+  if (shared.value.catalogue == nullptr) shared.value.catalogue = BuiltIn();
+  return shared.value.catalogue;
 }
 
 absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<GpuType> types) {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that treats the library roughly: loads and unloads it, forks, cancels a thread inside a call.
+/* A process that treats the library roughly: loads and unloads it, forks, cancels a thread inside a call, ends while it
+ * is in use.
  *
- * Usage: lifetimes LIBRARY load|fork|cancel|two|beside [SECOND_LIBRARY]. It is opened with dlopen, never linked. */
+ * Usage: lifetimes LIBRARY load|fork|cancel|exit|two|beside [SECOND_LIBRARY]. It is opened with dlopen, never linked.
+ */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +17,7 @@
 
 #define LOADS 50     /* of the library in a row */
 #define CANCELLED 20 /* threads */
+#define EXITS 20     /* processes */
 #define NODES 200
 #define DEVICES_EACH 4
 #define JOBS 400
@@ -268,6 +272,34 @@ static void use_two(const char* first, const char* second) {
   CHECK(dlclose(other.library) == 0);
 }
 
+static api at_exit;
+
+static void use_at_exit(void) {
+  if (!works(&at_exit)) _exit(1);
+}
+
+static void* use_for_ever(void* unused) {
+  (void)unused;
+  while (works(&at_exit)) {
+  }
+  _exit(1);
+}
+
+/* A thread goes on with calls while the process ends, and so does an exit handler that was there before the library. */
+static void exit_and_use(const char* path) {
+  int i, status = 1;
+  for (i = 0; i < EXITS && failures == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      pthread_t thread;
+      if (atexit(use_at_exit) != 0 || !load(path, RTLD_LOCAL, &at_exit) || !works(&at_exit)) _exit(1);
+      if (pthread_create(&thread, NULL, use_for_ever, NULL) != 0 || pthread_detach(thread) != 0) _exit(1);
+      exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+}
+
 /* Another version of the library came first, for all to see: no call inside ours may end in it. `stranger` has every
  * function of libhorus, and each ends the process. */
 static void use_beside(const char* stranger, const char* path) {
@@ -291,6 +323,8 @@ int main(int argc, char** argv) {
     fork_and_use(argv[1]);
   } else if (strcmp(way, "cancel") == 0) {
     cancel_threads(argv[1]);
+  } else if (strcmp(way, "exit") == 0) {
+    exit_and_use(argv[1]);
   } else if (strcmp(way, "two") == 0 && argc == 4) {
     use_two(argv[1], argv[3]);
   } else if (strcmp(way, "beside") == 0 && argc == 4) {
