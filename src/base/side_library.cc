@@ -5,22 +5,45 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "base/file.h"
 
 namespace horus {
 namespace {
 
-// The folder of the library or program that this code was linked into; empty when unknown.
+constexpr size_t kMaxMapsBytes = size_t{64} << 20;  // 65,530 mappings are what Linux allows unless told otherwise
+
+// The file that holds this code, by the addresses that the kernel has mapped it to; empty when unknown.
+std::string MappedFile() {
+  const absl::StatusOr<std::string> maps = ReadFile("/proc/self/maps", kMaxMapsBytes);
+  if (!maps.ok()) return {};
+  const auto here = reinterpret_cast<uintptr_t>(&LoadSideLibrary);
+  std::string_view rest = *maps;  // lines such as "7f00a000-7f00b000 r-xp 00000000 08:01 123 /usr/lib/libhorus.so.0.1"
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    uintptr_t begin = 0, end = 0;
+    const char* const last = line.data() + line.size();
+    const auto first = std::from_chars(line.data(), last, begin, 16);
+    if (first.ptr == last || *first.ptr != '-') continue;
+    std::from_chars(first.ptr + 1, last, end, 16);
+    if (here < begin || here >= end) continue;
+    return std::string(line.substr(std::min(line.size(), line.find('/'))));
+  }
+  return {};
+}
+
+// The folder of the library or program that this code was linked into; empty when unknown. Never a relative one: the
+// loader's name is relative where that was how the file was found, and the process may work elsewhere by now.
 std::string OwnFolder() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&LoadSideLibrary), &info) == 0 || info.dli_fname == nullptr) return {};
-  std::string file(info.dli_fname);
-  if (file.find('/') == std::string::npos) {  // a program found through PATH: its name is what was typed
-    std::array<char, 4096> path;
-    const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
-    if (size > 0) file.assign(path.data(), static_cast<size_t>(size));
-  }
+  const std::string file = info.dli_fname[0] == '/' ? info.dli_fname : MappedFile();
   const size_t slash = file.rfind('/');
   return slash == std::string::npos ? std::string() : file.substr(0, slash);
 }

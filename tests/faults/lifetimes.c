@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A process that treats the library roughly: loads and unloads it, forks, cancels a thread inside a call, ends while it
- * is in use.
+ * is in use, works in another folder than it was started in.
  *
- * Usage: lifetimes LIBRARY load|fork|cancel|exit|two|beside [SECOND_LIBRARY]. It is opened with dlopen, never linked.
+ * Usage: lifetimes LIBRARY load|fork|cancel|exit|two|beside|moved [SECOND_LIBRARY]. It is opened with dlopen, never
+ * linked.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -315,6 +317,38 @@ static void use_beside(const char* stranger, const char* path) {
   CHECK(dlclose(ours.library) == 0 && dlclose(first) == 0);
 }
 
+/* Found by a relative name, the library still finds its solver when the process works elsewhere, and never runs what
+ * lies there: `stranger` ends the process when loaded. */
+static void use_moved(const char* path, const char* stranger, const char* solver) {
+  static const double ones[1] = {1};
+  char folder[] = "/tmp/horus_moved_XXXXXX", name[64], target[128];
+  const char* const slash = strrchr(path, '/');
+  const char* before = slash;
+  horus_status (*compute)(const horus_speeds*, const double*, const double*, const horus_potential_options*,
+                          horus_progress, void*, horus_potential*, const horus_potential_rows*, size_t*, horus_error*);
+  horus_potential found = HORUS_POTENTIAL_INIT;
+  horus_speeds speeds = HORUS_SPEEDS_INIT;
+  api horus;
+  while (before != NULL && before > path && before[-1] != '/') --before; /* where the library's folder begins */
+  CHECK(before != NULL && before > path && mkdtemp(folder) != NULL);
+  if (failures > 0) return;
+  snprintf(name, sizeof name, "%.*s", (int)(slash - before), before);
+  snprintf(target, sizeof target, "%s/%s", folder, name);
+  CHECK(mkdir(target, 0700) == 0);
+  snprintf(target, sizeof target, "%s/%s/%s", folder, name, solver);
+  CHECK(symlink(stranger, target) == 0);
+  snprintf(target, sizeof target, "%.*s", (int)(before - path), path);
+  CHECK(chdir(target) == 0);
+  CHECK(load(before, RTLD_LOCAL, &horus) && chdir(folder) == 0);
+  if (failures > 0) return;
+  find(horus.library, "horus_potential_compute", &compute);
+  speeds.gpu_count = speeds.profile_count = 1;
+  speeds.alone = ones;
+  CHECK(compute(&speeds, ones, ones, NULL, NULL, NULL, &found, NULL, NULL, NULL) == HORUS_OK);
+  snprintf(target, sizeof target, "%s/%s", name, solver);
+  CHECK(unlink(target) == 0 && rmdir(name) == 0 && rmdir(folder) == 0);
+}
+
 int main(int argc, char** argv) {
   const char* const way = argc < 3 ? "" : argv[2];
   if (strcmp(way, "load") == 0) {
@@ -329,6 +363,8 @@ int main(int argc, char** argv) {
     use_two(argv[1], argv[3]);
   } else if (strcmp(way, "beside") == 0 && argc == 4) {
     use_beside(argv[3], argv[1]);
+  } else if (strcmp(way, "moved") == 0 && argc == 5) {
+    use_moved(argv[1], argv[3], argv[4]);
   } else {
     return 2;
   }
