@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "base/text.h"
 
 namespace horus::capi {
 namespace {
@@ -47,14 +48,6 @@ horus_status CodeOfAbsl(absl::StatusCode code) {
   }
 }
 
-// Length of the longest prefix of `text` that fits `room` and splits no UTF-8 sequence.
-size_t FittingPrefix(std::string_view text, size_t room) {
-  if (text.size() <= room) return text.size();
-  size_t length = room;
-  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0u) == 0x80u) --length;
-  return length;
-}
-
 }  // namespace
 
 absl::Status CError(horus_status code, std::string_view message) {
@@ -77,10 +70,20 @@ horus_status CodeOf(const absl::Status& status) {
 }
 
 void CopyLine(std::string_view text, char* out, size_t capacity) {
-  const size_t length = FittingPrefix(text, capacity - 1);
-  std::transform(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length), out,
-                 [](char c) { return static_cast<unsigned char>(c) < 0x20 ? ' ' : c; });
-  out[length] = '\0';
+  const char* const last = out + capacity - 1;
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);  // 0: a path may be of any bytes
+    const size_t taken = std::max<size_t>(length, 1);
+    if (taken > static_cast<size_t>(last - out)) break;
+    const bool control = static_cast<unsigned char>(text[0]) < 0x20;
+    if (length == 0 || control) {
+      *out++ = control ? ' ' : '?';
+    } else {
+      out = std::copy_n(text.data(), taken, out);
+    }
+    text.remove_prefix(taken);
+  }
+  *out = '\0';
 }
 
 horus_status Fail(horus_error* error, horus_status code, std::string_view message) {

@@ -25,7 +25,8 @@ namespace horus::capi {
 
 [[nodiscard]] horus_status CodeOf(const absl::Status& status);
 
-// Copies `text` into `out` as one line: cut to fit at the end of a character, control bytes as spaces, ended by NUL.
+// Copies `text` into `out` as one line of UTF-8: cut to fit at the end of a character, control bytes as spaces, what is no
+// UTF-8 as question marks, ended by NUL.
 // `capacity` >= 1 bytes.
 void CopyLine(std::string_view text, char* out, size_t capacity);
 

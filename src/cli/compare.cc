@@ -116,10 +116,10 @@ absl::StatusOr<Comparison> Collect(const Grid& grid, std::vector<PlannedRun> run
 
 absl::Status WriteResults(const Comparison& comparison, const Options& options, size_t threads) {
   const std::string& out = options.out;
-  HORUS_RETURN_IF_ERROR(WriteFileAtomically(out + "/results.csv", ResultsCsv(comparison)));
-  HORUS_RETURN_IF_ERROR(WriteFileAtomically(out + "/results.json", ResultsJson(comparison)));
-  HORUS_RETURN_IF_ERROR(WriteFileAtomically(out + "/timings.csv", TimingsCsv(comparison, out)));
-  return WriteFileAtomically(out + "/machine.json", MachineJson(threads));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(out + "/results.csv", ResultsCsv(comparison)));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(out + "/results.json", ResultsJson(comparison)));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(out + "/timings.csv", TimingsCsv(comparison, out)));
+  return WriteFileOrDevice(out + "/machine.json", MachineJson(threads));
 }
 
 absl::Status Compare(const Options& options) {

@@ -146,8 +146,8 @@ class Pool {
                            RunOne(grid_, run.run, [this](const Trace&, const SimEvent&) { return !Stopped(); }));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     // The run's own file comes last: it says that all is there.
-    HORUS_RETURN_IF_ERROR(WriteFileAtomically(TimingPath(out_, run.key), TimingText(outcome.result, took.count())));
-    return WriteFileAtomically(RunPath(out_, run.key), RunText(run.content, outcome.metrics));
+    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(TimingPath(out_, run.key), TimingText(outcome.result, took.count())));
+    return WriteFileOrDevice(RunPath(out_, run.key), RunText(run.content, outcome.metrics));
   }
 
   const Grid& grid_;

@@ -29,7 +29,7 @@ absl::StatusOr<std::string> ForetellToText(const ForetellPairsOptions& options) 
     rows.push_back({device.gpu, device.mode, pairs.set.jobs[one.victim].name, pairs.set.jobs[one.other].name,
                     one.predicted, one.upper});
   }
-  HORUS_RETURN_IF_ERROR(WriteFileAtomically(options.out, ForetoldText(rows)));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, ForetoldText(rows)));
   return absl::StrFormat("%s: %d slowdowns of %d jobs on %d devices, each foretold without the families of both\n",
                          options.out, rows.size(), pairs.set.jobs.size(), pairs.set.devices.size());
 }

@@ -91,7 +91,7 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
   }));
   if (!options.prometheus.empty()) {
     const auto took = std::chrono::steady_clock::now() - begin;
-    HORUS_RETURN_IF_ERROR(WriteFileAtomically(options.prometheus, MetricsOf(*placer, cluster, plan, took)));
+    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, MetricsOf(*placer, cluster, plan, took)));
   }
   return MakePlacementReport(cluster, std::move(jobs), std::move(plan), *model,
                              {.policy = placing.policy,
@@ -104,7 +104,7 @@ int RunPlace(const Options& options) {
   const absl::StatusOr<PlacementReport> placement = MakePlacementOf(options);
   if (!placement.ok()) return Fail(placement.status());
   if (!options.out.empty()) {
-    if (absl::Status status = WriteFileAtomically(options.out, PlacementJson(*placement)); !status.ok()) {
+    if (absl::Status status = WriteFileOrDevice(options.out, PlacementJson(*placement)); !status.ok()) {
       return Fail(status);
     }
   }

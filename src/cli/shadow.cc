@@ -178,7 +178,7 @@ absl::Status Shadow(const Options& options) {
   if (keep) HORUS_RETURN_IF_ERROR(records.Close());
   const ShadowTotals& totals = replay.totals();
   if (!options.prometheus.empty())
-    HORUS_RETURN_IF_ERROR(WriteFileAtomically(options.prometheus, ShadowMetrics(totals)));
+    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
   const std::string text = options.json ? ShadowJson(totals, placing.policy, NameOf(placing.interference))
                                         : ShadowText(totals, placing.policy);
   std::fputs(text.c_str(), stdout);

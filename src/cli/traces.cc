@@ -73,7 +73,7 @@ int RunShow(const Options& options) {
 }
 
 int Write(const Trace& trace, const std::string& to) {
-  const absl::Status status = WriteFileAtomically(to, WritePlainTrace(trace));
+  const absl::Status status = WriteFileOrDevice(to, WritePlainTrace(trace));
   if (!status.ok()) return Fail(status);
   absl::PrintF("%d jobs written to %s, digest %016x\n", trace.jobs.size(), Printable(to, kMessageBytes),
                TraceDigest(trace));

@@ -112,7 +112,7 @@ int RunTrain(const Options& options) {
   if (!bundle.ok()) return Fail(bundle.status());
   const absl::StatusOr<std::string> bytes = WriteBundle(*bundle);
   if (!bytes.ok()) return Fail(bytes.status());
-  if (const absl::Status written = WriteFileAtomically(options.out, *bytes); !written.ok()) return Fail(written);
+  if (const absl::Status written = WriteFileOrDevice(options.out, *bytes); !written.ok()) return Fail(written);
   if (options.json) {
     std::puts(ReportJson(options, *bundle, report, set->rows.size())
                   .dump(2, ' ', false, Json::error_handler_t::replace)

@@ -85,7 +85,7 @@ absl::StatusOr<Trained> Train(const TrainPairsOptions& options) {
   };
   HORUS_ASSIGN_OR_RETURN(trained.bundle, TrainInterference(trained.pairs.set, options.train, show, &trained.kinds));
   HORUS_ASSIGN_OR_RETURN(const std::string bytes, WriteBundle(trained.bundle));
-  HORUS_RETURN_IF_ERROR(WriteFileAtomically(options.out, bytes));
+  HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, bytes));
   return trained;
 }
 

@@ -16,15 +16,18 @@ static enum FileFault fault = kNoFault;
 static int at = -1;   /* calls of the kind until the fault; -1 = never */
 static int again = 0; /* how often it comes in a row */
 static int met = 0;
+static int lowest = -1;
 
 void FailFiles(enum FileFault which, int calls_before, int times) {
   fault = which;
   at = calls_before;
   again = times;
   met = 0;
+  lowest = -1;
 }
 
 int FaultsMet(void) { return met; }
+int LowestWritten(void) { return lowest; }
 
 static int Fails(enum FileFault which) {
   if (fault != which || at < 0) return 0;
@@ -84,6 +87,7 @@ ssize_t read(int fd, void* bytes, size_t size) {
 ssize_t write(int fd, const void* bytes, size_t size) {
   typedef ssize_t (*Write)(int, const void*, size_t);
   REAL(Write, "write")
+  if (lowest < 0 || fd < lowest) lowest = fd;
   if (Fails(kWriteInterrupted)) return Fail(EINTR);
   if (Fails(kWriteFull)) return Fail(ENOSPC);
   if (Fails(kWriteBroken)) return Fail(EIO);

@@ -29,5 +29,6 @@ enum FileFault {
 
 void FailFiles(enum FileFault which, int calls_before, int times);
 int FaultsMet(void);
+int LowestWritten(void); /* descriptor since FailFiles; -1: none */
 
 #endif /* HORUS_TESTS_FAULTS_FAILING_FILES_H_ */

@@ -105,6 +105,43 @@ static void ErrorsOfReadingGiveNoCluster(void) {
   CHECK(out == NULL);
 }
 
+static void TheFileKeepsItsModeAndItsLink(const horus_cluster* old, const horus_cluster* cluster) {
+  char link[256];
+  struct stat info;
+  CHECK_OK(horus_cluster_snapshot_file(old, path, &error));
+  CHECK(chmod(path, 0600) == 0);
+  CHECK_OK(horus_cluster_snapshot_file(cluster, path, &error));
+  CHECK(stat(path, &info) == 0 && (info.st_mode & 07777) == 0600);
+  snprintf(link, sizeof link, "%s/link", folder);
+  CHECK(symlink("state", link) == 0);
+  CHECK_OK(horus_cluster_snapshot_file(old, link, &error));
+  CHECK(hash_of_file() == state_hash(old) && lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
+  CHECK(unlink(link) == 0 && symlink(link + strlen(folder) + 1, link) == 0); /* to itself */
+  CHECK_MESSAGE(HORUS_IO, link, horus_cluster_snapshot_file(old, link, &error));
+  CHECK(unlink(link) == 0 && files_in_folder() == 1);
+}
+
+static void APipeIsRefusedAndStays(const horus_cluster* cluster) {
+  char pipe[256];
+  struct stat info;
+  snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+  CHECK(mkfifo(pipe, 0600) == 0);
+  CHECK_MESSAGE(HORUS_IO, "expected a regular file", horus_cluster_snapshot_file(cluster, pipe, &error));
+  CHECK(stat(pipe, &info) == 0 && S_ISFIFO(info.st_mode));
+  CHECK(unlink(pipe) == 0);
+}
+
+/* Another thread's printf would go into the snapshot. */
+static void NoSnapshotIsWrittenThroughAStandardStream(const horus_cluster* cluster) {
+  const int kept = dup(STDOUT_FILENO);
+  horus_status status;
+  CHECK(kept > STDERR_FILENO && close(STDOUT_FILENO) == 0);
+  FailFiles(kNoFault, -1, 0);
+  status = horus_cluster_snapshot_file(cluster, path, NULL);
+  CHECK(status == HORUS_OK && LowestWritten() > STDERR_FILENO);
+  CHECK(dup2(kept, STDOUT_FILENO) == STDOUT_FILENO && close(kept) == 0);
+}
+
 static void EveryTruncationIsSeen(void) {
   horus_cluster* out = NULL;
   struct stat info;
@@ -147,6 +184,9 @@ int main(void) {
   ErrorsOfWritingLeaveTheOldFile(old, cluster);
   InterruptionsAndPartsAreNoErrors(cluster);
   ErrorsOfReadingGiveNoCluster();
+  TheFileKeepsItsModeAndItsLink(old, cluster);
+  APipeIsRefusedAndStays(cluster);
+  NoSnapshotIsWrittenThroughAStandardStream(cluster);
 #if HORUS_WITH_ONNX
   GraphsAreReadUnderTheSameFaults();
 #endif

@@ -25,7 +25,11 @@ TEST(CopyLine, CutsBetweenCharacters) {
   EXPECT_EQ(Copied(text, text.size() + 1), text);
 }
 
-TEST(CopyLine, LeavesNothingOfWhatHasNoFirstByte) { EXPECT_EQ(Copied(std::string(9, '\x80'), 5), ""); }
+TEST(CopyLine, IsUtf8WhateverComes) {
+  EXPECT_EQ(Copied(std::string(9, '\x80'), 5), "????");
+  EXPECT_EQ(Copied("/tmp/\xC3\xA9\xE9.new", 20), "/tmp/\u00e9?.new");
+  EXPECT_EQ(Copied("\xE2\x82", 5), "??");
+}
 
 TEST(CopyLine, MakesOneLine) {
   EXPECT_EQ(Copied("a\nb\tc\x01"
