@@ -353,10 +353,10 @@ HORUS_API horus_status horus_cluster_restore(const horus_catalogue* catalogue, c
                                              horus_cluster** out, horus_error* error);
 
 /* A snapshot into a file, which whoever reads sees whole, the old or the new one, whenever the process or the machine
- * stops: written beside `path`, synced, renamed. It has the mode of the file that it replaces; a link stays, and where it
- * leads is written. A process killed inside may leave "<path>.new-<16 hexadecimal digits>", which may be removed. Errors:
- * IO (also for what is no regular file; the old file is untouched unless the message says that only syncing the folder
- * failed), LIMIT. */
+ * stops: written beside `path`, synced, renamed. It has the mode of the file that it replaces; a link stays, and where
+ * it leads is written. A process killed inside may leave "<path>.new-<16 hexadecimal digits>", which may be removed.
+ * Errors: IO (also for what is no regular file; the old file is untouched unless the message says that only syncing the
+ * folder failed), LIMIT. */
 HORUS_API horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error);
 
 /* A cluster from a file of horus_cluster_snapshot_file or of a snapshot's bytes. Errors: IO, LIMIT (1 GiB) and those of

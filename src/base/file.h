@@ -22,10 +22,11 @@ namespace horus {
 // for ever and to open a device may do something.
 [[nodiscard]] absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes);
 
-// Writes beside `path` and renames, so that a reader sees the old file or the new one, never a part. The new file has the
-// mode of the old one; a link stays, and where it leads is written. UNAVAILABLE on failure and for what is no regular
-// file; the old file is then untouched, unless the message says that only the folder's sync failed. Survives a loss of
-// power once it returned. A process that is killed inside may leave "<path>.new-<16 hexadecimal digits>" behind.
+// Writes beside `path` and renames, so that a reader sees the old file or the new one, never a part. The new file has
+// the mode of the old one; a link stays, and where it leads is written. UNAVAILABLE on failure and for what is no
+// regular file; the old file is then untouched, unless the message says that only the folder's sync failed. Survives a
+// loss of power once it returned. A process that is killed inside may leave "<path>.new-<16 hexadecimal digits>"
+// behind.
 [[nodiscard]] absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 // The same for programs, whose users may name a pipe or a device: it is written to as it is.

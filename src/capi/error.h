@@ -25,9 +25,8 @@ namespace horus::capi {
 
 [[nodiscard]] horus_status CodeOf(const absl::Status& status);
 
-// Copies `text` into `out` as one line of UTF-8: cut to fit at the end of a character, control bytes as spaces, what is no
-// UTF-8 as question marks, ended by NUL.
-// `capacity` >= 1 bytes.
+// Copies `text` into `out` as one line of UTF-8: cut to fit at the end of a character, control bytes as spaces, what is
+// no UTF-8 as question marks, ended by NUL. `capacity` >= 1 bytes.
 void CopyLine(std::string_view text, char* out, size_t capacity);
 
 // Writes code and message as far as the caller's struct goes; `error` may be null. Returns `code`.

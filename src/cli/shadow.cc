@@ -177,8 +177,7 @@ absl::Status Shadow(const Options& options) {
   HORUS_RETURN_IF_ERROR(Replay(options, replay));
   if (keep) HORUS_RETURN_IF_ERROR(records.Close());
   const ShadowTotals& totals = replay.totals();
-  if (!options.prometheus.empty())
-    HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
+  if (!options.prometheus.empty()) HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.prometheus, ShadowMetrics(totals)));
   const std::string text = options.json ? ShadowJson(totals, placing.policy, NameOf(placing.interference))
                                         : ShadowText(totals, placing.policy);
   std::fputs(text.c_str(), stdout);
