@@ -18,7 +18,7 @@ typedef struct horus_graph_limits {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t max_nodes;            /* nodes of all subgraphs together; default 1,000,000 */
-  uint64_t max_nesting;          /* subgraphs inside each other; default 32 */
+  uint64_t max_nesting;          /* subgraphs inside each other; default and at most 32 */
   uint64_t max_held_bytes;       /* memory of the graph once read; default 1 GiB */
   uint64_t max_literal_elements; /* larger constants keep their shape only; default 4,096 */
   uint64_t max_name_bytes;       /* of one name, operator type or text; default 16 KiB */

@@ -83,6 +83,8 @@ void AvoidReserved(std::vector<int64_t>* elements);
 
 // `status` with `where` in front of its message.
 [[nodiscard]] absl::Status At(std::string_view where, const absl::Status& status);
+// The same for what may be inside others of its kind: of a long way there the end stays, behind "...".
+[[nodiscard]] absl::Status Within(std::string_view where, const absl::Status& status);
 
 }  // namespace horus
 

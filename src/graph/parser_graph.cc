@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads GraphProto, its declared types and its initialisers.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
@@ -27,9 +29,10 @@ enum DimField : uint32_t { kDimValue = 1, kDimParam = 2 };
 }  // namespace
 
 absl::Status Parser::GraphMessage(const WireField& field, BodyId parent, uint32_t owner_node, BodyId* id) {
-  if (depth_ >= limits_.max_nesting) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "subgraphs are nested deeper than %d at byte %d",
-                     limits_.max_nesting, in_.offset());
+  const int64_t most = std::min(limits_.max_nesting, kMostNesting);
+  if (depth_ > most) {  // the model's own graph is inside none
+    return MakeError(absl::StatusCode::kResourceExhausted, "subgraphs are nested deeper than %d at byte %d", most,
+                     in_.offset());
   }
   *id = BodyId(0);
   if (parent.valid()) {
@@ -44,7 +47,7 @@ absl::Status Parser::GraphMessage(const WireField& field, BodyId parent, uint32_
   HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
   ++depth_;
   if (absl::Status status = GraphFields(*id); !status.ok()) {
-    return parent.valid() ? At(DescribeBody(scope.body, id->value()), status) : status;
+    return parent.valid() ? Within(DescribeBody(scope.body, id->value()), status) : status;
   }
   --depth_;
   in_.Leave(outer);

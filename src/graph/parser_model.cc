@@ -33,6 +33,14 @@ absl::Status At(std::string_view where, const absl::Status& status) {
                       absl::StrCat(absl::string_view(where.data(), where.size()), ": ", status.message()));
 }
 
+absl::Status Within(std::string_view where, const absl::Status& status) {
+  constexpr size_t kLongestBytes = 512;
+  constexpr std::string_view kOmitted = "...";
+  const std::string_view message(status.message().data(), status.message().size());
+  if (message.size() <= kLongestBytes) return At(where, status);
+  return message.starts_with(kOmitted) ? status : At(kOmitted, status);
+}
+
 absl::Status Parser::Hold(int64_t bytes) {
   held_ += bytes;
   if (held_ <= limits_.max_bytes_held) {

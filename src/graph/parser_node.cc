@@ -144,7 +144,7 @@ absl::Status Parser::NodeMessage(const WireField& field, BodyId body) {
   if (status.ok() && node.op_type.empty()) {
     status = MakeError(absl::StatusCode::kDataLoss, "no op_type");
   }
-  if (!status.ok()) return At(DescribeNode(node, position), status);
+  if (!status.ok()) return Within(DescribeNode(node, position), status);
   in_.Leave(outer);
   HORUS_RETURN_IF_ERROR(Hold(static_cast<int64_t>(node.name.size() + node.op_type.size() + node.domain.size())));
   scope.body.nodes[position] = std::move(node);
@@ -203,7 +203,7 @@ absl::Status Parser::AttributeMessage(const WireField& field, BodyId body, Attri
     absl::Status status = in_.Next("AttributeProto", &inner);
     if (status.ok() && inner.number == 0) break;
     if (status.ok()) status = AttributeField(inner, body, &parts);
-    if (!status.ok()) return At(absl::StrCat("attribute ", Quoted(parts.name)), status);
+    if (!status.ok()) return Within(absl::StrCat("attribute ", Quoted(parts.name)), status);
   }
   in_.Leave(outer);
   int64_t bytes = static_cast<int64_t>(sizeof(Attribute) + parts.name.size() + parts.text.size() + parts.ref.size());

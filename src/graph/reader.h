@@ -26,10 +26,12 @@ inline constexpr int64_t kNewestIrVersion = 11;
 inline constexpr int64_t kOldestOpset = 7;
 inline constexpr int64_t kNewestOpset = 22;
 
+inline constexpr int64_t kMostNesting = 32;  // more is refused whatever the limits: reading recurses
+
 struct ReadLimits {
   int64_t max_nodes = 1'000'000;              // all scopes together
   int64_t max_bytes_held = int64_t{1} << 30;  // approximate heap of the Graph
-  int64_t max_nesting = 32;                   // subgraphs inside each other
+  int64_t max_nesting = kMostNesting;         // subgraphs inside each other
   int64_t max_name_bytes = 16 * 1024;         // one name, operator type or text attribute
   int64_t max_rank = 64;                      // dimensions of one tensor
   int64_t max_literal_elements = 4096;        // larger tensors keep type and dims only; of floats at most max_rank

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <cstdio>
 #include <fstream>
@@ -283,21 +284,48 @@ TEST(Reader, CountsReferencesOfAttributesAsHeld) {
   EXPECT_GE(held(10'000), held(100) + 9'900);
 }
 
+// So many inside each other.
+w::Bytes Nested(int subgraphs) {
+  w::Bytes body = w::Graph({.nodes = {w::Node("Constant", {}, {"r"}, {w::IntAttribute("value_int", 1)})},
+                            .outputs = {w::UntypedValue("r")}});
+  for (int i = 1; i < subgraphs; ++i) {
+    body = w::Graph({.nodes = {w::Node("If", {"c"}, {"r"}, {w::GraphAttribute("then_branch", body)})},
+                     .outputs = {w::UntypedValue("r")}});
+  }
+  w::GraphParts parts = ReluNet();
+  parts.nodes = {w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", body)})};
+  parts.inputs.push_back(w::Value("c", w::kBool, {}));
+  return w::Model(parts);
+}
+
 TEST(Reader, BoundsTheNestingOfSubgraphs) {
-  const auto nest = [](int depth) {
-    w::Bytes body = w::Graph({.nodes = {w::Node("Constant", {}, {"r"}, {w::IntAttribute("value_int", 1)})},
-                              .outputs = {w::UntypedValue("r")}});
-    for (int i = 0; i < depth; ++i) {
-      body = w::Graph({.nodes = {w::Node("If", {"c"}, {"r"}, {w::GraphAttribute("then_branch", body)})},
-                       .outputs = {w::UntypedValue("r")}});
-    }
-    w::GraphParts parts = ReluNet();
-    parts.nodes = {w::Node("If", {"c"}, {"y"}, {w::GraphAttribute("then_branch", body)})};
-    parts.inputs.push_back(w::Value("c", w::kBool, {}));
-    return w::Model(parts);
+  EXPECT_TRUE(Read(Nested(32)).ok()) << Read(Nested(32)).status();
+  const std::string error = ErrorOf(Nested(33));
+  EXPECT_THAT(error, HasSubstr("subgraphs are nested deeper than 32 at byte"));
+  EXPECT_THAT(error, HasSubstr("ONNX bytes: ...: node 0 (If): attribute 'then_branch'"));
+  EXPECT_LT(error.size(), 700u);  // of an error struct's 1,016
+  EXPECT_THAT(ErrorOf(Nested(33), {.max_nesting = 1'000'000}), HasSubstr("nested deeper than 32"));
+  EXPECT_THAT(ErrorOf(Nested(2), {.max_nesting = 1}), HasSubstr("nested deeper than 1 "));
+}
+
+TEST(Reader, NeedsLittleStack) {
+#ifdef __clang__  // sanitised, or counted
+  constexpr size_t kStackBytes = 1 << 20;
+#else
+  constexpr size_t kStackBytes = 128 << 10;
+#endif
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStackBytes), 0);
+  w::Bytes bytes = Nested(kMostNesting);
+  pthread_t thread;
+  const auto read = [](void* given) -> void* {
+    EXPECT_TRUE(Read(*static_cast<const w::Bytes*>(given)).ok());
+    return nullptr;
   };
-  EXPECT_TRUE(Read(nest(10)).ok()) << Read(nest(10)).status();
-  EXPECT_THAT(ErrorOf(nest(40)), HasSubstr("nested deeper than 32"));
+  ASSERT_EQ(pthread_create(&thread, &attributes, read, &bytes), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  ASSERT_EQ(pthread_attr_destroy(&attributes), 0);
 }
 
 TEST(Reader, MakesNamesPrintableInMessages) {
