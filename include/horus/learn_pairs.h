@@ -80,8 +80,8 @@ HORUS_API horus_status horus_observations_add(horus_observations* observations, 
 
 /* A new model that `model` (which stays) becomes by what was observed: its answers move towards what the same jobs, and
  * those that met them, were seen to lose, and their bounds tighten. Committing to a committed model counts observations
- * once. `progress` (NULL = none) is called on this thread, non-zero cancels. Errors: INVALID_ARGUMENT, CALLBACK,
- * NO_MEMORY, CANCELLED. Any thread. */
+ * once. `progress` (NULL = none) is called on this thread, non-zero cancels; what callbacks observe meanwhile is of the
+ * next commit. Errors: INVALID_ARGUMENT, CALLBACK, NO_MEMORY, CANCELLED. Any thread. */
 HORUS_API horus_status horus_interference_commit(const horus_interference* model, const horus_catalogue* catalogue,
                                                  const horus_observations* observations, horus_progress progress,
                                                  void* user, horus_interference** out, horus_error* error);

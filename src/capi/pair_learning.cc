@@ -79,8 +79,8 @@ horus_status horus_interference_commit(const horus_interference* model, const ho
     }
     horus::CommitProgress tell;
     if (progress != nullptr) tell = [progress, user](double done) { return progress(user, done) == 0; };
-    HORUS_ASSIGN_OR_RETURN(auto corrected,
-                           horus::CorrectedModel::Commit(model->value, observations->slowdowns, *types, tell));
+    const horus::ObservedSlowdowns seen = observations->slowdowns;  // callbacks may add to those
+    HORUS_ASSIGN_OR_RETURN(auto corrected, horus::CorrectedModel::Commit(model->value, seen, *types, tell));
     *out = new horus_interference{std::move(corrected), types, {}};
     return absl::OkStatus();
   });
