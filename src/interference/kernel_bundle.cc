@@ -34,7 +34,7 @@ absl::StatusOr<std::vector<double>> Read(const BundleTarget& target, std::string
                    std::to_string(series->values.size()));
   }
   for (const double value : series->values) {
-    if (!(std::abs(value) <= kMostMagnitude)) return Corrupt(name, "values up to 1e6", std::to_string(value));
+    if (!(std::abs(value) <= kMostMagnitude)) return Corrupt(name, "values up to 1e6", absl::StrCat(value));
   }
   return series->values;
 }

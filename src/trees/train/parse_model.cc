@@ -6,12 +6,13 @@
 #include "trees/train/parse_model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
-#include <cstdlib>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 
 namespace horus::train {
 namespace {
@@ -75,10 +76,10 @@ class ModelReader final : public nlohmann::json_sax<Json> {
     if (!wrong_.empty()) return wrong_;
     if (!parsed || !has_base_score_) return kUnknownLayout;
     // A number up to XGBoost 3.0, a list of one, "[5E-1]", from 3.1.
-    const char* number = base_score_.c_str() + (base_score_.starts_with('[') ? 1 : 0);
-    char* end = nullptr;
-    out_.base_score = std::strtof(number, &end);
-    if (end == number || std::string_view(end) != (number == base_score_.c_str() ? "" : "]")) {
+    const bool list = base_score_.starts_with('[');
+    const char* const end = base_score_.data() + base_score_.size();
+    const auto [rest, error] = std::from_chars(base_score_.data() + (list ? 1 : 0), end, out_.base_score);
+    if (error != std::errc() || std::string_view(rest, end) != (list ? "]" : "")) {
       return "XGBoost's model has a base score that this library does not know: " + base_score_;
     }
     return {};

@@ -3,6 +3,8 @@
 #include "trees/train/train.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -82,9 +84,9 @@ class Silence {
 };
 
 std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.9g", value);  // 9 digits bring every float32 back exactly
-  return text;
+  // Not printf, which writes a comma where the host's locale has one. 9 digits bring every float32 back exactly.
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 9).ptr};
 }
 
 // What XGBoost calls an array interface: where `count` rows of `columns` float32 lie. Columns 0: one dimension.
