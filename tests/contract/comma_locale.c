@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked into the contract's programs: a host may have taken its user's locale, in which numbers have a decimal comma. */
+/* Linked into the contract's programs: a host may have taken its user's locale, in which numbers have a decimal comma.
+ */
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
