@@ -126,8 +126,7 @@ typedef struct horus_plan horus_plan;
  * Only the node_count nodes of node_ids are considered; NULL with 0 = all. A job that does not fit is not an
  * error: its decision says DEFER or REJECT. `progress` may be NULL; it gets `user`.
  * Errors: INVALID_ARGUMENT (job and field named), INVALID_STRUCT, EXISTS (a job id is resident or given twice),
- * NOT_FOUND (node, GPU type), UNSUPPORTED (a reserved field; "synergy-opt" without libhorus_lp.so), LIMIT,
- * CALLBACK, CANCELLED, BUSY. */
+ * NOT_FOUND (node, GPU type), UNSUPPORTED ("synergy-opt" without libhorus_lp.so), LIMIT, CALLBACK, CANCELLED, BUSY. */
 HORUS_API horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                          const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
                                          horus_progress progress, void* user, horus_plan** out, horus_error* error);

@@ -43,9 +43,10 @@ absl::Status CheckInputStruct(const void* given, const StructShape& shape) {
 
 absl::Status CheckOutputStruct(const void* given, const StructShape& shape) { return CheckSize(given, shape); }
 
-absl::Status ReservedIsSet(const StructShape& shape, int64_t value) {
+absl::Status CheckReserved(const StructShape& shape, const char* field, int64_t value) {
+  if (value == 0) return absl::OkStatus();
   return CError(HORUS_INVALID_STRUCT,
-                Formatted("%s: reserved: expected 0, found %d; start from the INIT macro", shape.name, value));
+                Formatted("%s: %s: expected 0, found %d; start from the INIT macro", shape.name, field, value));
 }
 
 }  // namespace horus::capi

@@ -29,7 +29,7 @@ inline constexpr StructShape kShape = {FirstRelease<T>::kName, FirstRelease<T>::
 [[nodiscard]] absl::Status CheckInputStruct(const void* given, const StructShape& shape);
 // Null or too small.
 [[nodiscard]] absl::Status CheckOutputStruct(const void* given, const StructShape& shape);
-[[nodiscard]] absl::Status ReservedIsSet(const StructShape& shape, int64_t value);
+[[nodiscard]] absl::Status CheckReserved(const StructShape& shape, const char* field, int64_t value);
 
 template <typename T>
 [[nodiscard]] absl::StatusOr<T> ReadStruct(const T* given) {
@@ -37,8 +37,15 @@ template <typename T>
   T known = {};
   std::memcpy(static_cast<void*>(&known), given, std::min<size_t>(given->struct_size, sizeof(T)));
   known.struct_size = sizeof(T);
+  // No other names: tests/abi/check_since.py.
   if constexpr (requires { known.reserved; }) {
-    if (known.reserved != 0) return ReservedIsSet(kShape<T>, known.reserved);
+    HORUS_RETURN_IF_ERROR(CheckReserved(kShape<T>, "reserved", known.reserved));
+  }
+  if constexpr (requires { known.reserved0; }) {
+    HORUS_RETURN_IF_ERROR(CheckReserved(kShape<T>, "reserved0", known.reserved0));
+  }
+  if constexpr (requires { known.reserved1; }) {
+    HORUS_RETURN_IF_ERROR(CheckReserved(kShape<T>, "reserved1", known.reserved1));
   }
   return known;
 }

@@ -3,7 +3,7 @@
 
 A header says in its first comment since when its declarations exist ("Since 0.1 where nothing else is said."). A comment
 before a declaration, or behind it on its last line, may say "Since X.Y." or "Deprecated since X.Y until Z.W: ..."; one
-before several that no empty line parts speaks for all of them.
+before several that no empty line parts speaks for all of them. The comment of a handle says which threads may use it.
 """
 
 import dataclasses
@@ -12,6 +12,8 @@ import re
 
 HEADER = re.compile(r"Since (\d+\.\d+) where nothing else is said\.")
 SINCE = re.compile(r"\bSince (\d+\.\d+)\.")
+THREADS = re.compile(r"\bImmutable\b|\bOne thread at a time\b|\binternally synchronised\b", re.I)
+RESERVED = {"reserved", "reserved0", "reserved1"}  # those that src/capi/structs.h expects to be 0
 DEPRECATED = re.compile(r"\bDeprecated since (\d+\.\d+) until (\d+\.\d+): \S")
 
 
@@ -97,6 +99,10 @@ def declared(name, kind, header, comments, default):
     complaints = []
     if "Deprecated" in text and not leaving:
         complaints.append('expected "Deprecated since X.Y until Z.W: what to use instead"')
+    if kind == "handle" and not THREADS.search(text):
+        complaints.append('expected its thread class: "Immutable", "One thread at a time" or "internally synchronised"')
+    if kind == "field" and re.search(r"\.reserved\d*$", name) and name.partition(".")[2] not in RESERVED:
+        complaints.append(f"expected a name that is checked to be 0: {', '.join(sorted(RESERVED))}")
     return Declaration(name, kind, header, own[-1] if own else default, leaving and leaving.groups(), complaints)
 
 

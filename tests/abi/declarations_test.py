@@ -79,6 +79,18 @@ class Declarations(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "not understood"):
             read(TEXT.replace("typedef struct horus_handle horus_handle;", "int horus_global;"))
 
+    def test_a_handle_says_its_thread_class(self):
+        silent = "/* SPDX */\n/* Since 0.1 where nothing else is said. */\n\ntypedef struct horus_a horus_a;\n"
+        self.assertIn("horus_a expected its thread class", "".join(problems(silent)))
+        self.assertEqual(problems(silent.replace("typedef", "/* Immutable: share freely. */\ntypedef")), [])
+
+    def test_reserved_fields_have_names_that_are_checked(self):
+        header = ("/* SPDX */\n/* Since 0.1 where nothing else is said. */\n\n"
+                  "typedef struct horus_a {\n  int32_t %s;\n} horus_a;\n")
+        self.assertEqual(problems(header % "reserved1"), [])
+        self.assertEqual(problems(header % "reservations"), [])
+        self.assertIn("horus_a.reserved2 expected a name", "".join(problems(header % "reserved2")))
+
 
 class Since(unittest.TestCase):
     def test_a_header_without_release_is_told(self):

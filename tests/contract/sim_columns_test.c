@@ -76,6 +76,9 @@ static void OfSyntheticTraces(void) {
   options.duration_us = durations;
   options.profile_names = kProfiles;
   CHECK_FIELDS(take_synthetic, &options, fields, 2);
+  options.reserved0 = 1;
+  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_synthetic_options: reserved0", take_synthetic(&options, &error));
+  options.reserved0 = 0;
   CHECK_OK(horus_trace_create_synthetic(&options, &plain, &error));
   options.size_weights = options.profile_weights = alike; /* as if left out */
   CHECK_OK(horus_trace_create_synthetic(&options, &weighted, &error));

@@ -56,6 +56,10 @@ static void WrongOptionsAreRefused(void) {
   REFUSED(HORUS_INVALID_ARGUMENT, "expected more than from_us of -1");
   options.outage_count = 1000001;
   REFUSED(HORUS_LIMIT, "outage_count");
+  options.reserved0 = 1;
+  REFUSED(HORUS_INVALID_STRUCT, "horus_sim_options: reserved0");
+  options.reserved1 = 1;
+  REFUSED(HORUS_INVALID_STRUCT, "horus_sim_options: reserved1");
   options.struct_size = 8;
   REFUSED(HORUS_INVALID_STRUCT, "horus_sim_options");
 #undef REFUSED
