@@ -15,7 +15,8 @@ extern "C" {
 /* A cluster and its residents. horus_cluster_apply, horus_cluster_release and all functions that take a
  * const horus_cluster* are internally synchronised; the other writers need the caller's lock. A plan locks the cluster
  * only while it copies what changed since its placer looked last. While a callback of a plan over a cluster runs, every
- * call into that cluster from the callback's thread answers BUSY. */
+ * call into that cluster from the callback's thread answers BUSY, and one that changes another cluster does so where
+ * that is in use. */
 typedef struct horus_cluster horus_cluster;
 
 /* State of a node or a device. Drained: residents stay, nothing new comes. Down: residents are reported. */
@@ -228,10 +229,10 @@ typedef struct horus_slots {
 #define HORUS_SLOTS_INIT {sizeof(horus_slots), 0, 0, NULL, NULL, NULL}
 
 /* Takes in a job that runs already: slot_count rows of nodes, devices and tasks (tasks may be NULL for a
- * one-task job). What runs is true even where the library would not have placed it; only unknown places, a
- * wrong number of slots and a known id are refused. *reason (may be NULL) becomes HORUS_REASON_NONE, or the first
- * constraint that the job breaks where it runs. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT.
- * Caller's lock. */
+ * one-task job). What runs is true even where the library would not have placed it; only unknown places, a device
+ * named twice, a wrong number of slots, a known id and fields out of their ranges are refused. *reason (may be NULL)
+ * becomes HORUS_REASON_NONE, or the first constraint that the job breaks where it runs. Errors: EXISTS, NOT_FOUND,
+ * INVALID_ARGUMENT, INVALID_STRUCT, LIMIT (4,096 residents of a device). Caller's lock. */
 HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                            const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                            int32_t* reason, horus_error* error);

@@ -20,6 +20,9 @@ class PatientMutex {
   void lock() {
     if (!LookAWhile([this] { return mutex_.try_lock(); })) mutex_.lock();
   }
+  bool try_lock() {
+    return LookAWhile([this] { return mutex_.try_lock(); });
+  }
   void unlock() { mutex_.unlock(); }
   void lock_shared() {
     if (!LookAWhile([this] { return mutex_.try_lock_shared(); })) mutex_.lock_shared();

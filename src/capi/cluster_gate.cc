@@ -7,6 +7,28 @@
 #include "capi/error.h"
 
 namespace horus::capi {
+namespace {
+
+// Clusters that planning calls of this thread keep from being written. A thread that waited for a writer's turn while
+// it does so could wait for one that waits for it.
+thread_local int clusters_read = 0;
+
+}  // namespace
+
+ClusterGate::PlanLock::PlanLock(ClusterGate* gate, ReadLock lock) : gate_(gate), lock_(std::move(lock)) {
+  ++clusters_read;
+}
+
+void ClusterGate::PlanLock::DoneReading() {
+  lock_.unlock();
+  --clusters_read;
+}
+
+ClusterGate::PlanLock::~PlanLock() {
+  if (gate_ == nullptr) return;
+  if (lock_.owns_lock()) DoneReading();
+  gate_->Leave();
+}
 
 absl::StatusOr<ClusterGate::ReadLock> ClusterGate::Read() {
   HORUS_RETURN_IF_ERROR(RefusePlanner());
@@ -15,7 +37,10 @@ absl::StatusOr<ClusterGate::ReadLock> ClusterGate::Read() {
 
 absl::StatusOr<ClusterGate::WriteLock> ClusterGate::Write() {
   HORUS_RETURN_IF_ERROR(RefusePlanner());
-  return WriteLock(state_);
+  if (clusters_read == 0) return WriteLock(state_);
+  WriteLock lock(state_, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  return CError(HORUS_BUSY, "cluster: in use by another thread, for which a callback of a planning call cannot wait");
 }
 
 absl::StatusOr<ClusterGate::PlanLock> ClusterGate::Plan() {

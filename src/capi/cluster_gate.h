@@ -2,7 +2,7 @@
 // ClusterGate: the lock of a cluster handle, which knows the threads that are inside a planning call.
 //
 // Enters:  a wish to read, to write or to plan.
-// Leaves:  a lock for a scope; BUSY for a thread that comes back from its own callback, where waiting would never end.
+// Leaves:  a lock for a scope; BUSY for a thread that comes back from its own callback, where waiting might never end.
 // Units:   none.
 // Cost:    one lock.                      Thread class: internally synchronised.
 #ifndef HORUS_CAPI_CLUSTER_GATE_H_
@@ -29,15 +29,13 @@ class ClusterGate {
   // A read lock under which, and after it, foreign code (callbacks) may run on this thread.
   class PlanLock {
    public:
-    PlanLock(ClusterGate* gate, ReadLock lock) : gate_(gate), lock_(std::move(lock)) {}
+    PlanLock(ClusterGate* gate, ReadLock lock);
     PlanLock(PlanLock&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)), lock_(std::move(other.lock_)) {}
     PlanLock& operator=(PlanLock&&) = delete;
-    ~PlanLock() {
-      if (gate_ != nullptr) gate_->Leave();
-    }
+    ~PlanLock();
 
     // Others may write from now on; this thread still counts as one that plans.
-    void DoneReading() { lock_.unlock(); }
+    void DoneReading();
 
    private:
     ClusterGate* gate_;

@@ -72,10 +72,70 @@ static void PlanningKeepsNobodyFromWriting(void) {
   horus_cluster_free(shared);
 }
 
+typedef struct batch {
+  horus_cluster *own, *other, *idle;
+  pthread_barrier_t* both_inside;
+  pthread_barrier_t* both_answered;
+  int asked, wrong;
+} batch;
+
+/* Two planners that write to each other's cluster, each holding its own: to wait would never end. */
+static int32_t write_to_the_other(void* user, double done) {
+  batch* self = user;
+  (void)done;
+  if (self->asked++ != 0) return 0;
+  (void)pthread_barrier_wait(self->both_inside);
+  self->wrong |= horus_cluster_release(self->other, 1, NULL) != HORUS_BUSY;
+  self->wrong |= horus_cluster_release(self->idle, 1, NULL) != HORUS_NOT_FOUND; /* what is free is written */
+  (void)pthread_barrier_wait(self->both_answered);
+  return 0;
+}
+
+static void* plan_a_batch(void* argument) {
+  batch* self = argument;
+  horus_placer* placer = NULL;
+  horus_plan* plan = NULL;
+  const horus_job* jobs[2];
+  given_job given[2];
+  uint64_t i;
+  for (i = 0; i < 2; ++i) {
+    give_job(&given[i], i + 1, 20, 1000);
+    jobs[i] = &given[i].job;
+  }
+  self->wrong = horus_placer_create(NULL, &placer, NULL) != HORUS_OK ||
+                horus_placer_plan_batch(placer, self->own, 2, jobs, 0, NULL, NULL, write_to_the_other, self, &plan,
+                                        NULL) != HORUS_OK ||
+                self->wrong;
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  return NULL;
+}
+
+static void PlannersDoNotWaitForEachOther(void) {
+  pthread_barrier_t inside, answered;
+  pthread_t thread;
+  horus_cluster *first = cluster_of(1), *second = cluster_of(1);
+  batch one = {first, second, cluster_of(1), &inside, &answered, 0, 0};
+  batch two = {second, first, cluster_of(1), &inside, &answered, 0, 0};
+  CHECK(pthread_barrier_init(&inside, NULL, 2) == 0 && pthread_barrier_init(&answered, NULL, 2) == 0);
+  CHECK(pthread_create(&thread, NULL, plan_a_batch, &one) == 0);
+  plan_a_batch(&two);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(one.asked > 0 && !one.wrong && two.asked > 0 && !two.wrong);
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_release(second, 1, &error)); /* nobody is BUSY any more */
+  pthread_barrier_destroy(&inside);
+  pthread_barrier_destroy(&answered);
+  horus_cluster_free(first);
+  horus_cluster_free(second);
+  horus_cluster_free(one.idle);
+  horus_cluster_free(two.idle);
+}
+
 int main(void) {
   pthread_t threads[WORKERS];
   uint64_t workers[WORKERS], i, hash;
   PlanningKeepsNobodyFromWriting();
+  PlannersDoNotWaitForEachOther();
   shared = cluster_of(8);
   hash = state_hash(shared);
   for (i = 0; i < WORKERS; ++i) {
