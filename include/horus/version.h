@@ -14,6 +14,6 @@
 #define HORUS_ABI_REVISION 1
 
 /* What horus_abi_check() compares: ABI in the high half, revision in the low half. */
-#define HORUS_ABI_NUMBER (((uint32_t)HORUS_ABI << 16) | (uint32_t)HORUS_ABI_REVISION)
+#define HORUS_ABI_NUMBER (HORUS_ABI * 0x10000u + HORUS_ABI_REVISION)
 
 #endif /* HORUS_VERSION_H_ */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guard: the one place where exceptions end. Every fallible exported function is one call of it.
+// Guard: the one place where exceptions end, and the host's settings of floating point. Every fallible exported
+// function is one call of it.
 //
 // Enters:  the caller's horus_error (or null) and a body that returns absl::Status.
 // Leaves:  a horus_status; the error filled unless it is OK.
@@ -8,6 +9,7 @@
 #ifndef HORUS_CAPI_GUARD_H_
 #define HORUS_CAPI_GUARD_H_
 
+#include "capi/default_floats.h"
 #include "capi/error.h"
 
 namespace horus::capi {
@@ -18,6 +20,7 @@ horus_status FailOnException(horus_error* error);
 
 template <typename Body>
 [[nodiscard]] horus_status Guard(horus_error* error, const Body& body) {
+  const DefaultFloats floats;
   try {
     const absl::Status status = body();
     if (status.ok()) return HORUS_OK;
