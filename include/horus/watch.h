@@ -23,7 +23,7 @@ extern "C" {
  * that it tells about, once that has done its work and holds no lock: it may call any function. It must not throw. */
 typedef void (*horus_log)(void* user, int32_t level, const char* text);
 
-/* Nanoseconds since any beginning, never falling. The library times nothing by a clock of its own. */
+/* Nanoseconds since any beginning, never falling. A watch times nothing by a clock of the library's own. */
 typedef uint64_t (*horus_clock)(void* user);
 
 typedef struct horus_watch_options {
@@ -45,8 +45,8 @@ HORUS_API horus_status horus_watch_create(const horus_watch_options* options, ho
  * until the watch was taken off each handle, or that was freed. */
 HORUS_API void horus_watch_free(horus_watch* watch);
 
-/* Sets the watch of a handle; NULL = none. To be called before other threads use the handle. Errors: BUSY (from a
- * callback of a call on the handle). */
+/* Sets the watch of a handle; NULL = none. To be called before other threads use the handle. Errors: BUSY (cluster and
+ * placer: from a callback of a call on the handle). */
 HORUS_API horus_status horus_cluster_set_watch(horus_cluster* cluster, const horus_watch* watch, horus_error* error);
 HORUS_API horus_status horus_placer_set_watch(horus_placer* placer, const horus_watch* watch, horus_error* error);
 HORUS_API horus_status horus_predictor_set_watch(horus_predictor* predictor, const horus_watch* watch,

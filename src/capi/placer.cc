@@ -242,16 +242,18 @@ horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cl
   return GuardWatched(placer, horus::Call::kVerdicts, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
     HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
-    HORUS_ASSIGN_OR_RETURN(PlacerUse use, PlacerUse::Enter(*placer, *cluster));
-    HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
-    HORUS_ASSIGN_OR_RETURN(
-        const horus::NodeVerdicts answer,
-        placer->value->Verdicts(cluster->value, spec, std::span(node_ids, node_count), [&use] { use.DoneReading(); }));
-    for (size_t i = 0; i < node_count; ++i) {
-      Put(verdicts, i, answer.verdict[i]);
-      Put(costs, i, answer.cost[i]);
-      Put(reasons, i, answer.reason[i]);
-    }
-    return absl::OkStatus();
+    CallerProgress untold(nullptr, nullptr);
+    return UsePlacer(*placer, *cluster, untold,
+                     [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& read) -> absl::Status {
+                       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
+                       HORUS_ASSIGN_OR_RETURN(const horus::NodeVerdicts answer,
+                                              with.Verdicts(on, spec, std::span(node_ids, node_count), read));
+                       for (size_t i = 0; i < node_count; ++i) {
+                         Put(verdicts, i, answer.verdict[i]);
+                         Put(costs, i, answer.cost[i]);
+                         Put(reasons, i, answer.reason[i]);
+                       }
+                       return absl::OkStatus();
+                     });
   });
 }

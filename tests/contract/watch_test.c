@@ -83,6 +83,13 @@ static void CallsDecisionsAndConflictsAreCounted(void) {
     CHECK(value_of(watch, "horus_bytes_held", "handle=\"cluster\"") == (double)info.bytes_held);
   }
   CHECK(value_of(watch, "horus_bytes_held", "handle=\"placer\"") == (double)horus_placer_bytes_held(placer));
+  for (two.job.id = 1; two.job.id <= 50; ++two.job.id) { /* verdicts are remembered too */
+    const uint64_t node = 1;
+    int32_t verdict;
+    two.demand.gpu_util_pct = (float)two.job.id;
+    CHECK_OK(horus_placer_verdicts(placer, cluster, &two.job, 1, &node, &verdict, NULL, NULL, &error));
+  }
+  CHECK(value_of(watch, "horus_bytes_held", "handle=\"placer\"") == (double)horus_placer_bytes_held(placer));
   horus_plan_free(first);
   horus_plan_free(second);
   horus_plan_free(refused);
