@@ -55,26 +55,26 @@ absl::Status AddReplicas(const YamlValue& item, NodeEntry entry, Taken& taken, C
   return absl::OkStatus();
 }
 
-absl::Status ReadNodes(const YamlMap& root, Taken& taken, ClusterFile& file) {
+absl::Status ReadNodes(const YamlMap& root, const ClusterFileLimits& limits, Taken& taken, ClusterFile& file) {
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("nodes", "a list of nodes"));
-  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMaxFileNodes));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(limits.max_nodes));
   RackNumbers racks;
   if (items.empty()) return list.Expected("at least one node");
   size_t devices = 0;
   size_t label_bytes = 0;
   for (const YamlValue& item : items) {
-    const size_t left = kMaxFileNodes - file.nodes.size();
+    const size_t left = limits.max_nodes - file.nodes.size();
     HORUS_ASSIGN_OR_RETURN(NodeEntry entry, ReadNodeEntry(item, *file.catalogue, left, racks));
-    // Bounded: at most kMaxFileNodes replicas of kMaxDevicesPerNode, and the sum is checked each time.
+    // Bounded: at most max_nodes replicas of kMaxDevicesPerNode, and the sum is checked each time.
     devices += entry.count * entry.spec.devices.size();
-    if (devices > kMaxFileDevices) {
-      return item.Error(Formatted("expected at most %d devices in all, found %d", kMaxFileDevices, devices));
+    if (devices > limits.max_devices) {
+      return item.Error(Formatted("expected at most %d devices in all, found %d", limits.max_devices, devices));
     }
-    // Bounded: at most kMaxFileNodes replicas of 2 MiB of labels, and the sum is checked each time.
+    // Bounded: at most max_nodes replicas of 2 MiB of labels, and the sum is checked each time.
     for (const auto& [key, label] : entry.spec.labels) label_bytes += entry.count * (key.size() + label.size());
-    if (label_bytes > kMaxFileLabelBytes) {
+    if (label_bytes > limits.max_label_bytes) {
       return item.Error(
-          Formatted("expected at most %d bytes of labels in all, found %d", kMaxFileLabelBytes, label_bytes));
+          Formatted("expected at most %d bytes of labels in all, found %d", limits.max_label_bytes, label_bytes));
     }
     HORUS_RETURN_IF_ERROR(AddReplicas(item, std::move(entry), taken, file));
   }
@@ -140,27 +140,27 @@ absl::Status ReadResidents(const YamlMap& root, const Taken& taken, ClusterFile&
 }  // namespace
 
 absl::StatusOr<ClusterFile> ParseClusterFile(const std::string& path, std::string text,
-                                             std::shared_ptr<const Catalogue> catalogue, const YamlLimits& limits) {
-  HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(path, std::move(text), limits));
+                                             std::shared_ptr<const Catalogue> catalogue,
+                                             const ClusterFileLimits& limits) {
+  HORUS_ASSIGN_OR_RETURN(const auto tree, YamlTree::Parse(path, std::move(text), limits.yaml));
   HORUS_ASSIGN_OR_RETURN(const YamlMap root, OpenVersion1(tree, kRootKeys));
   ClusterFile file;
   file.catalogue = std::move(catalogue);
-  HORUS_RETURN_IF_ERROR(ReadGpuFiles(root, limits, file.catalogue));
+  HORUS_RETURN_IF_ERROR(ReadGpuFiles(root, limits.yaml, file.catalogue));
   Taken taken;
-  HORUS_RETURN_IF_ERROR(ReadNodes(root, taken, file));
+  HORUS_RETURN_IF_ERROR(ReadNodes(root, limits, taken, file));
   HORUS_RETURN_IF_ERROR(ReadResidents(root, taken, file));
   return file;
 }
 
-absl::StatusOr<ClusterFile> ReadClusterFile(const std::string& path, std::shared_ptr<const Catalogue> catalogue,
-                                            const YamlLimits& limits) {
-  HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, limits.max_bytes));
-  return LoadClusterFile(path, std::move(text), std::move(catalogue), limits);
+absl::StatusOr<ClusterFile> ReadClusterFile(const std::string& path, std::shared_ptr<const Catalogue> catalogue) {
+  HORUS_ASSIGN_OR_RETURN(std::string text, ReadFile(path, YamlLimits().max_bytes));
+  return LoadClusterFile(path, std::move(text), std::move(catalogue));
 }
 
 absl::StatusOr<ClusterFile> LoadClusterFile(const std::string& path, std::string text,
-                                            std::shared_ptr<const Catalogue> catalogue, const YamlLimits& limits) {
-  HORUS_ASSIGN_OR_RETURN(ClusterFile file, ParseClusterFile(path, std::move(text), std::move(catalogue), limits));
+                                            std::shared_ptr<const Catalogue> catalogue) {
+  HORUS_ASSIGN_OR_RETURN(ClusterFile file, ParseClusterFile(path, std::move(text), std::move(catalogue)));
   SensitivityLoader loader;
   for (FileResident& resident : file.residents) HORUS_RETURN_IF_ERROR(loader.Load(resident.job));
   return file;

@@ -25,9 +25,12 @@
 namespace horus {
 
 // `count:` lets a short file describe many nodes, so the sums are limited too.
-inline constexpr size_t kMaxFileNodes = 1'000'000;
-inline constexpr size_t kMaxFileDevices = 4'000'000;
-inline constexpr size_t kMaxFileLabelBytes = size_t{256} << 20;
+struct ClusterFileLimits {
+  YamlLimits yaml;
+  size_t max_nodes = 1'000'000;
+  size_t max_devices = 4'000'000;
+  size_t max_label_bytes = size_t{256} << 20;
+};
 
 struct FileNode {
   NodeSpec spec;
@@ -49,14 +52,12 @@ struct ClusterFile {
 // gpu_types_files are opened, as seen from the folder of `file`.
 [[nodiscard]] absl::StatusOr<ClusterFile> ParseClusterFile(const std::string& file, std::string text,
                                                            std::shared_ptr<const Catalogue> catalogue,
-                                                           const YamlLimits& limits = {});
+                                                           const ClusterFileLimits& limits = {});
 [[nodiscard]] absl::StatusOr<ClusterFile> ReadClusterFile(const std::string& path,
-                                                          std::shared_ptr<const Catalogue> catalogue,
-                                                          const YamlLimits& limits = {});
+                                                          std::shared_ptr<const Catalogue> catalogue);
 // Of text, as if it were the content of the file at `path`.
 [[nodiscard]] absl::StatusOr<ClusterFile> LoadClusterFile(const std::string& path, std::string text,
-                                                          std::shared_ptr<const Catalogue> catalogue,
-                                                          const YamlLimits& limits = {});
+                                                          std::shared_ptr<const Catalogue> catalogue);
 
 // The nodes in their states, without the residents, whose demands may have to be predicted first.
 [[nodiscard]] absl::StatusOr<Cluster> MakeCluster(const ClusterFile& file);

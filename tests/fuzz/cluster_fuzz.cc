@@ -11,8 +11,8 @@
 namespace {
 
 // `count:` may make a million nodes of one line, which the fuzzer's limits on time and memory would not bear.
-constexpr size_t kMostNodes = 2'000;
-constexpr size_t kMostDevices = 20'000;
+const horus::ClusterFileLimits kLimits = {
+    .yaml = {.max_bytes = size_t{1} << 16, .max_values = 10'000}, .max_nodes = 2'000, .max_devices = 20'000};
 
 void Check(bool rule) {
   if (!rule) std::abort();
@@ -28,14 +28,12 @@ size_t DevicesOf(const horus::ClusterFile& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto file = horus::ParseClusterFile("/nowhere/cluster.yaml", text, horus::Catalogue::Default(),
-                                            {.max_bytes = size_t{1} << 16, .max_values = 10'000});
+  const auto file = horus::ParseClusterFile("/nowhere/cluster.yaml", text, horus::Catalogue::Default(), kLimits);
   if (!file.ok()) {
     Check(!file.status().message().empty());
     return 0;
   }
-  Check(file->nodes.size() <= horus::kMaxFileNodes && DevicesOf(*file) <= horus::kMaxFileDevices);
-  if (file->nodes.size() > kMostNodes || DevicesOf(*file) > kMostDevices) return 0;
+  Check(file->nodes.size() <= kLimits.max_nodes && DevicesOf(*file) <= kLimits.max_devices);
   auto cluster = horus::MakeCluster(*file);
   if (!cluster.ok()) {
     Check(!cluster.status().message().empty());
