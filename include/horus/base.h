@@ -8,14 +8,16 @@
  *   comes with HORUS_BUFFER_TOO_SMALL), nothing must be freed, no state changed.
  * - Structs start with struct_size and have an INIT macro. Zero means "default" unless the field says
  *   otherwise. Fields of a newer header that this library does not know must be zero; outputs are written
- *   only up to the struct_size given. Fields named reserved must be zero.
+ *   only up to the struct_size given. Fields named reserved, reserved0, ... must be zero.
  * - Tables cross as columns: arrays of one length. A NULL input column means the default for every row,
- *   a NULL output column is not written.
+ *   a NULL output column is not written; the one column of a call that has no other must be there.
  * - Text is UTF-8, ended by NUL. A const char* that a function returns is borrowed from the handle named.
  * - Handles are opaque. Each says which threads may use it: immutable (share freely), one thread at a
- *   time, or internally synchronised. _free accepts NULL.
- * - The library keeps no globals, starts no threads, reads no environment, prints nothing; a clock it reads only to
- *   call a progress function about once a millisecond.
+ *   time, or internally synchronised. A function has the class of its first handle where it says nothing else, one that
+ *   makes a handle may run on any thread, and while _free runs nobody uses the handle. _free accepts NULL.
+ * - The library keeps no globals, starts no threads, reads no environment and prints nothing (docs/conventions.md: what
+ *   XGBoost and Clp bring with them). No answer but that of horus_sim_result_decision_times depends on a clock.
+ * - Numbers are computed in the default floating-point environment, whatever the thread's is.
  * - A header says since which release its declarations exist; what came later says "Since X.Y." in its own comment, and
  *   what will go says "Deprecated since X.Y until Z.W: " and what to use instead (docs/abi.md).
  */
@@ -46,7 +48,7 @@ typedef int32_t horus_status;
 #define HORUS_NOT_FOUND 4        /* no such id, name or index */
 #define HORUS_EXISTS 5           /* the id is in use; for apply: the job is placed already */
 #define HORUS_CONFLICT 6         /* a node moved since the plan saw it; plan again */
-#define HORUS_BUSY 7             /* a callback called back into the handle that called it */
+#define HORUS_BUSY 7             /* a callback called back into a handle in use */
 #define HORUS_CALLBACK 8         /* a callback failed or returned a value out of its range */
 #define HORUS_CANCELLED 9        /* the progress callback asked to stop */
 #define HORUS_LIMIT 10           /* a documented limit was exceeded; the message names it */

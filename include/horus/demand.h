@@ -54,9 +54,9 @@ typedef struct horus_gpu {
   int64_t tdp_w;
   int64_t context_mib;     /* memory that a CUDA context takes in each process; 0 = estimated from the SMs */
   int64_t max_mps_clients; /* 0 = by compute capability */
-  size_t mig_count;        /* length of mig_profiles */
+  size_t mig_count;        /* length of mig_profiles, at most 32 */
   const horus_mig_profile* const* mig_profiles; /* input only; to read them: horus_catalogue_get_mig */
-  size_t alias_count;                           /* length of aliases; input only */
+  size_t alias_count;                           /* length of aliases, at most 32; input only */
   const char* const* aliases;                   /* other spellings of the name; input only */
 } horus_gpu;
 #define HORUS_GPU_INIT \

@@ -86,12 +86,12 @@ typedef struct horus_run_spec {
   int32_t precision;            /* HORUS_PRECISION_* */
   int32_t optimizer;            /* HORUS_OPTIMIZER_*; ignored for inference */
   int64_t batch;                /* samples per GPU and step; 0 = as the file says, else 1 */
-  size_t dim_count;             /* length of the two columns below */
+  size_t dim_count;             /* length of the two columns below, at most 4,096 */
   const char* const* dim_names; /* named dimensions to bind, e.g. "seq" */
   const int64_t* dim_sizes;     /* elements, >= 1 */
   int64_t checkpoint_segments;  /* activation checkpointing in this many segments; 0 or 1 = none; training only */
   int64_t data_parallel;        /* replicas that average their gradients, a GPU each; 0 or 1 = none; training only */
-  size_t frozen_count;          /* length of frozen_prefixes */
+  size_t frozen_count;          /* length of frozen_prefixes, at most 4,096 */
   const char* const* frozen_prefixes; /* parameters whose names begin so are not trained; training only */
   int32_t framework;                  /* HORUS_FRAMEWORK_* */
   uint32_t reserved;

@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* Runs of two jobs side by side, columns of `count` values, on `device_count` kinds of device, of `job_count` jobs. */
+/* Runs of two jobs side by side, columns of `count` values (at most 200,000), on `device_count` kinds of device (64),
+ * of `job_count` jobs (2,048). */
 typedef struct horus_pair_data {
   uint32_t struct_size;
   uint32_t reserved;

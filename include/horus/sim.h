@@ -106,7 +106,8 @@ typedef struct horus_sim_options {
   int64_t latency_us;             /* from a decision until the job works */
   const char* lp_library_path;    /* as that of horus_potential_options; read with HORUS_SIM_WEIGHTS_PRICES */
   const horus_workload* workload; /* what fragments are measured against; NULL = the trace's own tasks */
-  size_t outage_count;            /* of the next three columns: nodes that fail, those of one node apart */
+  size_t outage_count;            /* of the next three columns, at most 1,000,000: nodes that fail, those of one node
+                                     apart */
   const uint64_t* outage_nodes;
   const int64_t* outage_from_us;
   const int64_t* outage_until_us;           /* up again; above outage_from_us */
