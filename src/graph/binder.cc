@@ -11,11 +11,12 @@
 namespace horus {
 namespace {
 
-// Values of an expanded body that weigh as much as one operator in the limit on work.
-constexpr int64_t kValuesPerWork = 16;
-
-// Bytes of names and attributes copied at each call of a function that weigh as much as one operator in the same limit.
+// Bytes of names and attributes copied, and names compared, at each call of a function that weigh as much as one
+// operator in the same limit.
 constexpr int64_t kBytesPerWork = 256;
+
+// Tensors that an operator may have on average: its own and a weight. Loops and calls make some without operators.
+constexpr int64_t kTensorsPerOperator = 2;
 
 int64_t BytesOf(const Attribute& attribute) {
   size_t bytes = sizeof(Attribute) + attribute.name.size() + attribute.ref.size();
@@ -76,6 +77,12 @@ void Binder::ListUnsupported() {
 
 absl::Status Binder::Count(int64_t work) {
   work_ += work;
+  // Bounded: max_ops is far below 2^62.
+  const int64_t most_tensors = limits_.max_ops * kTensorsPerOperator;
+  if (static_cast<int64_t>(state.tensors.size()) > most_tensors) {
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     "more than %d tensors after functions and subgraphs are expanded", most_tensors);
+  }
   if (work_ <= limits_.max_ops) return absl::OkStatus();
   return MakeError(absl::StatusCode::kResourceExhausted,
                    "more than %d operators after functions and subgraphs are expanded", limits_.max_ops);
@@ -114,7 +121,8 @@ absl::Status Binder::Walk(Frame* frame) {
 }
 
 absl::Status Binder::Visit(Frame* frame, const Node& written) {
-  HORUS_RETURN_IF_ERROR(Count(1));
+  HORUS_RETURN_IF_ERROR(
+      Count(1 + static_cast<int64_t>(written.inputs.size() + written.outputs.size()) / kValuesPerWork));
   HORUS_ASSIGN_OR_RETURN(const Node* bound, WithAttributes(*frame, written));
   const Node& node = *bound;
   if (!functions_.empty()) {
@@ -136,6 +144,7 @@ absl::Status Binder::Apply(Frame* frame, const Node& node) {
   for (const ValueId id : node.inputs) {
     HORUS_ASSIGN_OR_RETURN(const TensorId t, Resolve(frame, id));
     op.inputs.push_back(t);
+    if (t.valid()) work_ += state.HeldBy(t) / kValuesPerWork;  // checked at the next operator
   }
   for (const ValueId id : node.outputs) {
     op.outputs.push_back(id.valid() ? NewTensor(frame->body->values[id.value()].name) : TensorId());
@@ -198,6 +207,11 @@ absl::StatusOr<const Node*> Binder::WithAttributes(const Frame& frame, const Nod
   };
   const auto refers = [](const Attribute& attribute) { return !attribute.ref.empty(); };
   if (std::none_of(node.attributes.begin(), node.attributes.end(), refers)) return &node;
+  // Before the names are compared: a file writes an operator with many attributes once, and calls it often.
+  const size_t names = (frame.call == nullptr ? 0 : frame.call->attributes.size()) +
+                       (frame.function == nullptr ? 0 : frame.function->attribute_defaults.size());
+  // Bounded: both were read from one file, each of more than a byte; twice, for they are looked up twice.
+  HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(2 * node.attributes.size() * names) / kBytesPerWork));
   int64_t bytes = 0;
   for (const Attribute& attribute : node.attributes) {
     bytes += BytesOf(attribute);
@@ -226,7 +240,8 @@ absl::StatusOr<Binder::Frame> Binder::Enter(Frame* outer, BodyId body) {
     return MakeError(absl::StatusCode::kResourceExhausted, "functions and subgraphs are nested deeper than %d",
                      limits_.max_nesting);
   }
-  HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(frame.body->values.size()) / kValuesPerWork));
+  const size_t values = frame.body->values.size() + frame.body->inputs.size() + frame.body->outputs.size();
+  HORUS_RETURN_IF_ERROR(Count(static_cast<int64_t>(values) / kValuesPerWork));
   frame.tensors.assign(frame.body->values.size(), TensorId());
   for (const auto& [inner, from] : frame.body->captures) {
     HORUS_ASSIGN_OR_RETURN(frame.tensors[inner.value()], Resolve(outer, from));

@@ -22,6 +22,10 @@
 
 namespace horus {
 
+// Values of an expanded body or of one operator, elements that it reads and dimensions that a loop copies, that weigh
+// as much as one operator in the limit on work.
+inline constexpr int64_t kValuesPerWork = 16;
+
 class Binder {
  public:
   Binder(std::shared_ptr<const Graph> graph, const DimBindings& bindings, const ShapeLimits& limits);

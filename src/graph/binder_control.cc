@@ -89,6 +89,7 @@ TensorId Binder::CopyOf(TensorId t, const std::string& name) {
   const Tensor& from = state.tensors[t.value()];
   mine.dtype = from.dtype;
   mine.dims = from.dims;
+  work_ += static_cast<int64_t>(from.dims.size()) / kValuesPerWork;  // checked at the next operator
   mine.known = from.known;
   state.facts[copy.value()].ranked = state.facts[t.value()].ranked;
   return copy;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes of named dimensions and of the batch; tensors of the graph inputs.
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "base/text.h"
 #include "graph/binder.h"
@@ -23,16 +25,19 @@ absl::Status Binder::BindSymbols() {
 }
 
 absl::Status Binder::BindNamed() {
+  if (bindings_.dims.empty()) return absl::OkStatus();
+  std::map<std::string_view, size_t> positions;
+  for (size_t i = 0; i < graph_.symbols.size(); ++i) positions.emplace(graph_.symbols[i], i);
   for (const auto& [name, size] : bindings_.dims) {
     if (size < 1) return InvalidArgument("dimension %s is %d, expected at least 1", Quoted(name), size);
-    const auto found = std::find(graph_.symbols.begin(), graph_.symbols.end(), name);
-    if (found == graph_.symbols.end()) {
+    const auto found = positions.find(name);
+    if (found == positions.end()) {
       const std::vector<std::string_view> names(graph_.symbols.begin(), graph_.symbols.end());
       const std::string near = Nearest(name, names);
       return InvalidArgument("the graph has no dimension %s%s%s", Quoted(name),
                              near.empty() ? "" : ", did you mean: ", near);
     }
-    int64_t& bound = symbol_sizes_[static_cast<size_t>(found - graph_.symbols.begin())];
+    int64_t& bound = symbol_sizes_[found->second];
     if (bound != kUnknownDim && bound != size) {
       return InvalidArgument("dimension %s is bound to %d and to %d", Quoted(name), bound, size);
     }

@@ -57,6 +57,14 @@ struct ShapeState {
   int64_t max_tensor_elements = 0;
   int64_t old_batch = 0;  // fixed batch size in the file that was replaced; 0 = none
   int64_t new_batch = 0;
+
+  // Elements known of a tensor.
+  [[nodiscard]] int64_t HeldBy(TensorId t) const {
+    const int32_t at = facts[t.value()].elements;
+    if (at < 0) return 0;
+    const Elements& known = elements[static_cast<size_t>(at)];
+    return static_cast<int64_t>(known.ints.size() + known.floats.size());
+  }
 };
 
 class RuleContext {

@@ -185,6 +185,60 @@ TEST(Control, CountsWhatFunctionCallsCopy) {
   EXPECT_THAT(error({}, std::string(16'000, 't'), 1'000), HasSubstr("more than 1000 operators"));
 }
 
+TEST(Control, CountsTheInputsOfAnOperatorThatIsCalledOften) {
+  const w::Bytes function =
+      w::Function("my", "F", {"a"}, {"b"}, {w::Node("Sum", std::vector<std::string>(16'000, "a"), {"b"})});
+  w::GraphParts parts = OneNode(w::Node("F", {"x"}, {"y"}, {}, "", "my"), {2});
+  for (int i = 0; i < 9; ++i) parts.nodes.push_back(w::Node("F", {"x"}, {"f" + std::to_string(i)}, {}, "", "my"));
+  const w::Bytes ten_calls = w::Model(w::Graph(parts), 18, 8, {function});
+  EXPECT_EQ(ErrorOf(ten_calls, {}, {.max_ops = 11'000}), "");
+  EXPECT_THAT(ErrorOf(ten_calls, {}, {.max_ops = 9'000}), HasSubstr("more than 9000 operators"));
+}
+
+TEST(Control, CountsTheElementsThatOperatorsRead) {
+  // Twenty sums of 4,096 numbers that nobody asks for.
+  w::GraphParts parts = OneNode(w::Node("Relu", {"x"}, {"y"}), {2});
+  parts.initialisers.push_back(w::Tensor("n", {4'096}, w::kInt64, w::Ints(7, std::vector<int64_t>(4'096, 1))));
+  for (int i = 0; i < 20; ++i) parts.nodes.push_back(w::Node("Add", {"n", "n"}, {""}));
+  EXPECT_EQ(ErrorOf(w::Model(w::Graph(parts)), {}, {.max_ops = 11'000}), "");
+  EXPECT_THAT(ErrorOf(w::Model(w::Graph(parts)), {}, {.max_ops = 9'000}), HasSubstr("more than 9000 operators"));
+}
+
+TEST(Control, CountsTheValuesThatLoopsCarry) {
+  // 50 loops over 1,000 copies of one value, told by 50 short calls.
+  const std::vector<std::string> carried(1'000, "a");
+  std::vector<std::string> inputs = {"", ""};
+  inputs.insert(inputs.end(), carried.begin(), carried.end());
+  w::GraphParts body = {.inputs = {w::UntypedValue("i"), w::UntypedValue("c")}, .outputs = {w::UntypedValue("c")}};
+  for (int i = 0; i < 1'000; ++i) {
+    body.inputs.push_back(w::UntypedValue("v" + std::to_string(i)));
+    body.outputs.push_back(w::UntypedValue("v" + std::to_string(i)));
+  }
+  const w::Bytes function = w::Function("my", "F", {"a"}, {"b"},
+                                        {w::Node("Loop", inputs, {"b"}, {w::GraphAttribute("body", w::Graph(body))})});
+  w::GraphParts parts = OneNode(w::Node("F", {"x"}, {"y"}, {}, "", "my"), {2});
+  for (int i = 1; i < 50; ++i) parts.nodes.push_back(w::Node("F", {"x"}, {"f" + std::to_string(i)}, {}, "", "my"));
+  const w::Bytes model = w::Model(w::Graph(parts), 18, 8, {function});
+  EXPECT_EQ(ErrorOf(model, {}, {.max_ops = 30'000}), "");
+  EXPECT_THAT(ErrorOf(model, {}, {.max_ops = 20'000}), HasSubstr("more than 40000 tensors"));
+}
+
+TEST(Control, CountsTheNamesThatACallCompares) {
+  // An operator with 1,000 attributes that refer to those of its call, which has as many others.
+  std::vector<w::Bytes> refer, others;
+  std::vector<std::string> names;
+  for (int i = 0; i < 1'000; ++i) {
+    names.push_back("w" + std::to_string(i));
+    refer.push_back(w::RefAttribute("z" + std::to_string(i), names.back(), 2));
+    others.push_back(w::IntAttribute("q" + std::to_string(i), 1));
+  }
+  const w::Bytes function = w::Function("my", "F", {"a"}, {"b"}, {w::Node("Relu", {"a"}, {"b"}, refer)}, names);
+  const w::Bytes model =
+      w::Model(w::Graph(OneNode(w::Node("F", {"x"}, {"y"}, others, "", "my"), {2})), 18, 8, {function});
+  EXPECT_EQ(ErrorOf(model, {}, {.max_ops = 10'000}), "");
+  EXPECT_THAT(ErrorOf(model, {}, {.max_ops = 7'000}), HasSubstr("more than 7000 operators"));
+}
+
 TEST(Control, ChoosesBranchesInTimeLinearInCalls) {
   // Each call chooses between branches whose subgraphs hold many nodes that the walk never enters.
   const auto model = [](int count) {
