@@ -15,6 +15,7 @@ namespace {
 
 // Longer names are typing no more: bounds the quadratic distance.
 constexpr size_t kMaxCompared = 64;
+constexpr size_t kMostNames = 10'000;  // compared for a suggestion; chosen
 
 struct LeadByte {
   unsigned char mask, bits;
@@ -80,7 +81,7 @@ std::string Quoted(std::string_view text, size_t max_length) {
 std::string Nearest(std::string_view text, std::span<const std::string_view> names, size_t count) {
   if (text.size() > kMaxCompared) return "";
   std::vector<std::pair<size_t, size_t>> near;  // distance, position
-  for (size_t i = 0; i < names.size(); ++i) {
+  for (size_t i = 0; i < std::min(names.size(), kMostNames); ++i) {
     if (names[i].size() > kMaxCompared) continue;
     const size_t distance = EditDistance(text, names[i]);
     if (3 * distance <= std::max(text.size(), size_t{3})) near.emplace_back(distance, i);
@@ -88,7 +89,8 @@ std::string Nearest(std::string_view text, std::span<const std::string_view> nam
   std::sort(near.begin(), near.end());
   std::string joined;
   for (size_t i = 0; i < std::min(count, near.size()); ++i) {
-    absl::StrAppend(&joined, i == 0 ? "" : ", ", std::string(names[near[i].second]));
+    const std::string quoted = Quoted(names[near[i].second]);  // names may be a stranger's: no byte of them as it is
+    absl::StrAppend(&joined, i == 0 ? "" : ", ", quoted.substr(1, quoted.size() - 2));
   }
   return joined;
 }

@@ -56,6 +56,8 @@ TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   const std::array<std::string_view, 3> names = {"a100-40gb", "a100-80gb", "k80"};
   EXPECT_EQ(Nearest("A100-40g", names), "a100-40gb, a100-80gb");
   EXPECT_EQ(Nearest("zzzzzzzzz", names), "");
+  constexpr std::string_view kHostile[] = {"batch\x1B", "batch\xFF"};
+  EXPECT_EQ(Nearest("batch", kHostile), "batch\\x1B, batch\\xFF");
 }
 
 TEST(DenseId, DefaultIsInvalid) {
