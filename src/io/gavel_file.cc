@@ -27,15 +27,17 @@ struct JobKey {
   int64_t scale = 0;
 };
 
-// "('LM (batch size 5)', 1)", or with double quotes for a name that has a single one: how Python prints the pair.
+// "('LM (batch size 5)', 1)", or with double quotes for a name that has a single one: how Python prints the pair. One
+// text alone for each key, so that none is told twice.
 std::optional<JobKey> ParseJobKey(std::string_view text) {
   if (text.size() < 7 || !text.starts_with("(") || !text.ends_with(")")) return std::nullopt;
   const char quote = text[1];
   const size_t close = text.rfind(quote);
   if ((quote != '\'' && quote != '"') || close <= 2) return std::nullopt;
   const std::string_view number = text.substr(close + 1);
-  if (!number.starts_with(", ")) return std::nullopt;
+  if (!number.starts_with(", ") || number.starts_with(", 0")) return std::nullopt;
   JobKey key{.name = std::string(text.substr(2, close - 2))};
+  if (quote == '"' && key.name.find('\'') == std::string::npos) return std::nullopt;
   const char* const last = text.data() + text.size() - 1;
   const auto [end, error] = std::from_chars(number.data() + 2, last, key.scale);
   if (error != std::errc() || end != last || key.scale < 1) return std::nullopt;

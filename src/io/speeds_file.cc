@@ -75,8 +75,11 @@ absl::Status SpeedsReader::AddPair(const std::string& file, size_t gpu, const Ga
   double speed_second = std::min(1.0, both.other_steps_per_s / alone_other->second);
   const bool leads = job <= other;
   if (!leads) std::swap(speed_first, speed_second);
-  const auto [at, is_new] =
-      pairs_.emplace(PairKey{gpu, std::min(job, other), std::max(job, other)}, Pair{speed_first, speed_second, leads});
+  const auto number = [this](const std::string& name) {
+    return jobs_.try_emplace(name, static_cast<uint32_t>(jobs_.size())).first->second;
+  };
+  const auto [at, is_new] = pairs_.emplace(PairKey{gpu, number(std::min(job, other)), number(std::max(job, other))},
+                                           Pair{speed_first, speed_second, leads});
   if (is_new) return absl::OkStatus();
   Pair& known = at->second;
   const auto where = [&] {
@@ -117,14 +120,19 @@ SpeedTable SpeedsReader::Table(Gangs gangs) const {
     // Bounded: CheckSize: at most kMostWorkTypes times kMostWorkProfiles.
     table.alone[gpu * table.profiles.size() + gang.profile] = speed;
   }
+  std::vector<uint32_t> positions(jobs_.size());
+  for (const auto& [name, number] : jobs_) positions[number] = position(name);
   for (const auto& [key, pair] : pairs_) {
     const auto& [gpu, first, second] = key;
     table.pairs.push_back({.gpu = static_cast<uint32_t>(gpu),
-                           .a = position(first),
-                           .b = position(second),
+                           .a = positions[first],
+                           .b = positions[second],
                            .speed_a = pair.speed_first,
                            .speed_b = pair.speed_second});
   }
+  std::sort(table.pairs.begin(), table.pairs.end(), [](const PairSpeed& x, const PairSpeed& y) {
+    return std::tie(x.gpu, x.a, x.b) < std::tie(y.gpu, y.a, y.b);
+  });
   return table;
 }
 

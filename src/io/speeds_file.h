@@ -44,7 +44,7 @@ class SpeedsReader {
   [[nodiscard]] const SpeedsSkipped& skipped() const { return skipped_; }
 
  private:
-  using PairKey = std::tuple<size_t, std::string, std::string>;  // type, names ascending
+  using PairKey = std::tuple<size_t, uint32_t, uint32_t>;  // type, numbers in jobs_ of names that ascend
   struct Pair {
     double speed_first = 0, speed_second = 0;
     bool first_leads = true;  // as told: the entry of the first name
@@ -59,6 +59,7 @@ class SpeedsReader {
   std::vector<std::pair<std::string, std::string>> gpus_;  // name, and the file that told of it
   std::map<std::pair<size_t, std::string>, double> alone_;
   std::map<std::tuple<std::string, int32_t, size_t>, double> gangs_;  // name, GPUs, type
+  std::map<std::string, uint32_t> jobs_;  // of pairs: a number each, so that a long name is kept once
   std::map<PairKey, Pair> pairs_;
   SpeedsSkipped skipped_;
 };

@@ -142,6 +142,8 @@ TEST(PairsGavel, RefusesWhatIsNotTheLayout) {
   ExpectNoGavel(R"json({"k80": {"a": {} } })json", {"('JOB', 1)", "'a'"});
   ExpectNoGavel(R"json({"k80": {"('a', 0)": {} } })json", {"('JOB', 1)"});
   ExpectNoGavel(R"json({"k80": {"('', 1)": {} } })json", {"('JOB', 1)"});
+  ExpectNoGavel(R"json({"k80": {"('a', 01)": {} } })json", {"('JOB', 1)"});   // else a job had two names, and the
+  ExpectNoGavel(R"json({"k80": {"(\"a\", 1)": {} } })json", {"('JOB', 1)"});  // later entry took the earlier's place
   ExpectNoGavel(R"json({"k80": {"('a', 1)": {}, "('a', 1)": {} } })json", {"once", "'k80'"});
   ExpectNoGavel(R"json({"k80": {"('a', 1)": {"null": [1, 2]} } })json", {"steps/s", "a list"});
   ExpectNoGavel(R"json({"k80": {"('a', 1)": {"null": -1} } })json", {"at least 0 in steps/s", "-1"});
