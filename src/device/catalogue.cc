@@ -43,6 +43,9 @@ union Shared {
 };
 constinit Shared shared;
 
+// Longer than any name: not found, and not worth folding or comparing.
+bool IsPossible(std::string_view name_or_alias) { return name_or_alias.size() <= 2 * kMaxGpuNameBytes; }
+
 }  // namespace
 
 std::shared_ptr<const Catalogue> Catalogue::Default() {
@@ -90,20 +93,23 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
   return result;
 }
 
-absl::StatusOr<GpuTypeId> Catalogue::Find(std::string_view name_or_alias) const {
-  // Longer than any name: not found, and not worth folding or comparing.
-  const bool possible = name_or_alias.size() <= 2 * kMaxGpuNameBytes;
-  const std::string folded = possible ? FoldDeviceName(name_or_alias) : std::string();
+std::optional<GpuTypeId> Catalogue::FindKnown(std::string_view name_or_alias) const {
+  if (!IsPossible(name_or_alias)) return std::nullopt;
+  const std::string folded = FoldDeviceName(name_or_alias);
   const auto found = std::lower_bound(keys_.begin(), keys_.end(), folded,
                                       [](const Key& key, const std::string& text) { return key.folded < text; });
-  if (found != keys_.end() && found->folded == folded) return found->id;
+  if (found == keys_.end() || found->folded != folded) return std::nullopt;
+  return found->id;
+}
 
+absl::StatusOr<GpuTypeId> Catalogue::Find(std::string_view name_or_alias) const {
+  if (const std::optional<GpuTypeId> known = FindKnown(name_or_alias)) return *known;
   std::vector<std::string_view> names;
   for (const GpuType& type : types_) names.push_back(type.name);
   for (const Key& key : keys_) {
     if (key.folded != at(key.id).name) names.push_back(key.folded);
   }
-  const std::string near = possible ? Nearest(folded, names) : std::string();
+  const std::string near = IsPossible(name_or_alias) ? Nearest(FoldDeviceName(name_or_alias), names) : "";
   const std::string hint = near.empty() ? "none is near it" : "nearest: " + near;
   return MakeError(absl::StatusCode::kNotFound, "GPU type: expected one of the %d known names, found %s; %s",
                    types_.size(), Quoted(name_or_alias), hint);

@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ class Catalogue {
   // The type of that name or alias; case, ' ', '_' and brand prefixes ("NVIDIA Tesla ...") do not matter.
   // NOT_FOUND suggests the nearest names.
   [[nodiscard]] absl::StatusOr<GpuTypeId> Find(std::string_view name_or_alias) const;
+  // The same where an unknown name is no error: none, at no cost of suggestions.
+  [[nodiscard]] std::optional<GpuTypeId> FindKnown(std::string_view name_or_alias) const;
 
   friend bool operator==(const Catalogue&, const Catalogue&) = default;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -119,8 +120,8 @@ absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device,
 }
 
 absl::Status CorrectionsLearner::Add(const Situation& s) {
-  const absl::StatusOr<GpuTypeId> type = catalogue_.Find(s.gpu);
-  if (!type.ok()) return absl::OkStatus();
+  const std::optional<GpuTypeId> type = catalogue_.FindKnown(s.gpu);
+  if (!type.has_value()) return absl::OkStatus();
   const DeviceContext device{.type = *type, .mode = s.mode, .compute_share = s.compute_share};
   if (!HasRoom(s, Corrections::KeyOf(device))) return absl::OkStatus();
   const Demand& victim = s.tenants[0];

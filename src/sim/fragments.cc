@@ -20,7 +20,7 @@ std::shared_ptr<const Workload> WorkloadOf(const Trace& trace, const Catalogue& 
   for (const GpuTypeNames& names : trace.type_lists) {
     std::vector<GpuTypeId>& types = lists.emplace_back();
     for (const std::string& name : names) {
-      if (const auto type = catalogue.Find(name); type.ok()) types.push_back(*type);
+      if (const auto type = catalogue.FindKnown(name)) types.push_back(*type);
     }
     std::sort(types.begin(), types.end());
   }

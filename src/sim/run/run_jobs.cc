@@ -19,7 +19,7 @@ void SimRun::ResolveTypes() {
   for (const GpuTypeNames& names : trace_.type_lists) {
     std::vector<GpuTypeId>& types = types_.emplace_back();
     for (const std::string& name : names) {
-      if (const auto type = cluster_.catalogue().Find(name); type.ok()) types.push_back(*type);
+      if (const auto type = cluster_.catalogue().FindKnown(name)) types.push_back(*type);
     }
   }
 }

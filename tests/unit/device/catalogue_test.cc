@@ -79,7 +79,10 @@ TEST(Catalogue, TraceNamesAreFound) {
 
 TEST(Catalogue, AnonymisedTypesAreNotInvented) {
   const std::shared_ptr<const Catalogue> catalogue = Catalogue::Default();
-  for (const char* name : {"G1", "G2", "G3"}) EXPECT_FALSE(catalogue->Find(name).ok()) << name;
+  for (const char* name : {"G1", "G2", "G3"}) {
+    EXPECT_FALSE(catalogue->Find(name).ok()) << name;
+    EXPECT_EQ(catalogue->FindKnown(name), std::nullopt) << name;
+  }
 }
 
 TEST(Catalogue, AnUnknownNameSuggestsNearOnes) {
