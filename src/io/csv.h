@@ -41,8 +41,8 @@ using CsvVisitor = std::function<absl::Status(const CsvLine&)>;
 
 inline constexpr size_t kMaxScannedRowLines = 100;  // of a row: bounds what an open quote costs
 
-// Rows of any number of fields, in memory one at a time; stops at the first error of `visit` and returns it. After a
-// broken row reading goes on with the line that follows its first.
+// Rows of any number of fields, of which kMaxCsvColumns and one more are told, in memory one at a time; stops at the
+// first error of `visit` and returns it. After a broken row reading goes on with the line that follows its first.
 [[nodiscard]] absl::Status ScanCsv(std::string_view bytes, const std::string& file, char separator,
                                    const CsvVisitor& visit);
 

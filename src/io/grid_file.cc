@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -252,6 +253,9 @@ absl::Status ReadSeeds(const YamlMap& root, GridFile& grid) {
     HORUS_RETURN_IF_ERROR(map.ReadId("first", first));
     HORUS_ASSIGN_OR_RETURN(const YamlValue count, map.Require("count", "how many"));
     HORUS_ASSIGN_OR_RETURN(const int64_t seeds, count.Integer(1, static_cast<int64_t>(kMaxGridEntries)));
+    if (first > std::numeric_limits<uint64_t>::max() - static_cast<uint64_t>(seeds - 1)) {
+      return value->Error(Formatted("expected seeds up to 2^64 - 1, found %d from %d on", seeds, first));
+    }
     for (int64_t i = 0; i < seeds; ++i) grid.seeds.push_back(first + static_cast<uint64_t>(i));
   } else {
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, value->List(kMaxGridEntries));

@@ -225,7 +225,8 @@ absl::StatusOr<int64_t> YamlValue::Scaled(const Scale& scale) const {
   HORUS_ASSIGN_OR_RETURN(const double number, Number(scale.min, scale.max));
   const double scaled = number * static_cast<double>(scale.per_unit);
   const double nearest = std::round(scaled);
-  if (std::abs(scaled - nearest) <= kRounding * std::max(1.0, std::abs(scaled) * kRounding)) {
+  const bool nothing = nearest == 0 && number != 0;  // no rounding of a decimal, but too little
+  if (!nothing && std::abs(scaled - nearest) <= kRounding * std::max(1.0, std::abs(scaled) * kRounding)) {
     return static_cast<int64_t>(nearest);
   }
   if (scale.exact) {

@@ -43,6 +43,7 @@ class RowReader {
       return InvalidArgument("%s: line %d: header: expected %s, found %s", file_, line.line, expected, found);
     };
     if (line.broken != nullptr) return wrong("a header row", line.broken);
+    if (line.fields.size() > kMaxCsvColumns) return wrong(Formatted("at most %d columns", kMaxCsvColumns), "more");
     header_ = line.fields;
     columns_ = ColumnsOf(header_);
     if (columns_.size() != header_.size()) return wrong("each column once", "one twice");

@@ -95,6 +95,9 @@ TEST(TracePlain, RefusesHeadersThatSayNothing) {
       Why("submit_us,durations_us\n"),
       HasSubstr("line 1: header: expected a column of docs/traces.md, found 'durations_us' (near: duration_us"));
   EXPECT_THAT(Why("submit_us,submit_us\n"), HasSubstr("header: expected each column once"));
+  std::string wide = "submit_us";
+  for (int i = 0; i < 2'000; ++i) wide += ",c" + std::to_string(i);
+  EXPECT_THAT(Why(wide + "\n"), HasSubstr("line 1: header: expected at most 1024 columns, found more"));
   EXPECT_THAT(Why(std::string("submit_us\n1\0\n", 12)), HasSubstr("null byte"));
 }
 

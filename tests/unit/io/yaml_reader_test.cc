@@ -92,6 +92,9 @@ TEST(YamlReader, CoresHaveThreeDecimalsAndMemoryRoundsUp) {
   EXPECT_EQ(*Count("1.001").Scaled(kCoresToMilli), 1001);
   EXPECT_EQ(Message(Count("0.0005").Scaled(kCoresToMilli)),
             "f.yaml:2: count: expected a multiple of 0.001, found '0.0005'");
+  EXPECT_FALSE(Count("0.0000000004").Scaled(kCoresToMilli).ok());
+  EXPECT_EQ(*Count("0").Scaled(kCoresToMilli), 0);
+  EXPECT_EQ(*Count("0.0000000004").Scaled(kGibToMib), 1);
   EXPECT_EQ(*Count("0.5").Scaled(kGibToMib), 512);
   EXPECT_EQ(*Count("0.1").Scaled(kGibToMib), 103);  // 102.4 MiB
   EXPECT_EQ(*Count("1000000").Scaled(kGibToMib), 1'024'000'000);
