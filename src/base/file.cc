@@ -188,4 +188,10 @@ std::string PathBeside(const std::string& file, const std::string& relative) {
   return (std::filesystem::path(file).parent_path() / target).lexically_normal().string();
 }
 
+std::string OnePathOf(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path found = std::filesystem::canonical(path, failed);
+  return failed ? path : found.string();
+}
+
 }  // namespace horus

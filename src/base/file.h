@@ -35,6 +35,9 @@ namespace horus {
 // `relative` as seen from the folder of `file`; absolute paths stay as they are.
 [[nodiscard]] std::string PathBeside(const std::string& file, const std::string& relative);
 
+// The same text however a file's path is written; `path` itself where there is no such file.
+[[nodiscard]] std::string OnePathOf(const std::string& path);
+
 }  // namespace horus
 
 #endif  // HORUS_BASE_FILE_H_

@@ -20,6 +20,7 @@ namespace horus {
 namespace {
 
 constexpr size_t kMaxSensitivityBytes = size_t{1} << 28;
+constexpr size_t kMostCells = kMaxCsvFields;  // of all matrices: a row and a column of cells may span 65,536
 constexpr std::array<std::string_view, 4> kColumns = {"profile", "cpu_cores", "memory_gib", "speed"};
 constexpr double kMaxAxis = 1e6;  // cores or GiB, as in yaml_units.h
 constexpr double kMibPerGib = 1024;
@@ -82,10 +83,16 @@ absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, 
     HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));
   }
   SensitivitiesByName matrices;
+  size_t in_all = 0;
   for (const auto& [profile, cells] : profiles) {
     absl::StatusOr<Sensitivity> matrix = MatrixOf(cells);
     if (!matrix.ok()) {
       return InvalidArgument("%s: profile %s: %s", file, Quoted(profile), std::string(matrix.status().message()));
+    }
+    in_all += matrix->speeds().size();
+    if (in_all > kMostCells) {
+      return MakeError(absl::StatusCode::kResourceExhausted,
+                       "%s: expected at most %d cells in the matrices of all profiles, found more", file, kMostCells);
     }
     matrices.emplace(profile, SharedSensitivity(*std::move(matrix)));
   }

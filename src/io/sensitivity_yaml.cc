@@ -65,11 +65,13 @@ absl::Status ReadSensitivity(const YamlValue& value, JobRequest& job) {
 absl::Status SensitivityLoader::Load(JobRequest& job) {
   if (!job.sensitivity_file) return absl::OkStatus();
   const auto& [path, profile, where] = *job.sensitivity_file;
-  auto file = files_.find(path);
+  const auto [written, is_new] = paths_.try_emplace(path);
+  if (is_new) written->second = OnePathOf(path);
+  auto file = files_.find(written->second);
   if (file == files_.end()) {
     absl::StatusOr<SensitivitiesByName> read = ReadSensitivities(path);
     if (!read.ok()) return MakeError(read.status().code(), "%s: %s", where, std::string(read.status().message()));
-    file = files_.emplace(path, *std::move(read)).first;
+    file = files_.emplace(written->second, *std::move(read)).first;
   }
   const auto matrix = file->second.find(profile);
   if (matrix == file->second.end()) {

@@ -27,6 +27,7 @@ class SensitivityLoader {
   [[nodiscard]] absl::Status Load(JobRequest& job);
 
  private:
+  std::map<std::string, std::string, std::less<>> paths_;  // as written -> OnePathOf
   std::map<std::string, SensitivitiesByName, std::less<>> files_;
 };
 

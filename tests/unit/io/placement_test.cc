@@ -2,6 +2,7 @@
 // Placements: the state after a plan, and the JSON document of it.
 #include "io/placement.h"
 
+#include <filesystem>
 #include <limits>
 #include <string>
 
@@ -197,6 +198,16 @@ TEST(File, PathsAreSeenFromTheFolderOfTheFile) {
   EXPECT_EQ(PathBeside("a/b.yaml", "c/d.onnx"), "a/c/d.onnx");
   EXPECT_EQ(PathBeside("b.yaml", "../d.onnx"), "../d.onnx");
   EXPECT_EQ(PathBeside("a/b.yaml", "/d.onnx"), "/d.onnx");
+}
+
+TEST(Paths, AFileHasOneHoweverItIsWritten) {
+  const std::string folder = testing::TempDir() + "one_path";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(WriteFileAtomically(folder + "/f", "x").ok());
+  const std::string one = OnePathOf(folder + "/f");
+  EXPECT_EQ(OnePathOf(folder + "/./../one_path//f"), one);
+  EXPECT_EQ(OnePathOf("/proc/self/root" + folder + "/f"), one);
+  EXPECT_EQ(OnePathOf(folder + "/none"), folder + "/none");
 }
 
 }  // namespace

@@ -55,5 +55,18 @@ TEST(SensitivityFile, RefusesMorePointsThanAMatrixHas) {
   EXPECT_THAT(Refusal(rows), HasSubstr("profile 'a': expected at most 256 numbers of cores"));
 }
 
+TEST(SensitivityFile, BoundsTheCellsOfAllMatrices) {
+  constexpr size_t kProfiles = 306;  // of 65,536 cells each, of which 511 are in the file
+  std::string rows;
+  for (size_t profile = 0; profile < kProfiles; ++profile) {
+    for (size_t i = 1; i <= kMaxSensitivityPoints; ++i) {
+      const std::string name = "p" + std::to_string(profile) + ",";
+      rows += name + std::to_string(i) + ",1,1\n";
+      if (i > 1) rows += name + "1," + std::to_string(i) + ",1\n";
+    }
+  }
+  EXPECT_THAT(Refusal(rows), HasSubstr("expected at most 20000000 cells in the matrices of all profiles"));
+}
+
 }  // namespace
 }  // namespace horus
