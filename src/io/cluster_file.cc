@@ -22,7 +22,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kRootKeys = {"version", "gpu_types_files", "nodes", "residents"};
 constexpr std::array<std::string_view, 2> kSlotKeys = {"node", "gpu"};
-constexpr size_t kMaxNearNodes = 10'000;  // names compared for a suggestion
 
 // Names and ids so far, with the entry that took them.
 struct Taken {
@@ -89,7 +88,7 @@ absl::StatusOr<Slot> ReadSlot(const YamlValue& value, const Taken& taken, const 
   const auto found = taken.names.find(name);
   if (found == taken.names.end()) {
     std::vector<std::string_view> names;
-    for (size_t i = 0; i < std::min(file.nodes.size(), kMaxNearNodes); ++i) names.push_back(file.nodes[i].spec.name);
+    for (const FileNode& known : file.nodes) names.push_back(known.spec.name);
     const std::string near = Nearest(name, names);
     return node.Expected("the name of a node of this file" + (near.empty() ? "" : " (nearest: " + near + ")"));
   }
@@ -129,8 +128,10 @@ absl::Status ReadResidents(const YamlMap& root, const Taken& taken, ClusterFile&
   std::vector<std::string_view> keys(JobKeys().begin(), JobKeys().end());
   keys.push_back("on");
   std::vector<JobRequest> jobs;
+  size_t demands = 0;
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(FileResident resident, ReadResident(item, keys, taken, file));
+    HORUS_RETURN_IF_ERROR(CountDemands(resident.job.spec, resident.job.where, demands));
     jobs.push_back(resident.job);
     file.residents.push_back(std::move(resident));
   }

@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/status.h"
 #include "graph/reader.h"
 
 namespace horus {
 namespace {
+
+constexpr size_t kMostKeptBytes = size_t{64} << 20;  // of runs that jobs may share, and their names; chosen
 
 // Equal texts for equal runs of one file.
 std::string KeyOf(const ModelRun& model) {
@@ -29,13 +32,20 @@ std::string KeyOf(const ModelRun& model) {
 absl::StatusOr<const std::vector<Demand>*> DemandShelf::Demands(const ModelRun& model) {
   const std::string key = KeyOf(model);
   if (const auto known = demands_.find(key); known != demands_.end()) return &known->second;
-  std::shared_ptr<const Graph>& graph = graphs_[model.path];
+  std::shared_ptr<const Graph>& graph = graphs_[OnePathOf(model.path)];
   if (graph == nullptr) {
     HORUS_ASSIGN_OR_RETURN(graph, ReadOnnxFile(model.path));
   }
   HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, model.run));
   std::vector<Demand> demands;
   for (const GpuType& type : catalogue_->types()) demands.push_back(predictor_->Predict(profile, type));
+  const size_t bytes = key.size() + demands.size() * sizeof(Demand);
+  // Bounded: all of it is in memory.
+  if (kept_bytes_ + bytes > kMostKeptBytes) {
+    demands_.clear();
+    kept_bytes_ = 0;
+  }
+  kept_bytes_ += bytes;
   return &demands_.emplace(key, std::move(demands)).first->second;
 }
 
@@ -64,9 +74,12 @@ absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::sp
 }
 
 absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job) {
+  ModelRun model = *request.model;
   for (size_t i = 0; i < request.ways.size(); ++i) {
     JobAlternative& way = job.alternatives[i];
-    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand>* demands, Demands(request.ways[i]));
+    model.run.dims.batch = request.ways[i].batch;
+    model.run.data_parallel = request.ways[i].data_parallel;
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand>* demands, Demands(model));
     int64_t fastest_us = 0;
     for (const GpuTypeId type : types) {
       const Demand& demand = (*demands)[type.value()];
@@ -76,13 +89,14 @@ absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<cons
     }
     if (way.rate > 0 || fastest_us == 0) continue;
     constexpr double kUsPerS = 1e6;
-    const double samples = static_cast<double>(request.ways[i].run.dims.batch) * way.tasks * way.gpus_per_task;
+    const double samples = static_cast<double>(request.ways[i].batch) * way.tasks * way.gpus_per_task;
     way.rate = samples * kUsPerS / static_cast<double>(fastest_us);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<JobSpec> DemandShelf::Checked(const JobRequest& request, JobSpec job) {
+  HORUS_RETURN_IF_ERROR(CountDemands(job, request.where, completed_));
   if (absl::Status status = ValidateJob(job); !status.ok()) {
     return MakeError(status.code(), "%s: %s", request.where, std::string(status.message()));
   }

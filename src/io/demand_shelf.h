@@ -34,17 +34,19 @@ class DemandShelf {
   // `present`: the types that a request without gpu_types may use.
   [[nodiscard]] absl::StatusOr<JobSpec> Complete(const JobRequest& request, std::span<const GpuTypeId> present);
 
-  // Demands by GpuTypeId for one model and run.
+  // Demands by GpuTypeId for one model and run. Good until the next call.
   [[nodiscard]] absl::StatusOr<const std::vector<Demand>*> Demands(const ModelRun& model);
 
  private:
   // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
   [[nodiscard]] absl::Status CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job);
-  [[nodiscard]] static absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
+  [[nodiscard]] absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
-  std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by path
-  std::map<std::string, std::vector<Demand>> demands_;          // by path and run
+  std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by OnePathOf
+  std::map<std::string, std::vector<Demand>> demands_;          // by path as written, and run
+  size_t kept_bytes_ = 0;                                       // in demands_
+  size_t completed_ = 0;                                        // demands of jobs
 };
 
 // Takes in the jobs of the file that run already.

@@ -230,14 +230,14 @@ absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest&
   }
   if (job.model) {
     if (const YamlValue* demand = map.Find("demand")) return demand->Error("expected none beside 'model'");
-    ModelRun model = *job.model;
-    HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, model.run.dims.batch));
-    if (way.rate == 0 && model.run.dims.batch == 0) {
+    WayOfModel of_model{.batch = job.model->run.dims.batch};
+    HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, of_model.batch));
+    if (way.rate == 0 && of_model.batch == 0) {
       return map.value().Error("expected 'batch', here or in the job, or 'rate' (progress per second), found neither");
     }
     // Bounded: at most kMaxGpusPerJob, checked where they were read.
-    model.run.data_parallel = way.tasks * way.gpus_per_task;  // a gang averages its gradients
-    job.ways.push_back(std::move(model));
+    of_model.data_parallel = way.tasks * way.gpus_per_task;  // a gang averages its gradients
+    job.ways.push_back(of_model);
   } else {
     if (const YamlValue* batch = map.Find("batch")) return batch->Error("expected with 'model' only");
     HORUS_ASSIGN_OR_RETURN(const YamlValue demand, map.Require("demand", "given figures"));
@@ -317,6 +317,15 @@ absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& c
   }
   NormalizeJob(spec);
   return job;
+}
+
+absl::Status CountDemands(const JobSpec& job, std::string_view where, size_t& so_far) {
+  so_far += job.demands.size();
+  for (const JobAlternative& way : job.alternatives) so_far += way.demands.size();
+  if (so_far <= kMaxFileDemands) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "%s: expected at most %d demands of all jobs, one for each way to run and GPU type, found more",
+                   where, kMaxFileDemands);
 }
 
 absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {

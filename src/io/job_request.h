@@ -25,12 +25,19 @@
 namespace horus {
 
 inline constexpr size_t kMaxFileJobs = 1'000'000;
+inline constexpr size_t kMaxFileDemands = 4'000'000;  // of all jobs, one for each way and GPU type: 480 MB
 inline constexpr size_t kMaxPathBytes = 4096;
 
 struct ModelRun {
   std::string path;  // of the ONNX file, as seen from the working folder
   RunSpec run;
   friend bool operator==(const ModelRun&, const ModelRun&) = default;
+};
+
+// What one of a job's ways to run changes of its model's run.
+struct WayOfModel {
+  int64_t batch = 0;  // samples per GPU and step; 0 = as the model has it
+  int64_t data_parallel = 1;
 };
 
 // Where a job's matrix of speeds by cores and host memory is.
@@ -44,7 +51,7 @@ struct SensitivityFile {
 struct JobRequest {
   JobSpec spec;  // demands are filled exactly when `model` is absent
   std::optional<ModelRun> model;
-  std::vector<ModelRun> ways;        // of spec.alternatives, one each, where `model` is present: their demands, and
+  std::vector<WayOfModel> ways;      // of spec.alternatives, one each, where `model` is present: their demands, and
                                      // rates of 0, are yet to be predicted; else empty
   std::vector<GpuTypeId> gpu_types;  // allowed ones, ascending; empty = every type of the cluster
   std::optional<SensitivityFile> sensitivity_file;  // that spec.sensitivity is yet to be read from
@@ -57,6 +64,10 @@ struct JobRequest {
 // `default_id` is taken when the mapping has no `id`; nullopt makes `id` necessary.
 [[nodiscard]] absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
                                                         std::optional<uint64_t> default_id);
+
+// Adds the demands of a job to those of the jobs before it; RESOURCE_EXHAUSTED above kMaxFileDemands. One line may ask
+// for one on each type in each of 64 ways.
+[[nodiscard]] absl::Status CountDemands(const JobSpec& job, std::string_view where, size_t& so_far);
 
 // Refuses the second job with an id or a name that another one has.
 [[nodiscard]] absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs);

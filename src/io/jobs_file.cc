@@ -23,9 +23,11 @@ absl::StatusOr<std::vector<JobRequest>> ParseJobsFile(const std::string& file, s
   HORUS_ASSIGN_OR_RETURN(const YamlValue list, root.Require("jobs", "a list of jobs"));
   HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list.List(kMaxFileJobs));
   std::vector<JobRequest> jobs;
+  size_t demands = 0;
   for (const YamlValue& item : items) {
     HORUS_ASSIGN_OR_RETURN(const YamlMap map, item.Map(JobKeys()));
     HORUS_ASSIGN_OR_RETURN(JobRequest job, ReadJobRequest(map, catalogue, jobs.size() + 1));
+    HORUS_RETURN_IF_ERROR(CountDemands(job.spec, job.where, demands));
     jobs.push_back(std::move(job));
   }
   HORUS_RETURN_IF_ERROR(CheckJobsDiffer(jobs));

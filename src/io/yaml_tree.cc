@@ -75,7 +75,8 @@ class YamlTreeBuilder final : public YAML::EventHandler {
     const uint32_t value = Add(YamlTree::Kind::kNull, mark, "", 0);
     if (value == YamlTree::kNone) return;
     tree_.values_[value].target = target;
-    Grow(mark, value, tree_.values_[target].expanded - 1);
+    const YamlTree::Value& written_out = tree_.values_[target];
+    Grow(mark, value, {.values = uint64_t{written_out.expanded_values} - 1, .text = written_out.expanded_text});
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -88,6 +89,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
     scalar.text_size = static_cast<uint32_t>(text.size());
     // An alias repeats no text, so the texts are no longer than the file (escapes only shrink).
     tree_.texts_ += text;
+    Grow(mark, value, {.values = 0, .text = text.size()});
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -105,6 +107,10 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   struct OpenValue {
     uint32_t value;
     uint32_t last_child;
+  };
+  struct Size {  // with every alias written out
+    uint64_t values = 0;
+    uint64_t text = 0;
   };
 
   void Fail(const YAML::Mark& mark, const std::string& message,
@@ -141,7 +147,7 @@ class YamlTreeBuilder final : public YAML::EventHandler {
       parent.last_child = value;
       ++tree_.values_[parent.value].count;
     }
-    ++total_;
+    ++total_.values;
     CheckTotal(mark);
     return status_.ok() ? value : YamlTree::kNone;
   }
@@ -160,20 +166,28 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   void Close() {
     if (!status_.ok() || open_.empty()) return;
     // All that was added since this value was opened lies inside it.
-    tree_.values_[open_.back().value].expanded = static_cast<uint32_t>(1 + total_ - open_totals_.back());
+    YamlTree::Value& closed = tree_.values_[open_.back().value];
+    closed.expanded_values = static_cast<uint32_t>(1 + total_.values - open_totals_.back().values);
+    closed.expanded_text = static_cast<uint32_t>(total_.text - open_totals_.back().text);
     open_.pop_back();
     open_totals_.pop_back();
   }
 
-  void Grow(const YAML::Mark& mark, uint32_t value, uint32_t by) {
-    tree_.values_[value].expanded += by;
-    total_ += by;
+  // Bounded: each is at most a limit, and the totals are checked with every step.
+  void Grow(const YAML::Mark& mark, uint32_t value, const Size& by) {
+    tree_.values_[value].expanded_values += static_cast<uint32_t>(by.values);
+    tree_.values_[value].expanded_text += static_cast<uint32_t>(by.text);
+    total_.values += by.values;
+    total_.text += by.text;
     CheckTotal(mark);
   }
 
   void CheckTotal(const YAML::Mark& mark) {
-    if (total_ <= limits_.max_values) return;
-    Fail(mark, Formatted("expected at most %d values with every alias written out, found more", limits_.max_values),
+    const bool values = total_.values > limits_.max_values;
+    if (!values && total_.text <= limits_.max_text_bytes) return;
+    Fail(mark,
+         Formatted("expected at most %d %s with every alias written out, found more",
+                   values ? limits_.max_values : limits_.max_text_bytes, values ? "values" : "bytes of text"),
          absl::StatusCode::kResourceExhausted);
   }
 
@@ -182,9 +196,9 @@ class YamlTreeBuilder final : public YAML::EventHandler {
   MeteredText& text_;
   absl::Status status_;
   std::vector<OpenValue> open_;
-  std::vector<uint64_t> open_totals_;  // total_ when each open value began
-  std::vector<uint32_t> anchors_;      // value by yaml-cpp's anchor number
-  uint64_t total_ = 0;                 // values so far with every alias written out
+  std::vector<Size> open_totals_;  // total_ when each open value began
+  std::vector<uint32_t> anchors_;  // value by yaml-cpp's anchor number
+  Size total_;                     // so far
   int documents_ = 0;
 };
 

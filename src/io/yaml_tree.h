@@ -24,8 +24,10 @@ struct YamlLimits {
   size_t max_bytes = size_t{32} << 20;
   // yaml-cpp holds back every token of a collection in brackets that may be a key: up to 250 bytes each.
   size_t max_lookahead_bytes = size_t{4} << 20;
-  uint32_t max_values = 2'000'000;  // scalars, lists and mappings, with every alias written out
-  uint32_t max_depth = 64;          // lists and mappings inside each other; our schemas need 8
+  // With every alias written out: scalars, lists and mappings, and bytes of scalars.
+  uint32_t max_values = 2'000'000;
+  uint32_t max_text_bytes = 64 << 20;
+  uint32_t max_depth = 64;  // lists and mappings inside each other; our schemas need 8
 };
 
 class YamlTree {
@@ -65,7 +67,9 @@ class YamlTree {
     uint32_t first_child = kNone;
     uint32_t next = kNone;  // sibling
     uint32_t count = 0;     // children
-    uint32_t expanded = 1;  // values with every alias written out
+    // With every alias written out.
+    uint32_t expanded_values = 1;
+    uint32_t expanded_text = 0;
   };
 
   [[nodiscard]] const Value& at(uint32_t value) const {

@@ -89,9 +89,9 @@ TEST(JobsFile, ReadsAlternatives) {
   EXPECT_EQ(given.spec.alternatives[0].cpu_milli, JobAlternative::kAsTheJob);
   const JobRequest& predicted = jobs->at(1);
   ASSERT_EQ(predicted.ways.size(), 3u);
-  EXPECT_EQ(predicted.ways[0].run.dims.batch, 32);
-  EXPECT_EQ(predicted.ways[1].run.dims.batch, 16);
-  EXPECT_EQ(predicted.ways[1].run.data_parallel, 8);
+  EXPECT_EQ(predicted.ways[0].batch, 32);
+  EXPECT_EQ(predicted.ways[1].batch, 16);
+  EXPECT_EQ(predicted.ways[1].data_parallel, 8);
   EXPECT_EQ(predicted.spec.alternatives[2].rate, 7);
   EXPECT_THAT(ErrorOf("  - {gpus: 2, alternatives: [{gpus: 1}], model: a.onnx}\n"),
               HasSubstr("gpus: expected in each"));
@@ -280,6 +280,19 @@ TEST(JobsFile, IdsAndNamesAreUnique) {
             "dir/jobs.yaml:4: jobs[1].id: expected an id of its own, found 2 as in dir/jobs.yaml:3: jobs[0]");
   EXPECT_EQ(ErrorOf("  - {model: a, name: x}\n  - {model: b, name: x}\n"),
             "dir/jobs.yaml:4: jobs[1].name: expected a name of its own, found 'x' as in dir/jobs.yaml:3: jobs[0]");
+}
+
+TEST(JobsFile, DemandsOfAllJobsAreBounded) {
+  JobSpec job;
+  job.demands.resize(1);
+  job.alternatives.resize(2);
+  job.alternatives[1].demands.resize(2);
+  size_t so_far = kMaxFileDemands - 6;
+  EXPECT_TRUE(CountDemands(job, "j.yaml:1: jobs[0]", so_far).ok());
+  EXPECT_TRUE(CountDemands(job, "j.yaml:2: jobs[1]", so_far).ok());
+  const absl::Status refused = CountDemands(job, "j.yaml:3: jobs[2]", so_far);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("j.yaml:3: jobs[2]: expected at most 4000000 demands"));
 }
 
 TEST(JobsFile, JobsIsAList) {

@@ -77,6 +77,18 @@ TEST(YamlTree, BoundsWhatAliasesExpandTo) {
   EXPECT_EQ(CodeOf(AliasBomb()), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(YamlTree, BoundsTheTextThatAliasesRepeat) {
+  constexpr YamlLimits kLimits = {.max_text_bytes = 100};
+  const std::string long_text(40, 'x');
+  EXPECT_EQ(ErrorOf("- &a " + long_text + "\n- *a\n- " + long_text + "\n", kLimits),
+            "f.yaml:3: expected at most 100 bytes of text with every alias written out, found more");
+  EXPECT_EQ(ErrorOf("- &a {" + long_text + ": yes}\n- &b [*a]\n- *b\n", kLimits),
+            "f.yaml:3: expected at most 100 bytes of text with every alias written out, found more");
+  EXPECT_TRUE(YamlTree::Parse("f.yaml", "- &a " + long_text + "\n- *a\n", kLimits).ok());
+  // As many bytes as a file may have are no reason without aliases.
+  EXPECT_GE(YamlLimits().max_text_bytes, YamlLimits().max_bytes);
+}
+
 TEST(YamlTree, BoundsBytesValuesAndDepth) {
   EXPECT_EQ(ErrorOf("a: 123456789\n", {.max_bytes = 5}), "f.yaml: expected at most 5 bytes, found 13");
   EXPECT_EQ(
