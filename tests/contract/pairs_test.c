@@ -196,63 +196,6 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   horus_interference_free(model);
 }
 
-typedef struct observer {
-  horus_observations* observations; /* NULL: adds nothing */
-  uint64_t next;
-} observer;
-
-/* A model that learns while it is asked. */
-static int32_t answer_and_observe(void* user, const horus_device* device, size_t count,
-                                  const horus_demand* const* tenants, float* slowdown, float* upper) {
-  observer* const self = user;
-  const horus_demand* others[1];
-  horus_demand one, other;
-  size_t i;
-  (void)device;
-  (void)tenants;
-  for (i = 0; i < count; ++i) slowdown[i] = upper[i] = 1.25f;
-  if (self->observations == NULL) return 0;
-  one = job_demand(self->next % JOBS);
-  other = one;
-  one.profile_id = 1000 + self->next++;
-  other.profile_id = 1000 + self->next++;
-  others[0] = &other;
-  {
-    const horus_slowdown_observation seen = observation_of(&one, others);
-    CHECK_OK(horus_observations_add(self->observations, NULL, &seen, &error));
-  }
-  return 0;
-}
-
-/* A model's callback may observe; the commit is of what was there when it began. */
-static void WhatIsObservedMeanwhileIsNotCommitted(void) {
-  const horus_demand a = job_demand(0), b = job_demand(1);
-  const horus_demand* others[1];
-  float answers[2];
-  int adds;
-  others[0] = &b;
-  for (adds = 0; adds < 2; ++adds) {
-    const horus_slowdown_observation seen = observation_of(&a, others);
-    observer self = {NULL, 2};
-    horus_observations* observations = NULL;
-    horus_interference *model = NULL, *out = NULL;
-    uint64_t held, i;
-    CHECK_OK(horus_observations_create(0, &observations, &error));
-    for (i = 0; i < 60; ++i) CHECK_OK(horus_observations_add(observations, NULL, &seen, &error));
-    held = horus_observations_bytes_held(observations);
-    if (adds) self.observations = observations;
-    CHECK_OK(horus_interference_from_callback(NULL, answer_and_observe, &self, 1, &model, &error));
-    CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &out, &error));
-    CHECK((horus_observations_bytes_held(observations) > held) == adds);
-    self.observations = NULL;
-    answers[adds] = slowdown_of_first(out, &a, &b);
-    horus_interference_free(out);
-    horus_interference_free(model);
-    horus_observations_free(observations);
-  }
-  CHECK(answers[0] == answers[1] && answers[0] > 1.25f);
-}
-
 static void PredictedStandsBesideObserved(const horus_observations* observations) {
   horus_calibration calibration = HORUS_CALIBRATION_INIT;
   uint64_t device[2] = {0, 0}, profile[2] = {0, 0}, times[2] = {0, 0};
@@ -382,7 +325,6 @@ int main(void) {
   ACommitMovesAnswersTowardsWhatWasSeen(observations);
   PredictedStandsBesideObserved(observations);
   WhatWasSeenSurvivesASnapshot(observations);
-  WhatIsObservedMeanwhileIsNotCommitted();
   AModelIsTrainedSavedAndReadAgain();
   horus_observations_free(observations);
   return report();

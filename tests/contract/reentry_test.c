@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs inside a planning call may not come back to its cluster: every call answers BUSY and changes nothing. */
+/* What runs inside a planning call may not come back to its cluster: every call answers BUSY and changes nothing. What
+ * runs inside a commit may observe. */
 #include <math.h>
 
 #include "fixture.h"
@@ -114,6 +115,75 @@ static int32_t on_slowdown(void* user, const horus_device* device, size_t count,
   return 0;
 }
 
+/* A model's callback may observe; the commit is of what was there when it began. */
+
+static void observe(horus_observations* observations, uint64_t victim, uint64_t other) {
+  horus_slowdown_observation seen = HORUS_SLOWDOWN_OBSERVATION_INIT;
+  const horus_demand* others[1];
+  given_job job, beside;
+  give_job(&job, 1, 40, 2000);
+  give_job(&beside, 2, 50, 2000);
+  job.demand.profile_id = victim;
+  beside.demand.profile_id = other;
+  others[0] = &beside.demand;
+  seen.gpu_type = FIXTURE_GPU;
+  seen.job = &job.demand;
+  seen.co_tenant_count = 1;
+  seen.co_tenants = others;
+  seen.slowdown = 3;
+  CHECK_OK(horus_observations_add(observations, NULL, &seen, &error));
+}
+
+typedef struct observer {
+  horus_observations* observations; /* NULL: adds nothing */
+  uint64_t next;
+} observer;
+
+static int32_t answer_and_observe(void* user, const horus_device* device, size_t count,
+                                  const horus_demand* const* tenants, float* slowdown, float* upper) {
+  observer* const self = user;
+  size_t i;
+  (void)device, (void)tenants;
+  for (i = 0; i < count; ++i) slowdown[i] = upper[i] = 1.25f;
+  if (self->observations != NULL) observe(self->observations, self->next, self->next + 1);
+  self->next += 2;
+  return 0;
+}
+
+static void WhatIsObservedMeanwhileIsNotCommitted(void) {
+  float answers[2];
+  int adds;
+  for (adds = 0; adds < 2; ++adds) {
+    observer self = {NULL, 1000};
+    const horus_demand* two[2];
+    given_job a, b;
+    float slowdown[2] = {0, 0};
+    horus_observations* observations = NULL;
+    horus_interference *model = NULL, *out = NULL;
+    uint64_t held, i;
+    give_job(&a, 1, 40, 2000);
+    give_job(&b, 2, 50, 2000);
+    a.demand.profile_id = 1;
+    b.demand.profile_id = 2;
+    two[0] = &a.demand;
+    two[1] = &b.demand;
+    CHECK_OK(horus_observations_create(0, &observations, &error));
+    for (i = 0; i < 60; ++i) observe(observations, 1, 2);
+    held = horus_observations_bytes_held(observations);
+    if (adds) self.observations = observations;
+    CHECK_OK(horus_interference_from_callback(NULL, answer_and_observe, &self, 1, &model, &error));
+    CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &out, &error));
+    CHECK((horus_observations_bytes_held(observations) > held) == adds);
+    self.observations = NULL;
+    CHECK_OK(horus_interference_slowdown(out, NULL, device_of(FIXTURE_GPU, 0), 2, two, slowdown, NULL, &error));
+    answers[adds] = slowdown[0];
+    horus_interference_free(out);
+    horus_interference_free(model);
+    horus_observations_free(observations);
+  }
+  CHECK(answers[0] == answers[1] && answers[0] > 1.25f);
+}
+
 int main(void) {
   const uint64_t node = 1;
   const uint32_t device = 0;
@@ -125,6 +195,7 @@ int main(void) {
   const horus_job* jobs[1];
   given_job resident, next;
   uint64_t hash;
+  WhatIsObservedMeanwhileIsNotCommitted();
   self.cluster = cluster_of(1);
   self.other = placer_of("first-fit");
   CHECK_OK(horus_watch_create(NULL, &self.watch, &error));
