@@ -30,7 +30,7 @@ function(horus_test_program name)
     # A fit looks for libhorus_train.so beside the file that holds the trainer: here, this program.
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "$<TARGET_FILE_DIR:horus_train>")
   endif()
-  gtest_discover_tests(${name} TEST_PREFIX "${ARG_ROOM}." DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_ROOM}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()
 
 # horus_unit_test(<room> SOURCES <file>... [LIBS <library>...] [OPTIMISED]) : the test program of a room.
