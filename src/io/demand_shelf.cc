@@ -74,6 +74,7 @@ absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::sp
 }
 
 absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<const GpuTypeId> types, JobSpec& job) {
+  if (request.ways.empty()) return absl::OkStatus();
   ModelRun model = *request.model;
   for (size_t i = 0; i < request.ways.size(); ++i) {
     JobAlternative& way = job.alternatives[i];

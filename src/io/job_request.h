@@ -25,7 +25,7 @@
 namespace horus {
 
 inline constexpr size_t kMaxFileJobs = 1'000'000;
-inline constexpr size_t kMaxFileDemands = 4'000'000;  // of all jobs, one for each way and GPU type: 480 MB
+inline constexpr size_t kMaxFileDemands = 4'000'000;  // of all jobs, one for each way and GPU type: 0.8 GB
 inline constexpr size_t kMaxPathBytes = 4096;
 
 struct ModelRun {
