@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells to values.
+// Cells to values, and the columns that a table must and may have.
 #include "io/csv_row.h"
 
 #include <algorithm>
@@ -17,12 +17,38 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
+bool Has(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 }  // namespace
 
 CsvColumns ColumnsOf(const CsvTable& table) {
   CsvColumns columns;
   for (size_t i = 0; i < table.header.size(); ++i) columns.emplace(table.header[i], i);
   return columns;
+}
+
+absl::Status UnknownColumn(const std::string& file, std::string_view found, std::span<const std::string_view> known) {
+  return InvalidArgument("%s: header: expected one of %s, found %s", file, Listed(known), Quoted(found));
+}
+
+absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file,
+                                  std::span<const std::string_view> required) {
+  for (const std::string_view name : required) {
+    if (std::find(table.header.begin(), table.header.end(), name) != table.header.end()) continue;
+    return InvalidArgument("%s: header: expected a column %s, found none", file, std::string(name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckColumns(const CsvTable& table, const std::string& file, std::span<const std::string_view> required,
+                          std::span<const std::string_view> known) {
+  HORUS_RETURN_IF_ERROR(CheckRequiredColumns(table, file, required));
+  for (const std::string& name : table.header) {
+    if (!Has(known, name)) return UnknownColumn(file, name, known);
+  }
+  return absl::OkStatus();
 }
 
 std::string_view CsvRow::Find(std::string_view column) const {

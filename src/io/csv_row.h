@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CsvRow: one row of a table, read by column name, with errors that name file, row and column.
+// CsvRow: one row of a table, read by column name, and checks of headers; errors name file, row and column.
 //
 // Enters:  a parsed table and a row of it.
 // Leaves:  text, numbers and names; or "rows.csv: row 12: batch: expected ..., found ...".
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,19 @@ inline constexpr size_t kMaxLabelBytes = 60;  // as CheckTrainingSet
 using CsvColumns = std::map<std::string_view, size_t>;  // header name -> field
 
 [[nodiscard]] CsvColumns ColumnsOf(const CsvTable& table);
+
+// The refusal of a column that is not among `known`.
+[[nodiscard]] absl::Status UnknownColumn(const std::string& file, std::string_view found,
+                                         std::span<const std::string_view> known);
+
+// Every required column is there.
+[[nodiscard]] absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file,
+                                                std::span<const std::string_view> required);
+
+// Both checks, for a table whose columns are all known by name.
+[[nodiscard]] absl::Status CheckColumns(const CsvTable& table, const std::string& file,
+                                        std::span<const std::string_view> required,
+                                        std::span<const std::string_view> known);
 
 class CsvRow {
  public:

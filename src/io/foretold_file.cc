@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/format.h"
-#include "base/text.h"
 #include "interference/table_model.h"
 #include "io/csv.h"
 #include "io/csv_row.h"
@@ -18,7 +17,7 @@ namespace horus {
 namespace {
 
 constexpr size_t kMaxForetoldBytes = size_t{1} << 28;
-constexpr std::array<std::string_view, 5> kNecessary = {"gpu", "sharing_mode", "victim", "other", "slowdown"};
+constexpr std::array<std::string_view, 6> kColumns = {"gpu", "sharing_mode", "victim", "other", "slowdown", "bound"};
 
 absl::StatusOr<double> SlowdownIn(const CsvRow& row, std::string_view column, double least) {
   const std::string expected = Formatted("a slowdown from %.6g to %.6g", least, kMostMeasuredSlowdown);
@@ -32,8 +31,8 @@ absl::StatusOr<ForetoldPair> ReadRow(const CsvRow& row) {
                     .victim = std::string(row.Find("victim")),
                     .other = std::string(row.Find("other")),
                     .bound = std::numeric_limits<double>::quiet_NaN()};
-  for (const std::string_view column : {"gpu", "victim", "other"}) {
-    if (row.Find(column).empty()) return row.Wrong(column, "a name", "nothing");
+  for (const std::string_view column : {"gpu", "victim", "other", "sharing_mode"}) {
+    if (row.Find(column).empty()) return row.Wrong(column, "a name", "");
   }
   HORUS_RETURN_IF_ERROR(row.ReadName("sharing_mode", ParseSharingMode, pair.mode));
   HORUS_ASSIGN_OR_RETURN(pair.slowdown, SlowdownIn(row, "slowdown", 1));
@@ -57,11 +56,8 @@ std::string ForetoldText(std::span<const ForetoldPair> rows) {
 
 absl::StatusOr<std::vector<ForetoldPair>> ParseForetold(const std::string& file, std::string_view text) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, std::span(kColumns).first<5>(), kColumns));
   const CsvColumns columns = ColumnsOf(table);
-  for (const std::string_view column : kNecessary) {
-    if (columns.contains(column)) continue;
-    return InvalidArgument("%s: expected the columns %s, found no %s", file, Listed(kNecessary), std::string(column));
-  }
   std::vector<ForetoldPair> rows;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     HORUS_ASSIGN_OR_RETURN(ForetoldPair row, ReadRow(CsvRow(table, columns, i, file)));

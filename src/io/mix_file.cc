@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "io/csv_row.h"
-#include "io/run_columns.h"
 #include "io/traces/trace_file.h"
 
 namespace horus {

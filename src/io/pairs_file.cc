@@ -14,7 +14,6 @@
 #include "interference/pair_set.h"
 #include "io/csv_row.h"
 #include "io/gavel_file.h"
-#include "io/run_columns.h"
 
 namespace horus {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a job's run from a row, and checks headers.
+// Reads a job's run from a row.
 #include "io/run_columns.h"
 
 #include <algorithm>
@@ -7,14 +7,9 @@
 #include <cstdint>
 
 #include "base/file.h"
-#include "base/text.h"
 
 namespace horus {
 namespace {
-
-bool Has(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // "seq=128; tgt_seq=32"
 absl::Status ReadDims(const CsvRow& row, DimBindings& dims) {
@@ -62,30 +57,6 @@ absl::StatusOr<std::string> ReadFamily(const CsvRow& row) {
   HORUS_ASSIGN_OR_RETURN(std::string family, row.Label("family"));
   if (family.empty()) return row.Wrong("family", "the name of the model family", "");
   return family;
-}
-
-absl::Status UnknownColumn(const std::string& file, std::string_view found, std::span<const std::string_view> known) {
-  std::string all;
-  for (const std::string_view name : known) all.append(all.empty() ? "" : ", ").append(name);
-  return InvalidArgument("%s: header: expected one of %s, found %s", file, all, Quoted(found));
-}
-
-absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file,
-                                  std::span<const std::string_view> required) {
-  for (const std::string_view name : required) {
-    if (std::find(table.header.begin(), table.header.end(), name) != table.header.end()) continue;
-    return InvalidArgument("%s: header: expected a column %s, found none", file, std::string(name));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckColumns(const CsvTable& table, const std::string& file, std::span<const std::string_view> required,
-                          std::span<const std::string_view> known) {
-  HORUS_RETURN_IF_ERROR(CheckRequiredColumns(table, file, required));
-  for (const std::string& name : table.header) {
-    if (!Has(known, name)) return UnknownColumn(file, name, known);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace horus

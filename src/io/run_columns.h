@@ -9,7 +9,6 @@
 #define HORUS_IO_RUN_COLUMNS_H_
 
 #include <array>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,19 +27,6 @@ inline constexpr std::array<std::string_view, 10> kRunColumns = {
 
 // Refuses an empty cell.
 [[nodiscard]] absl::StatusOr<std::string> ReadFamily(const CsvRow& row);
-
-// The refusal of a column that is not among `known`.
-[[nodiscard]] absl::Status UnknownColumn(const std::string& file, std::string_view found,
-                                         std::span<const std::string_view> known);
-
-// Every required column is there.
-[[nodiscard]] absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file,
-                                                std::span<const std::string_view> required);
-
-// Both checks, for a table whose columns are all known by name.
-[[nodiscard]] absl::Status CheckColumns(const CsvTable& table, const std::string& file,
-                                        std::span<const std::string_view> required,
-                                        std::span<const std::string_view> known);
 
 }  // namespace horus
 

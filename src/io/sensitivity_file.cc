@@ -35,7 +35,7 @@ absl::StatusOr<int64_t> ReadAxis(const CsvRow& row, std::string_view column, dou
 
 absl::Status ReadCell(const CsvRow& row, std::map<std::string, SensitivityCells, std::less<>>& profiles) {
   const std::string_view profile = row.Find("profile");
-  if (profile.empty()) return row.Wrong("profile", "a name", "nothing");
+  if (profile.empty()) return row.Wrong("profile", "a name", "");
   HORUS_ASSIGN_OR_RETURN(const int64_t cpu_milli, ReadAxis(row, "cpu_cores", kMilliPerCore));
   HORUS_ASSIGN_OR_RETURN(const int64_t mem_mib, ReadAxis(row, "memory_gib", kMibPerGib));
   double speed = std::nan("");
@@ -73,11 +73,8 @@ absl::StatusOr<Sensitivity> MatrixOf(const SensitivityCells& cells) {
 
 absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text) {
   HORUS_ASSIGN_OR_RETURN(const CsvTable table, ParseCsv(text, file));
+  HORUS_RETURN_IF_ERROR(CheckColumns(table, file, kColumns, kColumns));
   const CsvColumns columns = ColumnsOf(table);
-  for (const std::string_view column : kColumns) {
-    if (columns.contains(column)) continue;
-    return InvalidArgument("%s: expected the columns %s, found no %s", file, Listed(kColumns), std::string(column));
-  }
   std::map<std::string, SensitivityCells, std::less<>> profiles;
   for (size_t i = 0; i < table.rows.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ReadCell(CsvRow(table, columns, i, file), profiles));

@@ -39,11 +39,13 @@ TEST(ForetoldFile, NamesTheRowAndWhatIsWrongWithIt) {
     return std::string(ParseForetold("f.csv", text).status().message());
   };
   const std::string header = "gpu,sharing_mode,victim,other,slowdown,bound\n";
-  EXPECT_THAT(message("gpu,victim,other,slowdown\n"), HasSubstr("found no sharing_mode"));
+  EXPECT_THAT(message("gpu,victim,other,slowdown\n"), HasSubstr("header: expected a column sharing_mode, found none"));
+  EXPECT_THAT(message("gpu,sharing_mode,victim,other,slowdown,bond\n"), HasSubstr("header: expected one of gpu, "));
   EXPECT_THAT(message(header + "k80,time-slice,a,b,0.9,\n"), HasSubstr("f.csv: row 1: slowdown: expected a slowdown"));
   EXPECT_THAT(message(header + "k80,time-slice,a,b,1.5,1.4\n"), HasSubstr("row 1: bound"));
   EXPECT_THAT(message(header + "k80,turns,a,b,1.5,\n"), HasSubstr("row 1: sharing mode: expected exclusive"));
   EXPECT_THAT(message(header + "k80,time-slice,,b,1.5,\n"), HasSubstr("row 1: victim"));
+  EXPECT_THAT(message(header + "k80,,a,b,1.5,\n"), HasSubstr("row 1: sharing_mode: expected a name, found ''"));
 }
 
 TEST(ForetoldFile, AnswersAsAModelForTheJobsThatHaveProfiles) {

@@ -40,7 +40,9 @@ TEST(SensitivityFile, ABlankOrMissingCellWasNotMeasured) {
 
 TEST(SensitivityFile, RefusesWhatIsWrongAndSaysWhere) {
   EXPECT_THAT(std::string(ParseSensitivities("s.csv", "profile,cpu_cores,speed\n").status().message()),
-              HasSubstr("s.csv: expected the columns profile, cpu_cores, memory_gib, speed, found no memory_gib"));
+              HasSubstr("s.csv: header: expected a column memory_gib, found none"));
+  EXPECT_THAT(std::string(ParseSensitivities("s.csv", "profile,cpu_cores,memory_gib,speed,gpu\n").status().message()),
+              HasSubstr("s.csv: header: expected one of profile, cpu_cores, memory_gib, speed, found 'gpu'"));
   EXPECT_THAT(Refusal(",1,1,1\n"), HasSubstr("in/s.csv: row 1: profile: expected a name"));
   EXPECT_THAT(Refusal("a,1,1,1\na,0,1,1\n"), HasSubstr("row 2: cpu_cores: expected more than 0"));
   EXPECT_THAT(Refusal("a,1,1e9,1\n"), HasSubstr("row 1: memory_gib: expected more than 0, at most 1e+06"));
