@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/pair_set.h"
@@ -75,14 +75,19 @@ void Update(Situation& situation, double value) {
 }  // namespace
 
 uint64_t ObservedSlowdowns::KeyOf(const Situation& s) {
-  uint64_t key = CombineHash(Hash64(s.gpu), static_cast<uint64_t>(s.mode));
-  key = CombineHash(key, std::bit_cast<uint32_t>(s.compute_share));
-  for (const Demand& tenant : s.tenants) key = CombineHash(key, tenant.profile_id);
-  return key;
+  SecretHasher key;
+  key.Add(s.gpu);
+  key.Add(static_cast<uint64_t>(s.mode));
+  key.Add(uint64_t{std::bit_cast<uint32_t>(s.compute_share)});
+  for (const Demand& tenant : s.tenants) key.Add(tenant.profile_id);
+  return key.Hash();
 }
 
 uint64_t ObservedSlowdowns::KeyOf(const DeviceRecord& record) {
-  return CombineHash(CombineHash(0, record.device_id), record.profile_id);
+  SecretHasher key;
+  key.Add(record.device_id);
+  key.Add(record.profile_id);
+  return key.Hash();
 }
 
 ObservedSlowdowns::ObservedSlowdowns(size_t capacity) : capacity_(std::clamp<size_t>(capacity, 1, kMostCapacity)) {}

@@ -118,11 +118,11 @@ std::vector<HostChoice> Sensitivity::Choices(const HostShare& at_least, const Ho
   return choices;
 }
 
-uint64_t Sensitivity::Hash() const {
-  uint64_t hash = cpu_milli_.size();
+uint64_t Sensitivity::Hash(uint64_t seed) const {
+  uint64_t hash = cpu_milli_.size() ^ seed;
   for (const int64_t cores : cpu_milli_) hash = CombineHash(hash, static_cast<uint64_t>(cores));
   for (const int64_t mib : mem_mib_) hash = CombineHash(hash, static_cast<uint64_t>(mib));
-  return CombineHash(hash, Hash64(speeds_.data(), speeds_.size() * sizeof(float)));
+  return CombineHash(hash, Hash64(speeds_.data(), speeds_.size() * sizeof(float), seed));
 }
 
 double SizeOf(const HostShare& share, const HostShare& fair) {

@@ -71,7 +71,7 @@ class Sensitivity {
   // `at_least`, then every share up to `at_most` that is faster than all shares below it; ascending (CPU, memory).
   [[nodiscard]] std::vector<HostChoice> Choices(const HostShare& at_least, const HostShare& at_most) const;
 
-  [[nodiscard]] uint64_t Hash() const;  // equal on every run and machine
+  [[nodiscard]] uint64_t Hash(uint64_t seed = 0) const;  // of one seed equal on every run and machine
   friend bool operator==(const Sensitivity&, const Sensitivity&) = default;
 
  private:

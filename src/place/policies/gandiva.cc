@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "place/policies/builtin.h"
 #include "place/policies/tiers.h"
 
@@ -24,9 +25,11 @@ uint64_t KeyOf(const DeviceContext& device, std::span<const Demand* const> tenan
     profiles.push_back(tenant->profile_id);
   }
   std::sort(profiles.begin(), profiles.end());
-  uint64_t key = CombineHash(device.type.value(), static_cast<uint64_t>(device.mode));
-  for (const uint64_t profile : profiles) key = CombineHash(key, profile);
-  return key;
+  SecretHasher key;
+  key.Add(device.type.value());
+  key.Add(static_cast<uint64_t>(device.mode));
+  for (const uint64_t profile : profiles) key.Add(profile);
+  return key.Hash();
 }
 
 class GandivaPolicy final : public Policy {

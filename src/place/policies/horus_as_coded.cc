@@ -90,8 +90,8 @@ class HorusAsCodedPolicy final : public Policy {
       const auto mean = static_cast<double>(util.estimate);
       const double spread = (static_cast<double>(util.upper) - mean) / 2;
       // One lot per job class and device state: a price that changed from call to call could not be explained.
-      const uint64_t lot = CombineHash(
-          CombineHash(CombineHash(seed_, candidate.tenants.back()->digest), candidate.tenants[i]->digest), i);
+      const uint64_t lot =
+          CombineHash(CombineHash(CombineHash(seed_, candidate.tenants.back()->order), candidate.tenants[i]->order), i);
       now += SliceUtilPct(std::clamp(mean + spread * Normal(lot), 0.0, kFullPct), share);
     }
     const double excess =

@@ -63,7 +63,7 @@ absl::Status PairTable::Fill(const InterferenceModel& model, uint32_t context, R
 
 absl::Status PairTable::Find(const InterferenceModel& model, uint32_t context, const TenantClass& first,
                              const TenantClass& second, TenantPair& pair) {
-  if (second.digest < first.digest) {
+  if (second.order < first.order) {
     HORUS_RETURN_IF_ERROR(Find(model, context, second, first, pair));
     std::swap(pair.mine, pair.theirs);
     return absl::OkStatus();

@@ -87,7 +87,7 @@ class PairTable {
 
   std::vector<Context> contexts_;
   IdMap<std::unique_ptr<Row>> rows_;  // by context and class
-  IdMap<TenantPair> residents_;       // by context and both classes, the lower digest first
+  IdMap<TenantPair> residents_;       // by context and both classes, as TenantClass::order
   uint64_t row_bytes_ = 0;
 };
 

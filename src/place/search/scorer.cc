@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "interference/combine.h"
 #include "interference/slice.h"
@@ -32,28 +32,33 @@ DeviceContext ContextOf(const DeviceRow& device) { return {device.type, device.m
 
 JobView ViewJob(const JobSpec& job, bool probe_unknown) {
   JobView view{.job = &job};
+  SecretHasher hasher;
   view.types.reserve(job.demands.size());
   for (const TypeDemand& entry : job.demands) {
     const bool probe = probe_unknown && IsUnknown(entry.demand);
     view.types.push_back({entry.type, MakeTenantClass(job, entry.demand, probe), RelativeSpeed(job, entry.demand)});
-    view.digest = CombineHash(CombineHash(view.digest, entry.type.value()), view.types.back().tenant.digest);
+    hasher.Add(entry.type.value());
+    hasher.Add(view.types.back().tenant.digest);
   }
   // What DeviceCandidate shows a policy of the rest of the job.
-  view.digest = CombineHash(view.digest, static_cast<uint64_t>(job.kind) << 32 | static_cast<uint32_t>(job.priority));
-  view.request = view.digest;
+  hasher.Add(static_cast<uint64_t>(job.kind) << 32 | static_cast<uint32_t>(job.priority));
+  view.digest = hasher.Hash();
   for (const int64_t part :
        {job.cpu_milli, job.mem_mib, job.storage_mb_s, int64_t{job.tasks}, int64_t{job.gpus_per_task}}) {
-    view.request = CombineHash(view.request, static_cast<uint64_t>(part));
+    hasher.Add(static_cast<uint64_t>(part));
   }
   for (const auto& [key, value] : job.node_selector) {
-    view.request = CombineHash(CombineHash(view.request, Hash64(key)), Hash64(value));
+    hasher.Add(key);
+    hasher.Add(value);
   }
-  view.request = CombineHash(view.request, uint64_t{job.spread_tasks});
+  hasher.Add(uint64_t{job.spread_tasks});
   ForEachGroup(job, [&](const GroupCount& one) {
-    view.request = CombineHash(CombineHash(view.request, one.group), static_cast<uint64_t>(one.members));
+    hasher.Add(one.group);
+    hasher.Add(static_cast<uint64_t>(one.members));
   });
   view.owner = OwnerMark(job);
-  if (MindsOwners(view.owner)) view.request = CombineHash(view.request, view.owner);
+  if (MindsOwners(view.owner)) hasher.Add(view.owner);
+  view.request = hasher.Hash();
   return view;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/text.h"
 
 namespace horus {
@@ -28,8 +29,8 @@ absl::Status CheckAdminState(AdminState state) {
 
 uint32_t HoldDevices(const DeviceList& devices, DeviceListTable& table) {
   return table.Hold(
-      HashDevices(devices.get()), [&](const std::vector<DeviceSpec>& known) { return known == devices.get(); },
-      [&] { return devices.get(); });
+      HashDevices(devices.get(), ProcessSecret()),
+      [&](const std::vector<DeviceSpec>& known) { return known == devices.get(); }, [&] { return devices.get(); });
 }
 
 auto OrderOf(const ClusterRows& rows, NodeId id) {

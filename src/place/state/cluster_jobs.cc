@@ -193,7 +193,7 @@ void Cluster::PutJob(JobRow job) noexcept {
     ++rows_.device_changes[device];
     if (rows_.residents[device].empty()) --node.idle_devices;
     rows_.residents[device].push_back({job_row, i});
-    Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, rows_.states.tenant(slot.tenant).digest));
+    Touch(slot.node_row, WhatCameIn(job.id, request, slot.device, rows_.states.tenant(slot.tenant).order));
   }
   rows_.job_of.Insert(job.id, job_row);
   rows_.jobs[job_row] = std::move(job);

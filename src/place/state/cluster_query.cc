@@ -31,7 +31,7 @@ uint64_t HashOf(const JobRow& row, const JobSpec& job) {
   if (KeepsLatency(job)) endless.emplace(job).latency_bound_us = 0;
   for (const TypeDemand& entry : job.demands) {
     const TenantClass tenant = MakeTenantClass(endless.has_value() ? *endless : job, entry.demand);
-    hash = CombineHash(Add(hash, int64_t{entry.type.value()}), tenant.digest);
+    hash = CombineHash(Add(hash, int64_t{entry.type.value()}), tenant.order);
   }
   for (const auto& [key, value] : job.node_selector) hash = Add(Add(hash, key), value);
   hash = CombineHash(hash, static_cast<uint64_t>(job.share) << 1 | uint64_t{job.spread_tasks});
@@ -142,7 +142,7 @@ uint64_t Cluster::state_hash() const {
     const NodeRow& node = rows_.nodes[row];
     hash = CombineHash(hash, HashNode(*node.spec, node.state));
     for (size_t i = 0; i < node.spec->devices.size(); ++i) {
-      hash = CombineHash(hash, rows_.DeviceAt(node.first_device + static_cast<uint32_t>(i)).digest);
+      hash = CombineHash(hash, rows_.states.StableHash(rows_.DeviceAt(node.first_device + static_cast<uint32_t>(i))));
     }
   }
   // A sum does not depend on the order of the rows, which is history.

@@ -3,9 +3,11 @@
 #include "place/state/device_states.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/units.h"
 #include "interference/slice.h"
 
@@ -22,24 +24,84 @@ uint64_t Add(uint64_t seed, const BoundedInt& value) {
   return CombineHash(CombineHash(seed, static_cast<uint64_t>(value.estimate)), static_cast<uint64_t>(value.upper));
 }
 
-uint64_t DigestOf(const Demand& demand) {
-  uint64_t digest = CombineHash(demand.profile_id, demand.flags);
-  digest = Add(digest, demand.gpu_util_pct);
-  digest = Add(digest, demand.mem_bw_util_pct);
-  digest = Add(digest, demand.mem_mib);
-  digest = Add(digest, demand.step_time_us);
-  digest = Add(digest, demand.power_w);
-  digest = CombineHash(digest, static_cast<uint64_t>(demand.gradient_mib));
-  digest = CombineHash(digest, Bits(demand.distance) << 32 | Bits(demand.operator_us));
+uint64_t StableHashOf(const Demand& demand) {
+  uint64_t hash = CombineHash(demand.profile_id, demand.flags);
+  hash = Add(hash, demand.gpu_util_pct);
+  hash = Add(hash, demand.mem_bw_util_pct);
+  hash = Add(hash, demand.mem_mib);
+  hash = Add(hash, demand.step_time_us);
+  hash = Add(hash, demand.power_w);
+  hash = CombineHash(hash, static_cast<uint64_t>(demand.gradient_mib));
+  hash = CombineHash(hash, Bits(demand.distance) << 32 | Bits(demand.operator_us));
   for (size_t i = 0; i < kTraitCount; i += 2)
-    digest = CombineHash(digest, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
-  return digest;
+    hash = CombineHash(hash, Bits(demand.traits[i]) << 32 | Bits(demand.traits[i + 1]));
+  return hash;
 }
 static_assert(kTraitCount % 2 == 0);
+
+uint64_t StableHashOf(const TenantClass& tenant) {
+  uint64_t hash = CombineHash(StableHashOf(tenant.demand), Bits(tenant.slowdown_bound) << 32 |
+                                                               static_cast<uint64_t>(tenant.gpu_milli) << 1 |
+                                                               uint64_t{tenant.exclusive});
+  hash = CombineHash(hash, static_cast<uint64_t>(tenant.gpus));
+  hash = CombineHash(hash, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
+                               static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
+  // What most jobs do not state leaves the hash alone.
+  if (tenant.weight != 1) hash = CombineHash(hash, Bits(tenant.weight));
+  if (tenant.worth != tenant.weight) hash = CombineHash(hash, Bits(tenant.worth));
+  const int64_t upper = tenant.demand.mem_mib.upper;
+  if (tenant.memory != GpuMemory{upper, upper}) {
+    hash = CombineHash(CombineHash(hash, static_cast<uint64_t>(tenant.memory.request_mib)),
+                       static_cast<uint64_t>(tenant.memory.limit_mib));
+  }
+  if (tenant.late != LateAlone()) {
+    hash = CombineHash(hash, Bits(tenant.late.bound_us) << 32 | Bits(tenant.late.p99_us));
+  }
+  return hash;
+}
+
+// Equal of equal classes alone.
+using ClassWords = std::array<uint64_t, 19 + kTraitCount / 2>;
+ClassWords WordsOf(const TenantClass& tenant) {
+  const auto pair = [](float a, float b) { return Bits(a) << 32 | Bits(b); };
+  const auto bounded = [&](const Bounded& value) { return pair(value.estimate, value.upper); };
+  const auto whole = [](int64_t value) { return static_cast<uint64_t>(value); };
+  const Demand& demand = tenant.demand;
+  ClassWords words = {demand.profile_id,
+                      demand.flags,
+                      bounded(demand.gpu_util_pct),
+                      bounded(demand.mem_bw_util_pct),
+                      whole(demand.mem_mib.estimate),
+                      whole(demand.mem_mib.upper),
+                      whole(demand.step_time_us.estimate),
+                      whole(demand.step_time_us.upper),
+                      bounded(demand.power_w),
+                      whole(demand.gradient_mib),
+                      pair(demand.distance, demand.operator_us),
+                      whole(tenant.gpu_milli) << 1 | uint64_t{tenant.exclusive},
+                      whole(tenant.gpus) << 1 | uint64_t{tenant.distributed},
+                      whole(tenant.priority) << 8 | static_cast<uint64_t>(tenant.kind),
+                      pair(tenant.slowdown_bound, tenant.weight),
+                      pair(tenant.worth, tenant.late.bound_us),
+                      pair(tenant.late.p99_us, 0),
+                      whole(tenant.memory.request_mib),
+                      whole(tenant.memory.limit_mib)};
+  for (size_t i = 0; i < kTraitCount; i += 2) words[19 + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);
+  return words;
+}
 
 bool SameState(const DeviceRow& a, const DeviceRow& b) {
   return a.type == b.type && a.mode == b.mode && a.state == b.state && a.max_tenants == b.max_tenants &&
          a.mem_mib == b.mem_mib && a.compute_share == b.compute_share && a.tenants == b.tenants;
+}
+
+// Of a device without its tenants.
+template <typename Add>
+void AddDevice(const DeviceRow& row, const Add& add) {
+  add(static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
+  add(static_cast<uint64_t>(row.max_tenants));
+  add(static_cast<uint64_t>(row.mem_mib));
+  add(Bits(row.compute_share));
 }
 
 // The id of an equal entry under `digest` or, should another entry have the same digest, the next; the
@@ -102,23 +164,9 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
                      .worth = job.weight * static_cast<float>(RelativeSpeed(job, demand)),
                      .memory = GpuMemoryOf(job, demand),
                      .late = bound.late};
-  tenant.digest =
-      CombineHash(DigestOf(demand), Bits(tenant.slowdown_bound) << 32 | static_cast<uint64_t>(tenant.gpu_milli) << 1 |
-                                        uint64_t{tenant.exclusive});
-  tenant.digest = CombineHash(tenant.digest, static_cast<uint64_t>(tenant.gpus));
-  tenant.digest =
-      CombineHash(tenant.digest, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
-                                     static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
-  // What most jobs do not state leaves the digest alone.
-  if (tenant.weight != 1) tenant.digest = CombineHash(tenant.digest, Bits(tenant.weight));
-  if (tenant.worth != tenant.weight) tenant.digest = CombineHash(tenant.digest, Bits(tenant.worth));
-  if (tenant.memory != GpuMemory{demand.mem_mib.upper, demand.mem_mib.upper}) {
-    tenant.digest = CombineHash(CombineHash(tenant.digest, static_cast<uint64_t>(tenant.memory.request_mib)),
-                                static_cast<uint64_t>(tenant.memory.limit_mib));
-  }
-  if (tenant.late != LateAlone()) {
-    tenant.digest = CombineHash(tenant.digest, Bits(tenant.late.bound_us) << 32 | Bits(tenant.late.p99_us));
-  }
+  tenant.order = StableHashOf(tenant);
+  const ClassWords words = WordsOf(tenant);
+  tenant.digest = Hash64(words.data(), sizeof words, ProcessSecret());
   return tenant;
 }
 
@@ -127,6 +175,10 @@ bool SameTenant(const TenantClass& a, const TenantClass& b) {
          a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
          a.priority == b.priority && a.weight == b.weight && a.worth == b.worth && a.memory == b.memory &&
          a.late == b.late;
+}
+
+bool TenantBefore(const TenantClass& a, const TenantClass& b) {
+  return a.order != b.order ? a.order < b.order : WordsOf(a) < WordsOf(b);
 }
 
 uint32_t StateTable::InternTenant(const TenantClass& tenant) {
@@ -156,18 +208,16 @@ void StateTable::DropTenant(uint32_t id) noexcept {
 
 void StateTable::Finish(DeviceRow& row) const {
   std::sort(row.tenants.begin(), row.tenants.end(),
-            [this](uint32_t a, uint32_t b) { return tenant(a).digest < tenant(b).digest; });
+            [this](uint32_t a, uint32_t b) { return TenantBefore(tenant(a), tenant(b)); });
   row.mem_used_upper_mib = row.mem_limit_mib = row.mem_used_mib = 0;
   row.milli_used = 0;
   row.exclusive_held = false;
   row.bounded = false;
   row.kinds = 0;
   row.util_pct = row.util_upper_pct = 0;
-  uint64_t digest =
-      CombineHash(row.type.value(), static_cast<uint64_t>(row.mode) << 8 | static_cast<uint64_t>(row.state));
-  digest = CombineHash(digest, static_cast<uint64_t>(row.max_tenants));
-  digest = CombineHash(digest, static_cast<uint64_t>(row.mem_mib));
-  digest = CombineHash(digest, Bits(row.compute_share));
+  SecretHasher hasher;
+  hasher.Add(row.type.value());
+  AddDevice(row, [&](uint64_t word) { hasher.Add(word); });
   for (const uint32_t id : row.tenants) {
     const TenantClass& one = tenant(id);
     row.mem_used_upper_mib += one.memory.request_mib;
@@ -180,9 +230,16 @@ void StateTable::Finish(DeviceRow& row) const {
     const auto share = static_cast<double>(row.compute_share);
     row.util_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.estimate), share);
     row.util_upper_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.upper), share);
-    digest = CombineHash(digest, one.digest);
+    hasher.Add(one.digest);
   }
-  row.digest = digest != 0 ? digest : 1;  // 0 means none
+  row.digest = std::max<uint64_t>(hasher.Hash(), 1);  // 0 means none
+}
+
+uint64_t StateTable::StableHash(const DeviceRow& row) const {
+  uint64_t hash = row.type.value();
+  AddDevice(row, [&](uint64_t word) { hash = CombineHash(hash, word); });
+  for (const uint32_t id : row.tenants) hash = CombineHash(hash, tenant(id).order);
+  return hash;
 }
 
 uint32_t StateTable::InternState(DeviceRow row) {

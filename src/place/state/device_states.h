@@ -2,7 +2,7 @@
 // Device states as small ids: devices that no rule and no price can tell apart share one id.
 //
 // Enters:  tenant classes (a job as one device sees it) and device states (device + sorted tenant classes).
-// Leaves:  dense ids, reference-counted; digests that depend on content alone, never on history.
+// Leaves:  dense ids, reference-counted; digests and hashes that depend on content alone, never on history.
 // Units:   MiB, thousandths of a GPU, per cent.
 // Cost:    one hash look-up an intern; about 200 bytes a distinct class, 150 a distinct state.
 // Thread class: value with one writer; readers share freely while nobody writes.
@@ -41,7 +41,9 @@ struct TenantClass {
   float worth = 1;   // of what it does here: weight x RelativeSpeed
   GpuMemory memory;  // of each of its GPUs
   LateAlone late;
-  uint64_t digest = 0;  // of the fields above, set by MakeTenantClass
+  // Of the fields above, set by MakeTenantClass:
+  uint64_t order = 0;   // equal in every process: how tenants of a device are sorted, and part of a cluster's hash
+  uint64_t digest = 0;  // of this process, which nobody can choose: what tells classes apart
 };
 
 // How fast a job runs alone with that demand, one of its own, beside the fastest type that it lists; 1 where it states
@@ -52,6 +54,8 @@ struct TenantClass {
 // `alone`: as if the job were exclusive.
 [[nodiscard]] TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone = false);
 [[nodiscard]] bool SameTenant(const TenantClass& a, const TenantClass& b);
+// By `order`; where that was made to collide, by the fields.
+[[nodiscard]] bool TenantBefore(const TenantClass& a, const TenantClass& b);
 
 using TenantIds = absl::InlinedVector<uint32_t, 4>;  // 4 = what its object holds anyway
 
@@ -63,7 +67,7 @@ struct DeviceRow {
   int64_t mem_mib = 0;
   float compute_share = 1;  // below 1 for MIG instances
   int32_t mps_clients = 0;  // most tenants under MPS, 0 = no MPS; follows from type and mode
-  TenantIds tenants;        // ascending class digest
+  TenantIds tenants;        // as TenantBefore
   // Derived from the above by Finish.
   int64_t mem_used_upper_mib = 0;  // sum of the requests
   int64_t mem_limit_mib = 0;       // sum of the limits
@@ -74,7 +78,7 @@ struct DeviceRow {
   uint64_t kinds = 0;    // of the tenants, as KindBit
   double util_pct = 0;   // of this device: tenants of a MIG instance fill its share
   double util_upper_pct = 0;
-  uint64_t digest = 0;
+  uint64_t digest = 0;  // of this process, as TenantClass::digest
 };
 
 // A failed allocation (bad_alloc) leaves the table as it was.
@@ -96,6 +100,8 @@ class StateTable {
   [[nodiscard]] uint32_t InternState(DeviceRow row);
   // Sorts the tenants and sets the derived fields.
   void Finish(DeviceRow& row) const;
+  // Equal in every process.
+  [[nodiscard]] uint64_t StableHash(const DeviceRow& row) const;
   // Interns the class too, and says under which id.
   [[nodiscard]] uint32_t WithTenant(uint32_t state, const TenantClass& tenant, uint32_t& tenant_id);
   [[nodiscard]] uint32_t WithoutTenant(uint32_t state, uint32_t tenant);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "place/state/groups.h"
 
 namespace horus {
@@ -28,36 +29,38 @@ auto Shared(const JobSpec& job) {
                   avoid_groups, spread_tasks, alternatives);
 }
 
-// The hash of each field; equal fields have equal hashes but for -0 and 0, which then are two requests.
+// Each field; equal fields add equal words but for -0 and 0, which then are two requests.
 template <typename Number>
   requires std::is_arithmetic_v<Number> || std::is_enum_v<Number>
-uint64_t HashOf(Number value) {
+void Add(SecretHasher& hasher, Number value) {
   if constexpr (std::is_same_v<Number, float>) {
-    return std::bit_cast<uint32_t>(value);
+    hasher.Add(uint64_t{std::bit_cast<uint32_t>(value)});
   } else if constexpr (std::is_same_v<Number, double>) {
-    return std::bit_cast<uint64_t>(value);
+    hasher.Add(std::bit_cast<uint64_t>(value));
   } else {
-    return static_cast<uint64_t>(value);
+    hasher.Add(static_cast<uint64_t>(value));
   }
 }
-uint64_t HashOf(const std::string& text) { return Hash64(text); }
-uint64_t HashOf(const std::pair<std::string, std::string>& label) {
-  return CombineHash(Hash64(label.first), Hash64(label.second));
+void Add(SecretHasher& hasher, const std::string& text) { hasher.Add(text); }
+void Add(SecretHasher& hasher, const std::pair<std::string, std::string>& label) {
+  hasher.Add(label.first);
+  hasher.Add(label.second);
 }
-uint64_t HashOf(const SharedSensitivity& one) { return one.get() == nullptr ? 0 : one.get()->Hash(); }
-uint64_t HashOf(const JobAlternative&) { return 0; }  // of those that run there are none
-uint64_t HashOf(const TypeDemand& entry) { return HashOfDemand(entry); }
+void Add(SecretHasher& hasher, const SharedSensitivity& one) {
+  hasher.Add(one.get() == nullptr ? 0 : one.get()->Hash(ProcessSecret()));
+}
+void Add(SecretHasher&, const JobAlternative&) {}  // of those that run there are none
+void Add(SecretHasher& hasher, const TypeDemand& entry) { hasher.Add(HashOfDemand(entry, ProcessSecret())); }
 template <typename T>
-uint64_t HashOf(const std::vector<T>& all) {
-  uint64_t hash = all.size();
-  for (const T& one : all) hash = CombineHash(hash, HashOf(one));
-  return hash;
+void Add(SecretHasher& hasher, const std::vector<T>& all) {
+  hasher.Add(all.size());
+  for (const T& one : all) Add(hasher, one);
 }
 
 uint64_t HashOfRequest(const JobSpec& job) {
-  uint64_t hash = 0;
-  std::apply([&](const auto&... field) { ((hash = CombineHash(hash, HashOf(field))), ...); }, Shared(job));
-  return hash;
+  SecretHasher hasher;
+  std::apply([&](const auto&... field) { (Add(hasher, field), ...); }, Shared(job));
+  return hasher.Hash();
 }
 
 JobSpec WithoutOwn(JobSpec job) {
@@ -84,12 +87,12 @@ uint64_t BytesBehind(const JobSpec& job) {
 
 }  // namespace
 
-uint64_t HashOfDemand(const TypeDemand& entry) {
+uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed) {
   // Without gaps from the first field to the last.
   constexpr size_t kBytes = offsetof(Demand, traits) + sizeof(Demand::traits);
   static_assert(kBytes == 2 * sizeof(uint64_t) + 3 * sizeof(Bounded) + 2 * sizeof(BoundedInt) + sizeof(uint32_t) +
                               2 * sizeof(float) + sizeof(Demand::traits));
-  return Hash64(&entry.demand, kBytes, entry.type.value());
+  return Hash64(&entry.demand, kBytes, seed ^ entry.type.value());
 }
 
 bool SameRequest(const JobSpec& a, const JobSpec& b) { return Shared(a) == Shared(b); }

@@ -32,8 +32,8 @@ using RequestTable = SharedTable<Request>;
 // Whether two jobs differ at most in what is their own.
 [[nodiscard]] bool SameRequest(const JobSpec& a, const JobSpec& b);
 
-// Of a demand and its type; equal on every run and machine of one byte order.
-[[nodiscard]] uint64_t HashOfDemand(const TypeDemand& entry);
+// Of a demand and its type; of one seed equal on every run and machine of one byte order.
+[[nodiscard]] uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed = 0);
 
 }  // namespace horus
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "place/communication.h"
 
@@ -242,7 +243,7 @@ absl::Status Placer::Impl::Round::Refuse(size_t at, const RoundRefusals& refusal
   HORUS_ASSIGN_OR_RETURN(decision, my_.Decide(view));
   if (decision.verdict == Verdict::kReject) return absl::OkStatus();
   const Sensitivity* matrix = job.sensitivity.get();
-  const uint64_t request = matrix == nullptr ? view.request : CombineHash(view.request, matrix->Hash());
+  const uint64_t request = matrix == nullptr ? view.request : CombineHash(view.request, matrix->Hash(ProcessSecret()));
   const bool* fits = fits_alone_.Find(request);
   if (fits == nullptr) fits = &fits_alone_.Insert(request, refusals.FitsAlone(when_idle, my_.ledger));
   const bool found = decision.verdict == Verdict::kPlace;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 
 namespace horus {
 namespace {
@@ -40,6 +43,34 @@ TEST(SeededHash, EqualKeysHashAlikeHoweverTheyAreHeld) {
   const std::string name = "a name that is longer than what a string holds inside";
   EXPECT_EQ(SeededHash()(name), SeededHash()(std::string_view(name)));
   EXPECT_NE(SeededHash()(name), SeededHash()(std::string_view("another")));
+}
+
+TEST(SecretHasher, TellsWordsTextsAndTheirOrderApart) {
+  std::set<uint64_t> hashes;
+  SecretHasher all;
+  constexpr int kMost = 200;  // more than it keeps at once
+  for (int i = 0; i < kMost; ++i) {
+    all.Add(uint64_t{0});
+    EXPECT_TRUE(hashes.insert(all.Hash()).second);
+  }
+  const auto of = [](std::string_view a, std::string_view b) {
+    SecretHasher hasher;
+    hasher.Add(a);
+    hasher.Add(b);
+    return hasher.Hash();
+  };
+  for (const auto& [a, b] : {std::pair("ab", "c"), {"a", "bc"}, {"c", "ab"}, {"abc", ""}}) {
+    EXPECT_TRUE(hashes.insert(of(a, b)).second);
+    EXPECT_EQ(of(a, b), of(a, b));
+  }
+}
+
+TEST(SecretHasher, IsNotTheHashThatEverybodyKnows) {
+  SecretHasher hasher;
+  hasher.Add(uint64_t{7});
+  const uint64_t word = 7;
+  EXPECT_NE(hasher.Hash(), Hash64(&word, sizeof word));
+  EXPECT_EQ(ProcessSecret(), ProcessSecret());
 }
 
 }  // namespace

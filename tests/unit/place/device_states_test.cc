@@ -100,7 +100,7 @@ TEST(DeviceStates, EveryFieldTellsClassesApartByItsDigestToo) {
     j.latency_bound_us = 700;
   });
   std::vector<TenantClass> classes;
-  std::set<uint64_t> digests;
+  std::set<uint64_t> digests, orders;
   for (const Edit& edit : edits) {
     JobSpec job = Base();
     Demand demand = job.demands[0].demand;
@@ -108,6 +108,7 @@ TEST(DeviceStates, EveryFieldTellsClassesApartByItsDigestToo) {
     classes.push_back(MakeTenantClass(job, demand));
     EXPECT_TRUE(digests.insert(classes.back().digest).second) << "edit " << classes.size() - 1;
     EXPECT_EQ(MakeTenantClass(job, demand).digest, classes.back().digest);
+    EXPECT_TRUE(orders.insert(classes.back().order).second) << "edit " << classes.size() - 1;
   }
   for (size_t i = 0; i < classes.size(); ++i) {
     for (size_t j = 0; j < classes.size(); ++j) EXPECT_EQ(SameTenant(classes[i], classes[j]), i == j) << i << ' ' << j;
@@ -147,6 +148,17 @@ TEST(DeviceStates, AZeroHasOneDigestWhateverItsSign) {
   EXPECT_EQ(MakeTenantClass(job, demand).digest, digest);
 }
 
+// `order` is no secret: two trait values can be solved for that of another class.
+TEST(DeviceStates, ClassesMadeToHaveOneOrderStillHaveOne) {
+  TenantClass known = MakeTenantClass(Base(), Base().demands[0].demand);
+  TenantClass forged = known;
+  forged.digest = 1;
+  EXPECT_TRUE(SameTenant(known, forged));
+  EXPECT_FALSE(TenantBefore(known, forged) || TenantBefore(forged, known));
+  forged.demand.traits[0] = 7;
+  EXPECT_NE(TenantBefore(known, forged), TenantBefore(forged, known));
+}
+
 TenantClass ClassOf(float util, int64_t mem_mib, const std::function<void(JobSpec&)>& edit = {}) {
   JobSpec job = OneGpu(1, util, mem_mib);
   job.demands[0].demand.gpu_util_pct.upper = util + 5;
@@ -183,7 +195,7 @@ TEST(DeviceStates, AStateSumsUpItsTenants) {
   row.tenants = {limited, plain};
   table.Finish(row);
   EXPECT_EQ(row.digest, digest) << "in whatever order";
-  EXPECT_LT(table.tenant(row.tenants[0]).digest, table.tenant(row.tenants[1]).digest);
+  EXPECT_LT(table.tenant(row.tenants[0]).order, table.tenant(row.tenants[1]).order);
   row.tenants = {plain, table.HoldTenant(ClassOf(30, 100, [](JobSpec& job) {
                    job.exclusive = true;
                    job.gpus_per_task = 2;
