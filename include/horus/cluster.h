@@ -232,7 +232,8 @@ typedef struct horus_slots {
  * one-task job). What runs is true even where the library would not have placed it; only unknown places, a device
  * named twice, a wrong number of slots, a known id and fields out of their ranges are refused. *reason (may be NULL)
  * becomes HORUS_REASON_NONE, or the first constraint that the job breaks where it runs. Errors: EXISTS, NOT_FOUND,
- * INVALID_ARGUMENT, INVALID_STRUCT, LIMIT (4,096 residents of a device). Caller's lock. */
+ * INVALID_ARGUMENT, INVALID_STRUCT, LIMIT (4,096 residents of a device, 4,096 groups on a node, 2^42 milli-cores, MiB
+ * or MB/s that a node owes). Caller's lock. */
 HORUS_API horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                            const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                            int32_t* reason, horus_error* error);

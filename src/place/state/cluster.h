@@ -110,7 +110,8 @@ class Cluster {
 
   // Takes in a job that runs already. What runs is true even where it breaks a constraint; that is flagged. States
   // are no such constraint: jobs stay on drained nodes.
-  // ALREADY_EXISTS, NOT_FOUND (node or device), INVALID_ARGUMENT (job, number or shape of the slots).
+  // ALREADY_EXISTS, NOT_FOUND (node or device), INVALID_ARGUMENT (job, number or shape of the slots),
+  // RESOURCE_EXHAUSTED (kMaxResidentsPerDevice, kMaxJobs, kMostOwed, kMaxGroupsPerNode).
   [[nodiscard]] absl::StatusOr<AdoptResult> Adopt(const JobSpec& job, std::span<const Slot> slots);
 
   // Carries out every action of `plan`, or none; as if at once: first leave all that move or are preempted, then those
@@ -163,6 +164,8 @@ class Cluster {
 
   [[nodiscard]] absl::StatusOr<std::vector<PlacedSlot>> ResolveSlots(const JobSpec& job,
                                                                      std::span<const Slot> slots) const;
+  // LIMIT where the job would take a node too deep into what it has not, or bring too many groups.
+  [[nodiscard]] absl::Status CheckDebts(const JobSpec& job, std::span<const PlacedSlot> slots) const;
   // `runs`: the job is there already; a drained or failed node only refuses those that are to come.
   [[nodiscard]] Reason FirstBrokenRule(const JobSpec& job, std::span<const PlacedSlot> slots, const FitLimits& limits,
                                        bool runs) const;

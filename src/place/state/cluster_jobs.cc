@@ -243,6 +243,26 @@ JobRow Cluster::TakeJob(uint32_t job_row) noexcept {
   return job;
 }
 
+absl::Status Cluster::CheckDebts(const JobSpec& job, std::span<const PlacedSlot> slots) const {
+  absl::Status status;
+  ForEachTask(slots, [&](uint32_t node_row) {
+    const NodeRow& node = rows_.nodes[node_row];
+    const auto within = [&](int64_t free, int64_t per_task) { return free - per_task * job.tasks >= -kMostOwed; };
+    if (!within(node.free.cpu_milli, job.cpu_milli) || !within(node.free.mem_mib, job.mem_mib) ||
+        !within(node.free.storage_mb_s, job.storage_mb_s)) {
+      status =
+          MakeError(absl::StatusCode::kResourceExhausted,
+                    "%s: node %d: expected residents that ask for at most %d milli-cores, MiB or MB/s more than it "
+                    "has, all tasks of this job counted, found more",
+                    JobText(job), node.spec->id, kMostOwed);
+    } else if (node.groups.size() + GroupsOf(job) > kMaxGroupsPerNode) {
+      status = MakeError(absl::StatusCode::kResourceExhausted, "%s: node %d: expected residents of at most %d groups",
+                         JobText(job), node.spec->id, kMaxGroupsPerNode);
+    }
+  });
+  return status;
+}
+
 absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const Slot> slots) {
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
@@ -261,6 +281,7 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
                      kMaxJobs);
   }
+  HORUS_RETURN_IF_ERROR(CheckDebts(job, placed));
   const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);
   const AdoptResult result{.over_committed = reason != Reason::kNone, .reason = reason};
   InsertJob(job, placed, /*adopted=*/true, result.over_committed);

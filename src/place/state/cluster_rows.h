@@ -12,6 +12,7 @@
 #define HORUS_PLACE_STATE_CLUSTER_ROWS_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,9 @@ namespace horus {
 inline constexpr size_t kMaxNodes = 1u << 20;
 inline constexpr size_t kMaxDevices = 1u << 24;
 inline constexpr size_t kMaxJobs = 1u << 26;
+// How much more than it has the jobs that a node took in may ask of it, of each host resource.
+inline constexpr int64_t kMostOwed = 4 * kMaxHostQuantity;
+static_assert(kMostOwed + kMaxHostQuantity <= std::numeric_limits<int64_t>::max() / int64_t{kMaxNodes});  // totals
 static_assert(kMaxJobs <= RowIndex::kMaxRows);
 inline constexpr size_t kMaxResidentsPerDevice = 4096;  // adopted ones included; far beyond any sharing mode
 

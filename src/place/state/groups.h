@@ -23,7 +23,8 @@ struct GroupCount {
   int32_t avoiders = 0;
   friend bool operator==(const GroupCount&, const GroupCount&) = default;
 };
-using NodeGroups = std::vector<GroupCount>;  // in no order; those of which there are any
+using NodeGroups = std::vector<GroupCount>;        // in no order; those of which there are any
+inline constexpr size_t kMaxGroupsPerNode = 4096;  // each is looked at for every group of a newcomer
 
 // Adds `change`; a group that nobody is left of goes. Fails only where a new group finds no room reserved.
 void ChangeGroup(const GroupCount& change, NodeGroups& groups);
@@ -32,7 +33,7 @@ template <typename Visit>
 void ForEachGroup(const JobSpec& job, const Visit& visit);
 [[nodiscard]] inline size_t GroupsOf(const JobSpec& job) { return job.groups.size() + job.avoid_groups.size(); }
 
-// Whether the job avoids a group that is there, or somebody there avoids one of the job's.
+// Whether the job avoids a group that is there, somebody there avoids one of the job's, or there may be too many then.
 [[nodiscard]] bool KeepsAway(const JobSpec& job, const NodeGroups& groups);
 
 // The job's owner, and in the lowest bit whether it shares devices with its owner's jobs alone. Owners of equal hash

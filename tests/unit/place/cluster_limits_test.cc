@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much a node takes of what runs there already, whatever that asks for.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "fixtures.h"
+#include "place/fit.h"
+#include "place/state/cluster.h"
+
+namespace horus {
+namespace {
+
+using testing_place::CpuOnly;
+using testing_place::V100Node;
+
+TEST(ClusterLimits, OwesNoMoreThanItsTotalsCanCount) {
+  Cluster cluster(Catalogue::Default());
+  ASSERT_TRUE(cluster.AddNode(V100Node(1, 1)).ok());
+  const auto adopt = [&cluster](JobId id, int64_t cpu_milli) {
+    JobSpec job = CpuOnly(id, /*tasks=*/4);
+    job.cpu_milli = cpu_milli;
+    return cluster.Adopt(job,
+                         std::vector<Slot>{{1, kNoDevice, 0}, {1, kNoDevice, 1}, {1, kNoDevice, 2}, {1, kNoDevice, 3}});
+  };
+  ASSERT_TRUE(adopt(1, kMaxHostQuantity).ok());
+  const int64_t rest = kMostOwed + cluster.Node(1)->cpu_free_milli;
+  const absl::Status refused = adopt(2, rest / 4 + 1).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  EXPECT_EQ(cluster.job_count(), 1u);
+  EXPECT_TRUE(adopt(2, rest / 4).ok());
+  EXPECT_GE(cluster.Totals().cpu_used_milli, kMostOwed);
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
+}
+
+TEST(ClusterLimits, HoldsAtMostSoManyGroupsOnANode) {
+  Cluster cluster(Catalogue::Default());
+  ASSERT_TRUE(cluster.AddNode(V100Node(1, 1)).ok());
+  const auto job = [](JobId id, size_t groups) {
+    JobSpec one = CpuOnly(id);
+    one.cpu_milli = one.mem_mib = 0;
+    for (size_t i = 0; i < groups; ++i) one.groups.push_back(std::to_string(id * kMaxGroupsPerJob + i));
+    NormalizeJob(one);
+    return one;
+  };
+  const std::vector<Slot> there = {{1, kNoDevice, 0}};
+  constexpr size_t kFull = kMaxGroupsPerNode / kMaxGroupsPerJob;
+  for (JobId id = 1; id <= kFull; ++id) ASSERT_TRUE(cluster.Adopt(job(id, kMaxGroupsPerJob), there).ok());
+  EXPECT_EQ(cluster.Adopt(job(999, 1), there).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*cluster.BrokenRule(job(999, 1), there, FitLimits{}), Reason::kAntiAffinity);
+  EXPECT_TRUE(cluster.Adopt(job(999, 0), there).ok());
+}
+
+}  // namespace
+}  // namespace horus
