@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "place/horus_snapshot.pb.h"
 #include "place/state/snapshot.h"
 #include "place/state/snapshot_envelope.h"
@@ -18,6 +19,8 @@ namespace pb = snapshot::v1;
 
 constexpr uint32_t kNoDeviceInFile = 0xFFFFFFFFu;
 
+constexpr size_t kMaxDemandBytes = 1024;  // three times the longest there is: each job parses those it names
+
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 Labels ReadLabels(const google::protobuf::RepeatedPtrField<pb::Label>& in) {
@@ -29,7 +32,11 @@ Labels ReadLabels(const google::protobuf::RepeatedPtrField<pb::Label>& in) {
 absl::StatusOr<std::vector<GpuTypeId>> ReadTypes(const std::vector<std::string_view>& names,
                                                  const Catalogue& catalogue) {
   std::vector<GpuTypeId> types;
-  for (const std::string_view name : names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string_view name = names[i];
+    if (i > 0 && name <= names[i - 1]) {
+      return InvalidArgument("snapshot: GPU types: expected ascending names, found %s", Quoted(name));
+    }
     const absl::StatusOr<GpuTypeId> type = catalogue.Find(name);
     if (!type.ok()) {
       return MakeError(absl::StatusCode::kNotFound, "snapshot: %s", std::string(type.status().message()));
@@ -118,7 +125,13 @@ class Tables {
  public:
   absl::Status Read(const SnapshotMessages& in) {
     demands_ = in.demands;
-    for (size_t i = 0; i < demands_.size(); ++i) HORUS_RETURN_IF_ERROR(DemandAt(i).status());
+    for (size_t i = 0; i < demands_.size(); ++i) {
+      if (demands_[i].size() > kMaxDemandBytes) {
+        return InvalidArgument("snapshot: demands[%d]: expected at most %d bytes, found %d", i, kMaxDemandBytes,
+                               demands_[i].size());
+      }
+      HORUS_RETURN_IF_ERROR(DemandAt(i).status());
+    }
     SnapshotPart<pb::Sensitivity> part;
     for (const std::string_view bytes : in.sensitivities) {
       const size_t index = sensitivities_.size();
@@ -213,6 +226,10 @@ class ClusterRestorer {
 
   absl::Status AddNode(const pb::Node& in) {
     const std::string where = Formatted("node %d", in.id());
+    if (!versions_.empty() && in.id() <= versions_.back().first) {
+      return InvalidArgument("snapshot: %s: expected ascending ids, found it after node %d", where,
+                             versions_.back().first);
+    }
     NodeSpec node{.id = in.id(),
                   .name = in.name(),
                   .cpu_milli = in.cpu_milli(),
@@ -258,10 +275,14 @@ class ClusterRestorer {
     JobRow& row = cluster_.rows_.jobs[cluster_.rows_.RowOfJob(job.id)];
     row.adopted = in.adopted();
     row.over_committed = in.over_committed();
+    if (row.over_committed && !row.adopted) {
+      return InvalidArgument("snapshot: job %d: expected over-commitment of adopted jobs alone", in.id());
+    }
     return absl::OkStatus();
   }
 
-  Cluster Finish(uint64_t changes) {
+  absl::StatusOr<Cluster> Finish(uint64_t changes) {
+    HORUS_RETURN_IF_ERROR(CheckPromises());
     for (const auto& [node, version] : versions_) {
       const uint32_t row = cluster_.rows_.node_of.at(node);
       cluster_.rows_.nodes[row].version = version;
@@ -272,6 +293,31 @@ class ClusterRestorer {
   }
 
  private:
+  // Only a job that was adopted beyond the rules leaves a node that promises more than it has.
+  absl::Status CheckPromises() const {
+    const ClusterRows& rows = cluster_.rows_;
+    std::vector<bool> excused(rows.nodes.size(), false);
+    for (const JobRow& job : rows.jobs) {
+      for (const PlacedSlot& slot : job.slots) {
+        if (job.over_committed) excused[slot.node_row] = true;
+      }
+    }
+    for (const uint32_t row : rows.order) {
+      const NodeRow& node = rows.nodes[row];
+      bool kept = std::min({node.free.cpu_milli, node.free.mem_mib, node.free.storage_mb_s}) >= 0;
+      for (size_t i = 0; i < node.spec->devices.size(); ++i) {
+        const DeviceRow device = rows.DeviceAt(node.first_device + static_cast<uint32_t>(i));
+        const bool alone = device.exclusive_held || device.mode == SharingMode::kExclusive;
+        kept = kept && device.mem_used_upper_mib <= device.mem_mib && device.milli_used <= kMilliPerGpu &&
+               (device.tenants.size() <= 1 || !alone);
+      }
+      if (kept || excused[row]) continue;
+      return InvalidArgument("snapshot: node %d: expected a job that over-commits it, as it promises more than it has",
+                             node.spec->id);
+    }
+    return absl::OkStatus();
+  }
+
   Cluster cluster_;
   std::vector<GpuTypeId> types_;
   std::vector<std::pair<NodeId, uint64_t>> versions_;

@@ -85,6 +85,44 @@ TEST(SnapshotFields, OfDemandsAreOnesThatTheSnapshotHas) {
   EXPECT_THAT(refused(Number(1, 2)).message(), HasSubstr("job 3: expected one of 1 GPU types, found index 1"));
 }
 
+TEST(SnapshotFields, OfADemandAreFew) {
+  std::string repeated;  // one field again and again, parsed anew for each job
+  while (repeated.size() <= 1024) repeated += Number(12, 1);
+  EXPECT_THAT(Restore(Part(3, repeated)).status().message(),
+              HasSubstr("demands[0]: expected at most 1024 bytes, found"));
+}
+
+TEST(SnapshotFields, ComeInTheOrderInWhichTheyAreSaved) {
+  const auto refused = [](const std::string& message) { return std::string(Restore(message).status().message()); };
+  EXPECT_THAT(refused(Part(2, Number(1, 8)) + Part(2, Number(1, 7))),
+              HasSubstr("snapshot: node 7: expected ascending ids, found it after node 8"));
+  EXPECT_THAT(refused(Part(2, Number(1, 7)) + Part(2, Number(1, 7))), HasSubstr("expected ascending ids"));
+  EXPECT_THAT(refused(Part(1, "v100-sxm2-16gb") + Part(1, "k80")),
+              HasSubstr("snapshot: GPU types: expected ascending names, found 'k80'"));
+  EXPECT_THAT(refused(Part(1, "k80") + Part(1, "k80")), HasSubstr("expected ascending names"));
+}
+
+TEST(SnapshotFields, SayWhoTookMoreThanThereIs) {
+  const std::string adopted = Number(21, 1), beyond = Number(22, 1);
+  const std::string no_one = "expected over-commitment of adopted jobs alone";
+  EXPECT_THAT(std::string(Restore(Message({.job = beyond})).status().message()), HasSubstr(no_one));
+  for (const std::string& too_much : {Number(9, 8001), Number(10, 1), Number(11, 1), Number(24, 16'001)}) {
+    const absl::Status unsaid = Restore(Message({.job = too_much})).status();
+    EXPECT_EQ(unsaid.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(unsaid.message()), HasSubstr("node 7: expected a job that over-commits it"));
+    const auto said = Restore(Message({.job = too_much + adopted + beyond}));
+    ASSERT_TRUE(said.ok()) << said.status();
+    EXPECT_TRUE(said->Job(3)->over_committed);
+  }
+  const auto two = [](const std::string& flags) {  // on one device; job 3 is exclusive
+    const std::string other =
+        Number(1, 4) + Number(5, 1) + Number(6, 1) + Part(18, Number(2, 0)) + Part(20, Number(1, 7));
+    return Restore(Message({.job = Number(8, 1)}) + Part(4, other + flags));
+  };
+  EXPECT_FALSE(two("").ok());
+  EXPECT_TRUE(two(adopted + beyond).ok());
+}
+
 TEST(SnapshotFields, WithoutTypesNeedNoCatalogue) {
   const std::string sealed = *SaveSnapshot(Cluster(nullptr));
   const auto restored =
