@@ -96,8 +96,8 @@ typedef struct horus_demand_observation {
 } horus_demand_observation;
 #define HORUS_DEMAND_OBSERVATION_INIT {sizeof(horus_demand_observation), 0, 0, NULL, 0, 0, 0, 0}
 
-/* Room for `capacity` pairs of profile and GPU type (0 = 65,536); beyond it the longest unseen is forgotten.
- * Errors: INVALID_ARGUMENT, NO_MEMORY. */
+/* Room for `capacity` pairs of profile and GPU type (0 = 65,536, at most 1,048,576); beyond it the longest unseen is
+ * forgotten. Errors: INVALID_ARGUMENT, NO_MEMORY. */
 HORUS_API horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error);
 
 /* Accepts NULL. */

@@ -69,6 +69,10 @@ using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C fun
 horus_status horus_observations_create(size_t capacity, horus_observations** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    if (capacity > horus::MeasuredDemands::kMostCapacity) {
+      return horus::InvalidArgument("capacity: expected 0 to %d, found %d", horus::MeasuredDemands::kMostCapacity,
+                                    capacity);
+    }
     const size_t room = capacity == 0 ? horus::MeasuredDemands::kDefaultCapacity : capacity;
     *out = new horus_observations{horus::MeasuredDemands(room), horus::ObservedSlowdowns()};
     return absl::OkStatus();

@@ -73,9 +73,8 @@ struct RunningCalibration {
 
 class ObservedSlowdowns {
  public:
-  static constexpr size_t kDefaultCapacity = 16'384;
-  static constexpr size_t kMostCapacity = size_t{1} << 20;
-  explicit ObservedSlowdowns(size_t capacity = kDefaultCapacity);
+  static constexpr size_t kMostCapacity = 16'384;
+  explicit ObservedSlowdowns(size_t capacity = kMostCapacity);
 
   // INVALID_ARGUMENT names field, expected and found; nothing is changed then, nor when memory runs out.
   [[nodiscard]] absl::Status Add(const SlowdownObservation& observation);

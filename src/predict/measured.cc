@@ -178,7 +178,9 @@ absl::StatusOr<MeasuredDemands> MeasuredDemands::Restore(std::span<const uint8_t
   const std::span<const uint8_t> body = bytes.subspan(kHeader);
   if (header.U64() != Hash64(body.data(), body.size())) return damaged("the checksum does not fit the bytes");
   ByteReader in(body);
-  MeasuredDemands result(in.U64());
+  const uint64_t capacity = in.U64();
+  if (capacity > kMostCapacity) return damaged("expected a capacity within the limits");
+  MeasuredDemands result(capacity);
   result.epoch_ = in.U64();
   if (result.epoch_ > kMostEpoch) return damaged("expected fewer than 2^62 observations");
   const uint64_t count = in.U64();

@@ -44,6 +44,7 @@ struct RunningMean {
 class MeasuredDemands {
  public:
   static constexpr size_t kDefaultCapacity = 65'536;
+  static constexpr size_t kMostCapacity = size_t{1} << 20;  // some 300 MiB
   explicit MeasuredDemands(size_t capacity = kDefaultCapacity) : capacity_(capacity) {}
 
   // `gpu_type` is a canonical catalogue name. Errors: profile 0, no quantity, values that are negative, too large or

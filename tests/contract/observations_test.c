@@ -96,6 +96,9 @@ int main(void) {
   horus_observations* observations = NULL;
   const horus_demand_observation observation = Observation();
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_create(0, NULL, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_create((1u << 20) + 1, &observations, &error));
+  CHECK_OK(horus_observations_create(1u << 20, &observations, &error));
+  horus_observations_free(observations);
   CHECK_OK(horus_observations_create(0, &observations, &error));
   CHECK(horus_observations_bytes_held(observations) > 0 && horus_observations_bytes_held(NULL) == 0);
   WrongObservationsAreRefusedAndLeaveNothing(observations);

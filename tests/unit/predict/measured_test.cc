@@ -137,6 +137,8 @@ TEST(Measured, RefusesEveryDamageToSavedBytes) {
     EXPECT_FALSE(MeasuredDemands::Restore(Bytes(saved.substr(0, i))).ok()) << "cut at " << i;
   }
   EXPECT_FALSE(MeasuredDemands::Restore(Bytes(saved + "x")).ok());
+  const std::string endless = MeasuredDemands(MeasuredDemands::kMostCapacity + 1).Save();
+  EXPECT_FALSE(MeasuredDemands::Restore(Bytes(endless)).ok()) << "bytes do not choose what is held later";
 }
 
 }  // namespace
