@@ -169,10 +169,14 @@ absl::StatusOr<ClusterFile> LoadClusterFile(const std::string& path, std::string
 
 absl::StatusOr<Cluster> MakeCluster(const ClusterFile& file) {
   Cluster cluster(file.catalogue);
-  for (const FileNode& node : file.nodes) {
-    HORUS_RETURN_IF_ERROR(cluster.AddNode(node.spec));
-    if (node.state == AdminState::kUp) continue;
-    HORUS_RETURN_IF_ERROR(cluster.SetNodeState(node.spec.id, node.state).status());
+  std::vector<const FileNode*> ascending;  // each then comes to the end of the cluster's order
+  for (const FileNode& node : file.nodes) ascending.push_back(&node);
+  std::stable_sort(ascending.begin(), ascending.end(),
+                   [](const FileNode* a, const FileNode* b) { return a->spec.id < b->spec.id; });
+  for (const FileNode* node : ascending) {
+    HORUS_RETURN_IF_ERROR(cluster.AddNode(node->spec));
+    if (node->state == AdminState::kUp) continue;
+    HORUS_RETURN_IF_ERROR(cluster.SetNodeState(node->spec.id, node->state).status());
   }
   return cluster;
 }
