@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <optional>
 
+#include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -85,9 +87,30 @@ Distance DistanceOf(const TrainedRange& range, std::span<const float> row) {
     } else {
       distance = value > high ? std::log(value / high) : std::log(low / value);
     }
+    distance = std::min(distance, kMostDistance);
     if (distance > farthest.value) farthest = {distance, kRangeColumns[i].name};
   }
   return farthest;
+}
+
+// What a feature of a training row, a float, can be.
+bool IsFeature(double value) {
+  return std::abs(value) <= double{std::numeric_limits<float>::max()} && double{static_cast<float>(value)} == value;
+}
+
+absl::Status CheckRange(const BundleTarget& target, const TrainedRange& range) {
+  if (range.low.size() != range.high.size() || range.low.size() > kRangeColumns.size()) {
+    return Damaged(target, kLow, "as many numbers as range_high and at most " + std::to_string(kRangeColumns.size()));
+  }
+  for (size_t i = 0; i < range.low.size(); ++i) {
+    const double low = range.low[i], high = range.high[i];
+    if (low == HUGE_VAL && high == -HUGE_VAL) continue;  // no training row had the column
+    if (low <= high && IsFeature(low) && IsFeature(high)) continue;
+    return Damaged(target, kLow,
+                   Formatted("of %s two values of a feature with that of range_high the larger, found %g and %g",
+                             std::string(kRangeColumns[i].name), low, high));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -242,10 +265,8 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
   const NamedSeries* low = FindSeries(target.calibration, kLow);
   const NamedSeries* high = FindSeries(target.calibration, kHigh);
   if (low != nullptr && high != nullptr) {
-    if (low->values.size() != high->values.size() || low->values.size() > kRangeColumns.size()) {
-      return Damaged(target, kLow, "as many numbers as range_high and at most " + std::to_string(kRangeColumns.size()));
-    }
     model.range = {low->values, high->values};
+    HORUS_RETURN_IF_ERROR(CheckRange(target, model.range));
   }
   HORUS_ASSIGN_OR_RETURN(model.forest, Forest::Create(target.forest));
   return model;

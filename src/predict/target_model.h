@@ -38,13 +38,15 @@ struct RangeColumn {
 
 // A job beyond this distance is flagged: 28 % more or 22 % less than anything trained on.
 inline constexpr double kOutsideDistance = 0.25;
+// No distance is larger; as ValidateDemand.
+inline constexpr double kMostDistance = 1e6;
 
 struct Refined {
   double roofline = 0;  // its own estimate
   double fitted = 0;    // with the fitted constants
   double value = 0;     // and the forest, which fades as the distance grows
   double upper = 0;
-  double distance = 0;        // 0 = inside the trained range
+  double distance = 0;        // 0 = inside the trained range, to kMostDistance
   std::string_view farthest;  // the column that says so; empty inside
   bool calibrated = false;    // the bound rests on measured errors, and the job is like those measured
   double promised = 0;        // coverage of the bound on families, or GPU types, not seen, 0-1; 0 = no promise

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "predict/demand.h"
 #include "predict/predictor.h"
 #include "rows.h"
 
@@ -120,6 +123,28 @@ TEST(TargetModel, AForestThatLeavesTheNumbersLeavesThePrior) {
   EXPECT_LE(refined.value, kMostStepUs);
 }
 
+TEST(TargetModel, NoDistanceIsLargerThanADemandMayHave) {
+  TargetModel model = Model();
+  model.range.high[0] = model.range.low[0] = std::numeric_limits<double>::denorm_min();
+  const Refined refined = model.Refine(Features(5000, 5000, 8), "v100", 6000, 15'000);
+  EXPECT_EQ(refined.distance, kMostDistance);
+  EXPECT_EQ(refined.farthest, RangeColumns()[0].name);
+  Demand demand;
+  demand.distance = static_cast<float>(kMostDistance);
+  EXPECT_TRUE(ValidateDemand(demand).ok());
+  demand.distance = std::nextafter(demand.distance, HUGE_VALF);
+  EXPECT_FALSE(ValidateDemand(demand).ok());
+}
+
+TEST(TargetModel, ABundleKeepsThatNothingWasSeenOfAColumn) {
+  TargetModel model = Model();
+  model.range.low[0] = HUGE_VAL;
+  model.range.high[0] = -HUGE_VAL;
+  const auto read = FromBundle(ToBundle(model), FeatureCount());
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->range, model.range);
+}
+
 TEST(TargetModel, ABundleKeepsAllOfIt) {
   const TargetModel model = Model(0.25);
   const auto read = FromBundle(ToBundle(model), FeatureCount());
@@ -168,6 +193,15 @@ TEST(TargetModel, RefusesWhatItCannotHaveWritten) {
     series(t, "range_low").values.assign(1000, 0);
     series(t, "range_high").values.assign(1000, 1);
   });
+  const std::pair<double, double> no_ranges[] = {{HUGE_VAL, HUGE_VAL}, {-HUGE_VAL, 1}, {1, HUGE_VAL},        {2, 1},
+                                                 {1e-320, 1e-320},     {1, 1e300},     {-HUGE_VAL, HUGE_VAL}};
+  for (const auto& [low, high] : no_ranges) {
+    SCOPED_TRACE(testing::Message() << low << " to " << high);
+    refused([&](BundleTarget& t) {
+      series(t, "range_low").values[3] = low;
+      series(t, "range_high").values[3] = high;
+    });
+  }
 }
 
 TEST(DefaultBundle, FitsThisSchemaAndStaysSmall) {
