@@ -16,7 +16,8 @@ namespace {
 FitLimits LimitsOf(const Placer& placer) {
   return {.slowdown_bound = placer.slowdown_bound(),
           .max_tenants = placer.options().max_tenants,
-          .mem_headroom_mib = placer.options().mem_headroom_mib};
+          .mem_headroom_mib = placer.options().mem_headroom_mib,
+          .mem_overcommit = placer.options().mem_overcommit};
 }
 
 // Positions without their tasks.

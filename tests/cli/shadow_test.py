@@ -50,6 +50,17 @@ class Shadow(Files):
         self.assertAlmostEqual(found["ours"]["work"] - found["theirs"]["work"], found["regret"])
         self.check_golden("shadow_keys.txt", found)
 
+    def test_theirs_may_lend_as_much_memory_as_ours(self):
+        one = "gpu_memory_request_gib: 5, gpu_memory_limit_gib: 12, demand: {any: {gpu_util_pct: 5, gpu_memory_gib: 4}}"
+        jobs = self.write("lent.yaml", f"version: 1\njobs:\n  - {{name: a, {one}}}\n  - {{name: b, {one}}}\n")
+        cluster = self.write("lending.yaml", CLUSTER.replace("count: 2", "count: 2, sharing: time-slice"))
+        log = self.write("lent.csv", HEADER + "0,place,a,a,0,,\n1,place,b,a,0,,\n")
+        common = ("shadow", "--cluster", cluster, "--jobs", jobs, "--log", log, "--policy", "first-fit", "--json")
+        for overcommit, broken in ((1, {"gpu_memory": 1}), (3, {})):
+            code, out, err = run(*common, "--mem-overcommit", overcommit)
+            self.assertEqual((code, err), (0, ""))
+            self.assertEqual(json.loads(out)["broken_rules"], broken)
+
     def test_their_choices_are_the_state_in_which_ours_plans(self):
         found = self.totals("0,place,big,a,0,,\n1,place,gang,b,0-1,,\n2,release,big,,,,\n3,place,bigger,a,0,,\n")
         self.assertEqual((found["decisions"], found["releases"], found["same"]), (3, 1, 3))
