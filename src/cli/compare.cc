@@ -24,6 +24,7 @@
 #include "cli/inputs.h"
 #include "cli/record.h"
 #include "cli/table.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
 
@@ -96,7 +97,7 @@ std::string MachineJson(size_t threads) {
                    {"release", host.release},
                    {"architecture", host.machine},
                    {"host", host.nodename}});
-  return document.dump(1) + "\n";
+  return JsonText(document, kJsonDense);
 }
 
 // The metrics of every run, or how many are missing.

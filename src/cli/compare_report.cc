@@ -9,6 +9,7 @@
 #include "cli/record.h"
 #include "cli/table.h"
 #include "io/csv.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
 
@@ -124,7 +125,7 @@ std::string ResultsJson(const Comparison& comparison) {
                          {"metrics", std::move(metrics)},
                          {"summary", SummaryJson(comparison)},
                          {"runs", std::move(runs)}};
-  return document.dump(1) + "\n";
+  return JsonText(document, kJsonDense);
 }
 
 std::string SummaryText(const Comparison& comparison, const std::vector<size_t>& metrics) {

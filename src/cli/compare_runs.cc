@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/progress.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
 
@@ -43,7 +44,7 @@ std::string RunText(const std::string& content, const SimMetrics& metrics) {
   Json values = Json::object();
   for (const GridMetric& metric : GridMetrics()) values[std::string(metric.name)] = NumberOrNull(metric.get(metrics));
   const Json document = {{"schema", kRunSchema}, {"version", kRunVersion}, {"run", content}, {"metrics", values}};
-  return document.dump(1) + "\n";
+  return JsonText(document, kJsonDense);
 }
 
 std::string TimingText(const SimResult& result, double seconds) {
@@ -52,7 +53,7 @@ std::string TimingText(const SimResult& result, double seconds) {
                          {"decisions", result.decisions},
                          {"decision_p50_us", times.p50},
                          {"decision_p99_us", times.p99}};
-  return document.dump(1) + "\n";
+  return JsonText(document, kJsonDense);
 }
 
 // Set by Ctrl-C and by what ends batch jobs; read by every thread.

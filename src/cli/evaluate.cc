@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/training.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "predict/baselines.h"
 
@@ -184,9 +185,7 @@ int RunEvaluate(const Options& options) {
     text += "left out: " + why + "\n";
   }
   if (options.json) {
-    text = Json({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}})
-               .dump(2, ' ', false, Json::error_handler_t::replace) +
-           "\n";
+    text = JsonText({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}});
   }
   std::fputs(text.c_str(), stdout);
   return kExitDecided;

@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "interference/pair_kinds.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -52,7 +53,7 @@ std::string ReportJson(const std::vector<Judged>& all, const PairSet& set, const
                          {"noise_pct", kPercent * plan.noise},
                          {"draws", plan.draws},
                          {"evaluations", list}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(document);
 }
 
 std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const OnlinePlan& plan) {

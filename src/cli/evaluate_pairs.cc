@@ -26,6 +26,7 @@
 #include "cli/table.h"
 #include "interference/pair_readers.h"
 #include "interference/registry.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -261,7 +262,7 @@ absl::StatusOr<std::string> EvaluateToText(const EvaluatePairsOptions& options) 
       {"as_is", options.as_is},
       {"left_out", {{"apart", skipped.apart}, {"no_alone", skipped.no_alone}, {"several", skipped.several}}},
       {"evaluations", list}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(document);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "device/catalogue.h"
 #include "device/gpu_fields.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -118,9 +119,7 @@ std::string OneText(const GpuType& type) {
 int RunGpus(const Options& options) {
   const auto catalogue = LoadCatalogue(options.gpus_files);
   if (!catalogue.ok()) return Fail(catalogue.status());
-  const auto print = [](const Json& json) {
-    std::puts(json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-  };
+  const auto print = [](const Json& json) { std::fputs(JsonText(json).c_str(), stdout); };
   if (!options.name.empty()) {
     const absl::StatusOr<GpuTypeId> id = (*catalogue)->Find(options.name);
     if (!id.ok()) return Fail(id.status());

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/inputs.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -49,6 +50,19 @@ Json WorkloadOf(const GridOptions& options) {
   if (options.clip_percentile != 100) workload["clip_percentile"] = options.clip_percentile;
   if (options.horizon_h != 0) workload["horizon_h"] = options.horizon_h;
   return workload;
+}
+
+// A grid is YAML, which holds no other text: a path in it would become another one.
+absl::Status CheckUtf8(const Json& value) {
+  for (const Json& below : value.is_structured() ? value : Json::array()) HORUS_RETURN_IF_ERROR(CheckUtf8(below));
+  if (!value.is_string()) return absl::OkStatus();
+  const std::string& text = value.get_ref<const std::string&>();
+  size_t length = 1;
+  for (size_t at = 0; at < text.size(); at += length) {
+    length = Utf8Length(std::string_view(text).substr(at));
+    if (length == 0) return InvalidArgument("options: expected names and paths in UTF-8, found %s", Quoted(text));
+  }
+  return absl::OkStatus();
 }
 
 Json PolicyOf(const GridOptions& options) {
@@ -123,7 +137,8 @@ absl::StatusOr<GridFile> GridOf(const GridOptions& options, uint64_t seed) {
                      {"workloads", Json::array({WorkloadOf(options)})},
                      {"policies", Json::array({PolicyOf(options)})},
                      {"seeds", Json::array({seed})}};
-  return ParseGridFile("options", grid.dump(1), std::move(catalogue));
+  HORUS_RETURN_IF_ERROR(CheckUtf8(grid));
+  return ParseGridFile("options", JsonText(grid, kJsonDense), std::move(catalogue));
 }
 
 }  // namespace horus::cli

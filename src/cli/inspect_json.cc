@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/explain_report.h"
 #include "cli/inspect_report.h"
+#include "io/json_text.h"
 #include "io/placement_json.h"
 #include "nlohmann/json.hpp"
 
@@ -163,7 +164,7 @@ std::string InspectJson(const InspectReport& report) {
     json["feature_schema_version"] = kFeatureSchemaVersion;
     json["features"] = FeaturesJson(JobFeatureColumns(), profile.features);
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace horus::cli

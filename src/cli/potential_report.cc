@@ -11,6 +11,7 @@
 #include "cli/record.h"
 #include "cli/table.h"
 #include "io/csv.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -197,7 +198,7 @@ std::string PotentialJson(const PotentialReport& report) {
                {"least_gain_pct", kPct * report.least_gain},
                {"notes", report.notes},
                {"cases", cases}});
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string PotentialCsv(const PotentialReport& report) {

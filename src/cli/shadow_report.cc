@@ -10,6 +10,7 @@
 #include "cli/numbers.h"
 #include "cli/table.h"
 #include "io/csv.h"
+#include "io/json_text.h"
 #include "io/placement_json.h"
 #include "nlohmann/json.hpp"
 
@@ -169,7 +170,7 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
         {"mean_error_pct", 100 * Mean(totals.error_sum, totals.observed)},
         {"bias_pct", 100 * Mean(totals.bias_sum, totals.observed)}}},
   };
-  return document.dump(2) + "\n";
+  return JsonText(document);
 }
 
 std::string ShadowMetrics(const ShadowTotals& totals) {
@@ -236,7 +237,7 @@ std::string RecordCsv(const ShadowRecord& record, const ShadowNames& names) {
 std::string RecordJson(const ShadowRecord& record, const ShadowNames& names) {
   Json line = Json::object();
   for (auto& [name, value] : ColumnsOf(record, names)) line[name] = value;
-  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(line, kJsonLine);
 }
 
 }  // namespace horus::cli

@@ -23,6 +23,7 @@
 #include "cli/record.h"
 #include "cli/table.h"
 #include "cli/timeline.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "sim/grid_metrics.h"
 
@@ -119,7 +120,7 @@ std::string OutcomeJson(const Chosen& chosen, const GridOutcome& outcome) {
                    {"decisions", outcome.result.decisions},
                    {"decision_p50_us", times.p50},
                    {"decision_p99_us", times.p99}});
-  return document.dump(2) + "\n";
+  return JsonText(document);
 }
 
 std::string OutcomeText(const Chosen& chosen, const GridOutcome& outcome) {

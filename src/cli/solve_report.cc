@@ -11,6 +11,7 @@
 #include "cli/numbers.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -151,7 +152,7 @@ std::string SolveJson(const SolveReport& report) {
                      {"outside_training_data", report.outside},
                      {"bindings", report.bindings},
                      {"gpus", gpus}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace horus::cli

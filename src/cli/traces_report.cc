@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 #include "sim/trace/trace_summary.h"
 
@@ -152,7 +153,7 @@ std::string TraceJson(const TraceRead& read) {
   for (size_t i = 0; i < summary.durations_us.size(); ++i) {
     json["durations"].push_back({{"share_milli", kDurationShares[i]}, {"duration_us", summary.durations_us[i]}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace horus::cli

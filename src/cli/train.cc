@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/training.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -114,9 +115,7 @@ int RunTrain(const Options& options) {
   if (!bytes.ok()) return Fail(bytes.status());
   if (const absl::Status written = WriteFileOrDevice(options.out, *bytes); !written.ok()) return Fail(written);
   if (options.json) {
-    std::puts(ReportJson(options, *bundle, report, set->rows.size())
-                  .dump(2, ' ', false, Json::error_handler_t::replace)
-                  .c_str());
+    std::fputs(JsonText(ReportJson(options, *bundle, report, set->rows.size())).c_str(), stdout);
   } else {
     std::fputs(ReportText(options, *bundle, report, set->rows.size()).c_str(), stdout);
   }

@@ -10,6 +10,7 @@
 #include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {
@@ -94,9 +95,7 @@ absl::StatusOr<Trained> Train(const TrainPairsOptions& options) {
 int RunTrainPairs(const TrainPairsOptions& options) {
   const absl::StatusOr<Trained> trained = Train(options);
   if (!trained.ok()) return Fail(trained.status());
-  const std::string text =
-      options.json ? ReportJson(options, *trained).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                   : ReportText(options, *trained);
+  const std::string text = options.json ? JsonText(ReportJson(options, *trained)) : ReportText(options, *trained);
   std::fputs(text.c_str(), stdout);
   return kExitDecided;
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/units.h"
+#include "io/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace horus {
@@ -182,7 +183,7 @@ std::string PlacementJson(const PlacementReport& placement) {
                          {"resizes", ResizesJson(placement)},
                          {"tenants", tenants},
                          {"totals", TotalsJson(placement)}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(document);
 }
 
 }  // namespace horus

@@ -192,6 +192,12 @@ class Compare(Files):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.results(out), self.results(whole))
 
+    def test_results_may_lie_in_a_folder_whose_name_is_not_utf8(self):
+        out = self.folder / os.fsdecode(b"results\xff")
+        self.compare(self.small(), "--out", out)
+        self.assertIn("results\ufffd", json.loads((out / "machine.json").read_text())["command"])
+        self.assertEqual(len(json.loads((out / "results.json").read_text())["runs"]), 45)
+
     def test_bad_options(self):
         grid = self.small()
         for args, message in (

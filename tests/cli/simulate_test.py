@@ -3,6 +3,7 @@
 
 import csv
 import json
+import os
 import unittest
 
 from command import ROOT, Files, check_record, main, run
@@ -79,6 +80,20 @@ class Simulate(Files):
         self.assertIn("workload backlog, policy exclusive, seed 1", out)
         for name in ("makespan_s", "jct_mean_s", "work_rate"):
             self.assertIn(name, out)
+
+    def test_a_path_need_not_be_utf8(self):
+        folder = self.folder / os.fsdecode(b"bad\xff")
+        folder.mkdir()
+        for path in (*GRID.parent.glob("*.yaml"), GRID.parent / "speeds.json"):
+            (folder / path.name).write_bytes(path.read_bytes())
+        document = self.ask(folder / "grid.yaml")
+        self.assertIn("bad\ufffd/grid.yaml", document["command"])
+
+    def test_a_path_that_no_grid_can_name_is_refused(self):
+        code, out, err = run("simulate", "--trace", self.write(os.fsdecode(b"bad\xff.csv"), TRACE), "--cluster",
+                             self.write("c.yaml", CLUSTER), "--truth", "utilisation", "--jobs", GRID.parent / "jobs.yaml")
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, r"^horus: options: expected names and paths in UTF-8, found '.*bad\\xFF\.csv'\n$")
 
     def test_bad_options(self):
         for args, message in (

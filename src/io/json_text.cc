@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place that writes JSON of ours; see json_text.h.
+#include "io/json_text.h"
+
+#include "nlohmann/json.hpp"
+
+namespace horus {
+
+std::string JsonText(const nlohmann::ordered_json& document, int indent) {
+  return document.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace horus

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// A document of ours as JSON text, whatever bytes the names and paths in it have.
+//
+// Enters:  a document; how many blanks a level is indented by.      Leaves: text that ends with a newline.
+// Units:   none.
+// Cost:    linear in the document.       Thread class: pure functions.
+#ifndef HORUS_IO_JSON_TEXT_H_
+#define HORUS_IO_JSON_TEXT_H_
+
+#include <string>
+
+#include "nlohmann/json_fwd.hpp"
+
+namespace horus {
+
+inline constexpr int kJsonPage = 2;   // of reports
+inline constexpr int kJsonDense = 1;  // of files with many lines
+inline constexpr int kJsonLine = -1;  // all on one line
+
+// Bytes that are no UTF-8 become U+FFFD.
+[[nodiscard]] std::string JsonText(const nlohmann::ordered_json& document, int indent = kJsonPage);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_JSON_TEXT_H_
