@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/control.h"
 #include "base/format.h"
 
 namespace horus {
@@ -65,13 +66,13 @@ std::string Quoted(std::string_view text, size_t max_length) {
   while (at < text.size()) {
     const size_t length = Utf8Length(text.substr(at));
     if (at + std::max(length, size_t{1}) > max_length) break;
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (length == 0 || byte < 0x20 || byte == 0x7F) {
-      AppendFormatted(&quoted, "\\x%02X", byte);
+    const std::string_view character = text.substr(at, std::max(length, size_t{1}));
+    if (length == 0 || IsControl(character)) {
+      for (const char byte : character) AppendFormatted(&quoted, "\\x%02X", static_cast<unsigned char>(byte));
     } else {
-      quoted += text.substr(at, length);
+      quoted += character;
     }
-    at += std::max(length, size_t{1});
+    at += character.size();
   }
   if (at < text.size()) quoted += "...";
   quoted.push_back('\'');

@@ -182,7 +182,7 @@ int RunEvaluate(const Options& options) {
   }
   for (const auto& [quantity, why] : outcome->skipped) {
     skipped.push_back({{"quantity", std::string(InfoOf(quantity).name)}, {"reason", why}});
-    text += "left out: " + why + "\n";
+    text += "left out: " + Printable(why, why.size()) + "\n";
   }
   if (options.json) {
     text = JsonText({{"schema", "horus-evaluate"}, {"version", 1}, {"evaluations", list}, {"skipped", skipped}});

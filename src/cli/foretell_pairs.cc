@@ -7,6 +7,7 @@
 #include "cli/exit_code.h"
 #include "cli/pair_commands.h"
 #include "cli/progress.h"
+#include "cli/table.h"
 #include "interference/evaluate_pairs.h"
 #include "io/foretold_file.h"
 
@@ -31,7 +32,8 @@ absl::StatusOr<std::string> ForetellToText(const ForetellPairsOptions& options) 
   }
   HORUS_RETURN_IF_ERROR(WriteFileOrDevice(options.out, ForetoldText(rows)));
   return absl::StrFormat("%s: %d slowdowns of %d jobs on %d devices, each foretold without the families of both\n",
-                         options.out, rows.size(), pairs.set.jobs.size(), pairs.set.devices.size());
+                         Printable(options.out, options.out.size()), rows.size(), pairs.set.jobs.size(),
+                         pairs.set.devices.size());
 }
 
 }  // namespace

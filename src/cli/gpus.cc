@@ -77,8 +77,8 @@ std::string AllText(const Catalogue& catalogue) {
                {"MIG"},
                {"NVLINK"}});
   for (const GpuType& type : catalogue.types()) {
-    table.AddRow({type.name, type.architecture, std::to_string(type.sm_count), Rate(type.fp32_gflops),
-                  Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
+    table.AddRow({type.name, Printable(type.architecture, kMaxGpuTextBytes), std::to_string(type.sm_count),
+                  Rate(type.fp32_gflops), Rate(type.tf32_gflops), Rate(type.fp16_gflops), Rate(type.bf16_gflops),
                   std::to_string(type.mem_mib / kMibPerGib),
                   absl::StrFormat("%.0f", static_cast<double>(type.mem_bandwidth_mb_s) / kMbPerGb),
                   std::to_string(type.tdp_w), type.mig.empty() ? "-" : "yes", type.nvlink_mb_s == 0 ? "-" : "yes"});
@@ -88,7 +88,8 @@ std::string AllText(const Catalogue& catalogue) {
 }
 
 std::string OneText(const GpuType& type) {
-  std::string text = absl::StrFormat("%s - %s (%s)\n\n", type.name, type.display_name, type.architecture);
+  std::string text = absl::StrFormat("%s - %s (%s)\n\n", type.name, Printable(type.display_name, kMaxGpuTextBytes),
+                                     Printable(type.architecture, kMaxGpuTextBytes));
   Table fields({{"FIELD"}, {"VALUE", Align::kRight, false}, {"UNIT"}});
   for (const GpuField& field : GpuFields()) {
     fields.AddRow({std::string(field.key), std::to_string(type.*field.member), std::string(field.unit)});
@@ -101,8 +102,9 @@ std::string OneText(const GpuType& type) {
                     {"MiB", Align::kRight, false},
                     {"AT MOST", Align::kRight, false}});
     for (const MigProfile& profile : type.mig) {
-      profiles.AddRow({profile.name, std::to_string(profile.compute_slices), std::to_string(profile.memory_slices),
-                       std::to_string(profile.mem_mib), std::to_string(profile.max_instances)});
+      profiles.AddRow({Printable(profile.name), std::to_string(profile.compute_slices),
+                       std::to_string(profile.memory_slices), std::to_string(profile.mem_mib),
+                       std::to_string(profile.max_instances)});
     }
     text += "\n" + profiles.Render("  ");
   }
@@ -112,7 +114,8 @@ std::string OneText(const GpuType& type) {
   sources.AddRow({"context", Printable(type.context_source, kMaxGpuTextBytes)});
   if (!type.mig_source.empty()) sources.AddRow({"MIG", Printable(type.mig_source, kMaxGpuTextBytes)});
   text += "\n" + sources.Render("  ");
-  if (!type.aliases.empty()) text += "\n  Also called: " + absl::StrJoin(type.aliases, ", ") + "\n";
+  const std::string aliases = absl::StrJoin(type.aliases, ", ");
+  if (!aliases.empty()) text += "\n  Also called: " + Printable(aliases, aliases.size()) + "\n";
   return text;
 }
 

@@ -2,6 +2,9 @@
 // The horus command: parses the command line and runs one subcommand.
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <new>
+#include <sstream>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -63,7 +66,9 @@ int Run(int argc, char** argv) {
     parser.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive as "errors" of code 0.
-    return parser.exit(error) == 0 ? horus::cli::kExitDecided : horus::cli::kExitBadInput;
+    std::ostringstream problem;
+    if (parser.exit(error, std::cout, problem) == 0) return horus::cli::kExitDecided;
+    return horus::cli::FailToParse(problem.str());
   }
   for (const horus::cli::Command& command : commands) {
     if (command.app->parsed()) return command.run();
@@ -82,8 +87,11 @@ int main(int argc, char** argv) {
       return code == horus::cli::kExitDecided ? horus::cli::kExitInternal : code;
     }
     return code;
-  } catch (const std::exception& error) {
+  } catch (const std::bad_alloc& error) {  // says so without memory
     std::fprintf(stderr, "horus: internal error: %s\n", error.what());
+    return horus::cli::kExitInternal;
+  } catch (const std::exception& error) {
+    horus::cli::PrintProblem(std::string("internal error: ") + error.what());
     return horus::cli::kExitInternal;
   }
 }

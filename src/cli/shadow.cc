@@ -143,7 +143,7 @@ absl::Status Replay(const Options& options, ShadowReplay& replay) {
     if (status.ok()) continue;
     if (!options.skip_bad || status.code() != absl::StatusCode::kInvalidArgument) return status;
     if (replay.totals().bad_lines < kShownBadLines) {
-      std::fprintf(stderr, "horus: left out: %s\n", std::string(status.message()).c_str());
+      PrintProblem("left out: " + std::string(status.message()));
     }
     replay.CountBadLine();
   }

@@ -88,7 +88,8 @@ std::string ReportText(const Options& options, const Bundle& bundle, const Train
     absl::StrAppendFormat(&text, "%s: measured in fewer than %d rows, left out\n", std::string(InfoOf(q).name),
                           kLeastTrainingRows);
   }
-  absl::StrAppendFormat(&text, "%s: %d rows, data fingerprint %016x\n", options.out, rows, bundle.data_fingerprint);
+  absl::StrAppendFormat(&text, "%s: %d rows, data fingerprint %016x\n", Printable(options.out, options.out.size()),
+                        rows, bundle.data_fingerprint);
   return text;
 }
 

@@ -71,8 +71,9 @@ std::string ReportText(const TrainPairsOptions& options, const Trained& trained)
   }
   const PairSet& set = trained.pairs.set;
   return table.Render() + SkippedText(trained.pairs.skipped) +
-         absl::StrFormat("%s: %d pairs of %d jobs on %d devices, data fingerprint %016x\n", options.out,
-                         set.runs.size(), set.jobs.size(), set.devices.size(), trained.bundle.data_fingerprint);
+         absl::StrFormat("%s: %d pairs of %d jobs on %d devices, data fingerprint %016x\n",
+                         Printable(options.out, options.out.size()), set.runs.size(), set.jobs.size(),
+                         set.devices.size(), trained.bundle.data_fingerprint);
 }
 
 absl::StatusOr<Trained> Train(const TrainPairsOptions& options) {

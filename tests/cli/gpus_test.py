@@ -40,6 +40,14 @@ class Gpus(Files):
         self.assertEqual(code, 2)
         self.assertIn("own.yaml:3: gpu_types[0].based_on: ", err)
 
+    def test_no_text_of_a_file_commands_the_terminal(self):
+        texts = r'display_name: "a\e[1m", architecture: "b\e[2m", aliases: ["c\e[3m"]'
+        own = self.write("own.yaml", f"version: 1\ngpu_types:\n  - {{name: ours, based_on: t4, {texts}}}\n")
+        whole = "".join(run("gpus", *name, "--gpus-file", own)[1] for name in ((), ("ours",)))
+        self.assertNotIn("\x1b", whole)
+        for shown in (r"a\x1B[1m", r"b\x1B[2m", r"c\x1B[3m"):
+            self.assertIn(shown, whole)
+
 
 if __name__ == "__main__":
     main()

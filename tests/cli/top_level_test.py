@@ -26,6 +26,13 @@ class TopLevel(unittest.TestCase):
             self.assertNotEqual(err, "", args)
             self.assertEqual(out, "", args)
 
+    def test_a_wrong_command_line_commands_no_terminal(self):
+        code, out, err = run("gpus", "--nonsense\x1b[31m")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn(r"--nonsense\x1B[31m", err)
+        self.assertNotIn("\x1b", err)
+        self.assertIn("\nRun with --help", err)
+
     def test_lost_output_is_no_success(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = subprocess.run([HORUS, "gpus"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)

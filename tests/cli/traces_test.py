@@ -2,6 +2,7 @@
 """horus traces. Usage: see command.py."""
 
 import json
+import os
 
 from command import Files, main, run
 
@@ -31,6 +32,12 @@ class Traces(Files):
         self.assertEqual(document["left_out"][0]["rows"], 1)
         self.assertIn("line 4: duration_s", document["messages"][0])
         self.check_golden("traces_keys.txt", document)
+
+    def test_no_byte_of_a_path_commands_the_terminal(self):
+        code, out, err = run("traces", "show", self.folder / os.fsdecode(b"caf\xc3\xa9\x1b[31m\n\x7f\xc2\x9b\xff.csv"))
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("/caf\u00e9\\x1B[31m\\x0A\\x7F\\xC2\\x9B\\xFF.csv: cannot open", err)
+        self.assertEqual(err.count("\n"), 1)
 
     def test_a_bad_line_ends_it(self):
         code, out, err = run("traces", "show", self.write("jobs.csv", PLAIN))

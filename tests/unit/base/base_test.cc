@@ -42,6 +42,7 @@ TEST(Hash, StoredFingerprintsStayValid) {
 
 TEST(Text, HostileNamesBecomePrintableAndShort) {
   EXPECT_EQ(Quoted("a\nb"), "'a\\x0Ab'");
+  EXPECT_EQ(Quoted("\x7f\xc2\x9b\xc2\xa0"), "'\\x7F\\xC2\\x9B\xc2\xa0'");  // DEL, C1's introducer, no control
   EXPECT_EQ(Quoted(std::string(1000, 'x'), 3), "'xxx...'");
 }
 
