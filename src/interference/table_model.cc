@@ -73,6 +73,8 @@ size_t TablesIn(const InterferenceModel* model) {
 
 }  // namespace
 
+absl::Status CheckTableSize(size_t entries) { return CheckSize("entries", entries, kMostTableEntries); }
+
 absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<const TableEntry> entries,
                                                                      std::shared_ptr<const InterferenceModel> fallback,
                                                                      double noise) {
@@ -80,7 +82,7 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
   if (!(noise >= 0 && noise <= kMostTableNoise)) {
     return InvalidArgument("table model: noise: expected a share from 0 to %g, found %g", kMostTableNoise, noise);
   }
-  HORUS_RETURN_IF_ERROR(CheckSize("entries", entries.size(), kMostTableEntries));
+  HORUS_RETURN_IF_ERROR(CheckTableSize(entries.size()));
   std::vector<Row> rows;
   rows.reserve(entries.size());
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -109,7 +111,7 @@ absl::StatusOr<std::shared_ptr<const TableModel>> TableModel::Create(std::span<c
     rows.erase(std::unique(rows.begin(), rows.end(), same), rows.end());
     fallback = beneath->fallback_;
   }
-  HORUS_RETURN_IF_ERROR(CheckSize("entries", rows.size(), kMostTableEntries));
+  HORUS_RETURN_IF_ERROR(CheckTableSize(rows.size()));
   HORUS_RETURN_IF_ERROR(CheckSize("tables beneath", TablesIn(fallback.get()), kMostTablesBeneath));
   rows.shrink_to_fit();
   return std::shared_ptr<const TableModel>(new TableModel(std::move(rows), std::move(fallback)));

@@ -33,6 +33,8 @@ struct TableEntry {
 };
 
 inline constexpr size_t kMostTableEntries = 2 * kMostPairRuns;
+// RESOURCE_EXHAUSTED for more, as Create answers: for makers of many entries, before they make them.
+[[nodiscard]] absl::Status CheckTableSize(size_t entries);
 // A prediction costs a factor of the tenants for each: 3 tenants, 27 predictions of what is beneath; chosen.
 inline constexpr size_t kMostTablesBeneath = 2;
 // By how much a second measurement may exceed the first: runs of one campaign repeat within a few per cent, so this is

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/format.h"
@@ -220,17 +221,29 @@ const Demand* DemandOf(const ProfileDemands& demands, GpuTypeId type) {
   return nullptr;
 }
 
+constexpr std::array kOracleModes = {SharingMode::kTimeSlice, SharingMode::kMps};
+
+// How many entries AddEntries adds for all pairs: names and types are people's, so that they are counted before.
+size_t CountEntries(std::span<const ProfileDemands* const> believed) {
+  std::map<GpuTypeId, size_t> profiles;
+  for (const ProfileDemands* demands : believed) {
+    for (const TypeDemand& one : *demands) ++profiles[one.type];
+  }
+  size_t entries = 0;
+  for (const auto& [type, count] : profiles) entries += count * count * kOracleModes.size();
+  return entries;
+}
+
 // What the profile at `victim` loses beside that at `other`, wherever both run.
-absl::Status AddEntries(const Truth& truth, const DemandsByName& beliefs, uint32_t victim, uint32_t other,
-                        std::vector<TableEntry>& entries) {
-  const ProfileDemands& beside = std::next(beliefs.begin(), other)->second;
-  for (const auto& [type, demand] : std::next(beliefs.begin(), victim)->second) {
-    const Demand* neighbour = DemandOf(beside, type);
+absl::Status AddEntries(const Truth& truth, std::span<const ProfileDemands* const> believed, uint32_t victim,
+                        uint32_t other, std::vector<TableEntry>& entries) {
+  for (const auto& [type, demand] : *believed[victim]) {
+    const Demand* neighbour = DemandOf(*believed[other], type);
     if (neighbour == nullptr) continue;
     std::array<double, 2> shares = {};
     HORUS_RETURN_IF_ERROR(truth.Shares({.type = type}, std::array<uint32_t, 2>{victim, other}, shares));
     const double slowdown = 1 / std::clamp(shares[0], 1 / kMostMeasuredSlowdown, 1.0);
-    for (const SharingMode mode : {SharingMode::kTimeSlice, SharingMode::kMps}) {
+    for (const SharingMode mode : kOracleModes) {
       entries.push_back({type, mode, demand.profile_id, neighbour->profile_id, slowdown});
     }
   }
@@ -345,12 +358,17 @@ size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
 absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid) {
   if (!grid.truth.speeds) return grid.truth.model;
   Trace all;  // of every profile that is believed, for the truth's positions
-  for (const auto& [profile, demands] : grid.beliefs) all.profiles.push_back(profile);
+  std::vector<const ProfileDemands*> believed;
+  for (const auto& [profile, demands] : grid.beliefs) {
+    all.profiles.push_back(profile);
+    believed.push_back(&demands);
+  }
+  HORUS_RETURN_IF_ERROR(CheckTableSize(CountEntries(believed)));
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthOf(grid, all));
   std::vector<TableEntry> entries;
   for (uint32_t victim = 0; victim < all.profiles.size(); ++victim) {
     for (uint32_t other = 0; other < all.profiles.size(); ++other) {
-      HORUS_RETURN_IF_ERROR(AddEntries(*truth, grid.beliefs, victim, other, entries));
+      HORUS_RETURN_IF_ERROR(AddEntries(*truth, believed, victim, other, entries));
     }
   }
   HORUS_ASSIGN_OR_RETURN(const auto fallback, MakeInterferenceModel(kDefaultInterferenceModel));

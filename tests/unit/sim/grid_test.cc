@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
 
 #include "interference/registry.h"
+#include "interference/table_model.h"
 #include "sim/grid_metrics.h"
 #include "sim/truth/ignorant_model.h"
 
@@ -100,6 +102,17 @@ TEST(Grid, TheOracleKnowsWhatCannotRunTogether) {
   grid.policies[0].policy = "first-fit";
   grid.policies[0].model = *MakeInterferenceModel("utilisation");
   EXPECT_GT(RunOne(grid, {0, 0, 1})->metrics.failures, 0);
+}
+
+TEST(Grid, AnOracleOfTooManyPairsIsRefusedBeforeTheyAreMade) {
+  Grid grid = Small("oracle");
+  const ProfileDemands demands = grid.beliefs.at("a");
+  const auto too_many = static_cast<size_t>(std::sqrt(kMostTableEntries / 2)) + 1;  // entries of two sharing modes
+  while (grid.beliefs.size() < too_many) grid.beliefs["p" + std::to_string(grid.beliefs.size())] = demands;
+  // The truth knows none of them: it would refuse the first pair that it were asked of.
+  const auto oracle = OracleOf(grid);
+  EXPECT_EQ(oracle.status().code(), absl::StatusCode::kResourceExhausted) << oracle.status();
+  EXPECT_THAT(oracle.status().message(), HasSubstr("expected at most 400000 entries"));
 }
 
 // Two more profiles: "lone", of whom no pair was measured, and "a" on two GPUs.
