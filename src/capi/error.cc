@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "base/control.h"
 #include "base/text.h"
 
 namespace horus::capi {
@@ -75,7 +76,7 @@ void CopyLine(std::string_view text, char* out, size_t capacity) {
     const size_t length = Utf8Length(text);  // 0: a path may be of any bytes
     const size_t taken = std::max<size_t>(length, 1);
     if (taken > static_cast<size_t>(last - out)) break;
-    const bool control = static_cast<unsigned char>(text[0]) < 0x20;
+    const bool control = IsControl(text.substr(0, taken));
     if (length == 0 || control) {
       *out++ = control ? ' ' : '?';
     } else {

@@ -38,6 +38,13 @@ TEST(CopyLine, MakesOneLine) {
             "a b c d");
 }
 
+TEST(CopyLine, CommandsNoTerminal) {
+  EXPECT_EQ(Copied("a\x1b[1mb\x7f"
+                   "c\u009bd\u00a0",
+                   20),
+            "a [1mb c d\u00a0");
+}
+
 TEST(Fail, CutsAMessageToTheCallersStruct) {
   std::string text;
   while (text.size() < sizeof(horus_error)) text += "\u00e9";
