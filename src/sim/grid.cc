@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -47,27 +46,6 @@ absl::StatusOr<std::unique_ptr<Truth>> TruthOf(const Grid& grid, const Trace& tr
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> truth, SpeedsOf(grid, trace));
   if (grid.truth.sensitivities.empty()) return truth;
   return std::make_unique<SensitiveTruth>(std::move(truth), SensitivitiesOf(grid.truth.sensitivities, trace));
-}
-
-// Types of the nodes' devices, ascending.
-std::vector<GpuTypeId> TypesOf(const Grid& grid) {
-  std::set<GpuTypeId> types;
-  for (const NodeSpec& node : grid.nodes) {
-    for (const DeviceSpec& device : node.devices) types.insert(device.type);
-  }
-  return {types.begin(), types.end()};
-}
-
-// Whether jobs of the profile run alone on that type in truth; a foretold truth says nothing of it.
-bool Runs(const GridTruth& truth, std::string_view profile, GpuTypeId type) {
-  if (!truth.speeds) return true;
-  const SpeedTable& table = *truth.speeds;
-  const auto row = std::find(table.profiles.begin(), table.profiles.end(), profile);
-  if (row == table.profiles.end()) return false;
-  for (uint32_t gpu = 0; gpu < truth.types.size(); ++gpu) {
-    if (truth.types[gpu] == type) return table.Alone(gpu, static_cast<uint32_t>(row - table.profiles.begin())) > 0;
-  }
-  return false;
 }
 
 absl::StatusOr<Cluster> ClusterOf(const Grid& grid, const GridPolicy& policy) {
@@ -250,43 +228,6 @@ absl::Status AddEntries(const Truth& truth, std::span<const ProfileDemands* cons
   return absl::OkStatus();
 }
 
-// What was measured alone on a type has room there, whatever is foretold of its memory. Where nobody is to come beside
-// it, it `fills` the GPU by its upper bound, which fit counts; policies that weigh estimates see what is foretold.
-void FitMemory(const Grid& grid, bool fills, TypeDemand& one) {
-  int64_t mem_mib = grid.catalogue->at(one.type).mem_mib;
-  for (const NodeSpec& node : grid.nodes) {
-    for (const DeviceSpec& device : node.devices) {
-      if (device.type == one.type && device.mem_mib > 0) mem_mib = std::min(mem_mib, device.mem_mib);
-    }
-  }
-  BoundedInt& foretold = one.demand.mem_mib;
-  const int64_t room_mib = mem_mib - PlacerOptions().mem_headroom_mib;
-  foretold.upper = fills ? room_mib : std::min(foretold.upper, room_mib);
-  foretold.estimate = std::min(foretold.estimate, foretold.upper);
-}
-
-// Whether a pair of the profile was measured to run together on that type.
-bool Shares(const GridTruth& truth, std::string_view profile, GpuTypeId type) {
-  const SpeedTable& table = *truth.speeds;
-  return std::any_of(table.pairs.begin(), table.pairs.end(), [&](const PairSpeed& pair) {
-    return pair.Runs() && truth.types[pair.gpu] == type &&
-           (table.profiles[pair.a] == profile || table.profiles[pair.b] == profile);
-  });
-}
-
-// And of those who run on several GPUs what is believed of one of them.
-DemandsByName WithGangs(const GridTruth& truth, DemandsByName beliefs) {
-  if (!truth.unmeasured_alone) return beliefs;
-  for (const GangProfile& gang : truth.speeds->gangs) {
-    const auto of = beliefs.find(truth.speeds->profiles[gang.of]);
-    if (of == beliefs.end()) continue;
-    ProfileDemands demands = of->second;
-    for (TypeDemand& one : demands) one.demand.profile_id = 0;
-    beliefs.insert_or_assign(truth.speeds->profiles[gang.profile], std::move(demands));
-  }
-  return beliefs;
-}
-
 }  // namespace
 
 std::vector<GridRun> RunsOf(const Grid& grid) {
@@ -306,26 +247,6 @@ std::string ContentOf(const Grid& grid, const GridRun& run) {
 
 std::string KeyOf(const std::string& content) { return Formatted("%016x", Hash64(content)); }
 
-DemandsByName CompleteBeliefs(const Grid& grid, const DemandsByName& beliefs) {
-  const std::vector<GpuTypeId> present = TypesOf(grid);
-  DemandsByName complete;
-  for (const auto& [profile, demands] : WithGangs(grid.truth, beliefs)) {
-    ProfileDemands& kept = complete[profile];
-    for (const TypeDemand& one : demands) {
-      const std::vector<GpuTypeId> types = one.type == GpuTypeId() ? present : std::vector<GpuTypeId>{one.type};
-      for (const GpuTypeId type : types) {
-        if (!Runs(grid.truth, profile, type)) continue;
-        kept.push_back({type, one.demand});
-        const bool alone = grid.truth.unmeasured_alone && !Shares(grid.truth, profile, type);
-        if (grid.truth.speeds) FitMemory(grid, alone, kept.back());
-        if (one.demand.profile_id == 0) kept.back().demand.profile_id = Mix64(Hash64(profile));
-      }
-    }
-    if (kept.empty()) complete.erase(profile);
-  }
-  return complete;
-}
-
 absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdits& edits) {
   if (edits.single_gpu) trace = FilterTrace(trace, IsSingleGpu());
   if (grid.truth.unmeasured_alone) trace = NameGangs(std::move(trace));
@@ -339,20 +260,6 @@ absl::StatusOr<Trace> PrepareTrace(const Grid& grid, Trace trace, const GridEdit
   }
   if (edits.clip_milli == kGridWhole) return trace;
   return ClipDurations(std::move(trace), edits.clip_milli);
-}
-
-size_t CountWithoutSpeed(const Grid& grid, const Trace& trace) {
-  if (!grid.truth.speeds) return 0;
-  const Trace named = grid.truth.unmeasured_alone ? NameGangs(trace) : trace;
-  const std::vector<GpuTypeId> present = TypesOf(grid);
-  std::vector<bool> runs;
-  for (const std::string& profile : named.profiles) {
-    runs.push_back(
-        std::any_of(present.begin(), present.end(), [&](GpuTypeId type) { return Runs(grid.truth, profile, type); }));
-  }
-  return static_cast<size_t>(std::count_if(named.jobs.begin(), named.jobs.end(), [&](const TraceJob& job) {
-    return job.profile == kNotStated || !runs[job.profile];
-  }));
 }
 
 absl::StatusOr<std::shared_ptr<const InterferenceModel>> OracleOf(const Grid& grid) {

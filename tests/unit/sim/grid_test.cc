@@ -146,6 +146,18 @@ TEST(Grid, WhatNobodyMeasuredBesideOthersFillsItsGpus) {
   EXPECT_EQ(WithUnmeasured(false).beliefs.at("lone")[0].demand.mem_mib.upper, 1500);
 }
 
+TEST(Grid, MemoryIsThatOfTheLeastDeviceOfTheType) {
+  Grid grid = WithUnmeasured(true);
+  const int64_t usual_mib = grid.catalogue->at(V100()).mem_mib;
+  grid.nodes[0].devices[1].mem_mib = 2 * usual_mib;
+  EXPECT_EQ(CompleteBeliefs(grid, grid.beliefs).at("lone")[0].demand.mem_mib.upper,
+            usual_mib - PlacerOptions().mem_headroom_mib);
+  grid.nodes[0].devices[1].mem_mib = usual_mib / 2;
+  EXPECT_EQ(CompleteBeliefs(grid, grid.beliefs).at("lone")[0].demand.mem_mib.upper,
+            usual_mib / 2 - PlacerOptions().mem_headroom_mib);
+  EXPECT_EQ(CompleteBeliefs(grid, grid.beliefs).at("b")[0].demand.mem_mib.upper, 1500) << "it has neighbours";
+}
+
 TEST(Grid, GangsRunAloneAtTheirOwnSpeed) {
   Grid grid = WithUnmeasured(true);
   Trace trace;
