@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lays the table out by GPU and rows.
+// Lays the table out by GPU and rows, the pairs as each row's partners.
 #include "sim/truth/table_truth.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -107,14 +108,47 @@ absl::StatusOr<std::unique_ptr<Truth>> TableTruth::Create(const SpeedTable& tabl
       truth->alone_.push_back(speed);
     }
   }
-  truth->share_.assign(types.size() * count * count, 0);
-  for (const PairSpeed& pair : table.pairs) {
-    if (!pair.Runs()) continue;
-    const size_t gpu = pair.gpu * count;
-    truth->share_[(gpu + pair.a) * count + pair.b] = std::min(1.0, pair.speed_a);
-    truth->share_[(gpu + pair.b) * count + pair.a] = std::min(1.0, pair.speed_b);
-  }
+  truth->LayOut(table);
   return truth;
+}
+
+// No matrix: a file of pairs of a few names, and many more names that are alone, would become types x names^2 of it, in
+// each run anew.
+void TableTruth::LayOut(const SpeedTable& table) {
+  std::vector<bool> used(table_rows_);
+  for (const uint32_t row : rows_) {
+    if (row != kNotStated) used[row] = true;
+  }
+  struct Side {
+    size_t gpu_row = 0;
+    Partner partner;
+  };
+  std::vector<Side> sides;
+  for (const PairSpeed& pair : table.pairs) {
+    if (!pair.Runs() || !used[pair.a] || !used[pair.b]) continue;
+    const size_t gpu = pair.gpu * table_rows_;
+    sides.push_back({gpu + pair.a, {pair.b, std::min(1.0, pair.speed_a)}});
+    sides.push_back({gpu + pair.b, {pair.a, std::min(1.0, pair.speed_b)}});
+  }
+  const auto key = [](const Side& side) { return std::pair(side.gpu_row, side.partner.row); };
+  std::stable_sort(sides.begin(), sides.end(), [&](const Side& a, const Side& b) { return key(a) < key(b); });
+  first_.reserve(alone_.size() + 1);
+  partners_.reserve(sides.size());
+  for (size_t gpu_row = 0, at = 0; gpu_row <= alone_.size(); ++gpu_row) {
+    first_.push_back(partners_.size());
+    for (; at < sides.size() && sides[at].gpu_row == gpu_row; ++at) {
+      const bool again = at + 1 < sides.size() && key(sides[at]) == key(sides[at + 1]);
+      if (!again) partners_.push_back(sides[at].partner);  // of equal ones the last counts
+    }
+  }
+}
+
+// 0 = not together.
+double TableTruth::ShareBeside(size_t gpu_row, uint32_t other_row) const {
+  const auto end = partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row + 1]);
+  const auto at = std::lower_bound(partners_.begin() + static_cast<ptrdiff_t>(first_[gpu_row]), end, other_row,
+                                   [](const Partner& partner, uint32_t row) { return partner.row < row; });
+  return at != end && at->row == other_row ? at->share : 0;
 }
 
 int32_t TableTruth::GpuOf(const DeviceContext& device) const {
@@ -137,11 +171,11 @@ absl::Status TableTruth::Shares(const DeviceContext& device, std::span<const uin
                            device.type.value());
   }
   for (size_t i = 0; i < profiles.size(); ++i) {
-    const size_t row = (static_cast<size_t>(gpu) * table_rows_ + rows_[profiles[i]]) * table_rows_;
+    const size_t gpu_row = static_cast<size_t>(gpu) * table_rows_ + rows_[profiles[i]];
     double slowdown = 1;
     for (size_t j = 0; j < profiles.size(); ++j) {
       if (i == j) continue;
-      const double share = share_[row + rows_[profiles[j]]];
+      const double share = ShareBeside(gpu_row, rows_[profiles[j]]);
       if (!(share > 0)) {
         std::fill(shares.begin(), shares.end(), 0);
         return absl::OkStatus();

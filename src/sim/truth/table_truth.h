@@ -4,7 +4,8 @@
 // Enters:  a speed table; which of its rows a trace's profiles and a catalogue's GPU types are.
 // Leaves:  a Truth; a trace whose jobs state run times instead of steps.
 // Units:   as truth.h: speed 1 is that of the profile's unit type (UnitType of speed_table.h).
-// Cost:    8 bytes a GPU type and ordered pair of profiles; a look-up a pair.
+// Cost:    16 bytes an ordered pair of the trace's profiles that runs together, 16 a GPU type and row of the table; a
+//          binary search among a profile's partners a pair.
 // Thread class: immutable, share freely; the functions are pure.
 #ifndef HORUS_SIM_TRUTH_TABLE_TRUTH_H_
 #define HORUS_SIM_TRUTH_TABLE_TRUTH_H_
@@ -51,16 +52,23 @@ class TableTruth final : public Truth {
 
  private:
   static constexpr int32_t kNoGpu = -1;
+  struct Partner {
+    uint32_t row = 0;
+    double share = 0;  // that is kept beside it
+  };
   TableTruth(std::vector<uint32_t> rows, size_t table_rows, ManyTenants many)
       : rows_(std::move(rows)), table_rows_(table_rows), many_(many) {}
   [[nodiscard]] int32_t GpuOf(const DeviceContext& device) const;
+  void LayOut(const SpeedTable& table);
+  [[nodiscard]] double ShareBeside(size_t gpu_row, uint32_t other_row) const;
 
   std::vector<uint32_t> rows_;  // by profile
   size_t table_rows_;           // of each GPU
   ManyTenants many_;
-  std::vector<int32_t> gpu_of_;  // by type
-  std::vector<double> alone_;    // [gpu][row] speed relative to the unit type
-  std::vector<double> share_;    // [gpu][row][beside row]; 0 = not together
+  std::vector<int32_t> gpu_of_;    // by type
+  std::vector<double> alone_;      // [gpu][row] speed relative to the unit type
+  std::vector<size_t> first_;      // [gpu][row] of its partners, and the end of the last one's
+  std::vector<Partner> partners_;  // by gpu and row, each one's ascending; who is missing does not run together
 };
 
 }  // namespace horus

@@ -97,6 +97,27 @@ TEST(TableTruth, KeepsApartWhatDidNotRunOrWasNotMeasured) {
   EXPECT_THAT(measured.Shares(measured.slow, {0, 1, 1}), ElementsAre(0, 0, 0));
 }
 
+TEST(TableTruth, OfAPairThatIsGivenTwiceTheLastCounts) {
+  SpeedTable table = Table();
+  table.pairs.push_back({0, 1, 0, 0.7, 0.4});
+  const Measured measured;
+  const auto truth = TableTruth::Create(table, measured.types, {0, 1}, 0);
+  ASSERT_TRUE(truth.ok()) << truth.status();
+  std::array<double, 2> shares = {};
+  ASSERT_TRUE((*truth)->Shares(measured.slow, std::array<uint32_t, 2>{0, 1}, shares).ok());
+  EXPECT_THAT(shares, ElementsAre(DoubleEq(0.4), DoubleEq(0.7)));
+}
+
+// Of rows that no profile of the trace is nothing is kept; the others answer as with all of them.
+TEST(TableTruth, AnswersForProfilesInAnyOrderOfRows) {
+  const Measured measured;
+  const auto truth = TableTruth::Create(Table(), measured.types, {1, kNotStated, 0}, 0);
+  ASSERT_TRUE(truth.ok()) << truth.status();
+  std::array<double, 2> shares = {};
+  ASSERT_TRUE((*truth)->Shares(measured.slow, std::array<uint32_t, 2>{0, 2}, shares).ok());
+  EXPECT_THAT(shares, ElementsAre(DoubleEq(0.8), DoubleEq(0.5)));
+}
+
 // "a" beside "a" and "b": slowdowns 1 / 0.6 and 2. "b" beside two "a": twice 1.25.
 TEST(TableTruth, ExtendsPairsToThreeByTheRuleAskedFor) {
   const Measured adds(ManyTenants::kAdds);
