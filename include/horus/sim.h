@@ -194,8 +194,8 @@ typedef struct horus_sim_result horus_sim_result;
  * jobs with GPUs. Equal arguments give equal results, but for decision times. `options`, `observer` and `progress` may
  * be NULL; both callbacks get `user`, and the placer and cluster in use answer BUSY to them. Errors: INVALID_ARGUMENT
  * (options; jobs, profiles and demands that do not fit each other; a cluster with jobs, or of other GPU types than
- * truth or placer), NOT_FOUND (discipline, GPU type), INVALID_STRUCT, IO (no libhorus_lp.so), LIMIT, CALLBACK,
- * CANCELLED, BUSY. Thread class: that of the placer. */
+ * truth or placer), NOT_FOUND (discipline, GPU type), INVALID_STRUCT, IO (no libhorus_lp.so), LIMIT (2^25
+ * rounds), CALLBACK, CANCELLED, BUSY. Thread class: that of the placer. */
 HORUS_API horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands* beliefs,
                                      const horus_truth* truth, const horus_cluster* cluster, horus_placer* placer,
                                      const horus_sim_options* options, horus_sim_observer observer,

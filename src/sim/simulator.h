@@ -37,12 +37,16 @@ enum class SimWeights : uint8_t {
   kPrices = 2,    // by profile, as its work is worth (prices.h): for a high work rate
 };
 
+// A minute or less of them, and 63 years of rounds of a minute: a trace may state jobs of any length.
+inline constexpr int64_t kMostSimRounds = int64_t{1} << 25;
+
 struct SimOptions {
   int64_t horizon_us = 0;  // nothing happens at or after it; 0 = until all is done, which a trace with endless jobs
                            // never is
   size_t look_ahead = 0;   // waiting jobs that are tried until one fits, in the queue's order; 0 = as the queue says
   int64_t round_us = 0;    // decisions at its multiples alone; 0 = whenever a job comes or leaves
-  bool know_run_times = true;  // whether the queue is told how long jobs run alone
+  int64_t most_rounds = kMostSimRounds;  // multiples of round_us and rebalance_us at which something is asked
+  bool know_run_times = true;            // whether the queue is told how long jobs run alone
   // Jobs that wait take the places of jobs that run and rank behind them, the last first. Ranks are the queue's, by
   // service so far and work left; with round_us they are asked again every round while somebody waits.
   bool preempt = false;

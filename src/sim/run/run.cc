@@ -76,6 +76,15 @@ int64_t SimRun::NextEvent() const {
   return next;
 }
 
+absl::Status SimRun::CountRound(int64_t at_us) {
+  const auto is_round = [&](int64_t every) { return every > 0 && at_us % every == 0; };
+  if (!is_round(options_.round_us) && !is_round(options_.rebalance_us)) return absl::OkStatus();
+  if (++rounds_ <= options_.most_rounds) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "simulation: expected at most %d rounds of decisions and rebalances, found more at %d us",
+                   options_.most_rounds, at_us);
+}
+
 void SimRun::PassTime(int64_t to_us) {
   const absl::int128 passed = to_us - now_us_;
   const bool waits = queue_.size() > 0;
@@ -145,6 +154,7 @@ absl::StatusOr<SimResult> SimRun::Go() {
   most_work_ = MostOfWork();
   const int64_t horizon = options_.horizon_us == 0 ? kNoEvent : options_.horizon_us;
   for (int64_t next = NextEvent(); next < horizon; next = NextEvent()) {
+    HORUS_RETURN_IF_ERROR(CountRound(next));
     PassTime(next);
     HORUS_RETURN_IF_ERROR(FinishDue());
     HORUS_RETURN_IF_ERROR(WatchDue());

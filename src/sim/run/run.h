@@ -58,6 +58,7 @@ class SimRun {
   [[nodiscard]] absl::Status CheckJob(size_t job) const;
   [[nodiscard]] Work MostOfWork() const;
   [[nodiscard]] int64_t NextEvent() const;
+  absl::Status CountRound(int64_t at_us);  // RESOURCE_EXHAUSTED beyond most_rounds
   void PassTime(int64_t to_us);
   [[nodiscard]] absl::Status FinishDue();
   [[nodiscard]] absl::Status TakeArrivals();
@@ -168,6 +169,7 @@ class SimRun {
   SimResult result_;
   Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;
+  int64_t rounds_ = 0;  // so far
   size_t arrived_ = 0;
   int64_t decide_at_us_ = kNoEvent;
 };

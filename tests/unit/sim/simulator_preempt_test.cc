@@ -93,6 +93,23 @@ TEST(SimPreempt, ServiceSoFarIsToldEveryRound) {
   EXPECT_EQ(result->jobs[1].preemptions, 2);
 }
 
+TEST(SimPreempt, ATraceCannotAskForRoundsWithoutEnd) {
+  World world = Preempting("las", 1, {.las_continuous = true});
+  world.options.round_us = 10;
+  world.options.know_run_times = false;
+  world.options.most_rounds = 1000;
+  world.AddJob(0, int64_t{1} << 40);
+  world.AddJob(0, int64_t{1} << 40);
+  EXPECT_EQ(world.Go().status().code(), absl::StatusCode::kResourceExhausted);
+  world.options.preempt = false;
+  world.options.round_us = 0;
+  EXPECT_TRUE(world.Go().ok()) << "nothing asks meanwhile";
+  world.options.rebalance_us = 10;
+  const absl::Status refused = world.Go().status();
+  EXPECT_EQ(refused.message(),
+            "simulation: expected at most 1000 rounds of decisions and rebalances, found more at 10000 us");
+}
+
 // Tiresias with a first queue of 25 GPU x us: 0, on two GPUs, is through with it when it has run for 13 us.
 TEST(SimPreempt, TiresiasCountsGpusTimesTime) {
   World world = Preempting("las", 2, {.las_thresholds_gpu_us = {25}});
