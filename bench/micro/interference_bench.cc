@@ -269,7 +269,7 @@ void Measure(const Options& options, std::vector<Row>* rows) {
   bench.Take(10'000, "observations_1m_s", kObservationsAimS);
   bench.Take(100'000, "observations_1m_100k_situations_s", 0);
   bench.Commit(1'000);
-  if (!options.smoke) bench.Commit(ObservedSlowdowns::kDefaultCapacity);
+  if (!options.smoke) bench.Commit(ObservedSlowdowns::kMostCapacity);
 }
 
 }  // namespace
