@@ -2,6 +2,8 @@
 // Preemption, restarts and latency, by hand to the microsecond; and the order in which the literature finds queues.
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "sim/metrics.h"
 #include "sim/trace/synthetic.h"
 #include "world.h"
@@ -94,20 +96,23 @@ TEST(SimPreempt, ServiceSoFarIsToldEveryRound) {
 }
 
 TEST(SimPreempt, ATraceCannotAskForRoundsWithoutEnd) {
-  World world = Preempting("las", 1, {.las_continuous = true});
-  world.options.round_us = 10;
-  world.options.know_run_times = false;
-  world.options.most_rounds = 1000;
-  world.AddJob(0, int64_t{1} << 40);
-  world.AddJob(0, int64_t{1} << 40);
-  EXPECT_EQ(world.Go().status().code(), absl::StatusCode::kResourceExhausted);
-  world.options.preempt = false;
-  world.options.round_us = 0;
-  EXPECT_TRUE(world.Go().ok()) << "nothing asks meanwhile";
-  world.options.rebalance_us = 10;
-  const absl::Status refused = world.Go().status();
-  EXPECT_EQ(refused.message(),
-            "simulation: expected at most 1000 rounds of decisions and rebalances, found more at 10000 us");
+  const auto run = [](bool preempt, int64_t round_us, int64_t rebalance_us) {
+    World world = Preempting("las", 1, {.las_continuous = true});
+    world.options.preempt = preempt;
+    world.options.know_run_times = false;
+    world.options.round_us = round_us;
+    world.options.rebalance_us = rebalance_us;
+    world.options.most_rounds = 1000;
+    world.AddJob(0, int64_t{1} << 40);
+    world.AddJob(0, int64_t{1} << 40);
+    return world.Go().status();
+  };
+  EXPECT_TRUE(run(false, 0, 0).ok()) << "nothing asks meanwhile";
+  for (const absl::Status& refused : {run(true, 10, 0), run(false, 0, 10)}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(std::string(refused.message()),
+              "simulation: expected at most 1000 rounds of decisions and rebalances, found more at 10000 us");
+  }
 }
 
 // Tiresias with a first queue of 25 GPU x us: 0, on two GPUs, is through with it when it has run for 13 us.
