@@ -7,6 +7,7 @@ Prints how often it was killed, at how many of them in the middle of writing a s
 
 import pathlib
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,10 @@ def one_life(program, folder, life_s):
         time.sleep(life_s)
     process.kill()
     _, complaint = process.communicate()
-    return said.startswith(b"restored"), complaint.decode()
+    complaint = complaint.decode(errors="replace")
+    if process.returncode != -signal.SIGKILL:  # nobody but us may end it
+        complaint += f"ended by itself with {process.returncode}"
+    return said.startswith(b"restored"), complaint
 
 
 def main():
