@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
+#include "place/fit.h"
 
 namespace horus::cli {
 namespace {
@@ -98,6 +99,7 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
 std::string Amount(double value, std::string_view unit) {
   if (unit == "MiB") return Mib(static_cast<int64_t>(value));
   if (unit == "x") return Factor(value);
+  if (IsEndless(value, unit)) return absl::StrCat("endless ", std::string(unit));
   return unit.empty() ? Plain(value) : Plain(value) + " " + std::string(unit);
 }
 

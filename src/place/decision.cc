@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/status.h"
+#include "place/fit.h"
 
 namespace horus {
 namespace {
@@ -39,7 +40,9 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
 }};
 
-std::string Amount(double value) { return Formatted("%.6g", value); }
+std::string Amount(double value, std::string_view unit) {
+  return IsEndless(value, unit) ? "endless" : Formatted("%.6g", value);
+}
 
 // "3 of 8 devices: <text>", and without the count where all were refused for one reason or none is known.
 std::string DescribeReason(const Decision& decision) {
@@ -65,8 +68,8 @@ std::string DescribeMiss(const NearestMiss& miss, Reason main) {
   }
   if (!miss.unit.empty()) {
     const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
-    AppendFormatted(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed),
-                    slowdown ? "predicted" : "available", Amount(miss.available), std::string(miss.unit));
+    AppendFormatted(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed, miss.unit),
+                    slowdown ? "predicted" : "available", Amount(miss.available, miss.unit), std::string(miss.unit));
   }
   return sentence + ").";
 }

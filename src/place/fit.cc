@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/units.h"
+#include "interference/latency.h"
 
 namespace horus {
 namespace {
@@ -27,6 +28,10 @@ int64_t Carries(int64_t free, int64_t per_task, int64_t limit) {
 }
 
 }  // namespace
+
+bool IsEndless(double amount, std::string_view unit) {
+  return unit == kLateUnit && amount >= static_cast<double>(static_cast<float>(kMostServiceUs));  // as LateAlone has it
+}
 
 double Distance(Reason reason, const Shortfall& shortfall) {
   if (shortfall.unit.empty() || shortfall.needed <= 0) return 1;

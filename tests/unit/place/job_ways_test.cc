@@ -95,6 +95,9 @@ TEST(LatencyBound, RefusesWhatMissesItEvenAlone) {
   EXPECT_EQ(refused.miss.needed, 9000);
   EXPECT_GT(refused.miss.available, 10'000);
   EXPECT_THAT(DescribeDecision(refused), HasSubstr("us p99 even alone"));
+  JobSpec flooded = Server(1, 25'000);
+  flooded.request_rate_hz = 1e6;
+  EXPECT_THAT(DescribeDecision(Decide(Nodes(1, 1), flooded)), HasSubstr("predicted endless us p99 even alone"));
   // One that runs so already is left as it is: nobody makes it worse.
   Cluster cluster = Nodes(1, 1);
   const Slot slot{1, 0, 0};
