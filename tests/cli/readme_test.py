@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the README shows of the command is what the command says: each block that begins with `$ horus` is run."""
+
+import shlex
+import unittest
+
+from command import ROOT, main, run
+
+LEFT_OUT = "…"
+
+
+def transcripts():
+    """Command line and lines shown of each block."""
+    for block in (ROOT / "README.md").read_text(encoding="utf-8").split("```")[1::2]:
+        lines = block.strip("\n").splitlines()
+        if lines and lines[0].startswith("$ horus "):
+            yield lines[0][len("$ horus "):], lines[1:]
+
+
+def position_of(part, lines, begin):
+    for at in range(begin, len(lines) - len(part) + 1):
+        if lines[at:at + len(part)] == part:
+            return at
+    return -1
+
+
+class Readme(unittest.TestCase):
+    def test_every_transcript_is_what_the_command_says(self):
+        shown = list(transcripts())
+        self.assertGreaterEqual(len(shown), 2)
+        for command, lines in shown:
+            code, out, err = run(*shlex.split(command), cwd=ROOT)
+            self.assertEqual((code, err), (0, ""), command)
+            said, at = out.splitlines(), 0
+            for part in "\n".join(lines).split(f"\n{LEFT_OUT}"):
+                part = [line for line in part.strip("\n").splitlines()]
+                found = position_of(part, said, at)
+                self.assertGreaterEqual(found, 0, f"{command}: not said, or not in this order:\n" + "\n".join(part))
+                at = found + len(part)
+
+
+if __name__ == "__main__":
+    main()
