@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What older code wrote is read today, with the results that it had then; README.md says what wrote each file. */
+#include <math.h>
+
 #include "../contract/check.h"
 #include "golden_cluster.h"
 
@@ -108,11 +110,32 @@ static void newer_snapshot_is_refused(const char* name) {
   CHECK(restored == NULL);
 }
 
-static void interference_is_read(const char* name, const char* model) {
+/* `stated`: slowdowns of two jobs on a V100, as on 23 November 2026. */
+static void interference_is_read(const char* name, const char* model, const double* stated) {
   horus_interference* interference = NULL;
+  horus_demand busy = HORUS_DEMAND_INIT, light = HORUS_DEMAND_INIT;
+  const horus_demand* demands[2];
+  horus_device device = HORUS_DEVICE_INIT;
+  float slowdown[2] = {0, 0};
+  int i;
+  demands[0] = &busy;
+  demands[1] = &light;
+  busy.gpu_util_pct = busy.gpu_util_pct_upper = 90;
+  busy.mem_bw_util_pct = busy.mem_bw_util_pct_upper = 60;
+  light.gpu_util_pct = light.gpu_util_pct_upper = 40;
+  light.mem_bw_util_pct = light.mem_bw_util_pct_upper = 20;
+  busy.mem_mib = busy.mem_mib_upper = light.mem_mib = light.mem_mib_upper = 4000;
+  busy.step_time_us = busy.step_time_us_upper = light.step_time_us = light.step_time_us_upper = 100000;
+  device.gpu_type = "v100-sxm2-16gb";
+  device.sharing_mode = HORUS_SHARING_TIME_SLICE;
   content(name);
   CHECK_OK(horus_interference_from_bytes(NULL, bytes, size, model, &interference, &error));
-  CHECK(interference != NULL);
+  CHECK_OK(horus_interference_slowdown(interference, NULL, &device, 2, demands, slowdown, NULL, &error));
+  for (i = 0; i < 2; ++i) {
+    if (fabs((double)slowdown[i] - stated[i]) <= 1e-5) continue;
+    fprintf(stderr, "%s: slowdown[%d]: expected %.6f, found %.6f\n", name, i, stated[i], (double)slowdown[i]);
+    ++failures;
+  }
   horus_interference_free(interference);
 }
 
@@ -136,7 +159,7 @@ static void predictor_is_read(const char* name) {
   content(name);
   CHECK_OK(horus_predictor_from_bytes(bytes, size, &predictor, &error));
   CHECK_OK(horus_predictor_get_quality(predictor, "mem_mib", &quality, &error));
-  CHECK(quality.rows > 0 && quality.trees > 0);
+  CHECK(quality.rows == 240 && quality.trees == 12);
   horus_predictor_free(predictor);
 }
 
@@ -165,12 +188,13 @@ static void files_are_read(const char* cluster_file, const char* jobs_file, uint
 #endif
 
 int main(void) {
+  static const double boosted[] = {1.355563, 1.661738}, iapp[] = {1.624706, 1.810677};
   snapshot_is_read("snapshots/1-first", 1, 1, 11);
   snapshot_is_read("snapshots/2-now", 2, 3, 0);
   newer_snapshot_is_refused("snapshots/2-now");
-  interference_is_read("interference/2026-11-21-boosted.hbundle", NULL);
-  interference_is_read("interference/2026-11-21-with-iapp.hbundle", NULL);
-  interference_is_read("interference/2026-11-21-with-iapp.hbundle", "iapp");
+  interference_is_read("interference/2026-11-21-boosted.hbundle", NULL, boosted);
+  interference_is_read("interference/2026-11-21-with-iapp.hbundle", NULL, boosted);
+  interference_is_read("interference/2026-11-21-with-iapp.hbundle", "iapp", iapp);
   observations_are_read("observations/demands-alone", sizeof(uint64_t));
   observations_are_read("observations/two-parts", 0);
 #ifdef GOLDEN_ONNX
