@@ -12,7 +12,7 @@ from conftest import GRAPHS, ROOT
 EXAMPLES = {
     "inspect_model.py": ([GRAPHS / "resnet50.onnx", 32], ("parameters", "25.6 M", "largest batch", "a100-40gb")),
     "inspect_torch.py": ([2, 1024], ("parameters", "0.09 x 10^9", "a prompt", "columns", "torch included")),
-    "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "11 jobs")),
+    "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "12 jobs")),
     "learn.py": ([GRAPHS], ("covered", "before:", "after:")),
     "own_policy.py": ([], ("tightest", "exclusive", "horus")),
     "compare_policies.py": (["--jobs", 40, "--seeds", 3], ("jct_mean_s", "change", "±", "horus", "exclusive", "40 jobs")),
