@@ -132,7 +132,13 @@ std::vector<Damage> DamagesOfJobs() {
          rows.nodes.back().spec = rows.nodes[kFirst].spec;
          rows.nodes.back().device_list = rows.nodes[kFirst].device_list;
        }},
-      {"job's row by id", [](ClusterRows& rows) { Job(rows, 1).id = 77; }},
+      {"job's row by id",
+       [](ClusterRows& rows) {
+         const uint32_t row = rows.RowOfJob(1);
+         JobRow& job = rows.jobs[row];
+         do ++job.id;  // until it is none that hashes to where the row is already
+         while (rows.RowOfJob(job.id) == row);
+       }},
       {"free job rows", [](ClusterRows& rows) { rows.first_free_job = rows.RowOfJob(1); }},
       {"free job rows", [](ClusterRows& rows) { rows.jobs[rows.first_free_job].id = rows.first_free_job; }},
       {"job rows: expected 5, found 4", [](ClusterRows& rows) { rows.first_free_job = kNoRow; }},
