@@ -34,7 +34,7 @@ void ChangeGroup(const GroupCount& change, NodeGroups& groups) {
 
 bool KeepsAway(const JobSpec& job, const NodeGroups& groups) {
   if (groups.empty()) return false;
-  if (GroupsOf(job) > 0 && groups.size() + GroupsOf(job) > kMaxGroupsPerNode) return true;
+  if (groups.size() + GroupsOf(job) > kMaxGroupsPerNode) return true;
   for (const std::string& name : job.avoid_groups) {
     const GroupCount* there = Find(groups, HashOfGroup(name));
     if (there != nullptr && there->members > 0) return true;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fixtures.h"
@@ -16,22 +17,31 @@ using testing_place::CpuOnly;
 using testing_place::V100Node;
 
 TEST(ClusterLimits, OwesNoMoreThanItsTotalsCanCount) {
-  Cluster cluster(Catalogue::Default());
-  ASSERT_TRUE(cluster.AddNode(V100Node(1, 1)).ok());
-  const auto adopt = [&cluster](JobId id, int64_t cpu_milli) {
-    JobSpec job = CpuOnly(id, /*tasks=*/4);
-    job.cpu_milli = cpu_milli;
-    return cluster.Adopt(job,
-                         std::vector<Slot>{{1, kNoDevice, 0}, {1, kNoDevice, 1}, {1, kNoDevice, 2}, {1, kNoDevice, 3}});
+  using Left = int64_t NodeInfo::*;
+  const std::vector<std::pair<int64_t JobSpec::*, Left>> resources = {
+      {&JobSpec::cpu_milli, &NodeInfo::cpu_free_milli},
+      {&JobSpec::mem_mib, &NodeInfo::mem_free_mib},
+      {&JobSpec::storage_mb_s, &NodeInfo::storage_free_mb_s},
   };
-  ASSERT_TRUE(adopt(1, kMaxHostQuantity).ok());
-  const int64_t rest = kMostOwed + cluster.Node(1)->cpu_free_milli;
-  const absl::Status refused = adopt(2, rest / 4 + 1).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
-  EXPECT_EQ(cluster.job_count(), 1u);
-  EXPECT_TRUE(adopt(2, rest / 4).ok());
-  EXPECT_GE(cluster.Totals().cpu_used_milli, kMostOwed);
-  EXPECT_TRUE(cluster.CheckInvariants().ok());
+  for (const auto& [asked, left] : resources) {
+    Cluster cluster(Catalogue::Default());
+    ASSERT_TRUE(cluster.AddNode(V100Node(1, 1)).ok());
+    const auto adopt = [&](JobId id, int64_t amount) {
+      JobSpec job = CpuOnly(id, /*tasks=*/4);
+      job.cpu_milli = job.mem_mib = 0;
+      job.*asked = amount;
+      return cluster.Adopt(
+          job, std::vector<Slot>{{1, kNoDevice, 0}, {1, kNoDevice, 1}, {1, kNoDevice, 2}, {1, kNoDevice, 3}});
+    };
+    ASSERT_TRUE(adopt(1, kMaxHostQuantity).ok());
+    const int64_t rest = kMostOwed + (*cluster.Node(1)).*left;
+    const absl::Status refused = adopt(2, rest / 4 + 1).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+    EXPECT_EQ(cluster.job_count(), 1u);
+    EXPECT_TRUE(adopt(2, rest / 4).ok());
+    EXPECT_LE((*cluster.Node(1)).*left, -kMostOwed + 4);
+    EXPECT_TRUE(cluster.CheckInvariants().ok());
+  }
 }
 
 TEST(ClusterLimits, HoldsAtMostSoManyGroupsOnANode) {
@@ -47,6 +57,7 @@ TEST(ClusterLimits, HoldsAtMostSoManyGroupsOnANode) {
   const std::vector<Slot> there = {{1, kNoDevice, 0}};
   constexpr size_t kFull = kMaxGroupsPerNode / kMaxGroupsPerJob;
   for (JobId id = 1; id <= kFull; ++id) ASSERT_TRUE(cluster.Adopt(job(id, kMaxGroupsPerJob), there).ok());
+  EXPECT_EQ(*cluster.BrokenRule(job(999, 0), there, FitLimits{}), Reason::kNone);
   EXPECT_EQ(cluster.Adopt(job(999, 1), there).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(*cluster.BrokenRule(job(999, 1), there, FitLimits{}), Reason::kAntiAffinity);
   EXPECT_TRUE(cluster.Adopt(job(999, 0), there).ok());

@@ -230,6 +230,7 @@ TEST(DeviceStates, EveryFieldTellsStatesApart) {
       [&](DeviceRow& row) { row.tenants = {tenant, tenant}; },
   };
   std::set<uint32_t> ids;
+  std::set<uint64_t> stable;
   for (const auto& edit : edits) {
     DeviceRow row = base;
     edit(row);
@@ -241,6 +242,7 @@ TEST(DeviceStates, EveryFieldTellsStatesApart) {
     table.Finish(alone);
     EXPECT_EQ(table.digest(id), alone.digest) << "no two have one digest";
     EXPECT_EQ(table.state(id).digest, alone.digest);
+    EXPECT_TRUE(stable.insert(table.StableHash(row)).second);
   }
   EXPECT_EQ(table.live_states(), edits.size());
   EXPECT_EQ(table.tenant_refs(tenant), 1u + 1 + 2);

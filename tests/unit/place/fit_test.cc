@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "interference/latency.h"
 
 namespace horus {
 namespace {
@@ -52,6 +53,14 @@ TEST(Fit, DistanceIsOneWhereThereIsNoAmount) {
   EXPECT_EQ(Distance(Reason::kLabel, {}), 1);
   EXPECT_EQ(Distance(Reason::kOwner, {8, 2, ""}), 1);
   EXPECT_EQ(Distance(Reason::kGpuMemory, {0, 5, "MiB"}), 1);
+}
+
+TEST(Fit, EndlessIsOnlyAWaitAndOnlyTheLongestThatIsCounted) {
+  const double most = static_cast<float>(kMostServiceUs);
+  EXPECT_TRUE(IsEndless(most, kLateUnit));
+  EXPECT_TRUE(IsEndless(2 * most, kLateUnit));
+  EXPECT_FALSE(IsEndless(most / 2, kLateUnit));
+  EXPECT_FALSE(IsEndless(most, "MiB"));
 }
 
 TEST(Fit, ANodeMustBeUpAndCarryEveryLabelAskedFor) {
