@@ -4,6 +4,7 @@
 import unittest
 
 import binary_abi
+import check_history
 
 TEXT = """<abi-corpus architecture='elf-amd-x86_64' soname='libhorus.so.0.1'>
 <elf-function-symbols><elf-symbol name='horus_get'/><elf-symbol name='horus_twin'/></elf-function-symbols>
@@ -66,6 +67,12 @@ class Breaks(unittest.TestCase):
     def test_a_field_before_another_is_a_break(self):
         with_field = TEXT.replace("</class-decl>", FIELD, 1)
         self.assertNotEqual(changed(FIELD, "</class-decl>", with_field)[0], [])
+
+    def test_a_commit_may_break_only_with_a_new_revision(self):
+        broken, raised = TEXT.replace("name='size'", "name='bytes'"), ("libhorus.so.0.1", "libhorus.so.0.2")
+        self.assertIn("bytes", check_history.fault(TEXT, broken))
+        self.assertIsNone(check_history.fault(TEXT, broken.replace(*raised)))
+        self.assertIsNone(check_history.fault(TEXT, TEXT.replace("</class-decl>", FIELD, 1)))
 
 
 if __name__ == "__main__":
