@@ -4,11 +4,13 @@
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 file(REMOVE_RECURSE "${WORK}")
 run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/embedding" -B "${WORK}" -G "${GENERATOR}"
-  -D "HORUS_SOURCE=${SOURCE}" -D "WAY=${WAY}" -D "LIBRARY=${LIBRARY}" -D "CMAKE_BUILD_TYPE=${BUILD_TYPE}"
+  -D "HORUS_SOURCE=${SOURCE}" -D "WAY=${WAY}" -D "HORUS_WITH_ONNX=${WITH_ONNX}" -D "CMAKE_BUILD_TYPE=${BUILD_TYPE}"
   -D "CMAKE_C_COMPILER=${C_COMPILER}" -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}" -D "CMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}")
 no_flags_leak("${WORK}" consumer.c)
-run("${CMAKE_COMMAND}" --build "${WORK}" --target consumer)
-run("${WORK}/consumer")
-if(NOT output MATCHES "^Placed on node 1 device 0")
-  message(FATAL_ERROR "the consumer printed:\n${output}")
-endif()
+foreach(library horus static)
+  run("${CMAKE_COMMAND}" --build "${WORK}" --target consumer_${library})
+  run("${WORK}/consumer_${library}")
+  if(NOT output MATCHES "^Placed on node 1 device 0")
+    message(FATAL_ERROR "consumer_${library} printed:\n${output}")
+  endif()
+endforeach()
