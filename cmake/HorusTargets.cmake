@@ -5,7 +5,7 @@
 add_library(horus_settings INTERFACE)
 target_compile_features(horus_settings INTERFACE cxx_std_20 c_std_99)
 target_compile_options(horus_settings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -Wall -Wextra -Wpedantic -Wformat=2 -Wshadow -Wconversion -Wno-sign-conversion
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual>
   # GCC 12 warns of copies inside std::string that cannot happen (its bug 105651).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers -Wno-restrict -Wno-maybe-uninitialized>

@@ -14,7 +14,7 @@
 namespace horus {
 namespace {
 
-constexpr uint64_t kKeys = 20'000;
+constexpr uint64_t kKeys = 4'000;
 
 template <typename Set>
 size_t FullestBucket(const Set& set) {
