@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by the other scripts: which Debian packages the project needs, and how to get the missing ones.
+# Sourced by the other scripts, in the project's folder: which Debian packages it needs, how to get the missing ones; --help.
 
 packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
   libxgboost-dev coinor-libclp-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
@@ -9,6 +9,11 @@ packages_clang=(clang-19 libclang-rt-19-dev)
 packages_python=(python3-dev python3-venv)
 packages_browser=(chromium chromium-driver) # the report is looked at in it; Debian, Ubuntu has it as a snap
 packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
+
+# Of a script that sources this with --help: what its first lines say.
+case "${1:-}" in
+  -h | --help) sed -n '3,/^[^#]/s/^# \?//p' "scripts/$(basename "$0")"; exit 0 ;;
+esac
 
 say() { printf '\n== %s\n' "$*"; }
 
