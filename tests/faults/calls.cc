@@ -4,7 +4,7 @@
 // HORUS_FAULTS_EACH (default 48; 0 = all): so many allocations of a call fail one by one, later ones in growing steps.
 // HORUS_FAULTS_CALLS (default 400; 0 = all): so many calls of a function are tried; later ones just run.
 // HORUS_FAULTS_JUST_RUN: names of functions, by spaces, whose calls are not tried; "callbacks": calls with one.
-// HORUS_FAULTS_SPARE: parts of libraries' paths, by spaces: nothing fails that they, or whom they call, ask for.
+// HORUS_FAULTS_SPARE: parts of names of libraries or functions, by spaces: nothing fails that they or theirs ask for.
 // HORUS_FAULTS_NONE=1: nothing fails.
 // HORUS_FAULTS_REPORT: a file that gets a line for each function: its name, calls, allocations failed; and last the
 // number of blocks that were never freed.
@@ -71,7 +71,7 @@ std::vector<std::string>* Words(const char* setting) {
 }
 const std::vector<std::string>& spared = *Words("HORUS_FAULTS_SPARE");
 
-// Whether one of the spared libraries asks, itself or through another's code.
+// Whether one of the spared libraries or functions asks, itself or through another's code.
 bool Spared() {
   if (spared.empty()) return false;
   constexpr int kFrames = 128;
@@ -79,9 +79,10 @@ bool Spared() {
   const int count = backtrace(frames, kFrames);
   for (int i = 0; i < count; ++i) {
     Dl_info info = {};
-    if (dladdr(frames[i], &info) == 0 || info.dli_fname == nullptr) continue;
-    for (const std::string& part : spared)
-      if (std::strstr(info.dli_fname, part.c_str()) != nullptr) return true;
+    if (dladdr(frames[i], &info) == 0) continue;
+    for (const char* const name : {info.dli_fname, info.dli_sname})
+      for (const std::string& part : spared)
+        if (name != nullptr && std::strstr(name, part.c_str()) != nullptr) return true;
   }
   return false;
 }
