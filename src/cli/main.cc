@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/outputs.h"
 #include "horus/version.h"
 
 namespace {
@@ -71,7 +72,11 @@ int Run(int argc, char** argv) {
     return horus::cli::FailToParse(problem.str());
   }
   for (const horus::cli::Command& command : commands) {
-    if (command.app->parsed()) return command.run();
+    if (!command.app->parsed()) continue;
+    if (const absl::Status outputs = horus::cli::CheckOutputs(*command.app); !outputs.ok()) {
+      return horus::cli::Fail(outputs);
+    }
+    return command.run();
   }
   return horus::cli::kExitInternal;
 }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """horus itself: help, version, wrong command lines. Usage: see command.py."""
 
+import pathlib
 import subprocess
+import tempfile
 import unittest
 
-from command import HORUS, RESNET, main, run
+from command import HORUS, RESNET, ROOT, main, run
 
 
 class TopLevel(unittest.TestCase):
@@ -38,6 +40,23 @@ class TopLevel(unittest.TestCase):
             done = subprocess.run([HORUS, "gpus"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"cannot write", done.stderr)
+
+    def test_no_file_that_was_given_is_written_over(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cluster = pathlib.Path(folder, "cluster.yaml")
+            cluster.write_bytes((ROOT / "examples/cluster.yaml").read_bytes())
+            jobs, new = ROOT / "examples/jobs.yaml", pathlib.Path(folder, "new.json")
+            place = ["place", "--cluster", cluster, "--jobs", jobs]
+            for outputs in (["--out", cluster], ["--out", f"{folder}/./cluster.yaml"],
+                            ["--out", new, "--prometheus", f"{folder}/../{cluster.parent.name}/new.json"]):
+                code, out, err = run(*place, *outputs)
+                self.assertEqual((code, out), (2, ""), outputs)
+                self.assertIn("--out: expected a file that no other option names", err)
+            self.assertEqual(cluster.read_bytes(), (ROOT / "examples/cluster.yaml").read_bytes())
+            self.assertFalse(new.exists())
+            place[2] = ROOT / "examples/cluster.yaml"
+            code, _, err = run(*place, "--out", "/dev/null", "--prometheus", "/dev/null")
+            self.assertEqual((code, err), (0, ""))
 
 
 if __name__ == "__main__":
