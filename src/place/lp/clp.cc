@@ -9,6 +9,7 @@
 #include <iterator>
 #include <new>
 
+#include "base/memory_left.h"
 #include "place/lp/entry.h"
 
 namespace horus::lp {
@@ -38,19 +39,17 @@ int32_t Say(char* text, int32_t status, const char* what, int detail) {
 
 // Where memory runs out inside it, Clp loses what it holds and may free a block twice. So this fails before, where
 // there is less left than Clp may need: about twice the most that was seen (37 MiB for 10,000 columns of 50 elements).
-void CheckThatMemoryIsLeft(const horus_lp_request& request) {
+void CheckMemory(const horus_lp_request& request) {
   constexpr size_t kAtLeast = 3 << 20;
   constexpr size_t kEach = 768;  // row or column
   constexpr size_t kElement = 128;
   const size_t bytes = kAtLeast + kEach * (static_cast<size_t>(request.columns) + static_cast<size_t>(request.rows)) +
                        kElement * static_cast<size_t>(request.starts[request.columns]);
-  void* const memory = ::operator new(bytes);
-  *static_cast<volatile char*>(memory) = 0;  // else a compiler may leave both calls out
-  ::operator delete(memory);
+  CheckThatMemoryIsLeft(bytes);
 }
 
 int32_t Solve(const horus_lp_request& request, char* text) {
-  CheckThatMemoryIsLeft(request);
+  CheckMemory(request);
   const Model owner;
   Clp_Simplex* const model = owner.get();
   if (model == nullptr) return Say(text, HORUS_LP_FAILED, "Clp makes no model", 0);

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory_left.h"
 #include "trees/train/parse_model.h"
 
 namespace horus::train {
@@ -109,18 +110,16 @@ Outcome SetColumn(const XGBoostApi& xgboost, const Owned& matrix, const char* fi
 // XGBoost 1.7 does not survive an allocation that fails where it counts the processors of its control group (a function
 // that may not throw, some 10 KiB for a stream) and where it fills a matrix. Without about twice what it was seen to
 // need (8 bytes a cell and 16 a row) the answer is NO_MEMORY. Another thread may still take it meanwhile.
-void CheckThatMemoryIsLeft(size_t rows, size_t features) {
+void CheckMemory(size_t rows, size_t features) {
   constexpr size_t kAtLeast = size_t{1} << 20;
   constexpr size_t kCell = 16;
-  void* const memory = ::operator new(kAtLeast + rows * (features + 2) * kCell);
-  *static_cast<volatile char*>(memory) = 0;  // else a compiler may leave both calls out
-  ::operator delete(memory);
+  CheckThatMemoryIsLeft(kAtLeast + rows * (features + 2) * kCell);
 }
 
 Outcome MakeMatrix(const XGBoostApi& xgboost, const horus_train_rows& rows, uint32_t num_features, Owned& matrix) {
   const std::string data = ArrayText(rows.features, rows.count, num_features);
   constexpr char kHow[] = R"({"missing": NaN, "nthread": 1})";
-  CheckThatMemoryIsLeft(rows.count, num_features);
+  CheckMemory(rows.count, num_features);
   HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGDMatrixCreateFromDense(data.c_str(), kHow, matrix.out())));
   HORUS_TRAIN_TRY(SetColumn(xgboost, matrix, "label", rows.targets, rows.count));
   HORUS_TRAIN_TRY(SetColumn(xgboost, matrix, "weight", rows.weights, rows.count));
@@ -275,7 +274,7 @@ Outcome TrainOne(const XGBoostApi& xgboost, const horus_train_request& request) 
   if (request.valid.count != 0) HORUS_TRAIN_TRY(MakeMatrix(xgboost, request.valid, request.num_features, valid));
   // Naming both matrices lets XGBoost keep their margins instead of adding up all trees every round.
   void* const matrices[] = {train.get(), valid.get()};
-  CheckThatMemoryIsLeft(0, 0);
+  CheckMemory(0, 0);
   HORUS_TRAIN_TRY(Check(xgboost, xgboost.XGBoosterCreate(matrices, request.valid.count != 0 ? 2 : 1, booster.out())));
   HORUS_TRAIN_TRY(Configure(xgboost, request, booster));
   HORUS_TRAIN_TRY(Grow(xgboost, request, booster, train, valid));
