@@ -3,7 +3,8 @@
 
 packages_build=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev
   libxgboost-dev coinor-libclp-dev libeigen3-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libcsv-dev)
-packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools)
+packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 binutils abigail-tools
+  ccache) # the embedding builds of the tests take the objects of the build they belong to
 packages_lint=(clang-format-19 python3)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_python=(python3-dev python3-venv)
