@@ -33,12 +33,13 @@ def per_cent(pair):
 
 
 def records(lines):
-    """(file, {line: count}, {(line, condition, way): count}) of each record of a tracefile."""
-    source, reached, ways = None, {}, {}
+    """{file: ({line: count}, {(line, condition, way): count})}, all records of a file added."""
+    files = {}
+    reached, ways = {}, {}
     for row in lines:
         key, _, value = row.strip().partition(":")
         if key == "SF":
-            source, reached, ways = value, {}, {}
+            reached, ways = files.setdefault(value, ({}, {}))
         elif key == "DA":
             line, count = value.split(",")[:2]
             reached[int(line)] = reached.get(int(line), 0) + int(count)
@@ -46,8 +47,7 @@ def records(lines):
             line, condition, way, count = value.split(",")
             at = (int(line), int(condition), int(way))
             ways[at] = ways.get(at, 0) + (0 if count == "-" else int(count))
-        elif key == "end_of_record":
-            yield source, reached, ways
+    return files
 
 
 def room_of(path):
@@ -64,7 +64,7 @@ def text_of(path):
 
 def collect(lines, root, text_of=text_of):
     rooms, missed = collections.defaultdict(Count), []
-    for source, reached, ways in records(lines):
+    for source, (reached, ways) in records(lines).items():
         path = pathlib.Path(source)
         if not path.is_relative_to(root):
             continue
