@@ -43,6 +43,12 @@ class Graph {
     detail::Call(horus_graph_get_info, get(), &info);
     return info;
   }
+  // Names of the dimensions that a RunSpec may bind.
+  [[nodiscard]] std::vector<std::string> Dims() const {
+    std::vector<std::string> names;
+    for (size_t i = 0; const char* name = horus_graph_dim_name(get(), i); ++i) names.emplace_back(name);
+    return names;
+  }
   [[nodiscard]] horus_step_cost Cost(const RunSpec& run = {}) const {
     horus_step_cost cost = HORUS_STEP_COST_INIT;
     detail::Call(horus_graph_cost, get(), detail::CRunSpec(run).get(), &cost);

@@ -96,6 +96,13 @@ std::string Nearest(std::string_view text, std::span<const std::string_view> nam
   return joined;
 }
 
+std::string QuotedSome(std::span<const std::string_view> names, size_t count) {
+  std::string list;
+  for (size_t i = 0; i < names.size() && i < count; ++i) list += (i == 0 ? "" : ", ") + Quoted(names[i]);
+  if (names.size() > count) list += " and " + std::to_string(names.size() - count) + " more";
+  return list;
+}
+
 std::string Listed(std::span<const std::string_view> names) {
   std::string list;
   for (const std::string_view name : names) {

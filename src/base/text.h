@@ -26,6 +26,9 @@ namespace horus {
 // its length away), nearest first, ties in the order given; joined as "a, b"; empty when none is near.
 [[nodiscard]] std::string Nearest(std::string_view text, std::span<const std::string_view> names, size_t count = 3);
 
+// "'a', 'b' and 3 more": at most `count` names, quoted, in the order given.
+[[nodiscard]] std::string QuotedSome(std::span<const std::string_view> names, size_t count = 8);
+
 // "a, b, c", in the order given.
 [[nodiscard]] std::string Listed(std::span<const std::string_view> names);
 

@@ -42,13 +42,16 @@ Json RunJson(const JobProfile& profile) {
           {"replicas", profile.run.data_parallel}};
 }
 
-Json CoverageJson(const CostCoverage& coverage) {
+Json CoverageJson(const CostCoverage& coverage, const ShapedGraph& shaped) {
   Json unknown = Json::array();
   for (const auto& [name, count] : coverage.unknown) unknown.push_back({{"op_type", name}, {"count", count}});
+  Json open_dims = Json::array();
+  for (const OpenDim& dim : OpenDims(shaped)) open_dims.push_back(std::string(dim.name));
   return {{"ops", coverage.ops},
           {"ops_known", coverage.ops_known},
           {"flops_share", coverage.flops_share},
-          {"unknown", unknown}};
+          {"unknown", unknown},
+          {"open_dims", open_dims}};
 }
 
 Json MemoryJson(const StepMemory& memory) {
@@ -154,7 +157,7 @@ std::string InspectJson(const InspectReport& report) {
                {"step_flops", cost.StepFlops()},
                {"step_bytes", cost.StepBytes()},
                {"step_kernels", cost.StepKernels()},
-               {"coverage", CoverageJson(cost.coverage)},
+               {"coverage", CoverageJson(cost.coverage, *report.profile.shaped)},
                {"memory", MemoryJson(profile.memory)},
                {"calibrated", report.calibrated},
                {"gpus", gpus},

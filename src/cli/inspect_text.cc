@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "cli/explain_report.h"
 #include "cli/inspect_report.h"
@@ -28,6 +29,14 @@ std::string UnknownText(const CostCoverage& coverage) {
   return text;
 }
 
+// Why much may count nothing: sizes that the file leaves open and nobody gave.
+std::string OpenText(const std::vector<OpenDim>& open) {
+  std::vector<std::string_view> names;
+  for (const OpenDim& dim : open) names.push_back(dim.name);
+  return QuotedSome(names) + (names.size() == 1 ? " has" : " have") +
+         " no size, and what follows from it counts nothing: --dim NAME=SIZE";
+}
+
 std::string SummaryText(const InspectReport& report) {
   const StepCost& cost = report.profile.cost;
   const Graph& graph = *report.graph;
@@ -44,6 +53,9 @@ std::string SummaryText(const InspectReport& report) {
   table.AddRow({"coverage", Percent(100 * cost.coverage.flops_share),
                 absl::StrFormat("of the forward FLOPs; %d of %d operators understood%s", cost.coverage.ops_known,
                                 cost.coverage.ops, UnknownText(cost.coverage))});
+  if (const std::vector<OpenDim> open = OpenDims(*report.profile.shaped); !open.empty()) {
+    table.AddRow({"open dimensions", Count(static_cast<double>(open.size())), OpenText(open)});
+  }
   table.AddRow({"graph", Count(static_cast<double>(graph.main().nodes.size())),
                 absl::StrFormat("nodes, IR %d, opset %d%s%s", graph.ir_version, graph.opset,
                                 graph.producer.empty() ? "" : ", by ", Printable(graph.producer))});

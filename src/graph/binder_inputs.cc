@@ -34,8 +34,12 @@ absl::Status Binder::BindNamed() {
     if (found == positions.end()) {
       const std::vector<std::string_view> names(graph_.symbols.begin(), graph_.symbols.end());
       const std::string near = Nearest(name, names);
-      return InvalidArgument("the graph has no dimension %s%s%s", Quoted(name),
-                             near.empty() ? "" : ", did you mean: ", near);
+      if (!near.empty()) {
+        return InvalidArgument("the graph has no dimension %s, did you mean: %s", Quoted(name), near);
+      }
+      const std::vector<std::string_view> inputs = InputDims(graph_);
+      return InvalidArgument("the graph has no dimension %s; %s", Quoted(name),
+                             inputs.empty() ? "its inputs name none" : "its inputs name " + QuotedSome(inputs));
     }
     int64_t& bound = symbol_sizes_[found->second];
     if (bound != kUnknownDim && bound != size) {
@@ -123,7 +127,7 @@ absl::Status Binder::MakeInputs(Frame* frame) {
     frame->tensors[main.inputs[i].value()] = t;
     const bool weight = weight_inputs_[i];
     state.facts[t.value()].source = weight ? Source::kWeightInput : Source::kInput;
-    if (!weight) result.inputs.push_back(t);
+    if (!weight) result.inputs.push_back({main.inputs[i], t});
     state.tensors[t.value()].dtype = value.dtype;
     if (!value.dims.has_value()) continue;
     Dims dims;

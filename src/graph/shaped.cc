@@ -16,6 +16,37 @@ int64_t Tensor::bytes() const {
   return static_cast<int64_t>((bits + 7) / 8);
 }
 
+std::vector<std::string_view> InputDims(const Graph& graph) {
+  std::vector<std::string_view> names;
+  std::vector<bool> seen(graph.symbols.size());
+  for (const ValueId input : graph.main().inputs) {
+    const Value& value = graph.main().values[input.value()];
+    if (!value.dims.has_value()) continue;
+    for (const DeclaredDim& dim : *value.dims) {
+      if (!dim.symbol.valid() || seen[dim.symbol.value()]) continue;
+      seen[dim.symbol.value()] = true;
+      names.push_back(graph.symbols[dim.symbol.value()]);
+    }
+  }
+  return names;
+}
+
+std::vector<OpenDim> OpenDims(const ShapedGraph& shaped) {
+  std::vector<OpenDim> open;
+  std::vector<bool> seen(shaped.graph->symbols.size());
+  for (const ShapedInput& input : shaped.inputs) {
+    const Tensor& tensor = shaped.tensors[input.tensor.value()];
+    const Value& value = shaped.graph->main().values[input.value.value()];
+    for (size_t i = 0; value.dims.has_value() && i < value.dims->size() && i < tensor.dims.size(); ++i) {
+      const SymbolId symbol = (*value.dims)[i].symbol;
+      if (tensor.dims[i] != kUnknownDim || !symbol.valid() || seen[symbol.value()]) continue;
+      seen[symbol.value()] = true;
+      open.push_back({shaped.graph->symbols[symbol.value()], input.tensor});
+    }
+  }
+  return open;
+}
+
 absl::StatusOr<ShapedGraph> BindShapes(std::shared_ptr<const Graph> graph, const DimBindings& bindings,
                                        const ShapeLimits& limits) {
   if (graph == nullptr || graph->bodies.empty()) return InvalidArgument("no graph to bind shapes to");

@@ -62,12 +62,18 @@ struct ShapeCoverage {
   int64_t branches_unknown = 0;  // If nodes whose condition is computed: the larger branch is taken
 };
 
+// An input of the graph that is no weight in disguise.
+struct ShapedInput {
+  ValueId value;  // of the main graph
+  TensorId tensor;
+};
+
 struct ShapedGraph {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const std::deque<Node>> bound_nodes;  // nodes of functions with the call's attributes filled in
   std::vector<Tensor> tensors;
   std::vector<Op> ops;  // execution order
-  std::vector<TensorId> inputs;
+  std::vector<ShapedInput> inputs;
   std::vector<TensorId> outputs;
   int64_t batch = 1;
   ShapeCoverage coverage;
@@ -91,6 +97,17 @@ struct ShapeLimits {
 // Errors: unknown or contradictory binding, sizes < 1, overflow, contradictory shapes (node and operator named).
 [[nodiscard]] absl::StatusOr<ShapedGraph> BindShapes(std::shared_ptr<const Graph> graph, const DimBindings& bindings,
                                                      const ShapeLimits& limits = {});
+
+// Names of the dimensions of the graph's inputs, each once, in order of appearance; borrowed from the graph.
+[[nodiscard]] std::vector<std::string_view> InputDims(const Graph& graph);
+
+// A named dimension of a graph input that has no size: what follows from it counts nothing.
+struct OpenDim {
+  std::string_view name;  // borrowed from the graph
+  TensorId input;         // the first that has it
+};
+// Each once, in order of appearance.
+[[nodiscard]] std::vector<OpenDim> OpenDims(const ShapedGraph& shaped);
 
 }  // namespace horus
 

@@ -10,49 +10,21 @@
 namespace horus {
 namespace {
 
-// Names of the dimensions of the graph's inputs, in order of appearance.
-std::vector<std::string_view> InputDimensions(const Graph& graph) {
-  std::vector<std::string_view> names;
-  for (const ValueId input : graph.main().inputs) {
-    const Value& value = graph.main().values[input.value()];
-    if (!value.dims.has_value()) continue;
-    for (const DeclaredDim& dim : *value.dims) {
-      if (!dim.symbol.valid()) continue;
-      const std::string_view name = graph.symbols[dim.symbol.value()];
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-  }
-  return names;
-}
-
 // "batch or one of 'seq', 'height'": what the graph lets one choose.
-std::string Listed(std::span<const std::string_view> names) {
-  constexpr size_t kNamed = 8;
-  std::string text(kBatchDimension);
-  size_t named = 0;
-  for (const std::string_view name : names) {
-    if (name == kBatchDimension || ++named > kNamed) continue;
-    text += (named == 1 ? " or one of " : ", ") + Quoted(name);
-  }
-  if (named > kNamed) text += " and " + std::to_string(named - kNamed) + " more";
-  return text;
+std::string Choices(std::vector<std::string_view> names) {
+  std::erase(names, kBatchDimension);
+  return std::string(kBatchDimension) + (names.empty() ? "" : " or one of " + QuotedSome(names));
 }
 
 // A bound that leaves out what follows from an open dimension is none.
 absl::Status CheckInputsKnown(const ShapedGraph& shaped) {
-  for (const TensorId input : shaped.inputs) {
-    const Tensor& tensor = shaped.tensors[input.value()];
+  if (const std::vector<OpenDim> open = OpenDims(shaped); !open.empty()) {
+    return InvalidArgument("solve: expected a size for dimension %s of graph input %s, found it left open",
+                           Quoted(open[0].name), Quoted(shaped.tensors[open[0].input.value()].name));
+  }
+  for (const ShapedInput& input : shaped.inputs) {
+    const Tensor& tensor = shaped.tensors[input.tensor.value()];
     if (tensor.known) continue;
-    for (const ValueId id : shaped.graph->main().inputs) {
-      const Value& value = shaped.graph->main().values[id.value()];
-      if (value.name != tensor.name || !value.dims.has_value()) continue;
-      for (size_t i = 0; i < value.dims->size() && i < tensor.dims.size(); ++i) {
-        const SymbolId symbol = (*value.dims)[i].symbol;
-        if (tensor.dims[i] != kUnknownDim || !symbol.valid()) continue;
-        return InvalidArgument("solve: expected a size for dimension %s of graph input %s, found it left open",
-                               Quoted(shaped.graph->symbols[symbol.value()]), Quoted(tensor.name));
-      }
-    }
     return InvalidArgument("solve: expected graph input %s of known shape, found a dimension of neither size nor name",
                            Quoted(tensor.name));
   }
@@ -61,9 +33,9 @@ absl::Status CheckInputsKnown(const ShapedGraph& shaped) {
 
 absl::Status CheckDimension(const Graph& graph, const RunSpec& run, const std::string& dim) {
   const bool is_batch = dim == kBatchDimension;
-  const std::vector<std::string_view> names = InputDimensions(graph);
+  const std::vector<std::string_view> names = InputDims(graph);
   if (!is_batch && std::find(names.begin(), names.end(), dim) == names.end()) {
-    return InvalidArgument("solve: expected %s, found %s, which is a dimension of no graph input", Listed(names),
+    return InvalidArgument("solve: expected %s, found %s, which is a dimension of no graph input", Choices(names),
                            Quoted(dim));
   }
   const auto bound = std::find_if(run.dims.dims.begin(), run.dims.dims.end(),

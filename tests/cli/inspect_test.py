@@ -41,6 +41,15 @@ class Inspect(Files):
             self.assertIn(word, out)
         self.assertLessEqual(max(map(len, out.splitlines())), 100)
 
+    def test_open_dimensions_are_named(self):
+        bert = RESNET.parent / "bert_base.onnx"
+        self.assertIn("'seq' has no size", " ".join(run("inspect", bert)[1].split()))
+        self.assertNotIn("no size", run("inspect", bert, "--dim", "seq=64")[1])
+        self.assertEqual(json.loads(run("inspect", bert, "--json")[1])["coverage"]["open_dims"], ["seq"])
+        code, _, err = run("inspect", bert, "--dim", "sentence=64")
+        self.assertEqual(code, 2)
+        self.assertIn("'sentence'; its inputs name 'batch', 'seq'", err)
+
     def test_model_may_follow_the_gpu(self):
         self.assertEqual(run("inspect", "--gpu", "t4", RESNET)[0], 0)
 

@@ -79,6 +79,8 @@ void TablesAnswerWithWhatWasMeasured() {
   const horus::Interference model = horus::Interference::FromTable(TableOf(1.75), &fallback);
   CHECK(model.name() == "table" && Beside(model, 0, 1)[0].estimate == 1.75f);
   CHECK(Beside(model, 0, 2) == Beside(fallback, 0, 2));
+  const std::vector<horus::Demand> tenants = {DemandOf(0), DemandOf(1), DemandOf(2)};
+  CHECK(model.Measured({.gpu_type = kGpu}, tenants) == (std::vector<uint8_t>{1, 1, 0, 1, 1, 0, 0, 0, 1}));
   horus::PairTable half = TableOf(1.75);
   half.pairs[0].slowdown_b = horus::kNotMeasured;
   CHECK(Beside(horus::Interference::FromTable(half, &fallback), 1, 0)[0] == Beside(fallback, 1, 0)[0]);

@@ -67,6 +67,11 @@ void TracesTellTheirJobs() {
   CHECK(changed.Jobs()[7].step_us == 100 && changed.Jobs()[7].gpu_types.size() == 2);
   CHECK(horus::Trace(changed.Jobs()).summary().digest == changed.summary().digest);
   CHECK(horus::Trace::Synthetic({.preset = "horus2020"}).size() == 2500);
+  const horus::Trace alike =
+      horus::Trace::Synthetic({.jobs = 5, .sizes = {{.gpus = 4}}, .durations = {{0, 60'000'000}, {1000, 60'000'000}}});
+  for (const horus::TraceJob& job : alike.Jobs()) {
+    CHECK(job.tasks * job.gpus_per_task == 4 && job.duration_us == 60'000'000);
+  }
   CHECK(StatusOf([] { (void)horus::Trace::Synthetic({.preset = "rome"}); }) == HORUS_NOT_FOUND);
 }
 

@@ -2,6 +2,8 @@
 // horus.hpp: the C++ face over the same library.
 #include <array>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <type_traits>
 
 #include "face_check.h"
@@ -83,7 +85,47 @@ void CataloguesCanBeRead() {
   CHECK(catalogue.size() >= 25 && std::string(catalogue.at(catalogue.Find("T4")).name) == "t4");
 }
 
+void NodesChangeUnderTheirJobs() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  CHECK(cluster.Adopt(JobOf(1, 4'000), {{1, 1, 0}}) == HORUS_REASON_NONE);
+  horus::Node node = NodeOfTwo(1);
+  node.devices.push_back({.gpu_type = "t4"});
+  cluster.ChangeNode(node);
+  CHECK(cluster.info().devices == 3);
+  node.devices.resize(1);
+  CHECK(StatusOf([&] { cluster.ChangeNode(node); }) == HORUS_STATE);  // job 1 would lose its place
+  CHECK(StatusOf([&] { cluster.ChangeNode(NodeOfTwo(2)); }) == HORUS_NOT_FOUND);
+  CHECK(cluster.info().devices == 3);
+}
+
+void TheBestWayThatFitsIsChosen() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  const std::vector<std::pair<std::string, horus::Demand>> demands = JobOf(1, 4'000).demands;
+  const horus::Job job = {.id = 1,
+                          .alternatives = {{.tasks = 1, .gpus_per_task = 1, .rate = 1, .demands = demands},
+                                           {.tasks = 1, .gpus_per_task = 2, .rate = 2, .demands = demands},
+                                           {.tasks = 1, .gpus_per_task = 4, .rate = 4, .demands = demands}}};
+  const horus::Plan plan = horus::Placer({.policy = "first-fit"}).MakePlan(cluster, std::span(&job, 1));
+  CHECK(plan.at(0).placed() && plan.at(0).slots.size() == 2);
+}
+
 #ifdef HORUS_GRAPHS_DIR
+void GraphsTellWhatAStepCosts() {
+  const horus::Graph graph = horus::Graph::FromFile(HORUS_GRAPHS_DIR "/bert_base.onnx");
+  std::ifstream file(HORUS_GRAPHS_DIR "/bert_base.onnx", std::ios::binary);
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  CHECK(horus::Graph::FromBytes(std::as_bytes(std::span(bytes))).info().fingerprint == graph.info().fingerprint);
+  CHECK(graph.info().nodes > 0 && StatusOf([] { (void)horus::Graph::FromBytes({}); }) != HORUS_OK);
+  CHECK((graph.Dims() == std::vector<std::string>{"batch", "seq"}));
+  const horus::RunSpec one = {.batch = 1, .dims = {{"seq", 64}}};
+  const horus::RunSpec two = {.batch = 2, .dims = {{"seq", 64}}};
+  CHECK(graph.Cost(one).forward_flops > 0 && graph.Cost(two).forward_flops == 2 * graph.Cost(one).forward_flops);
+  CHECK(!graph.Features(one).empty() && graph.Features(one) != graph.Features(two));
+  CHECK(StatusOf([&] { (void)graph.Cost({.dims = {{"seq", -1}}}); }) == HORUS_INVALID_ARGUMENT);
+}
+
 void TheLargestBatchIsSolvedFor() {
   const horus::Graph graph = horus::Graph::FromFile(HORUS_GRAPHS_DIR "/resnet18.onnx");
   const horus::Predictor predictor;
@@ -126,7 +168,10 @@ int main() {
   FailuresThrowTheirStatus();
   JobsGoTheWholeWay();
   CataloguesCanBeRead();
+  NodesChangeUnderTheirJobs();
+  TheBestWayThatFitsIsChosen();
 #ifdef HORUS_GRAPHS_DIR
+  GraphsTellWhatAStepCosts();
   TheLargestBatchIsSolvedFor();
   MeasuredDemandsAreCommitted();
 #endif

@@ -22,7 +22,7 @@ class GraphBuilder {
 
   TensorId Input(Dims dims, DType dtype = DType::kFloat32) {
     const TensorId id = Add(TensorRole::kInput, std::move(dims), dtype);
-    shaped_.inputs.push_back(id);
+    shaped_.inputs.push_back({{}, id});
     return id;
   }
   TensorId Parameter(Dims dims, DType dtype = DType::kFloat32) {

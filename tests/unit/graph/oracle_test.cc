@@ -46,7 +46,10 @@ std::string ReadAll(const std::string& path) {
 // Writes the sizes that ours binds into the inputs of the other's graph, and drops what the file declares.
 void BindInputs(const ShapedGraph& ours, onnx::ModelProto* model) {
   std::map<std::string, const Tensor*> inputs;
-  for (const TensorId t : ours.inputs) inputs[ours.tensors[t.value()].name] = &ours.tensors[t.value()];
+  for (const ShapedInput& input : ours.inputs) {
+    const Tensor& tensor = ours.tensors[input.tensor.value()];
+    inputs[tensor.name] = &tensor;
+  }
   for (onnx::ValueInfoProto& input : *model->mutable_graph()->mutable_input()) {
     const auto found = inputs.find(input.name());
     if (found == inputs.end()) continue;

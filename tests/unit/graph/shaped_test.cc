@@ -65,6 +65,7 @@ TEST(Shaped, BindsNamedDimensionsAndRefusesUnknownOnes) {
   const w::Bytes model = w::Model(OneNode(w::Node("Relu", {"x"}, {"y"}), {"batch", "seq"}));
   EXPECT_THAT(Named(Bind(model, {.batch = 4, .dims = {{"seq", 512}}}).value(), "y").dims, ElementsAre(4, 512));
   EXPECT_THAT(ErrorOf(model, {.dims = {{"seqq", 512}}}), AllOf(HasSubstr("'seqq'"), HasSubstr("seq")));
+  EXPECT_THAT(ErrorOf(model, {.dims = {{"depth", 512}}}), HasSubstr("its inputs name 'batch', 'seq'"));
   EXPECT_THAT(ErrorOf(model, {.dims = {{"seq", 0}}}), AllOf(HasSubstr("'seq'"), HasSubstr("at least 1")));
   EXPECT_THAT(ErrorOf(model, {.batch = -1}), HasSubstr("batch is -1"));
   EXPECT_THAT(ErrorOf(model, {.batch = 4, .dims = {{"batch", 5}}}), AllOf(HasSubstr("4"), HasSubstr("5")));
@@ -77,6 +78,10 @@ TEST(Shaped, CountsWhatStaysUnknown) {
   EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(4, kUnknownDim));
   EXPECT_EQ(Named(*graph, "y").bytes(), 0);
   EXPECT_EQ(graph->coverage.ops_with_known_shapes, 0);
+  const std::vector<OpenDim> open = OpenDims(*graph);
+  ASSERT_EQ(open.size(), 1u);
+  EXPECT_EQ(open[0].name, "seq");
+  EXPECT_EQ(graph->tensors[open[0].input.value()].name, "x");
 }
 
 TEST(Shaped, CountsUnknownOperatorsAndTakesDeclaredShapesBehindThem) {
