@@ -196,7 +196,7 @@ void Bench::Memo(const std::vector<Demand>& demands) {
   const PlacerOptions placer;
   const auto judge = [&](const JobView& view, bool exhaustive, int times) {
     Scorer scorer(Must(MakeInterferenceModel(kDefaultInterferenceModel)), Must(MakePolicy("horus")), kLimits,
-                  placer.memo_bytes, exhaustive);
+                  placer.cache_bytes, exhaustive);
     DeviceVerdict verdict;
     std::vector<double> ns;
     for (int i = 0; i < rounds + 1; ++i) {

@@ -75,7 +75,7 @@ typedef struct horus_placer_options {
                                probe, which nobody joins; once observed, release it and plan it anew */
   int64_t mem_headroom_mib; /* device memory to keep free; 0 = 500, -1 = none */
   uint64_t max_jobs;        /* of one plan; 0 = 1,048,576 */
-  uint64_t cache_bytes;     /* memory for what was scored before; 0 = 64 MiB */
+  uint64_t cache_bytes;     /* memory of what was scored before, at most; 0 = 256 MiB */
   /* Instead of `policy`, which must then be NULL: */
   horus_policy_callback policy_callback;   /* NULL = none */
   void* policy_user;                       /* comes back untouched; must outlive the placer */

@@ -80,7 +80,7 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   options.seed = given.seed;
   if (given.max_jobs != 0) options.max_jobs = given.max_jobs;
   if (given.rack_oversubscription != 0) options.rack_oversubscription = given.rack_oversubscription;
-  if (given.cache_bytes != 0) options.memo_bytes = given.cache_bytes;
+  if (given.cache_bytes != 0) options.cache_bytes = given.cache_bytes;
   return options;
 }
 

@@ -42,8 +42,8 @@ struct PlacerOptions {
   uint64_t seed = 0;             // of those draws
   bool terse = false;            // jobs that wait are not told why (Reason::kNone): saves a look at each device that
                                  // changed, which is most of the time of a refusal. Rejections tell always
-  uint64_t memo_bytes = 128u << 20;  // the memo is emptied when it would exceed this
-  bool exhaustive = false;           // score every device anew, without memo: the reference for tests and benchmarks
+  uint64_t cache_bytes = 256u << 20;  // of what was scored before, all together; what would exceed its share is emptied
+  bool exhaustive = false;            // score every device anew, without memo: the reference for tests and benchmarks
 };
 
 inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has tenants that matter; chosen

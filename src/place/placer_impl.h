@@ -35,9 +35,9 @@ struct Placer::Impl {
   Impl(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
        const PlacerOptions& wanted)
       : options(wanted),
-        scorer(std::move(model), std::move(policy), limits, wanted.memo_bytes / 2, wanted.exhaustive),
-        search(scorer, wanted.memo_bytes / 4),
-        emptied_search(scorer, wanted.memo_bytes / 4),
+        scorer(std::move(model), std::move(policy), limits, wanted.cache_bytes / 2, wanted.exhaustive),
+        search(scorer, wanted.cache_bytes / 4),
+        emptied_search(scorer, wanted.cache_bytes / 4),
         explainer(scorer) {
     search.set_rack_oversubscription(wanted.rack_oversubscription);
     search.set_max_candidates(wanted.max_candidates, wanted.seed);

@@ -300,8 +300,31 @@ TEST(PlaceProperty, ASmallMemoDecidesAsALargeOne) {
   for (JobId id = 0; id < 200; ++id) jobs.push_back(RandomJob(random, id));
   const auto large = MakePlacer("horus")->MakePlan(cluster, jobs);
   for (const uint64_t bytes : {0, 2000, 20'000}) {
-    auto small = Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.memo_bytes = bytes});
+    auto small = Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.cache_bytes = bytes});
     EXPECT_EQ((*small)->MakePlan(cluster, jobs)->decisions, large->decisions);
+  }
+}
+
+TEST(PlaceProperty, CachesTogetherHoldWhatTheyMay) {
+  Random random(10);
+  Cluster cluster(Catalogue::Default());
+  for (NodeId id = 0; id < 20; ++id) ASSERT_TRUE(cluster.AddNode(RandomNode(random, id)).ok());
+  std::vector<JobSpec> jobs;
+  for (JobId id = 0; id < 4000; ++id) jobs.push_back(RandomJob(random, id));
+  const auto most_held = [&](uint64_t bytes) {
+    auto placer = Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.cache_bytes = bytes});
+    uint64_t most = 0;
+    for (const JobSpec& job : jobs) {
+      EXPECT_TRUE((*placer)->MakePlan(cluster, {&job, 1}).ok());
+      most = std::max(most, (*placer)->bytes_held());
+    }
+    return most;
+  };
+  const uint64_t without = most_held(0);
+  for (const uint64_t bytes : {100'000, 200'000, 400'000}) {
+    const uint64_t caches = most_held(bytes) - without;
+    EXPECT_LE(caches, bytes);
+    EXPECT_GT(caches, bytes / 2) << "room that is not used";
   }
 }
 

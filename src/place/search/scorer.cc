@@ -63,11 +63,11 @@ JobView ViewJob(const JobSpec& job, bool probe_unknown) {
 }
 
 Scorer::Scorer(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy,
-               const FitLimits& limits, uint64_t memo_bytes, bool exhaustive)
+               const FitLimits& limits, uint64_t cache_bytes, bool exhaustive)
     : model_(std::move(model)),
       policy_(std::move(policy)),
       limits_(limits),
-      memo_limit_(memo_bytes / sizeof(Entry)),
+      memo_limit_(cache_bytes / 2 / sizeof(Entry)),
       exhaustive_(exhaustive),
       adds_pairs_(model_->adds_pairs() && !exhaustive),
       adds_loads_(model_->adds_loads() && !exhaustive) {}

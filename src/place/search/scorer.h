@@ -66,7 +66,7 @@ struct Evaluation {
 class Scorer {
  public:
   Scorer(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,
-         uint64_t memo_bytes, bool exhaustive);
+         uint64_t cache_bytes, bool exhaustive);  // half of them for verdicts, half for pairs
 
   // To be called before the first verdict on `view`, which must outlive them.
   void SetJob(const JobView& view);

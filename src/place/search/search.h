@@ -64,15 +64,15 @@ struct SearchResult {
 
 class Search {
  public:
-  Search(Scorer& scorer, uint64_t most_bytes)
+  Search(Scorer& scorer, uint64_t cache_bytes)
       : scorer_(scorer),
         index_(scorer.policy(), scorer.limits()),
         gangs_(scorer.limits()),
-        rankings_(most_bytes / 2),
-        refusals_(scorer, most_bytes / 2),
+        rankings_(cache_bytes / 4),
+        refusals_(scorer, cache_bytes / 4),
         pricer_(scorer),
-        scores_(most_bytes / 2),
-        answers_(most_bytes / 2) {}
+        scores_(cache_bytes / 4),
+        answers_(cache_bytes / 4) {}
 
   // `nodes`: node rows, ascending id; null = all of the ledger. The scorer's current job is `view`. Its index serves
   // one ledger; other ledgers are scanned.
