@@ -34,6 +34,8 @@ constexpr double kGrowthShare = 0.05;
 constexpr double kGrowthMib = 8;
 // Shorter runs are still filling their caches in the second half.
 constexpr uint64_t kCallsToBeFlat = 10'000'000;
+// Of the placer: small, so that they are full early and what grows then is no cache.
+constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
 
 struct Run {
   uint64_t calls = 100'000;
@@ -131,6 +133,7 @@ int main(int argc, char** argv) {
                          .hostile = 40,
                          .variety = 40,
                          .other_placers = 8,
+                         .cache_bytes = kCacheBytes,
                          .max_fits = run.calls,
                          .check_every = run.check_every});
   const auto begin = Clock::now();

@@ -81,7 +81,9 @@ World::World(Choices* source, const WorldOptions& given) : choices(*source), opt
   const std::vector<Deed> deeds = ClusterDeeds();  // the first adds a node
   for (uint64_t tries = 0; nodes.size() < options.nodes && tries < 4 * options.nodes; ++tries) deeds[0].act(*this);
   horus_placer* placer = nullptr;
-  HORUS_TRY(*this, kNone, horus_placer_create, static_cast<const horus_placer_options*>(nullptr), &placer);
+  horus_placer_options caches = HORUS_PLACER_OPTIONS_INIT;
+  caches.cache_bytes = options.cache_bytes;
+  HORUS_TRY(*this, kNone, horus_placer_create, &caches, &placer);
   placers.emplace_back(placer);
   horus_queue* empty = nullptr;
   HORUS_TRY(*this, kNone, horus_queue_create, "fifo", static_cast<const horus_queue_options*>(nullptr), &empty);

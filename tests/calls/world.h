@@ -50,6 +50,7 @@ struct WorldOptions {
   uint64_t hostile = 8;        // one in so many arguments is spoiled
   uint64_t variety = 4;        // one in so many jobs has relations, requests or a sensitivity of its own
   uint64_t other_placers = 1;  // one in so many plans is made by another than the default placer
+  uint64_t cache_bytes = 0;    // of the default placer; 0 = as the library has it
   uint64_t max_fits = 0;       // models that are learned, each a second under a fuzzer, which looks at every comparison
   uint64_t check_every = 1;    // calls between two looks at everything; 1 = the state's hash after each call too
 };
