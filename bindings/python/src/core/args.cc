@@ -9,6 +9,14 @@ void WrongType(const std::string& what, const std::string& expected, py::handle 
   throw py::error_already_set();
 }
 
+void ForgetMismatch() {
+  const auto raised = [](PyObject* kind) { return PyErr_ExceptionMatches(kind) != 0; };
+  if (PyErr_Occurred() != nullptr && !raised(PyExc_TypeError) && !raised(PyExc_OverflowError)) {
+    throw py::error_already_set();
+  }
+  PyErr_Clear();
+}
+
 bool Same(py::handle a, py::handle b) {
   if (PyFloat_Check(a.ptr()) && PyFloat_Check(b.ptr())) {
     const double x = PyFloat_AS_DOUBLE(a.ptr());

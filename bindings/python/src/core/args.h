@@ -35,6 +35,9 @@ template <typename T, typename Enable = void>
 struct Arg;
 
 [[noreturn]] void WrongType(const std::string& what, const std::string& expected, py::handle found);
+// After a conversion failed: forgets that the type or the range is wrong. What else a value's own __index__ or
+// __float__ raised goes on.
+void ForgetMismatch();
 
 // Any integer type of Python or numpy, within the range of T.
 template <typename T>
@@ -45,7 +48,7 @@ struct Arg<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>
     const py::object index =
         PyBool_Check(value.ptr()) ? py::object() : py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
     if (!index) {
-      PyErr_Clear();
+      ForgetMismatch();
       WrongType(what, "int", value);
     }
     T number = 0;
@@ -79,7 +82,9 @@ struct Arg<T, std::enable_if_t<std::is_floating_point_v<T>>> {
   static T From(py::handle value, const std::string& what) {
     const double number = PyUnicode_Check(value.ptr()) ? -1.0 : PyFloat_AsDouble(value.ptr());
     if (PyUnicode_Check(value.ptr()) || PyErr_Occurred() != nullptr) {
-      PyErr_Clear();
+      const bool wide = PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_OverflowError) != 0;
+      ForgetMismatch();
+      if (wide) Refuse(what, "a number that a float can hold", Shown(value));
       WrongType(what, "float", value);
     }
     return static_cast<T>(number);
@@ -171,9 +176,10 @@ struct ValueArg {
   static py::object To(const T& value) { return py::cast(value); }
 };
 
-// Pointers into a sequence of objects of a class of the module; the sequence must live on.
+// Pointers into a tuple of objects of a class of the module; the tuple must live on. No other sequence: a list may lose
+// its items while the library reads them, others may make theirs for each look.
 template <typename T>
-std::vector<const T*> PointersOf(const py::sequence& values, const std::string& what) {
+std::vector<const T*> PointersOf(const py::tuple& values, const std::string& what) {
   std::vector<const T*> pointers;
   const size_t count = values.size();
   pointers.reserve(count);

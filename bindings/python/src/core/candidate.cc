@@ -36,7 +36,7 @@ py::object Table(const py::object& self) {
 }  // namespace
 
 int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, int32_t* declined) {
-  const py::gil_scoped_acquire held;
+  const Held held;
   const InCallback inside;
   try {
     const Candidate candidate = {FromC(*c->device),
@@ -55,7 +55,7 @@ int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, i
                                  Copied(c->count, c->slowdown_after),
                                  Copied(c->count, c->slowdown_after_upper)};
     const auto callable = py::reinterpret_borrow<py::object>(static_cast<PyObject*>(user));
-    const py::object answer = callable(candidate);
+    const py::object answer = CallPython(callable, candidate);
     if (answer.is_none()) {
       *cost = 0;
       *declined = 1;
@@ -69,8 +69,8 @@ int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, i
 }
 
 void BindCandidate(py::module_& m) {
-  py::class_<Candidate>(m, "Candidate",
-                        "A device that can take a job, as if it did. Columns have a row a tenant, the job last.")
+  Class<Candidate>(m, "Candidate",
+                   "A device that can take a job, as if it did. Columns have a row a tenant, the job last.")
       .def("__repr__", &Repr, "__repr__(self) -> str")
       .def("_repr_html_", &Table, "_repr_html_(self) -> str")
       .def_readonly("device", &Candidate::device, "device(self) -> SharedDevice")

@@ -95,7 +95,7 @@ struct MigColumns {
   std::vector<const horus_mig_profile*> pointers;
 };
 
-std::unique_ptr<CatalogueHandle> Extend(const CatalogueHandle& base, const py::sequence& added) {
+std::unique_ptr<CatalogueHandle> Extend(const CatalogueHandle& base, const py::tuple& added) {
   const auto values = PointersOf<Gpu>(added, "gpus");
   std::vector<horus_gpu> gpus;
   std::vector<MigColumns> migs(values.size());
@@ -162,13 +162,13 @@ void BindCatalogue(py::module_& m) {
       .Field("max_mps_clients", &Gpu::max_mps_clients, "0 = by compute capability")
       .Field("mig_profiles", &Gpu::mig_profiles, "into which it can be parted")
       .Field("aliases", &Gpu::aliases, "other spellings of the name, of types that are added");
-  py::class_<CatalogueHandle>(m, "CatalogueHandle")
+  Class<CatalogueHandle>(m, "CatalogueHandle")
       .def(py::init(&Default), "__init__(self) -> None")
       .def(
           "all", [](const CatalogueHandle& c) { return Arg<std::vector<Gpu>>::To(All(c)); },
           "all(self) -> tuple[Gpu, ...]")
       .def("find", &Find, py::arg("name"), "find(self, name: str) -> int")
-      .def("extend", &Extend, py::arg("gpus"), "extend(self, gpus: collections.abc.Sequence[Gpu]) -> CatalogueHandle");
+      .def("extend", &Extend, py::arg("gpus"), "extend(self, gpus: tuple[Gpu, ...]) -> CatalogueHandle");
 }
 
 }  // namespace horus_python

@@ -228,7 +228,7 @@ void BindCluster(py::module_& m) {
       .Field("node", &Slot::node, "node id")
       .Field("device", &Slot::device, "index within the node; 2^32 - 1 for a task without GPUs")
       .Field("task", &Slot::task, "of the gang, from 0");
-  py::class_<ClusterHandle>(m, "ClusterHandle")
+  Class<ClusterHandle>(m, "ClusterHandle")
       .def(py::init(&Create), py::arg("catalogue").none(true),
            "__init__(self, catalogue: CatalogueHandle | None) -> None")
       .def_static("restore", &Restore, py::arg("catalogue").none(true), py::arg("snapshot"),

@@ -2,6 +2,9 @@
 // Errors, callbacks that raise, and progress; see core.h.
 #include "core.h"
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <string>
 
 namespace horus_python {
@@ -11,6 +14,20 @@ constexpr size_t kShownChars = 80;                   // of a value in a message
 constexpr std::chrono::milliseconds kTellEvery{20};  // Ctrl-C is to be answered within 100 ms
 
 thread_local std::exception_ptr pending;
+
+// What may ask for the interpreter's lock; see Released.
+template <typename Function>
+auto OrWait(const Function& function) {
+#ifdef __GLIBCXX__
+  try {
+    return function();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+#else
+  return function();
+#endif
+}
 
 }  // namespace
 
@@ -25,7 +42,10 @@ void Refuse(const std::string& what, const std::string& expected, const std::str
 }
 
 std::string Shown(py::handle value) {
-  std::string text = py::cast<std::string>(py::repr(value));
+  const auto utf8 = py::reinterpret_steal<py::bytes>(
+      PyUnicode_AsEncodedString(py::repr(value).ptr(), "utf-8", "backslashreplace"));  // surrogates are shown too
+  if (!utf8) throw py::error_already_set();
+  std::string text = utf8;
   if (text.size() > kShownChars) {
     size_t cut = kShownChars;
     while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;  // between characters of UTF-8
@@ -34,15 +54,29 @@ std::string Shown(py::handle value) {
   return text + " (" + Py_TYPE(value.ptr())->tp_name + ")";
 }
 
+Pending::Pending() : outer_(std::exchange(pending, nullptr)) {}
+
+Pending::~Pending() { pending = std::move(outer_); }
+
 int32_t Pending::Keep() {
-  pending = std::current_exception();
+  if (!pending) pending = std::current_exception();
   return 1;
 }
 
-void Pending::Clear() { pending = nullptr; }
-
 void Pending::Rethrow() {
   if (pending) std::rethrow_exception(std::exchange(pending, nullptr));
+}
+
+Released::~Released() {
+  OrWait([&] { PyEval_RestoreThread(thread_); });
+}
+
+Held::Held() : state_(OrWait([] { return PyGILState_Ensure(); })) {}
+
+py::object CallWith(const py::object& callable, const py::tuple& arguments) {
+  PyObject* answer = OrWait([&] { return PyObject_CallObject(callable.ptr(), arguments.ptr()); });
+  if (answer == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(answer);
 }
 
 int& InCallback::Depth() {
@@ -68,13 +102,13 @@ bool Progress::Due() {
 bool Progress::Ask(double done) {
   const InCallback inside;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  return callback_.is_none() || callback_(done).ptr() != Py_False;
+  return callback_.is_none() || CallPython(callback_, done).ptr() != Py_False;
 }
 
 int32_t Progress::Tell(void* user, double done) {
   auto* self = static_cast<Progress*>(user);
   if (!self->Due()) return 0;
-  const py::gil_scoped_acquire held;
+  const Held held;
   try {
     return self->Ask(done) ? 0 : 1;
   } catch (...) {
@@ -84,7 +118,7 @@ int32_t Progress::Tell(void* user, double done) {
 
 void Progress::Check(double done) {
   if (!Due()) return;
-  const py::gil_scoped_acquire held;
+  const Held held;
   if (!Ask(done)) Raise(HORUS_CANCELLED, "the progress callback asked to stop");
 }
 

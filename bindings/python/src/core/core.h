@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "class.h"
 #include "horus/horus.h"
 
 namespace horus_python {
@@ -31,14 +32,50 @@ namespace py = pybind11;
 // A Python value in a message: its repr, cut, and its type.
 [[nodiscard]] std::string Shown(py::handle value);
 
-// What a callback on this thread raised, until the call that it interrupted has returned.
+// What callbacks of one call raise, until it has returned; a call within a callback has its own.
 class Pending {
  public:
+  Pending();
+  ~Pending();
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
   // To be called from a catch block; the answer that ends the library's call.
   static int32_t Keep();
-  static void Clear();
   static void Rethrow();  // if there is any
+
+ private:
+  std::exception_ptr outer_;
 };
+
+// The interpreter's lock: let go while the library works, held while a callback runs. At the interpreter's end Python
+// before 3.14 unwinds a thread that asks for the lock (pthread_exit), through destructors that would need it: here such
+// a thread waits for the end of the process, as from 3.14 on.
+class Released {
+ public:
+  Released() : thread_(PyEval_SaveThread()) {}
+  ~Released();
+  Released(const Released&) = delete;
+  Released& operator=(const Released&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+class Held {
+ public:
+  Held();
+  ~Held() { PyGILState_Release(state_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+// Calls a callback of Python, which lets go of the lock now and then.
+[[nodiscard]] py::object CallWith(const py::object& callable, const py::tuple& arguments);
+template <typename... Arguments>
+py::object CallPython(const py::object& callable, Arguments&&... arguments) {
+  return CallWith(callable, py::make_tuple(std::forward<Arguments>(arguments)...));
+}
 
 // While a callback runs on this thread: writers must not wait for a call that waits for them.
 class InCallback {
@@ -55,31 +92,29 @@ template <typename Function>
 void Run(const Function& function) {
   horus_error error = HORUS_ERROR_INIT;
   horus_status status = HORUS_OK;
+  const Pending pending;
   {
-    const py::gil_scoped_release released;
+    const Released released;
     status = function(&error);
   }
-  if (status == HORUS_OK) return;
-  Pending::Rethrow();
-  Raise(status, error.message);
+  Pending::Rethrow();  // even where the library did without the callback's answer
+  if (status != HORUS_OK) Raise(status, error.message);
 }
 
 // Two calls, the first for the count: `function(capacity, data, count, error)`.
 template <typename T, typename Function>
 std::vector<T> Collect(const Function& function) {
   std::vector<T> values;
-  for (;;) {
+  for (bool complete = false; !complete;) {
     size_t count = 0;
-    horus_error error = HORUS_ERROR_INIT;
-    horus_status status = HORUS_OK;
-    {
-      const py::gil_scoped_release released;
-      status = function(values.size(), values.data(), &count, &error);
-    }
-    if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) Raise(status, error.message);
+    Run([&](horus_error* error) {
+      const horus_status status = function(values.size(), values.data(), &count, error);
+      complete = status != HORUS_BUFFER_TOO_SMALL;
+      return complete ? status : horus_status{HORUS_OK};
+    });
     values.resize(count);
-    if (status == HORUS_OK) return values;
   }
+  return values;
 }
 
 inline py::bytes ToBytes(const std::vector<char>& bytes) { return py::bytes(bytes.data(), bytes.size()); }
@@ -103,6 +138,16 @@ class Handle {
   [[nodiscard]] T* get() const { return handle_.get(); }
   [[nodiscard]] const std::vector<py::object>& keeps() const { return keeps_; }
 
+  // For the cyclic garbage collector: callbacks often know who owns the handle. Nobody uses it after Drop.
+  int Visit(visitproc visit, void* arg) const {  // named as Py_VISIT wants it
+    for (const py::object& keep : keeps_) Py_VISIT(keep.ptr());
+    return 0;
+  }
+  void Drop() {
+    handle_.reset();
+    const std::vector<py::object> last = std::exchange(keeps_, {});
+  }
+
  private:
   struct Deleter {
     void operator()(T* handle) const noexcept { Free(handle); }
@@ -114,9 +159,14 @@ class Handle {
 // Makes a handle: `function(T** out, horus_error*)`.
 template <typename H, typename T, typename Function>
 std::unique_ptr<H> Make(const Function& function, std::vector<py::object> keeps = {}) {
-  T* out = nullptr;
-  Run([&](horus_error* error) { return function(&out, error); });
-  return std::make_unique<H>(out, std::move(keeps));
+  std::unique_ptr<H> made;
+  Run([&](horus_error* error) {
+    T* out = nullptr;
+    const horus_status status = function(&out, error);
+    if (status == HORUS_OK) made = std::make_unique<H>(out, std::move(keeps));
+    return status;
+  });
+  return made;
 }
 
 // Progress of a long call: asks for signals (Ctrl-C) and tells the caller's function, both some tens of times a second.

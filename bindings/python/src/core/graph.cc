@@ -80,7 +80,7 @@ py::list FeatureSchema() {
 }  // namespace
 
 void BindGraph(py::module_& m) {
-  py::class_<GraphHandle>(m, "GraphHandle")
+  Class<GraphHandle>(m, "GraphHandle")
       .def_static("from_file", &FromFile, py::arg("path"), "from_file(path: str) -> GraphHandle")
       .def_static("from_bytes", &FromBytes, py::arg("source"),
                   "from_bytes(source: collections.abc.Buffer) -> GraphHandle")
@@ -96,7 +96,7 @@ void BindGraph(py::module_& m) {
         const Bytes bytes(source, "source");
         std::string lean;
         {
-          const py::gil_scoped_release released;
+          const Released released;
           lean = WithoutWeights(static_cast<const char*>(bytes.data()), bytes.size());
         }
         return py::bytes(lean);

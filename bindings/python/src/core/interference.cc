@@ -90,7 +90,7 @@ Model Commit(const InterferenceHandle& model, const CatalogueHandle* catalogue, 
 
 // Of the tenants of one device.
 py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catalogue, const SharedDevice& device,
-                   const py::sequence& tenants) {
+                   const py::tuple& tenants) {
   std::vector<const horus_demand*> demands;
   for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
   const auto count = static_cast<py::ssize_t>(demands.size());
@@ -107,7 +107,7 @@ py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catal
 
 // [tenants x tenants]
 py::array_t<bool> Measured(const InterferenceHandle& model, const CatalogueHandle* catalogue,
-                           const SharedDevice& device, const py::sequence& tenants) {
+                           const SharedDevice& device, const py::tuple& tenants) {
   std::vector<const horus_demand*> demands;
   for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
   const auto count = static_cast<py::ssize_t>(demands.size());
@@ -137,13 +137,16 @@ py::tuple SlowdownRows(const InterferenceHandle& model, const CatalogueHandle* c
   float* second = upper.mutable_data();
   const horus_device c = device.ToC();
   Progress tell(progress);
-  std::vector<const horus_demand*> demands(wide);
+  std::vector<horus_demand> row(wide);  // a copy: the model, or another thread, may write where the rows lie
+  std::vector<const horus_demand*> demands;
+  for (const horus_demand& demand : row) demands.push_back(&demand);
   for (py::ssize_t begin = 0; begin < count; begin += kRowsBetweenChecks) {
     const py::ssize_t end = std::min(begin + kRowsBetweenChecks, count);
     Run([&](horus_error* error) {
       for (py::ssize_t i = begin; i < end; ++i) {
         const size_t at = static_cast<size_t>(i) * wide;
-        for (size_t j = 0; j < wide; ++j) demands[j] = data + at + j;
+        std::copy_n(data + at, wide, row.begin());
+        for (horus_demand& demand : row) demand.struct_size = sizeof(horus_demand);
         const horus_status status = horus_interference_slowdown(model.get(), Of(catalogue), &c, wide, demands.data(),
                                                                 first + at, second + at, error);
         if (status != HORUS_OK) return status;
@@ -193,11 +196,11 @@ SharedDevice FromC(const horus_device& device) {
 
 int32_t AskPython(void* user, const horus_device* device, size_t count, const horus_demand* const* demands,
                   float* slowdown, float* slowdown_upper) {
-  const py::gil_scoped_acquire held;
+  const Held held;
   const InCallback inside;
   try {
     const auto callable = py::reinterpret_borrow<py::object>(static_cast<PyObject*>(user));
-    const py::object answer = callable(FromC(*device), DemandRows(count, demands));
+    const py::object answer = CallPython(callable, FromC(*device), DemandRows(count, demands));
     if (py::isinstance<py::tuple>(answer) && py::len(answer) == 2) {
       const auto both = py::reinterpret_borrow<py::tuple>(answer);
       TakeColumn(both[0], "slowdown", count, slowdown);
@@ -217,7 +220,7 @@ void BindInterference(py::module_& m) {
       .OneOf("sharing_mode", &SharedDevice::sharing_mode, kSharingModes, "how jobs share it; default = time-slice")
       .Field("compute_share", &SharedDevice::compute_share,
              "of the GPU's compute that a MIG instance has; 0 = all of it");
-  py::class_<InterferenceHandle>(m, "InterferenceHandle")
+  Class<InterferenceHandle>(m, "InterferenceHandle")
       .def(py::init(&Create), py::arg("name"), "__init__(self, name: str) -> None")
       .def_static("from_bytes", &FromBytes, py::arg("catalogue").none(true), py::arg("bundle"), py::arg("name"),
                   "from_bytes(catalogue: CatalogueHandle | None, bundle: collections.abc.Buffer, name: str) -> "
@@ -241,7 +244,7 @@ void BindInterference(py::module_& m) {
            "collections.abc.Callable[[float], object] | None) -> InterferenceHandle")
       .def("slowdown", &Slowdown, py::arg("catalogue").none(true), py::arg("device"), py::arg("tenants"),
            "slowdown(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
-           "collections.abc.Sequence[Demand]) -> tuple[numpy.typing.NDArray[numpy.float32], "
+           "tuple[Demand, ...]) -> tuple[numpy.typing.NDArray[numpy.float32], "
            "numpy.typing.NDArray[numpy.float32]]")
       .def("slowdown_rows", &SlowdownRows, py::arg("catalogue").none(true), py::arg("device"), py::arg("tenants"),
            py::arg("progress"),
@@ -250,7 +253,7 @@ void BindInterference(py::module_& m) {
            "tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]")
       .def("measured", &Measured, py::arg("catalogue").none(true), py::arg("device"), py::arg("tenants"),
            "measured(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
-           "collections.abc.Sequence[Demand]) -> numpy.typing.NDArray[numpy.bool_]")
+           "tuple[Demand, ...]) -> numpy.typing.NDArray[numpy.bool_]")
       .def("changes", &Changes, "changes(self) -> list[tuple[str, str, int]]")
       .def(
           "name", [](const InterferenceHandle& i) { return horus_interference_name(i.get()); }, "name(self) -> str")

@@ -164,7 +164,7 @@ Job JobFromC(const horus_job& c) {
   return job;
 }
 
-std::vector<const horus_job*> JobPointers(const py::sequence& jobs, const char* what) {
+std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* what) {
   std::vector<const horus_job*> pointers;
   for (const Job* job : PointersOf<Job>(jobs, what)) pointers.push_back(job->get());
   return pointers;

@@ -15,8 +15,8 @@ void SameRows(const char* what, size_t found, size_t rows) {
 }
 
 // `measured`: columns of float64 by name; NaN in a row = not measured there.
-std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, const py::sequence& graphs,
-                                              const py::sequence& runs, const std::vector<std::string>& gpu_types,
+std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, const py::tuple& graphs,
+                                              const py::tuple& runs, const std::vector<std::string>& gpu_types,
                                               const std::vector<std::string>& families, const py::dict& measured,
                                               int32_t rounds, double promise, uint32_t seed, const std::string& library,
                                               const py::object& progress) {
@@ -118,8 +118,8 @@ void BindLearn(py::module_& m) {
       "fit_predictor", &FitPredictor, py::arg("catalogue").none(true), py::arg("graphs"), py::arg("runs"),
       py::arg("gpu_types"), py::arg("families"), py::arg("measured"), py::arg("rounds"), py::arg("promise"),
       py::arg("seed"), py::arg("library"), py::arg("progress"),
-      "fit_predictor(catalogue: CatalogueHandle | None, graphs: collections.abc.Sequence[GraphHandle], runs: "
-      "collections.abc.Sequence[RunSpec], gpu_types: collections.abc.Sequence[str], families: "
+      "fit_predictor(catalogue: CatalogueHandle | None, graphs: tuple[GraphHandle, ...], runs: "
+      "tuple[RunSpec, ...], gpu_types: collections.abc.Sequence[str], families: "
       "collections.abc.Sequence[str], measured: dict[str, numpy.typing.NDArray[numpy.float64]], rounds: int, promise: "
       "float, seed: int, library: str, progress: collections.abc.Callable[[float], object] | None) -> PredictorHandle");
   m.def("fit_interference", &FitInterference, py::arg("catalogue").none(true), py::arg("gpu_types"),

@@ -44,6 +44,12 @@ class LockedHandle : public Handle<T, Free> {
   mutable std::shared_mutex mutex_;
 };
 
+// The same for a call on two handles.
+template <typename A, typename B, typename Function>
+horus_status ReadBoth(const A& a, const B& b, horus_error* error, const Function& function) {
+  return a.Read(error, [&](horus_error* e) { return b.Read(e, function); });
+}
+
 }  // namespace horus_python
 
 #endif  // HORUS_PYTHON_LOCKED_H_

@@ -51,7 +51,7 @@ void AddDemand(const ObservationsHandle& observations, const CatalogueHandle* ca
 }
 
 void AddSlowdown(const ObservationsHandle& observations, const CatalogueHandle* catalogue, const SharedDevice& device,
-                 const Demand& job, const py::sequence& co_tenants, double slowdown, double predicted,
+                 const Demand& job, const py::tuple& co_tenants, double slowdown, double predicted,
                  double predicted_upper, uint64_t device_id) {
   std::vector<const horus_demand*> others;
   for (const Demand* demand : PointersOf<Demand>(co_tenants, "co_tenants")) others.push_back(demand);
@@ -111,10 +111,21 @@ py::dict Devices(const ObservationsHandle& observations) {
   return out;
 }
 
+uint64_t BytesHeld(const ObservationsHandle& observations) {
+  uint64_t bytes = 0;
+  Run([&](horus_error* error) {
+    return observations.Read(error, [&](horus_error* /*e*/) {
+      bytes = horus_observations_bytes_held(observations.get());
+      return horus_status{HORUS_OK};
+    });
+  });
+  return bytes;
+}
+
 }  // namespace
 
 void BindObservations(py::module_& m) {
-  py::class_<ObservationsHandle>(m, "ObservationsHandle")
+  Class<ObservationsHandle>(m, "ObservationsHandle")
       .def(py::init(&Create), py::arg("capacity"), "__init__(self, capacity: int) -> None")
       .def_static("restore", &Restore, py::arg("snapshot"),
                   "restore(snapshot: collections.abc.Buffer) -> ObservationsHandle")
@@ -127,13 +138,11 @@ void BindObservations(py::module_& m) {
            py::arg("co_tenants"), py::arg("slowdown"), py::arg("predicted"), py::arg("predicted_upper"),
            py::arg("device_id"),
            "add_slowdown(self, catalogue: CatalogueHandle | None, device: SharedDevice, job: Demand, co_tenants: "
-           "collections.abc.Sequence[Demand], slowdown: float, predicted: float, predicted_upper: float, device_id: "
+           "tuple[Demand, ...], slowdown: float, predicted: float, predicted_upper: float, device_id: "
            "int) -> None")
       .def("calibration", &Calibration, "calibration(self) -> dict[str, float]")
       .def("devices", &Devices, "devices(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
-      .def(
-          "bytes_held", [](const ObservationsHandle& o) { return horus_observations_bytes_held(o.get()); },
-          "bytes_held(self) -> int");
+      .def("bytes_held", &BytesHeld, "bytes_held(self) -> int");
 }
 
 }  // namespace horus_python

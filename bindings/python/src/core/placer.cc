@@ -64,18 +64,18 @@ class Nodes {
 };
 
 template <typename Function>
-Plan MakePlan(const ClusterHandle& cluster, const Function& function) {
+Plan MakePlan(const PlacerHandle& placer, const ClusterHandle& cluster, const Function& function) {
   return Make<PlanHandle, horus_plan>([&](horus_plan** out, horus_error* error) {
-    return cluster.Read(error, [&](horus_error* e) { return function(out, e); });
+    return ReadBoth(placer, cluster, error, [&](horus_error* e) { return function(out, e); });
   });
 }
 
-Plan Place(const PlacerHandle& placer, const ClusterHandle& cluster, const py::sequence& jobs, const py::object& nodes,
+Plan Place(const PlacerHandle& placer, const ClusterHandle& cluster, const py::tuple& jobs, const py::object& nodes,
            const py::object& progress) {
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
   const Nodes only(nodes);
   Progress tell(progress);
-  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_plan(placer.get(), cluster.get(), pointers.size(), pointers.data(), only.size, only.data,
                              &Progress::Tell, &tell, out, error);
   });
@@ -86,20 +86,20 @@ Plan PlaceOne(const PlacerHandle& placer, const ClusterHandle& cluster, const Jo
   const horus_job* c = job.get();
   const Nodes only(nodes);
   Progress tell{py::none()};
-  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_plan(placer.get(), cluster.get(), 1, &c, only.size, only.data, &Progress::Tell, &tell, out,
                              error);
   });
 }
 
-Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const py::sequence& jobs,
+Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const py::tuple& jobs,
                 const py::object& nodes, uint32_t max_rounds, uint32_t restarts, uint64_t max_evaluations,
                 const py::object& progress) {
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
   const Nodes only(nodes);
   const horus_batch_options options = {sizeof(horus_batch_options), max_rounds, restarts, 0, max_evaluations};
   Progress tell(progress);
-  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_plan_batch(placer.get(), cluster.get(), pointers.size(), pointers.data(), only.size, only.data,
                                    &options, &Progress::Tell, &tell, out, error);
   });
@@ -120,7 +120,7 @@ Plan Rebalance(const PlacerHandle& placer, const ClusterHandle& cluster, const p
                                            only.data,
                                            &Progress::Tell,
                                            &tell};
-  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_rebalance(placer.get(), cluster.get(), &options, out, error);
   });
 }
@@ -132,7 +132,7 @@ Plan Preempt(const PlacerHandle& placer, const ClusterHandle& cluster, const Job
   Progress tell{py::none()};
   const horus_preempt_options options = {sizeof(horus_preempt_options), max_candidates, max_checks, &Progress::Tell,
                                          &tell};
-  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_preempt(placer.get(), cluster.get(), c, only.size, only.data, &options, out, error);
   });
 }
@@ -168,8 +168,8 @@ struct CChange {
   horus_change c = HORUS_CHANGE_INIT;
 };
 
-Plan WhatIf(const PlacerHandle& placer, const ClusterHandle& cluster, const py::sequence& changes,
-            const py::sequence& jobs, const py::object& progress) {
+Plan WhatIf(const PlacerHandle& placer, const ClusterHandle& cluster, const py::tuple& changes, const py::tuple& jobs,
+            const py::object& progress) {
   std::vector<std::unique_ptr<CChange>> owned;
   std::vector<const horus_change*> supposed;
   for (const Change* change : PointersOf<Change>(changes, "changes")) {
@@ -178,7 +178,7 @@ Plan WhatIf(const PlacerHandle& placer, const ClusterHandle& cluster, const py::
   }
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
   Progress tell(progress);
-  return MakePlan(cluster, [&](horus_plan** out, horus_error* error) {
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_what_if(placer.get(), cluster.get(), supposed.size(), supposed.data(), pointers.size(),
                                 pointers.data(), &Progress::Tell, &tell, out, error);
   });
@@ -193,7 +193,7 @@ py::dict Verdicts(const PlacerHandle& placer, const ClusterHandle& cluster, cons
   std::vector<int32_t> verdicts(count), reasons(count);
   std::vector<double> costs(count);
   Run([&](horus_error* error) {
-    return cluster.Read(error, [&](horus_error* e) {
+    return ReadBoth(placer, cluster, error, [&](horus_error* e) {
       return horus_placer_verdicts(placer.get(), cluster.get(), c, count, data, verdicts.data(), costs.data(),
                                    reasons.data(), e);
     });
@@ -223,7 +223,7 @@ void BindOptions(py::module_& m) {
       .Field("probe_outside", &PlacerOptions::probe, "jobs unlike the training data run alone first")
       .Field("mem_headroom_mib", &PlacerOptions::mem_headroom_mib, "device memory to keep free; 0 = 500, -1 = none")
       .Field("max_jobs", &PlacerOptions::max_jobs, "of one plan; 0 = 1,048,576")
-      .Field("cache_bytes", &PlacerOptions::cache_bytes, "for what was scored before; 0 = 64 MiB")
+      .Field("cache_bytes", &PlacerOptions::cache_bytes, "of what was scored before, at most; 0 = 256 MiB")
       .Field("rack_oversubscription", &PlacerOptions::rack_oversubscription, "of links between racks; 0 = 1")
       .Field("mem_overcommit", &PlacerOptions::mem_overcommit, "of memory limits; 0 = 1: none")
       .Field("gpu_price", &PlacerOptions::gpu_price, "of jobs with alternatives; 0 = 0.5, -1 = none")
@@ -277,7 +277,7 @@ namespace {
 void BindPlanning(py::class_<PlacerHandle>& placer) {
   placer
       .def("place", &Place, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("progress"),
-           "place(self, cluster: ClusterHandle, jobs: collections.abc.Sequence[Job], nodes: "
+           "place(self, cluster: ClusterHandle, jobs: tuple[Job, ...], nodes: "
            "numpy.typing.NDArray[numpy.uint64] | None, progress: collections.abc.Callable[[float], object] | None) -> "
            "PlanHandle")
       .def("place_one", &PlaceOne, py::arg("cluster"), py::arg("job"), py::arg("nodes"),
@@ -285,7 +285,7 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
            "PlanHandle")
       .def("place_batch", &PlaceBatch, py::arg("cluster"), py::arg("jobs"), py::arg("nodes"), py::arg("max_rounds"),
            py::arg("restarts"), py::arg("max_evaluations"), py::arg("progress"),
-           "place_batch(self, cluster: ClusterHandle, jobs: collections.abc.Sequence[Job], nodes: "
+           "place_batch(self, cluster: ClusterHandle, jobs: tuple[Job, ...], nodes: "
            "numpy.typing.NDArray[numpy.uint64] | None, max_rounds: int, restarts: int, max_evaluations: int, progress: "
            "collections.abc.Callable[[float], object] | None) -> PlanHandle")
       .def("rebalance", &Rebalance, py::arg("cluster"), py::arg("jobs"), py::arg("max_migrations"),
@@ -299,8 +299,8 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
            "preempt(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None, "
            "max_candidates: int, max_checks: int) -> PlanHandle")
       .def("what_if", &WhatIf, py::arg("cluster"), py::arg("changes"), py::arg("jobs"), py::arg("progress"),
-           "what_if(self, cluster: ClusterHandle, changes: collections.abc.Sequence[Change], jobs: "
-           "collections.abc.Sequence[Job], progress: collections.abc.Callable[[float], object] | None) -> PlanHandle")
+           "what_if(self, cluster: ClusterHandle, changes: tuple[Change, ...], jobs: "
+           "tuple[Job, ...], progress: collections.abc.Callable[[float], object] | None) -> PlanHandle")
       .def("verdicts", &Verdicts, py::arg("cluster"), py::arg("job"), py::arg("nodes"),
            "verdicts(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64]) -> dict[str, "
            "numpy.typing.NDArray[typing.Any]]");
@@ -311,7 +311,7 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
 void BindPlacer(py::module_& m) {
   BindOptions(m);
   BindCandidate(m);
-  py::class_<PlacerHandle> placer(m, "PlacerHandle");
+  py::class_<PlacerHandle> placer = Class<PlacerHandle>(m, "PlacerHandle");
   placer
       .def(py::init(&Create), py::arg("options"), py::arg("interference").none(true), py::arg("policy"),
            py::arg("catalogue").none(true),

@@ -321,7 +321,7 @@ void BindMoves(py::module_& m) {
 void BindPlan(py::module_& m) {
   BindDecision(m);
   BindMoves(m);
-  py::class_<PlanHandle>(m, "PlanHandle")
+  Class<PlanHandle>(m, "PlanHandle")
       .def(
           "__len__", [](const PlanHandle& p) { return horus_plan_count(p.get()); }, "__len__(self) -> int")
       .def("at", &At, py::arg("index"), "at(self, index: int) -> Decision")

@@ -52,8 +52,10 @@ std::vector<Demand> Predict(const PredictorHandle& predictor, const CatalogueHan
   std::vector<horus_demand*> out;
   for (Demand& demand : demands) out.push_back(&demand);
   Run([&](horus_error* error) {
-    return horus_predictor_demand(predictor.get(), Of(catalogue), graph.get(), c.get(), names.size(), names.data(),
-                                  out.data(), error);
+    return predictor.Read(error, [&](horus_error* e) {
+      return horus_predictor_demand(predictor.get(), Of(catalogue), graph.get(), c.get(), names.size(), names.data(),
+                                    out.data(), e);
+    });
   });
   return demands;
 }
@@ -78,7 +80,9 @@ DemandArray PredictRows(const PredictorHandle& predictor, const CatalogueHandle*
     data[i] = HORUS_DEMAND_INIT;
     horus_demand* out = &data[i];
     Run([&](horus_error* error) {
-      return horus_predictor_demand(predictor.get(), Of(catalogue), handle->get(), c.get(), 1, &name, &out, error);
+      return predictor.Read(error, [&](horus_error* e) {
+        return horus_predictor_demand(predictor.get(), Of(catalogue), handle->get(), c.get(), 1, &name, &out, e);
+      });
     });
     tell.Check(static_cast<double>(i + 1) / static_cast<double>(rows));
   }
@@ -102,8 +106,10 @@ std::vector<Solution> Solve(const PredictorHandle& predictor, const CatalogueHan
   for (horus_solution& solution : found) out.push_back(&solution);
   Progress tell(progress);
   Run([&](horus_error* error) {
-    return horus_predictor_solve(predictor.get(), Of(catalogue), graph.get(), c.get(), &options, names.size(),
-                                 names.data(), &Progress::Tell, &tell, out.data(), error);
+    return predictor.Read(error, [&](horus_error* e) {
+      return horus_predictor_solve(predictor.get(), Of(catalogue), graph.get(), c.get(), &options, names.size(),
+                                   names.data(), &Progress::Tell, &tell, out.data(), e);
+    });
   });
   std::vector<Solution> solutions;
   for (const horus_solution& s : found) {
@@ -151,7 +157,7 @@ void BindPredictor(py::module_& m) {
       .Field("short_mib", &Solution::short_mib, "that next lacks")
       .Field("flags", &Solution::flags, "sum of horus.DEMAND_* of the predictions made")
       .Field("message", &Solution::message, "why the graph refuses next");
-  py::class_<PredictorHandle>(m, "PredictorHandle")
+  Class<PredictorHandle>(m, "PredictorHandle")
       .def(py::init(&Default), "__init__(self) -> None")
       .def_static("from_bytes", &FromBytes, py::arg("bundle"),
                   "from_bytes(bundle: collections.abc.Buffer) -> PredictorHandle")

@@ -121,7 +121,7 @@ struct Arg<QueuedJob> : ValueArg<QueuedJob> {};
 
 void BindQueue(py::module_& m) {
   BindRecords(m);
-  py::class_<QueueHandle>(m, "QueueHandle")
+  Class<QueueHandle>(m, "QueueHandle")
       .def(py::init(&Create), py::arg("discipline"), py::arg("options"),
            "__init__(self, discipline: str, options: QueueOptions) -> None")
       .def("push", &Push, py::arg("job"), "push(self, job: QueuedJob) -> None")

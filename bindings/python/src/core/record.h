@@ -21,7 +21,7 @@ template <typename T>
 class Record {
  public:
   // The first `positional` fields may be given without their names.
-  Record(py::module_& m, const char* doc, size_t positional = 0) : class_(m, T::kName), doc_(doc) {
+  Record(py::module_& m, const char* doc, size_t positional = 0) : class_(Class<T>(m, T::kName)), doc_(doc) {
     Table().positional = positional;
   }
   Record(const Record&) = delete;
@@ -77,6 +77,7 @@ class Record {
     PyErr_SetString(PyExc_TypeError, (std::string(T::kName) + " has no field '" + name + "'; it has " + known).c_str());
     throw py::error_already_set();
   }
+  static std::string KeyOf(py::handle name) { return Arg<std::string>::From(name, T::kName + std::string(": name")); }
   static T FromArguments(const py::args& args, const py::kwargs& keywords) {
     T value;
     if (args.size() > Table().positional) {
@@ -93,7 +94,7 @@ class Record {
       }
       field.set(value, py::object(args[i]), T::kName + ("." + field.name));
     }
-    for (const auto& [name, given] : keywords) Set(value, py::cast<std::string>(name), given);
+    for (const auto& [name, given] : keywords) Set(value, KeyOf(name), given);
     return value;
   }
   static py::dict ToDict(const T& value) {
@@ -103,7 +104,7 @@ class Record {
   }
   static T FromDict(const py::dict& fields) {
     T value;
-    for (const auto& [name, given] : fields) Set(value, py::cast<std::string>(name), given);
+    for (const auto& [name, given] : fields) Set(value, KeyOf(name), given);
     return value;
   }
   // The fields that differ from their defaults.
@@ -141,7 +142,7 @@ class Record {
         "replace",
         [](const T& value, const py::kwargs& changes) {
           T other = value;
-          for (const auto& [name, given] : changes) Set(other, py::cast<std::string>(name), given);
+          for (const auto& [name, given] : changes) Set(other, KeyOf(name), given);
           if constexpr (requires(T& made) { made.Changed(); }) other.Changed();
           return other;
         },

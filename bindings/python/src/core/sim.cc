@@ -71,7 +71,7 @@ struct Watch {
 
   static int32_t Observe(void* user, const horus_sim_event* event) {
     auto* self = static_cast<Watch*>(user);
-    const py::gil_scoped_acquire held;
+    const Held held;
     const InCallback inside;
     try {
       py::list slots;
@@ -79,7 +79,7 @@ struct Watch {
         slots.append(Arg<Slot>::To({event->node_ids[i], event->devices[i], event->tasks[i]}));
       }
       const py::object go_on =
-          self->observer(WordOf(kEvents, event->kind), event->time_us, event->job_id, py::tuple(slots));
+          CallPython(self->observer, WordOf(kEvents, event->kind), event->time_us, event->job_id, py::tuple(slots));
       return go_on.ptr() == Py_False ? 1 : 0;
     } catch (...) {
       return Pending::Keep();
@@ -132,7 +132,7 @@ class CSimOptions {
   std::vector<int64_t> from_, until_;
 };
 
-std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const py::sequence& beliefs,
+std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const py::tuple& beliefs,
                                                const TruthHandle& truth, const ClusterHandle& cluster,
                                                const PlacerHandle& placer, const SimOptions& options,
                                                const py::object& observer, const py::object& progress) {
@@ -141,7 +141,7 @@ std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const p
   Watch watch{Progress(progress), observer};
   return Make<SimResultHandle, horus_sim_result>(
       [&](horus_sim_result** out, horus_error* error) {
-        return cluster.Read(error, [&](horus_error* e) {
+        return ReadBoth(placer, cluster, error, [&](horus_error* e) {
           return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(),
                                observer.is_none() ? nullptr : &Watch::Observe, &Watch::Tell, &watch, out, e);
         });
@@ -295,7 +295,7 @@ void BindOptions(py::module_& m) {
 
 void BindSim(py::module_& m) {
   BindOptions(m);
-  py::class_<SimResultHandle>(m, "SimResultHandle")
+  Class<SimResultHandle>(m, "SimResultHandle")
       .def("metrics", &Metrics, py::arg("from_us"), py::arg("to_us"), py::arg("slowdown_bound"),
            "metrics(self, from_us: int, to_us: int, slowdown_bound: float) -> dict[str, typing.Any]")
       .def("jobs", &Jobs, "jobs(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
@@ -307,7 +307,7 @@ void BindSim(py::module_& m) {
           "bytes_held(self) -> int");
   m.def("simulate", &RunSimulation, py::arg("trace"), py::arg("beliefs"), py::arg("truth"), py::arg("cluster"),
         py::arg("placer"), py::arg("options"), py::arg("observer"), py::arg("progress"),
-        "simulate(trace: TraceHandle, beliefs: collections.abc.Sequence[ProfileDemand], truth: TruthHandle, cluster: "
+        "simulate(trace: TraceHandle, beliefs: tuple[ProfileDemand, ...], truth: TruthHandle, cluster: "
         "ClusterHandle, placer: PlacerHandle, options: SimOptions, observer: collections.abc.Callable[[str, int, int, "
         "tuple[Slot, ...]], object] | None, progress: collections.abc.Callable[[float], object] | None) -> "
         "SimResultHandle");

@@ -23,7 +23,7 @@ struct Arg<ProfileDemand> : ValueArg<ProfileDemand> {};
 // As the C ABI takes them; the rows must live on.
 class CProfileDemands {
  public:
-  CProfileDemands(const py::sequence& rows, const char* what);
+  CProfileDemands(const py::tuple& rows, const char* what);
   explicit CProfileDemands(const std::vector<ProfileDemand>& rows);
   CProfileDemands(const CProfileDemands&) = delete;
   CProfileDemands& operator=(const CProfileDemands&) = delete;

@@ -236,7 +236,7 @@ void BindTrace(py::module_& m) {
       .Field("profile", &ProfileDemand::profile, "as the trace names it")
       .Field("gpu_type", &ProfileDemand::gpu_type, "any = every type")
       .Field("demand", &ProfileDemand::demand, "per GPU");
-  py::class_<TraceHandle>(m, "TraceHandle")
+  Class<TraceHandle>(m, "TraceHandle")
       .def(py::init(&CreateTrace), py::arg("rows"), py::arg("columns"),
            "__init__(self, rows: int, columns: dict[str, typing.Any]) -> None")
       .def_static("synthetic", &Synthetic, py::arg("options"), "synthetic(options: SyntheticOptions) -> TraceHandle")

@@ -7,7 +7,7 @@ namespace horus_python {
 namespace {
 
 std::unique_ptr<TruthHandle> FromModel(const CatalogueHandle* catalogue, const InterferenceHandle* model,
-                                       const py::sequence& demands) {
+                                       const py::tuple& demands) {
   const CProfileDemands rows(demands, "demands");
   const horus_interference* c = model == nullptr ? nullptr : model->get();
   return Make<TruthHandle, horus_truth>(
@@ -41,7 +41,7 @@ std::unique_ptr<TruthHandle> WithSensitivities(const TruthHandle& truth, const p
 
 }  // namespace
 
-CProfileDemands::CProfileDemands(const py::sequence& rows, const char* what) {
+CProfileDemands::CProfileDemands(const py::tuple& rows, const char* what) {
   for (const ProfileDemand* row : PointersOf<ProfileDemand>(rows, what)) Add(*row);
   Finish();
 }
@@ -76,11 +76,11 @@ CProfileSensitivities::CProfileSensitivities(const Sensitivities& rows) {
 }
 
 void BindTruth(py::module_& m) {
-  py::class_<TruthHandle>(m, "TruthHandle")
+  Class<TruthHandle>(m, "TruthHandle")
       .def_static("from_model", &FromModel, py::arg("catalogue").none(true), py::arg("model").none(true),
                   py::arg("demands"),
                   "from_model(catalogue: CatalogueHandle | None, model: InterferenceHandle | None, demands: "
-                  "collections.abc.Sequence[ProfileDemand]) -> TruthHandle")
+                  "tuple[ProfileDemand, ...]) -> TruthHandle")
       .def_static("from_speeds", &FromSpeeds, py::arg("catalogue").none(true), py::arg("gpu_types"),
                   py::arg("profiles"), py::arg("alone"), py::arg("pairs"), py::arg("reference"), py::arg("many"),
                   "from_speeds(catalogue: CatalogueHandle | None, gpu_types: collections.abc.Sequence[str], profiles: "

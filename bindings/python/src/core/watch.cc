@@ -8,42 +8,40 @@
 namespace horus_python {
 namespace {
 
-// Its callbacks get the address of the function that it keeps.
-class WatchHandle : public Handle<horus_watch, horus_watch_free> {
- public:
-  WatchHandle(horus_watch* owned, std::unique_ptr<py::object> log) : Handle(owned), log_(std::move(log)) {}
-
- private:
-  std::unique_ptr<py::object> log_;
-};
+using WatchHandle = Handle<horus_watch, horus_watch_free>;
 
 uint64_t NowNs(void* /*user*/) {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-// The call that it tells about is over: what the function raises has nobody to go to.
+// The call that it tells about is over: errors of the function have nobody to go to. What is no Exception (Ctrl-C,
+// exit) is meant for the caller.
 void TellPython(void* user, int32_t level, const char* text) {
-  const py::gil_scoped_acquire held;
+  const Held held;
   const InCallback inside;
   try {
-    (*static_cast<py::object*>(user))(level, py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
-                                                 text, static_cast<Py_ssize_t>(std::strlen(text)), "replace")));
+    const auto log = py::reinterpret_borrow<py::object>(static_cast<PyObject*>(user));
+    (void)CallPython(log, level,
+                     py::reinterpret_steal<py::str>(
+                         PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace")));
   } catch (py::error_already_set& raised) {
-    raised.discard_as_unraisable("the log of a horus.Watch");
+    if (!raised.matches(PyExc_Exception)) {
+      Pending::Keep();
+    } else {
+      raised.discard_as_unraisable("the log of a horus.Watch");
+    }
   }
 }
 
 std::unique_ptr<WatchHandle> MakeWatch(const py::object& log, int32_t level, bool times) {
-  auto function = std::make_unique<py::object>(log);
   horus_watch_options options = HORUS_WATCH_OPTIONS_INIT;
   options.log_level = level;
   options.log = log.is_none() ? nullptr : &TellPython;
-  options.log_user = function.get();
+  options.log_user = log.ptr();
   options.clock = times ? &NowNs : nullptr;
-  horus_watch* out = nullptr;
-  Run([&](horus_error* error) { return horus_watch_create(&options, &out, error); });
-  return std::make_unique<WatchHandle>(out, std::move(function));
+  return Make<WatchHandle, horus_watch>(
+      [&](horus_watch** out, horus_error* error) { return horus_watch_create(&options, out, error); }, {log});
 }
 
 const horus_watch* HandleOfWatch(const WatchHandle* watch) { return watch == nullptr ? nullptr : watch->get(); }
@@ -84,16 +82,22 @@ void WatchCluster(const WatchHandle* watch, const ClusterHandle& cluster) {
   });
 }
 void WatchPlacer(const WatchHandle* watch, const PlacerHandle& placer) {
-  Run([&](horus_error* error) { return horus_placer_set_watch(placer.get(), HandleOfWatch(watch), error); });
+  Run([&](horus_error* error) {
+    return placer.Write(error,
+                        [&](horus_error* e) { return horus_placer_set_watch(placer.get(), HandleOfWatch(watch), e); });
+  });
 }
 void WatchPredictor(const WatchHandle* watch, const PredictorHandle& predictor) {
-  Run([&](horus_error* error) { return horus_predictor_set_watch(predictor.get(), HandleOfWatch(watch), error); });
+  Run([&](horus_error* error) {
+    return predictor.Write(
+        error, [&](horus_error* e) { return horus_predictor_set_watch(predictor.get(), HandleOfWatch(watch), e); });
+  });
 }
 
 }  // namespace
 
 void BindWatch(py::module_& m) {
-  py::class_<WatchHandle>(m, "WatchHandle")
+  Class<WatchHandle>(m, "WatchHandle")
       .def(py::init(&MakeWatch), py::arg("log").none(true), py::arg("level"), py::arg("times"),
            "__init__(self, log: collections.abc.Callable[[int, str], object] | None, level: int, times: bool) -> None")
       .def("rows", &MetricRows, "rows(self) -> tuple[tuple[str, str, int, float], ...]")

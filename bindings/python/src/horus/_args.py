@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, Union
 
@@ -25,11 +25,11 @@ def instance(value: object, kind: type[T], what: str) -> T:
     return value
 
 
-def sequence(values: Iterable[T], kind: type[T], what: str) -> Sequence[T]:
-    """A list or tuple of that kind; other iterables become one."""
+def sequence(values: Iterable[T], kind: type[T], what: str) -> tuple[T, ...]:
+    """Values of that kind as a tuple, which nobody changes while the library reads it."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{what}: expected a sequence of {kind.__name__}, found {values!r:.80} ({type(values).__name__})")
-    found = values if isinstance(values, (list, tuple)) else list(values)
+    found = tuple(values)
     for position, value in enumerate(found):
         if not isinstance(value, kind):
             raise TypeError(

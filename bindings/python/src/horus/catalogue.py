@@ -25,7 +25,7 @@ class Catalogue:
 
     def extend(self, gpus: Sequence[Gpu]) -> Catalogue:
         """A new catalogue with further types behind those of this one."""
-        added = tuple(sequence(gpus, Gpu, "gpus"))
+        added = sequence(gpus, Gpu, "gpus")
         return self._with(self._handle.extend(added), added)
 
     def _with(self, handle: _core.CatalogueHandle, added: tuple[Gpu, ...]) -> Catalogue:

@@ -108,7 +108,7 @@ class Cluster:
         self._handle.release(integer(job, "job"))
 
     def watch(self, watch: Watch | None) -> None:
-        """Lets `watch` count and tell the calls on this cluster; None = nobody. Before other threads use it."""
+        """Lets `watch` count and tell the calls on this cluster; None = nobody. Waits for calls that run."""
         _core.watch_cluster(watch_handle_of(watch), self._handle)
         self._watch = watch  # its log lives as long as it is told
 

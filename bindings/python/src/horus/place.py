@@ -240,7 +240,7 @@ class Placer:
         return Explanation(self.place(where, job)[0], nodes)
 
     def watch(self, watch: Watch | None) -> None:
-        """Lets `watch` count and tell the calls on this placer; None = nobody. Before other threads use it."""
+        """Lets `watch` count and tell the calls on this placer; None = nobody. Waits for calls that run."""
         _core.watch_placer(watch_handle_of(watch), self._handle)
         self._watch = watch  # its log lives as long as it is told
 
@@ -271,5 +271,5 @@ def _unpickled(policy: Any, interference: Any, catalogue: Any, options: dict[str
     return Placer(policy, interference=interference, catalogue=catalogue, **options)
 
 
-def _jobs(jobs: Job | Iterable[Job]) -> Sequence[Job]:
-    return [jobs] if isinstance(jobs, Job) else sequence(jobs, Job, "jobs")
+def _jobs(jobs: Job | Iterable[Job]) -> tuple[Job, ...]:
+    return (jobs,) if isinstance(jobs, Job) else sequence(jobs, Job, "jobs")

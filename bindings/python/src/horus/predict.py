@@ -124,7 +124,8 @@ class Predictor:
         given = _measured_runs(graphs, gpu_types, families, runs, folder, measured, True)
         with progress_of(progress, "fit") as tell:
             return cls._made(_core.fit_predictor(
-                handle_of(catalogue), [graph._handle for graph in given.graphs], given.runs, given.gpu_types, given.families,
+                handle_of(catalogue), tuple(graph._handle for graph in given.graphs), tuple(given.runs), given.gpu_types,
+                given.families,
                 given.measured, integer(rounds, "rounds", -1, 2**31 - 1), real(promise, "promise"),
                 integer(seed, "seed", 0, 2**32 - 1), training_library(library), tell))
 
@@ -196,7 +197,7 @@ class Predictor:
         return self._handle.quality()
 
     def watch(self, watch: Watch | None) -> None:
-        """Lets `watch` count and tell the calls on this predictor; None = nobody. Before other threads use it."""
+        """Lets `watch` count and tell the calls on this predictor; None = nobody. Waits for calls that run."""
         _core.watch_predictor(watch_handle_of(watch), self._handle)
         self._watch = watch  # its log lives as long as it is told
 

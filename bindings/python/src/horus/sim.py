@@ -100,7 +100,7 @@ def _speeds(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Truth:
     return Truth.from_speeds(*arguments, **keywords)
 
 
-def _rows(beliefs: Beliefs, what: str) -> Sequence[ProfileDemand]:
+def _rows(beliefs: Beliefs, what: str) -> tuple[ProfileDemand, ...]:
     if not isinstance(beliefs, Mapping):
         return sequence(beliefs, ProfileDemand, what)
     rows = []
@@ -109,7 +109,7 @@ def _rows(beliefs: Beliefs, what: str) -> Sequence[ProfileDemand]:
         for gpu_type, demand in by_type.items():
             rows.append(ProfileDemand(text(profile, what), text(gpu_type, what),
                                       instance(demand, Demand, f"{what}[{profile!r}][{gpu_type!r}]")))
-    return rows
+    return tuple(rows)
 
 
 class SimResult:

@@ -34,8 +34,8 @@ class Watch:
     """Counts what the clusters, placers and predictors do that it is set on, together: docs/watch.md lists the metrics.
 
     `log`: a logging.Logger, or a callable that gets a level's name and one line, on the thread of the call that it tells
-    about, at its end. What it raises is printed and otherwise ignored. It may not use a cluster of whose change it hears
-    (Busy).
+    about, at its end. What it raises is printed and otherwise ignored, but for KeyboardInterrupt and SystemExit. It may
+    neither use a cluster of whose change it hears nor change who watches what it hears of (Busy).
     `level`: the most talkative that is told: "error", "warning", "info" or "debug". `times`: histograms of how long calls
     took."""
 

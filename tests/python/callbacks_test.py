@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Callables inside the library: what they raise, what they keep alive, what they may touch, and the interpreter's end."""
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+
+class Raised(Exception):
+    pass
+
+
+class Calls:
+    """Counts the calls of all its callables, and raises in one of them."""
+
+    def __init__(self, raise_at=None):
+        self.made, self.raise_at = 0, raise_at
+
+    def count(self):
+        self.made += 1
+        if self.made == self.raise_at:
+            raise Raised(self.made)
+
+    def price(self, candidate):
+        self.count()
+        return float(candidate.mem_used_mib)
+
+    def slow(self, device, tenants):
+        self.count()
+        return np.full(len(tenants), 1 + 0.1 * (len(tenants) - 1))
+
+    def observe(self, *event):
+        self.count()
+
+
+def filled(world):
+    cluster = world.cluster()
+    for i in range(4):
+        cluster.adopt(world.job(100 + i), [world.horus.Slot(i // 2 + 1, i % 2, 0)])
+    return cluster
+
+
+def play(horus, world, calls, placer):
+    beliefs = {"a": world.demand(20, profile_id=1), "b": world.demand(50, profile_id=2)}
+    trace = horus.Trace(profile=["a", "b"] * 4, duration_us=[1_000_000] * 8)
+    return horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs, calls.slow), world.cluster(), placer,
+                          horus.SimOptions(learns="pairs", observe_us=1_000), observer=calls.observe)
+
+
+WAYS = {
+    "place": lambda horus, world, calls, placer: placer.place(filled(world), world.jobs(4)),
+    "place_batch": lambda horus, world, calls, placer: placer.place_batch(filled(world), world.jobs(3), max_rounds=1),
+    "preempt": lambda horus, world, calls, placer: placer.preempt(filled(world), world.job(9, priority=5, exclusive=True)),
+    "explain": lambda horus, world, calls, placer: placer.explain(filled(world), world.job(9)),
+    "what_if": lambda horus, world, calls, placer: placer.what_if(
+        filled(world), [horus.Change(kind="release", job=100)], world.jobs(4)),
+    "simulate": play,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_raised_comes_back_from_whichever_call(horus, world, way):
+    def run(calls):
+        return WAYS[way](horus, world, calls, horus.Placer(calls.price, interference=calls.slow))
+
+    calls = Calls()
+    run(calls)
+    assert calls.made > 3
+    for at in {1, 2, calls.made // 2, calls.made - 1, calls.made}:
+        with pytest.raises(Raised, match=f"^{at}$"):
+            run(Calls(at))
+        with pytest.raises(horus.NotFound):  # and nothing of it is left for a later call
+            world.cluster().release(5)
+
+
+def test_a_call_within_a_callback_raises_its_own(horus, world):
+    inner, outer = Calls(1), []
+
+    def price(candidate):
+        with pytest.raises(Raised, match="^1$"):
+            horus.Placer(Calls(1).price).place(world.cluster(), world.job(2))
+        with pytest.raises(horus.NotFound):
+            world.cluster().release(5)
+        inner.count()
+
+    for _ in range(2):
+        with pytest.raises(Raised):
+            horus.Placer(price).place(world.cluster(), world.job())
+        outer.append(inner.made)
+        inner.made = 0
+    assert outer == [1, 1]
+
+
+def owners(horus, world):
+    """Objects of the library by name that own a callable which knows its owner."""
+    def slow(owner):
+        return lambda device, tenants: np.ones(len(tenants)) if owner else None
+
+    def watched(owner):
+        cluster = horus.Cluster()
+        cluster.watch(horus.Watch(lambda level, line: owner))
+        return cluster
+
+    beliefs = {"a": world.demand()}
+    trace = horus.Trace(profile=["a"], duration_us=[1_000_000])
+    return {
+        "policy": lambda owner: horus.Placer(lambda candidate: owner and 0.0),
+        "model": lambda owner: horus.InterferenceModel.from_callable(slow(owner)),
+        "placer of a model": lambda owner: horus.Placer(interference=slow(owner)),
+        "truth": lambda owner: horus.Truth.from_model(beliefs, slow(owner)),
+        "result": lambda owner: horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs), world.cluster(),
+                                               horus.Placer(interference=slow(owner)),
+                                               horus.SimOptions(learns="pairs", observe_us=1_000)).model(),
+        "watch": lambda owner: horus.Watch(lambda level, line: owner), "watched": watched,
+    }
+
+
+def test_callables_that_know_their_owner_are_collected_with_it(horus, world):
+    class Owner:
+        pass
+
+    for name, make in owners(horus, world).items():
+        owner = Owner()
+        owner.owned = make(owner)
+        seen = weakref.ref(owner)
+        del owner
+        gc.collect()
+        assert seen() is None, name
+
+
+def test_what_is_still_used_is_not_collected(horus, world):
+    class Owner:
+        def __init__(self):
+            self.placer = horus.Placer(self.price)
+
+        def price(self, candidate):
+            gc.collect()
+            return 0.0
+
+    def place():
+        placer = Owner().placer  # the owner lives by its method alone
+        gc.collect()
+        return placer.place(world.cluster(), world.job())
+
+    assert place()[0].verdict == "place"
+
+
+@pytest.mark.parametrize("watched", ["placer", "predictor", "cluster"])
+def test_a_watch_may_be_changed_while_other_threads_use_what_it_watches(horus, world, resnet, watched):
+    cluster, placer, predictor, job = world.cluster(), horus.Placer(), horus.Predictor(), world.job()
+    predictor.predict(resnet, "t4")
+    use = {"placer": lambda: placer.place(cluster, job), "predictor": lambda: predictor.predict(resnet, "t4"),
+           "cluster": lambda: cluster.set_node_state(1, "up")}[watched]
+    stop, heard = threading.Event(), []
+
+    def call():
+        while not stop.is_set():
+            try:
+                use()
+            except horus.Busy:  # a placer of two threads
+                pass
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for i in range(2_000):
+            {"placer": placer, "predictor": predictor, "cluster": cluster}[watched].watch(
+                horus.Watch(lambda level, line, i=i: heard.append(i), level="debug") if i % 2 else None)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert set(heard) <= set(range(1, 2_000, 2))
+
+
+def test_a_log_may_not_take_away_who_hears_it(horus, world):
+    placer, refused = horus.Placer(), []
+
+    def log(level, line):
+        try:
+            placer.watch(None)
+        except horus.Busy:
+            refused.append(line)
+
+    placer.watch(horus.Watch(log, level="debug"))
+    placer.place(world.cluster(), world.jobs(3))
+    assert len(refused) == 4  # a line a decision, and one of the call
+
+
+@pytest.mark.parametrize("meant_for_the_caller", [KeyboardInterrupt, SystemExit])
+def test_a_log_does_not_swallow_ctrl_c(horus, world, meant_for_the_caller):
+    cluster, told = world.cluster(), []
+
+    def log(level, line):
+        told.append(line)
+        raise meant_for_the_caller
+
+    cluster.watch(horus.Watch(log, level="debug"))
+    for change in (lambda: cluster.add_node(horus.Node(id=50)), lambda: cluster.set_node_state(50, "drained")):
+        with pytest.raises(meant_for_the_caller):
+            change()
+    cluster.watch(None)
+    assert cluster.node(50)["state"] == "drained" and len(told) >= 2  # at the end of the call, which was done
+
+
+AT_THE_END = """
+import sys, threading, time, numpy, horus
+demand = horus.Demand(gpu_util_pct=20, mem_mib=1_000, step_time_us=1_000)
+cluster = horus.Cluster([horus.Node(id=i, cpu_milli=64_000, mem_mib=262_144, devices=[horus.Device("t4")] * 8) for i in range(20)])
+jobs = [horus.Job(id=i, demands={"any": demand}) for i in range(200)]
+made = {
+    "plain": horus.Placer, "policy": lambda: horus.Placer(lambda candidate: 0.0),
+    "model": lambda: horus.Placer(interference=lambda device, tenants: numpy.ones(len(tenants))),
+    "progress": horus.Placer, "watch": horus.Placer}[sys.argv[1]]
+
+def place():
+    placer = made()
+    if sys.argv[1] == "watch":
+        placer.watch(horus.Watch(lambda level, line: None, level="debug"))
+    while True:
+        placer.place(cluster, jobs, progress=(lambda share: None) if sys.argv[1] == "progress" else None)
+
+for _ in range(4):
+    threading.Thread(target=place, daemon=True).start()
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("way", ["plain", "policy", "model", "progress", "watch"])
+def test_daemon_threads_in_the_library_let_the_interpreter_end(horus, way):
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", AT_THE_END, way], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that nobody made, made into others, or changed under a call: exceptions, never the interpreter's end."""
+
+import copy
+import gc
+import inspect
+import threading
+
+import numpy as np
+import pytest
+
+
+def classes(horus):
+    from horus import _core
+
+    return [kind for kind in vars(_core).values() if inspect.isclass(kind)]
+
+
+def test_an_object_without_init_is_refused_wherever_it_is_used(horus):
+    for kind in classes(horus):
+        never = kind.__new__(kind)
+        words = f"{kind.__name__}.__init__ was never called"
+        uses = [getattr(never, name) for name in ("__repr__", "__len__", "to_dict", "replace", "info", "bytes_held", "calibration",
+                                                  "all", "text") if callable(getattr(kind, name, None)) and name in vars(kind)]
+        assert uses, kind
+        for use in uses:
+            with pytest.raises(TypeError, match=words):
+                use()
+        for field in getattr(kind, "__fields__", ()):
+            with pytest.raises(TypeError, match=words):
+                getattr(never, field)
+        if "__eq__" in vars(kind):
+            with pytest.raises(TypeError, match=words):
+                kind() == never
+            with pytest.raises(TypeError, match=words):
+                copy.copy(never)
+        with pytest.raises(TypeError):
+            kind.__init__(never, object())  # and failing to be made leaves it so
+        with pytest.raises(TypeError, match=words):
+            uses[0]()
+    gc.collect()
+
+
+def test_as_an_argument_too(horus, world):
+    never = horus.Job.__new__(horus.Job)
+    for use in (lambda: horus.Placer().place(world.cluster(), never), lambda: horus.Placer().place(world.cluster(), [never]),
+                lambda: horus.Change(spec=never), lambda: horus.Workload(jobs=[never])):
+        with pytest.raises(TypeError, match="Job.__init__ was never called"):
+            use()
+
+
+def test_no_class_becomes_another(horus):
+    kinds = classes(horus)
+    for kind in kinds:
+        never = kind.__new__(kind)
+        for other in kinds:
+            if other is not kind:
+                with pytest.raises(TypeError, match="layout|deallocator"):
+                    never.__class__ = other
+
+
+def test_classes_are_final_as_their_stubs_say(horus):
+    for kind in classes(horus):
+        with pytest.raises(TypeError, match="acceptable base"):
+            type("Sub", (kind,), {})
+
+
+def test_a_list_may_change_while_the_library_waits(horus, world):
+    cluster, placer, inside, go_on = world.cluster(), horus.Placer(), threading.Event(), threading.Event()
+
+    def log(level, line):
+        inside.set()
+        go_on.wait(30)
+
+    cluster.watch(horus.Watch(log, level="debug"))
+    inside.clear()
+    writer = threading.Thread(target=cluster.set_node_state, args=(1, "up"))
+    jobs, plans = world.jobs(100), []
+    reader = threading.Thread(target=lambda: plans.append(placer.place(cluster, jobs)))
+    writer.start()
+    inside.wait(30)
+    reader.start()  # waits for the writer, whose log waits
+    reader.join(0.3)
+    jobs.clear()
+    others = [world.job(10_000 + i) for i in range(1_000)]  # where the jobs were
+    go_on.set()
+    writer.join()
+    reader.join()
+    assert sorted(decision.job for decision in plans[0]) == list(range(1, 101)) and len(others) == 1_000
+
+
+def test_a_model_may_write_to_the_rows_that_it_is_asked_about(horus, world):
+    rows = horus.demand_rows([world.demand(profile_id=i + 1) for i in range(4)]).reshape(2, 2)
+
+    def model(device, tenants):
+        rows["struct_size"] = 4_096  # of rows to come: the library would read so far
+        return np.full(len(tenants), 1.5)
+
+    assert (horus.InterferenceModel.from_callable(model).slowdown("t4", rows).estimate == 1.5).all()
+
+
+def test_what_a_value_raises_when_asked_for_its_number_comes_back(horus):
+    class Asked:
+        def __init__(self, error):
+            self.error = error
+
+        def __index__(self):
+            raise self.error
+
+        __float__ = __index__
+
+    for field in ("id", "slowdown_bound"):
+        for error in (KeyboardInterrupt, MemoryError, ZeroDivisionError):
+            with pytest.raises(error):
+                horus.Job(**{field: Asked(error())})
+        with pytest.raises(TypeError, match=f"Job.{field}: expected"):
+            horus.Job(**{field: Asked(TypeError())})
+    with pytest.raises(horus.InvalidArgument, match="Job.slowdown_bound: expected a number"):
+        horus.Job(slowdown_bound=10**400)
+
+
+def test_text_that_utf8_cannot_write_is_shown_and_refused(horus):
+    class Odd:
+        def __repr__(self):
+            return "\ud800"
+
+    with pytest.raises(TypeError, match=r"Job.id: expected int, found \\ud800"):
+        horus.Job(id=Odd())
+    with pytest.raises(horus.InvalidArgument, match="Job: name: expected text that UTF-8 can write"):
+        horus.Job(**{"\ud800": 1})
