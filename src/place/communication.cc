@@ -26,9 +26,9 @@ int32_t PartOf(const DeviceSpec& device, Reach reach) {
     case Reach::kSocket:
       return device.socket;
     case Reach::kNode:
-      return 0;
+      break;
   }
-  return -1;
+  return 0;
 }
 
 double LinkMbPerS(const DeviceSpec& device, Reach reach) {
@@ -41,9 +41,9 @@ double LinkMbPerS(const DeviceSpec& device, Reach reach) {
     case Reach::kSocket:
       return pcie * kThroughCpu;
     case Reach::kNode:
-      return pcie * kAcrossSockets;
+      break;
   }
-  return pcie;
+  return pcie * kAcrossSockets;
 }
 
 double LinkAmong(const NodeSpec& node, std::span<const int32_t> devices) {

@@ -8,11 +8,7 @@
 #include "interference/slice.h"
 
 namespace horus {
-namespace {
-
-constexpr size_t kMostKept = size_t{4} << 20;  // slowdowns; 16 MiB
-
-}  // namespace
+namespace {}  // namespace
 
 double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
   if (job.demands.empty()) return 1;
@@ -56,7 +52,7 @@ absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::sp
     slowdowns = std::span<const float>(slowdowns_).subspan(*at, row.tenants.size());
     return absl::OkStatus();
   }
-  if (slowdowns_.size() + row.tenants.size() > kMostKept) {
+  if (slowdowns_.size() + row.tenants.size() > most_kept_) {
     memo_.clear();
     slowdowns_.clear();
   }

@@ -35,8 +35,11 @@ namespace horus {
 
 class WorkMeter {
  public:
-  // Residents are jobs of `cluster`, or were named by Know. All must outlive it.
-  WorkMeter(const Cluster& cluster, Scorer& scorer) : cluster_(cluster), scorer_(scorer) {}
+  static constexpr size_t kMostKept = size_t{4} << 20;  // slowdowns: 16 MiB; chosen
+
+  // Residents are jobs of `cluster`, or were named by Know. All must outlive it. `most_kept`: slowdowns in its memo.
+  WorkMeter(const Cluster& cluster, Scorer& scorer, size_t most_kept = kMostKept)
+      : cluster_(cluster), scorer_(scorer), most_kept_(most_kept) {}
 
   // A job that the ledger may hold though the cluster does not.
   void Know(const JobSpec& job);
@@ -74,6 +77,7 @@ class WorkMeter {
 
   const Cluster& cluster_;
   Scorer& scorer_;
+  size_t most_kept_;
   IdMap<const JobSpec*> known_;
   IdMap<std::vector<PlacedSlot>> known_at_;  // of gangs
   IdMap<uint32_t> memo_;                     // by state digest: position in slowdowns_

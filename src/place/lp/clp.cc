@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Solves one linear program through Clp's C interface: the only file that includes it.
 #include <coin/Clp_C_Interface.h>
-#include <cxxabi.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <exception>
 #include <iterator>
-#include <new>
 
 #include "base/memory_left.h"
+#include "place/lp/contained.h"
 #include "place/lp/entry.h"
 
 namespace horus::lp {
@@ -31,11 +28,6 @@ class Model {
  private:
   Clp_Simplex* model_;
 };
-
-int32_t Say(char* text, int32_t status, const char* what, int detail) {
-  std::snprintf(text, HORUS_LP_TEXT_BYTES, "%s (%d)", what, detail);
-  return status;
-}
 
 // Where memory runs out inside it, Clp loses what it holds and may free a block twice. So this fails before, where
 // there is less left than Clp may need: about twice the most that was seen (37 MiB for 10,000 columns of 50 elements).
@@ -87,16 +79,5 @@ int32_t horus_lp_entry_v1(const horus_lp_request* request, char* text) {
     return Say(text, HORUS_LP_REFUSED, "request of another version, expected bytes", sizeof(horus_lp_request));
   }
   if (!horus::lp::IsComplete(*request)) return Say(text, HORUS_LP_REFUSED, "incomplete request", 0);
-  // Clp throws its own type, which is no std::exception; nothing may leave.
-  try {
-    return horus::lp::Solve(*request, text);
-  } catch (const std::bad_alloc&) {
-    return Say(text, HORUS_LP_NO_MEMORY, "an allocation failed", 0);
-  } catch (const std::exception& error) {
-    return Say(text, HORUS_LP_FAILED, error.what(), 0);
-  } catch (const abi::__forced_unwind&) {  // the thread is being cancelled: must pass
-    throw;
-  } catch (...) {
-    return Say(text, HORUS_LP_FAILED, "Clp threw", 0);
-  }
+  return horus::lp::Contained(text, [&] { return horus::lp::Solve(*request, text); });
 }

@@ -58,8 +58,8 @@ bool ChangeLog::Knows(uint64_t count, uint64_t history) const {
   return count >= first_ && count < count_ && ring_[count % ring_.size()].before == history;
 }
 
-Cluster::Cluster(std::shared_ptr<const Catalogue> catalogue)
-    : catalogue_(catalogue != nullptr ? std::move(catalogue) : std::make_shared<const Catalogue>()) {}
+Cluster::Cluster(std::shared_ptr<const Catalogue> catalogue, const ClusterLimits& limits)
+    : catalogue_(catalogue != nullptr ? std::move(catalogue) : std::make_shared<const Catalogue>()), limits_(limits) {}
 
 absl::StatusOr<uint32_t> Cluster::FindNode(NodeId node) const {
   const uint32_t* row = rows_.node_of.Find(node);
@@ -154,9 +154,9 @@ absl::Status Cluster::AddNode(NodeSpec node) {
     return MakeError(absl::StatusCode::kAlreadyExists, "node %s: the id is in this cluster already",
                      IdAndName(node.id, node.name));
   }
-  if (node_count() >= kMaxNodes || device_count() + node.devices.size() > kMaxDevices) {
+  if (node_count() >= limits_.nodes || device_count() + node.devices.size() > limits_.devices) {
     return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d nodes and %d devices",
-                     IdAndName(node.id, node.name), kMaxNodes, kMaxDevices);
+                     IdAndName(node.id, node.name), limits_.nodes, limits_.devices);
   }
   ReserveNode();
   ReserveDevices(node.devices.size());
@@ -235,9 +235,9 @@ absl::Status Cluster::ChangeNode(NodeSpec next) {
   HORUS_RETURN_IF_ERROR(CheckChange(rows_.nodes[row_index], next));
   const size_t old_count = rows_.nodes[row_index].spec->devices.size();
   const size_t new_count = next.devices.size();
-  if (device_count() - old_count + new_count > kMaxDevices) {
+  if (device_count() - old_count + new_count > limits_.devices) {
     return MakeError(absl::StatusCode::kResourceExhausted, "node %s: a cluster holds at most %d devices",
-                     IdAndName(next.id, next.name), kMaxDevices);
+                     IdAndName(next.id, next.name), limits_.devices);
   }
   const uint32_t old_first = rows_.nodes[row_index].first_device;
   ReserveNode();

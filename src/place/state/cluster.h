@@ -86,14 +86,14 @@ struct FitLimits;  // fit.h
 class Cluster {
  public:
   // An empty cluster; GPU type ids are those of `catalogue` (nullptr = a catalogue without types).
-  explicit Cluster(std::shared_ptr<const Catalogue> catalogue);
+  explicit Cluster(std::shared_ptr<const Catalogue> catalogue, const ClusterLimits& limits = {});
 
   [[nodiscard]] const Catalogue& catalogue() const { return *catalogue_; }
   [[nodiscard]] const std::shared_ptr<const Catalogue>& shared_catalogue() const { return catalogue_; }
 
   // On failure of any of these, a failed allocation (bad_alloc) included, the cluster is as before.
 
-  // ALREADY_EXISTS, INVALID_ARGUMENT, RESOURCE_EXHAUSTED (limits of cluster_rows.h).
+  // ALREADY_EXISTS, INVALID_ARGUMENT, RESOURCE_EXHAUSTED (limits).
   [[nodiscard]] absl::Status AddNode(NodeSpec node);
   // Replaces the description of node.id. NOT_FOUND; FAILED_PRECONDITION when a resident would lose its
   // device or its host resources (the message names it); as AddNode.
@@ -111,7 +111,7 @@ class Cluster {
   // Takes in a job that runs already. What runs is true even where it breaks a constraint; that is flagged. States
   // are no such constraint: jobs stay on drained nodes.
   // ALREADY_EXISTS, NOT_FOUND (node or device), INVALID_ARGUMENT (job, number or shape of the slots),
-  // RESOURCE_EXHAUSTED (kMaxResidentsPerDevice, kMaxJobs, kMostOwed, kMaxGroupsPerNode).
+  // RESOURCE_EXHAUSTED (kMaxResidentsPerDevice, the limit of jobs, kMostOwed, kMaxGroupsPerNode).
   [[nodiscard]] absl::StatusOr<AdoptResult> Adopt(const JobSpec& job, std::span<const Slot> slots);
 
   // Carries out every action of `plan`, or none; as if at once: first leave all that move or are preempted, then those
@@ -191,6 +191,7 @@ class Cluster {
   [[nodiscard]] JobRow TakeJob(uint32_t job_row) noexcept;
 
   std::shared_ptr<const Catalogue> catalogue_;
+  ClusterLimits limits_;
   ClusterRows rows_;
 };
 

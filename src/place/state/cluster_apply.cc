@@ -44,9 +44,9 @@ absl::Status Cluster::ApplyCome(const Action& action, std::span<const NodeId> se
   HORUS_RETURN_IF_ERROR(ValidateRunning(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, catalogue_->size()));
   HORUS_ASSIGN_OR_RETURN(std::vector<PlacedSlot> placed, ResolveSlots(job, action.slots));
-  if (job_count() >= kMaxJobs) {
+  if (job_count() >= limits_.jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
-                     kMaxJobs);
+                     limits_.jobs);
   }
   if (const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/false); reason != Reason::kNone) {
     return MakeError(absl::StatusCode::kFailedPrecondition, "%s: does not fit where the plan puts it: %s", JobText(job),

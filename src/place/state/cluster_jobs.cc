@@ -277,9 +277,9 @@ absl::StatusOr<AdoptResult> Cluster::Adopt(const JobSpec& job, std::span<const S
                      "%s: node %d device %d: holds %d jobs, the most there can be", JobText(job), node.spec->id,
                      slot.device, kMaxResidentsPerDevice);
   }
-  if (job_count() >= kMaxJobs) {
+  if (job_count() >= limits_.jobs) {
     return MakeError(absl::StatusCode::kResourceExhausted, "%s: a cluster holds at most %d jobs", JobText(job),
-                     kMaxJobs);
+                     limits_.jobs);
   }
   HORUS_RETURN_IF_ERROR(CheckDebts(job, placed));
   const Reason reason = FirstBrokenRule(job, placed, PhysicalLimits(), /*runs=*/true);

@@ -35,6 +35,12 @@ namespace horus {
 inline constexpr size_t kMaxNodes = 1u << 20;
 inline constexpr size_t kMaxDevices = 1u << 24;
 inline constexpr size_t kMaxJobs = 1u << 26;
+// What a cluster holds at most: what its ids and sums have room for, or less.
+struct ClusterLimits {
+  size_t nodes = kMaxNodes;
+  size_t devices = kMaxDevices;
+  size_t jobs = kMaxJobs;
+};
 // How much more than it has the jobs that a node took in may ask of it, of each host resource.
 inline constexpr int64_t kMostOwed = 4 * kMaxHostQuantity;
 static_assert(kMostOwed + kMaxHostQuantity <= std::numeric_limits<int64_t>::max() / int64_t{kMaxNodes});  // totals

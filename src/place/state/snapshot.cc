@@ -207,7 +207,7 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
 
 }  // namespace
 
-absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster) {
+absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_bytes) {
   const ClusterRows& rows = cluster.rows();
   google::protobuf::Arena arena;  // holds what a message under way has when memory runs out
   pb::Cluster& message = *google::protobuf::Arena::CreateMessage<pb::Cluster>(&arena);
@@ -222,10 +222,10 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster) {
   Interned interned;
   for (const auto& [id, row] : jobs) WriteJob(rows, rows.jobs[row], types, interned, message);
   message.set_changes(rows.changes);
-  const uint64_t size = message.ByteSizeLong();
-  if (size > kMaxSnapshotBytes - kEnvelopeBytes) {
-    return MakeError(absl::StatusCode::kResourceExhausted, "snapshot: expected at most %d bytes, found %d",
-                     kMaxSnapshotBytes, size + kEnvelopeBytes);
+  const uint64_t size = message.ByteSizeLong() + kEnvelopeBytes;
+  if (size > max_bytes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "snapshot: expected at most %d bytes, found %d", max_bytes,
+                     size);
   }
   return WrapSnapshot(message.SerializeAsString());
 }

@@ -23,8 +23,8 @@ namespace horus {
 inline constexpr uint32_t kSnapshotVersion = 2;
 inline constexpr uint64_t kMaxSnapshotBytes = uint64_t{1} << 30;
 
-// Equal clusters give equal bytes. RESOURCE_EXHAUSTED above kMaxSnapshotBytes.
-[[nodiscard]] absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster);
+// Equal clusters give equal bytes. RESOURCE_EXHAUSTED above `max_bytes`, at most kMaxSnapshotBytes.
+[[nodiscard]] absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_bytes = kMaxSnapshotBytes);
 
 // DATA_LOSS: not a snapshot, cut short, or altered. OUT_OF_RANGE: of a newer version (both are named).
 // NOT_FOUND: a GPU type or MIG profile that the catalogue lacks. INVALID_ARGUMENT: contents that no cluster has.

@@ -9,10 +9,9 @@ namespace horus {
 namespace {
 
 int32_t GpusOn(const SynergyHolder& holder, uint32_t server) {
-  for (const SynergySlice& slice : holder.slices) {
-    if (slice.server == server) return slice.gpus;
-  }
-  return 0;
+  int32_t gpus = 0;
+  for (const SynergySlice& slice : holder.slices) gpus += slice.server == server ? slice.gpus : 0;
+  return gpus;
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace horus {
 namespace {
 
 using testing_place::CpuOnly;
+using testing_place::MakePlacer;
+using testing_place::OneGpu;
 using testing_place::V100Node;
 
 TEST(ClusterLimits, OwesNoMoreThanItsTotalsCanCount) {
@@ -61,6 +63,33 @@ TEST(ClusterLimits, HoldsAtMostSoManyGroupsOnANode) {
   EXPECT_EQ(cluster.Adopt(job(999, 1), there).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(*cluster.BrokenRule(job(999, 1), there, FitLimits{}), Reason::kAntiAffinity);
   EXPECT_TRUE(cluster.Adopt(job(999, 0), there).ok());
+}
+
+TEST(ClusterLimits, TakesNoMoreNodesDevicesAndJobsThanItMayAndStaysAsItWas) {
+  Cluster cluster(Catalogue::Default(), {.nodes = 2, .devices = 5, .jobs = 2});
+  const auto refused = [&](const absl::Status& status, const std::string& words) {
+    return status.code() == absl::StatusCode::kResourceExhausted && status.message().find(words) != std::string::npos;
+  };
+  ASSERT_TRUE(cluster.AddNode(V100Node(1, 2)).ok());
+  EXPECT_TRUE(refused(cluster.AddNode(V100Node(2, 4)), "node 2: a cluster holds at most 2 nodes and 5 devices"));
+  ASSERT_TRUE(cluster.AddNode(V100Node(2, 3)).ok());
+  EXPECT_TRUE(refused(cluster.AddNode(V100Node(3, 0)), "node 3: a cluster holds at most 2 nodes and 5 devices"));
+  EXPECT_TRUE(refused(cluster.ChangeNode(V100Node(1, 3)), "node 1: a cluster holds at most 5 devices"));
+  ASSERT_TRUE(cluster.ChangeNode(V100Node(1, 1)).ok());
+  ASSERT_TRUE(cluster.ChangeNode(V100Node(1, 2)).ok());
+
+  ASSERT_TRUE(cluster.Adopt(OneGpu(1), std::vector<Slot>{{1, 0, 0}}).ok());
+  const std::vector<JobSpec> two = {OneGpu(2), OneGpu(3)};
+  const Plan plan = *MakePlacer()->MakePlan(cluster, two);
+  ASSERT_EQ(plan.actions.size(), 2u);
+  const uint64_t before = cluster.state_hash();
+  EXPECT_TRUE(refused(cluster.Apply(plan), "job 3: a cluster holds at most 2 jobs"));
+  EXPECT_EQ(cluster.state_hash(), before) << "all or nothing";
+  ASSERT_TRUE(cluster.Adopt(OneGpu(2), std::vector<Slot>{{1, 1, 0}}).ok());
+  EXPECT_TRUE(refused(cluster.Adopt(OneGpu(3), std::vector<Slot>{{1, 1, 0}}).status(),
+                      "job 3: a cluster holds at most 2 jobs"));
+  EXPECT_EQ(cluster.job_count(), 2u);
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
 }
 
 }  // namespace

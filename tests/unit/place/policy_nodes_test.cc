@@ -58,9 +58,15 @@ double DeviceCost(float resident_upper, uint64_t seed) {
   candidate.tenants = tenants;
   candidate.before = std::span(slowdowns).first(1);
   candidate.after = slowdowns;
+  const auto policy = *MakePolicy("horus-as-coded", {.seed = seed});
   DeviceScore score;
-  EXPECT_TRUE((*MakePolicy("horus-as-coded", {.seed = seed}))->ScoreDevice(candidate, score).ok());
+  EXPECT_TRUE(policy->ScoreDevice(candidate, score).ok());
   EXPECT_FALSE(score.declined);
+  std::vector<CostTerm> terms;
+  policy->Explain(candidate, {}, terms);
+  double sum = 0;
+  for (const CostTerm& term : terms) sum += term.value;
+  EXPECT_DOUBLE_EQ(sum, score.cost);
   return score.cost;
 }
 

@@ -3,6 +3,7 @@
 #include "place/state/snapshot.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <string>
 #include <vector>
@@ -192,6 +193,26 @@ TEST(Snapshot, MatchesTypesByNameAcrossCatalogues) {
   ASSERT_TRUE(restored.ok()) << restored.status();
   EXPECT_NE(restored->Device(5, 0)->spec.type, cluster.Device(5, 0)->spec.type);
   EXPECT_EQ(*SaveSnapshot(*restored), bytes);
+}
+
+TEST(Snapshot, IsRefusedAboveItsMostBytes) {
+  const Cluster cluster = Rich();
+  const std::string bytes = *SaveSnapshot(cluster);
+  EXPECT_EQ(*SaveSnapshot(cluster, bytes.size()), bytes);
+  const absl::Status saved = SaveSnapshot(cluster, bytes.size() - 1).status();
+  EXPECT_EQ(saved.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(saved.message(),
+              HasSubstr(std::to_string(bytes.size() - 1) + " bytes, found " + std::to_string(bytes.size())));
+
+  // Whose bytes nobody may read.
+  void* const much =
+      mmap(nullptr, kMaxSnapshotBytes + 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(much, MAP_FAILED);
+  const absl::Status read =
+      RestoreSnapshot({static_cast<const uint8_t*>(much), kMaxSnapshotBytes + 1}, Catalogue::Default()).status();
+  EXPECT_EQ(read.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(read.message(), HasSubstr("expected at most 1073741824 bytes, found 1073741825"));
+  munmap(much, kMaxSnapshotBytes + 1);
 }
 
 }  // namespace

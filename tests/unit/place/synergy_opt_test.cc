@@ -3,14 +3,18 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <array>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "place/lp/contained.h"
 #include "place/lp/entry.h"
 #include "place/lp/linear_program.h"
 #include "place/synergy/round.h"
@@ -135,6 +139,36 @@ TEST_F(Entry, RefusesAnotherVersionAndWhatIsIncompleteAndWritesNothing) {
   EXPECT_EQ(objective_, -1);
 }
 
+char mark;
+void* const out_of_it = &mark;
+
+TEST(Contained, AnswersWhateverIsThrown) {
+  std::array<char, HORUS_LP_TEXT_BYTES> text = {};
+  EXPECT_EQ(lp::Contained(text.data(), [] { return 77; }), 77);
+  EXPECT_STREQ(text.data(), "");
+  EXPECT_EQ(lp::Contained(text.data(), []() -> int32_t { throw std::bad_alloc(); }), HORUS_LP_NO_MEMORY);
+  EXPECT_THAT(text.data(), testing::HasSubstr("an allocation failed"));
+  EXPECT_EQ(lp::Contained(text.data(), []() -> int32_t { throw std::runtime_error(std::string(1000, 'x')); }),
+            HORUS_LP_FAILED);
+  EXPECT_EQ(std::string(text.data()), std::string(HORUS_LP_TEXT_BYTES - 1, 'x'));
+  EXPECT_EQ(lp::Contained(text.data(), []() -> int32_t { throw 3; }), HORUS_LP_FAILED);
+  EXPECT_THAT(text.data(), testing::HasSubstr("Clp threw"));
+}
+
+TEST(Contained, LetsACancelledThreadGo) {
+  std::array<char, HORUS_LP_TEXT_BYTES> text = {};
+  pthread_t thread = {};
+  const auto cancelled = [](void* out) -> void* {
+    lp::Contained(static_cast<char*>(out), []() -> int32_t { pthread_exit(out_of_it); });
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, nullptr, cancelled, text.data()), 0);
+  void* ended = nullptr;
+  ASSERT_EQ(pthread_join(thread, &ended), 0);
+  EXPECT_EQ(ended, out_of_it);
+  EXPECT_STREQ(text.data(), "");
+}
+
 TEST(SynergyOpt, GivesTheCoresToWhomTheyHelpMost) {
   const std::vector<SynergyServer> servers = {Server()};
   const std::vector<SynergyJob> jobs = {
@@ -183,6 +217,14 @@ TEST(SynergyOpt, LeavesOutWhatTheGpusDoNotHold) {
   ASSERT_TRUE(round.ok()) << round.status();
   EXPECT_THAT(round->grants[1].slices, IsEmpty());
   EXPECT_THAT(round->bound, DoubleNear(2, 1e-6));
+}
+
+TEST(SynergyOpt, RefusesMorePairsThanAProgramMayHave) {
+  const std::vector<SynergyServer> servers(2000, Server());
+  const std::vector<SynergyJob> jobs(kMaxLpColumns / servers.size() + 1, SynergyJob{.sensitivity = &kModest});
+  const absl::Status status = AllocateRound(SynergyRule::kOpt, {servers, {}, jobs}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("at most 4000000 pairs of a job and a server"));
 }
 
 }  // namespace
