@@ -34,12 +34,12 @@ if(HORUS_FUZZ)
   target_compile_options(horus_settings INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# Hardening, of our own targets alone (SECURITY.md). What changes code waits for the configurations that are shipped, so
-# that developers' builds stay quick; sanitisers do better and do not agree with it.
+# Hardening, of our own targets alone (SECURITY.md). What changes code is for the configurations that are optimised, which
+# checked library calls need; sanitisers do better and do not agree with it.
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)
 if(HORUS_HARDEN AND NOT HORUS_SANITIZE AND NOT HORUS_FUZZ)
-  set(_shipped "$<CONFIG:Release,MinSizeRel>")
+  set(_shipped "$<CONFIG:Release,MinSizeRel,RelWithDebInfo>")
   set(_branches)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i.86)$")
     set(_branches -fcf-protection)

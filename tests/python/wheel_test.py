@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -73,6 +74,13 @@ def test_the_module_gives_its_init_function_alone(libraries):
     (module,) = [library for library in libraries if library.name.startswith("_core.")]
     symbols = subprocess.run(["nm", "-D", "--defined-only", module], capture_output=True, text=True, check=True).stdout
     assert [line.split()[-1] for line in symbols.splitlines()] == ["PyInit__core"]
+
+
+def test_its_module_is_hardened(libraries, tmp_path):
+    (module,) = [library for library in libraries if library.name.startswith("_core.")]
+    check = ROOT / "tests/hardening/check_hardening.py"
+    found = subprocess.run([sys.executable, check, "compiled", tmp_path, module], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
 
 
 def test_the_tests_run_on_it(horus):
