@@ -128,3 +128,45 @@ def test_text_that_utf8_cannot_write_is_shown_and_refused(horus):
         horus.Job(id=Odd())
     with pytest.raises(horus.InvalidArgument, match="Job: name: expected text that UTF-8 can write"):
         horus.Job(**{"\ud800": 1})
+
+
+def test_a_state_that_changes_while_it_is_read_is_refused(horus):
+    class Clears:
+        def __init__(self, state):
+            self.state = state
+
+        def __index__(self):
+            self.state.clear()
+            raise TypeError
+
+    state = horus.Job(id=1).to_dict()
+    state["id"] = Clears(state)
+    with pytest.raises(TypeError, match="Job.id: expected int"):
+        horus.Job.__new__(horus.Job).__setstate__(state)
+
+
+def test_an_object_made_by_one_of_its_own_arguments_stays_as_it_was_made(horus):
+    class Makes:
+        def __init__(self, job, make):
+            self.job, self.make = job, make
+
+        def __index__(self):
+            self.make(self.job)
+            return 7
+
+    for make in (lambda job: job.__init__(id=5), lambda job: job.__setstate__({"id": 5})):
+        job = horus.Job.__new__(horus.Job)
+        job.__init__(id=Makes(job, make))
+        assert job.id == 5
+        other = horus.Job.__new__(horus.Job)
+        other.__setstate__({"id": Makes(other, make)})
+        assert other.id == 5
+    del job, other
+    gc.collect()
+
+
+def test_none_is_no_graph(horus):
+    from horus import _core
+
+    with pytest.raises((TypeError, RuntimeError)):
+        _core.PredictorHandle().predict_rows(None, [None], [horus.RunSpec()], ["t4"], None)

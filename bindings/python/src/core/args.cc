@@ -72,7 +72,9 @@ bool Arg<bool>::From(py::handle value, const std::string& what) {
   if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
   const char* type = Py_TYPE(value.ptr())->tp_name;
   if (std::string(type) == "numpy.bool" || std::string(type) == "numpy.bool_") {
-    return PyObject_IsTrue(value.ptr()) == 1;
+    const int holds = PyObject_IsTrue(value.ptr());
+    if (holds < 0) throw py::error_already_set();
+    return holds == 1;
   }
   WrongType(what, "bool", value);
 }

@@ -36,9 +36,7 @@ py::object Table(const py::object& self) {
 }  // namespace
 
 int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, int32_t* declined) {
-  const Held held;
-  const InCallback inside;
-  try {
+  return Callback([&] {
     const Candidate candidate = {FromC(*c->device),
                                  c->mem_mib,
                                  c->mem_used_mib,
@@ -55,17 +53,16 @@ int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, i
                                  Copied(c->count, c->slowdown_after),
                                  Copied(c->count, c->slowdown_after_upper)};
     const auto callable = py::reinterpret_borrow<py::object>(static_cast<PyObject*>(user));
-    const py::object answer = CallPython(callable, candidate);
+    py::object answer = CallPython(callable, candidate);
     if (answer.is_none()) {
       *cost = 0;
       *declined = 1;
     } else {
       *cost = Arg<double>::From(answer, "policy callable: cost");
     }
+    Forget(answer);
     return 0;
-  } catch (...) {
-    return Pending::Keep();
-  }
+  });
 }
 
 void BindCandidate(py::module_& m) {

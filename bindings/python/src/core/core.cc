@@ -2,7 +2,6 @@
 // Errors, callbacks that raise, and progress; see core.h.
 #include "core.h"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <string>
@@ -14,20 +13,6 @@ constexpr size_t kShownChars = 80;                   // of a value in a message
 constexpr std::chrono::milliseconds kTellEvery{20};  // Ctrl-C is to be answered within 100 ms
 
 thread_local std::exception_ptr pending;
-
-// What may ask for the interpreter's lock; see Released.
-template <typename Function>
-auto OrWait(const Function& function) {
-#ifdef __GLIBCXX__
-  try {
-    return function();
-  } catch (const abi::__forced_unwind&) {
-    for (;;) pause();
-  }
-#else
-  return function();
-#endif
-}
 
 }  // namespace
 
@@ -67,6 +52,10 @@ void Pending::Rethrow() {
   if (pending) std::rethrow_exception(std::exchange(pending, nullptr));
 }
 
+void WaitForTheEnd() {
+  for (;;) pause();
+}
+
 Released::~Released() {
   OrWait([&] { PyEval_RestoreThread(thread_); });
 }
@@ -102,18 +91,17 @@ bool Progress::Due() {
 bool Progress::Ask(double done) {
   const InCallback inside;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  return callback_.is_none() || CallPython(callback_, done).ptr() != Py_False;
+  if (callback_.is_none()) return true;
+  py::object answer = CallPython(callback_, done);
+  const bool go_on = answer.ptr() != Py_False;
+  Forget(answer);
+  return go_on;
 }
 
 int32_t Progress::Tell(void* user, double done) {
   auto* self = static_cast<Progress*>(user);
   if (!self->Due()) return 0;
-  const Held held;
-  try {
-    return self->Ask(done) ? 0 : 1;
-  } catch (...) {
-    return Pending::Keep();
-  }
+  return Callback([&] { return self->Ask(done) ? 0 : 1; });
 }
 
 void Progress::Check(double done) {

@@ -6,9 +6,11 @@
 #ifndef HORUS_PYTHON_CORE_H_
 #define HORUS_PYTHON_CORE_H_
 
+#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +52,7 @@ class Pending {
 // The interpreter's lock: let go while the library works, held while a callback runs. At the interpreter's end Python
 // before 3.14 unwinds a thread that asks for the lock (pthread_exit), through destructors that would need it: here such
 // a thread waits for the end of the process, as from 3.14 on.
+[[noreturn]] void WaitForTheEnd();
 class Released {
  public:
   Released() : thread_(PyEval_SaveThread()) {}
@@ -70,11 +73,28 @@ class Held {
  private:
   PyGILState_STATE state_;
 };
+// Runs what may ask for the lock; where it would be unwound, waits.
+template <typename Function>
+auto OrWait(const Function& function) {
+#ifdef __GLIBCXX__
+  try {
+    return function();
+  } catch (const abi::__forced_unwind&) {
+    WaitForTheEnd();
+  }
+#else
+  return function();
+#endif
+}
 // Calls a callback of Python, which lets go of the lock now and then.
 [[nodiscard]] py::object CallWith(const py::object& callable, const py::tuple& arguments);
 template <typename... Arguments>
 py::object CallPython(const py::object& callable, Arguments&&... arguments) {
   return CallWith(callable, py::make_tuple(std::forward<Arguments>(arguments)...));
+}
+// Drops what a callback answered, whose __del__ may be the caller's.
+inline void Forget(py::object& answer) {
+  OrWait([&] { answer.release().dec_ref(); });
 }
 
 // While a callback runs on this thread: writers must not wait for a call that waits for them.
@@ -86,6 +106,18 @@ class InCallback {
   InCallback& operator=(const InCallback&) = delete;
   static int& Depth();
 };
+
+// The body of a callback of the library, which holds the interpreter's lock: what it throws ends the library's call.
+template <typename Function>
+int32_t Callback(const Function& body) {
+  const Held held;
+  const InCallback inside;
+  try {
+    return OrWait(body);
+  } catch (...) {
+    return Pending::Keep();
+  }
+}
 
 // Calls `function(horus_error*)` without the interpreter's lock.
 template <typename Function>
@@ -101,19 +133,20 @@ void Run(const Function& function) {
   if (status != HORUS_OK) Raise(status, error.message);
 }
 
-// Two calls, the first for the count: `function(capacity, data, count, error)`.
+// Two calls, the first for the count: `function(capacity, data, count, error)`. What a callback raises in the first
+// does not keep the second from being made.
 template <typename T, typename Function>
 std::vector<T> Collect(const Function& function) {
   std::vector<T> values;
-  for (bool complete = false; !complete;) {
-    size_t count = 0;
-    Run([&](horus_error* error) {
+  Run([&](horus_error* error) {
+    for (;;) {
+      size_t count = 0;
       const horus_status status = function(values.size(), values.data(), &count, error);
-      complete = status != HORUS_BUFFER_TOO_SMALL;
-      return complete ? status : horus_status{HORUS_OK};
-    });
-    values.resize(count);
-  }
+      if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) return status;
+      values.resize(count);
+      if (status == HORUS_OK) return status;
+    }
+  });
   return values;
 }
 
@@ -135,17 +168,25 @@ template <typename T, void (*Free)(T*)>
 class Handle {
  public:
   explicit Handle(T* owned, std::vector<py::object> keeps = {}) : handle_(owned), keeps_(std::move(keeps)) {}
+  ~Handle() { Drop(); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
   [[nodiscard]] T* get() const { return handle_.get(); }
   [[nodiscard]] const std::vector<py::object>& keeps() const { return keeps_; }
+  // Takes a reference to who is told about calls from now on, and returns the one before; the interpreter's lock need
+  // not be held.
+  [[nodiscard]] PyObject* KeepTold(PyObject* told) const { return told_.exchange(told); }
 
   // For the cyclic garbage collector: callbacks often know who owns the handle. Nobody uses it after Drop.
   int Visit(visitproc visit, void* arg) const {  // named as Py_VISIT wants it
     for (const py::object& keep : keeps_) Py_VISIT(keep.ptr());
+    Py_VISIT(told_.load());
     return 0;
   }
   void Drop() {
     handle_.reset();
     const std::vector<py::object> last = std::exchange(keeps_, {});
+    Py_XDECREF(KeepTold(nullptr));
   }
 
  private:
@@ -154,6 +195,7 @@ class Handle {
   };
   std::unique_ptr<T, Deleter> handle_;
   std::vector<py::object> keeps_;
+  mutable std::atomic<PyObject*> told_ = nullptr;
 };
 
 // Makes a handle: `function(T** out, horus_error*)`.

@@ -196,11 +196,9 @@ SharedDevice FromC(const horus_device& device) {
 
 int32_t AskPython(void* user, const horus_device* device, size_t count, const horus_demand* const* demands,
                   float* slowdown, float* slowdown_upper) {
-  const Held held;
-  const InCallback inside;
-  try {
+  return Callback([&] {
     const auto callable = py::reinterpret_borrow<py::object>(static_cast<PyObject*>(user));
-    const py::object answer = CallPython(callable, FromC(*device), DemandRows(count, demands));
+    py::object answer = CallPython(callable, FromC(*device), DemandRows(count, demands));
     if (py::isinstance<py::tuple>(answer) && py::len(answer) == 2) {
       const auto both = py::reinterpret_borrow<py::tuple>(answer);
       TakeColumn(both[0], "slowdown", count, slowdown);
@@ -208,10 +206,9 @@ int32_t AskPython(void* user, const horus_device* device, size_t count, const ho
     } else {
       TakeColumn(answer, "slowdown", count, slowdown);
     }
+    Forget(answer);
     return 0;
-  } catch (...) {
-    return Pending::Keep();
-  }
+  });
 }
 
 void BindInterference(py::module_& m) {

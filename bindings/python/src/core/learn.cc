@@ -22,7 +22,7 @@ std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, 
                                               const py::object& progress) {
   std::vector<const horus_graph*> handles;
   for (size_t i = 0; i < graphs.size(); ++i)
-    handles.push_back(py::cast<const GraphHandle*>(py::object(graphs[i]))->get());
+    handles.push_back(py::cast<const GraphHandle&>(py::object(graphs[i])).get());
   const size_t rows = handles.size();
   SameRows("runs", runs.size(), rows);
   SameRows("gpu_types", gpu_types.size(), rows);

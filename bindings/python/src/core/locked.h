@@ -11,6 +11,14 @@
 
 namespace horus_python {
 
+inline bool IsFinalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // What a call answers that would have to wait within a callback.
 inline horus_status InUse(horus_error* error) {
   error->status = HORUS_BUSY;
@@ -22,25 +30,31 @@ template <typename T, void (*Free)(T*)>
 class LockedHandle : public Handle<T, Free> {
  public:
   using Handle<T, Free>::Handle;
-  // Runs `function(horus_error*)` beside other readers, or alone. From a callback nobody waits: BUSY.
+  // Runs `function(horus_error*)` beside other readers, or alone; readers that come wait for a writer that waits. From
+  // a callback nobody waits, nor at the interpreter's end, when who is waited for may never go on: BUSY.
   template <typename Function>
   horus_status Read(horus_error* error, const Function& function) const {
     std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
-    return Within(lock, error, function);
+    std::unique_lock<std::mutex> turn(turn_, std::defer_lock);
+    if (!Take(turn)) return InUse(error);
+    turn.unlock();
+    return Take(lock) ? function(error) : InUse(error);
   }
   template <typename Function>
   horus_status Write(horus_error* error, const Function& function) const {
+    std::unique_lock<std::mutex> turn(turn_, std::defer_lock);
     std::unique_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
-    return Within(lock, error, function);
+    return Take(turn) && Take(lock) ? function(error) : InUse(error);
   }
 
  private:
-  template <typename Lock, typename Function>
-  static horus_status Within(Lock& lock, horus_error* error, const Function& function) {
-    if (InCallback::Depth() == 0) lock.lock();
-    if (!lock.owns_lock() && !lock.try_lock()) return InUse(error);
-    return function(error);
+  template <typename Lock>
+  static bool Take(Lock& lock) {
+    if (InCallback::Depth() > 0 || IsFinalizing()) return lock.try_lock();
+    lock.lock();
+    return true;
   }
+  mutable std::mutex turn_;
   mutable std::shared_mutex mutex_;
 };
 

@@ -75,13 +75,13 @@ DemandArray PredictRows(const PredictorHandle& predictor, const CatalogueHandle*
     const py::object graph = graphs[i];
     const py::object run = runs[i];
     const horus::detail::CRunSpec c(py::cast<const RunSpec&>(run));
-    const auto* handle = py::cast<const GraphHandle*>(graph);
+    const auto& handle = py::cast<const GraphHandle&>(graph);
     const char* name = gpu_types[i].c_str();
     data[i] = HORUS_DEMAND_INIT;
     horus_demand* out = &data[i];
     Run([&](horus_error* error) {
       return predictor.Read(error, [&](horus_error* e) {
-        return horus_predictor_demand(predictor.get(), Of(catalogue), handle->get(), c.get(), 1, &name, &out, e);
+        return horus_predictor_demand(predictor.get(), Of(catalogue), handle.get(), c.get(), 1, &name, &out, e);
       });
     });
     tell.Check(static_cast<double>(i + 1) / static_cast<double>(rows));

@@ -104,8 +104,14 @@ class Record {
   }
   static T FromDict(const py::dict& fields) {
     T value;
-    for (const auto& [name, given] : fields) Set(value, KeyOf(name), given);
+    const auto own = py::reinterpret_steal<py::dict>(PyDict_Copy(fields.ptr()));  // a field's __index__ may change it
+    if (!own) throw py::error_already_set();
+    for (const auto& [name, given] : own) Set(value, KeyOf(name), given);
     return value;
+  }
+  // For constructors: the value's own arguments may have made the object meanwhile, which then stays as it is.
+  static void Place(py::detail::value_and_holder& object, T value) {
+    if (!object.instance_registered()) object.value_ptr() = new T(std::move(value));
   }
   // The fields that differ from their defaults.
   static std::string Repr(const T& value) {
@@ -135,7 +141,12 @@ class Record {
     }
 
     class_.attr("__doc__") = doc_ + "\n\nFields:" + list;
-    class_.def(py::init(&FromArguments), ("__init__(self" + signature + ") -> None").c_str());
+    class_.def(
+        "__init__",
+        [](py::detail::value_and_holder& object, const py::args& args, const py::kwargs& keywords) {
+          Place(object, FromArguments(args, keywords));
+        },
+        py::detail::is_new_style_constructor(), ("__init__(self" + signature + ") -> None").c_str());
     std::string changed;
     for (const auto& field : fields) changed += ", " + field.name + ": " + field.in + " = ...";
     class_.def(
@@ -157,8 +168,11 @@ class Record {
         },
         "__eq__(self, other: object) -> bool");
     class_.attr("__hash__") = py::none();
-    class_.def(py::pickle([](const T& value) { return ToDict(value); },
-                          [](const py::dict& state) { return FromDict(state); }));
+    class_.def("__getstate__", &ToDict);
+    class_.def(
+        "__setstate__",
+        [](py::detail::value_and_holder& object, const py::dict& state) { Place(object, FromDict(state)); },
+        py::detail::is_new_style_constructor());
     py::dict docs;
     for (const auto& field : fields) docs[py::str(field.name)] = py::str(field.doc);
     class_.attr("__fields__") = docs;

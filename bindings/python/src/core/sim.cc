@@ -71,19 +71,17 @@ struct Watch {
 
   static int32_t Observe(void* user, const horus_sim_event* event) {
     auto* self = static_cast<Watch*>(user);
-    const Held held;
-    const InCallback inside;
-    try {
+    return Callback([&] {
       py::list slots;
       for (size_t i = 0; i < event->slot_count; ++i) {
         slots.append(Arg<Slot>::To({event->node_ids[i], event->devices[i], event->tasks[i]}));
       }
-      const py::object go_on =
+      py::object answer =
           CallPython(self->observer, WordOf(kEvents, event->kind), event->time_us, event->job_id, py::tuple(slots));
-      return go_on.ptr() == Py_False ? 1 : 0;
-    } catch (...) {
-      return Pending::Keep();
-    }
+      const bool go_on = answer.ptr() != Py_False;
+      Forget(answer);
+      return go_on ? 0 : 1;
+    });
   }
   static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Watch*>(user)->progress, done); }
 };

@@ -122,7 +122,7 @@ struct Arg<Sensitivity> : ValueArg<Sensitivity> {};
 horus_sensitivity ToC(const Sensitivity& sensitivity, const std::string& what);
 // A job of the C ABI, "any" for a NULL type.
 Job JobFromC(const horus_job& c);
-// Jobs as the C ABI takes them; the sequence must live on.
+// Jobs as the C ABI takes them; the tuple must live on.
 std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* what);
 // The run of an argument, or none.
 const horus_run_spec* PointerOf(const std::optional<horus::detail::CRunSpec>& run);

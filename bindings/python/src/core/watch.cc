@@ -18,20 +18,22 @@ uint64_t NowNs(void* /*user*/) {
 // The call that it tells about is over: errors of the function have nobody to go to. What is no Exception (Ctrl-C,
 // exit) is meant for the caller.
 void TellPython(void* user, int32_t level, const char* text) {
-  const Held held;
-  const InCallback inside;
-  try {
+  (void)Callback([&] {
     const auto log = py::reinterpret_borrow<py::object>(static_cast<PyObject*>(user));
-    (void)CallPython(log, level,
-                     py::reinterpret_steal<py::str>(
-                         PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace")));
-  } catch (py::error_already_set& raised) {
-    if (!raised.matches(PyExc_Exception)) {
-      Pending::Keep();
-    } else {
-      raised.discard_as_unraisable("the log of a horus.Watch");
+    const auto line = py::reinterpret_steal<py::str>(
+        PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "replace"));
+    const py::str whose("the log of a horus.Watch");
+    py::object answer;
+    try {
+      answer = CallPython(log, level, line);
+    } catch (py::error_already_set& raised) {
+      if (!raised.matches(PyExc_Exception)) throw;
+      raised.restore();
     }
-  }
+    if (PyErr_Occurred() != nullptr) OrWait([&] { PyErr_WriteUnraisable(whose.ptr()); });  // not within the catch block
+    Forget(answer);
+    return 0;
+  });
 }
 
 std::unique_ptr<WatchHandle> MakeWatch(const py::object& log, int32_t level, bool times) {
@@ -43,8 +45,6 @@ std::unique_ptr<WatchHandle> MakeWatch(const py::object& log, int32_t level, boo
   return Make<WatchHandle, horus_watch>(
       [&](horus_watch** out, horus_error* error) { return horus_watch_create(&options, out, error); }, {log});
 }
-
-const horus_watch* HandleOfWatch(const WatchHandle* watch) { return watch == nullptr ? nullptr : watch->get(); }
 
 py::tuple MetricRows(const WatchHandle& watch) {
   std::vector<const char*> names, labels;
@@ -75,23 +75,27 @@ py::str MetricsText(const WatchHandle& watch) {
   return py::str(text.data());
 }
 
-void WatchCluster(const WatchHandle* watch, const ClusterHandle& cluster) {
+// The handle keeps the watch as long as it tells it; what it kept before goes once nothing tells that any more.
+template <typename H, typename Set>
+void TellTo(const WatchHandle* watch, const H& handle, const Set& set) {
+  py::object told = watch == nullptr ? py::object() : py::cast(watch);
   Run([&](horus_error* error) {
-    return cluster.Write(
-        error, [&](horus_error* e) { return horus_cluster_set_watch(cluster.get(), HandleOfWatch(watch), e); });
+    return handle.Write(error, [&](horus_error* e) {
+      const horus_status status = set(handle.get(), watch == nullptr ? nullptr : watch->get(), e);
+      if (status == HORUS_OK) told = py::reinterpret_steal<py::object>(handle.KeepTold(told.release().ptr()));
+      return status;
+    });
   });
+}
+
+void WatchCluster(const WatchHandle* watch, const ClusterHandle& cluster) {
+  TellTo(watch, cluster, &horus_cluster_set_watch);
 }
 void WatchPlacer(const WatchHandle* watch, const PlacerHandle& placer) {
-  Run([&](horus_error* error) {
-    return placer.Write(error,
-                        [&](horus_error* e) { return horus_placer_set_watch(placer.get(), HandleOfWatch(watch), e); });
-  });
+  TellTo(watch, placer, &horus_placer_set_watch);
 }
 void WatchPredictor(const WatchHandle* watch, const PredictorHandle& predictor) {
-  Run([&](horus_error* error) {
-    return predictor.Write(
-        error, [&](horus_error* e) { return horus_predictor_set_watch(predictor.get(), HandleOfWatch(watch), e); });
-  });
+  TellTo(watch, predictor, &horus_predictor_set_watch);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class Cluster:
     """A cluster and its residents. Reading, planning, applying and releasing may run side by side in threads; the other
     writers wait for them. From a callback of a plan over it every call raises Busy."""
 
-    __slots__ = ("_catalogue", "_handle", "_watch")
+    __slots__ = ("_catalogue", "_handle")
 
     def __init__(self, nodes: Iterable[Node] = (), catalogue: Catalogue | None = None) -> None:
         """An empty cluster, then `nodes`, over the GPU types of the catalogue (None = the built-in ones)."""
@@ -110,7 +110,6 @@ class Cluster:
     def watch(self, watch: Watch | None) -> None:
         """Lets `watch` count and tell the calls on this cluster; None = nobody. Waits for calls that run."""
         _core.watch_cluster(watch_handle_of(watch), self._handle)
-        self._watch = watch  # its log lives as long as it is told
 
     # What there is.
 

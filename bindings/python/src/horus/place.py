@@ -162,7 +162,7 @@ class Placer:
     `interference`: an InterferenceModel, the name of one, or a callable (see InterferenceModel.from_callable).
     """
 
-    __slots__ = ("_arguments", "_handle", "_interference", "_policy", "_watch")
+    __slots__ = ("_arguments", "_handle", "_interference", "_policy")
 
     def __init__(self, policy: str | Callable[[Candidate], float | None] = "horus", *,
                  interference: InterferenceModel | str | Callable[..., Any] | None = None, slowdown_bound: float = 0,
@@ -242,7 +242,6 @@ class Placer:
     def watch(self, watch: Watch | None) -> None:
         """Lets `watch` count and tell the calls on this placer; None = nobody. Waits for calls that run."""
         _core.watch_placer(watch_handle_of(watch), self._handle)
-        self._watch = watch  # its log lives as long as it is told
 
     @property
     def policy(self) -> str | Callable[[Candidate], float | None]:

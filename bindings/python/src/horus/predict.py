@@ -87,7 +87,7 @@ def _quality(told: npt.NDArray[np.float64], upper: npt.NDArray[np.float64],
 class Predictor:
     """Predicts demands from graphs. Immutable: share freely between threads."""
 
-    __slots__ = ("_handle", "_watch")
+    __slots__ = ("_handle",)
 
     def __init__(self) -> None:
         """The built-in predictor: the roofline, refined by the bundle that the library brings."""
@@ -199,7 +199,6 @@ class Predictor:
     def watch(self, watch: Watch | None) -> None:
         """Lets `watch` count and tell the calls on this predictor; None = nobody. Waits for calls that run."""
         _core.watch_predictor(watch_handle_of(watch), self._handle)
-        self._watch = watch  # its log lives as long as it is told
 
     @property
     def epoch(self) -> int:
