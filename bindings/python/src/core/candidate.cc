@@ -58,7 +58,7 @@ int32_t PricePython(void* user, const horus_policy_candidate* c, double* cost, i
       *cost = 0;
       *declined = 1;
     } else {
-      *cost = Arg<double>::From(answer, "policy callable: cost");
+      *cost = OrWait([&] { return Arg<double>::From(answer, "policy callable: cost"); });
     }
     Forget(answer);
     return 0;

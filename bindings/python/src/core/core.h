@@ -73,7 +73,8 @@ class Held {
  private:
   PyGILState_STATE state_;
 };
-// Runs what may ask for the lock; where it would be unwound, waits.
+// Runs what may ask for the lock; where it would be unwound, waits. To be called right around it: what is unwound on
+// the way here is destroyed without the lock.
 template <typename Function>
 auto OrWait(const Function& function) {
 #ifdef __GLIBCXX__

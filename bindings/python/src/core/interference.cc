@@ -176,7 +176,8 @@ py::list Changes(const InterferenceHandle& model) {
 
 // A column of `count` floats from what a callable answered.
 void TakeColumn(const py::object& answer, const char* what, size_t count, float* out) {
-  const auto column = py::array_t < float, py::array::c_style | py::array::forcecast > ::ensure(answer);
+  using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
+  const Floats column = OrWait([&] { return Floats::ensure(answer); });
   if (!column || answer.is_none()) {
     PyErr_Clear();
     WrongType(std::string("interference callable: ") + what, "numbers", answer);
