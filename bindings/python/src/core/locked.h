@@ -35,9 +35,9 @@ class LockedHandle : public Handle<T, Free> {
   template <typename Function>
   horus_status Read(horus_error* error, const Function& function) const {
     std::shared_lock<std::shared_mutex> lock(mutex_, std::defer_lock);
-    std::unique_lock<std::mutex> turn(turn_, std::defer_lock);
-    if (!Take(turn)) return InUse(error);
-    turn.unlock();
+    if (MayWait()) {
+      const std::scoped_lock behind_writers(turn_);
+    }
     return Take(lock) ? function(error) : InUse(error);
   }
   template <typename Function>
@@ -48,9 +48,10 @@ class LockedHandle : public Handle<T, Free> {
   }
 
  private:
+  static bool MayWait() { return InCallback::Depth() == 0 && !IsFinalizing(); }
   template <typename Lock>
   static bool Take(Lock& lock) {
-    if (InCallback::Depth() > 0 || IsFinalizing()) return lock.try_lock();
+    if (!MayWait()) return lock.try_lock();
     lock.lock();
     return true;
   }
