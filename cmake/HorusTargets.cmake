@@ -39,7 +39,7 @@ endif()
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)
 if(HORUS_HARDEN AND NOT HORUS_SANITIZE AND NOT HORUS_FUZZ)
-  set(_shipped "$<CONFIG:Release,MinSizeRel,RelWithDebInfo>")
+  set(_optimised "$<CONFIG:Release,MinSizeRel,RelWithDebInfo>")
   set(_branches)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i.86)$")
     set(_branches -fcf-protection)
@@ -47,7 +47,7 @@ if(HORUS_HARDEN AND NOT HORUS_SANITIZE AND NOT HORUS_FUZZ)
     set(_branches -mbranch-protection=standard)
   endif()
   target_compile_options(horus_settings INTERFACE
-    "$<${_shipped}:-fstack-protector-strong;-fstack-clash-protection;${_branches};-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+    "$<${_optimised}:-fstack-protector-strong;-fstack-clash-protection;${_branches};-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
 endif()
 
 # horus_harden(<target>) : for a library that is loaded or a program: nothing in it is writable and executable, and what

@@ -8,8 +8,6 @@
 #include "interference/slice.h"
 
 namespace horus {
-namespace {}  // namespace
-
 double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
   if (job.demands.empty()) return 1;
   const Demand& demand = DemandOn(job, device.type);

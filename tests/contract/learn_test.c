@@ -3,11 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "fixture.h"
+#include "training_table.h"
 
-#define ROWS 16
-
-static const char* const V100[1] = {"v100-sxm2-16gb"};
+static const char* const V100[1] = {TRAINING_GPU};
 
 static horus_demand DemandOf(const horus_predictor* predictor, const horus_graph* graph, int64_t batch) {
   horus_demand demand = HORUS_DEMAND_INIT;
@@ -23,40 +21,6 @@ static int32_t Count(void* user, double done) {
   int* calls = user;
   CHECK(done >= 0 && done <= 1);
   return ++*calls >= 3; /* cancels */
-}
-
-/* Runs of two nets at growing batches, all on one GPU type, whose steps take 1 ms a sample. */
-typedef struct Table {
-  horus_training_data data;
-  horus_run_spec runs[ROWS];
-  const horus_run_spec* run_of[ROWS];
-  const horus_graph* graphs[ROWS];
-  const char* gpus[ROWS];
-  const char* families[ROWS];
-  double step_us[ROWS];
-} Table;
-
-static void Fill(Table* table, const horus_graph* first, const horus_graph* second) {
-  const horus_training_data data = HORUS_TRAINING_DATA_INIT;
-  const horus_run_spec run = HORUS_RUN_SPEC_INIT;
-  int i;
-  table->data = data;
-  for (i = 0; i < ROWS; ++i) {
-    table->runs[i] = run;
-    table->runs[i].batch = 1 << (i / 2);
-    table->run_of[i] = &table->runs[i];
-    table->graphs[i] = i % 2 == 0 ? first : second;
-    table->families[i] = i % 2 == 0 ? "a" : "b";
-    table->gpus[i] = V100[0];
-    table->step_us[i] = 1000.0 * (double)table->runs[i].batch;
-  }
-  table->data.count = ROWS;
-  table->data.graphs = table->graphs;
-  table->data.runs = table->run_of;
-  table->data.gpu_types = table->gpus;
-  table->data.families = table->families;
-  table->data.nets = table->families;
-  table->data.step_time_us = table->step_us;
 }
 
 static void WrongTablesAreRefused(Table* table) {

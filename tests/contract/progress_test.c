@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "sim_world.h"
+#include "training_table.h"
 
 static int told; /* whether anybody was */
 
@@ -52,8 +53,6 @@ static void PotentialsAreTheSame(void) {
 #endif
 
 #ifdef HORUS_WITH_TRAIN
-#define ROWS 16
-
 static void* bytes_of(const horus_predictor* predictor, size_t* size) {
   void* bytes;
   CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_predictor_to_bytes(predictor, 0, NULL, size, &error));
@@ -62,40 +61,18 @@ static void* bytes_of(const horus_predictor* predictor, size_t* size) {
   return bytes;
 }
 
-/* Runs of two nets at growing batches whose steps take 1 ms a sample. */
 static void TrainedPredictorsAreTheSame(void) {
-  static const char* const files[2] = {HORUS_GRAPHS_DIR "/resnet18.onnx", HORUS_GRAPHS_DIR "/vgg11.onnx"};
-  horus_training_data data = HORUS_TRAINING_DATA_INIT;
-  horus_graph* nets[2] = {NULL, NULL};
-  horus_run_spec runs[ROWS];
-  const horus_run_spec* run_of[ROWS];
-  const horus_graph* graphs[ROWS];
-  const char *gpus[ROWS], *families[ROWS];
-  double step_us[ROWS];
+  static Table table;
+  horus_graph *resnet = NULL, *vgg = NULL;
   horus_predictor *alone = NULL, *observed = NULL;
   void *first, *second;
   size_t size = 0, again = 0;
-  int i;
-  for (i = 0; i < 2; ++i) CHECK_OK(horus_graph_from_file(files[i], NULL, &nets[i], &error));
-  for (i = 0; i < ROWS; ++i) {
-    const horus_run_spec run = HORUS_RUN_SPEC_INIT;
-    runs[i] = run;
-    runs[i].batch = 1 << (i / 2);
-    run_of[i] = &runs[i];
-    graphs[i] = nets[i % 2];
-    families[i] = kProfiles[i % 2];
-    gpus[i] = FIXTURE_GPU;
-    step_us[i] = 1000.0 * (double)runs[i].batch;
-  }
-  data.count = ROWS;
-  data.graphs = graphs;
-  data.runs = run_of;
-  data.gpu_types = gpus;
-  data.families = data.nets = families;
-  data.step_time_us = step_us;
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/resnet18.onnx", NULL, &resnet, &error));
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/vgg11.onnx", NULL, &vgg, &error));
+  Fill(&table, resnet, vgg);
   told = 0;
-  CHECK_OK(horus_predictor_fit(NULL, &data, NULL, NULL, NULL, &alone, &error));
-  CHECK_OK(horus_predictor_fit(NULL, &data, NULL, go_on, &told, &observed, &error));
+  CHECK_OK(horus_predictor_fit(NULL, &table.data, NULL, NULL, NULL, &alone, &error));
+  CHECK_OK(horus_predictor_fit(NULL, &table.data, NULL, go_on, &told, &observed, &error));
   first = bytes_of(alone, &size);
   second = bytes_of(observed, &again);
   CHECK(told && size == again && memcmp(first, second, size) == 0);
@@ -103,7 +80,8 @@ static void TrainedPredictorsAreTheSame(void) {
   free(second);
   horus_predictor_free(alone);
   horus_predictor_free(observed);
-  for (i = 0; i < 2; ++i) horus_graph_free(nets[i]);
+  horus_graph_free(resnet);
+  horus_graph_free(vgg);
 }
 #endif
 

@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-#include <string>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "fixtures.h"

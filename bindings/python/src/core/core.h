@@ -178,7 +178,8 @@ class Handle {
   // not be held.
   [[nodiscard]] PyObject* KeepTold(PyObject* told) const { return told_.exchange(told); }
 
-  // For the cyclic garbage collector: callbacks often know who owns the handle. Nobody uses it after Drop.
+  // For the cyclic garbage collector: callbacks often know who owns the handle. After Drop it is
+  // as NULL to the library.
   int Visit(visitproc visit, void* arg) const {  // named as Py_VISIT wants it
     for (const py::object& keep : keeps_) Py_VISIT(keep.ptr());
     Py_VISIT(told_.load());
