@@ -39,11 +39,13 @@ typedef struct horus_training_options {
   double promise; /* coverage of the bounds on families that were not seen, 0.5 to 0.99; 0 = 0.9 */
   uint32_t seed;
   uint32_t reserved;
-  const char* library_path; /* of libhorus_train.so; NULL = beside libhorus, then where the loader looks */
+  const char* library_path;    /* of libhorus_train.so; NULL = beside libhorus, then where the loader looks */
+  const horus_predictor* base; /* its models of the other quantities are kept; NULL = the built-in predictor */
 } horus_training_options;
-#define HORUS_TRAINING_OPTIONS_INIT {sizeof(horus_training_options), 0, 0, 0, 0, NULL}
+#define HORUS_TRAINING_OPTIONS_INIT {sizeof(horus_training_options), 0, 0, 0, 0, NULL, NULL}
 
-/* A predictor trained on the rows: every quantity that at least 8 of them measure. Equal rows give equal predictors
+/* A predictor trained on the rows: every quantity that at least 8 of them measure, and the others as `base` has them.
+ * Equal rows give equal predictors
  * with the same XGBoost on the same architecture. Loads libhorus_train.so at the first call, for good. `options` may be
  * NULL; `progress` (NULL = none) is called on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column,
  * expected and found), NOT_FOUND (GPU type), INVALID_STRUCT, CANCELLED, IO (the library cannot be loaded), UNSUPPORTED.

@@ -206,9 +206,11 @@ Command AddEvaluate(CLI::App& parser) {
   app->add_option("--model", options->models, "With --pairs: only this interference model; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
-  app->add_option("--bundle", options->pairs.bundle,
-                  "Judge this bundle as it is, without training; with --pairs: foretell the jobs' demands with it")
-      ->type_name("FILE");
+  app->add_option(
+         "--bundle", options->pairs.bundle,
+         "Judge this bundle as it is, without training (builtin: the built-in one); with --pairs: foretell the "
+         "jobs' demands with it")
+      ->type_name("BUNDLE");
   app->add_flag("--rows", options->rows, "Also print every row");
   app->add_flag("--json", options->json, "Print JSON");
   auto* observe =

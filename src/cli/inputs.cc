@@ -19,7 +19,8 @@ absl::StatusOr<std::shared_ptr<const Catalogue>> LoadCatalogue(std::span<const s
 }
 
 absl::StatusOr<std::shared_ptr<const Predictor>> LoadPredictor(const std::string& bundle) {
-  if (bundle.empty()) return Predictor::Default();
+  if (bundle.empty() || bundle == kBuiltinBundle) return Predictor::Default();
+  if (bundle == kNoBundle) return Predictor::Prior();
   HORUS_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(bundle, kMaxBundleBytes));
   absl::StatusOr<std::shared_ptr<const Predictor>> predictor =
       Predictor::FromBundle({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});

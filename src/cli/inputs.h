@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,7 +25,11 @@ namespace horus::cli {
 
 inline constexpr size_t kMaxBundleBytes = size_t{1} << 30;
 
-// The built-in predictor for an empty path, else that of the bundle.
+// Names in place of a bundle's path: the built-in one, and the analytical prior alone.
+inline constexpr std::string_view kBuiltinBundle = "builtin";
+inline constexpr std::string_view kNoBundle = "none";
+
+// That of the bundle; the built-in one for an empty path.
 [[nodiscard]] absl::StatusOr<std::shared_ptr<const Predictor>> LoadPredictor(const std::string& bundle);
 
 }  // namespace horus::cli

@@ -206,7 +206,9 @@ Command AddInspect(CLI::App& parser) {
   app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  app->add_option("--bundle", options->bundle, "Trained models that refine the prediction")->type_name("FILE");
+  app->add_option("--bundle", options->bundle,
+                  "Trained models that refine the prediction: a file, builtin (the default), or none")
+      ->type_name("BUNDLE");
   app->add_flag("--features", options->features, "Also print the feature row");
   app->add_flag("--explain", options->explain,
                 "Also print what moved the prediction away from the roofline, and by how much");

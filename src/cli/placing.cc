@@ -57,7 +57,9 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
   app.add_option("--gpus-file", options.gpus_files, "YAML file with GPU types of your own; may be repeated")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  app.add_option("--bundle", options.bundle, "Trained models that refine the predictions")->type_name("FILE");
+  app.add_option("--bundle", options.bundle,
+                 "Trained models that refine the predictions: a file, builtin (the default), or none")
+      ->type_name("BUNDLE");
 }
 
 absl::Status CheckPlacing(const PlacingOptions& options) {

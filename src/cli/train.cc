@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/inputs.h"
@@ -27,6 +28,8 @@ constexpr char kFooter[] = R"(
 Examples:
   horus train --data rows.csv --out model.hbundle
   horus inspect net.onnx --batch 64 --gpu a100-40gb --bundle model.hbundle --explain
+  horus train --data memory.csv --bundle model.hbundle --out both.hbundle
+                                                      the step time of model.hbundle, and memory of these rows
   horus evaluate --data rows.csv --leave family       how well that works for families it has not seen
   horus train --pairs pairs.csv --jobs jobs.csv --out pairs.hbundle
                                                       interference models, from runs of two jobs side by side
@@ -35,7 +38,7 @@ docs/dataset.md describes the rows; docs/predict.md and docs/interference.md wha
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs", "--bundle"};
+constexpr const char* kOnlyPairs[] = {"--jobs"};
 
 struct Options {
   std::vector<std::string> data, without;
@@ -56,7 +59,8 @@ Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport&
                           {"coverage_promised", q.promised},
                           {"coverage_observed", q.observed}});
   }
-  Json left_out = Json::array();
+  Json left_out = Json::array(), kept = Json::array();
+  for (const Quantity q : report.kept) kept.push_back(std::string(InfoOf(q).name));
   for (const Quantity q : report.left_out) left_out.push_back(std::string(InfoOf(q).name));
   return {{"schema", "horus-train"},
           {"version", 1},
@@ -64,6 +68,7 @@ Json ReportJson(const Options& options, const Bundle& bundle, const TrainReport&
           {"rows", rows},
           {"quantities", quantities},
           {"left_out", left_out},
+          {"kept", kept},
           {"data_fingerprint", absl::StrFormat("%016x", bundle.data_fingerprint)}};
 }
 
@@ -85,19 +90,28 @@ std::string ReportText(const Options& options, const Bundle& bundle, const Train
   }
   std::string text = table.Render();
   for (const Quantity q : report.left_out) {
-    absl::StrAppendFormat(&text, "%s: measured in fewer than %d rows, left out\n", std::string(InfoOf(q).name),
+    absl::StrAppendFormat(&text, "%s: measured in fewer than %d rows, not learned\n", std::string(InfoOf(q).name),
                           kLeastTrainingRows);
+  }
+  if (!report.kept.empty()) {
+    std::vector<std::string_view> names;
+    for (const Quantity q : report.kept) names.push_back(InfoOf(q).name);
+    absl::StrAppendFormat(&text, "kept from %s: %s\n", options.pairs.bundle.empty() ? "builtin" : options.pairs.bundle,
+                          Listed(names));
   }
   absl::StrAppendFormat(&text, "%s: %d rows, data fingerprint %016x\n", Printable(options.out, options.out.size()),
                         rows, bundle.data_fingerprint);
   return text;
 }
 
-int RunTrain(const Options& options) {
+int RunTrain(Options& options) {
   const auto catalogue = LoadCatalogue(options.pairs.gpus_files);
   if (!catalogue.ok()) return Fail(catalogue.status());
   const auto set = LoadTrainingSet(options.data, options.without, **catalogue);
   if (!set.ok()) return Fail(set.status());
+  auto base = LoadPredictor(options.pairs.bundle);
+  if (!base.ok()) return Fail(base.status());
+  options.train.base = *std::move(base);
   TrainReport report;
   absl::StatusOr<Bundle> bundle;
   {
@@ -152,8 +166,11 @@ Command AddTrain(CLI::App& parser) {
   CLI::App* app = parser.add_subcommand("train", "Train a model bundle on measured runs");
   AddTrainOptions(*app, options->data, options->pairs.gpus_files, options->without, options->train);
   AddPairOptions(*app, options->pairs);
-  app->add_option("--bundle", options->pairs.bundle, "With --pairs: trained models that foretell the jobs' demands")
-      ->type_name("FILE");
+  app->add_option(
+         "--bundle", options->pairs.bundle,
+         "Models to start from: what the rows do not measure is kept of them. With --pairs: models that predict "
+         "the jobs' demands. A file, builtin (the default), or none")
+      ->type_name("BUNDLE");
   app->add_option("--out", options->out, "Bundle to write")->required()->type_name("FILE");
   app->add_flag("--json", options->json, "Print JSON");
   app->footer(kFooter);

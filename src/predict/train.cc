@@ -286,12 +286,23 @@ absl::Status CheckOptions(const TrainOptions& options) {
   return absl::OkStatus();
 }
 
+// Adds the base's models of quantities that the bundle has none of.
+void KeepOthers(const Predictor& base, Bundle& bundle, std::vector<Quantity>& kept) {
+  for (size_t q = 0; q < kQuantityCount; ++q) {
+    const TargetModel* model = base.FindModel(static_cast<Quantity>(q));
+    if (model == nullptr || bundle.FindTarget(kQuantities[q].name) != nullptr) continue;
+    bundle.targets.push_back(ToBundle(*model));
+    kept.push_back(static_cast<Quantity>(q));
+  }
+}
+
 std::string SummaryOf(const TrainReport& report, const TrainOptions& options) {
   std::string text;
   for (const TrainedQuantity& q : report.quantities) {
     AppendFormatted(&text, "%s: %d rows, %d families, %d GPU types, %d trees, coverage promised %.2f observed %.2f\n",
                     std::string(InfoOf(q.quantity).name), q.rows, q.families, q.gpus, q.trees, q.promised, q.observed);
   }
+  for (const Quantity q : report.kept) AppendFormatted(&text, "%s: kept\n", std::string(InfoOf(q).name));
   AppendFormatted(&text, "promise %g, at most %d rounds, seed %d", options.promise, options.rounds, options.seed);
   return text;
 }
@@ -352,6 +363,7 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
     return InvalidArgument("training: expected a quantity that at least %d rows measure, found none in %d rows",
                            kLeastTrainingRows, set.rows.size());
   }
+  KeepOthers(options.base != nullptr ? *options.base : *Predictor::Default(), bundle, found.kept);
   bundle.schema_hash = FeatureSchemaHash();
   bundle.data_fingerprint = FingerprintOf(set);
   bundle.library_version = Formatted("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);

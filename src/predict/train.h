@@ -11,11 +11,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "predict/predictor.h"
 #include "predict/target_model.h"
 #include "predict/training_set.h"
 #include "trees/bundle.h"
@@ -27,6 +29,8 @@ struct TrainOptions {
   int32_t rounds = 100;  // trees a quantity at most, 0 to 2,000; cross-validation chooses how many are worth it
   uint32_t seed = 0;
   std::string library_path;  // of libhorus_train.so; empty: found as trees/trainer.h says
+  std::shared_ptr<const Predictor>
+      base;  // whose models are kept where too few rows measure a quantity; null = built-in
 };
 
 // Share of the work done, 0-1; false cancels. Called on the calling thread.
@@ -49,9 +53,11 @@ struct TrainedQuantity {
 struct TrainReport {
   std::vector<TrainedQuantity> quantities;
   std::vector<Quantity> left_out;  // measured in too few rows
+  std::vector<Quantity> kept;      // of the base
 };
 
-// Every quantity that enough rows measured. Errors: those of CheckTrainingSet and TrainTarget; no quantity at all.
+// Every quantity that enough rows measured, and the base's models of the others. Errors: those of CheckTrainingSet and
+// TrainTarget; no quantity at all.
 [[nodiscard]] absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions& options,
                                                     const TrainProgress& progress = nullptr,
                                                     TrainReport* report = nullptr);

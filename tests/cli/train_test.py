@@ -42,6 +42,33 @@ class Learn(Files):
         self.assertEqual(step["distance"], 0)
         self.assertLessEqual(step["predicted"], step["upper"])
 
+    def test_what_the_rows_do_not_measure_is_kept_of_the_bundle_that_it_starts_from(self):
+        def step_us(*bundle):
+            code, out, err = run("inspect", RESNET, "--batch", 32, "--gpu", "v100-16gb", *bundle, "--json")
+            self.assertEqual((code, err), (0, ""))
+            return json.loads(out)["gpus"][0]["step_time_us"]
+
+        memory = self.write("memory.csv", "".join(  # without step_time_us
+            ",".join(cell for i, cell in enumerate(line.split(",")) if i != 5) + "\n"
+            for line in self.rows().read_text().splitlines()))
+        out, chained = self.folder / "memory.hbundle", self.folder / "chained.hbundle"
+        code, text, err = run("train", "--data", memory, "--out", out)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("kept from builtin: mem_bw_util_pct, step_time_us", text)
+        self.assertEqual(step_us("--bundle", out), step_us("--bundle", "builtin"))
+        self.assertEqual(step_us(), step_us("--bundle", "builtin"))
+        learned, _ = self.train()
+        self.assertEqual(run("train", "--data", memory, "--bundle", learned, "--out", chained)[0], 0)
+        self.assertEqual(step_us("--bundle", chained), step_us("--bundle", learned))
+        self.assertEqual(run("train", "--data", memory, "--bundle", "none", "--out", out)[0], 0)
+        self.assertEqual(step_us("--bundle", out), step_us("--bundle", "none"))
+        self.assertNotEqual(step_us("--bundle", "none"), step_us())
+
+    def test_a_job_outside_is_told_on_which_side(self):
+        out = " ".join(run("inspect", RESNET, "--batch", 1, "--mode", "inference", "--gpu", "h100-sxm")[1].split())
+        self.assertRegex(out, r"is [0-9.]+ times (above|below) its training data")
+        self.assertNotIn("beyond", out)
+
     def test_training_twice_gives_the_same_bytes(self):
         first = self.train()[0].read_bytes()
         self.assertEqual(self.train()[0].read_bytes(), first)

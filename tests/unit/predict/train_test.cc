@@ -25,7 +25,7 @@ TEST(Train, LearnsTheConstantsAndNeedsNoTreesWhereThePriorIsTheLaw) {
   ASSERT_TRUE(model.ok()) << model.status();
   for (const TrainingRow& row : set.rows) {
     const double measured = row.measured[static_cast<size_t>(Quantity::kStepTime)];
-    const Refined refined = model->Refine(row.features, row.gpu, 1, 1);
+    const Refined refined = model->Refine(row.features, row.gpu, {1, 1});
     EXPECT_NEAR(refined.value, measured, 0.1 * measured);
   }
 }
@@ -104,12 +104,36 @@ TEST(Train, ABundleHoldsWhatEnoughRowsMeasured) {
   TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4, 0.1);
   for (size_t i = 0; i < kLeastTrainingRows - 1; ++i) set.rows[i].measured[static_cast<size_t>(Quantity::kPower)] = 200;
   TrainReport report;
-  const auto bundle = TrainPredictor(set, Options(), nullptr, &report);
+  TrainOptions options = Options();
+  options.base = Predictor::Prior();  // nothing to keep
+  const auto bundle = TrainPredictor(set, options, nullptr, &report);
   ASSERT_TRUE(bundle.ok());
   ASSERT_EQ(bundle->targets.size(), 1u);
   EXPECT_EQ(bundle->targets[0].name, "step_time_us");
   EXPECT_EQ(report.left_out, std::vector<Quantity>{Quantity::kPower});
   EXPECT_TRUE(Predictor::FromBundle(*bundle).ok());
+}
+
+TEST(Train, WhatTheRowsDoNotMeasureIsKeptOfTheBase) {
+  const TrainingSet memory = Lawful(Quantity::kMemory, {0, 0}, 4),
+                    step = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  const auto built_in = Predictor::Default();
+  const auto train = [](const TrainingSet& set, std::shared_ptr<const Predictor> base, TrainReport& report) {
+    TrainOptions options = Options(0);
+    options.base = std::move(base);
+    return *Predictor::FromBundle(*TrainPredictor(set, options, nullptr, &report));
+  };
+  const auto bytes = [](const TargetModel* model) { return ToBundle(*model); };
+  TrainReport report;
+  const auto first = train(memory, nullptr, report);
+  EXPECT_EQ(bytes(first->FindModel(Quantity::kStepTime)), bytes(built_in->FindModel(Quantity::kStepTime)));
+  EXPECT_NE(bytes(first->FindModel(Quantity::kMemory)), bytes(built_in->FindModel(Quantity::kMemory)));
+  EXPECT_EQ(report.kept.size(), kQuantityCount - 1);
+  const auto second = train(step, first, report);
+  EXPECT_EQ(bytes(second->FindModel(Quantity::kMemory)), bytes(first->FindModel(Quantity::kMemory)));
+  const auto alone = train(step, Predictor::Prior(), report);
+  EXPECT_EQ(alone->FindModel(Quantity::kMemory), nullptr);
+  EXPECT_TRUE(report.kept.empty());
 }
 
 TEST(Train, CanBeCancelledAtAnyTime) {

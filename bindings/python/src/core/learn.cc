@@ -19,7 +19,7 @@ std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, 
                                               const py::tuple& runs, const std::vector<std::string>& gpu_types,
                                               const std::vector<std::string>& families, const py::dict& measured,
                                               int32_t rounds, double promise, uint32_t seed, const std::string& library,
-                                              const py::object& progress) {
+                                              const PredictorHandle* base, const py::object& progress) {
   std::vector<const horus_graph*> handles;
   for (size_t i = 0; i < graphs.size(); ++i)
     handles.push_back(py::cast<const GraphHandle&>(py::object(graphs[i])).get());
@@ -60,6 +60,7 @@ std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, 
   options.promise = promise;
   options.seed = seed;
   options.library_path = library.empty() ? nullptr : library.c_str();
+  options.base = base == nullptr ? nullptr : base->get();
   Progress tell(progress);
   return Make<PredictorHandle, horus_predictor>([&](horus_predictor** out, horus_error* error) {
     return horus_predictor_fit(Of(catalogue), &data, &options, &Progress::Tell, &tell, out, error);
@@ -117,11 +118,12 @@ void BindLearn(py::module_& m) {
   m.def(
       "fit_predictor", &FitPredictor, py::arg("catalogue").none(true), py::arg("graphs"), py::arg("runs"),
       py::arg("gpu_types"), py::arg("families"), py::arg("measured"), py::arg("rounds"), py::arg("promise"),
-      py::arg("seed"), py::arg("library"), py::arg("progress"),
+      py::arg("seed"), py::arg("library"), py::arg("base").none(true), py::arg("progress"),
       "fit_predictor(catalogue: CatalogueHandle | None, graphs: tuple[GraphHandle, ...], runs: "
       "tuple[RunSpec, ...], gpu_types: collections.abc.Sequence[str], families: "
       "collections.abc.Sequence[str], measured: dict[str, numpy.typing.NDArray[numpy.float64]], rounds: int, promise: "
-      "float, seed: int, library: str, progress: collections.abc.Callable[[float], object] | None) -> PredictorHandle");
+      "float, seed: int, library: str, base: PredictorHandle | None, progress: "
+      "collections.abc.Callable[[float], object] | None) -> PredictorHandle");
   m.def("fit_interference", &FitInterference, py::arg("catalogue").none(true), py::arg("gpu_types"),
         py::arg("sharing_modes"), py::arg("families"), py::arg("demands"), py::arg("devices"), py::arg("jobs_a"),
         py::arg("jobs_b"), py::arg("slowdown_a"), py::arg("slowdown_b"), py::arg("model"), py::arg("promise"),

@@ -112,12 +112,13 @@ class Predictor:
     @classmethod
     def fit(cls, graphs: Sequence[Graph] | Any, gpu_types: Sequence[str] | None = None, families: Sequence[str] | None = None,
             runs: Sequence[RunSpec] | None = None, *, folder: str | os.PathLike[str] = "", rounds: int = 0, promise: float = 0,
-            seed: int = 0, library: str | os.PathLike[str] = "", catalogue: Catalogue | None = None,
-            progress: Progress = None, **measured: Any) -> Predictor:
+            seed: int = 0, library: str | os.PathLike[str] = "", base: Predictor | None = None,
+            catalogue: Catalogue | None = None, progress: Progress = None, **measured: Any) -> Predictor:
         """Trained on measured runs, a row each: a pandas frame or dict of columns by the names of docs/dataset.md, whose
         `graph` is a Graph or a path as seen from `folder`; or graphs, GPU types, families and runs, and as columns what was
         measured: gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib, step_time_us, power_w (NaN = not in this row).
-        Rows of a family are never split between training and calibration. `rounds`: trees a quantity; 0 = 100, -1 = none.
+        Rows of a family are never split between training and calibration. What fewer than 8 rows measure is kept of `base`
+        (None = the built-in predictor). `rounds`: trees a quantity; 0 = 100, -1 = none.
         `promise`: coverage of the bounds; 0 = 0.9. Trees are grown with PyPI's xgboost (`pip install libhorus[train]`), or with
         the `library` named: a libxgboost.so or libhorus_train.so. Raises FileError without one, InvalidArgument (column, row,
         expected, found)."""
@@ -127,7 +128,8 @@ class Predictor:
                 handle_of(catalogue), tuple(graph._handle for graph in given.graphs), tuple(given.runs), given.gpu_types,
                 given.families,
                 given.measured, integer(rounds, "rounds", -1, 2**31 - 1), real(promise, "promise"),
-                integer(seed, "seed", 0, 2**32 - 1), training_library(library), tell))
+                integer(seed, "seed", 0, 2**32 - 1), training_library(library),
+                None if base is None else instance(base, Predictor, "base")._handle, tell))
 
     def evaluate(self, graphs: Sequence[Graph] | Any, gpu_types: Sequence[str] | None = None,
                  runs: Sequence[RunSpec] | None = None, *, folder: str | os.PathLike[str] = "",
