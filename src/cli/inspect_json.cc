@@ -42,19 +42,16 @@ Json RunJson(const JobProfile& profile) {
           {"replicas", profile.run.data_parallel}};
 }
 
-Json CoverageJson(const CostCoverage& coverage, const ShapedGraph& shaped) {
+Json CoverageJson(const CostCoverage& coverage) {
   Json unknown = Json::array();
   for (const auto& [name, count] : coverage.unknown) unknown.push_back({{"op_type", name}, {"count", count}});
-  Json open_dims = Json::array();
-  for (const OpenDim& dim : OpenDims(shaped)) open_dims.push_back(std::string(dim.name));
   return {{"ops", coverage.ops},
           {"ops_known", coverage.ops_known},
           {"flops_share", coverage.flops_share},
-          {"unknown", unknown},
-          {"open_dims", open_dims}};
+          {"unknown", unknown}};
 }
 
-Json MemoryJson(const StepMemory& memory) {
+Json MemoryJson(const StepMemory& memory, bool understood) {
   return {{"weights_bytes", memory.weights},
           {"gradients_bytes", memory.gradients},
           {"optimizer_bytes", memory.optimizer},
@@ -68,7 +65,8 @@ Json MemoryJson(const StepMemory& memory) {
           {"allocator_slack_bytes", memory.allocator_slack},
           {"saved_total_bytes", memory.saved_total},
           {"peak_without_context_bytes", memory.Peak()},
-          {"upper_without_context_bytes", memory.Upper()},
+          {"upper_without_context_bytes", understood ? Json(memory.Upper()) : Json(nullptr)},
+          {"least_bytes", memory.least},
           {"largest_scratch_bytes", memory.largest_scratch},
           {"horus_estimate_bytes", memory.horus}};
 }
@@ -101,6 +99,10 @@ Json FeaturesJson(std::span<const FeatureColumn> columns, const std::vector<floa
   return list;
 }
 
+Json MemoryBound(const Demand& demand) {
+  return demand.mem_mib.upper < kUnboundedMemMib ? Json(demand.mem_mib.upper) : Json(nullptr);
+}
+
 Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
   constexpr double kUsPerSecond = 1e6;
   const Demand& demand = gpu.demand;
@@ -113,7 +115,7 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"mem_bw_util_pct", ShortDouble(demand.mem_bw_util_pct.estimate)},
                {"mem_bw_util_upper_pct", ShortDouble(demand.mem_bw_util_pct.upper)},
                {"memory_mib", demand.mem_mib.estimate},
-               {"memory_upper_mib", demand.mem_mib.upper},
+               {"memory_upper_mib", MemoryBound(demand)},
                {"gpu_memory_mib", gpu.type.mem_mib},
                {"context_mib", gpu.type.context_mib},
                {"fits", demand.mem_mib.upper <= gpu.type.mem_mib},
@@ -157,8 +159,8 @@ std::string InspectJson(const InspectReport& report) {
                {"step_flops", cost.StepFlops()},
                {"step_bytes", cost.StepBytes()},
                {"step_kernels", cost.StepKernels()},
-               {"coverage", CoverageJson(cost.coverage, *report.profile.shaped)},
-               {"memory", MemoryJson(profile.memory)},
+               {"coverage", CoverageJson(cost.coverage)},
+               {"memory", MemoryJson(profile.memory, IsUnderstood(cost.coverage))},
                {"calibrated", report.calibrated},
                {"gpus", gpus},
                {"operator_types", OperatorsJson(report.by_type, false)},

@@ -29,14 +29,6 @@ std::string UnknownText(const CostCoverage& coverage) {
   return text;
 }
 
-// Why much may count nothing: sizes that the file leaves open and nobody gave.
-std::string OpenText(const std::vector<OpenDim>& open) {
-  std::vector<std::string_view> names;
-  for (const OpenDim& dim : open) names.push_back(dim.name);
-  return QuotedSome(names) + (names.size() == 1 ? " has" : " have") +
-         " no size, and what follows from it counts nothing: --dim NAME=SIZE";
-}
-
 std::string SummaryText(const InspectReport& report) {
   const StepCost& cost = report.profile.cost;
   const Graph& graph = *report.graph;
@@ -53,9 +45,6 @@ std::string SummaryText(const InspectReport& report) {
   table.AddRow({"coverage", Percent(100 * cost.coverage.flops_share),
                 absl::StrFormat("of the forward FLOPs; %d of %d operators understood%s", cost.coverage.ops_known,
                                 cost.coverage.ops, UnknownText(cost.coverage))});
-  if (const std::vector<OpenDim> open = OpenDims(*report.profile.shaped); !open.empty()) {
-    table.AddRow({"open dimensions", Count(static_cast<double>(open.size())), OpenText(open)});
-  }
   table.AddRow({"graph", Count(static_cast<double>(graph.main().nodes.size())),
                 absl::StrFormat("nodes, IR %d, opset %d%s%s", graph.ir_version, graph.opset,
                                 graph.producer.empty() ? "" : ", by ", Printable(graph.producer))});
@@ -70,8 +59,10 @@ std::string MemoryText(const InspectReport& report) {
     table.AddRow({part, Bytes(static_cast<double>(bytes)), meaning});
   };
   const auto add_peak = [&](const std::string& part, const StepMemory& of, const char* more) {
-    table.AddRow(
-        {part, Bytes(static_cast<double>(of.Peak())), "at most " + Bytes(static_cast<double>(of.Upper())) + more});
+    const std::string bound = IsUnderstood(report.profile.cost.coverage)
+                                  ? "at most " + Bytes(static_cast<double>(of.Upper()))
+                                  : "of what is understood, which is too little for a bound";
+    table.AddRow({part, Bytes(static_cast<double>(of.Peak())), bound + more});
   };
   add("weights", memory.weights, "parameters and buffers");
   add("gradients", memory.gradients, "of the parameters");
@@ -131,7 +122,9 @@ std::string GpusText(const InspectReport& report) {
     table.AddRow({"  at most", Percent(static_cast<double>(demand.gpu_util_pct.upper)),
                   Percent(static_cast<double>(demand.mem_bw_util_pct.upper)), Mib(demand.mem_mib.upper), "",
                   Duration(static_cast<double>(demand.step_time_us.upper)), "",
-                  fits ? "" : "! the bound exceeds the GPU"});
+                  fits                                       ? ""
+                  : demand.mem_mib.upper >= kUnboundedMemMib ? "! no bound: state or measure its memory"
+                                                             : "! the bound exceeds the GPU"});
   }
   std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
   if (!report.calibrated) {

@@ -2,6 +2,10 @@
 // BindShapes: a Graph and sizes in, a ShapedGraph out.
 #include "graph/shaped.h"
 
+#include <algorithm>
+
+#include "base/status.h"
+#include "base/text.h"
 #include "graph/binder.h"
 #include "graph/roles.h"
 
@@ -31,20 +35,29 @@ std::vector<std::string_view> InputDims(const Graph& graph) {
   return names;
 }
 
-std::vector<OpenDim> OpenDims(const ShapedGraph& shaped) {
-  std::vector<OpenDim> open;
-  std::vector<bool> seen(shaped.graph->symbols.size());
-  for (const ShapedInput& input : shaped.inputs) {
-    const Tensor& tensor = shaped.tensors[input.tensor.value()];
-    const Value& value = shaped.graph->main().values[input.value.value()];
+absl::Status CheckInputSizes(const ShapedGraph& shaped) {
+  std::vector<std::string_view> open;
+  std::string_view input;  // the first that has one
+  for (const ShapedInput& one : shaped.inputs) {
+    const Tensor& tensor = shaped.tensors[one.tensor.value()];
+    const Value& value = shaped.graph->main().values[one.value.value()];
     for (size_t i = 0; value.dims.has_value() && i < value.dims->size() && i < tensor.dims.size(); ++i) {
+      if (tensor.dims[i] != kUnknownDim) continue;
       const SymbolId symbol = (*value.dims)[i].symbol;
-      if (tensor.dims[i] != kUnknownDim || !symbol.valid() || seen[symbol.value()]) continue;
-      seen[symbol.value()] = true;
-      open.push_back({shaped.graph->symbols[symbol.value()], input.tensor});
+      if (!symbol.valid()) {
+        return InvalidArgument("graph input %s: dimension %d has neither size nor name; export the graph with either",
+                               Quoted(tensor.name), i);
+      }
+      const std::string_view name = shaped.graph->symbols[symbol.value()];
+      if (std::find(open.begin(), open.end(), name) != open.end()) continue;
+      if (open.empty()) input = tensor.name;
+      open.push_back(name);
     }
   }
-  return open;
+  if (open.empty()) return absl::OkStatus();
+  return InvalidArgument(
+      "graph input %s: expected a size for %s, found none; give it in the run's dims (--dim NAME=SIZE)", Quoted(input),
+      QuotedSome(open));
 }
 
 absl::StatusOr<ShapedGraph> BindShapes(std::shared_ptr<const Graph> graph, const DimBindings& bindings,

@@ -101,13 +101,9 @@ struct ShapeLimits {
 // Names of the dimensions of the graph's inputs, each once, in order of appearance; borrowed from the graph.
 [[nodiscard]] std::vector<std::string_view> InputDims(const Graph& graph);
 
-// A named dimension of a graph input that has no size: what follows from it counts nothing.
-struct OpenDim {
-  std::string_view name;  // borrowed from the graph
-  TensorId input;         // the first that has it
-};
-// Each once, in order of appearance.
-[[nodiscard]] std::vector<OpenDim> OpenDims(const ShapedGraph& shaped);
+// INVALID_ARGUMENT where an input declares a dimension that neither the file nor the bindings give a size: what follows
+// from it would count nothing. Names all open dimensions, and how to give them a size.
+[[nodiscard]] absl::Status CheckInputSizes(const ShapedGraph& shaped);
 
 }  // namespace horus
 

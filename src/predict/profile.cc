@@ -31,6 +31,7 @@ absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const Run
   JobProfile job;
   job.run = run;
   HORUS_ASSIGN_OR_RETURN(ShapedGraph shaped, BindShapes(std::move(graph), run.dims));
+  HORUS_RETURN_IF_ERROR(CheckInputSizes(shaped));
   job.profile_id = ProfileId(shaped, run);
   job.cost = CostOfStep(shaped, run);
   job.memory = MemoryOfStep(shaped, job.cost, run);

@@ -16,21 +16,6 @@ std::string Choices(std::vector<std::string_view> names) {
   return std::string(kBatchDimension) + (names.empty() ? "" : " or one of " + QuotedSome(names));
 }
 
-// A bound that leaves out what follows from an open dimension is none.
-absl::Status CheckInputsKnown(const ShapedGraph& shaped) {
-  if (const std::vector<OpenDim> open = OpenDims(shaped); !open.empty()) {
-    return InvalidArgument("solve: expected a size for dimension %s of graph input %s, found it left open",
-                           Quoted(open[0].name), Quoted(shaped.tensors[open[0].input.value()].name));
-  }
-  for (const ShapedInput& input : shaped.inputs) {
-    const Tensor& tensor = shaped.tensors[input.tensor.value()];
-    if (tensor.known) continue;
-    return InvalidArgument("solve: expected graph input %s of known shape, found a dimension of neither size nor name",
-                           Quoted(tensor.name));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckDimension(const Graph& graph, const RunSpec& run, const std::string& dim) {
   const bool is_batch = dim == kBatchDimension;
   const std::vector<std::string_view> names = InputDims(graph);
@@ -76,10 +61,16 @@ absl::StatusOr<Solved> SolveDimension(const std::shared_ptr<const Graph>& graph,
       tried.dims.dims.emplace_back(request.dim, value);
     }
     HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, tried));
-    HORUS_RETURN_IF_ERROR(CheckInputsKnown(*profile.shaped));
     std::vector<int64_t> upper;
     for (const GpuType& type : types) {
       const Demand demand = predictor.Predict(profile, type);
+      if (demand.mem_mib.upper >= kUnboundedMemMib) {
+        return MakeError(absl::StatusCode::kFailedPrecondition,
+                         "solve: expected a graph of which at least %g of operators and forward FLOPs are understood, "
+                         "found %d of %d operators and %.2f of the FLOPs: its memory has no bound",
+                         kLeastKnownShare, profile.cost.coverage.ops_known, profile.cost.coverage.ops,
+                         profile.cost.coverage.flops_share);
+      }
       upper.push_back(demand.mem_mib.upper);
       solved.flags |= demand.flags;
     }

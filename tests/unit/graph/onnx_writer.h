@@ -77,16 +77,20 @@ inline Bytes FloatTensor(std::string_view name, const std::vector<int64_t>& dims
   return Tensor(name, dims, kFloat, payload);
 }
 
-// A dimension of a declared type: a size, or a name.
+// A dimension of a declared type: a size, or a name; "" is neither.
 struct Dim {
-  Dim(int64_t value) : size(value) {}        // NOLINT: literals read better
-  Dim(const char* symbol) : name(symbol) {}  // NOLINT
+  Dim(int64_t value) : size(value) {}                            // NOLINT: literals read better
+  Dim(const char* symbol) : name(symbol), open(name.empty()) {}  // NOLINT
   int64_t size = 0;
   std::string name;
+  bool open = false;
 };
 inline Bytes Value(std::string_view name, int64_t type, const std::vector<Dim>& dims) {
   Bytes shape;
-  for (const Dim& dim : dims) shape += Text(1, dim.name.empty() ? Int(1, dim.size) : Text(2, dim.name));
+  for (const Dim& dim : dims) {
+    const Bytes size = dim.open ? Bytes() : Int(1, dim.size);
+    shape += Text(1, dim.name.empty() ? size : Text(2, dim.name));
+  }
   return Text(1, name) + Text(2, Text(1, Int(1, type) + Text(2, shape)));
 }
 inline Bytes UntypedValue(std::string_view name) { return Text(1, name); }

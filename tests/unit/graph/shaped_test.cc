@@ -78,10 +78,17 @@ TEST(Shaped, CountsWhatStaysUnknown) {
   EXPECT_THAT(Named(*graph, "y").dims, ElementsAre(4, kUnknownDim));
   EXPECT_EQ(Named(*graph, "y").bytes(), 0);
   EXPECT_EQ(graph->coverage.ops_with_known_shapes, 0);
-  const std::vector<OpenDim> open = OpenDims(*graph);
-  ASSERT_EQ(open.size(), 1u);
-  EXPECT_EQ(open[0].name, "seq");
-  EXPECT_EQ(graph->tensors[open[0].input.value()].name, "x");
+}
+
+TEST(Shaped, RefusesInputsOfUnknownSizeNamingTheDimensions) {
+  const auto check = [](std::vector<w::Dim> dims, const DimBindings& bindings) {
+    const auto graph = Bind(w::Model(OneNode(w::Node("Relu", {"x"}, {"y"}), std::move(dims))), bindings);
+    return graph.ok() ? CheckInputSizes(*graph) : graph.status();
+  };
+  EXPECT_TRUE(check({"batch", "seq"}, {.batch = 4, .dims = {{"seq", 128}}}).ok());
+  EXPECT_TRUE(check({"batch", 3}, {}).ok());
+  EXPECT_THAT(check({"batch", "seq", "depth"}, {}).message(), AllOf(HasSubstr("'x'"), HasSubstr("'seq', 'depth'")));
+  EXPECT_THAT(check({"batch", ""}, {}).message(), AllOf(HasSubstr("'x'"), HasSubstr("dimension 1")));
 }
 
 TEST(Shaped, CountsUnknownOperatorsAndTakesDeclaredShapesBehindThem) {

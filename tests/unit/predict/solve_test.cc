@@ -310,7 +310,7 @@ TEST(SolveDimension, RefusesWhatItCannotSolveFor) {
   EXPECT_NE(unknown.find("'sequence'"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("batch or one of 'seq'"), std::string::npos) << unknown;
   const std::string open = failure({}, {.dim = "batch"}, one);
-  EXPECT_NE(open.find("dimension 'seq'"), std::string::npos) << "a bound over unknown shapes would be none: " << open;
+  EXPECT_NE(open.find("a size for 'seq'"), std::string::npos) << "a bound over unknown shapes would be none: " << open;
   RunSpec run;
   run.dims.batch = 4;
   EXPECT_NE(failure(run, {}, one).find("found it bound to 4"), std::string::npos);
