@@ -186,6 +186,7 @@ struct Decision {
   bool probe = false;
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
+  bool predicted_never = false;        // deferred, but by a prediction the cluster cannot take it even empty
   [[nodiscard]] bool placed() const { return verdict == HORUS_VERDICT_PLACE; }
 };
 
@@ -206,7 +207,8 @@ class Plan {
             c.probe == 1,
             c.alternative,
             c.cpu_milli,
-            c.mem_mib};
+            c.mem_mib,
+            c.predicted_never == 1};
   }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 

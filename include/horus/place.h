@@ -140,8 +140,8 @@ HORUS_API void horus_plan_free(horus_plan* plan);
 HORUS_API horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error);
 
 #define HORUS_VERDICT_PLACE 0
-#define HORUS_VERDICT_DEFER 1  /* does not fit now; could fit the same cluster empty and up */
-#define HORUS_VERDICT_REJECT 2 /* never fits this cluster */
+#define HORUS_VERDICT_DEFER 1  /* does not fit now; could fit the same cluster empty and up (see predicted_never) */
+#define HORUS_VERDICT_REJECT 2 /* never fits this cluster, by what is stated, measured or beyond doubt */
 
 /* One decision. Text is borrowed from the plan. */
 typedef struct horus_decision {
@@ -167,9 +167,12 @@ typedef struct horus_decision {
   int32_t alternative;   /* position of the way to run that was chosen; -1 = the job states no alternatives */
   int64_t cpu_milli;     /* when placed: what each task holds, its request or what a synergy policy grants; else 0 */
   int64_t mem_mib;
+  double miss_estimate; /* where the predicted amount in the miss is an upper bound: what is expected of it; else 0 */
+  int32_t predicted_never; /* 1 = DEFER, though the cluster would refuse it empty and up too: by a prediction alone */
+  uint32_t reserved0;
 } horus_decision;
 #define HORUS_DECISION_INIT \
-  {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0}
+  {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0}
 
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);
@@ -245,6 +248,7 @@ HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_c
 #define HORUS_REASON_POLICY 19
 #define HORUS_REASON_OWNER 20
 #define HORUS_REASON_ANTI_AFFINITY 21
+#define HORUS_REASON_MEMORY_UNKNOWN 22
 
 /* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. */
 HORUS_API const char* horus_reason_name(int32_t reason);

@@ -13,9 +13,11 @@ namespace {
 
 static_assert(HORUS_TRAIT_COUNT == kTraitCount);
 static_assert(HORUS_DEMAND_GIVEN == kDemandGiven && HORUS_DEMAND_MEASURED == kDemandMeasured &&
-              HORUS_DEMAND_OUTSIDE == kDemandOutside && HORUS_DEMAND_UNCALIBRATED == kDemandUncalibrated);
-constexpr uint32_t kKnownFlags =
-    HORUS_DEMAND_GIVEN | HORUS_DEMAND_MEASURED | HORUS_DEMAND_OUTSIDE | HORUS_DEMAND_UNCALIBRATED;
+              HORUS_DEMAND_OUTSIDE == kDemandOutside && HORUS_DEMAND_UNCALIBRATED == kDemandUncalibrated &&
+              HORUS_DEMAND_PREDICTED == kDemandPredicted && HORUS_DEMAND_TOO_LARGE == kDemandTooLarge &&
+              HORUS_MEM_MIB_UNBOUNDED == kUnboundedMemMib);
+constexpr uint32_t kKnownFlags = HORUS_DEMAND_GIVEN | HORUS_DEMAND_MEASURED | HORUS_DEMAND_OUTSIDE |
+                                 HORUS_DEMAND_UNCALIBRATED | HORUS_DEMAND_PREDICTED | HORUS_DEMAND_TOO_LARGE;
 
 // An upper bound that was left 0 is the estimate.
 template <typename Pair, typename Number>

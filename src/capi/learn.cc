@@ -63,7 +63,7 @@ class RowReader {
       row.gpu = gpu->name;
     }
     HORUS_RETURN_IF_ERROR(Analyse(i));
-    row.features = FeaturesOn(job_, gpu);
+    Describe(job_, gpu, row);
     const auto measured = MeasuredColumns(c_);
     for (size_t q = 0; q < kQuantityCount; ++q) {
       if (measured[q] != nullptr) row.measured[q] = measured[q][i];
@@ -111,6 +111,7 @@ absl::StatusOr<TrainOptions> OptionsFromC(const horus_training_options* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_training_options c, ReadOptionalStruct(given));
   TrainOptions options;
   if (c.rounds != 0) options.rounds = c.rounds == -1 ? 0 : c.rounds;
+  if (c.base != nullptr) options.base = c.base->value;
   HORUS_RETURN_IF_ERROR(ReadTrainOptions(c, options.promise, options.seed, options.library_path));
   return options;
 }

@@ -22,8 +22,8 @@ static_assert(HORUS_VERDICT_PLACE == static_cast<int>(Verdict::kPlace) &&
               HORUS_VERDICT_REJECT == static_cast<int>(Verdict::kReject));
 static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) &&
               HORUS_REASON_OWNER == static_cast<int>(Reason::kOwner) &&
-              HORUS_REASON_ANTI_AFFINITY == static_cast<int>(Reason::kAntiAffinity) &&
-              HORUS_REASON_ANTI_AFFINITY + 1 == kReasonCount);
+              HORUS_REASON_MEMORY_UNKNOWN == static_cast<int>(Reason::kMemoryUnknown) &&
+              HORUS_REASON_MEMORY_UNKNOWN + 1 == kReasonCount);
 
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
@@ -47,6 +47,7 @@ void MissToC(const NearestMiss& miss, horus_decision& c) {
   c.miss_device = static_cast<uint32_t>(miss.device);  // -1 becomes UINT32_MAX
   c.miss_needed = miss.needed;
   c.miss_available = miss.available;
+  c.miss_estimate = miss.estimate;
   c.miss_unit = miss.unit.data() == nullptr ? "" : miss.unit.data();  // literals: ended by NUL
 }
 
@@ -65,6 +66,7 @@ horus_decision DecisionToC(const Decision& decision) {
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
   c.probe = decision.probe ? 1 : 0;
   c.alternative = decision.alternative;
+  c.predicted_never = decision.predicted_never ? 1 : 0;
   c.cpu_milli = decision.cpu_milli;
   c.mem_mib = decision.mem_mib;
   c.miss_unit = "";

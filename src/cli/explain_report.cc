@@ -60,8 +60,9 @@ std::string OutsideText(const GpuReport& gpu) {
     if (column.name != parts.farthest || column.ratio) continue;
     return absl::StrFormat("this kind of %s is not in its training data", std::string(column.name));
   }
-  return absl::StrFormat("%s is %.1f times beyond its training data for %s", std::string(parts.farthest),
-                         std::exp(parts.distance), std::string(InfoOf(farthest->quantity).name));
+  return absl::StrFormat("%s is %.1f times %s its training data for %s", std::string(parts.farthest),
+                         std::exp(parts.distance), parts.below ? "below" : "above",
+                         std::string(InfoOf(farthest->quantity).name));
 }
 
 std::string ExplainText(const GpuReport& gpu) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/units.h"
+#include "predict/demand.h"
 
 namespace horus::cli {
 namespace {
@@ -53,7 +54,10 @@ std::string Bytes(double bytes) {
   return Scaled(bytes, kBinary, kUnits);
 }
 
-std::string Mib(int64_t mib) { return Bytes(static_cast<double>(mib) * static_cast<double>(kBytesPerMib)); }
+std::string Mib(int64_t mib) {
+  if (mib >= kUnboundedMemMib) return "unknown";
+  return Bytes(static_cast<double>(mib) * static_cast<double>(kBytesPerMib));
+}
 
 std::string Duration(double us) {
   static constexpr std::array<std::string_view, 3> kUnits = {"us", "ms", "s"};

@@ -15,7 +15,7 @@ namespace horus::cli {
 [[nodiscard]] std::string Count(double count);    // "25.56 M"
 [[nodiscard]] std::string Flops(double flops);    // "8.18 GFLOP"
 [[nodiscard]] std::string Bytes(double bytes);    // "3.21 GiB"
-[[nodiscard]] std::string Mib(int64_t mib);       // as Bytes
+[[nodiscard]] std::string Mib(int64_t mib);       // as Bytes; "unknown" for kUnboundedMemMib
 [[nodiscard]] std::string Duration(double us);    // "12.3 ms"
 [[nodiscard]] std::string Percent(double pct);    // "87 %", "3.2 %"
 [[nodiscard]] std::string Factor(double factor);  // "1.25x"

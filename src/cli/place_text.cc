@@ -103,6 +103,11 @@ std::string Amount(double value, std::string_view unit) {
   return unit.empty() ? Plain(value) : Plain(value) + " " + std::string(unit);
 }
 
+// Of a miss by an upper bound: what is expected.
+std::string Expected(const NearestMiss& miss) {
+  return miss.estimate > 0 ? absl::StrFormat(" (expected %s)", Amount(miss.estimate, miss.unit)) : "";
+}
+
 std::string MissText(const PlacementReport& placement, const NearestMiss& miss) {
   if (miss.reason == Reason::kNone) return "There is no node to try.";
   std::string where = NodeName(placement, miss.node);
@@ -112,22 +117,24 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
   const std::string name(ReasonName(miss.reason));
   if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", name, ".");
   if (miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour) {
-    return absl::StrFormat("Nearest miss: %s: %s up to %s, bound %s.", where, name, Amount(miss.available, miss.unit),
-                           Amount(miss.needed, miss.unit));
+    return absl::StrFormat("Nearest miss: %s: %s up to %s%s, bound %s.", where, name, Amount(miss.available, miss.unit),
+                           Expected(miss), Amount(miss.needed, miss.unit));
   }
   if (miss.reason == Reason::kTenantLimit) {
     return absl::StrFormat("Nearest miss: %s: %s, would hold %s jobs, may hold %s.", where, name, Plain(miss.needed),
                            Plain(miss.available));
   }
-  return absl::StrFormat("Nearest miss: %s: %s needs %s, has %s (%s short).", where, name,
-                         Amount(miss.needed, miss.unit), Amount(miss.available, miss.unit),
-                         Amount(miss.needed - miss.available, miss.unit));
+  return absl::StrFormat("Nearest miss: %s: %s needs %s%s, has %s (%s short).", where, name,
+                         (miss.estimate > 0 ? "up to " : "") + Amount(miss.needed, miss.unit), Expected(miss),
+                         Amount(miss.available, miss.unit), Amount(miss.needed - miss.available, miss.unit));
 }
 
 std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace) {
-    return absl::StrCat(std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)), "\n",
-                        MissText(placement, decision.miss));
+    return absl::StrCat(
+        std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)),
+        decision.predicted_never ? " So it is predicted for this cluster even when it is empty.\n" : "\n",
+        MissText(placement, decision.miss));
   }
   std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d, ", decision.alternative);
   absl::StrAppendFormat(&text, "cost %.4g", decision.winner.cost);

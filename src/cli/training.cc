@@ -52,7 +52,7 @@ class Builder {
       return row;
     }
     HORUS_ASSIGN_OR_RETURN(const JobProfile* job, Profile(from));
-    row.features = FeaturesOn(*job, from.gpu.has_value() ? &catalogue_.at(*from.gpu) : nullptr);
+    Describe(*job, from.gpu.has_value() ? &catalogue_.at(*from.gpu) : nullptr, row);
     return row;
   }
 

@@ -33,6 +33,32 @@ int64_t DecomposedBytes(const StepCost& cost) {
   return ToBytes(bytes);
 }
 
+// Inputs that layers with weights keep for backward, each storage once. Products of two activations are left out:
+// fused attention computes one of them again.
+int64_t LayerInputBytes(const ShapedGraph& shaped, const StepCost& cost) {
+  if (!cost.segments.empty()) return 0;
+  const auto is_weight = [&](TensorId id) {
+    return id.valid() && shaped.tensors[id.value()].role == TensorRole::kParameter;
+  };
+  std::vector<bool> counted(shaped.tensors.size(), false);
+  double bytes = 0;
+  for (size_t i = 0; i < shaped.ops.size(); ++i) {
+    const OpCost& op = cost.ops[i];
+    const std::vector<TensorId>& inputs = shaped.ops[i].inputs;
+    const bool layer = op.op_class == OpClass::kConvolution || op.op_class == OpClass::kMatmul;
+    if (!layer || !op.needs_backward || std::none_of(inputs.begin(), inputs.end(), is_weight)) continue;
+    for (size_t k = 0; k < inputs.size() && k < 32; ++k) {
+      if ((op.saved_inputs >> k & 1) == 0 || !inputs[k].valid()) continue;
+      const TensorId storage = cost.storage[inputs[k].value()];
+      if (shaped.tensors[storage.value()].role != TensorRole::kActivation) continue;
+      if (counted[storage.value()]) continue;
+      counted[storage.value()] = true;
+      bytes += cost.stored_bytes[storage.value()];
+    }
+  }
+  return ToBytes(bytes);
+}
+
 // Width of the bound: a share of the peak for what the replay misses, and the largest convolution's operands for
 // algorithms that transform them. The scale is the conformal one of 12 CNNs on 5 GPUs (bench/quality/memory).
 constexpr double kMarginShare = 0.03;
@@ -85,6 +111,8 @@ StepMemory MemoryOfStep(const ShapedGraph& shaped, const StepCost& cost, const R
   memory.largest_scratch = ToBytes(largest);
   memory.decomposed = DecomposedBytes(cost);
   memory.horus = HorusMemoryBytes(cost);
+  memory.least =
+      memory.weights + memory.optimizer + memory.inputs + std::max(memory.gradients, LayerInputBytes(shaped, cost));
   memory.context = std::max<int64_t>(0, context_bytes);
   return memory;
 }

@@ -37,6 +37,9 @@ struct StepMemory {
   int64_t largest_scratch = 0;  // input and output of the largest convolution
   int64_t decomposed = 0;       // saved by operators that may be parts of one in the framework
   int64_t horus = 0;            // the Horus formula, a baseline
+  // What must be there at once, whatever framework and kernels: weights, optimiser state, the batch, and the larger of
+  // the gradients and the inputs of layers with weights, which backward reads (without checkpointing).
+  int64_t least = 0;
 
   [[nodiscard]] int64_t Peak() const;
   // Holds for what is not measured here; the rule is in docs/features.md. Never falls with the batch size

@@ -118,6 +118,10 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   HORUS_RETURN_IF_ERROR(map.ReadScaled("deadline_s", kSecondsToUs, spec.deadline_us));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));
   HORUS_RETURN_IF_ERROR(map.ReadScaled("latency_bound_ms", kMillisecondsToUs, spec.latency_bound_us));
+  if (spec.latency_bound_us > 0 && spec.kind != JobKind::kInference) {
+    return map.Find("latency_bound_ms")
+        ->Expected(Formatted("no such key beside kind '%s'", std::string(JobKindName(spec.kind))));
+  }
   double bound = 0;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), bound));
   spec.slowdown_bound = static_cast<float>(bound);
@@ -178,6 +182,9 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   run.mode = kind == JobKind::kInference ? RunMode::kInference : RunMode::kTraining;
   HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, run.dims.batch));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
+  if (run.mode == RunMode::kTraining && map.Has("latency_bound_ms")) {
+    return map.Find("latency_bound_ms")->Expected("no such key beside a training run");
+  }
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));

@@ -56,7 +56,8 @@ Json MissJson(const PlacementReport& placement, const NearestMiss& miss) {
           {"gpu", GpuJson(miss.device)},
           {"needed", miss.needed},
           {"available", miss.available},
-          {"unit", std::string(miss.unit)}};
+          {"unit", std::string(miss.unit)},
+          {"estimate", miss.estimate > 0 ? Json(miss.estimate) : Json(nullptr)}};
 }
 
 Json DemandJson(const Demand* demand) {
@@ -66,7 +67,7 @@ Json DemandJson(const Demand* demand) {
           {"mem_bw_util_pct", ShortDouble(demand->mem_bw_util_pct.estimate)},
           {"mem_bw_util_upper_pct", ShortDouble(demand->mem_bw_util_pct.upper)},
           {"memory_mib", demand->mem_mib.estimate},
-          {"memory_upper_mib", demand->mem_mib.upper},
+          {"memory_upper_mib", demand->mem_mib.upper < kUnboundedMemMib ? Json(demand->mem_mib.upper) : Json(nullptr)},
           {"step_time_us", demand->step_time_us.estimate},
           {"step_time_upper_us", demand->step_time_us.upper},
           {"given", (demand->flags & kDemandGiven) != 0}};
@@ -109,6 +110,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
           {"slots", slots},
           {"spans_nodes", decision.spans_nodes},
           {"probe", decision.probe},
+          {"predicted_never", decision.predicted_never},
           {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
           {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},
           {"memory_mib", placed ? Json(decision.mem_mib) : Json(nullptr)},

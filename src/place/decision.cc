@@ -38,6 +38,8 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"policy", "The policy holds that sharing does not pay here."},
     {"owner", "The job or a resident shares devices with its own tenant's jobs only."},
     {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
+    {"memory_unknown",
+     "How much device memory the job needs is unknown: its graph is understood too little. State or measure it."},
 }};
 
 std::string Amount(double value, std::string_view unit) {
@@ -64,12 +66,16 @@ std::string DescribeMiss(const NearestMiss& miss, Reason main) {
   std::string sentence = Formatted(" Nearest: %s%s (%s", where, other, std::string(ReasonName(miss.reason)));
   if (miss.unit.empty() && miss.reason != main) {  // no amounts to tell: the words instead
     const std::string_view text = ReasonText(miss.reason);
-    absl::StrAppend(&sentence, ": ", std::string(text.substr(0, text.size() - 1)));
+    AppendFormatted(&sentence, ": %s", std::string(text.substr(0, text.size() - 1)));
   }
   if (!miss.unit.empty()) {
     const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
     AppendFormatted(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed, miss.unit),
                     slowdown ? "predicted" : "available", Amount(miss.available, miss.unit), std::string(miss.unit));
+    if (miss.estimate > 0) {
+      AppendFormatted(&sentence, "; %s is an upper bound, %s is expected", slowdown ? "predicted" : "needed",
+                      Amount(miss.estimate, miss.unit));
+    }
   }
   return sentence + ").";
 }
@@ -87,8 +93,10 @@ std::string_view ReasonText(Reason reason) {
 }
 
 int AskedAt(Reason reason) {
-  // Twice the number, so that what came later finds room between: what keeps jobs off a node is asked after its host.
+  // Twice the number, so that what came later finds room between: what keeps jobs off a node is asked after its host,
+  // and whether the memory is known before the memory.
   if (reason == Reason::kAntiAffinity) return 2 * static_cast<int>(Reason::kStorageBandwidth) + 1;
+  if (reason == Reason::kMemoryUnknown) return 2 * static_cast<int>(Reason::kGpuMemory) - 1;
   return 2 * static_cast<int>(reason);
 }
 
@@ -120,8 +128,10 @@ std::string DescribeDecision(const Decision& decision) {
                      first.device, more, decision.own.estimate, decision.own.upper, way, probe);
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
-  const std::string_view when =
-      decision.verdict == Verdict::kDefer ? "Deferred: does not fit now. " : "Rejected: never fits this cluster. ";
+  const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "
+                                : decision.predicted_never
+                                    ? "Deferred: by what is predicted it does not fit this cluster even empty. "
+                                    : "Deferred: does not fit now. ";
   return std::string(when) + DescribeReason(decision) + DescribeMiss(decision.miss, decision.reason);
 }
 

@@ -23,8 +23,8 @@ namespace horus {
 // The values cross the C boundary: never renumber, append only.
 enum class Verdict : int32_t {
   kPlace = 0,
-  kDefer = 1,   // does not fit now; would fit this cluster empty and up
-  kReject = 2,  // never fits this cluster
+  kDefer = 1,   // does not fit now; would fit this cluster empty and up, or only a prediction says that it would not
+  kReject = 2,  // never fits this cluster, by what is stated, measured or beyond doubt
 };
 
 // Why a node or a device cannot take a job. The values cross the C boundary: never renumber, append only.
@@ -51,8 +51,9 @@ enum class Reason : int32_t {
   kPolicy = 19,
   kOwner = 20,
   kAntiAffinity = 21,
+  kMemoryUnknown = 22,
 };
-inline constexpr size_t kReasonCount = 22;
+inline constexpr size_t kReasonCount = 23;
 
 // The place of a constraint in the order in which they are asked: the later one fails, the nearer the job was.
 [[nodiscard]] int AskedAt(Reason reason);
@@ -109,6 +110,8 @@ struct NearestMiss {
   double needed = 0;
   double available = 0;
   std::string_view unit;  // static text: "MiB", "milli", "tenants", "x", ...
+  double estimate = 0;    // where the amount held against the limit is an upper bound of a prediction: what is expected
+                          // of it; else 0
   friend bool operator==(const NearestMiss&, const NearestMiss&) = default;
 };
 
@@ -125,6 +128,8 @@ struct Decision {
   bool has_runner_up = false;
   bool spans_nodes = false;                                 // found by the heuristic for gangs that fit no single node
   bool cpu_only = false;                                    // a job without GPUs
+  bool predicted_never = false;                             // deferred though the cluster would refuse it empty and up
+                                                            // too: what refuses it there is a prediction
   int32_t alternative = -1;                                 // the way to run that was chosen, or that a refusal speaks
                                                             // of; -1 = the job states no alternatives
   double relative_speed = 1;                                // when placed: alone there / on the fastest type that the

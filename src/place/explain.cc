@@ -134,7 +134,8 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
                      -1,
                      static_cast<double>(SlotCount(*view.job)),
                      static_cast<double>(most),
-                     IsCpuOnly(*view.job) ? "tasks" : "GPUs"};
+                     IsCpuOnly(*view.job) ? "tasks" : "GPUs",
+                     0};
     return absl::OkStatus();
   }
   NearestPlace nearest = result.nearest;
@@ -162,8 +163,8 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   }
   const Shortfall& shortfall = evaluation.shortfall;
-  decision.miss = {nearest.reason,   node.spec->id,       nearest.device,
-                   shortfall.needed, shortfall.available, shortfall.unit};
+  decision.miss = {nearest.reason,      node.spec->id,  nearest.device,    shortfall.needed,
+                   shortfall.available, shortfall.unit, shortfall.estimate};
   return absl::OkStatus();
 }
 

@@ -10,8 +10,9 @@
 namespace horus {
 namespace {
 
-Reason Fail(Reason reason, Shortfall* shortfall, double needed, double available, std::string_view unit) {
-  if (shortfall != nullptr) *shortfall = {needed, available, unit};
+Reason Fail(Reason reason, Shortfall* shortfall, double needed, double available, std::string_view unit,
+            double estimate = 0) {
+  if (shortfall != nullptr) *shortfall = {needed, available, unit, estimate};
   return reason;
 }
 
@@ -87,9 +88,10 @@ Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const Fit
   const Reason reason = FitDeviceState(device.state);
   if (reason != Reason::kNone) return reason;
   if (const Reason tenant = FitTenant(newcomer, device, limits, shortfall); tenant != Reason::kNone) return tenant;
-  if (newcomer->late.p99_us == 0) return Reason::kNone;
-  return Fail(Reason::kSlowdownOwn, shortfall, static_cast<double>(newcomer->late.bound_us),
-              static_cast<double>(newcomer->late.p99_us), kLateUnit);
+  const LateAlone& late = newcomer->late;
+  if (late.p99_us == 0) return Reason::kNone;
+  return Fail(Reason::kSlowdownOwn, shortfall, static_cast<double>(late.bound_us), static_cast<double>(late.p99_us),
+              kLateUnit, static_cast<double>(late.expected_us));
 }
 
 Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits, Shortfall* shortfall) {
@@ -110,9 +112,13 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
     return Fail(Reason::kGpuMilli, shortfall, milli, kMilliPerGpu - device.milli_used, "milli");
   }
   const int64_t free = device.mem_mib - limits.mem_headroom_mib - device.mem_used_upper_mib;
-  const auto lacks = [shortfall](int64_t needed, int64_t available, std::string_view unit) {
+  if (newcomer->memory.request_mib >= kUnboundedMemMib) return Fail(Reason::kMemoryUnknown, shortfall, 0, 0, "");
+  const Demand& demand = newcomer->demand;
+  const auto lacks = [&](int64_t needed, int64_t available, std::string_view unit) {
+    const bool predicted = IsOnlyPredicted(demand) && needed == demand.mem_mib.upper;
     return Fail(Reason::kGpuMemory, shortfall, static_cast<double>(needed),
-                static_cast<double>(std::max(available, int64_t{0})), unit);
+                static_cast<double>(std::max(available, int64_t{0})), unit,
+                predicted ? static_cast<double>(demand.mem_mib.estimate) : 0);
   };
   if (newcomer->memory.request_mib > free) return lacks(newcomer->memory.request_mib, free, "MiB");
   // Rounded down, and so exact without over-commit. Infinity = limits do not count.
@@ -129,12 +135,13 @@ Reason FitSlowdowns(std::span<const float> bounds, std::span<const Slowdown> bef
   const size_t newcomer = after.size() - 1;
   const double own = BoundOf(bounds[newcomer], limits);
   const auto predicted = static_cast<double>(after[newcomer].upper);
-  if (IsBeyond(predicted, own)) return Fail(Reason::kSlowdownOwn, shortfall, own, predicted, "x");
+  const auto expected = [&after](size_t i) { return static_cast<double>(after[i].estimate); };
+  if (IsBeyond(predicted, own)) return Fail(Reason::kSlowdownOwn, shortfall, own, predicted, "x", expected(newcomer));
   for (size_t i = 0; i < newcomer; ++i) {
     const double bound = BoundOf(bounds[i], limits);
     const auto now = static_cast<double>(after[i].upper);
     if (IsBeyond(now, bound) && IsBeyond(now, static_cast<double>(before[i].upper))) {
-      return Fail(Reason::kSlowdownNeighbour, shortfall, bound, now, "x");
+      return Fail(Reason::kSlowdownNeighbour, shortfall, bound, now, "x", expected(i));
     }
   }
   return Reason::kNone;

@@ -38,6 +38,7 @@ struct Shortfall {
   double needed = 0;
   double available = 0;
   std::string_view unit;
+  double estimate = 0;  // as NearestMiss::estimate
 };
 
 // How far a constraint was from holding, as a share of what was needed; 1 where there is no amount.

@@ -78,6 +78,11 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
   HORUS_RETURN_IF_ERROR(CheckTime(job, "submit_us", job.submit_us));
   HORUS_RETURN_IF_ERROR(CheckTime(job, "deadline_us", job.deadline_us));
   HORUS_RETURN_IF_ERROR(CheckTime(job, "latency_bound_us", job.latency_bound_us));
+  if (job.latency_bound_us > 0 && job.kind != JobKind::kInference) {
+    return InvalidArgument(
+        "%s: latency_bound_us: expected 0 for a job of kind %s, found %d (inference keeps a latency)", Job(job),
+        std::string(JobKindName(job.kind)), job.latency_bound_us);
+  }
   const bool bound_ok = job.slowdown_bound == 0 || (job.slowdown_bound >= 1 && job.slowdown_bound <= kMaxSlowdownBound);
   if (!bound_ok) {  // NaN fails too
     return InvalidArgument("%s: slowdown_bound: expected 0 (default) or 1 to %g, found %g", Job(job), kMaxSlowdownBound,

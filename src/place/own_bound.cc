@@ -19,9 +19,14 @@ OwnBound OwnBoundOf(const JobSpec& job, const Demand& demand) {
   const absl::StatusOr<double> largest = LargestSlowdown(load, most_us);
   if (!largest.ok()) return bound;  // cannot be: ValidateJob checked all that goes in
   if (*largest == 0) {
-    const absl::StatusOr<Latency> alone = PredictLatency(load);
-    const double p99_us = alone.ok() ? std::min(alone->p99_us, kMostServiceUs) : kMostServiceUs;
-    return {.slowdown = 1, .late = {static_cast<float>(most_us), static_cast<float>(p99_us)}};
+    const auto p99 = [&load](int64_t step_us) {
+      load.service_us = std::min(static_cast<double>(step_us), kMostServiceUs);
+      const absl::StatusOr<Latency> alone = PredictLatency(load);
+      return static_cast<float>(alone.ok() ? std::min(alone->p99_us, kMostServiceUs) : kMostServiceUs);
+    };
+    const BoundedInt& step = demand.step_time_us;
+    return {.slowdown = 1,
+            .late = {static_cast<float>(most_us), p99(step.upper), IsOnlyPredicted(demand) ? p99(step.estimate) : 0}};
   }
   auto slowdown = static_cast<float>(std::min(*largest, static_cast<double>(kMaxSlowdownBound)));
   if (static_cast<double>(slowdown) > *largest) slowdown = std::nextafter(slowdown, 0.0f);

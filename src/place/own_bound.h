@@ -13,10 +13,11 @@
 
 namespace horus {
 
-// Of a job whose latency is too long even alone; both 0 for others.
+// Of a job whose latency is too long even alone; all 0 for others.
 struct LateAlone {
   float bound_us = 0;
-  float p99_us = 0;  // alone; at most kMostServiceUs
+  float p99_us = 0;       // alone, by the upper bound of the step time; at most kMostServiceUs
+  float expected_us = 0;  // the same by its estimate; 0 where the step time is no prediction
   friend bool operator==(const LateAlone&, const LateAlone&) = default;
 };
 

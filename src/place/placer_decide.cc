@@ -15,7 +15,18 @@ constexpr size_t kMostKept = 4096;  // answers for requests that never fit; each
 
 }  // namespace
 
-// Of the cluster empty and up: kPlace, or a rejection that tells what refuses the job for good.
+JobSpec CertainOf(const JobSpec& job) {
+  JobSpec certain = job;
+  for (TypeDemand& entry : certain.demands) {
+    Demand& demand = entry.demand;
+    if (!IsOnlyPredicted(demand)) continue;
+    demand.step_time_us = {1, 1};  // no latency is too long
+    if ((demand.flags & kDemandTooLarge) == 0) demand.mem_mib = {};
+  }
+  return certain;
+}
+
+// Of the cluster empty and up: kPlace, or what refuses the job there: for good, unless a prediction alone says so.
 absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
   emptied.FollowEmptied(ledger);
   if (std::exchange(emptied_at, emptied.changes()) != emptied.changes() || emptied_decisions.size() >= kMostKept) {
@@ -31,6 +42,15 @@ absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
     decision.cpu_only = IsCpuOnly(*view.job);
     decision.refused_devices = found.refused;
     HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, considered(emptied), found, decision));
+    if (RestsOnPredictions(*view.job)) {
+      const JobSpec job = CertainOf(*view.job);
+      const JobView certain = ViewJob(job, options.probe_outside);
+      scorer.SetJob(certain);
+      HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, certain, selected(), found, /*why=*/false));
+      scorer.SetJob(view);
+      decision.predicted_never = !found.best.slots.empty();
+      if (decision.predicted_never) decision.verdict = Verdict::kDefer;
+    }
   }
   emptied_decisions.Insert(view.request, decision);
   return decision;
@@ -62,7 +82,7 @@ absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
   }
   decision.verdict = Verdict::kDefer;
   HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
-  if (emptied_decision.verdict == Verdict::kReject) {
+  if (emptied_decision.verdict != Verdict::kPlace) {
     decision = std::move(emptied_decision);
     decision.job = view.job->id;
   }

@@ -8,6 +8,7 @@
 #ifndef HORUS_PLACE_PLACER_IMPL_H_
 #define HORUS_PLACE_PLACER_IMPL_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +31,13 @@ namespace horus {
 // count as resident.
 [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
                                                                   const IdMap<bool>* gone = nullptr);
+
+[[nodiscard]] inline bool RestsOnPredictions(const JobSpec& job) {
+  return std::any_of(job.demands.begin(), job.demands.end(),
+                     [](const TypeDemand& entry) { return IsOnlyPredicted(entry.demand); });
+}
+// The job as far as it is certain: bounds that are only predicted refuse nothing any more.
+[[nodiscard]] JobSpec CertainOf(const JobSpec& job);
 
 struct Placer::Impl {
   Impl(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Policy> policy, const FitLimits& limits,

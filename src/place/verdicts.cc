@@ -57,14 +57,20 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   }
   if (left.empty()) return absl::OkStatus();
   emptied.FollowEmptied(ledger);
-  std::vector<NodeAnswer> empty;
+  std::vector<NodeAnswer> empty, certain;
   HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, view, left, empty));
+  if (RestsOnPredictions(task)) {
+    const JobSpec job = CertainOf(task);
+    JobView certain_view = ViewJob(CertainOf(way), options.probe_outside);
+    certain_view.job = &job;
+    HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, certain_view, left, certain));
+  }
   for (size_t i = 0; i < left.size(); ++i) {
     const size_t row = at[left_at[i]];
-    const bool never = empty[i].reason != Reason::kNone;
+    const bool never = (certain.empty() ? empty : certain)[i].reason != Reason::kNone;
     if (never && verdicts.reason[row] != Reason::kNone) continue;  // rejected by a way before
     verdicts.verdict[row] = never ? Verdict::kReject : Verdict::kDefer;
-    verdicts.reason[row] = never ? empty[i].reason : now[left_at[i]].reason;
+    verdicts.reason[row] = empty[i].reason != Reason::kNone ? empty[i].reason : now[left_at[i]].reason;
   }
   return absl::OkStatus();
 }

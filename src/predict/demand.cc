@@ -10,7 +10,7 @@ namespace horus {
 namespace {
 
 // Larger than any device or step; keeps sums over thousands of tenants far from 64-bit overflow.
-constexpr int64_t kMaxMemMib = int64_t{1} << 32;  // 4 PiB
+constexpr int64_t kMaxMemMib = kUnboundedMemMib;  // 4 PiB
 constexpr int64_t kMaxStepUs = int64_t{1} << 45;  // about a year
 constexpr float kMaxUtilPct = 100.0f;
 constexpr float kMaxPowerW = 100'000.0f;

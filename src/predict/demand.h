@@ -47,7 +47,12 @@ enum DemandFlag : uint32_t {
   kDemandMeasured = 1u << 1,      // rests on observations of this very profile
   kDemandOutside = 1u << 2,       // the job lies outside what the predictor was trained on
   kDemandUncalibrated = 1u << 3,  // the bounds are default factors of the prior, at no stated coverage
+  kDemandPredicted = 1u << 4,     // memory or step time come from a predictor: nobody stated or measured them
+  kDemandTooLarge = 1u << 5,      // beyond doubt: tensors that any framework keeps at once exceed the GPU type's memory
 };
+
+// An upper bound of memory that is none: the graph is understood too little for one. No device is that large.
+inline constexpr int64_t kUnboundedMemMib = int64_t{1} << 32;
 
 struct Demand {
   uint64_t profile_id = 0;   // fingerprint of graph and run specification; 0 = none (never shared in caches)
@@ -66,6 +71,9 @@ struct Demand {
 };
 
 [[nodiscard]] std::string_view TraitName(Trait trait);
+
+// Whether memory and step time are no more than predicted: no ground to turn a job away for good.
+[[nodiscard]] inline bool IsOnlyPredicted(const Demand& demand) { return (demand.flags & kDemandPredicted) != 0; }
 
 // Refuses NaN, negative or out-of-range quantities and upper < estimate, naming field, expected and found.
 [[nodiscard]] absl::Status ValidateDemand(const Demand& demand);

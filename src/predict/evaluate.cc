@@ -72,7 +72,7 @@ void SumUp(ErrorReport& evaluation, std::span<const std::string_view> baselines)
     measured.push_back(row.measured);
     predicted.push_back(row.predicted);
     covered += row.measured <= row.upper ? 1 : 0;
-    if (row.measured <= 0) continue;
+    if (row.measured <= 0 || row.upper >= InfoOf(evaluation.quantity).most) continue;  // no bound has no slack
     ++positive;
     evaluation.slack_pct += kPercent * (row.upper / row.measured - 1);
   }
@@ -94,7 +94,8 @@ void SumUp(ErrorReport& evaluation, std::span<const std::string_view> baselines)
 EvaluatedRow Predict(const TargetModel& model, const TrainingRow& row) {
   const auto q = static_cast<size_t>(model.quantity);
   const double roofline = RooflineOf(model.quantity, row.features);
-  const Refined refined = model.Refine(row.features, row.gpu, roofline, roofline * kQuantities[q].default_factor);
+  const double upper = row.analytic_upper[q] > 0 ? row.analytic_upper[q] : roofline * kQuantities[q].default_factor;
+  const Refined refined = model.Refine(row.features, row.gpu, {roofline, std::max(upper, roofline), row.understood});
   return {.row = &row,
           .measured = row.measured[q],
           .predicted = refined.value,

@@ -49,7 +49,7 @@ struct ErrorReport {
   std::vector<ErrorSummary> methods;  // "horus" first
   double promised_pct = 0;            // least coverage promised to any row; 0 = some bound promises nothing
   double covered_pct = 0;             // rows at or below their bound
-  double slack_pct = 0;               // mean of bound / measured - 1
+  double slack_pct = 0;               // mean of bound / measured - 1, of rows that have a bound
 };
 
 // Trains without each group and predicts it. The baselines are trained in the same way: "constant" (mean of the

@@ -127,6 +127,7 @@ Demand MeasuredDemands::Apply(std::string_view gpu_type, Demand demand) const {
   }
   if (step.weight > 0) demand.step_time_us = ReplacedWhole(step.mean, UpperOf(step, kTimeNoise), kMostStepUs);
   demand.flags |= kDemandMeasured;
+  if (memory.weight > 0 && step.weight > 0) demand.flags &= ~static_cast<uint32_t>(kDemandPredicted | kDemandTooLarge);
   const bool all = util.weight > 0 && bandwidth.weight > 0 && memory.weight > 0 && step.weight > 0;
   if (all) {
     demand.flags &= ~static_cast<uint32_t>(kDemandOutside | kDemandUncalibrated);

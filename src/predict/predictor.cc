@@ -25,8 +25,7 @@ extern const size_t kDefaultBundleSize;
 
 namespace {
 
-constexpr double kOutsideFactor = 1.5;    // on the bounds, where the graph is not understood well enough
-constexpr double kLeastKnownShare = 0.9;  // of forward FLOPs, below which that is so
+constexpr double kOutsideFactor = 1.5;  // on the bounds, where the graph is not understood well enough
 constexpr std::array kPublished = {Quantity::kGpuUtil, Quantity::kMemBwUtil, Quantity::kMemory, Quantity::kStepTime};
 
 struct Estimate {
@@ -116,13 +115,18 @@ std::shared_ptr<const Predictor> Predictor::WithMeasured(MeasuredDemands measure
   return std::shared_ptr<const Predictor>(new Predictor(std::move(impl)));
 }
 
+bool IsUnderstood(const CostCoverage& coverage) {
+  const double known = kLeastKnownShare * static_cast<double>(coverage.ops);
+  return coverage.flops_share >= kLeastKnownShare && static_cast<double>(coverage.ops_known) >= known;
+}
+
 RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu) {
   RowOnGpu on;
   StepMemory memory = job.memory;
   memory.context = std::max<int64_t>(0, gpu.context_mib) * kBytesPerMib;
   on.terms = RooflineOf(job.cost, job.run, gpu);
   on.gradient_mib = MibCeil(memory.gradients);
-  on.understood = job.cost.coverage.flops_share >= kLeastKnownShare;
+  on.understood = IsUnderstood(job.cost.coverage);
   const auto mib = [](int64_t bytes) { return static_cast<double>(MibCeil(bytes)); };
   on.roofline[At(Quantity::kGpuUtil)] = on.roofline[At(Quantity::kGpuUtilMax)] = on.terms.gpu_util_pct;
   on.roofline[At(Quantity::kMemBwUtil)] = on.terms.mem_bw_util_pct;
@@ -132,7 +136,9 @@ RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu) {
   for (size_t q = 0; q < kQuantityCount; ++q) {
     on.roofline_upper[q] = on.roofline[q] * kQuantities[q].default_factor * widen;
   }
-  on.roofline_upper[At(Quantity::kMemory)] = mib(memory.Upper()) * widen;
+  // What is not understood may need any memory.
+  on.roofline_upper[At(Quantity::kMemory)] =
+      on.understood ? mib(memory.Upper()) : static_cast<double>(kUnboundedMemMib);
 
   on.row.resize(FeatureCount());
   const size_t job_columns = std::min(job.features.size(), JobFeatureColumns().size());
@@ -159,14 +165,16 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
   const RowOnGpu on = DescribeOn(job, gpu);
   std::array<Estimate, kQuantityCount> estimates;
   Demand demand;
+  demand.flags = kDemandPredicted;
+  if (job.memory.least > gpu.mem_mib * kBytesPerMib) demand.flags |= kDemandTooLarge;
   if (!on.understood) demand.flags |= kDemandOutside;
   if (!impl_->calibrated) demand.flags |= kDemandUncalibrated;
   for (size_t q = 0; q < kQuantityCount; ++q) {
     estimates[q] = {on.roofline[q], on.roofline_upper[q]};
     const TargetModel* model = impl_->models[q].get();
     if (model == nullptr) continue;
-    const Refined refined = model->Refine(on.row, gpu.name, on.roofline[q], on.roofline_upper[q]);
-    estimates[q] = {refined.value, on.understood ? refined.upper : std::max(refined.upper, on.roofline_upper[q])};
+    const Refined refined = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood});
+    estimates[q] = {refined.value, refined.upper};
     const bool published =
         std::find(kPublished.begin(), kPublished.end(), static_cast<Quantity>(q)) != kPublished.end();
     if (!published) continue;
@@ -193,7 +201,7 @@ std::vector<Explanation> Predictor::Explain(const JobProfile& job, const GpuType
     const TargetModel* model = impl_->models[q].get();
     if (model == nullptr) continue;
     Explanation one{.quantity = model->quantity,
-                    .parts = model->Refine(on.row, gpu.name, on.roofline[q], on.roofline_upper[q])};
+                    .parts = model->Refine(on.row, gpu.name, {on.roofline[q], on.roofline_upper[q], on.understood})};
     std::vector<double> shifts(model->forest.num_features());
     if (model->forest.num_trees() > 0) static_cast<void>(model->forest.Contributions(on.row, shifts));
     for (size_t f = 0; f < shifts.size(); ++f) {

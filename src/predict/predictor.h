@@ -51,6 +51,11 @@ struct JobProfile {
 // Binds shapes, then costs and memory. Errors are those of BindShapes (node and operator named).
 [[nodiscard]] absl::StatusOr<JobProfile> Analyse(std::shared_ptr<const Graph> graph, const RunSpec& run);
 
+// Below this share of the operators, or of the forward FLOPs, a graph counts as not understood: its bounds widen, and
+// of its memory there is none (kUnboundedMemMib).
+inline constexpr double kLeastKnownShare = 0.9;
+[[nodiscard]] bool IsUnderstood(const CostCoverage& coverage);
+
 // The feature row of a job on a GPU type, and the roofline's own answers with their default bounds.
 struct RowOnGpu {
   std::vector<float> row;  // FeatureCount()
@@ -58,7 +63,7 @@ struct RowOnGpu {
   std::array<double, kQuantityCount> roofline_upper = {};  // >= roofline
   RooflineTerms terms;
   int64_t gradient_mib = 0;
-  bool understood = true;  // enough of the graph's FLOPs lie in operators of known cost
+  bool understood = true;  // IsUnderstood
 };
 [[nodiscard]] RowOnGpu DescribeOn(const JobProfile& job, const GpuType& gpu);
 

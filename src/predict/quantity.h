@@ -31,7 +31,7 @@ struct QuantityInfo {
 
 // A year in microseconds and 4 PiB, as ValidateDemand; no board takes 100 kW.
 inline constexpr double kMostStepUs = 35184372088832.0;  // 2^45
-inline constexpr double kMostMemMib = 4294967296.0;      // 2^32
+inline constexpr double kMostMemMib = 4294967296.0;      // 2^32, kUnboundedMemMib
 inline constexpr double kMostPowerW = 100'000.0;
 
 inline constexpr std::array<QuantityInfo, kQuantityCount> kQuantities = {{

@@ -65,6 +65,7 @@ std::optional<double> One(const BundleTarget& target, std::string_view name, dou
 struct Distance {
   double value = 0;
   std::string_view column;
+  bool below = false;
 };
 
 Distance DistanceOf(const TrainedRange& range, std::span<const float> row) {
@@ -88,7 +89,7 @@ Distance DistanceOf(const TrainedRange& range, std::span<const float> row) {
       distance = value > high ? std::log(value / high) : std::log(low / value);
     }
     distance = std::min(distance, kMostDistance);
-    if (distance > farthest.value) farthest = {distance, kRangeColumns[i].name};
+    if (distance > farthest.value) farthest = {distance, kRangeColumns[i].name, value < low};
   }
   return farthest;
 }
@@ -149,8 +150,8 @@ double TargetModel::ErrorOf(std::span<const float> row, bool gpu_seen, double sc
   return quantity == Quantity::kMemory ? std::log1p(score * UncertainShare(row, gpu_seen)) : score;
 }
 
-Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, double roofline,
-                            double roofline_upper) const {
+Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, const Analytic& analytic) const {
+  const auto [roofline, roofline_upper, understood] = analytic;
   const QuantityInfo& info = InfoOf(quantity);
   const Distance distance = DistanceOf(range, row);
   const double prior = MarginOf(info.link, roofline);
@@ -163,6 +164,7 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, do
   Refined refined{.roofline = roofline, .fitted = ApplyLink(info.link, fitted)};
   refined.distance = distance.value;
   refined.farthest = distance.column;
+  refined.below = distance.below;
   const bool gpu_seen = FindGpu(gpu) != nullptr;
   const double bound = gpu_seen ? upper_margin : unseen_gpu_margin;
   refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
@@ -179,7 +181,7 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, do
   const double width = (seen * inside + (1 - seen) * std::max(inside, default_margin)) * (1 + widening);
   refined.value = std::clamp(ApplyLink(info.link, margin), 0.0, info.most);
   refined.upper = std::clamp(ApplyLink(info.link, margin + width), refined.value, info.most);
-  if (quantity == Quantity::kMemory && distance.value > kOutsideDistance) {
+  if (!understood || (quantity == Quantity::kMemory && distance.value > kOutsideDistance)) {
     refined.upper = std::clamp(roofline_upper, refined.upper, info.most);
   }
   return refined;

@@ -41,6 +41,13 @@ inline constexpr double kOutsideDistance = 0.25;
 // No distance is larger; as ValidateDemand.
 inline constexpr double kMostDistance = 1e6;
 
+// What the roofline and the replayed memory say by themselves.
+struct Analytic {
+  double value = 0;
+  double upper = 0;        // >= value
+  bool understood = true;  // else the refined bound stays at or above `upper`
+};
+
 struct Refined {
   double roofline = 0;  // its own estimate
   double fitted = 0;    // with the fitted constants
@@ -48,6 +55,7 @@ struct Refined {
   double upper = 0;
   double distance = 0;        // 0 = inside the trained range, to kMostDistance
   std::string_view farthest;  // the column that says so; empty inside
+  bool below = false;         // it lies below the trained range, else above it
   bool calibrated = false;    // the bound rests on measured errors, and the job is like those measured
   double promised = 0;        // coverage of the bound on families, or GPU types, not seen, 0-1; 0 = no promise
   double forest_share = 0;    // how much of the forest counts, 0-1
@@ -75,9 +83,8 @@ struct TargetModel {
   // prediction and in units of what is uncertain of it.
   [[nodiscard]] double ScoreOf(std::span<const float> row, bool gpu_seen, double error) const;
   [[nodiscard]] double ErrorOf(std::span<const float> row, bool gpu_seen, double score) const;
-  // `roofline_upper` is the bound without calibration, >= roofline.
-  [[nodiscard]] Refined Refine(std::span<const float> row, std::string_view gpu, double roofline,
-                               double roofline_upper) const;
+  // The bound that is published and judged: there is no other.
+  [[nodiscard]] Refined Refine(std::span<const float> row, std::string_view gpu, const Analytic& analytic) const;
   [[nodiscard]] size_t bytes_held() const;
 };
 

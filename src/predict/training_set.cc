@@ -60,14 +60,16 @@ absl::Status CheckTrainingSet(const TrainingSet& set) {
   return absl::OkStatus();
 }
 
-std::vector<float> FeaturesOn(const JobProfile& job, const GpuType* gpu) {
-  if (gpu != nullptr) return DescribeOn(job, *gpu).row;
-  std::vector<float> row = DescribeOn(job, GpuType()).row;
+void Describe(const JobProfile& job, const GpuType* gpu, TrainingRow& row) {
+  RowOnGpu on = DescribeOn(job, gpu != nullptr ? *gpu : GpuType());
+  row.analytic_upper = on.roofline_upper;
+  row.understood = on.understood;
+  row.features = std::move(on.row);
+  if (gpu != nullptr) return;
   static const size_t peak = *FindFeature("mem_peak");
-  for (size_t i = JobFeatureColumns().size(); i < row.size(); ++i) {
-    if (i != peak) row[i] = std::numeric_limits<float>::quiet_NaN();
+  for (size_t i = JobFeatureColumns().size(); i < row.features.size(); ++i) {
+    if (i != peak) row.features[i] = std::numeric_limits<float>::quiet_NaN();
   }
-  return row;
 }
 
 double RooflineOf(Quantity quantity, const std::vector<float>& features) {

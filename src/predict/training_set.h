@@ -34,10 +34,14 @@ struct TrainingRow {
     return none;
   }();
   std::string where;  // "rows.csv:12", for errors and reports
+  // Only of rows that come with a graph; for evaluation, training reads neither.
+  std::array<double, kQuantityCount> analytic_upper = {};  // Analytic::upper; 0 = the default factor on the roofline
+  bool understood = true;
 };
 
-// The feature row of a job; null = on a GPU of which nothing is known: its columns are missing, but for the job's peak.
-[[nodiscard]] std::vector<float> FeaturesOn(const JobProfile& job, const GpuType* gpu);
+// Sets features and analytic bounds to those of a job; null = on a GPU of which nothing is known: its columns are
+// missing, but for the job's peak.
+void Describe(const JobProfile& job, const GpuType* gpu, TrainingRow& row);
 
 // The roofline's own answer for a row: its columns hold it; power has none (0).
 [[nodiscard]] double RooflineOf(Quantity quantity, const std::vector<float>& features);

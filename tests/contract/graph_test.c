@@ -329,8 +329,12 @@ static void APositionTableEndsTheSequence(void) {
   horus_solution solution = HORUS_SOLUTION_INIT;
   horus_solution* out[1];
   horus_solve_options options = HORUS_SOLVE_OPTIONS_INIT;
+  horus_step_cost cost = HORUS_STEP_COST_INIT;
+  horus_demand demand = HORUS_DEMAND_INIT;
+  horus_demand* demands[1];
   horus_predictor* predictor = NULL;
   horus_graph* graph = NULL;
+  demands[0] = &demand;
   out[0] = &solution;
   options.dim = "seq";
   CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/bert_tiny.onnx", NULL, &graph, &error));
@@ -341,6 +345,10 @@ static void APositionTableEndsTheSequence(void) {
   options.dim = NULL; /* the sequence is left open: a bound would leave it out */
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'",
                 horus_predictor_solve(predictor, NULL, graph, NULL, &options, 1, types, NULL, NULL, out, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'", horus_graph_cost(graph, NULL, &cost, &error));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'",
+                horus_predictor_demand(predictor, NULL, graph, NULL, 1, types, demands, &error));
+  CHECK(demand.mem_mib == 0);
   horus_predictor_free(predictor);
   horus_graph_free(graph);
 }

@@ -83,7 +83,7 @@ ClassWords WordsOf(const TenantClass& tenant) {
                       whole(tenant.priority) << 8 | static_cast<uint64_t>(tenant.kind),
                       pair(tenant.slowdown_bound, tenant.weight),
                       pair(tenant.worth, tenant.late.bound_us),
-                      pair(tenant.late.p99_us, 0),
+                      pair(tenant.late.p99_us, tenant.late.expected_us),
                       whole(tenant.memory.request_mib),
                       whole(tenant.memory.limit_mib)};
   for (size_t i = 0; i < kTraitCount; i += 2) words[19 + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);

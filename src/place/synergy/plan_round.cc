@@ -241,7 +241,7 @@ absl::Status Placer::Impl::Round::Refuse(size_t at, const RoundRefusals& refusal
   Decision& decision = plan_.decisions[at];
   const JobView view = ViewJob(asked, my_.options.probe_outside);
   HORUS_ASSIGN_OR_RETURN(decision, my_.Decide(view));
-  if (decision.verdict == Verdict::kReject) return absl::OkStatus();
+  if (decision.verdict == Verdict::kReject || decision.predicted_never) return absl::OkStatus();
   const Sensitivity* matrix = job.sensitivity.get();
   const uint64_t request = matrix == nullptr ? view.request : CombineHash(view.request, matrix->Hash(ProcessSecret()));
   const bool* fits = fits_alone_.Find(request);

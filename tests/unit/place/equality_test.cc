@@ -104,7 +104,7 @@ TEST(Equality, OfJobsReadsEveryField) {
   ExpectEachCounts(&HostShare::cpu_milli, &HostShare::mem_mib);
   ExpectEachCounts(&HostChoice::share, &HostChoice::speed);
   ExpectEachCounts(&GpuMemory::request_mib, &GpuMemory::limit_mib);
-  ExpectEachCounts(&LateAlone::bound_us, &LateAlone::p99_us);
+  ExpectEachCounts(&LateAlone::bound_us, &LateAlone::p99_us, &LateAlone::expected_us);
 }
 
 TEST(Equality, OfSensitivitiesReadsAxesAndSpeeds) {
@@ -141,10 +141,10 @@ TEST(Equality, OfDecisionsReadsEveryField) {
   ExpectEachCounts(&CostTerm::name, &CostTerm::value);
   ExpectEachCounts(&PricedPlace::node, &PricedPlace::device, &PricedPlace::cost, &PricedPlace::terms);
   ExpectEachCounts(&NearestMiss::reason, &NearestMiss::node, &NearestMiss::device, &NearestMiss::needed,
-                   &NearestMiss::available, &NearestMiss::unit);
+                   &NearestMiss::available, &NearestMiss::unit, &NearestMiss::estimate);
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
-                   &D::mem_mib, &D::probe, &D::refused_devices, &D::miss);
+                   &D::mem_mib, &D::probe, &D::refused_devices, &D::miss, &D::predicted_never);
 }
 
 TEST(Equality, OfPlansReadsEveryField) {

@@ -61,6 +61,7 @@ TEST(Job, NamesJobFieldExpectedAndFoundOfABadRequest) {
       {"slowdown_bound", [](JobSpec& job) { job.slowdown_bound = std::nanf(""); }},
       {"request_rate_hz", [](JobSpec& job) { job.request_rate_hz = -1; }},
       {"deadline_us", [](JobSpec& job) { job.deadline_us = -1; }},
+      {"latency_bound_us", [](JobSpec& job) { job.latency_bound_us = 500'000; }},  // of a training job
       {"kind", [](JobSpec& job) { job.kind = static_cast<JobKind>(9); }},
       {"demands", [](JobSpec& job) { job.demands.clear(); }},
       {"demands[1]", [](JobSpec& job) { job.demands[1].type = GpuTypeId(0); }},

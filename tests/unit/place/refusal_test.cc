@@ -106,6 +106,76 @@ TEST(Refusal, SaysHowFarOffARefusedJobWas) {
   EXPECT_THAT(DescribeDecision(decision), HasSubstr("needed 9000, available 7884 MiB"));
 }
 
+JobSpec Predicted(int64_t mem_mib, int64_t upper_mib, uint32_t flags = kDemandPredicted) {
+  JobSpec job = OneGpu(50, 10);
+  job.demands[0].demand.mem_mib = {mem_mib, upper_mib};
+  job.demands[0].demand.flags = flags;
+  return job;
+}
+
+// Asks for a whole plan, and for the verdict of the only node.
+Decision DecideAlike(const JobSpec& job) {
+  const Cluster cluster = Nodes(1, 1);
+  Decision decision = Decide(cluster, job);
+  const auto verdicts = MakePlacer()->Verdicts(cluster, job, std::vector<NodeId>{1});
+  EXPECT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_EQ(verdicts->verdict[0], decision.verdict);
+  EXPECT_EQ(verdicts->reason[0], decision.reason);
+  return decision;
+}
+
+TEST(Refusal, WhatIsOnlyPredictedRefusesForNowAndSaysSo) {
+  const Decision decision = DecideAlike(Predicted(12'000, 17'000));
+  EXPECT_EQ(decision.verdict, Verdict::kDefer);
+  EXPECT_TRUE(decision.predicted_never);
+  EXPECT_EQ(decision.miss.estimate, 12'000);
+  EXPECT_EQ(
+      DescribeDecision(decision),
+      "Deferred: by what is predicted it does not fit this cluster even empty. The tenants' memory bounds and the "
+      "headroom would exceed the device. Nearest: node 1 device 0 (gpu_memory: needed 17000, available 15884 MiB; "
+      "needed is an upper bound, 12000 is expected).");
+}
+
+TEST(Refusal, WhatIsStatedMeasuredOrBeyondDoubtRefusesForGood) {
+  for (const uint32_t flags :
+       {0u, uint32_t{kDemandGiven}, uint32_t{kDemandMeasured}, kDemandPredicted | kDemandTooLarge}) {
+    const Decision decision = DecideAlike(Predicted(12'000, 17'000, flags));
+    EXPECT_EQ(decision.verdict, Verdict::kReject) << flags;
+    EXPECT_FALSE(decision.predicted_never);
+  }
+  JobSpec stated = Predicted(12'000, 14'000);
+  stated.gpu_mem_request_mib = 17'000;
+  EXPECT_EQ(DecideAlike(stated).verdict, Verdict::kReject) << "a stated request stands in for the prediction";
+  JobSpec picky = Predicted(12'000, 17'000);
+  picky.node_selector = {{"zone", "b"}};
+  EXPECT_EQ(DecideAlike(picky).verdict, Verdict::kReject) << "another constraint refuses it for good";
+}
+
+TEST(Refusal, AMemoryWithoutABoundMustBeStated) {
+  JobSpec job = Predicted(1'400, kUnboundedMemMib, kDemandPredicted | kDemandOutside);
+  const Decision decision = DecideAlike(job);
+  EXPECT_EQ(decision.verdict, Verdict::kDefer);
+  EXPECT_EQ(decision.reason, Reason::kMemoryUnknown);
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("State or measure it."));
+  job.gpu_mem_request_mib = 15'884;
+  EXPECT_EQ(DecideAlike(job).verdict, Verdict::kPlace);
+}
+
+// 9.5 ms a step, at most 268; half a request a second.
+TEST(Refusal, AServiceThatOnlyABoundMakesLateIsNotTurnedAwayForGood) {
+  JobSpec job = Predicted(1'000, 1'000);
+  job.kind = JobKind::kInference;
+  job.demands[0].demand.step_time_us = {9'500, 268'000};
+  job.request_rate_hz = 0.5;
+  job.latency_bound_us = 500'000;
+  const Decision decision = DecideAlike(job);
+  EXPECT_EQ(decision.verdict, Verdict::kDefer);
+  EXPECT_EQ(decision.reason, Reason::kSlowdownOwn);
+  EXPECT_LT(decision.miss.estimate, 20'000);
+  job.demands[0].demand.flags = kDemandMeasured;
+  EXPECT_EQ(DecideAlike(job).verdict, Verdict::kReject);
+}
+
 TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
   Cluster cluster(Catalogue::Default());
   for (NodeId id = 1; id <= 2; ++id) ASSERT_TRUE(cluster.AddNode(V100Node(id, 2)).ok());

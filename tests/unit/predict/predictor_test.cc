@@ -10,6 +10,7 @@
 #include "device/catalogue.h"
 #include "features/feature_row.h"
 #include "features/graph_builder.h"
+#include "predict/evaluate.h"
 #include "trees/bundle.h"
 
 namespace horus {
@@ -64,7 +65,7 @@ TEST(Predictor, PriorGivesAValidDemandOnEveryCataloguedGpu) {
       EXPECT_TRUE(ValidateDemand(demand).ok()) << gpu.name << ": " << ValidateDemand(demand);
       EXPECT_GT(demand.step_time_us.estimate, 0) << gpu.name;
       EXPECT_GE(demand.mem_mib.estimate, gpu.context_mib) << gpu.name;
-      EXPECT_EQ(demand.flags, kDemandUncalibrated) << gpu.name;
+      EXPECT_EQ(demand.flags, kDemandUncalibrated | kDemandPredicted) << gpu.name;
       EXPECT_EQ(demand.profile_id, 7u);
     }
   }
@@ -89,6 +90,53 @@ TEST(Predictor, GraphsThatAreNotUnderstoodAreFlaggedAndWidened) {
   job.cost = CostOfStep(b.shaped(), {});
   const Demand demand = Predictor::Prior()->Predict(job, A100());
   EXPECT_NE(demand.flags & kDemandOutside, 0u);
+  EXPECT_EQ(demand.mem_mib.upper, kUnboundedMemMib) << "what it needs is unknown, not small";
+}
+
+TEST(Predictor, MemoryHasABoundWhereNineTenthsAreUnderstood) {
+  for (const int unknown : {1, 2}) {
+    GraphBuilder b;
+    TensorId x = b.Input({64, 64});
+    for (int i = 0; i < 11 - unknown; ++i) x = b.Make("Relu", {x}, {64, 64});
+    for (int i = 0; i < unknown; ++i) x = b.Make("my::Mystery", {x}, {64, 64});
+    b.Output(x);
+    JobProfile job;
+    job.cost = CostOfStep(b.shaped(), {});
+    for (const auto& predictor : {Predictor::Prior(), Predictor::Default()}) {
+      EXPECT_EQ(predictor->Predict(job, A100()).mem_mib.upper < kUnboundedMemMib, unknown == 1);
+    }
+  }
+}
+
+// Weights, their gradients, Adam's two moments and the batch; the inputs of its layers while it trains.
+TEST(Predictor, AJobWhoseTensorsExceedTheGpuIsTooLargeBeyondDoubt) {
+  GpuType small = A100();
+  const RunSpec adam = {.optimizer = Optimizer::kAdam};
+  const JobProfile job = Profile(4096, 1024, 4, adam);
+  constexpr int64_t kWeights = 4 * 4 * 1024 * 1024, kLayerInputs = 3 * 4 * 4096 * 1024, kBatch = 4 * 4096 * 1024;
+  EXPECT_GE(job.memory.least, 3 * kWeights + kLayerInputs + kBatch);
+  EXPECT_LE(job.memory.least, job.memory.Peak());
+  small.mem_mib = job.memory.least / 1048576 - 1;
+  EXPECT_NE(Predictor::Default()->Predict(job, small).flags & kDemandTooLarge, 0u);
+  small.mem_mib += 2;
+  EXPECT_EQ(Predictor::Default()->Predict(job, small).flags & kDemandTooLarge, 0u);
+}
+
+TEST(Predictor, TheBoundThatIsJudgedIsTheOneThatIsPublished) {
+  const auto predictor = Predictor::Default();
+  for (const int64_t width : {2, 1024, 65'536}) {  // inside and outside what it was trained on
+    const JobProfile job = Profile(64, width, 1);
+    TrainingRow row{.measured = {50, 50, 4000, 5000, 50, 100}};
+    const GpuType gpu = A100();
+    Describe(job, &gpu, row);
+    row.gpu = gpu.name;
+    const TrainingRow* rows[] = {&row};
+    const Demand demand = predictor->Predict(job, A100());
+    const auto judged = [&](Quantity q) { return EvaluateModel(*predictor->FindModel(q), rows).rows.at(0); };
+    EXPECT_EQ(std::ceil(judged(Quantity::kMemory).upper), static_cast<double>(demand.mem_mib.upper)) << width;
+    EXPECT_EQ(std::ceil(judged(Quantity::kMemory).predicted), static_cast<double>(demand.mem_mib.estimate)) << width;
+    EXPECT_EQ(std::ceil(judged(Quantity::kStepTime).upper), static_cast<double>(demand.step_time_us.upper)) << width;
+  }
 }
 
 TEST(Predictor, UnboundDimensionsDoNotLookLikeASlowJob) {
@@ -148,7 +196,7 @@ TEST(Predictor, EqualBoundShapesGiveEqualProfileIds) {
   EXPECT_NE(id(fixed, {.dims = {{"seq", 4}}}), id(fixed, {.batch = 9, .dims = {{"seq", 4}}}));
   EXPECT_NE(id(fixed, {.dims = {{"seq", 4}}}), id(fixed, {.dims = {{"seq", 5}}}));
   const auto open = graph({.symbol = SymbolId(0)});
-  EXPECT_EQ(id(open, {}), id(open, {.batch = 1})) << "an open batch is 1";
+  EXPECT_EQ(id(open, {.dims = {{"seq", 4}}}), id(open, {.batch = 1, .dims = {{"seq", 4}}})) << "an open batch is 1";
   EXPECT_EQ(id(open, {.batch = 6, .dims = {{"seq", 4}}}), id(open, {.dims = {{"seq", 4}, {"batch", 6}}}));
 }
 

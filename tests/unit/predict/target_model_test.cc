@@ -43,7 +43,7 @@ double StepOf(const TargetModel& model, const std::vector<float>& row, double gp
 TEST(TargetModel, TheForestShiftsTheMarginOfTheFittedPrior) {
   const TargetModel model = Model(0.25);
   const std::vector<float> row = Features(5000, 5000, 8);
-  const Refined refined = model.Refine(row, "v100", 6000, 15'000);
+  const Refined refined = model.Refine(row, "v100", {6000, 15'000});
   EXPECT_EQ(refined.roofline, 6000);
   EXPECT_NEAR(refined.fitted, StepOf(model, row, 0), 1e-6 * refined.fitted);
   EXPECT_NEAR(refined.value, refined.fitted * std::exp(0.25), 1e-4 * refined.value);
@@ -55,7 +55,7 @@ TEST(TargetModel, TheForestShiftsTheMarginOfTheFittedPrior) {
 TEST(TargetModel, AnUnseenGpuTypeHasTheMeanFactorAndTheWiderBound) {
   const TargetModel model = Model();
   const std::vector<float> row = Features(5000, 5000, 8);
-  const Refined seen = model.Refine(row, "k80", 6000, 15'000), unseen = model.Refine(row, "t4", 6000, 15'000);
+  const Refined seen = model.Refine(row, "k80", {6000, 15'000}), unseen = model.Refine(row, "t4", {6000, 15'000});
   EXPECT_NEAR(seen.value, StepOf(model, row, 0.3), 1e-4 * seen.value);
   EXPECT_NEAR(unseen.value, StepOf(model, row, 0.1), 1e-4 * unseen.value);
   EXPECT_NEAR(unseen.upper / unseen.value, std::exp(0.9), 1e-4);
@@ -66,7 +66,7 @@ TEST(TargetModel, AnUnseenGpuTypeHasTheMeanFactorAndTheWiderBound) {
 TEST(TargetModel, WithoutAMarginForUnseenGpusTheDefaultFactorStays) {
   TargetModel model = Model();
   model.unseen_gpu_margin = -1;
-  const Refined refined = model.Refine(Features(5000, 5000, 8), "t4", 6000, 15'000);
+  const Refined refined = model.Refine(Features(5000, 5000, 8), "t4", {6000, 15'000});
   EXPECT_FALSE(refined.calibrated);
   EXPECT_EQ(refined.promised, 0);
   EXPECT_NEAR(refined.upper / refined.value, 2.5, 1e-6);
@@ -77,7 +77,7 @@ TEST(TargetModel, OutsideTheRangeTheForestFadesAndTheBoundWidens) {
   double last_width = 0, last_shift = HUGE_VAL;
   for (const double device : {10'000.0, 14'000.0, 20'000.0, 40'000.0}) {
     const std::vector<float> row = Features(device, 5000, 8);
-    const Refined refined = model.Refine(row, "v100", device, 2.5 * device);
+    const Refined refined = model.Refine(row, "v100", {device, 2.5 * device});
     EXPECT_NEAR(refined.distance, std::log(device / 10'000), 1e-5);
     EXPECT_GE(refined.upper / refined.value, last_width);
     EXPECT_LT(refined.value / refined.fitted, last_shift);
@@ -86,7 +86,7 @@ TEST(TargetModel, OutsideTheRangeTheForestFadesAndTheBoundWidens) {
     last_shift = refined.value / refined.fitted;
   }
   EXPECT_NEAR(last_shift, 1, 1e-5);  // more than e times beyond: the prior alone
-  const Refined far = model.Refine(Features(40'000, 5000, 8), "v100", 40'000, 100'000);
+  const Refined far = model.Refine(Features(40'000, 5000, 8), "v100", {40'000, 100'000});
   EXPECT_FALSE(far.calibrated);
   EXPECT_EQ(far.farthest, "step_flops");
 }
@@ -96,7 +96,7 @@ TEST(TargetModel, AGpuOfWhichNothingIsKnownIsJudgedByTheJobAlone) {
   for (const char* column : {"gpu_fp32_gflops", "gpu_mem_bandwidth_mb_s", "gpu_sm_count"}) {
     Set(row, column, std::numeric_limits<double>::quiet_NaN());
   }
-  EXPECT_EQ(Model().Refine(row, "opaque:x", 6000, 15'000).distance, 0);
+  EXPECT_EQ(Model().Refine(row, "opaque:x", {6000, 15'000}).distance, 0);
 }
 
 TEST(TargetModel, OutsideTheRangeMemoryKeepsAtLeastItsAnalyticBound) {
@@ -104,7 +104,7 @@ TEST(TargetModel, OutsideTheRangeMemoryKeepsAtLeastItsAnalyticBound) {
   model.quantity = Quantity::kMemory;
   model.factors.assign(FactorsOf(Quantity::kMemory).size(), -0.3);
   const std::vector<float> row = Features(20'000, 5000, 8, 5000);
-  const Refined refined = model.Refine(row, "v100", 5000, 9000);
+  const Refined refined = model.Refine(row, "v100", {5000, 9000});
   EXPECT_GT(refined.distance, kOutsideDistance);
   EXPECT_GE(refined.upper, 9000);
 }
@@ -112,13 +112,13 @@ TEST(TargetModel, OutsideTheRangeMemoryKeepsAtLeastItsAnalyticBound) {
 TEST(TargetModel, AModeThatWasNotTrainedOnIsOutside) {
   std::vector<float> row = Features(5000, 5000, 8);
   Set(row, "training", 0);
-  const Refined refined = Model().Refine(row, "v100", 6000, 15'000);
+  const Refined refined = Model().Refine(row, "v100", {6000, 15'000});
   EXPECT_GT(refined.distance, kOutsideDistance);
   EXPECT_EQ(refined.farthest, "training");
 }
 
 TEST(TargetModel, AForestThatLeavesTheNumbersLeavesThePrior) {
-  const Refined refined = Model(3e38).Refine(Features(5000, 5000, 8), "v100", 6000, 15'000);
+  const Refined refined = Model(3e38).Refine(Features(5000, 5000, 8), "v100", {6000, 15'000});
   EXPECT_TRUE(std::isfinite(refined.value));
   EXPECT_LE(refined.value, kMostStepUs);
 }
@@ -126,7 +126,7 @@ TEST(TargetModel, AForestThatLeavesTheNumbersLeavesThePrior) {
 TEST(TargetModel, NoDistanceIsLargerThanADemandMayHave) {
   TargetModel model = Model();
   model.range.high[0] = model.range.low[0] = std::numeric_limits<double>::denorm_min();
-  const Refined refined = model.Refine(Features(5000, 5000, 8), "v100", 6000, 15'000);
+  const Refined refined = model.Refine(Features(5000, 5000, 8), "v100", {6000, 15'000});
   EXPECT_EQ(refined.distance, kMostDistance);
   EXPECT_EQ(refined.farthest, RangeColumns()[0].name);
   Demand demand;

@@ -72,5 +72,42 @@ TEST(SimMemory, ATypeThatIsTooSmallIsNotTriedAgain) {
   EXPECT_EQ(result->jobs[0].out_of_memory, 1);
 }
 
+// 60 jobs of 12 kinds on 4 GPUs of 16,384 MiB, two and three beside each other. A kind is believed to take 2,000 to
+// 7,500 MiB, at most half as much again, and takes `times` as much; a third of the starts that die may be the
+// neighbour's.
+uint64_t DeathsWhereTrueMemoryIs(double times, bool with_unknown = false) {
+  World world("horus", 4, 3);
+  constexpr uint32_t kKinds = 12;
+  for (uint32_t kind = 0; kind < kKinds; ++kind) {
+    const int64_t estimate = 2000 + 500 * kind;
+    world.AddProfile(20, estimate);
+    Demand& belief = world.beliefs.back()[0].demand;
+    belief.mem_mib.upper = estimate * 3 / 2;
+    belief.flags = kDemandPredicted;
+    world.truth.mem_mib[kind] = static_cast<int64_t>(static_cast<double>(estimate) * times);
+  }
+  if (with_unknown) {  // understood too little: the estimate says 1,400 MiB
+    world.AddProfile(20, 1400);
+    world.beliefs.back()[0].demand.mem_mib.upper = kUnboundedMemMib;
+    world.beliefs.back()[0].demand.flags = kDemandPredicted | kDemandOutside;
+    world.truth.mem_mib[kKinds] = 15'000;
+    world.AddJob(0, 100, kKinds);
+  }
+  for (int64_t job = 0; job < 60; ++job) world.AddJob(job, 100 + job % 7, static_cast<uint32_t>(job * 5 % kKinds));
+  const auto result = world.Go();
+  EXPECT_TRUE(result.ok()) << result.status();
+  const SimMetrics metrics = MetricsOf(world.trace, *result);
+  EXPECT_EQ(result->jobs[0].start_us, with_unknown ? -1 : 0);
+  EXPECT_LT(result->jobs.back().end_us, 60 * 100 / 4) << "as many GPUs shared by nobody would take longer";
+  return metrics.out_of_memory;
+}
+
+TEST(SimMemory, NobodyDiesOfAWrongBeliefWhoseBoundHolds) {
+  EXPECT_EQ(DeathsWhereTrueMemoryIs(1.0), 0u);
+  EXPECT_EQ(DeathsWhereTrueMemoryIs(1.5), 0u) << "half as much again as believed, as the bound says";
+  EXPECT_EQ(DeathsWhereTrueMemoryIs(1.5, /*with_unknown=*/true), 0u) << "what has no bound is put beside nobody";
+  EXPECT_GT(DeathsWhereTrueMemoryIs(2.2), 0u) << "a bound that breaks kills";
+}
+
 }  // namespace
 }  // namespace horus

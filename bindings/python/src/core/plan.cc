@@ -31,6 +31,7 @@ struct Miss {
   uint32_t device = 0;
   double needed = 0, available = 0;
   std::string unit = {};
+  double estimate = 0;
 };
 
 struct Decision {
@@ -48,6 +49,7 @@ struct Decision {
   bool probe = false;
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;
+  bool predicted_never = false;
 };
 
 struct Move {
@@ -148,6 +150,7 @@ Decision At(const PlanHandle& plan, size_t index) {
   decision.runner_up_cost = c.runner_up_cost;
   decision.probe = c.probe == 1;
   decision.alternative = c.alternative;
+  decision.predicted_never = c.predicted_never == 1;
   decision.cpu_milli = c.cpu_milli;
   decision.mem_mib = c.mem_mib;
   if (c.miss_reason != HORUS_REASON_NONE) {
@@ -156,7 +159,8 @@ Decision At(const PlanHandle& plan, size_t index) {
                          c.miss_device,
                          c.miss_needed,
                          c.miss_available,
-                         c.miss_unit == nullptr ? "" : c.miss_unit};
+                         c.miss_unit == nullptr ? "" : c.miss_unit,
+                         c.miss_estimate};
   }
   decision.slots = ReadSlots(c.slots, [&](const horus_slots* columns, size_t* count, horus_error* error) {
     return horus_plan_slots(plan.get(), index, columns, count, error);
@@ -271,7 +275,8 @@ void BindDecision(py::module_& m) {
       .Field("device", &Miss::device, "index within the node; 2^32 - 1 = the node as a whole")
       .Field("needed", &Miss::needed, "in the unit")
       .Field("available", &Miss::available, "in the unit")
-      .Field("unit", &Miss::unit, "such as MiB");
+      .Field("unit", &Miss::unit, "such as MiB")
+      .Field("estimate", &Miss::estimate, "expected, where the predicted amount above is an upper bound; else 0");
   Record<Decision>(
       m,
       "What was decided for one job. A refusal is a decision too: verdict defer (not now) or reject (never "
@@ -292,7 +297,9 @@ void BindDecision(py::module_& m) {
       .Field("probe", &Decision::probe, "placed alone to be observed")
       .Field("alternative", &Decision::alternative, "way to run that was chosen; -1 = none are stated")
       .Field("cpu_milli", &Decision::cpu_milli, "that each task holds")
-      .Field("mem_mib", &Decision::mem_mib, "that each task holds");
+      .Field("mem_mib", &Decision::mem_mib, "that each task holds")
+      .Field("predicted_never", &Decision::predicted_never,
+             "deferred, though by a prediction the cluster cannot take it even empty");
 }
 
 void BindMoves(py::module_& m) {

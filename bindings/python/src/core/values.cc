@@ -111,10 +111,15 @@ void BindDemand(py::module_& m) {
   flag("measured", HORUS_DEMAND_MEASURED, "Rests on observations of this very profile.");
   flag("outside", HORUS_DEMAND_OUTSIDE, "The job lies outside what the predictor was trained on.");
   flag("uncalibrated", HORUS_DEMAND_UNCALIBRATED, "The bounds hold at no stated coverage.");
+  flag("predicted", HORUS_DEMAND_PREDICTED, "Memory or step time are neither stated nor measured.");
+  flag("too_large", HORUS_DEMAND_TOO_LARGE, "What any framework keeps at once exceeds the GPU type's memory.");
   m.attr("DEMAND_GIVEN") = HORUS_DEMAND_GIVEN;
   m.attr("DEMAND_MEASURED") = HORUS_DEMAND_MEASURED;
   m.attr("DEMAND_OUTSIDE") = HORUS_DEMAND_OUTSIDE;
   m.attr("DEMAND_UNCALIBRATED") = HORUS_DEMAND_UNCALIBRATED;
+  m.attr("DEMAND_PREDICTED") = HORUS_DEMAND_PREDICTED;
+  m.attr("DEMAND_TOO_LARGE") = HORUS_DEMAND_TOO_LARGE;
+  m.attr("MEM_MIB_UNBOUNDED") = HORUS_MEM_MIB_UNBOUNDED;
 }
 
 void BindNode(py::module_& m) {

@@ -11,7 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ._core import (DEMAND_GIVEN, DEMAND_MEASURED, DEMAND_OUTSIDE, DEMAND_UNCALIBRATED, PlacerOptions)
+    from ._core import (DEMAND_GIVEN, DEMAND_MEASURED, DEMAND_OUTSIDE, DEMAND_PREDICTED, DEMAND_TOO_LARGE,
+                        DEMAND_UNCALIBRATED, MEM_MIB_UNBOUNDED, PlacerOptions)
     from .catalogue import Catalogue, Gpu, MigProfile, gpus
     from .cluster import Cluster, Device, Node, Slot, read_jobs
     from .comparison import Comparison, compare
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     __version__: str
 
 _ROOMS = {
-    "_core": ("DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBRATED", "PlacerOptions"),
+    "_core": ("DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_PREDICTED", "DEMAND_TOO_LARGE",
+              "DEMAND_UNCALIBRATED", "MEM_MIB_UNBOUNDED", "PlacerOptions"),
     "catalogue": ("Catalogue", "Gpu", "MigProfile", "gpus"),
     "graph": ("FeatureColumn", "FeatureRow", "Graph", "RunSpec", "StepCost", "feature_schema"),
     "predict": ("Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"),
@@ -50,7 +52,8 @@ _ROOMS = {
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_UNCALIBRATED", "Alternative", "Busy",
+__all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_PREDICTED",
+           "DEMAND_TOO_LARGE", "DEMAND_UNCALIBRATED", "MEM_MIB_UNBOUNDED", "Alternative", "Busy",
            "CallbackError", "Cancelled", "Candidate", "Catalogue", "Change", "Cluster", "Comparison", "Conflict", "CorruptError",
            "Decision", "Demand", "Device", "Effect", "Error", "Exists", "Explanation", "FeatureColumn", "FeatureRow",
            "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "Latency",
