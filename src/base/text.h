@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace horus {
 
@@ -34,6 +35,16 @@ namespace horus {
 
 // "'a', 'b' and 3 more": at most `count` names, quoted, in the order given.
 [[nodiscard]] std::string QuotedSome(std::span<const std::string_view> names, size_t count = 8);
+
+// Two amounts as text, `text(amount, more)` each, with as few more digits than usual as tell them apart.
+template <typename Text>
+[[nodiscard]] std::pair<std::string, std::string> ToldApart(double a, double b, Text text) {
+  constexpr int kMostDigits = 15;  // beyond, doubles are rounding
+  for (int more = 0;; ++more) {
+    std::pair<std::string, std::string> both(text(a, more), text(b, more));
+    if (both.first != both.second || a == b || more == kMostDigits) return both;
+  }
+}
 
 // "a, b, c", in the order given.
 [[nodiscard]] std::string Listed(std::span<const std::string_view> names);

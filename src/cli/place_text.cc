@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/text.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
 #include "place/fit.h"
@@ -96,11 +97,11 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
   return text;
 }
 
-std::string Amount(double value, std::string_view unit) {
-  if (unit == "MiB") return Mib(static_cast<int64_t>(value));
-  if (unit == "x") return Factor(value);
+std::string Amount(double value, std::string_view unit, int more = 0) {
+  if (unit == "MiB") return Mib(static_cast<int64_t>(value), more);
+  if (unit == "x") return Factor(value, more);
   if (IsEndless(value, unit)) return absl::StrCat("endless ", std::string(unit));
-  return unit.empty() ? Plain(value) : Plain(value) + " " + std::string(unit);
+  return unit.empty() ? Plain(value, more) : Plain(value, more) + " " + std::string(unit);
 }
 
 std::string MissText(const PlacementReport& placement, const NearestMiss& miss) {
@@ -111,16 +112,16 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
   }
   const std::string name(ReasonName(miss.reason));
   if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", name, ".");
+  const auto [needed, available] =
+      ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
   if (miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour) {
-    return absl::StrFormat("Nearest miss: %s: %s up to %s, bound %s.", where, name, Amount(miss.available, miss.unit),
-                           Amount(miss.needed, miss.unit));
+    return absl::StrFormat("Nearest miss: %s: %s up to %s, bound %s.", where, name, available, needed);
   }
   if (miss.reason == Reason::kTenantLimit) {
     return absl::StrFormat("Nearest miss: %s: %s, would hold %s jobs, may hold %s.", where, name, Plain(miss.needed),
                            Plain(miss.available));
   }
-  return absl::StrFormat("Nearest miss: %s: %s needs %s, has %s (%s short).", where, name,
-                         Amount(miss.needed, miss.unit), Amount(miss.available, miss.unit),
+  return absl::StrFormat("Nearest miss: %s: %s needs %s, has %s (%s short).", where, name, needed, available,
                          Amount(miss.needed - miss.available, miss.unit));
 }
 

@@ -106,6 +106,14 @@ TEST(Refusal, SaysHowFarOffARefusedJobWas) {
   EXPECT_THAT(DescribeDecision(decision), HasSubstr("needed 9000, available 7884 MiB"));
 }
 
+TEST(Refusal, TheSentenceTellsAmountsApartThatRoundingWouldMakeEqual) {
+  Decision decision{.verdict = Verdict::kDefer, .reason = Reason::kSlowdownOwn};
+  decision.miss = {Reason::kSlowdownOwn, 1, 0, 1.5, 1.50000012, "x"};
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.5000001 x"));
+  decision.miss = {Reason::kSlowdownOwn, 1, 0, 1.5, 1.625, "x"};
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.625 x"));
+}
+
 TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
   Cluster cluster(Catalogue::Default());
   for (NodeId id = 1; id <= 2; ++id) ASSERT_TRUE(cluster.AddNode(V100Node(id, 2)).ok());
