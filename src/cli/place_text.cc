@@ -3,6 +3,7 @@
 #include "cli/place_text.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -202,12 +203,13 @@ void AppendRefusals(const Decision& decision, std::string& text) {
   if (!counts.empty()) AppendLine("refused", (decision.cpu_only ? "nodes: " : "devices: ") + counts, text);
 }
 
-std::string Of(const std::string& part, const std::string& whole, double share) {
-  return absl::StrFormat("%s of %s (%s)", part, whole, Percent(100 * share));
+// "3 GiB of 12 GiB (25 %)", without the share where there is nothing.
+std::string Of(const std::string& part, const std::string& whole, std::optional<double> share) {
+  return part + " of " + whole + (share ? " (" + Percent(100 * *share) + ")" : "");
 }
 
-double Ratio(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+std::optional<double> Ratio(int64_t part, int64_t whole) {
+  return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
 }
 
 }  // namespace

@@ -88,6 +88,11 @@ def test_intervals_are_in_per_cent_of_the_baseline():
     assert answers.change(values, 0) is None
 
 
+def test_nothing_changes_by_per_cent_of_a_baseline_of_zero():
+    for base in (0.0, 1e-17, None):
+        assert answers.change({"difference": 0.5, "difference_low": 0.25, "difference_high": 0.75}, base) is None
+
+
 def test_student_narrows_to_the_normal():
     assert answers.student_95(1) == 12.706 and answers.student_95(31) == 1.96 and math.isclose(answers.student_95(9), 2.262)
 
