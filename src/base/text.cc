@@ -26,16 +26,23 @@ struct LeadByte {
 constexpr LeadByte kLeadBytes[] = {
     {0x80, 0x00, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
 
+bool SameLetter(char a, char b) {
+  return absl::ascii_tolower(static_cast<unsigned char>(a)) == absl::ascii_tolower(static_cast<unsigned char>(b));
+}
+
+// Optimal string alignment: insertions, deletions, replacements, and swaps of two neighbours.
 size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
+    before.swap(last);
+    last.swap(row);
+    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same = absl::ascii_tolower(static_cast<unsigned char>(a[i - 1])) ==
-                        absl::ascii_tolower(static_cast<unsigned char>(b[j - 1]));
-      const size_t replace = diagonal + (same ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({replace, row[j] + 1, row[j - 1] + 1}));
+      const size_t replace = last[j - 1] + (SameLetter(a[i - 1], b[j - 1]) ? 0 : 1);
+      row[j] = std::min({replace, last[j] + 1, row[j - 1] + 1});
+      if (i < 2 || j < 2 || !SameLetter(a[i - 1], b[j - 2]) || !SameLetter(a[i - 2], b[j - 1])) continue;
+      row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -94,6 +101,15 @@ std::string Nearest(std::string_view text, std::span<const std::string_view> nam
     absl::StrAppend(&joined, i == 0 ? "" : ", ", quoted.substr(1, quoted.size() - 2));
   }
   return joined;
+}
+
+std::string DidYouMean(std::string_view text, std::span<const std::string_view> names) {
+  const std::string near = Nearest(text, names, 1);
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
+std::string ExpectedOneOf(std::span<const std::string_view> names, std::string_view found) {
+  return absl::StrCat("expected one of ", Listed(names), ", found ", Quoted(found), DidYouMean(found, names));
 }
 
 std::string QuotedSome(std::span<const std::string_view> names, size_t count) {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace horus {
 
@@ -22,12 +23,28 @@ namespace horus {
 // at the end of a character.
 [[nodiscard]] std::string Quoted(std::string_view text, size_t max_length = 80);
 
-// The up to `count` names nearest to `text` by case-insensitive edit distance (at most a third of
-// its length away), nearest first, ties in the order given; joined as "a, b"; empty when none is near.
+// The up to `count` names nearest to `text` by case-insensitive edit distance (at most a third of its length away; two
+// neighbours swapped count once), nearest first, ties in the order given; joined as "a, b"; empty when none is near.
 [[nodiscard]] std::string Nearest(std::string_view text, std::span<const std::string_view> names, size_t count = 3);
+
+// "; did you mean 'a'?" of the nearest; empty when none is near.
+[[nodiscard]] std::string DidYouMean(std::string_view text, std::span<const std::string_view> names);
+
+// "expected one of a, b, found 'c'", and DidYouMean.
+[[nodiscard]] std::string ExpectedOneOf(std::span<const std::string_view> names, std::string_view found);
 
 // "'a', 'b' and 3 more": at most `count` names, quoted, in the order given.
 [[nodiscard]] std::string QuotedSome(std::span<const std::string_view> names, size_t count = 8);
+
+// Two amounts as text, `text(amount, more)` each, with as few more digits than usual as tell them apart.
+template <typename Text>
+[[nodiscard]] std::pair<std::string, std::string> ToldApart(double a, double b, Text text) {
+  constexpr int kMostDigits = 15;  // beyond, doubles are rounding
+  for (int more = 0;; ++more) {
+    std::pair<std::string, std::string> both(text(a, more), text(b, more));
+    if (both.first != both.second || a == b || more == kMostDigits) return both;
+  }
+}
 
 // "a, b, c", in the order given.
 [[nodiscard]] std::string Listed(std::span<const std::string_view> names);

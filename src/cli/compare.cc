@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<size_t>> ShownMetrics(const std::vector<std::string>&
     if (!at) {
       std::vector<std::string_view> known;
       for (const GridMetric& metric : GridMetrics()) known.push_back(metric.name);
-      return InvalidArgument("--metrics: expected some of %s, found %s", Listed(known), Quoted(name));
+      return InvalidArgument("--metrics: expected some of %s, found %s%s", Listed(known), Quoted(name),
+                             DidYouMean(name, known));
     }
     shown.push_back(*at);
   }

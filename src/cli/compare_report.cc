@@ -3,6 +3,7 @@
 #include "cli/compare_report.h"
 
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "cli/numbers.h"
@@ -73,15 +74,15 @@ Json SummaryJson(const Comparison& comparison) {
   return rows;
 }
 
-// "1234", and how far it is from the baseline's mean: "-12.3 ± 1.5 %".
+// "1234", and how far it is from the baseline's mean: "-12.3 ± 1.5 %", "–" where that is 0.
 std::pair<std::string, std::string> Cells(const PairedMean& paired, bool is_baseline) {
-  const std::string mean = std::isfinite(paired.mean) ? Plain(paired.mean) : "-";
-  const double base = paired.mean - paired.difference;
+  const std::string mean = std::isfinite(paired.mean) ? Plain(paired.mean) : "–";
   if (is_baseline) return {mean, ""};
-  if (!std::isfinite(base) || base == 0) return {mean, "-"};
-  const std::string change = absl::StrFormat("%+.1f", kPct * paired.difference / base);
-  if (!std::isfinite(paired.half_width)) return {mean, change + " %"};
-  return {mean, absl::StrFormat("%s ± %.1f %%", change, kPct * paired.half_width / std::abs(base))};
+  const std::optional<double> change = paired.OfBaseline(paired.difference);
+  const std::optional<double> half_width = paired.OfBaseline(paired.half_width);
+  if (!change || !half_width) return {mean, "–"};
+  if (!std::isfinite(*half_width)) return {mean, absl::StrFormat("%+.1f %%", kPct * *change)};
+  return {mean, absl::StrFormat("%+.1f ± %.1f %%", kPct * *change, kPct * *half_width)};
 }
 
 }  // namespace

@@ -103,8 +103,7 @@ absl::Status LoadSpeeds(const GridFile& file, LoadedGrid& loaded) {
     const auto at = std::find(gpus.begin(), gpus.end(), file.truth.reference);
     if (at == gpus.end()) {
       const std::vector<std::string_view> names(gpus.begin(), gpus.end());
-      return InvalidArgument("%s: truth.reference: expected one of %s, found %s", file.path, Listed(names),
-                             Quoted(file.truth.reference));
+      return InvalidArgument("%s: truth.reference: %s", file.path, ExpectedOneOf(names, file.truth.reference));
     }
     truth.reference = static_cast<uint32_t>(at - gpus.begin());
   }

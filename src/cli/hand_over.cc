@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "base/python_package.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -99,9 +100,9 @@ absl::Status Report(std::vector<std::string> arguments) {
   HORUS_ASSIGN_OR_RETURN(const int found, StatusOf({interpreter, "-c", kIsImportable}));
   if (found == kNotImportable) {
     return InvalidArgument(
-        "report: the Python package is not installed for %s (no module %s): %s -m pip install 'libhorus[report]', or "
-        "name another interpreter by %s",
-        Quoted(interpreter), kReportModule, interpreter, kInterpreterVariable);
+        "report: the Python package is not installed for %s (no module %s): %s -m %s; or name another interpreter by "
+        "%s",
+        Quoted(interpreter), kReportModule, interpreter, InstallPythonPackage("report"), kInterpreterVariable);
   }
   arguments.insert(arguments.begin(), {interpreter, "-m", kReportModule});
   return Become(std::move(arguments));

@@ -6,9 +6,12 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/outputs.h"
@@ -44,6 +47,49 @@ Examples:
 Exit codes: 0 decided (refused jobs included; with --strict 3), 1 internal error, 2 bad input.
 `horus COMMAND --help` explains a command.)";
 
+constexpr char kSeeHelp[] = "\nRun with --help for more information.";
+
+// The command named last on the command line.
+const CLI::App& Innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> commands = app.get_subcommands();
+  return commands.empty() ? app : Innermost(*commands.front());
+}
+
+std::string WholeName(const CLI::App& command) {
+  return (command.get_parent() == nullptr ? "" : WholeName(*command.get_parent()) + " ") + command.get_name();
+}
+
+std::string UnknownWord(const CLI::App& command, const std::string& word) {
+  const bool is_option = word.starts_with('-');
+  const std::string found = is_option ? word.substr(0, word.find('=')) : word;
+  std::vector<std::string> names;
+  if (is_option) {
+    for (const CLI::Option* option : command.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  } else {
+    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(below->get_name());
+    }
+  }
+  const char* const expected = is_option       ? "an option of this command"
+                               : names.empty() ? "no more arguments"
+                                               : "a command";
+  return absl::StrFormat("%s: expected %s, found %s%s", WholeName(command), expected, horus::Quoted(found),
+                         horus::DidYouMean(found, std::vector<std::string_view>(names.begin(), names.end())));
+}
+
+// The first word of the command line that no command knows; empty where all was known.
+std::string Unknown(const CLI::App& parser) {
+  const CLI::App& command = Innermost(parser);
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
+    for (const std::string& word : app->remaining()) {
+      if (word != "--") return UnknownWord(command, word);
+    }
+  }
+  return "";
+}
+
 std::string Version() {
   return absl::StrFormat("horus %d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);
 }
@@ -69,7 +115,9 @@ int Run(int argc, char** argv) {
     // --help and --version arrive as "errors" of code 0.
     std::ostringstream problem;
     if (parser.exit(error, std::cout, problem) == 0) return horus::cli::kExitDecided;
-    return horus::cli::FailToParse(problem.str());
+    // What nobody knows is why something else is missing.
+    const std::string unknown = Unknown(parser);
+    return horus::cli::FailToParse(unknown.empty() ? problem.str() : unknown + kSeeHelp);
   }
   for (const horus::cli::Command& command : commands) {
     if (!command.app->parsed()) continue;

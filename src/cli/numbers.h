@@ -12,15 +12,15 @@
 
 namespace horus::cli {
 
-[[nodiscard]] std::string Count(double count);    // "25.56 M"
-[[nodiscard]] std::string Flops(double flops);    // "8.18 GFLOP"
-[[nodiscard]] std::string Bytes(double bytes);    // "3.21 GiB"
-[[nodiscard]] std::string Mib(int64_t mib);       // as Bytes; "unknown" for kUnboundedMemMib
-[[nodiscard]] std::string Duration(double us);    // "12.3 ms"
-[[nodiscard]] std::string Percent(double pct);    // "87 %", "3.2 %"
-[[nodiscard]] std::string Factor(double factor);  // "1.25x"
-[[nodiscard]] std::string Cores(int64_t milli);   // "8", "0.5"
-[[nodiscard]] std::string Plain(double number);   // up to six digits, no unit
+[[nodiscard]] std::string Count(double count);                  // "25.56 M"
+[[nodiscard]] std::string Flops(double flops);                  // "8.18 GFLOP"
+[[nodiscard]] std::string Bytes(double bytes, int more = 0);    // "3.21 GiB"; so many more digits
+[[nodiscard]] std::string Mib(int64_t mib, int more = 0);       // as Bytes; "unknown" for kUnboundedMemMib
+[[nodiscard]] std::string Duration(double us);                  // "12.3 ms"
+[[nodiscard]] std::string Percent(double pct);                  // "87 %", "3.2 %"
+[[nodiscard]] std::string Factor(double factor, int more = 0);  // "1.25x"
+[[nodiscard]] std::string Cores(int64_t milli);                 // "8", "0.5"
+[[nodiscard]] std::string Plain(double number, int more = 0);   // up to six digits, no unit
 
 }  // namespace horus::cli
 

@@ -3,9 +3,11 @@
 #include "cli/place_text.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/text.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
 #include "place/fit.h"
@@ -96,11 +98,11 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
   return text;
 }
 
-std::string Amount(double value, std::string_view unit) {
-  if (unit == "MiB") return Mib(static_cast<int64_t>(value));
-  if (unit == "x") return Factor(value);
+std::string Amount(double value, std::string_view unit, int more = 0) {
+  if (unit == "MiB") return Mib(static_cast<int64_t>(value), more);
+  if (unit == "x") return Factor(value, more);
   if (IsEndless(value, unit)) return absl::StrCat("endless ", std::string(unit));
-  return unit.empty() ? Plain(value) : Plain(value) + " " + std::string(unit);
+  return unit.empty() ? Plain(value, more) : Plain(value, more) + " " + std::string(unit);
 }
 
 // Of a miss by an upper bound: what is expected.
@@ -116,17 +118,19 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
   }
   const std::string name(ReasonName(miss.reason));
   if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", name, ".");
+  const auto [needed, available] =
+      ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
   if (miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour) {
-    return absl::StrFormat("Nearest miss: %s: %s up to %s%s, bound %s.", where, name, Amount(miss.available, miss.unit),
-                           Expected(miss), Amount(miss.needed, miss.unit));
+    return absl::StrFormat("Nearest miss: %s: %s up to %s%s, bound %s.", where, name, available, Expected(miss),
+                           needed);
   }
   if (miss.reason == Reason::kTenantLimit) {
     return absl::StrFormat("Nearest miss: %s: %s, would hold %s jobs, may hold %s.", where, name, Plain(miss.needed),
                            Plain(miss.available));
   }
   return absl::StrFormat("Nearest miss: %s: %s needs %s%s, has %s (%s short).", where, name,
-                         (miss.estimate > 0 ? "up to " : "") + Amount(miss.needed, miss.unit), Expected(miss),
-                         Amount(miss.available, miss.unit), Amount(miss.needed - miss.available, miss.unit));
+                         (miss.estimate > 0 ? "up to " : "") + needed, Expected(miss), available,
+                         Amount(miss.needed - miss.available, miss.unit));
 }
 
 std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
@@ -208,12 +212,13 @@ void AppendRefusals(const Decision& decision, std::string& text) {
   if (!counts.empty()) AppendLine("refused", (decision.cpu_only ? "nodes: " : "devices: ") + counts, text);
 }
 
-std::string Of(const std::string& part, const std::string& whole, double share) {
-  return absl::StrFormat("%s of %s (%s)", part, whole, Percent(100 * share));
+// "3 GiB of 12 GiB (25 %)", without the share where there is nothing.
+std::string Of(const std::string& part, const std::string& whole, std::optional<double> share) {
+  return part + " of " + whole + (share ? " (" + Percent(100 * *share) + ")" : "");
 }
 
-double Ratio(int64_t part, int64_t whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+std::optional<double> Ratio(int64_t part, int64_t whole) {
+  return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
 }
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -16,6 +18,7 @@
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/progress.h"
+#include "device/catalogue.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
 #include "io/mix_file.h"
@@ -27,27 +30,40 @@ namespace {
 
 constexpr int64_t kMostGpusOfType = 1'000'000'000;  // as the bound's problem takes; chosen
 
-absl::StatusOr<uint32_t> FindType(const char* option, const std::string& name, const SpeedTable& table) {
-  const auto at = std::find(table.gpus.begin(), table.gpus.end(), name);
-  if (at != table.gpus.end()) return static_cast<uint32_t>(at - table.gpus.begin());
-  const std::vector<std::string_view> names(table.gpus.begin(), table.gpus.end());
-  return InvalidArgument("%s: expected one of %s, found %s", option, Listed(names), Quoted(name));
+// The GPUs of a table by its own names, and by every name that the catalogue has for their types.
+struct GpuNames {
+  std::span<const std::string> names;
+  std::vector<std::optional<GpuTypeId>> types;  // none: the catalogue does not know the table's name
+  std::shared_ptr<const Catalogue> catalogue;
+};
+
+absl::StatusOr<uint32_t> FindType(const char* option, const std::string& name, const GpuNames& known) {
+  const auto at = std::find(known.names.begin(), known.names.end(), name);
+  if (at != known.names.end()) return static_cast<uint32_t>(at - known.names.begin());
+  const std::vector<std::string_view> names(known.names.begin(), known.names.end());
+  const std::optional<GpuTypeId> type = known.catalogue->FindKnown(name);
+  if (!type) return InvalidArgument("%s: %s", option, ExpectedOneOf(names, name));
+  const auto first = std::find(known.types.begin(), known.types.end(), type);
+  if (std::count(first, known.types.end(), type) == 1) return static_cast<uint32_t>(first - known.types.begin());
+  return InvalidArgument("%s: expected one of %s, found %s, %s", option, Listed(names), Quoted(name),
+                         first == known.types.end() ? "which is none of them" : "which is several of them");
 }
 
 // One GPU of each type where nothing is said.
-absl::StatusOr<std::vector<double>> CountGpus(const std::vector<std::string>& options, const SpeedTable& table) {
-  if (options.empty()) return std::vector<double>(table.gpus.size(), 1);
-  std::vector<double> gpus(table.gpus.size(), 0);
+absl::StatusOr<std::vector<double>> CountGpus(const std::vector<std::string>& options, const GpuNames& known) {
+  if (options.empty()) return std::vector<double>(known.names.size(), 1);
+  std::vector<double> gpus(known.names.size(), 0);
   for (const std::string& option : options) {
     const size_t equals = option.rfind('=');
-    int64_t count = 0;
+    int64_t count = 1;
     const char* const end = option.data() + option.size();
-    const bool has_count = equals != std::string::npos && std::from_chars(option.data() + equals + 1, end, count) ==
+    const bool has_count = equals == std::string::npos || std::from_chars(option.data() + equals + 1, end, count) ==
                                                               std::from_chars_result{end, std::errc()};
     if (!has_count || count < 1 || count > kMostGpusOfType) {
-      return InvalidArgument("--gpus: expected TYPE=N with N from 1 to %d, found %s", kMostGpusOfType, Quoted(option));
+      return InvalidArgument("--gpus: expected TYPE=N with N from 1 to %d, or TYPE for one, found %s", kMostGpusOfType,
+                             Quoted(option));
     }
-    HORUS_ASSIGN_OR_RETURN(const uint32_t gpu, FindType("--gpus", option.substr(0, equals), table));
+    HORUS_ASSIGN_OR_RETURN(const uint32_t gpu, FindType("--gpus", option.substr(0, equals), known));
     if (gpus[gpu] > 0) return InvalidArgument("--gpus: expected each type once, found %s again", Quoted(option));
     gpus[gpu] = static_cast<double>(count);
   }
@@ -55,8 +71,9 @@ absl::StatusOr<std::vector<double>> CountGpus(const std::vector<std::string>& op
 }
 
 // The named type, or the first of which there are GPUs.
-absl::StatusOr<uint32_t> ChooseReference(const std::string& name, const PotentialInputs& inputs) {
-  if (!name.empty()) return FindType("--reference", name, inputs.table);
+absl::StatusOr<uint32_t> ChooseReference(const std::string& name, const GpuNames& known,
+                                         const PotentialInputs& inputs) {
+  if (!name.empty()) return FindType("--reference", name, known);
   for (uint32_t gpu = 0; gpu < inputs.gpus.size(); ++gpu) {
     if (inputs.gpus[gpu] > 0) return gpu;
   }
@@ -101,8 +118,11 @@ absl::StatusOr<PotentialInputs> LoadMeasured(const PotentialSources& sources) {
   for (const std::string& path : sources.speeds) HORUS_RETURN_IF_ERROR(reader.Read(path));
   PotentialInputs inputs{.table = reader.Table(), .other_units = {}, .source = "measured", .notes = {}};
   if (inputs.table.profiles.empty()) return InvalidArgument("--speeds: expected speeds of jobs alone, found none");
-  HORUS_ASSIGN_OR_RETURN(inputs.gpus, CountGpus(sources.gpus, inputs.table));
-  HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, inputs));
+  GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = nullptr};
+  HORUS_ASSIGN_OR_RETURN(known.catalogue, LoadCatalogue(sources.gpus_files));
+  for (const std::string& gpu : known.names) known.types.push_back(known.catalogue->FindKnown(gpu));
+  HORUS_ASSIGN_OR_RETURN(inputs.gpus, CountGpus(sources.gpus, known));
+  HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));
   if (reader.skipped().no_alone > 0) {
     inputs.notes.push_back(
         absl::StrFormat("Left out: %d pairs of jobs without a speed alone.", reader.skipped().no_alone));
@@ -237,7 +257,9 @@ absl::StatusOr<PotentialInputs> LoadForetold(const PotentialSources& sources) {
     profiles.push_back(std::move(profile));
   }
   HORUS_ASSIGN_OR_RETURN(inputs.table, ForetellSpeeds(profiles, devices, *model));
-  HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, inputs));
+  GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = file.catalogue};
+  for (const DeviceKind& device : devices) known.types.emplace_back(device.context.type);
+  HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));
   HORUS_RETURN_IF_ERROR(AddForetoldMix(sources, foretold, inputs));
   return inputs;
 }

@@ -20,7 +20,7 @@ namespace horus::cli {
 
 struct PotentialSources {
   std::vector<std::string> speeds, mix;
-  std::vector<std::string> gpus;  // TYPE=N
+  std::vector<std::string> gpus;  // TYPE=N, or TYPE for one
   std::string cluster, jobs;
   InterferenceChoice interference;
   std::vector<std::string> gpus_files;

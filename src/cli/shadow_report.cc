@@ -144,6 +144,9 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
   const auto side = [](const ShadowSide& one) {
     return Json{{"work", one.work}, {"slowdown", HistogramJson(one.slowdown)}, {"beyond_bound", one.beyond_bound}};
   };
+  const auto mean_pct = [&](double sum) {
+    return totals.observed == 0 ? Json(nullptr) : Json(100 * Mean(sum, totals.observed));
+  };
   Json broken = Json::object();
   for (size_t i = 1; i < kReasonCount; ++i) {
     if (totals.broken[i] > 0) broken[std::string(ReasonName(static_cast<Reason>(i)))] = totals.broken[i];
@@ -167,8 +170,8 @@ std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, co
        {{"jobs", totals.observed},
         {"slowdown", HistogramJson(totals.observations)},
         {"beyond_bound", totals.observed_beyond_bound},
-        {"mean_error_pct", 100 * Mean(totals.error_sum, totals.observed)},
-        {"bias_pct", 100 * Mean(totals.bias_sum, totals.observed)}}},
+        {"mean_error_pct", mean_pct(totals.error_sum)},
+        {"bias_pct", mean_pct(totals.bias_sum)}}},
   };
   return JsonText(document);
 }

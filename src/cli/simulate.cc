@@ -64,7 +64,7 @@ absl::StatusOr<uint32_t> Named(const char* option, const std::string& name, cons
     if (entry.name == name) return static_cast<uint32_t>(names.size());
     names.push_back(entry.name);
   }
-  return InvalidArgument("%s: expected one of %s, found %s", option, Listed(names), Quoted(name));
+  return InvalidArgument("%s: %s", option, ExpectedOneOf(names, name));
 }
 
 absl::StatusOr<Chosen> Choose(const Options& options) {

@@ -46,6 +46,15 @@ constinit Shared shared;
 // Longer than any name: not found, and not worth folding or comparing.
 bool IsPossible(std::string_view name_or_alias) { return name_or_alias.size() <= 2 * kMaxGpuNameBytes; }
 
+// What Kubernetes' GPU feature discovery appends to the name of a card that several share; the card is the same.
+constexpr std::string_view kSharedSuffix = "-shared";
+// And between card and profile of a MIG instance.
+constexpr std::string_view kMigInfix = "-mig-";
+
+std::string_view WithoutShared(std::string_view folded) {
+  return folded.ends_with(kSharedSuffix) ? folded.substr(0, folded.size() - kSharedSuffix.size()) : folded;
+}
+
 }  // namespace
 
 std::shared_ptr<const Catalogue> Catalogue::Default() {
@@ -93,17 +102,38 @@ absl::StatusOr<Catalogue> Catalogue::Extend(const Catalogue& base, std::vector<G
   return result;
 }
 
-std::optional<GpuTypeId> Catalogue::FindKnown(std::string_view name_or_alias) const {
-  if (!IsPossible(name_or_alias)) return std::nullopt;
-  const std::string folded = FoldDeviceName(name_or_alias);
+std::optional<GpuTypeId> Catalogue::FindFolded(std::string_view folded) const {
   const auto found = std::lower_bound(keys_.begin(), keys_.end(), folded,
-                                      [](const Key& key, const std::string& text) { return key.folded < text; });
+                                      [](const Key& key, std::string_view text) { return key.folded < text; });
   if (found == keys_.end() || found->folded != folded) return std::nullopt;
   return found->id;
 }
 
+std::optional<GpuTypeId> Catalogue::FindKnown(std::string_view name_or_alias) const {
+  if (!IsPossible(name_or_alias)) return std::nullopt;
+  const std::string folded = FoldDeviceName(name_or_alias);
+  if (const std::optional<GpuTypeId> known = FindFolded(folded)) return known;
+  return FindFolded(WithoutShared(folded));
+}
+
+// A MIG instance has a part of the card's rates and memory: no name of the card.
+absl::Status Catalogue::RefuseMigInstance(std::string_view name) const {
+  if (!IsPossible(name)) return absl::OkStatus();
+  const std::string folded = FoldDeviceName(name);
+  const size_t infix = folded.find(kMigInfix);
+  if (infix == std::string::npos) return absl::OkStatus();
+  const std::optional<GpuTypeId> card = FindFolded(std::string_view(folded).substr(0, infix));
+  if (!card) return absl::OkStatus();
+  const std::string_view profile = WithoutShared(std::string_view(folded).substr(infix + kMigInfix.size()));
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      "GPU type: expected a whole GPU, found %s, a MIG instance: name its card, %s, and its profile, %s, apart",
+      Quoted(name), at(*card).name, Quoted(profile));
+}
+
 absl::StatusOr<GpuTypeId> Catalogue::Find(std::string_view name_or_alias) const {
   if (const std::optional<GpuTypeId> known = FindKnown(name_or_alias)) return *known;
+  HORUS_RETURN_IF_ERROR(RefuseMigInstance(name_or_alias));
   std::vector<std::string_view> names;
   for (const GpuType& type : types_) names.push_back(type.name);
   for (const Key& key : keys_) {

@@ -46,8 +46,8 @@ class Catalogue {
     return types_[id.value()];
   }
 
-  // The type of that name or alias; case, ' ', '_' and brand prefixes ("NVIDIA Tesla ...") do not matter.
-  // NOT_FOUND suggests the nearest names.
+  // The type of that name or alias; case, ' ', '_', brand prefixes ("NVIDIA Tesla ...") and "-SHARED" behind it do not
+  // matter. NOT_FOUND suggests the nearest names, and of a MIG instance ("...-MIG-1g.5gb") names card and profile.
   [[nodiscard]] absl::StatusOr<GpuTypeId> Find(std::string_view name_or_alias) const;
   // The same where an unknown name is no error: none, at no cost of suggestions.
   [[nodiscard]] std::optional<GpuTypeId> FindKnown(std::string_view name_or_alias) const;
@@ -60,6 +60,9 @@ class Catalogue {
     GpuTypeId id;
     friend bool operator==(const Key&, const Key&) = default;
   };
+
+  [[nodiscard]] std::optional<GpuTypeId> FindFolded(std::string_view folded) const;
+  [[nodiscard]] absl::Status RefuseMigInstance(std::string_view name) const;
 
   std::vector<GpuType> types_;
   std::vector<Key> keys_;  // sorted by folded name

@@ -26,12 +26,10 @@ std::string_view NameIn(std::span<const std::string_view> names, Enum value) {
 
 template <typename Enum>
 absl::StatusOr<Enum> ParseIn(std::span<const std::string_view> names, const char* what, std::string_view name) {
-  std::string all;
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<Enum>(i);
-    all.append(i == 0 ? "" : ", ").append(names[i]);
   }
-  return InvalidArgument("%s: expected one of %s, found %s", what, all, Quoted(name));
+  return InvalidArgument("%s: %s", what, ExpectedOneOf(names, name));
 }
 
 }  // namespace

@@ -7,12 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "base/text.h"
 #include "graph/fingerprint.h"
+#include "graph/not_onnx.h"
 #include "graph/parser.h"
 
 namespace horus {
@@ -31,6 +34,12 @@ class FileDescriptor {
     if (fd_ >= 0) close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
+  // The first bytes, wherever reading has come to; none where they cannot be read.
+  [[nodiscard]] std::string Head() const {
+    std::string head(kTellingBytes, '\0');
+    head.resize(static_cast<size_t>(std::max<ssize_t>(pread(fd_, head.data(), head.size(), 0), 0)));
+    return head;
+  }
 
  private:
   int fd_;
@@ -59,13 +68,14 @@ absl::StatusOr<std::shared_ptr<const Graph>> Read(google::protobuf::io::ZeroCopy
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnx(std::span<const uint8_t> bytes, const ReadLimits& limits) {
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (absl::Status status = CheckSize(static_cast<int64_t>(bytes.size())); !status.ok()) {
-    return At("ONNX bytes", status);
+    return At("ONNX bytes", NameForeignFile(head, status));
   }
   const int size = static_cast<int>(bytes.size());
   google::protobuf::io::ArrayInputStream stream(bytes.data(), size);
   auto graph = Read(&stream, size, limits);
-  if (!graph.ok()) return At("ONNX bytes", graph.status());
+  if (!graph.ok()) return At("ONNX bytes", NameForeignFile(head, graph.status()));
   return graph;
 }
 
@@ -77,13 +87,14 @@ absl::StatusOr<std::shared_ptr<const Graph>> ReadOnnxFile(const std::string& pat
     return MakeError(absl::StatusCode::kUnavailable, "%s: cannot open: %s", place, strerror(errno));
   }
   if (!S_ISREG(info.st_mode)) return MakeError(absl::StatusCode::kUnavailable, "%s: not a regular file", place);
-  if (absl::Status status = CheckSize(info.st_size); !status.ok()) return At(place, status);
+  if (absl::Status status = CheckSize(info.st_size); !status.ok())
+    return At(place, NameForeignFile(file.Head(), status));
   google::protobuf::io::FileInputStream stream(file.get(), kFileBlockBytes);
   auto graph = Read(&stream, static_cast<int>(info.st_size), limits);
   if (stream.GetErrno() != 0) {
     return MakeError(absl::StatusCode::kUnavailable, "%s: cannot read: %s", place, strerror(stream.GetErrno()));
   }
-  if (!graph.ok()) return At(place, graph.status());
+  if (!graph.ok()) return At(place, NameForeignFile(file.Head(), graph.status()));
   return graph;
 }
 

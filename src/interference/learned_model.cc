@@ -33,8 +33,7 @@ absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_v
   if (const BundleTarget* target = bundle.FindTarget(kind); target != nullptr) return target;
   std::vector<std::string_view> names;
   for (const BundleTarget& target : bundle.targets) names.push_back(target.name);
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(names),
-                   Quoted(kind));
+  return MakeError(absl::StatusCode::kNotFound, "interference model: %s", ExpectedOneOf(names, kind));
 }
 
 }  // namespace

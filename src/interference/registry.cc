@@ -37,8 +37,7 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> MakeInterferenceModel(s
     return InterferenceModelFromBundle(std::span(kDefaultInterference, kDefaultInterferenceSize), name,
                                        *Catalogue::Default());
   }
-  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(all),
-                   Quoted(name));
+  return MakeError(absl::StatusCode::kNotFound, "interference model: %s", ExpectedOneOf(all, name));
 }
 
 absl::StatusOr<std::shared_ptr<const InterferenceModel>> InterferenceModelFromBundle(std::span<const uint8_t> bytes,

@@ -30,7 +30,7 @@ CsvColumns ColumnsOf(const CsvTable& table) {
 }
 
 absl::Status UnknownColumn(const std::string& file, std::string_view found, std::span<const std::string_view> known) {
-  return InvalidArgument("%s: header: expected one of %s, found %s", file, Listed(known), Quoted(found));
+  return InvalidArgument("%s: header: %s", file, ExpectedOneOf(known, found));
 }
 
 absl::Status CheckRequiredColumns(const CsvTable& table, const std::string& file,

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -42,8 +43,9 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
      "How much device memory the job needs is unknown: its graph is understood too little. State or measure it."},
 }};
 
-std::string Amount(double value, std::string_view unit) {
-  return IsEndless(value, unit) ? "endless" : Formatted("%.6g", value);
+std::string Amount(double value, std::string_view unit, int more) {
+  constexpr int kDigits = 6;
+  return IsEndless(value, unit) ? "endless" : Formatted("%.*g", kDigits + more, value);
 }
 
 // "3 of 8 devices: <text>", and without the count where all were refused for one reason or none is known.
@@ -70,11 +72,13 @@ std::string DescribeMiss(const NearestMiss& miss, Reason main) {
   }
   if (!miss.unit.empty()) {
     const bool slowdown = miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour;
-    AppendFormatted(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", Amount(miss.needed, miss.unit),
-                    slowdown ? "predicted" : "available", Amount(miss.available, miss.unit), std::string(miss.unit));
+    const auto [needed, available] =
+        ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
+    AppendFormatted(&sentence, ": %s %s, %s %s %s", slowdown ? "bound" : "needed", needed,
+                    slowdown ? "predicted" : "available", available, std::string(miss.unit));
     if (miss.estimate > 0) {
       AppendFormatted(&sentence, "; %s is an upper bound, %s is expected", slowdown ? "predicted" : "needed",
-                      Amount(miss.estimate, miss.unit));
+                      Amount(miss.estimate, miss.unit, 0));
     }
   }
   return sentence + ").";

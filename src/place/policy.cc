@@ -123,8 +123,7 @@ absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const 
   for (const Entry& entry : kPolicies) {
     if (entry.name == name) return entry.make(options);
   }
-  return MakeError(absl::StatusCode::kNotFound, "policy: expected one of %s, found %s", Listed(PolicyNames()),
-                   Quoted(name));
+  return MakeError(absl::StatusCode::kNotFound, "policy: %s", ExpectedOneOf(PolicyNames(), name));
 }
 
 }  // namespace horus

@@ -75,7 +75,7 @@ std::unique_ptr<Discipline> MakeDiscipline(std::string_view name, const QueueOpt
 absl::StatusOr<std::unique_ptr<Queue>> MakeQueue(std::string_view name, const QueueOptions& options) {
   const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
   if (found == std::end(kNames)) {
-    return MakeError(absl::StatusCode::kNotFound, "queue: expected one of %s, found %s", Listed(kNames), Quoted(name));
+    return MakeError(absl::StatusCode::kNotFound, "queue: %s", ExpectedOneOf(kNames, name));
   }
   HORUS_RETURN_IF_ERROR(CheckOptions(name, options));
   return std::unique_ptr<Queue>(new Queue(*found, options));  // by the static name, which lives as long as the program

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kUsPerS = 1e6;
 constexpr double kPct = 100;
+constexpr double kLeastBaseline = 1e-9;  // of a difference from it: below is what rounding leaves of 0; chosen
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 using M = SimMetrics;
@@ -91,11 +92,18 @@ double StudentT975(size_t degrees_of_freedom) {
          (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * n * n * n);
 }
 
+std::optional<double> PairedMean::OfBaseline(double amount) const {
+  const double size = std::abs(baseline);
+  const bool counts = std::isfinite(size) && size > kLeastBaseline * std::abs(difference);
+  return counts ? std::optional(amount / size) : std::nullopt;
+}
+
 PairedMean ComparePaired(std::span<const double> values, std::span<const double> baseline) {
   const auto n = static_cast<double>(values.size());
   PairedMean paired;
   for (size_t i = 0; i < values.size(); ++i) {
     paired.mean += values[i] / n;
+    paired.baseline += baseline[i] / n;
     paired.difference += (values[i] - baseline[i]) / n;
   }
   double squares = 0;

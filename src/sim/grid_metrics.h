@@ -30,12 +30,16 @@ struct GridMetric {
 [[nodiscard]] std::span<const GridMetric> GridMetrics();
 [[nodiscard]] std::optional<size_t> FindGridMetric(std::string_view name);
 
-// A mean over seeds, and the mean of the differences to another policy on the same seeds with its 95 % interval
-// (Student's t); the interval is NaN of fewer than two seeds.
+// A mean over seeds, that of another policy on the same seeds, and the mean of the differences between them with its 95
+// % interval (Student's t); the interval is NaN of fewer than two seeds.
 struct PairedMean {
   double mean = 0;
+  double baseline = 0;
   double difference = 0;
   double half_width = 0;
+
+  // `amount` as a share of the baseline's size; none where that is 0, but for rounding, or nothing.
+  [[nodiscard]] std::optional<double> OfBaseline(double amount) const;
 };
 
 // Both of one size, at least 1, in the order of the seeds.

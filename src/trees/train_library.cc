@@ -4,6 +4,7 @@
 
 #include "base/side_library.h"
 #ifdef HORUS_TRAIN_INSIDE
+#include "base/python_package.h"
 #include "trees/train/found.h"
 #include "trees/train/train.h"
 #endif
@@ -13,8 +14,8 @@ namespace horus {
 absl::StatusOr<TrainEntry> LoadTrainLibrary(const std::string& path) {
 #ifdef HORUS_TRAIN_INSIDE  // the Python package
   if (path.empty()) {
-    return MakeError(absl::StatusCode::kUnavailable,
-                     "training needs XGBoost, which is not installed; pip install 'libhorus[train]'");
+    return MakeError(absl::StatusCode::kUnavailable, "training needs XGBoost, which is not installed: %s",
+                     InstallPythonPackage("train"));
   }
 #endif
   constexpr SideLibrary kLibrary = {

@@ -143,6 +143,19 @@ class Compare(Files):
         self.assertEqual(code, 2)
         self.assertIn("expected all 45 runs of the grid, 22 are missing", err)
 
+    def test_nothing_is_told_as_a_share_of_a_baseline_of_zero(self):
+        grid = self.small()
+        out = self.folder / "out"
+        self.compare(grid, "--out", out)
+        for wait in (0, 1e-13):  # what rounding may leave of it
+            for row in csv.DictReader(io.StringIO((out / "results.csv").read_text())):
+                path = out / "runs" / f"{row['run']}.json"
+                run = json.loads(path.read_text())
+                run["metrics"]["wait_mean_s"] = wait if row["policy"] == "exclusive" else 1000.3
+                path.write_text(json.dumps(run))
+            text = self.compare(grid, "--out", out, "--merge", "--metrics", "wait_mean_s,finished")
+            self.assertEqual(text.count("1000.3       –        20  +0.0 ± 0.0 %"), 12, text)
+
     def test_damaged_runs_are_refused(self):
         grid = self.small()
         out = self.folder / "out"

@@ -81,7 +81,7 @@ class HandOver(Files):
                 (["profile"], {"HORUS_PYTHON": self.fake()}, [f"'{self.folder}/prefix/share/horus/profile/horus-profile'"]),
                 (["report"], {"HORUS_PYTHON": "/nowhere/python"}, ["HORUS_PYTHON: cannot run", "'/nowhere/python'"]),
                 (["report"], {"PATH": str(self.folder / "nothing")}, ["PATH: cannot run", "'python3'", "HORUS_PYTHON"]),
-                (["report", "x"], {"HORUS_PYTHON": self.fake(probe=3)}, ["no module horus.report", "pip install 'libhorus[report]'"])):
+                (["report", "x"], {"HORUS_PYTHON": self.fake(probe=3)}, ["no module horus.report", "-m pip install './bindings/python[report]'"])):
             code, out, err = self.hand(*args, command=command, **environment)
             self.assertEqual((code, out), (2, ""), args)
             self.assertEqual(err.count("\n"), 1, err)

@@ -142,6 +142,18 @@ class Place(Files):
 
         self.assertEqual((placed("1.5"), placed("1.7"), placed("none")), (1, 2, 2))
 
+    def test_a_refusal_tells_amounts_apart_that_rounding_would_make_equal(self):
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+        half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
+        host = "  - {name: j, memory_gib: 32.005, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}\n"
+        for jobs, bound, words in ((half % "a" + half % "b", "1.599", "slowdown_own up to 1.600x, bound 1.599x."),
+                                   (half % "a" + half % "b", "1.5", "slowdown_own up to 1.60x, bound 1.50x."),
+                                   (host, "1.5", "host_memory needs 32.01 GiB, has 32.00 GiB (6.00 MiB short).")):
+            code, out, err = self.place(self.jobs(jobs), "--policy", "first-fit", "--interference", "utilisation",
+                                        "--slowdown-bound", bound, "--explain")
+            self.assertEqual((code, err), (0, ""))
+            self.assertIn(words, " ".join(out.partition("miss ")[2].split()))
+
     def test_bad_files_name_line_key_expected_and_found(self):
         good = self.jobs(SMALL_JOB)
         for text, words in (

@@ -67,6 +67,17 @@ class Potential(Files):
         self.assertIn("Left out: 1 jobs of 1 types without measured speeds.", document["notes"])
         self.assertIn("Left out: 1 jobs on more than one GPU.", document["notes"])
 
+    def test_a_type_answers_to_every_name_of_the_catalogue(self):
+        by_own_names = self.measured("--gpus", "k80=1", "--gpus", "v100=10", "--reference", "v100")
+        for k80, v100 in (("NVIDIA Tesla K80", "v100-sxm2-16gb"), ("K80", "Tesla V100-SXM2-16GB")):
+            document = self.measured("--gpus", k80, "--gpus", v100 + "=10", "--reference", v100)
+            self.assertEqual((document["cases"], document["reference"]), (by_own_names["cases"], "v100"))
+        speeds = self.write("own.json", json.dumps({"NVIDIA GeForce RTX 3090": SPEEDS["k80"]}))
+        document = self.ask("--speeds", speeds, "--mix", self.trace, "--gpus", "rtx-3090")
+        self.assertEqual((document["reference"], document["cases"][0]["gpus"]), ("NVIDIA GeForce RTX 3090", 1))
+        foretold = self.ask("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", "--reference", "V100")
+        self.assertEqual(foretold["reference"], "v100-sxm2-16gb exclusive")
+
     def test_shares_say_the_same_as_the_jobs_that_they_sum_up(self):
         # On k80 A takes 60 s and B 30.
         shares = self.write("mix.csv", "profile,share\nA,2\nB,1\n")
@@ -149,9 +160,11 @@ class Potential(Files):
             ((), "expected --speeds and --mix"),
             (("--speeds", self.speeds), "--mix: expected with --speeds"),
             ((*files, "--cluster", ROOT / "examples/cluster.yaml"), "options of both"),
-            ((*files, "--gpus", "v100"), "expected TYPE=N"),
+            ((*files, "--gpus", "v100="), "expected TYPE=N"),
             ((*files, "--gpus", "v100=0"), "expected TYPE=N"),
-            ((*files, "--gpus", "p100=1"), "expected one of k80, v100, found 'p100'"),
+            ((*files, "--gpus", "p100=1"), "expected one of k80, v100, found 'p100', which is none of them"),
+            ((*files, "--gpus", "k08=1"), "expected one of k80, v100, found 'k08'; did you mean 'k80'?"),
+            ((*files, "--gpus", "k80", "--gpus", "Tesla K80=2"), "expected each type once, found 'Tesla K80=2' again"),
             ((*files, "--gpus", "k80=1", "--gpus", "k80=2"), "expected each type once"),
             ((*files, "--bound", "0.5"), "--bound: expected a number of at least 1, or none, found '0.5'"),
             ((*files, "--reference", "a100"), "--reference: expected one of k80, v100"),

@@ -73,6 +73,8 @@ class Shadow(Files):
         self.assertAlmostEqual(observed["slowdown"]["mean"], 1.25)
         self.assertAlmostEqual(observed["mean_error_pct"], 20)  # 1 predicted, 1.25 observed
         self.assertAlmostEqual(observed["bias_pct"], -20)
+        unobserved = self.totals("0,place,big,a,0,,\n")["observed"]
+        self.assertEqual((unobserved["mean_error_pct"], unobserved["bias_pct"]), (None, None))
 
     def test_the_predicted_slowdown_is_the_mean_over_a_jobs_life(self):
         log = "0,place,big,a,0,2,\n50,place,bigger,a,0,,\n100,finish,bigger,,,,\n200,finish,big,,,,\n"

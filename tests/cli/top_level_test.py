@@ -28,6 +28,25 @@ class TopLevel(unittest.TestCase):
             self.assertNotEqual(err, "", args)
             self.assertEqual(out, "", args)
 
+    def test_a_slip_is_answered_with_the_nearest_name(self):
+        place = ["place", "--cluster", ROOT / "examples/cluster.yaml"]
+        jobs = ["--jobs", ROOT / "examples/jobs.yaml"]
+        for args, message in (
+                (["plcae", *place[1:]], "horus: expected a command, found 'plcae'; did you mean 'place'?"),
+                (["reprot", "x", "-o", "y"], "horus: expected a command, found 'reprot'; did you mean 'report'?"),
+                (["traces", "shwo", "x"], "horus traces: expected a command, found 'shwo'; did you mean 'show'?"),
+                (["frobnicate"], "horus: expected a command, found 'frobnicate'"),
+                ([*place, "--jbos=x"], "horus place: expected an option of this command, found '--jbos'; did you mean '--jobs'?"),
+                (["inspect", RESNET, "--bacth", "64"], "found '--bacth'; did you mean '--batch'?"),
+                (["gpus", "a100", "t4"], "horus gpus: expected no more arguments, found 't4'"),
+                ([*place, *jobs, "--policy", "horsu"], "found 'horsu'; did you mean 'horus'?"),
+                ([*place, *jobs, "--interference", "utilization"], "found 'utilization'; did you mean 'utilisation'?"),
+                (["inspect", RESNET, "--optimizer", "adma"], "found 'adma'; did you mean 'adam'?"),
+                (["traces", "show", "--format", "gavle", RESNET], "found 'gavle'; did you mean 'gavel'?")):
+            code, out, err = run(*args)
+            self.assertEqual((code, out), (2, ""), args)
+            self.assertIn(message, err.splitlines()[0])
+
     def test_a_wrong_command_line_commands_no_terminal(self):
         code, out, err = run("gpus", "--nonsense\x1b[31m")
         self.assertEqual((code, out), (2, ""))

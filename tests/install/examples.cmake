@@ -71,8 +71,17 @@ endforeach()
 run_interference("${WORK}/cpp/interference")
 run_simulate("${WORK}/cpp/simulate")
 
+if(NOT EXISTS "${PREFIX}/${LIBDIR}/libhorus.a")
+  refuses_static()
+endif()
+
 # pkg-config and a plain C compiler.
 need_pkg_config()
+run("${PKG_CONFIG}" --variable=static horus)
+if(EXISTS "${PREFIX}/${LIBDIR}/libhorus.a" AND NOT output STREQUAL "ON\n" OR
+   NOT EXISTS "${PREFIX}/${LIBDIR}/libhorus.a" AND NOT output STREQUAL "OFF\n")
+  message(FATAL_ERROR "pkg-config --variable=static horus does not tell of the archive: ${output}")
+endif()
 run("${PKG_CONFIG}" --cflags --libs horus)
 separate_arguments(flags UNIX_COMMAND "${output}")
 run("${C_COMPILER}" -std=c99 -pedantic -Wall -Wextra -Werror "${SOURCE}/examples/c/place.c" -o "${WORK}/place_plain" ${flags})

@@ -32,6 +32,18 @@ function(no_flags_leak build source)
   message(FATAL_ERROR "${build}/compile_commands.json: no ${source}")
 endfunction()
 
+# refuses_static() : asked for the archive, which the installation below PREFIX lacks, the package names the option that
+# builds it.
+function(refuses_static)
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/static" -B "${WORK}/without" -G "${GENERATOR}"
+    -D "CMAKE_PREFIX_PATH=${PREFIX}" -D "CMAKE_C_COMPILER=${C_COMPILER}" -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}"
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  string(REGEX REPLACE "[ \n]+" " " told "${output}")
+  if(result EQUAL 0 OR NOT told MATCHES "expected libhorus.a, found an installation without it: build libhorus with -DHORUS_STATIC=ON")
+    message(FATAL_ERROR "asked for the archive, an installation without it said:\n${output}")
+  endif()
+endfunction()
+
 # need_pkg_config() : sets PKG_CONFIG and shows it the installation below PREFIX, or ends the script, saying so. A macro, so
 # that return() leaves the script.
 macro(need_pkg_config)

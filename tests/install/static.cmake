@@ -16,14 +16,8 @@ file(REMOVE ${shared})
 run("${WORK}/build/consumer")
 run("${WORK}/build/loader" "${WORK}/build/libplugin.so")
 
-# Asked for a component that is not there, the package says which.
 file(REMOVE "${PREFIX}/${LIBDIR}/cmake/horus/horusStaticTargets.cmake")
-execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/static" -B "${WORK}/without" -G "${GENERATOR}"
-  -D "CMAKE_PREFIX_PATH=${PREFIX}" -D "CMAKE_C_COMPILER=${C_COMPILER}" -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}"
-  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-if(result EQUAL 0 OR NOT output MATCHES "static")
-  message(FATAL_ERROR "an installation without the archive was taken for one with it:\n${output}")
-endif()
+refuses_static()
 
 # pkg-config --static, all of it linked statically.
 need_pkg_config()

@@ -39,7 +39,7 @@ except horus.FileError as error:
     print(error)
 """)
     assert done.returncode == 0, done.stderr
-    assert "pip install 'libhorus[train]'" in done.stdout
+    assert "pip install './bindings/python[train]' in the sources of libhorus" in done.stdout
 
 
 def test_a_prediction_loads_no_xgboost(horus):

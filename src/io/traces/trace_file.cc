@@ -105,8 +105,7 @@ absl::StatusOr<TraceFormat> ParseTraceFormat(std::string_view name) {
     if (rules->name == name) return rules->format;
     names.push_back(rules->name);
   }
-  return MakeError(absl::StatusCode::kNotFound, "trace format: expected one of %s, found %s", Listed(names),
-                   Quoted(name));
+  return MakeError(absl::StatusCode::kNotFound, "trace format: %s", ExpectedOneOf(names, name));
 }
 
 absl::Status RowProblems::Take(const absl::Status& status) {

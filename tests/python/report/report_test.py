@@ -88,6 +88,11 @@ def test_intervals_are_in_per_cent_of_the_baseline():
     assert answers.change(values, 0) is None
 
 
+def test_nothing_changes_by_per_cent_of_a_baseline_of_zero():
+    for base in (0.0, 1e-17, None):
+        assert answers.change({"difference": 0.5, "difference_low": 0.25, "difference_high": 0.75}, base) is None
+
+
 def test_student_narrows_to_the_normal():
     assert answers.student_95(1) == 12.706 and answers.student_95(31) == 1.96 and math.isclose(answers.student_95(9), 2.262)
 
@@ -174,6 +179,43 @@ def test_files_by_hand_go_before_what_the_run_tells(tmp_path):
     paths = newer(tmp_path)[3:]
     (tmp_path / "nodes.csv").write_text("node,gpu_type\nn0,mine\n")
     assert "mine" in jobs.read_runs(inputs.read([*paths, str(tmp_path / "nodes.csv")], {}))[0]["gpu_types"]
+
+
+# One page, one cluster
+
+
+def other_cluster(folder, what):
+    """One more result, of another cluster than those of `newer`."""
+    if what == "comparison":
+        document, texts = made.comparison({"exclusive": [400.0, 420.0], "horus": [100.0, 100.0]})
+        made.write_comparison(folder / "other", {**document, "cluster": {"gpus": {"t4": 16}}}, texts)
+        return str(folder / "other")
+    if what == "potential":
+        (folder / "other.json").write_text(json.dumps(made.told(made.potential(), "horus potential", {"v100": 6, "k80": 2})))
+        return str(folder / "other.json")
+    made.write_timeline(folder, "other")
+    run = json.loads((folder / "other.json").read_text())
+    gpus = {"v100": 5, "k80": 2} if what == "smaller run" else {"t4": 12}
+    (folder / "other.json").write_text(json.dumps(made.told(run, "horus simulate", gpus)))
+    return str(folder / "other.csv")
+
+
+@pytest.mark.parametrize(("what", "beside", "says"), [
+    ("comparison", "at8", "other: expected GPUs of the same types as {}/at8 (4 v100, 4 k80), found 16 t4: make a report of each cluster"),
+    ("potential", "p.json", "other.json: expected answers for one cluster as {}/p.json (12 v100, 4 k80), found 6 v100, 2 k80"),
+    ("smaller run", "run.csv", "other.csv: expected runs on one cluster as {}/run.csv (10 v100, 2 k80), found 5 v100, 2 k80"),
+    ("run", "at8", "other.csv: expected GPUs of the same types as {}/at8 (4 v100, 4 k80), found 12 t4"),
+    ("comparison", "p.json", "other: expected GPUs of the same types as {}/p.json (12 v100, 4 k80), found 16 t4")])
+def test_results_of_another_cluster_are_refused(tmp_path, what, beside, says):
+    newer(tmp_path)
+    with pytest.raises(report.ReportError, match=re.escape(says.format(tmp_path))):
+        report.write([str(tmp_path / beside), other_cluster(tmp_path, what)], tmp_path / "r.html")
+
+
+def test_files_of_speeds_may_call_a_type_otherwise(tmp_path):
+    newer(tmp_path)
+    (tmp_path / "p.json").write_text(json.dumps(made.told(made.potential(), "horus potential", {"Tesla V100-SXM2-16GB": 16})))
+    report.write([str(tmp_path / "p.json"), str(tmp_path / "at8")], tmp_path / "r.html")
 
 
 # Errors

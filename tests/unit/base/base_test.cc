@@ -61,6 +61,15 @@ TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   EXPECT_EQ(Nearest("batch", kHostile), "batch\\x1B, batch\\xFF");
 }
 
+TEST(Text, NeighboursSwappedAreOneSlip) {
+  const std::array<std::string_view, 3> names = {"place", "horus", "trace"};
+  EXPECT_EQ(Nearest("plcae", names), "place");
+  EXPECT_EQ(Nearest("ohrsu", names), "");  // two slips in five letters are another word
+  EXPECT_EQ(DidYouMean("Horsu", names), "; did you mean 'horus'?");
+  EXPECT_EQ(DidYouMean("zzz", names), "");
+  EXPECT_EQ(ExpectedOneOf(names, "plce"), "expected one of place, horus, trace, found 'plce'; did you mean 'place'?");
+}
+
 TEST(DenseId, DefaultIsInvalid) {
   using TestId = DenseId<struct TestTag>;
   EXPECT_FALSE(TestId().valid());

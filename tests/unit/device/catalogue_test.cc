@@ -70,6 +70,30 @@ TEST(Catalogue, DriverNamesAndLabelsAreFound) {
   for (const auto& [text, name] : cases) EXPECT_EQ(NameOf(text), name) << text;
 }
 
+TEST(Catalogue, ACardThatSeveralShareIsTheCard) {
+  EXPECT_EQ(NameOf("NVIDIA-A100-SXM4-40GB-SHARED"), "a100-40gb");
+  EXPECT_EQ(NameOf("Tesla-T4-SHARED"), "t4");
+  EXPECT_FALSE(Catalogue::Default()->Find("-SHARED").ok());
+  // A type of that very name is itself.
+  GpuType own = Catalogue::Default()->at(*Catalogue::Default()->FindKnown("t4"));
+  own.name = "t4-shared";
+  own.aliases.clear();
+  const auto extended = Catalogue::Extend(*Catalogue::Default(), {own});
+  ASSERT_TRUE(extended.ok()) << extended.status();
+  EXPECT_EQ(extended->at(*extended->Find("Tesla T4 SHARED")).name, "t4-shared");
+}
+
+TEST(Catalogue, AMigInstanceIsNoNameOfItsCard) {
+  for (const char* label : {"NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED"}) {
+    const absl::Status status = Catalogue::Default()->Find(label).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(status.message(), "GPU type: expected a whole GPU, found '" + std::string(label) +
+                                    "', a MIG instance: name its card, a100-80gb, and its profile, '1g.10gb', apart");
+    EXPECT_EQ(Catalogue::Default()->FindKnown(label), std::nullopt);
+  }
+  EXPECT_THAT(std::string(Catalogue::Default()->Find("tpu-mig-1g.10gb").status().message()), HasSubstr("none is near"));
+}
+
 TEST(Catalogue, TraceNamesAreFound) {
   EXPECT_EQ(NameOf("V100M16"), "v100-sxm2-16gb");
   EXPECT_EQ(NameOf("V100M32"), "v100-sxm2-32gb");

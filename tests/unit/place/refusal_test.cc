@@ -176,6 +176,14 @@ TEST(Refusal, AServiceThatOnlyABoundMakesLateIsNotTurnedAwayForGood) {
   EXPECT_EQ(DecideAlike(job).verdict, Verdict::kReject);
 }
 
+TEST(Refusal, TheSentenceTellsAmountsApartThatRoundingWouldMakeEqual) {
+  Decision decision{.verdict = Verdict::kDefer, .reason = Reason::kSlowdownOwn};
+  decision.miss = {Reason::kSlowdownOwn, 1, 0, 1.5, 1.50000012, "x"};
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.5000001 x"));
+  decision.miss = {Reason::kSlowdownOwn, 1, 0, 1.5, 1.625, "x"};
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("bound 1.5, predicted 1.625 x"));
+}
+
 TEST(Refusal, TheSentenceOfARefusalTellsTheMainReasonAndTheNearestApart) {
   Cluster cluster(Catalogue::Default());
   for (NodeId id = 1; id <= 2; ++id) ASSERT_TRUE(cluster.AddNode(V100Node(id, 2)).ok());

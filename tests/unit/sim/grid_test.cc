@@ -253,6 +253,18 @@ TEST(GridMetrics, IntervalsAreOfThePairedDifferences) {
   EXPECT_TRUE(std::isnan(ComparePaired(std::vector<double>{1}, std::vector<double>{2}).half_width));
 }
 
+TEST(GridMetrics, NothingIsARatioToABaselineOfZero) {
+  const PairedMean tenth = ComparePaired(std::vector<double>{9, 9}, std::vector<double>{10, 10});
+  EXPECT_DOUBLE_EQ(tenth.OfBaseline(tenth.difference).value(), -0.1);
+  const PairedMean below = ComparePaired(std::vector<double>{-9}, std::vector<double>{-10});
+  EXPECT_DOUBLE_EQ(below.OfBaseline(below.difference).value(), 0.1);  // more stays more
+  const double rounding = 1e-17, none = std::nan("");
+  for (const double base : {0.0, rounding, -rounding, none}) {
+    const PairedMean paired = ComparePaired(std::vector<double>{0.5, 0.25}, std::vector<double>{base, base});
+    EXPECT_EQ(paired.OfBaseline(paired.difference), std::nullopt) << base;
+  }
+}
+
 TEST(GridMetrics, NamesAreUniqueAndFound) {
   for (size_t i = 0; i < GridMetrics().size(); ++i) EXPECT_EQ(FindGridMetric(GridMetrics()[i].name), i);
   EXPECT_FALSE(FindGridMetric("jct").has_value());

@@ -8,16 +8,18 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._install import install
+
 _ROWS_SHOWN = 20
 _CELL_SHOWN = 200  # characters
 
 
 def frame(columns: Mapping[str, Any]) -> Any:
-    """A DataFrame over the columns. Needs pandas: `pip install libhorus[frames]`."""
+    """A DataFrame over the columns. Needs pandas (the extra `frames`)."""
     try:
         pandas = importlib.import_module("pandas")
     except ImportError as missing:
-        raise ImportError("to_frame() needs pandas: pip install 'libhorus[frames]'") from missing
+        raise ImportError(f"to_frame() needs pandas: {install('frames')}") from missing
     return pandas.DataFrame(dict(columns))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _table
 from ._args import Progress, instance, progress_of, sequence, text
+from ._ratio import is_base
 from .cluster import Cluster
 from .errors import InvalidArgument
 from .place import Placer
@@ -185,7 +186,7 @@ def _t975(degrees: int) -> float:
 def _change(metric: Mapping[str, float | None]) -> str:
     difference, mean = metric["difference"] or 0.0, metric["mean"] or 0.0
     base = mean - difference
-    if not base:
-        return ""
+    if not is_base(base, difference):
+        return "\u2013"
     high = metric["difference_high"]
-    return f"{difference / base:+.1%}" + ("" if high is None else f" ± {abs((high - difference) / base):.1%}")
+    return f"{difference / abs(base):+.1%}" + ("" if high is None else f" ± {(high - difference) / abs(base):.1%}")

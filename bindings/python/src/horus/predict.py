@@ -119,7 +119,7 @@ class Predictor:
         measured: gpu_util_pct, gpu_util_max_pct, mem_bw_util_pct, mem_mib, step_time_us, power_w (NaN = not in this row).
         Rows of a family are never split between training and calibration. What fewer than 8 rows measure is kept of `base`
         (None = the built-in predictor). `rounds`: trees a quantity; 0 = 100, -1 = none.
-        `promise`: coverage of the bounds; 0 = 0.9. Trees are grown with PyPI's xgboost (`pip install libhorus[train]`), or with
+        `promise`: coverage of the bounds; 0 = 0.9. Trees are grown with PyPI's xgboost (the extra `train`), or with
         the `library` named: a libxgboost.so or libhorus_train.so. Raises FileError without one, InvalidArgument (column, row,
         expected, found)."""
         given = _measured_runs(graphs, gpu_types, families, runs, folder, measured, True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of what the library answers, with matplotlib (`pip install libhorus[plot]`).
+"""Pictures of what the library answers, with matplotlib (the extra `plot`).
 
 Each function takes the object that the library returns, or what `json.load` makes of the command's `--json`, and
 returns the Axes it drew on: `ax` when given, else those of a new figure. Axes name their units. ValueError where there

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .._ratio import is_base
 from . import style
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def policies(comparison: Any, metric: str = "jct_mean_s", *, workload: str | Non
     rows = [(style.get(row, "policy", what), _metric(row, metric)) for row in summary
             if style.get(row, "workload", what) == workload]
     base = next((values["mean"] for policy, values in rows if policy == baseline), None)
-    relative = base is not None and abs(base) > 0
+    relative = is_base(base, max((abs(values["difference"] or 0) for _, values in rows), default=0))
     scale = 100 / abs(base) if relative and base is not None else 1.0
     ax = style.axes(ax, (7.0, 1.4 + 0.36 * len(rows)))
     _draw(ax, rows, baseline, scale)

@@ -7,6 +7,7 @@ import argparse
 import shlex
 import sys
 
+from .._install import install
 from . import ReportError, write
 
 BAD_INPUT = 2  # exit code, as of the command horus
@@ -45,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"horus: {error.filename or options.out}: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
     except ImportError as error:
-        print(f"horus: report: {error}: pip install 'libhorus[report]'", file=sys.stderr)
+        print(f"horus: report: {error}: {install('report')}", file=sys.stderr)
         return BAD_INPUT
     print(f"{options.out}: {size / 1e6:.1f} MB")
     return 0

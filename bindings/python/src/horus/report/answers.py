@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._ratio import is_base
 from . import ReportError
 from .figures import signed
 from .inputs import Comparison, load, need
@@ -73,7 +74,7 @@ def jct_metric(comparison: Comparison) -> str:
 
 def change(values: dict[str, Any], base: float | None) -> tuple[float, float | None, float | None] | None:
     """Difference from the baseline with its interval, in per cent of the baseline's mean."""
-    if values["difference"] is None or not base:
+    if values["difference"] is None or base is None or not is_base(base, values["difference"]):
         return None
     scale = 100 / abs(base)
     low, high = values["difference_low"], values["difference_high"]

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import jinja2
 
-from . import ReportError, answers, figures
+from . import ReportError, answers, clusters, figures
 from .inputs import ALL_TYPES, Comparison, Inputs, gpus_stated, need, read
 from .jobs import BINS_A_DECADE, read_runs
 from .parts import bounds_of, matrices, policies_of, sizes_of
@@ -27,6 +27,7 @@ VERSIONS_OF = ("libhorus", "jinja2", "plotly", "numpy")
 def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly_js: Any, command: str) -> str:
     """The page of these results, as text."""
     inputs = read(paths, gpus)
+    clusters.check(inputs)
     runs = read_runs(inputs)
     chosen = _policy(inputs, policy)
     comparisons = [_laid_out(one.path, policies_of, one) for one in inputs.comparisons]

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// How to install the Python package: the one place in C++ that says so (in Python: horus/_install.py).
+//
+// Enters:  an extra of bindings/python/pyproject.toml.   Leaves: a command, for error messages.
+// Units:   none.
+// Cost:    none.                                         Thread class: pure functions.
+#ifndef HORUS_BASE_PYTHON_PACKAGE_H_
+#define HORUS_BASE_PYTHON_PACKAGE_H_
+
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+
+namespace horus {
+
+// Never by its name alone: no package index has it, and whoever registers it there would run code on our users'
+// machines.
+[[nodiscard]] inline std::string InstallPythonPackage(std::string_view extra) {
+  return Formatted("pip install './bindings/python[%s]' in the sources of libhorus, or with a wheel 'WHEEL.whl[%s]'",
+                   extra, extra);
+}
+
+}  // namespace horus
+
+#endif  // HORUS_BASE_PYTHON_PACKAGE_H_
