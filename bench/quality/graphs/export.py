@@ -12,6 +12,7 @@ file, its nodes, the parameters and multiply-adds that torch counts at the sizes
 Needs torch (apt's 1.13 or PyPI's), timm, transformers, onnx; see README.md.
 """
 import argparse
+import contextlib
 import csv
 import io
 import multiprocessing
@@ -80,6 +81,13 @@ def trace(model, inputs, axes, mode, newest):
     return onnx.load_from_string(buffer.getvalue())
 
 
+def whole_attention(torch):
+    """Has newer versions of torch run attention as the products that are counted."""
+    if not hasattr(torch.nn, "attention"):
+        return contextlib.nullcontext()
+    return torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
+
+
 def export_one(library, name, mode, axes, newest, path):
     """Writes the graph; what was counted."""
     import torch
@@ -95,7 +103,8 @@ def export_one(library, name, mode, axes, newest, path):
     randomise(model)
     parameters = sum(p.numel() for p in model.parameters())
     model.eval()
-    counted = macs.forward_macs(model, tuple(inputs.values()))
+    with whole_attention(torch):
+        counted = macs.forward_macs(model, tuple(inputs.values()))
     model.train(mode == "train")
     graph = trace(model, inputs, named if axes == "named" else {}, mode, newest)
     strip(graph)
