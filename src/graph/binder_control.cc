@@ -237,6 +237,7 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
     }
     frame->tensors[node.outputs[i].value()] = made;
     op.outputs.push_back(made);
+    op.inputs.push_back(from);  // what the body makes is constant only if all that it reads is
     Declare(made, frame->body->values[node.outputs[i].value()]);
     known = known && state.tensors[made.value()].known;
   }

@@ -97,6 +97,9 @@ TEST(Sequence, ALoopThatInsertsGrowsTheSequenceByEachStep) {
   EXPECT_THAT(graph->tensors[graph->outputs[0].value()].dims, ElementsAre(4, 6));
   EXPECT_EQ(graph->coverage.ops, graph->coverage.ops_with_known_shapes);
   EXPECT_THAT(graph->coverage.unsupported, IsEmpty());
+  // The loop starts from a constant, the empty sequence, but its body reads x.
+  EXPECT_EQ(Named(*graph, "all").role, TensorRole::kActivation);
+  EXPECT_EQ(Named(*graph, "y").role, TensorRole::kActivation);
 }
 
 TEST(Sequence, StepsThatDifferLeaveTheirSizeUnknown) {
