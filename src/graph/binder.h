@@ -50,11 +50,13 @@ class Binder {
   };
   struct Iteration {  // the body of a Loop or Scan
     BodyId body;
-    size_t first_input = 0;         // position of the first carried value among the body's inputs
-    size_t first_output = 0;        // and among its outputs
-    std::vector<TensorId> start;    // carried values before the first step
-    std::vector<TensorId> outputs;  // of the body, after the walk
-    size_t first_op = 0;            // operators of the body begin here
+    size_t first_input = 0;                     // position of the first carried value among the body's inputs
+    size_t first_output = 0;                    // and among its outputs
+    std::vector<TensorId> start;                // carried values before the first step
+    std::vector<TensorId> carried;              // the same inside the body
+    std::vector<std::optional<int64_t>> grown;  // tensors that one step adds to each carried sequence
+    std::vector<TensorId> outputs;              // of the body, after the walk
+    size_t first_op = 0;                        // operators of the body begin here
   };
 
   // binder_inputs.cc
@@ -87,6 +89,10 @@ class Binder {
   [[nodiscard]] absl::StatusOr<BodyId> BodyOf(const Node& node, std::string_view attribute) const;
   TensorId CopyOf(TensorId t, const std::string& name);
   bool Widen(TensorId carried, TensorId after);
+  [[nodiscard]] std::optional<int64_t> Grown(TensorId before, TensorId after) const;
+  [[nodiscard]] int64_t KnownSince(size_t first) const;
+  [[nodiscard]] absl::Status SetLength(TensorId sequence, TensorId start, std::optional<int64_t> trips,
+                                       std::optional<int64_t> grown);
   void CountNodes();
   [[nodiscard]] std::optional<int64_t> ScalarOf(TensorId t) const;
   Mark MarkNow() const;

@@ -92,6 +92,7 @@ TensorId Binder::CopyOf(TensorId t, const std::string& name) {
   work_ += static_cast<int64_t>(from.dims.size()) / kValuesPerWork;  // checked at the next operator
   mine.known = from.known;
   state.facts[copy.value()].ranked = state.facts[t.value()].ranked;
+  state.facts[copy.value()].sequence = state.facts[t.value()].sequence;
   return copy;
 }
 
@@ -101,7 +102,12 @@ bool Binder::Widen(TensorId carried, TensorId after) {
   Tensor& mine = state.tensors[carried.value()];
   const Tensor& later = state.tensors[after.value()];
   bool changed = false;
-  if (!state.facts[after.value()].ranked || later.dims.size() != mine.dims.size()) {
+  const bool sequence = state.facts[carried.value()].sequence && state.facts[after.value()].ranked;
+  if (sequence && !mine.dims.empty() && mine.dims[0] == 0 && !later.dims.empty() && later.dims[0] != 0) {
+    mine.dims = later.dims;  // an empty sequence contradicts no tensor
+    mine.dims[0] = kUnknownDim;
+    changed = true;
+  } else if (!state.facts[after.value()].ranked || later.dims.size() != mine.dims.size()) {
     mine.dims.clear();
     state.facts[carried.value()].ranked = false;
     changed = true;
@@ -114,6 +120,39 @@ bool Binder::Widen(TensorId carried, TensorId after) {
   }
   if (changed) mine.known = false;
   return changed;
+}
+
+// Tensors that a step adds to a sequence; nothing where it is no sequence or a length is unknown.
+std::optional<int64_t> Binder::Grown(TensorId before, TensorId after) const {
+  if (!before.valid() || !after.valid()) return std::nullopt;
+  const auto length = [this](TensorId t) {
+    const Facts& facts = state.facts[t.value()];
+    const Dims& dims = state.tensors[t.value()].dims;
+    return facts.sequence && facts.ranked && !dims.empty() ? dims[0] : kUnknownDim;
+  };
+  if (length(before) == kUnknownDim || length(after) == kUnknownDim) return std::nullopt;
+  return length(after) - length(before);
+}
+
+// Operators from position `first` on whose outputs are all known.
+int64_t Binder::KnownSince(size_t first) const {
+  const auto known = [this](TensorId t) { return !t.valid() || state.tensors[t.value()].known; };
+  return std::count_if(result.ops.begin() + static_cast<std::ptrdiff_t>(first), result.ops.end(),
+                       [&](const Op& op) { return std::all_of(op.outputs.begin(), op.outputs.end(), known); });
+}
+
+// Gives a carried sequence that a step changes the length after all steps. Of one that depends on no earlier step the
+// walk found the length already.
+absl::Status Binder::SetLength(TensorId sequence, TensorId start, std::optional<int64_t> trips,
+                               std::optional<int64_t> grown) {
+  Dims dims = state.tensors[sequence.value()].dims;
+  if (!state.facts[sequence.value()].ranked || dims.empty() || dims[0] != kUnknownDim) return absl::OkStatus();
+  if (!trips.has_value() || !grown.has_value()) return absl::OkStatus();
+  const Wide length = static_cast<Wide>(state.tensors[start.value()].dims[0]) + static_cast<Wide>(*trips) * *grown;
+  // Beyond the limit no tensor is allowed either; a loop that takes more than there is fails.
+  if (length < 0 || length > limits_.max_tensor_elements) return absl::OkStatus();
+  dims[0] = static_cast<int64_t>(length);
+  return SetDims(&state, sequence, state.tensors[sequence.value()].dtype, std::move(dims));
 }
 
 absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Frame*)>& bind_rest, Iteration* it) {
@@ -142,9 +181,13 @@ absl::Status Binder::Iterate(Frame* frame, const std::function<absl::Status(Fram
     }
     bool changed = false;
     for (size_t i = 0; i < carried.size(); ++i) {
+      if (walk == 1) it->grown.push_back(Grown(carried[i], it->outputs[it->first_output + i]));
       changed = Widen(carried[i], it->outputs[it->first_output + i]) || changed;
     }
-    if (!changed || walk == kMaxWalks) return absl::OkStatus();
+    if (!changed || walk == kMaxWalks) {
+      it->carried = std::move(carried);
+      return absl::OkStatus();
+    }
     Forget(mark);
   }
 }
@@ -182,11 +225,19 @@ absl::Status Binder::CloseLoop(Frame* frame, const Node& node, const Iteration& 
       if (axis < 0 || axis >= rank) return InvalidArgument("output axis %d is outside rank %d", axis, rank);
       dims.insert(dims.begin() + axis, trips.value_or(kUnknownDim));
       HORUS_RETURN_IF_ERROR(SetDims(&state, made, state.tensors[made.value()].dtype, std::move(dims)));
+    } else if (i < carried && state.facts[made.value()].sequence && trips.value_or(0) > 0) {
+      // Inside the body too: as long as it is at the end.
+      const int64_t known_before = KnownSince(it.first_op);
+      for (const TensorId t : {made, from, it.carried[i]}) {
+        HORUS_RETURN_IF_ERROR(SetLength(t, it.start[i], trips, it.grown[i]));
+      }
+      result.coverage.ops_with_known_shapes += KnownSince(it.first_op) - known_before;
     } else if (i < carried) {
       Widen(made, it.start[i]);  // a loop may run zero times
     }
     frame->tensors[node.outputs[i].value()] = made;
     op.outputs.push_back(made);
+    op.inputs.push_back(from);  // what the body makes is constant only if all that it reads is
     Declare(made, frame->body->values[node.outputs[i].value()]);
     known = known && state.tensors[made.value()].known;
   }

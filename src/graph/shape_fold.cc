@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <optional>
 
 #include "base/units.h"
 
@@ -93,6 +93,8 @@ int64_t Compare(Operator op, Element a, Element b) {
 int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
   if (op == Operator::kAnd && (a == 0 || b == 0)) return 0;  // known even when one side is not
   if (op == Operator::kMul && (a == 0 || b == 0)) return 0;
+  const auto certain = [](int64_t x) { return x != kUnknownElement && x != 0; };
+  if (op == Operator::kOr && (certain(a) || certain(b))) return 1;
   if (a == kUnknownElement || b == kUnknownElement) return kUnknownElement;
   switch (op) {
     case Operator::kAdd:
@@ -124,8 +126,9 @@ int64_t ApplyInt(Operator op, int64_t a, int64_t b, bool like_c) {
   }
 }
 
-float ApplyFloat(Operator op, float a, float b) {
-  if (std::isnan(a) || std::isnan(b)) return std::nanf("");
+// In double precision, which rounds to the same float32 as float32 arithmetic does.
+double ApplyFloat(Operator op, double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::nan("");
   switch (op) {
     case Operator::kAdd:
       return a + b;
@@ -144,7 +147,7 @@ float ApplyFloat(Operator op, float a, float b) {
     case Operator::kPow:
       return std::pow(a, b);
     default:
-      return std::nanf("");
+      return std::nan("");
   }
 }
 
@@ -157,152 +160,119 @@ bool Foldable(const Dims& dims) {
   return elements != kUnknownDim && elements <= kMaxFoldedElements;
 }
 
-// What a cast to a narrower integer keeps; casts that would change a value give up instead of guessing.
-int64_t Narrowed(int64_t value, DType to) {
-  if (value == kUnknownElement) return value;
-  if (to == DType::kBool) return value != 0 ? 1 : 0;
-  const int bits = BitsOf(to);
-  if (bits <= 0) return kUnknownElement;  // strings, and types the file invents
-  if (bits >= 64) return value;
-  const bool is_unsigned = to == DType::kUint8 || to == DType::kUint16 || to == DType::kUint32;
-  const int64_t low = is_unsigned ? 0 : -(int64_t{1} << (bits - 1));
-  const int64_t high = is_unsigned ? (int64_t{1} << bits) - 1 : (int64_t{1} << (bits - 1)) - 1;
-  return value < low || value > high ? kUnknownElement : value;
+// Known elements of one operand and its dims.
+struct Operand {
+  Elements elements;
+  Dims dims;
+};
+
+std::optional<Operand> OperandOf(const RuleContext& c, size_t i) {
+  if (const std::vector<int64_t>* ints = c.ints(i)) return Operand{.elements = {.ints = *ints}, .dims = c.dims(i)};
+  if (const std::vector<float>* reals = c.floats(i)) return Operand{.elements = {.floats = *reals}, .dims = c.dims(i)};
+  return std::nullopt;
 }
 
-int64_t FromFloat(float value, DType to) {
-  if (std::isnan(value)) return kUnknownElement;
-  if (to == DType::kBool) return value != 0.0f ? 1 : 0;
-  constexpr float kInt64Edge = 9.2e18f;  // just inside the range of int64
-  if (value > kInt64Edge || value < -kInt64Edge) return kUnknownElement;
-  return Narrowed(static_cast<int64_t>(value), to);
+// `a` op `b`, broadcast; nothing where the result is too large or the operands are of two kinds.
+std::optional<Operand> Combine(const RuleContext& c, Operator op, const Operand& a, const Operand& b) {
+  const absl::StatusOr<Dims> dims = Broadcast(a.dims, b.dims);
+  if (!dims.ok() || !Foldable(*dims)) return std::nullopt;
+  const auto total = static_cast<size_t>(ElementsOf(*dims));
+  const bool reals = IsFloating(c.dtype(0));
+  if (reals != IsFloating(c.dtype(1))) return std::nullopt;
+  const bool same = a.dims == *dims && b.dims == *dims;
+  const std::vector<size_t> left = same ? std::vector<size_t>() : BroadcastPositions(a.dims, *dims);
+  const std::vector<size_t> right = same ? std::vector<size_t>() : BroadcastPositions(b.dims, *dims);
+  const bool compares = op >= Operator::kAnd;
+  const bool like_c = c.node().IntOr("fmod", 0) != 0;
+  Operand out{.elements = {}, .dims = *dims};
+  for (size_t i = 0; i < total; ++i) {
+    const size_t l = same ? i : left[i];
+    const size_t r = same ? i : right[i];
+    if (!reals) {
+      const int64_t value = ApplyInt(op, a.elements.ints[l], b.elements.ints[r], like_c);
+      out.elements.ints.push_back(compares ? value : HeldAs(value, c.dtype(0)));
+    } else if (compares) {
+      out.elements.ints.push_back(CompareFloat(op, a.elements.floats[l], b.elements.floats[r]));
+    } else {
+      out.elements.floats.push_back(HeldAs(ApplyFloat(op, a.elements.floats[l], b.elements.floats[r]), c.dtype(0)));
+    }
+  }
+  return out;
+}
+
+void SetOutput(RuleContext& c, Elements elements) {
+  if (elements.floats.empty()) {
+    c.SetInts(0, std::move(elements.ints));
+  } else {
+    c.SetFloats(0, std::move(elements.floats));
+  }
 }
 
 }  // namespace
 
-std::vector<int64_t> StepsOf(const Dims& dims) {
-  std::vector<int64_t> steps(dims.size(), 1);
-  // Bounded: of a tensor within max_tensor_elements (SetDims).
-  for (size_t i = dims.size(); i-- > 1;) steps[i - 1] = steps[i] * dims[i];
-  return steps;
-}
-
-std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out) {
-  const auto total = static_cast<size_t>(ElementsOf(out));
-  std::vector<size_t> positions(total, 0);
-  const std::vector<int64_t> in_steps = StepsOf(in);
-  const std::vector<int64_t> out_steps = StepsOf(out);
-  const size_t shift = out.size() - in.size();
-  for (size_t axis = 0; axis < in.size(); ++axis) {
-    if (in[axis] == 1) continue;
-    const auto step = static_cast<size_t>(in_steps[axis]);
-    const auto out_step = static_cast<size_t>(out_steps[shift + axis]);
-    const auto size = static_cast<size_t>(out[shift + axis]);
-    // Bounded: of a tensor within max_tensor_elements (SetDims).
-    for (size_t i = 0; i < total; ++i) positions[i] += i / out_step % size * step;
-  }
-  return positions;
-}
-
-void FoldBinary(RuleContext& c) {
-  if (c.inputs() != 2) return;
-  const std::vector<int64_t>* a = c.ints(0);
-  const std::vector<int64_t>* b = c.ints(1);
-  const std::vector<float>* x = c.floats(0);
-  const std::vector<float>* y = c.floats(1);
-  const bool integers = a != nullptr && b != nullptr;
-  const bool reals = x != nullptr && y != nullptr;
-  if (!integers && !reals) return;
+void FoldElementwise(RuleContext& c) {
   const Operator op = OperatorOf(c.node().op_type);
-  if (op == Operator::kNone) return;
-  const absl::StatusOr<Dims> dims = Broadcast(c.dims(0), c.dims(1));
-  if (!dims.ok() || !Foldable(*dims)) return;
-  const bool same = c.dims(0) == *dims && c.dims(1) == *dims;
-  const std::vector<size_t> left = same ? std::vector<size_t>() : BroadcastPositions(c.dims(0), *dims);
-  const std::vector<size_t> right = same ? std::vector<size_t>() : BroadcastPositions(c.dims(1), *dims);
-  const auto total = static_cast<size_t>(ElementsOf(*dims));
-  const bool compares = op >= Operator::kAnd;
-  const bool like_c = c.node().IntOr("fmod", 0) != 0;
-  std::vector<int64_t> ints;
-  std::vector<float> floats;
-  for (size_t i = 0; i < total; ++i) {
-    const size_t l = same ? i : left[i];
-    const size_t r = same ? i : right[i];
-    if (integers) {
-      ints.push_back(ApplyInt(op, (*a)[l], (*b)[r], like_c));
-    } else if (compares) {
-      ints.push_back(CompareFloat(op, (*x)[l], (*y)[r]));
-    } else {
-      floats.push_back(ApplyFloat(op, (*x)[l], (*y)[r]));
+  const bool variadic = op == Operator::kMin || op == Operator::kMax || c.node().op_type == "Sum";
+  if (op == Operator::kNone || (c.inputs() != 2 && !variadic)) return;
+  std::optional<Operand> result = OperandOf(c, 0);
+  for (size_t i = 1; i < c.inputs() && result.has_value(); ++i) {
+    const std::optional<Operand> next = OperandOf(c, i);
+    result = next.has_value() ? Combine(c, op, *result, *next) : std::nullopt;
+  }
+  if (result.has_value()) SetOutput(c, std::move(result->elements));
+}
+
+void FoldClip(RuleContext& c) {
+  const std::optional<Operand> in = OperandOf(c, 0);
+  if (!in.has_value()) return;
+  Operand out = *in;
+  constexpr std::string_view kNames[] = {"min", "max"};
+  for (size_t bound = 0; bound < 2; ++bound) {  // the lower first: where they cross, the upper wins
+    const Attribute* attribute = c.node().FindAttribute(kNames[bound]);
+    const float* given = attribute == nullptr ? nullptr : std::get_if<float>(&attribute->value);
+    std::optional<Operand> limit = OperandOf(c, bound + 1);
+    if (given != nullptr) limit = Operand{.elements = {.floats = {*given}}, .dims = {}};
+    if (!limit.has_value() && c.has(bound + 1)) return;
+    if (!limit.has_value()) continue;
+    for (float& element : out.elements.floats) {
+      if (limit->elements.floats.size() != 1 || std::isnan(limit->elements.floats[0])) return;
+      const float edge = limit->elements.floats[0];
+      if (!std::isnan(element)) element = bound == 0 ? std::max(element, edge) : std::min(element, edge);
+    }
+    for (int64_t& element : out.elements.ints) {
+      if (limit->elements.ints.size() != 1 || limit->elements.ints[0] == kUnknownElement) return;
+      const int64_t edge = limit->elements.ints[0];
+      if (element != kUnknownElement) element = bound == 0 ? std::max(element, edge) : std::min(element, edge);
     }
   }
-  if (integers || compares) {
-    c.SetInts(0, std::move(ints));
-  } else {
-    c.SetFloats(0, std::move(floats));
-  }
+  SetOutput(c, std::move(out.elements));
 }
 
 void FoldWhere(RuleContext& c) {
   const std::vector<int64_t>* condition = c.ints(0);
-  const std::vector<int64_t>* yes = c.ints(1);
-  const std::vector<int64_t>* no = c.ints(2);
-  if (condition == nullptr || yes == nullptr || no == nullptr) return;
+  const std::optional<Operand> yes = OperandOf(c, 1);
+  const std::optional<Operand> no = OperandOf(c, 2);
+  if (condition == nullptr || !yes.has_value() || !no.has_value()) return;
+  const bool reals = IsFloating(c.dtype(1));
+  if (reals != IsFloating(c.dtype(2))) return;
   absl::StatusOr<Dims> dims = Broadcast(c.dims(0), c.dims(1));
   if (dims.ok()) dims = Broadcast(*dims, c.dims(2));
   if (!dims.ok() || !Foldable(*dims)) return;
   const std::vector<size_t> which = BroadcastPositions(c.dims(0), *dims);
   const std::vector<size_t> left = BroadcastPositions(c.dims(1), *dims);
   const std::vector<size_t> right = BroadcastPositions(c.dims(2), *dims);
-  std::vector<int64_t> out(which.size());
-  for (size_t i = 0; i < out.size(); ++i) {
+  Elements out;
+  for (size_t i = 0; i < which.size(); ++i) {
     const int64_t chosen = (*condition)[which[i]];
-    out[i] = chosen == kUnknownElement ? kUnknownElement : chosen != 0 ? (*yes)[left[i]] : (*no)[right[i]];
-  }
-  c.SetInts(0, std::move(out));
-}
-
-void FoldCast(RuleContext& c, DType to) {
-  const std::vector<int64_t>* ints = c.ints(0);
-  const std::vector<float>* floats = c.floats(0);
-  if (ints == nullptr && floats == nullptr) return;
-  if (IsFloating(to)) {
-    std::vector<float> out;
-    if (floats != nullptr) {
-      out = *floats;
+    const size_t at = chosen != 0 ? left[i] : right[i];
+    const Elements& from = chosen != 0 ? yes->elements : no->elements;
+    if (reals) {
+      out.floats.push_back(chosen == kUnknownElement ? std::nanf("") : from.floats[at]);
     } else {
-      for (const int64_t value : *ints)
-        out.push_back(value == kUnknownElement ? std::nanf("") : static_cast<float>(value));
+      out.ints.push_back(chosen == kUnknownElement ? kUnknownElement : from.ints[at]);
     }
-    return c.SetFloats(0, std::move(out));
   }
-  std::vector<int64_t> out;
-  if (ints != nullptr) {
-    for (const int64_t value : *ints) out.push_back(Narrowed(value, to));
-  } else {
-    for (const float value : *floats) out.push_back(FromFloat(value, to));
-  }
-  c.SetInts(0, std::move(out));
-}
-
-void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions) {
-  if (const std::vector<int64_t>* ints = c.ints(i)) {
-    std::vector<int64_t> out(positions.size());
-    for (size_t k = 0; k < out.size(); ++k) out[k] = (*ints)[positions[k]];
-    c.SetInts(0, std::move(out));
-  } else if (const std::vector<float>* floats = c.floats(i)) {
-    std::vector<float> out(positions.size());
-    for (size_t k = 0; k < out.size(); ++k) out[k] = (*floats)[positions[k]];
-    c.SetFloats(0, std::move(out));
-  }
-}
-
-void FoldAll(RuleContext& c, size_t i) {
-  if (const std::vector<int64_t>* ints = c.ints(i)) {
-    c.SetInts(0, *ints);
-  } else if (const std::vector<float>* floats = c.floats(i)) {
-    c.SetFloats(0, *floats);
-  }
+  SetOutput(c, std::move(out));
 }
 
 }  // namespace horus

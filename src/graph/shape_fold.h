@@ -12,9 +12,18 @@
 
 namespace horus {
 
-void FoldBinary(RuleContext& c);  // by op_type: arithmetic, comparison, logic
+// Floating elements are folded in the precision of their type: float32 rounds as ONNX does, and of the other types a
+// result is kept where it is exact. Infinite and undefined results are unknown.
+
+void FoldElementwise(RuleContext& c);  // by op_type: arithmetic, comparison, logic; operands from left to right
+void FoldClip(RuleContext& c);
 void FoldWhere(RuleContext& c);
 void FoldCast(RuleContext& c, DType to);
+
+// `value` as an element of `dtype`; NaN, which stands for unknown, where the type cannot hold it.
+[[nodiscard]] float HeldAs(double value, DType dtype);
+// The same for integers and bool; kUnknownElement where the value would wrap around.
+[[nodiscard]] int64_t HeldAs(int64_t value, DType dtype);
 
 // For each element of `out`, in order, the position in a tensor of dims `in` that broadcasts to it.
 [[nodiscard]] std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out);
@@ -22,11 +31,14 @@ void FoldCast(RuleContext& c, DType to);
 // Row-major steps of `dims`.
 [[nodiscard]] std::vector<int64_t> StepsOf(const Dims& dims);
 
-// Copies elements of input `i` to output 0 by position; nothing happens when they are not known.
-void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions);
+// Copies elements of input `i` to an output by position; nothing happens when they are not known.
+void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions, size_t output = 0);
 
 // As above with every element in its place (Reshape and its like).
 void FoldAll(RuleContext& c, size_t i);
+
+// Joins the inputs along `axis` to a tensor of dims `joined`; elements of an unknown input stay unknown.
+void FoldConcat(RuleContext& c, size_t axis, const Dims& joined);
 
 }  // namespace horus
 

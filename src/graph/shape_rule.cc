@@ -149,6 +149,10 @@ void RuleContext::SetType(size_t output, DType dtype) {
   if (wants(output)) state_.tensors[outputs_[output].value()].dtype = dtype;
 }
 
+void RuleContext::MarkSequence(size_t output) {
+  if (wants(output)) state_.facts[outputs_[output].value()].sequence = true;
+}
+
 void SetElements(ShapeState* state, TensorId t, Elements elements) {
   const Tensor& tensor = state->tensors[t.value()];
   const size_t count = IsFloating(tensor.dtype) ? elements.floats.size() : elements.ints.size();

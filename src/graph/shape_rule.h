@@ -42,7 +42,8 @@ enum class Source : uint8_t { kComputed, kInput, kWeightInput, kInitialiser };
 
 // What is known of one tensor besides Tensor::dims.
 struct Facts {
-  bool ranked = false;  // the number of dims is known
+  bool ranked = false;    // the number of dims is known
+  bool sequence = false;  // a sequence of tensors: dims and elements are those of the tensors stacked
   Source source = Source::kComputed;
   int32_t elements = -1;  // position in ShapeState::elements
 };
@@ -95,6 +96,7 @@ class RuleContext {
   // Sets an output; ignored when the node leaves it out. Refuses negative sizes and too many elements.
   [[nodiscard]] absl::Status Set(size_t output, DType dtype, Dims dims);
   void SetType(size_t output, DType dtype);  // rank unknown
+  void MarkSequence(size_t output);
   void SetInts(size_t output, std::vector<int64_t> values);
   void SetFloats(size_t output, std::vector<float> values);
 

@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shape rules of operators that move elements but compute nothing: joining, splitting, padding, repeating.
 #include <algorithm>
+#include <numeric>
 
 #include "graph/shape_fold.h"
 #include "graph/shape_rule.h"
 
 namespace horus {
 namespace {
-
-// Concatenation of vectors (shape arithmetic), with unknown elements kept as such.
-void FoldConcat(RuleContext& c) {
-  std::vector<int64_t> out;
-  bool any = false;
-  for (size_t i = 0; i < c.inputs(); ++i) {
-    if (c.rank(i) != 1) return;
-    if (const std::vector<int64_t>* part = c.ints(i)) {
-      out.insert(out.end(), part->begin(), part->end());
-      any = true;
-    } else {
-      if (IsFloating(c.dtype(i)) || c.dim(i, 0) == kUnknownDim || c.dim(i, 0) > kMaxRank) return;
-      out.insert(out.end(), static_cast<size_t>(c.dim(i, 0)), kUnknownElement);
-    }
-    if (static_cast<int64_t>(out.size()) > kMaxFoldedElements) return;
-  }
-  if (any) c.SetInts(0, std::move(out));
-}
 
 absl::Status Concat(RuleContext& c) {
   c.SetType(0, c.dtype(0));
@@ -61,8 +44,8 @@ absl::Status Concat(RuleContext& c) {
       out[k] = rescaled ? s.new_batch : Known(out[k], size);
     }
   }
-  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(out)));
-  if (c.rank(0) == 1) FoldConcat(c);
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
+  FoldConcat(c, static_cast<size_t>(axis), out);
   return absl::OkStatus();
 }
 
@@ -102,14 +85,15 @@ absl::Status Split(RuleContext& c) {
     return InvalidArgument("split adds up to %d, axis %d of %s has %d", sum, axis, DimsText(c.dims(0)), whole);
   }
   int64_t begin = 0;
-  const std::vector<int64_t> elements = c.ints(0) != nullptr && c.rank(0) == 1 ? *c.ints(0) : std::vector<int64_t>();
+  const bool constant = c.rank(0) == 1 && (c.ints(0) != nullptr || c.floats(0) != nullptr);
   for (size_t i = 0; i < parts.size(); ++i) {
     Dims out = c.dims(0);
     out[static_cast<size_t>(axis)] = parts[i];
     HORUS_RETURN_IF_ERROR(c.Set(i, c.dtype(0), std::move(out)));
-    if (!elements.empty() && parts[i] != kUnknownDim) {
-      c.SetInts(i, std::vector<int64_t>(elements.begin() + begin, elements.begin() + begin + parts[i]));
-    }
+    if (!constant || parts[i] == kUnknownDim) continue;
+    std::vector<size_t> positions(static_cast<size_t>(parts[i]));
+    std::iota(positions.begin(), positions.end(), static_cast<size_t>(begin));
+    FoldCopy(c, 0, positions, i);
     begin += parts[i];
   }
   return absl::OkStatus();
@@ -175,7 +159,11 @@ absl::Status Pad(RuleContext& c) {
   const size_t rank = c.dims(0).size();
   std::vector<int64_t> pads;
   bool given = false;
-  const bool known = c.IntsOf("pads", 1, &pads, &given);
+  bool known = c.IntsOf("pads", 1, &pads, &given);
+  if (!known && c.ints(1) != nullptr) {  // in part
+    pads = *c.ints(1);
+    known = true;
+  }
   std::vector<int64_t> axes;
   bool has_axes = false;
   const bool axes_known = c.has(3) ? c.IntsOf("axes", 3, &axes, &has_axes) : false;
@@ -191,6 +179,8 @@ absl::Status Pad(RuleContext& c) {
   }
   for (size_t i = 0; i < axes.size(); ++i) {
     int64_t& size = out[static_cast<size_t>(axes[i])];
+    const bool unknown_pad = pads[i] == kUnknownElement || pads[axes.size() + i] == kUnknownElement;
+    if (unknown_pad) size = kUnknownDim;
     if (size == kUnknownDim) continue;
     if (__builtin_add_overflow(size, pads[i], &size) || __builtin_add_overflow(size, pads[axes.size() + i], &size) ||
         size < 0) {

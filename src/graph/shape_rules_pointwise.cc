@@ -25,7 +25,7 @@ absl::Status FoldedUnary(RuleContext& c) {
     c.SetInts(0, std::move(out));
   } else if (const std::vector<float>* reals = c.floats(0)) {
     std::vector<float> out = *reals;
-    for (float& element : out) element = OnFloat(element);
+    for (float& element : out) element = HeldAs(static_cast<double>(OnFloat(element)), c.dtype(0));
     c.SetFloats(0, std::move(out));
   }
   return absl::OkStatus();
@@ -47,6 +47,8 @@ float ExpFloat(float x) { return std::exp(x); }
 float LogFloat(float x) { return std::log(x); }
 float ReciprocalFloat(float x) { return 1.0f / x; }
 float SignFloat(float x) { return std::isnan(x) ? x : x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
+int64_t ReluInt(int64_t x) { return x > 0 ? x : 0; }
+float ReluFloat(float x) { return std::isnan(x) ? x : x > 0 ? x : 0.0f; }
 float UnknownFloat(float /*x*/) { return std::nanf(""); }
 
 absl::Status BinaryShape(RuleContext& c, DType dtype) {
@@ -60,13 +62,13 @@ absl::Status BinaryShape(RuleContext& c, DType dtype) {
 
 absl::Status Binary(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(BinaryShape(c, c.dtype(0)));
-  FoldBinary(c);
+  FoldElementwise(c);
   return absl::OkStatus();
 }
 
 absl::Status Comparison(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(BinaryShape(c, DType::kBool));
-  FoldBinary(c);
+  FoldElementwise(c);
   return absl::OkStatus();
 }
 
@@ -80,7 +82,7 @@ absl::Status Variadic(RuleContext& c) {
     HORUS_ASSIGN_OR_RETURN(dims, Broadcast(dims, c.dims(i)));
   }
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(dims)));
-  if (c.inputs() == 2) FoldBinary(c);
+  FoldElementwise(c);
   return absl::OkStatus();
 }
 
@@ -121,7 +123,11 @@ absl::Status CastLike(RuleContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status Clip(RuleContext& c) { return c.Same(0); }
+absl::Status Clip(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  FoldClip(c);
+  return absl::OkStatus();
+}
 
 absl::Status Dropout(RuleContext& c) {
   HORUS_RETURN_IF_ERROR(c.Same(0));
@@ -200,7 +206,7 @@ constexpr RuleEntry kRules[] = {
     {"", "Pow", Binary},
     {"", "QuantizeLinear", QuantizeLinear},
     {"", "Reciprocal", FoldedUnary<UnknownInt, ReciprocalFloat>},
-    {"", "Relu", Unary},
+    {"", "Relu", FoldedUnary<ReluInt, ReluFloat>},
     {"", "Round", FoldedUnary<SameInt, RoundFloat>},
     {"", "Selu", Unary},
     {"", "Shrink", Unary},
