@@ -18,6 +18,19 @@ esac
 
 say() { printf '\n== %s\n' "$*"; }
 
+# apt_get <argument>... : for ensure_packages, whose log it writes. Another process that holds a lock of apt, as a fresh cloud
+# machine's own updates do for minutes, is waited for.
+apt_get() {
+  local said=
+  until "${as_root[@]}" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get "$@" >"$log" 2>&1; do
+    lock=$(grep -m 1 -o 'Could not get lock .*' "$log") && [ "$waited_s" -lt 600 ] || return 1
+    [ "$lock" = "$said" ] || echo "packages: waiting for another process, 10 minutes at most: $lock"
+    said=$lock
+    sleep 5
+    waited_s=$((waited_s + 5))
+  done
+}
+
 # ensure_packages <package>... : installs what is missing; on failure says what to do.
 ensure_packages() {
   local missing=() package
@@ -38,16 +51,19 @@ ensure_packages() {
     as_root=(sudo)
   fi
   if ! command -v apt-get >/dev/null; then
-    echo "error: this script knows apt only (Debian 12, Ubuntu 24.04); install the equivalents of: ${missing[*]}" >&2
+    echo "error: this script knows apt only (Debian 12 or 13, Ubuntu 24.04); install the equivalents of: ${missing[*]}" >&2
     return 1
   fi
-  local log
+  local log lock='' waited_s=0
   log=$(mktemp)
-  if ! { "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  if ! apt_get update || ! apt_get install -y --no-install-recommends "${missing[@]}"; then
     tail -n 20 "$log" >&2
-    echo "error: apt could not install: ${missing[*]} (whole log: $log)" >&2
-    echo "       check the network and the package sources, then run this script again" >&2
+    echo "error: apt could not install: ${missing[*]} (what it said: $log)" >&2
+    if [ -n "$lock" ]; then
+      echo "       after $((waited_s / 60)) minutes another process still holds its lock; let it end, then run this script again" >&2
+    else
+      echo "       check the network and the package sources, then run this script again" >&2
+    fi
     return 1
   fi
   rm -f "$log"

@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by scripts that want a clean system: debootstrap trees of this machine's Debian release, from the archive that its
-# apt is configured with. What is mounted in them is mounted for one command alone, so that they can simply be removed.
+# Sourced by scripts that want a clean system: debootstrap trees, from the archive that this machine's apt is configured with.
+# What is mounted in them is mounted for one command alone, so that they can simply be removed.
 
 tree_skip() { echo "SKIPPED: $*" >&2; exit 77; }
 
-# make_tree <folder> : a fresh minimal system there; sets `tree`. The pristine one is kept in build/tree.
+# make_tree <folder> [codename] : a fresh minimal system there, of this machine's release or the one named; sets `tree`.
+# The pristine one is kept in build/tree.
 make_tree() {
   [ "$(id -u)" -eq 0 ] || tree_skip "only root can make a tree (debootstrap, chroot)"
   # shellcheck disable=SC1091
-  local codename pristine mirror
-  codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  local own codename pristine mirror http_proxy=${http_proxy:-}
+  own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  codename=${2:-$own}
   pristine=$PWD/build/tree/$codename
   if [ ! -e "$pristine/made" ]; then
     command -v debootstrap >/dev/null || ensure_packages debootstrap || tree_skip "debootstrap cannot be installed"
+    # The archive of one release has the others too.
     mirror=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
-      awk -v release="$codename" '$2 == release && $3 == "main" {print $1; exit}')
-    [ -n "$mirror" ] || tree_skip "apt is not configured with an archive of '$codename'"
+      awk -v own="$own" '$2 == own && $3 == "main" {print $1; exit}')
+    [ -n "$mirror" ] || tree_skip "apt is not configured with an archive of '$own'"
+    [ -n "$http_proxy" ] || eval "$(apt-config shell http_proxy Acquire::http::Proxy)"
     rm -rf "$pristine"
     mkdir -p "$pristine"
-    debootstrap --variant=minbase "$codename" "$pristine" "$mirror" >"$pristine.log" 2>&1 ||
-      { tail -n 5 "$pristine.log" >&2; tree_skip "debootstrap failed (no network?)"; }
+    http_proxy=$http_proxy debootstrap --variant=minbase "$codename" "$pristine" "$mirror" >"$pristine.log" 2>&1 ||
+      { tail -n 5 "$pristine.log" >&2; tree_skip "debootstrap failed (no network, or no '$codename' in $mirror)"; }
+    # How this machine reaches the archive: proxies, time-outs, dates that are not checked.
+    apt-config dump --no-empty | awk '/^Acquire::(http|Check-|Retries|ForceIPv)/' >"$pristine/etc/apt/apt.conf.d/90archive"
     rm -f "$pristine"/var/cache/apt/archives/*.deb
     touch "$pristine/made"
   fi

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <initializer_list>
+#include <utility>
 
 #include "graph/onnx_writer.h"
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/string_view.h"
 #include "base/control.h"
 #include "base/text.h"
 

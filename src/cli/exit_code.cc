@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "cli/table.h"
 
 namespace horus::cli {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resolves names across scopes, orders nodes, and refuses what is undefined, defined twice or cyclic.
 #include <algorithm>
+#include <functional>
 #include <queue>
 
 #include "absl/strings/str_cat.h"

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "place/fit.h"

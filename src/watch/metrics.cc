@@ -2,6 +2,7 @@
 // Counting: one atomic a row; the labels are written once, when nobody waits.
 #include "watch/metrics.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/format.h"

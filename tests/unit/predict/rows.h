@@ -3,6 +3,7 @@
 #ifndef HORUS_TESTS_UNIT_PREDICT_ROWS_H_
 #define HORUS_TESTS_UNIT_PREDICT_ROWS_H_
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>

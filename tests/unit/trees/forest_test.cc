@@ -2,6 +2,7 @@
 // Rules of the forest: what it refuses, and that every layout walks as the definition says.
 #include "trees/forest.h"
 
+#include <algorithm>
 #include <bit>
 #include <functional>
 

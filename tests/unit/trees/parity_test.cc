@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk equals XGBoost's own prediction bit for bit, missing values included, whatever the batch.
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <random>
 
 #include "gmock/gmock.h"

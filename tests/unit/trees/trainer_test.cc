@@ -2,6 +2,7 @@
 // Rules of training: reproducible, monotone where asked, silent, on one thread, and stopped by its callback.
 #include "trees/trainer.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <filesystem>

@@ -2,6 +2,8 @@
 // Queues alone. Calls are short and keep the interpreter's lock, so that threads may share a queue.
 #include "queue.h"
 
+#include <algorithm>
+
 #include "columns.h"
 #include "record.h"
 
