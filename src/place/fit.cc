@@ -12,6 +12,8 @@ namespace {
 
 Reason Fail(Reason reason, Shortfall* shortfall, double needed, double available, std::string_view unit,
             double estimate = 0) {
+  // The predicted amount is the larger of the two; where it is no more than expected, there is nothing to tell apart.
+  if (estimate >= std::max(needed, available)) estimate = 0;
   if (shortfall != nullptr) *shortfall = {needed, available, unit, estimate};
   return reason;
 }

@@ -33,7 +33,8 @@ class Place(Files):
         self.assertEqual(len(decisions), 12)
         self.assertEqual(len(decisions["bert-base-4gpu"]["slots"]), 4)
         refused = decisions["vgg16-huge-batch"]
-        self.assertEqual((refused["verdict"], refused["reason"]), ("reject", "gpu_memory"))
+        self.assertEqual((refused["verdict"], refused["reason"]), ("defer", "gpu_memory"))
+        self.assertTrue(refused["predicted_never"])
         self.assertGreater(refused["nearest_miss"]["needed"], refused["nearest_miss"]["available"])
         self.assertEqual(document["totals"]["tenants_above_bound"], 0)
         self.check_golden("place_keys.txt", document)

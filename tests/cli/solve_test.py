@@ -63,7 +63,7 @@ class Solve(Files):
         for args, words in (
             ([bert, "--solve", "length"], "expected batch or one of 'seq', found 'length'"),
             ([bert, "--solve", "seq", "--dim", "seq=64"], "bound to 64"),
-            ([bert, "--solve", "batch"], "dimension 'seq' of graph input"),
+            ([bert, "--solve", "batch"], "expected a size for 'seq'"),
             ([RESNET, "--solve", "batch", "--batch", 4], "bound to 4"),
             ([RESNET, "--solve", "batch", "--dim", "batch=4"], "bound to 4"),
             ([RESNET, "--solve", "batch", "--gpu", "a100-41gb"], "a100-40gb"),
