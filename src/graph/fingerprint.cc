@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <initializer_list>
 
 #include "base/hash.h"
 #include "graph/roles.h"
@@ -28,6 +29,16 @@ const Literal* TensorOfConstant(const Node& node) {
   if (node.op_type != "Constant" || !node.domain.empty()) return nullptr;
   const Attribute* value = node.FindAttribute("value");
   return value == nullptr ? nullptr : std::get_if<Literal>(&value->value);
+}
+
+bool IsOneOf(const Node& node, std::initializer_list<std::string_view> operators) {
+  return node.domain.empty() && std::find(operators.begin(), operators.end(), node.op_type) != operators.end();
+}
+
+// Operators that turn floats into the integers and truths that shapes are made of.
+bool LeavesFloats(const Node& node) {
+  if (node.op_type == "Cast" && node.domain.empty()) return !IsFloating(static_cast<DType>(node.IntOr("to", 0)));
+  return IsOneOf(node, {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"});
 }
 
 class Fingerprint {
@@ -56,6 +67,8 @@ class Fingerprint {
   struct Known {
     std::vector<uint64_t> number;          // in the order in which values first matter; kAbsent = not yet
     std::vector<const Literal*> constant;  // its tensor where the file writes it
+    std::vector<bool> derived;             // computed from constants and shapes alone
+    std::vector<bool> steers;              // derived, and an integer or a truth is computed from it
     uint64_t next = 0;
   };
 
@@ -63,6 +76,7 @@ class Fingerprint {
   void AddDeclared(const Value& value);
   void AddUse(size_t b, ValueId id);
   void AddNode(size_t b, const Node& node);
+  void FindSteering(size_t b);
 
   const Graph& graph_;
   std::vector<Known> known_;  // per body; parents come before their subgraphs
@@ -137,16 +151,48 @@ void Fingerprint::AddNode(size_t b, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId id = node.inputs[i];
     AddUse(b, id);
-    if (!id.valid() || known.constant[id.value()] == nullptr || !SteersShapes(node, i)) continue;
+    if (!id.valid() || known.constant[id.value()] == nullptr) continue;
     const std::vector<float>& floats = known.constant[id.value()]->floats;
+    const bool folded = known.steers[id.value()] && !floats.empty();
+    if (!folded && !SteersShapes(node, i)) continue;
     Add(floats.size());
     for (const float element : floats) Add(std::bit_cast<uint32_t>(element));
   }
   Add(node.outputs.size());
   for (const ValueId id : node.outputs) AddUse(b, id);
   AddAttributes(node.attributes);
-  if (!node.outputs.empty() && node.outputs[0].valid()) {
-    known.constant[node.outputs[0].value()] = TensorOfConstant(node);
+}
+
+// Marks the floats of shape arithmetic: from where integers are made of them backwards, as far as nothing but constants
+// and shapes goes in. Weights that are transformed before their use are derived too, but end in no integer.
+void Fingerprint::FindSteering(size_t b) {
+  const GraphBody& body = graph_.bodies[b];
+  Known& known = known_[b];
+  for (size_t v = 0; v < body.values.size(); ++v) {
+    if (known.constant[v] != nullptr) known.derived[v] = true;
+  }
+  // What a subgraph or a function is given may be shape arithmetic.
+  if (b > 0) {
+    for (const ValueId id : body.inputs) known.derived[id.value()] = true;
+  }
+  const auto derived = [&known](ValueId id) { return !id.valid() || known.derived[id.value()]; };
+  for (const Node& node : body.nodes) {
+    const Literal* constant = TensorOfConstant(node);
+    const bool all = constant != nullptr || IsOneOf(node, {"Constant", "Shape", "Size"}) ||
+                     (!node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(), derived));
+    for (const ValueId id : node.outputs) {
+      if (id.valid()) known.derived[id.value()] = all;
+    }
+    if (!node.outputs.empty() && node.outputs[0].valid()) known.constant[node.outputs[0].value()] = constant;
+  }
+  for (size_t n = body.nodes.size(); n-- > 0;) {
+    const Node& node = body.nodes[n];
+    const auto marked = [&known](ValueId id) { return id.valid() && known.steers[id.value()]; };
+    const bool source = LeavesFloats(node) && std::all_of(node.inputs.begin(), node.inputs.end(), derived);
+    if (!source && std::none_of(node.outputs.begin(), node.outputs.end(), marked)) continue;
+    for (const ValueId id : node.inputs) {
+      if (id.valid() && known.derived[id.value()]) known.steers[id.value()] = true;
+    }
   }
 }
 
@@ -155,10 +201,18 @@ void Fingerprint::AddBody(size_t b) {
   Known& known = known_[b];
   known.number.assign(body.values.size(), kAbsent);
   known.constant.assign(body.values.size(), nullptr);
+  known.derived.assign(body.values.size(), false);
+  known.steers.assign(body.values.size(), false);
   for (size_t v = 0; v < body.values.size(); ++v) {
     const int32_t literal = body.values[v].literal;
     if (literal >= 0) known.constant[v] = &body.literals[static_cast<size_t>(literal)];
   }
+  for (const auto& [inner, outer] : body.captures) {
+    const Known& around = known_[body.parent.value()];
+    known.constant[inner.value()] = around.constant[outer.value()];
+    known.derived[inner.value()] = around.derived[outer.value()];
+  }
+  FindSteering(b);
   Add(body.inputs.size());
   for (const ValueId id : body.inputs) {
     AddUse(b, id);
@@ -168,7 +222,6 @@ void Fingerprint::AddBody(size_t b) {
   for (const auto& [inner, outer] : body.captures) {
     AddUse(b, inner);
     AddUse(body.parent.value(), outer);
-    known.constant[inner.value()] = known_[body.parent.value()].constant[outer.value()];
   }
   Add(body.nodes.size());
   for (const Node& node : body.nodes) AddNode(b, node);

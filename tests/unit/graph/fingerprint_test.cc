@@ -38,6 +38,23 @@ TEST(Fingerprint, TellsScalesOfConstantNodesApart) {
   EXPECT_NE(Print(net(2)), Print(net(3)));
 }
 
+// A size that is computed from floats: Shape, Cast, Mul, Cast.
+TEST(Fingerprint, TellsFloatsOfShapeArithmeticApart) {
+  const auto net = [](float factor, float weight) {
+    return w::GraphParts{
+        .nodes = {w::Node("Shape", {"x"}, {"s"}), w::Node("Cast", {"s"}, {"f"}, {w::IntAttribute("to", w::kFloat)}),
+                  w::Node("Mul", {"f", "factor"}, {"m"}), w::Node("Floor", {"m"}, {"d"}),
+                  w::Node("Cast", {"d"}, {"to"}, {w::IntAttribute("to", w::kInt64)}),
+                  w::Node("Mul", {"weight", "weight"}, {"scaled"}), w::Node("Mul", {"x", "scaled"}, {"t"}),
+                  w::Node("Expand", {"t", "to"}, {"y"})},
+        .initialisers = {w::FloatTensor("factor", {1}, {factor}), w::FloatTensor("weight", {1}, {weight})},
+        .inputs = {w::Value("x", w::kFloat, {1, 1})},
+        .outputs = {w::UntypedValue("y")}};
+  };
+  EXPECT_NE(Print(net(2, 1)), Print(net(3, 1)));
+  EXPECT_EQ(Print(net(2, 1)), Print(net(2, 5))) << "a weight that is transformed before its use stays a weight";
+}
+
 // An If whose branch runs `nodes` on outer values and gives `r`.
 w::GraphParts InBranch(const std::vector<w::Bytes>& nodes, const std::vector<w::Bytes>& initialisers) {
   const w::Bytes branch = w::Graph({.nodes = nodes, .outputs = {w::UntypedValue("r")}, .name = "branch"});
