@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import subprocess
 
 import datasets
@@ -28,16 +29,25 @@ FULL_PCT = 100
 HOLDS, WAITS = {"start", "migrate"}, {"arrive", "fail", "preempt", "out-of-memory", "interrupt", "profiled"}
 
 
+def zoo_dims():
+    """Of each net of the zoo the sizes of its named dimensions but the batch, as its inputs state them: "seq=128"."""
+    with (datasets.MODELS / "zoo.csv").open(newline="", encoding="utf-8") as file:
+        return {row["net"]: ";".join(dict.fromkeys(dim for dim in re.findall(r"\w+=\d+", row["inputs"])
+                                                   if not dim.startswith("batch=")))
+                for row in csv.DictReader(file)}
+
+
 def job_table(path):
     """A table of jobs (docs/dataset.md): each model of the preset at each batch, under the preset's names."""
+    dims = zoo_dims()
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ("job", "graph", "family", "batch", "optimizer"), lineterminator="\n")
+        writer = csv.DictWriter(file, ("job", "graph", "family", "batch", "dims", "optimizer"), lineterminator="\n")
         writer.writeheader()
         for net in NETS:
             graph = os.path.relpath(datasets.MODELS / "graphs" / f"{net}.onnx", path.parent.resolve())
             for batch in BATCHES:
                 writer.writerow({"job": f"{net} (batch size {batch})", "graph": graph, "family": net, "batch": batch,
-                                 "optimizer": "momentum"})
+                                 "dims": dims[net], "optimizer": "momentum"})
     return path
 
 

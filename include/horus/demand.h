@@ -96,12 +96,11 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 #define HORUS_DEMAND_MEASURED 2u     /* rests on observations of this very profile */
 #define HORUS_DEMAND_OUTSIDE 4u      /* the job lies outside what the predictor was trained on */
 #define HORUS_DEMAND_UNCALIBRATED 8u /* the upper bounds hold at no stated coverage */
-#define HORUS_DEMAND_PREDICTED                                                             \
-  16u /* by a predictor: memory or step time are neither stated nor measured. What is only \
-         predicted refuses a job for now (DEFER), never for good (REJECT) */
-#define HORUS_DEMAND_TOO_LARGE                                                         \
-  32u /* beside PREDICTED: weights, optimiser state, batch and what backward must keep \
-         exceed the memory of the GPU type by themselves */
+/* PREDICTED: by a predictor; memory or step time are neither stated nor measured. What is only predicted refuses a job
+ * for now (DEFER), never for good (REJECT), unless TOO_LARGE is beside it: weights, optimiser state, batch and what
+ * backward must keep exceed the memory of the GPU type by themselves. */
+#define HORUS_DEMAND_PREDICTED 16u
+#define HORUS_DEMAND_TOO_LARGE 32u
 
 /* mem_mib_upper where no bound is known, for less than 0.9 of the graph's operators or forward FLOPs are understood:
  * such a job is placed by a stated gpu_mem_request_mib or a measured demand alone (HORUS_REASON_MEMORY_UNKNOWN). */

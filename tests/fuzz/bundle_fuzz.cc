@@ -24,7 +24,7 @@ void CheckPredictor(const horus::Bundle& bundle) {
     }
     for (const float value : {0.0f, 1.0f, 1e12f}) {
       const std::vector<float> row(horus::FeatureCount(), value);
-      const horus::Refined refined = model->Refine(row, "v100", 1000, 2000);
+      const horus::Refined refined = model->Refine(row, "v100", {1000, 2000});
       const double most = horus::InfoOf(model->quantity).most;
       if (!(refined.value >= 0 && refined.value <= refined.upper && refined.upper <= most)) std::abort();
       if (!(refined.distance >= 0)) std::abort();

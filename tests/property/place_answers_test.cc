@@ -84,7 +84,7 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
     const double distance = Distance(reason, shortfall);
     if (AskedAt(reason) < AskedAt(miss.reason) || (reason == miss.reason && distance >= nearest)) return;
     nearest = distance;
-    miss = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit};
+    miss = {reason, node, device, shortfall.needed, shortfall.available, shortfall.unit, shortfall.estimate};
   };
   for (const uint32_t row : cluster.rows().order) {
     const NodeRow& node = cluster.rows().nodes[row];

@@ -109,7 +109,7 @@ TEST(JobsFile, ReadsEveryKey) {
     model: nets/bert.onnx
     batch: 8
     dims: {seq: 128, heads: 12}
-    mode: training
+    mode: inference
     precision: amp
     optimizer: adamw
     checkpoint_segments: 4
@@ -167,7 +167,7 @@ TEST(JobsFile, ReadsEveryKey) {
   ASSERT_TRUE(job.model.has_value());
   EXPECT_EQ(job.model->path, "dir/nets/bert.onnx");
   EXPECT_EQ(job.model->run.dims.batch, 8);
-  EXPECT_EQ(job.model->run.mode, RunMode::kTraining);
+  EXPECT_EQ(job.model->run.mode, RunMode::kInference);
   EXPECT_EQ(job.model->run.precision, Precision::kAmpFp16);
   EXPECT_EQ(job.model->run.optimizer, Optimizer::kAdamW);
   EXPECT_EQ(job.model->run.checkpoint_segments, 4);

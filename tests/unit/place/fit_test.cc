@@ -258,6 +258,25 @@ TEST(Fit, RequestsAndTheHeadroomMayFillTheMemory) {
   EXPECT_EQ(shortfall.available, 0);
 }
 
+TEST(Fit, AnUnknownMemoryHasNoAmountsAndAPredictedOneTellsWhatIsExpected) {
+  const DeviceRow device = Device();
+  Shortfall shortfall{.needed = 1, .available = 1, .unit = "MiB", .estimate = 1};
+  const TenantClass unknown = Asking(kUnboundedMemMib);
+  EXPECT_EQ(FitTenant(&unknown, device, kLimits, &shortfall), Reason::kMemoryUnknown);
+  ExpectShort(shortfall, 0, 0, "");
+  EXPECT_EQ(shortfall.estimate, 0);
+  TenantClass predicted = Asking(kDeviceMib);
+  for (const auto& [estimate, told] : {std::pair(9'000, 9'000), std::pair(int{kDeviceMib}, 0)}) {
+    predicted.demand.flags = kDemandPredicted;
+    predicted.demand.mem_mib = {estimate, kDeviceMib};
+    EXPECT_EQ(FitTenant(&predicted, device, kLimits, &shortfall), Reason::kGpuMemory);
+    EXPECT_EQ(shortfall.estimate, told) << "no more than expected is no bound";
+    predicted.demand.flags = kDemandMeasured;
+    EXPECT_EQ(FitTenant(&predicted, device, kLimits, &shortfall), Reason::kGpuMemory);
+    EXPECT_EQ(shortfall.estimate, 0);
+  }
+}
+
 TEST(Fit, LimitsMayOverCommitTheMemoryAsManyTimesAsStated) {
   DeviceRow device = Device(1);
   device.mem_limit_mib = 10'000;

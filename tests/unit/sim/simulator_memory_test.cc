@@ -77,23 +77,23 @@ TEST(SimMemory, ATypeThatIsTooSmallIsNotTriedAgain) {
 // neighbour's.
 uint64_t DeathsWhereTrueMemoryIs(double times, bool with_unknown = false) {
   World world("horus", 4, 3);
-  constexpr uint32_t kKinds = 12;
-  for (uint32_t kind = 0; kind < kKinds; ++kind) {
-    const int64_t estimate = 2000 + 500 * kind;
+  const auto add = [&world](int64_t estimate, int64_t upper, int64_t truth) {
     world.AddProfile(20, estimate);
-    Demand& belief = world.beliefs.back()[0].demand;
-    belief.mem_mib.upper = estimate * 3 / 2;
-    belief.flags = kDemandPredicted;
-    world.truth.mem_mib[kind] = static_cast<int64_t>(static_cast<double>(estimate) * times);
+    world.beliefs.back()[0].demand.mem_mib.upper = upper;
+    world.beliefs.back()[0].demand.flags = kDemandPredicted;
+    const auto profile = static_cast<uint32_t>(world.beliefs.size() - 1);
+    world.truth.mem_mib[profile] = truth;
+    return profile;
+  };
+  if (with_unknown) world.AddJob(0, 100, add(1400, kUnboundedMemMib, 15'000));  // understood too little
+  for (int64_t job = 0; job < 60; ++job) {
+    constexpr int64_t kKinds = 12;
+    const int64_t estimate = 2000 + 500 * job;
+    const uint32_t profile = job < kKinds ? add(estimate, estimate * 3 / 2,
+                                                static_cast<int64_t>(static_cast<double>(estimate) * times))
+                                          : world.trace.jobs[world.trace.jobs.size() - kKinds].profile;
+    world.AddJob(job, 100 + job % 7, profile);
   }
-  if (with_unknown) {  // understood too little: the estimate says 1,400 MiB
-    world.AddProfile(20, 1400);
-    world.beliefs.back()[0].demand.mem_mib.upper = kUnboundedMemMib;
-    world.beliefs.back()[0].demand.flags = kDemandPredicted | kDemandOutside;
-    world.truth.mem_mib[kKinds] = 15'000;
-    world.AddJob(0, 100, kKinds);
-  }
-  for (int64_t job = 0; job < 60; ++job) world.AddJob(job, 100 + job % 7, static_cast<uint32_t>(job * 5 % kKinds));
   const auto result = world.Go();
   EXPECT_TRUE(result.ok()) << result.status();
   const SimMetrics metrics = MetricsOf(world.trace, *result);
