@@ -89,9 +89,9 @@ uint64_t DeathsWhereTrueMemoryIs(double times, bool with_unknown = false) {
   for (int64_t job = 0; job < 60; ++job) {
     constexpr int64_t kKinds = 12;
     const int64_t estimate = 2000 + 500 * job;
-    const uint32_t profile = job < kKinds ? add(estimate, estimate * 3 / 2,
-                                                static_cast<int64_t>(static_cast<double>(estimate) * times))
-                                          : world.trace.jobs[world.trace.jobs.size() - kKinds].profile;
+    const uint32_t profile =
+        job < kKinds ? add(estimate, estimate * 3 / 2, static_cast<int64_t>(static_cast<double>(estimate) * times))
+                     : world.trace.jobs[world.trace.jobs.size() - kKinds].profile;
     world.AddJob(job, 100 + job % 7, profile);
   }
   const auto result = world.Go();
