@@ -66,6 +66,18 @@ absl::StatusOr<Dims> Broadcast(const Dims& a, const Dims& b) {
   return result;
 }
 
+absl::StatusOr<Dims> BroadcastBatch(const ShapeState& state, const Dims& a, const Dims& b, bool* rescaled) {
+  const auto pair = [&state](int64_t x, int64_t y) { return x == state.old_batch && y == state.new_batch; };
+  const bool stale =
+      state.old_batch > 1 && !a.empty() && a.size() == b.size() && (pair(a[0], b[0]) || pair(b[0], a[0]));
+  if (rescaled != nullptr) *rescaled = stale;
+  if (!stale) return Broadcast(a, b);
+  Dims left = a;
+  Dims right = b;
+  left[0] = right[0] = state.new_batch;
+  return Broadcast(left, right);
+}
+
 absl::Status SetDims(ShapeState* state, TensorId t, DType dtype, Dims dims) {
   Tensor& tensor = state->tensors[t.value()];
   int64_t product = 1;

@@ -166,6 +166,11 @@ void SetElements(ShapeState* state, TensorId t, Elements elements);
 // Numpy broadcasting. Unknown sizes give way to known ones above 1.
 [[nodiscard]] absl::StatusOr<Dims> Broadcast(const Dims& a, const Dims& b);
 
+// As Broadcast, where a fixed batch was replaced: a leading old size beside the new one was written for the old batch
+// (a table that constant folding repeated, say) and takes the new one. *rescaled, if given, says so.
+[[nodiscard]] absl::StatusOr<Dims> BroadcastBatch(const ShapeState& state, const Dims& a, const Dims& b,
+                                                  bool* rescaled = nullptr);
+
 // Product of dims; kUnknownDim when one is unknown (and none is 0) or 64 bits overflow.
 [[nodiscard]] int64_t ElementsOf(const Dims& dims);
 

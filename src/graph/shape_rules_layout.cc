@@ -115,10 +115,11 @@ absl::Status Expand(RuleContext& c) {
   }
   const ShapeState& s = c.state();
   if (s.old_batch > 0 && target.size() >= 2 && target[0] == s.old_batch) target[0] = s.new_batch;
-  HORUS_ASSIGN_OR_RETURN(Dims out, Broadcast(c.dims(0), target));
+  bool rescaled = false;
+  HORUS_ASSIGN_OR_RETURN(Dims out, BroadcastBatch(s, c.dims(0), target, &rescaled));
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), out));
   const int64_t elements = ElementsOf(out);
-  const bool constant = c.ints(0) != nullptr || c.floats(0) != nullptr;
+  const bool constant = !rescaled && (c.ints(0) != nullptr || c.floats(0) != nullptr);
   if (constant && elements != kUnknownDim && elements <= kMaxFoldedElements) {
     FoldCopy(c, 0, BroadcastPositions(c.dims(0), out));
   }

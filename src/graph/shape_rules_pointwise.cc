@@ -56,7 +56,7 @@ absl::Status BinaryShape(RuleContext& c, DType dtype) {
     c.SetType(0, dtype);
     return absl::OkStatus();
   }
-  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
+  HORUS_ASSIGN_OR_RETURN(Dims dims, BroadcastBatch(c.state(), c.dims(0), c.dims(1)));
   return c.Set(0, dtype, std::move(dims));
 }
 
@@ -79,7 +79,7 @@ absl::Status Variadic(RuleContext& c) {
       c.SetType(0, c.dtype(0));
       return absl::OkStatus();
     }
-    HORUS_ASSIGN_OR_RETURN(dims, Broadcast(dims, c.dims(i)));
+    HORUS_ASSIGN_OR_RETURN(dims, BroadcastBatch(c.state(), dims, c.dims(i)));
   }
   HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), std::move(dims)));
   FoldElementwise(c);
@@ -102,8 +102,8 @@ absl::Status Where(RuleContext& c) {
     c.SetType(0, dtype);
     return absl::OkStatus();
   }
-  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
-  HORUS_ASSIGN_OR_RETURN(dims, Broadcast(dims, c.dims(2)));
+  HORUS_ASSIGN_OR_RETURN(Dims dims, BroadcastBatch(c.state(), c.dims(0), c.dims(1)));
+  HORUS_ASSIGN_OR_RETURN(dims, BroadcastBatch(c.state(), dims, c.dims(2)));
   HORUS_RETURN_IF_ERROR(c.Set(0, dtype, std::move(dims)));
   FoldWhere(c);
   return absl::OkStatus();

@@ -115,7 +115,8 @@ void FoldSplit(RuleContext& c, const Dims& dims, size_t axis, int64_t part) {
   const int64_t outer = ElementsOf(outer_dims);
   // Bounded: positions within a tensor of at most max_tensor_elements.
   const int64_t chunk = part * ElementsOf(inner_dims);
-  const int64_t whole = dims[axis] * ElementsOf(inner_dims);  // Bounded: likewise
+  // Bounded: positions within a tensor of at most max_tensor_elements.
+  const int64_t whole = dims[axis] * ElementsOf(inner_dims);
   if (chunk <= 0) return;
   std::vector<size_t> positions;
   for (int64_t begin = 0; begin < whole; begin += chunk) {

@@ -15,7 +15,8 @@ absl::Status Identity(RuleContext& c) {
 }
 
 // A target written for another batch size: scales the first entry that differs from the input's dims, if that makes
-// the element counts agree (or if that entry is the old batch size where the input has the new one).
+// the element counts agree. Where a -1 takes what is left both would: then the batch stays where the input has it,
+// which leaves the -1 the size that it had in the file.
 void RescaleTarget(const RuleContext& c, Dims* target) {
   const int64_t old_batch = c.state().old_batch;
   const int64_t new_batch = c.state().new_batch;
@@ -31,9 +32,14 @@ void RescaleTarget(const RuleContext& c, Dims* target) {
   if (entry < 1 || entry % old_batch != 0) return;
   int64_t scaled = 0;
   if (__builtin_mul_overflow(entry / old_batch, new_batch, &scaled)) return;
-  const bool open = wished == kUnknownDim;  // a -1 takes what is left
-  if (open ? entry == old_batch && at < in.size() && in[at] == new_batch
-           : static_cast<Wide>(wished) / entry * scaled == elements) {
+  if (wished == kUnknownDim) {  // a -1 takes what is left
+    Wide rest = scaled;
+    for (size_t i = 0; i < target->size(); ++i) {
+      // Bounded: ends where it exceeds the elements, which fit 64 bits.
+      if (i != at && (*target)[i] != kUnknownDim && rest <= elements) rest *= (*target)[i];
+    }
+    if (at < in.size() && in[at] % new_batch == 0 && rest > 0 && elements % rest == 0) entry = scaled;
+  } else if (static_cast<Wide>(wished) / entry * scaled == elements) {
     entry = scaled;
   }
 }

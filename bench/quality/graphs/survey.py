@@ -19,8 +19,8 @@ COLUMNS = ("file", "ops", "ops_known", "flops_share", "macs_ratio", "unknown", "
 NEAR = 0.01  # multiply-adds within 1 % of torch's count
 
 
-def inspect(horus, path, row):
-    command = [horus, "inspect", str(path), "--json", "--batch", str(BATCH)]
+def inspect(horus, path, row, batch):
+    command = [horus, "inspect", str(path), "--json", "--batch", str(batch)]
     command += ["--mode", "training" if row["mode"].startswith("train") else "inference"]
     named = set(re.findall(rb"sequence|target|samples", path.read_bytes())) if row["axes"] == "named" else ()
     for dim, size in NAMED.items():
@@ -34,29 +34,30 @@ def inspect(horus, path, row):
         return dict(error=ran.stderr.strip().replace("\n", " ")[:300])
     seen = json.loads(ran.stdout)
     coverage = seen["coverage"]
-    counted = float(row["forward_macs"] or 0)
+    counted = float(row["forward_macs"] or 0) * batch / BATCH
     return dict(ops=coverage["ops"], ops_known=coverage["ops_known"], flops_share=round(coverage["flops_share"], 4),
                 macs_ratio=round(seen["forward_flops"] / 2 / counted, 4) if counted else "",
                 unknown=" ".join(f"{u['op_type']}:{u['count']}" for u in coverage["unknown"]), error="")
 
 
-def survey(horus, folders):
+def survey(horus, folders, batch):
     for folder in folders:
         with (folder / "exports.csv").open(newline="") as source:
             for row in csv.DictReader(source):
                 if row["file"]:
-                    yield dict(file=row["file"], **inspect(horus, folder / row["file"], row))
+                    yield dict(file=row["file"], **inspect(horus, folder / row["file"], row, batch))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="DIR")
     parser.add_argument("--horus", default="horus")
+    parser.add_argument("--batch", type=int, default=BATCH, help="another size than that of the export")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--csv", type=pathlib.Path)
     options = parser.parse_args()
     rows = []
-    for row in survey(options.horus, options.folders):
+    for row in survey(options.horus, options.folders, options.batch):
         rows.append(row)
         whole = not row.get("error") and row["ops"] == row["ops_known"] and abs((row["macs_ratio"] or 1) - 1) <= NEAR
         if options.all or not whole:

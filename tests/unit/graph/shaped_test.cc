@@ -61,6 +61,37 @@ TEST(Shaped, ReplacesAFixedBatchEverywhere) {
   }
 }
 
+// The heads of an attention join the batch, and a -1 takes what is left: it keeps the size that it has in the file.
+TEST(Shaped, ScalesTheLeadingEntryBesideAnOpenOne) {
+  const auto dims = [](const std::vector<int64_t>& target) {
+    const w::GraphParts parts = OneNode(w::Node("Reshape", {"x", "target"}, {"y"}), {2, 8, 16},
+                                        {w::Int64Tensor("target", {static_cast<int64_t>(target.size())}, target)});
+    const auto graph = Bind(w::Model(parts), {.batch = 6});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? graph->tensors[graph->outputs[0].value()].dims : std::vector<int64_t>{};
+  };
+  EXPECT_THAT(dims({8, 2, -1}), ElementsAre(24, 2, 16));
+  EXPECT_THAT(dims({2, -1}), ElementsAre(6, 128));
+  EXPECT_THAT(dims({-1, 16}), ElementsAre(48, 16));
+}
+
+// Constant folding repeats a table of positions for the batch of the file.
+TEST(Shaped, TakesTablesOfTheOldBatchForTheNewOne) {
+  const auto dims = [](const w::Bytes& node, const std::vector<w::Bytes>& constants) {
+    const auto graph = Bind(w::Model(OneNode(node, {2, 3}, constants)), {.batch = 7});
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    return graph.ok() ? graph->tensors[graph->outputs[0].value()].dims : std::vector<int64_t>{};
+  };
+  const w::Bytes table = w::Int64Tensor("t", {2, 1}, {1, 2});
+  EXPECT_THAT(dims(w::Node("Add", {"x", "t"}, {"y"}), {w::FloatTensor("t", {2, 3}, {1, 2, 3, 4, 5, 6})}),
+              ElementsAre(7, 3));
+  EXPECT_THAT(dims(w::Node("Expand", {"t", "to"}, {"y"}), {table, w::Int64Tensor("to", {2}, {2, 5})}),
+              ElementsAre(7, 5));
+  EXPECT_THAT(ErrorOf(w::Model(OneNode(w::Node("Add", {"x", "t"}, {"y"}), {2, 3}, {w::FloatTensor("t", {3, 3}, {})})),
+                      {.batch = 7}),
+              HasSubstr("shapes [7,3] and [3,3] do not broadcast"));
+}
+
 TEST(Shaped, BindsNamedDimensionsAndRefusesUnknownOnes) {
   const w::Bytes model = w::Model(OneNode(w::Node("Relu", {"x"}, {"y"}), {"batch", "seq"}));
   EXPECT_THAT(Named(Bind(model, {.batch = 4, .dims = {{"seq", 512}}}).value(), "y").dims, ElementsAre(4, 512));
