@@ -114,22 +114,27 @@ def export_one(library, name, mode, axes, newest, path):
                 nodes=len(graph.graph.node))
 
 
-def attempt(*job):
+def attempt(result, *job):
     try:
-        return export_one(*job)
+        result.send(export_one(*job))
     except Exception as error:  # the others go on
-        return dict(error=f"{type(error).__name__}: {error}"[:300].replace("\n", " "))
+        result.send(dict(error=f"{type(error).__name__}: {error}"[:300].replace("\n", " ")))
 
 
 def in_own_process(job):
     """Its own process gives the memory back and can be stopped."""
-    pool = multiprocessing.get_context("spawn").Pool(1)
+    context = multiprocessing.get_context("spawn")
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=attempt, args=(sending, *job))
+    process.start()
+    sending.close()
     try:
-        return pool.apply_async(attempt, job).get(SECONDS)
-    except multiprocessing.TimeoutError:
-        return dict(error=f"took longer than {SECONDS} s")
+        return receiving.recv() if receiving.poll(SECONDS) else dict(error=f"took longer than {SECONDS} s")
+    except EOFError:
+        return dict(error="its process was killed, for want of memory perhaps")
     finally:
-        pool.terminate()
+        process.kill()
+        process.join()
 
 
 def read_names(path):
