@@ -40,6 +40,11 @@ def inspect(horus, path, row, batch):
                 unknown=" ".join(f"{u['op_type']}:{u['count']}" for u in coverage["unknown"]), error="")
 
 
+def is_near(row):
+    """Whether its multiply-adds are torch's; a ratio of 0 is no missing one."""
+    return row["macs_ratio"] == "" or abs(row["macs_ratio"] - 1) <= NEAR
+
+
 def survey(horus, folders, batch):
     for folder in folders:
         with (folder / "exports.csv").open(newline="") as source:
@@ -59,7 +64,7 @@ def main():
     rows = []
     for row in survey(options.horus, options.folders, options.batch):
         rows.append(row)
-        whole = not row.get("error") and row["ops"] == row["ops_known"] and abs((row["macs_ratio"] or 1) - 1) <= NEAR
+        whole = not row.get("error") and row["ops"] == row["ops_known"] and is_near(row)
         if options.all or not whole:
             print("  ".join(f"{row.get(column, '')}" for column in COLUMNS), flush=True)
     if options.csv:
@@ -69,7 +74,7 @@ def main():
             writer.writerows(rows)
     read = [row for row in rows if not row.get("error")]
     share = lambda least: sum(row["flops_share"] >= least for row in read)
-    near = sum(abs((row["macs_ratio"] or 1) - 1) <= NEAR for row in read)
+    near = sum(map(is_near, read))
     print(f"{len(rows)} graphs: {len(rows) - len(read)} refused, {sum(r['ops'] == r['ops_known'] for r in read)} "
           f"understood whole, {share(0.99)} at 99 % of the FLOPs and more, {len(read) - share(0.5)} below half, "
           f"{near} within 1 % of torch's multiply-adds")
