@@ -196,7 +196,8 @@ typedef struct horus_solution {
  * (fragments of the caching allocator), so larger values than the answer may fit now and then; the answer itself does.
  * `options` may be NULL; `progress` (NULL = none) is called before each binding.
  * Errors: NOT_FOUND (type), INVALID_ARGUMENT (a dimension unknown, bound by `run`, or left open; ranges; or why the
- * graph takes no value tried), CANCELLED, as horus_graph_cost. Any thread. */
+ * graph takes no value tried), STATE (the graph is understood too little: its memory has no bound), CANCELLED, as
+ * horus_graph_cost. Any thread. */
 HORUS_API horus_status horus_predictor_solve(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                              const horus_graph* graph, const horus_run_spec* run,
                                              const horus_solve_options* options, size_t count,

@@ -45,11 +45,10 @@ typedef struct horus_training_options {
 #define HORUS_TRAINING_OPTIONS_INIT {sizeof(horus_training_options), 0, 0, 0, 0, NULL, NULL}
 
 /* A predictor trained on the rows: every quantity that at least 8 of them measure, and the others as `base` has them.
- * Equal rows give equal predictors
- * with the same XGBoost on the same architecture. Loads libhorus_train.so at the first call, for good. `options` may be
- * NULL; `progress` (NULL = none) is called on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column,
- * expected and found), NOT_FOUND (GPU type), INVALID_STRUCT, CANCELLED, IO (the library cannot be loaded), UNSUPPORTED.
- * Any thread. */
+ * Equal rows give equal predictors with the same XGBoost on the same architecture. Loads libhorus_train.so at the first
+ * call, for good. `options` may be NULL; `progress` (NULL = none) is called on this thread, non-zero cancels. Errors:
+ * INVALID_ARGUMENT (row, column, expected and found), NOT_FOUND (GPU type), INVALID_STRUCT, CANCELLED, IO (the library
+ * cannot be loaded), UNSUPPORTED. Any thread. */
 HORUS_API horus_status horus_predictor_fit(const horus_catalogue* catalogue, const horus_training_data* data,
                                            const horus_training_options* options, horus_progress progress, void* user,
                                            horus_predictor** out, horus_error* error);

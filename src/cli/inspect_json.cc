@@ -99,10 +99,6 @@ Json FeaturesJson(std::span<const FeatureColumn> columns, const std::vector<floa
   return list;
 }
 
-Json MemoryBound(const Demand& demand) {
-  return demand.mem_mib.upper < kUnboundedMemMib ? Json(demand.mem_mib.upper) : Json(nullptr);
-}
-
 Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
   constexpr double kUsPerSecond = 1e6;
   const Demand& demand = gpu.demand;
@@ -115,7 +111,7 @@ Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
                {"mem_bw_util_pct", ShortDouble(demand.mem_bw_util_pct.estimate)},
                {"mem_bw_util_upper_pct", ShortDouble(demand.mem_bw_util_pct.upper)},
                {"memory_mib", demand.mem_mib.estimate},
-               {"memory_upper_mib", MemoryBound(demand)},
+               {"memory_upper_mib", HasMemoryBound(demand) ? Json(demand.mem_mib.upper) : Json(nullptr)},
                {"gpu_memory_mib", gpu.type.mem_mib},
                {"context_mib", gpu.type.context_mib},
                {"fits", demand.mem_mib.upper <= gpu.type.mem_mib},

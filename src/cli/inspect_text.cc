@@ -122,9 +122,9 @@ std::string GpusText(const InspectReport& report) {
     table.AddRow({"  at most", Percent(static_cast<double>(demand.gpu_util_pct.upper)),
                   Percent(static_cast<double>(demand.mem_bw_util_pct.upper)), Mib(demand.mem_mib.upper), "",
                   Duration(static_cast<double>(demand.step_time_us.upper)), "",
-                  fits                                       ? ""
-                  : demand.mem_mib.upper >= kUnboundedMemMib ? "! no bound: state or measure its memory"
-                                                             : "! the bound exceeds the GPU"});
+                  fits                     ? ""
+                  : HasMemoryBound(demand) ? "! the bound exceeds the GPU"
+                                           : "! no bound: state or measure its memory"});
   }
   std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
   if (!report.calibrated) {

@@ -135,10 +135,9 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
 
 std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace) {
-    return absl::StrCat(
-        std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)),
-        decision.predicted_never ? " So it is predicted for this cluster even when it is empty.\n" : "\n",
-        MissText(placement, decision.miss));
+    return absl::StrCat(std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)),
+                        decision.predicted_never ? " By prediction it would not fit even the empty cluster.\n" : "\n",
+                        MissText(placement, decision.miss));
   }
   std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d, ", decision.alternative);
   absl::StrAppendFormat(&text, "cost %.4g", decision.winner.cost);

@@ -47,13 +47,12 @@ int64_t LayerInputBytes(const ShapedGraph& shaped, const StepCost& cost) {
     const std::vector<TensorId>& inputs = shaped.ops[i].inputs;
     const bool layer = op.op_class == OpClass::kConvolution || op.op_class == OpClass::kMatmul;
     if (!layer || !op.needs_backward || std::none_of(inputs.begin(), inputs.end(), is_weight)) continue;
-    for (size_t k = 0; k < inputs.size() && k < 32; ++k) {
+    for (size_t k = 0; k < inputs.size() && k < 32; ++k) {  // OpCost::saved_inputs tells of 32
       if ((op.saved_inputs >> k & 1) == 0 || !inputs[k].valid()) continue;
-      const TensorId storage = cost.storage[inputs[k].value()];
-      if (shaped.tensors[storage.value()].role != TensorRole::kActivation) continue;
-      if (counted[storage.value()]) continue;
-      counted[storage.value()] = true;
-      bytes += cost.stored_bytes[storage.value()];
+      const auto storage = cost.storage[inputs[k].value()].value();
+      if (counted[storage] || shaped.tensors[storage].role != TensorRole::kActivation) continue;
+      counted[storage] = true;
+      bytes += cost.stored_bytes[storage];
     }
   }
   return ToBytes(bytes);

@@ -67,7 +67,7 @@ Json DemandJson(const Demand* demand) {
           {"mem_bw_util_pct", ShortDouble(demand->mem_bw_util_pct.estimate)},
           {"mem_bw_util_upper_pct", ShortDouble(demand->mem_bw_util_pct.upper)},
           {"memory_mib", demand->mem_mib.estimate},
-          {"memory_upper_mib", demand->mem_mib.upper < kUnboundedMemMib ? Json(demand->mem_mib.upper) : Json(nullptr)},
+          {"memory_upper_mib", HasMemoryBound(*demand) ? Json(demand->mem_mib.upper) : Json(nullptr)},
           {"step_time_us", demand->step_time_us.estimate},
           {"step_time_upper_us", demand->step_time_us.upper},
           {"given", (demand->flags & kDemandGiven) != 0}};

@@ -135,7 +135,7 @@ std::string DescribeDecision(const Decision& decision) {
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "
                                 : decision.predicted_never
-                                    ? "Deferred: by what is predicted it does not fit this cluster even empty. "
+                                    ? "Deferred: by prediction it would not fit even the empty cluster. "
                                     : "Deferred: does not fit now. ";
   return std::string(when) + DescribeReason(decision) + DescribeMiss(decision.miss, decision.reason);
 }

@@ -75,6 +75,8 @@ struct Demand {
 // Whether memory and step time are no more than predicted: no ground to turn a job away for good.
 [[nodiscard]] inline bool IsOnlyPredicted(const Demand& demand) { return (demand.flags & kDemandPredicted) != 0; }
 
+[[nodiscard]] inline bool HasMemoryBound(const Demand& demand) { return demand.mem_mib.upper < kUnboundedMemMib; }
+
 // Refuses NaN, negative or out-of-range quantities and upper < estimate, naming field, expected and found.
 [[nodiscard]] absl::Status ValidateDemand(const Demand& demand);
 

@@ -64,7 +64,7 @@ absl::StatusOr<Solved> SolveDimension(const std::shared_ptr<const Graph>& graph,
     std::vector<int64_t> upper;
     for (const GpuType& type : types) {
       const Demand demand = predictor.Predict(profile, type);
-      if (demand.mem_mib.upper >= kUnboundedMemMib) {
+      if (!HasMemoryBound(demand)) {
         return MakeError(absl::StatusCode::kFailedPrecondition,
                          "solve: expected a graph of which at least %g of operators and forward FLOPs are understood, "
                          "found %d of %d operators and %.2f of the FLOPs: its memory has no bound",

@@ -15,6 +15,30 @@ HORUS = pathlib.Path(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2])
 RESNET = ROOT / "examples/models/graphs/resnet50.onnx"
 
+
+def field(number, value):
+    """A protobuf field: a varint below 2^14, or bytes."""
+    def varint(n):
+        return bytes([n]) if n < 128 else bytes([n & 127 | 128, n >> 7])
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def unknown_model():
+    """An ONNX model of two operators that nobody knows, between 64 x 64 floats."""
+    def value(name):
+        shape = field(1, field(1, 64)) * 2
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+    def node(x, y):
+        return field(1, field(1, x) + field(2, y) + field(4, "Mystery") + field(7, "my"))
+
+    graph = node("x", "y") + node("y", "z") + field(2, "g") + field(11, value("x")) + field(12, value("z"))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17)) + field(8, field(1, "my") + field(2, 1))
+
+
 # Objects whose keys are the user's, not ours.
 FREE_KEYS = {"run.dims", "decisions[].refused_devices", "broken_rules", "cluster.gpus", "cluster.nodes[].gpus"}
 

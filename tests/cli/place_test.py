@@ -4,7 +4,7 @@
 import json
 import os
 
-from command import ROOT, Files, main, run
+from command import ROOT, Files, main, run, unknown_model
 
 CLUSTER = ROOT / "examples/cluster.yaml"
 JOBS = ROOT / "examples/jobs.yaml"
@@ -38,6 +38,25 @@ class Place(Files):
         self.assertGreater(refused["nearest_miss"]["needed"], refused["nearest_miss"]["available"])
         self.assertEqual(document["totals"]["tenants_above_bound"], 0)
         self.check_golden("place_keys.txt", document)
+
+    def test_a_model_that_is_not_understood_needs_a_stated_memory(self):
+        model = self.write("unknown.onnx", unknown_model())
+
+        def decide(more=""):
+            return json.loads(self.place(self.jobs(f"  - {{name: j, model: unknown.onnx{more}}}\n"), "--json")[1])["decisions"][0]
+
+        refused = decide()
+        self.assertEqual((refused["verdict"], refused["reason"]), ("defer", "memory_unknown"))
+        self.assertIn("State or measure it.", refused["explanation"])
+        placed = decide(", gpu_memory_request_gib: 2")
+        self.assertEqual((placed["verdict"], placed["demand"]["memory_upper_mib"]), ("place", None))
+        code, out, err = run("inspect", model, "--gpu", "t4")
+        self.assertEqual((code, err), (0, ""))
+        for words in ("0 of 2 operators understood", "too little for a bound", "no bound: state or measure its memory"):
+            self.assertIn(words, " ".join(out.split()))
+        code, _, err = run("inspect", model, "--gpu", "t4", "--solve", "batch")
+        self.assertEqual(code, 2)
+        self.assertIn("its memory has no bound", err)
 
     def test_text_explains(self):
         code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--explain")

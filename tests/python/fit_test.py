@@ -79,3 +79,7 @@ def test_a_predictor_learns_where_the_training_library_is(horus, predictor):
     learned = horus.Predictor.fit(graphs, types, families, runs, library=found, rounds=10, **columns)
     before, after = (model.evaluate(graphs, types, runs, mem_mib=columns["mem_mib"])["mem_mib"] for model in (predictor, learned))
     assert after["rmsle"] < before["rmsle"] / 2
+    chained = horus.Predictor.fit(graphs, types, families, runs, library=found, rounds=10, base=learned,
+                                  step_time_us=columns["step_time_us"])
+    kept = chained.predict_rows(graphs, types, runs)["mem_mib"]
+    assert (kept == learned.predict_rows(graphs, types, runs)["mem_mib"]).all() and (kept != told["mem_mib"]).any()

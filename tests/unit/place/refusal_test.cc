@@ -131,7 +131,7 @@ TEST(Refusal, WhatIsOnlyPredictedRefusesForNowAndSaysSo) {
   EXPECT_EQ(decision.miss.estimate, 12'000);
   EXPECT_EQ(
       DescribeDecision(decision),
-      "Deferred: by what is predicted it does not fit this cluster even empty. The tenants' memory bounds and the "
+      "Deferred: by prediction it would not fit even the empty cluster. The tenants' memory bounds and the "
       "headroom would exceed the device. Nearest: node 1 device 0 (gpu_memory: needed 17000, available 15884 MiB; "
       "needed is an upper bound, 12000 is expected).");
 }
