@@ -11,13 +11,12 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/static" -B "${WORK}/build" 
   -D CMAKE_BUILD_TYPE=Release -D "CMAKE_C_COMPILER=${C_COMPILER}" -D "CMAKE_CXX_COMPILER=${CXX_COMPILER}")
 no_flags_leak("${WORK}/build" consumer.c)
 run("${CMAKE_COMMAND}" --build "${WORK}/build")
+file(REMOVE "${PREFIX}/${LIBDIR}/cmake/horus/horusStaticTargets.cmake")
+refuses_static()
 file(GLOB shared "${PREFIX}/${LIBDIR}/libhorus.so*")
 file(REMOVE ${shared})
 run("${WORK}/build/consumer")
 run("${WORK}/build/loader" "${WORK}/build/libplugin.so")
-
-file(REMOVE "${PREFIX}/${LIBDIR}/cmake/horus/horusStaticTargets.cmake")
-refuses_static()
 
 # pkg-config --static, all of it linked statically.
 need_pkg_config()
