@@ -4,7 +4,7 @@
 Usage: check_binary.py check LIBRARY BASELINE INCLUDE_FOLDER     any difference fails
        check_binary.py judge LIBRARY BASELINE INCLUDE_FOLDER     2: a break; 1: additions; 0: nothing
        check_binary.py write LIBRARY BASELINE INCLUDE_FOLDER     makes the library the baseline
-Exit status 77: the library lacks debug information about types (Release, -g1), or the machine is another.
+Exit status 77: the library lacks debug information about types (Release, -g1), or the machine or the abidw is another.
 """
 
 import pathlib
@@ -46,12 +46,16 @@ def main():
     if not shutil.which("abidw"):
         return skip("abidw is not installed (abigail-tools)")
     text = describe(library, include)
+    version = re.compile(r"<abi-corpus version='([^']*)'")
+    if mode != "write":
+        stored = pathlib.Path(baseline).read_text(encoding="utf-8")
+        if version.search(text)[1] != version.search(stored)[1]:
+            return skip(f"the baseline is in format {version.search(stored)[1]}, this abidw writes {version.search(text)[1]}")
     if "<class-decl name='horus_job' size-in-bits" not in text:
         return skip(f"{library} has no debug information about types")
     if mode == "write":
         pathlib.Path(baseline).write_text(text, encoding="utf-8")
         return 0
-    stored = pathlib.Path(baseline).read_text(encoding="utf-8")
     machine = re.compile(r"architecture='([^']*)'")
     if machine.search(text)[1] != machine.search(stored)[1]:
         return skip(f"the baseline is of {machine.search(stored)[1]}, the library of {machine.search(text)[1]}")
