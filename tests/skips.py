@@ -12,7 +12,7 @@ import xml.etree.ElementTree as xml
 
 MAY_SKIP = {  # preset/test, or preset/test: what it says: what it may lack
     r"(asan|minimal)/abi\.binary": "debug information about types",
-    r"dev/abi\.binary: skipped: the baseline is in format .*": "the abidw that wrote the baseline",
+    r"dev/abi\.binary: skipped: the baseline is of format .*": "the abidw that wrote the baseline",
     r".*/coexist\.torch|dev/profile\.torch": "an interpreter with PyTorch (HORUS_TEST_TORCH_PYTHON)",
     r"minimal/coexist\.horus_.*": "libxgboost, which is no package of that preset",
     r"minimal/faults\.tight": "a solver of linear programs",
