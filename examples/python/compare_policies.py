@@ -44,7 +44,7 @@ def main():
                for i, (net, (util, bandwidth, mem)) in enumerate(NETS.items(), 1)}
     cluster = horus.Cluster([horus.Node(id=i, cpu_milli=64_000, mem_mib=524_288, devices=[horus.Device(GPU)] * 4)
                              for i in range(GPUS // 4)])
-    placers = {policy: horus.Placer(policy, slowdown_bound=4) for policy in ("exclusive", "first-fit", "lucid", "horus")}
+    placers = {policy: horus.Placer(policy) for policy in ("exclusive", "first-fit", "lucid", "horus")}
     truth = horus.Truth.from_model(demands)  # the model is right; another model here tells what errors cost
     traces = [play(asked.trace, asked.jobs, seed) for seed in range(1, asked.seeds + 1)]
     comparison = horus.compare(traces, demands, truth, cluster, placers, progress=True)

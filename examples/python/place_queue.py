@@ -17,7 +17,7 @@ def main():
     jobs = horus.read_jobs(paths[1], cluster)  # graphs become demands
     print(cluster)
 
-    placer = horus.Placer("horus", slowdown_bound=1.5)
+    placer = horus.Placer("horus")
     plan = placer.place(cluster, jobs)
     names = {job.id: job.name for job in jobs}
     for decision in plan:  # a refusal is a decision like any other

@@ -59,8 +59,8 @@ typedef struct horus_node {
 #define HORUS_JOB_BEST_EFFORT 2
 
 /* With whose jobs a job shares devices. */
-#define HORUS_SHARE_ANYONE 0
-#define HORUS_SHARE_SAME_TENANT 1 /* those of its own tenant, which it must state */
+#define HORUS_SHARE_SAME_TENANT 1 /* those of its own tenant; the jobs that state none are one tenant. The default */
+#define HORUS_SHARE_ANYONE 2      /* those of other tenants too, as far as they say so as well */
 
 /* gpus_per_task of a job that needs no GPU: its tasks take slots without device. */
 #define HORUS_JOB_NO_GPUS (-1)
@@ -110,7 +110,8 @@ typedef struct horus_job {
                                below 1000 only with gpus_per_task 1 */
   int32_t exclusive;        /* 1 = alone on its devices */
   int32_t priority;         /* higher first */
-  float slowdown_bound;     /* no placement may predict more for this job; 0 = the placer's default */
+  float slowdown_bound;     /* a promise: it is placed only where its slowdown is foretold to be at most this with
+                               slowdown_confidence, and nobody comes who breaks that; 0 = the placer's default */
   int64_t cpu_milli;        /* thousandths of a core */
   int64_t mem_mib;          /* host memory */
   int64_t storage_mb_s;     /* storage bandwidth */
@@ -133,7 +134,7 @@ typedef struct horus_job {
                                   limit */
   int64_t gpu_mem_limit_mib;   /* most device memory per GPU that it may ever hold, at least the request; 0 = what it
                                   requests */
-  int32_t share;               /* HORUS_SHARE_*: with whose jobs it shares devices; holds both ways */
+  int32_t share;               /* HORUS_SHARE_*: with whose jobs it shares devices; holds both ways; 0 = SAME_TENANT */
   int32_t spread_tasks;        /* 1 = at most one of its tasks a node */
   size_t group_count;          /* groups that it belongs to, each once; at most 64 */
   const char* const* groups;   /* in any order; copied */
@@ -146,7 +147,8 @@ typedef struct horus_job {
   int64_t stated_mem_mib;
   float
       weight; /* what a unit of its useful work (horus/modes.h) counts beside that of other jobs, 1e-6 to 1e6; 0 = 1 */
-  int32_t reserved; /* 0 */
+  float slowdown_confidence; /* probability with which slowdown_bound or the latency is to hold, 0.5 to 0.999; 0 =
+                                that of the model's upper bounds, 0.9 unless a callback model states another */
 } horus_job;
 #define HORUS_JOB_INIT \
   {sizeof(horus_job),  \
@@ -338,6 +340,22 @@ typedef struct horus_job_info {
 /* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
                                              horus_error* error);
+
+/* Jobs with their demands, of a cluster or of a file (horus_job_list_from_yaml). Immutable: share freely. */
+typedef struct horus_job_list horus_job_list;
+
+/* What residents asked for, as they can be planned again: those of `job_ids` in that order; NULL with 0 = all, by
+ * ascending id. Errors: NOT_FOUND (a job), LIMIT (more ids than residents). */
+HORUS_API horus_status horus_cluster_job_specs(const horus_cluster* cluster, size_t job_count, const uint64_t* job_ids,
+                                               horus_job_list** out, horus_error* error);
+/* Accepts NULL. */
+HORUS_API void horus_job_list_free(horus_job_list* list);
+/* Jobs in it; memory of the handle in bytes, about; 0 for NULL. Any thread. */
+HORUS_API size_t horus_job_list_count(const horus_job_list* list);
+HORUS_API uint64_t horus_job_list_bytes_held(const horus_job_list* list);
+/* The job at `index`, in the order of its making; what it points to is borrowed from the list. Errors: NOT_FOUND,
+ * INVALID_STRUCT. Any thread. */
+HORUS_API horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error);
 
 /* Slots of a resident job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. */
 HORUS_API horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,

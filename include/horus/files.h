@@ -24,23 +24,12 @@ HORUS_API horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue,
                                                const char* path, const char* text, horus_catalogue** extended,
                                                horus_cluster** out, horus_error* error);
 
-/* Jobs of a file, with demands. Immutable: share freely. */
-typedef struct horus_job_list horus_job_list;
-
 /* The jobs of a file for `cluster`: those without gpu_types may use the types of its nodes, whatever their state, and
  * no id may be that of a resident. `predictor`, `path` and `text`: as of horus_cluster_from_yaml, likewise the errors.
  * Thread class: a reader of the cluster. */
 HORUS_API horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_predictor* predictor,
                                                 const char* path, const char* text, horus_job_list** out,
                                                 horus_error* error);
-/* Accepts NULL. */
-HORUS_API void horus_job_list_free(horus_job_list* list);
-/* Jobs in it; memory of the handle in bytes, about; 0 for NULL. Any thread. */
-HORUS_API size_t horus_job_list_count(const horus_job_list* list);
-HORUS_API uint64_t horus_job_list_bytes_held(const horus_job_list* list);
-/* The job at `index`, in file order; what it points to is borrowed from the list. Errors: NOT_FOUND, INVALID_STRUCT.
- * Any thread. */
-HORUS_API horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error);
 
 /* A trace file. `format`: "plain", "openb", "gavel", "chronus", "muri" or "pai"; NULL = by its header. A wrong row
  * ends the reading. Errors: INVALID_ARGUMENT (file, line, column, expected, found), NOT_FOUND (format), IO, LIMIT,

@@ -327,6 +327,7 @@ struct PlacerOptions {
   bool synergy_grow = false;
   uint32_t max_candidates = 0;  // 0 = all
   bool terse = false;           // decisions that defer do not tell why
+  float sharing_quota = 0;      // share of the GPUs that may have several tenants; 0 = 1: all; -1 = none
 };
 
 class Placer {
@@ -348,6 +349,7 @@ class Placer {
     c.synergy_grow = options.synergy_grow ? 1 : 0;
     c.max_candidates = options.max_candidates;
     c.terse = options.terse ? 1 : 0;
+    c.sharing_quota = options.sharing_quota;
     c.interference = options.interference == nullptr ? nullptr : options.interference->get();
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);

@@ -79,6 +79,13 @@ HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* c
                                                         horus_interference_callback callback, void* user,
                                                         uint64_t epoch, horus_interference** out, horus_error* error);
 
+/* The same where slowdown_upper is not exceeded with another probability than 0.9: 0.5 to 0.999. It is the only one
+ * that may be asked of the model. Errors: INVALID_ARGUMENT. */
+HORUS_API horus_status horus_interference_from_callback_at(const horus_catalogue* catalogue,
+                                                           horus_interference_callback callback, void* user,
+                                                           uint64_t epoch, double upper_probability,
+                                                           horus_interference** out, horus_error* error);
+
 /* "horus", "table", "callback", ...; lives as long as the model. NULL for NULL. Any thread. */
 HORUS_API const char* horus_interference_name(const horus_interference* model);
 
@@ -92,12 +99,23 @@ HORUS_API uint64_t horus_interference_bytes_held(const horus_interference* model
 /* A placer keeps what it needs of the model. Accepts NULL. */
 HORUS_API void horus_interference_free(horus_interference* model);
 
-/* Slowdown of each of `count` tenants of `device`. slowdown and slowdown_upper hold `count` values each; the latter
- * may be NULL. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK. Any thread. */
+/* Slowdown of each of `count` tenants of `device`: the expected one, and the one that is not exceeded with a
+ * probability of 0.9 (unless a callback model states another). slowdown and slowdown_upper hold `count` values each;
+ * the latter may be NULL. Errors: NOT_FOUND (type), INVALID_ARGUMENT, INVALID_STRUCT, CALLBACK. Any thread. */
 HORUS_API horus_status horus_interference_slowdown(const horus_interference* model, const horus_catalogue* catalogue,
                                                    const horus_device* device, size_t count,
                                                    const horus_demand* const* demands, float* slowdown,
                                                    float* slowdown_upper, horus_error* error);
+
+/* The slowdown that each tenant does not exceed with `probability`, 0.5 to 0.999: ln(slowdown - 0.9) is taken for
+ * normal, with the spread that the bounds of horus_interference_slowdown have; 0.5 gives what is expected.
+ * calibrated[i] (may be NULL) becomes 1 where jobs that were left out showed that so high a probability is kept, 0
+ * where it is extrapolated. Errors: those of horus_interference_slowdown; UNSUPPORTED (a callback model knows one
+ * probability). Any thread. */
+HORUS_API horus_status horus_interference_quantile(const horus_interference* model, const horus_catalogue* catalogue,
+                                                   const horus_device* device, size_t count,
+                                                   const horus_demand* const* demands, double probability,
+                                                   float* slowdown, uint8_t* calibrated, horus_error* error);
 
 /* measured[i * count + j] becomes 1 where the slowdown of tenant i beside tenant j was measured
  * (horus_interference_from_table), and for i = j; 0 where it is foretold. Errors: those of

@@ -44,11 +44,13 @@ class Interference {
                  fallback == nullptr ? nullptr : fallback->get(), &out);
     return Interference(out);
   }
-  // `user` must outlive the model and every placer made with it; nothing may be thrown out of the callback.
+  // `user` must outlive the model and every placer made with it; nothing may be thrown out of the callback. Its upper
+  // bounds are not exceeded with `upper_probability`, 0.5 to 0.999.
   [[nodiscard]] static Interference FromCallback(horus_interference_callback callback, void* user, uint64_t epoch,
-                                                 const Catalogue* catalogue = nullptr) {
+                                                 const Catalogue* catalogue = nullptr, double upper_probability = 0.9) {
     horus_interference* out = nullptr;
-    detail::Call(horus_interference_from_callback, detail::HandleOf(catalogue), callback, user, epoch, &out);
+    detail::Call(horus_interference_from_callback_at, detail::HandleOf(catalogue), callback, user, epoch,
+                 upper_probability, &out);
     return Interference(out);
   }
   // Trained on measured runs.
@@ -92,6 +94,20 @@ class Interference {
     std::vector<Slowdown> slowdowns;
     for (size_t i = 0; i < demands.size(); ++i) slowdowns.push_back({estimates[i], uppers[i]});
     return slowdowns;
+  }
+  struct Quantiles {
+    std::vector<float> slowdowns;     // that each tenant does not exceed with the probability
+    std::vector<uint8_t> calibrated;  // 0 = extrapolated
+  };
+  // probability: 0.5 to 0.999; UNSUPPORTED of a callback model but for its own.
+  [[nodiscard]] Quantiles SlowdownsAt(double probability, const SharedDevice& device, std::span<const Demand> tenants,
+                                      const Catalogue* catalogue = nullptr) const {
+    const std::vector<const horus_demand*> demands = detail::Pointers(tenants);
+    const horus_device c = detail::ToC(device);
+    Quantiles out{std::vector<float>(demands.size()), std::vector<uint8_t>(demands.size())};
+    detail::Call(horus_interference_quantile, get(), detail::HandleOf(catalogue), &c, demands.size(),
+                 detail::Column(demands), probability, out.slowdowns.data(), out.calibrated.data());
+    return out;
   }
   // Position i * tenants.size() + j: whether the slowdown of tenant i beside tenant j was measured (FromTable).
   [[nodiscard]] std::vector<uint8_t> Measured(const SharedDevice& device, std::span<const Demand> tenants,

@@ -56,6 +56,48 @@ HORUS_API horus_status horus_placer_rebalance(horus_placer* placer, const horus_
                                               const horus_rebalance_options* options, horus_plan** out,
                                               horus_error* error);
 
+/* Everything off the nodes, in one plan: for each job with a task there a decision, in planning order, and a move where
+ * another place takes it; what finds none stays, and its decision says why. A gang moves as a whole. Drain the nodes
+ * first (horus_cluster_set_node_state), so that nothing new comes. `progress` may be NULL. Errors: NOT_FOUND (a node),
+ * CALLBACK, CANCELLED, BUSY. */
+HORUS_API horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cluster, size_t node_count,
+                                             const uint64_t* node_ids, horus_progress progress, void* user,
+                                             horus_plan** out, horus_error* error);
+
+/* What to do about a job that shares. */
+#define HORUS_ADVICE_STAY 0
+#define HORUS_ADVICE_MOVE 1      /* the plan moves it */
+#define HORUS_ADVICE_RUN_ALONE 2 /* no place is better: it, or who is beside it, has to leave */
+
+/* A job that shares, on the device where it is slowest. */
+typedef struct horus_tenant_review {
+  uint32_t struct_size;
+  int32_t advice; /* HORUS_ADVICE_* */
+  uint64_t job_id;
+  uint64_t node_id;
+  uint32_t device;
+  int32_t broken; /* 1 = `held` is beyond `bound` */
+  float slowdown; /* expected */
+  float slowdown_upper;
+  double held;      /* the slowdown not exceeded with the job's slowdown_confidence */
+  double bound;     /* its own or the placer's; infinity = none */
+  double pack_work; /* of all who are on that device, 1 = one of them alone; below 1 taking turns does more */
+} horus_tenant_review;
+#define HORUS_TENANT_REVIEW_INIT {sizeof(horus_tenant_review), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* The jobs that share, by the placer's model as it is now: who breaks its bound, whose pack does less than one job
+ * alone, and what to do. The plan moves those of ADVICE_MOVE: for a broken bound wherever all bounds are kept, else
+ * where that gains more than its downtime costs. To be called after a commit (horus_interference_commit), with a placer
+ * of the new model. `options` as of horus_placer_rebalance, without job_ids; may be NULL. Errors: as there. */
+HORUS_API horus_status horus_placer_review(horus_placer* placer, const horus_cluster* cluster,
+                                           const horus_rebalance_options* options, horus_plan** out,
+                                           horus_error* error);
+/* 0 unless the plan is a review. Any thread. */
+HORUS_API size_t horus_plan_review_count(const horus_plan* plan);
+/* Broken bounds first, the furthest ahead, then by pack_work. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
+HORUS_API horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
+                                             horus_error* error);
+
 #define HORUS_CHANGE_RELEASE 0      /* job_id leaves */
 #define HORUS_CHANGE_NODE_STATE 1   /* node_id becomes `state` */
 #define HORUS_CHANGE_DEVICE_STATE 2 /* the device of node_id becomes `state` */

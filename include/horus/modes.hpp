@@ -177,6 +177,21 @@ class CChange {
   return Plan(out);
 }
 
+// Everything off the nodes; what finds no other place stays, and its decision says why.
+[[nodiscard]] inline Plan Evacuate(Placer& placer, const Cluster& cluster, std::span<const uint64_t> nodes) {
+  horus_plan* out = nullptr;
+  detail::Call(horus_placer_evacuate, placer.get(), cluster.get(), nodes.size(), nodes.data(), nullptr, nullptr, &out);
+  return Plan(out);
+}
+
+// Who breaks its bound or does less than alone, by the placer's model (ReviewsOf), and the moves that mend it.
+[[nodiscard]] inline Plan Review(Placer& placer, const Cluster& cluster, const RebalanceOptions& options = {}) {
+  const horus_rebalance_options with = detail::ToC(options, detail::CSubset(std::nullopt));
+  horus_plan* out = nullptr;
+  detail::Call(horus_placer_review, placer.get(), cluster.get(), &with, &out);
+  return Plan(out);
+}
+
 // A plan that cannot be applied.
 [[nodiscard]] inline Plan WhatIf(Placer& placer, const Cluster& cluster, std::span<const Change> changes,
                                  std::span<const Job> jobs) {
@@ -209,6 +224,27 @@ class CChange {
   Work work;
   detail::Call(horus_plan_work, plan.get(), &work.before, &work.after);
   return work;
+}
+
+struct TenantReview {
+  int32_t advice = HORUS_ADVICE_STAY;
+  uint64_t job = 0, node = 0;
+  uint32_t device = 0;
+  bool broken = false;
+  float slowdown = 1, slowdown_upper = 1;
+  double held = 1, bound = 0, pack_work = 0;
+};
+
+// Of a plan by Review: those with a broken bound first.
+[[nodiscard]] inline std::vector<TenantReview> ReviewsOf(const Plan& plan) {
+  std::vector<TenantReview> reviews;
+  for (size_t i = 0; i < horus_plan_review_count(plan.get()); ++i) {
+    horus_tenant_review c = HORUS_TENANT_REVIEW_INIT;
+    detail::Call(horus_plan_get_review, plan.get(), i, &c);
+    reviews.push_back({c.advice, c.job_id, c.node_id, c.device, c.broken == 1, c.slowdown, c.slowdown_upper, c.held,
+                       c.bound, c.pack_work});
+  }
+  return reviews;
 }
 
 [[nodiscard]] inline std::vector<Move> MovesOf(const Plan& plan) {

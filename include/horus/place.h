@@ -99,7 +99,8 @@ typedef struct horus_placer_options {
                               and all only where none of them fits; for jobs that are all different. 0 = all, always */
   int32_t terse; /* 1 = decisions that defer do not tell why (HORUS_REASON_NONE, no device counted): cheaper where much
                     is deferred. Rejections tell always */
-  uint32_t reserved0;
+  float sharing_quota; /* share of the cluster's GPUs that may have several tenants, 0 to 1; 0 = 1: all; -1 = none:
+                          sharing is off. Plans keep it, horus_cluster_adopt and plans of other placers need not */
 } horus_placer_options;
 /* clang-format off */
 #define HORUS_PLACER_OPTIONS_INIT \
@@ -249,6 +250,7 @@ HORUS_API horus_status horus_placer_verdicts(horus_placer* placer, const horus_c
 #define HORUS_REASON_OWNER 20
 #define HORUS_REASON_ANTI_AFFINITY 21
 #define HORUS_REASON_MEMORY_UNKNOWN 22
+#define HORUS_REASON_SHARING_QUOTA 23
 
 /* Name ("gpu_memory") and one-sentence meaning; "unknown" for other numbers. Static text. Any thread. */
 HORUS_API const char* horus_reason_name(int32_t reason);

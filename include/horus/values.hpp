@@ -180,7 +180,7 @@ struct Job {
   int32_t tasks = 1, gpus_per_task = 1, gpu_milli = 0;
   bool exclusive = false;
   int32_t priority = 0;
-  float slowdown_bound = 0;
+  float slowdown_bound = 0, slowdown_confidence = 0;
   float weight = 1;
   int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;
   int64_t submit_us = 0;
@@ -188,7 +188,7 @@ struct Job {
   int64_t deadline_us = 0;
   double request_rate_hz = 0;
   int64_t latency_bound_us = 0;
-  int32_t share = HORUS_SHARE_ANYONE;
+  int32_t share = HORUS_SHARE_SAME_TENANT;
   bool spread_tasks = false;
   std::vector<std::string> groups = {}, avoid_groups = {};
   std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
@@ -302,6 +302,7 @@ class CJob {
     c_.priority = job.priority;
     c_.weight = job.weight;
     c_.slowdown_bound = job.slowdown_bound;
+    c_.slowdown_confidence = job.slowdown_confidence;
     c_.cpu_milli = job.cpu_milli;
     c_.mem_mib = job.mem_mib;
     c_.storage_mb_s = job.storage_mb_s;

@@ -25,8 +25,12 @@ absl::Status CheckAnswer(size_t tenant, float estimate, float upper) {
 }  // namespace
 
 CallbackModel::CallbackModel(std::shared_ptr<const Catalogue> catalogue, horus_interference_callback callback,
-                             void* user, uint64_t epoch)
-    : catalogue_(std::move(catalogue)), callback_(callback), user_(user), epoch_(epoch) {}
+                             void* user, uint64_t epoch, double upper_probability)
+    : catalogue_(std::move(catalogue)),
+      callback_(callback),
+      user_(user),
+      epoch_(epoch),
+      upper_probability_(upper_probability) {}
 
 absl::Status CallbackModel::Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                     std::span<Slowdown> out) const {

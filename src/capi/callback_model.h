@@ -22,10 +22,12 @@ namespace horus::capi {
 class CallbackModel final : public InterferenceModel {
  public:
   CallbackModel(std::shared_ptr<const Catalogue> catalogue, horus_interference_callback callback, void* user,
-                uint64_t epoch);
+                uint64_t epoch, double upper_probability);
 
   [[nodiscard]] std::string_view name() const override { return "callback"; }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
+  [[nodiscard]] double upper_probability() const override { return upper_probability_; }
+  [[nodiscard]] bool has_quantiles() const override { return false; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 
@@ -34,6 +36,7 @@ class CallbackModel final : public InterferenceModel {
   horus_interference_callback callback_;
   void* user_;
   uint64_t epoch_;
+  double upper_probability_;
 };
 
 }  // namespace horus::capi

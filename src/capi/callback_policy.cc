@@ -36,7 +36,7 @@ Columns ColumnsOf(const DeviceCandidate& candidate) {
     columns.kinds.push_back(static_cast<int32_t>(tenant.kind));
     columns.priorities.push_back(tenant.priority);
     columns.gpu_milli.push_back(tenant.gpu_milli);
-    columns.bounds.push_back(tenant.slowdown_bound);
+    columns.bounds.push_back(tenant.promise.bound);
     columns.before.push_back(before.estimate);
     columns.before_upper.push_back(before.upper);
     columns.after.push_back(candidate.after[i].estimate);

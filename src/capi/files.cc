@@ -11,19 +11,13 @@
 #include "capi/graph_handles.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
-#include "capi/job_to_c.h"
+#include "capi/job_list.h"
 #include "capi/sim_handles.h"
 #include "capi/structs.h"
 #include "io/cluster_file.h"
 #include "io/demand_shelf.h"
 #include "io/jobs_file.h"
 #include "io/traces/trace_file.h"
-
-struct horus_job_list {
-  std::shared_ptr<const horus::Catalogue> catalogue;
-  std::vector<horus::JobSpec> specs;
-  std::vector<std::unique_ptr<const horus::capi::JobToC>> jobs;  // over specs
-};
 
 namespace horus::capi {
 namespace {
@@ -60,12 +54,9 @@ absl::StatusOr<std::unique_ptr<horus_job_list>> ListOf(const Cluster& cluster, c
                                                        const char* path, const char* text) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, RequestsOf(path, text, cluster.catalogue()));
   HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> present, TypesOf(cluster));
-  auto list = std::make_unique<horus_job_list>();
-  list->catalogue = cluster.shared_catalogue();
-  DemandShelf shelf(list->catalogue, PredictorOf(predictor));
-  HORUS_ASSIGN_OR_RETURN(list->specs, CompleteJobs(requests, cluster, present, shelf));
-  for (const JobSpec& spec : list->specs) list->jobs.push_back(std::make_unique<JobToC>(*list->catalogue, spec));
-  return list;
+  DemandShelf shelf(cluster.shared_catalogue(), PredictorOf(predictor));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> specs, CompleteJobs(requests, cluster, present, shelf));
+  return std::make_unique<horus_job_list>(cluster.shared_catalogue(), std::move(specs));
 }
 
 }  // namespace
@@ -96,30 +87,6 @@ horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     HORUS_ASSIGN_OR_RETURN(auto list, ListOf(cluster->value, predictor, path, text));
     *out = list.release();
-    return absl::OkStatus();
-  });
-}
-
-void horus_job_list_free(horus_job_list* list) { delete list; }
-
-size_t horus_job_list_count(const horus_job_list* list) { return list == nullptr ? 0 : list->specs.size(); }
-
-uint64_t horus_job_list_bytes_held(const horus_job_list* list) {
-  if (list == nullptr) return 0;
-  uint64_t bytes = sizeof *list;
-  for (const auto& job : list->jobs) bytes += job->bytes_held() + sizeof(horus::JobSpec);
-  return bytes;
-}
-
-horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{list, "list"}}));
-    HORUS_RETURN_IF_ERROR(CheckOutput(job));
-    if (index >= list->jobs.size()) {
-      return horus::MakeError(absl::StatusCode::kNotFound, "index: expected less than %d, found %d", list->jobs.size(),
-                              index);
-    }
-    WriteStruct(list->jobs[index]->get(), job);
     return absl::OkStatus();
   });
 }

@@ -21,6 +21,7 @@
 #include "horus/horus.h"
 #include "interference/model.h"
 #include "interference/observed_slowdowns.h"
+#include "place/modes/review.h"
 #include "place/placer.h"
 #include "place/plan.h"
 #include "place/state/cluster.h"
@@ -62,6 +63,7 @@ struct horus_placer {
 struct horus_plan {
   horus::Plan value;
   std::shared_ptr<const horus::Catalogue> catalogue;  // whose type ids it speaks
+  std::vector<horus::TenantReview> reviews;           // of a review
   mutable std::once_flag texts_once;
   mutable std::vector<std::string> texts;  // one per decision, written when first asked for
 };

@@ -17,6 +17,7 @@
 #include "capi/handles.h"
 #include "capi/sharing.h"
 #include "capi/structs.h"
+#include "interference/quantile.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
 #include "place/state/node.h"
@@ -102,6 +103,11 @@ absl::StatusOr<Asked> AskedFromC(const horus_interference& model, const horus_ca
   return asked;
 }
 
+absl::Status CheckProbability(const char* field, double given) {
+  if (given >= kLeastProbability && given <= kMostProbability) return absl::OkStatus();  // NaN fails too
+  return InvalidArgument("%s: expected %g to %g, found %g", field, kLeastProbability, kMostProbability, given);
+}
+
 }  // namespace
 }  // namespace horus::capi
 
@@ -163,11 +169,18 @@ uint64_t horus_interference_bytes_held(const horus_interference* model) {
 horus_status horus_interference_from_callback(const horus_catalogue* catalogue, horus_interference_callback callback,
                                               void* user, uint64_t epoch, horus_interference** out,
                                               horus_error* error) {
+  return horus_interference_from_callback_at(catalogue, callback, user, epoch, horus::kUpperProbability, out, error);
+}
+
+horus_status horus_interference_from_callback_at(const horus_catalogue* catalogue, horus_interference_callback callback,
+                                                 void* user, uint64_t epoch, double upper_probability,
+                                                 horus_interference** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
     if (callback == nullptr) return horus::InvalidArgument("callback: expected a function, found NULL");
+    HORUS_RETURN_IF_ERROR(CheckProbability("upper_probability", upper_probability));
     auto types = CatalogueOf(catalogue);
-    auto model = std::make_shared<const CallbackModel>(types, callback, user, epoch);
+    auto model = std::make_shared<const CallbackModel>(types, callback, user, epoch, upper_probability);
     *out = new horus_interference{std::move(model), std::move(types), {}};
     return absl::OkStatus();
   });
@@ -186,6 +199,32 @@ horus_status horus_interference_slowdown(const horus_interference* model, const 
     HORUS_RETURN_IF_ERROR(model->value->Predict(asked.device, asked.tenants, all));
     for (size_t i = 0; i < count; ++i) Put(slowdown, i, all[i].estimate);
     for (size_t i = 0; i < count; ++i) Put(slowdown_upper, i, all[i].upper);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_interference_quantile(const horus_interference* model, const horus_catalogue* catalogue,
+                                         const horus_device* device, size_t count, const horus_demand* const* demands,
+                                         double probability, float* slowdown, uint8_t* calibrated, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{model, "model"}, {device, "device"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(slowdown, "slowdown", count));
+    HORUS_RETURN_IF_ERROR(CheckProbability("probability", probability));
+    const horus::InterferenceModel& asks = *model->value;
+    const double known = asks.upper_probability();
+    if (!asks.has_quantiles() && probability != known) {
+      return horus::MakeError(absl::StatusCode::kUnimplemented,
+                              "probability: model %s bounds slowdowns with probability %g alone, found %g",
+                              std::string(asks.name()), known, probability);
+    }
+    HORUS_ASSIGN_OR_RETURN(const Asked asked, AskedFromC(*model, catalogue, device, count, demands));
+    std::vector<horus::Slowdown> all(count);
+    HORUS_RETURN_IF_ERROR(asks.Predict(asked.device, asked.tenants, all));
+    const std::vector<float> upto = asks.CalibratedUpTo(asked.device, asked.tenants);
+    for (size_t i = 0; i < count; ++i) {
+      Put(slowdown, i, static_cast<float>(horus::SlowdownAt(all[i], known, probability)));
+      Put(calibrated, i, static_cast<uint8_t>(probability <= static_cast<double>(upto[i]) ? 1 : 0));
+    }
     return absl::OkStatus();
   });
 }

@@ -41,8 +41,8 @@ absl::Status CheckEnums(const horus_job& job) {
   }
   HORUS_RETURN_IF_ERROR(CheckFlag("exclusive", job.exclusive));
   HORUS_RETURN_IF_ERROR(CheckFlag("spread_tasks", job.spread_tasks));
-  if (job.share != HORUS_SHARE_ANYONE && job.share != HORUS_SHARE_SAME_TENANT) {
-    return InvalidArgument("share: expected HORUS_SHARE_* (0 or 1), found %d", job.share);
+  if (job.share < 0 || job.share > HORUS_SHARE_ANYONE) {
+    return InvalidArgument("share: expected HORUS_SHARE_* (0 to %d), found %d", HORUS_SHARE_ANYONE, job.share);
   }
   return absl::OkStatus();
 }
@@ -98,6 +98,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);
   spec.slowdown_bound = job.slowdown_bound;
+  spec.slowdown_confidence = job.slowdown_confidence;
   spec.priority = job.priority;
   if (job.weight != 0) spec.weight = job.weight;
   spec.submit_us = job.submit_us;
@@ -106,7 +107,7 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   spec.latency_bound_us = job.latency_bound_us;
   spec.gpu_mem_request_mib = job.gpu_mem_request_mib;
   spec.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
-  spec.share = static_cast<ShareWith>(job.share);
+  if (job.share != 0) spec.share = static_cast<ShareWith>(job.share);
   spec.spread_tasks = job.spread_tasks == 1;
   HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
   HORUS_ASSIGN_OR_RETURN(spec.avoid_groups, NamesFromC("avoid_groups", job.avoid_count, job.avoid_groups));

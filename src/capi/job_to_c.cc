@@ -43,6 +43,7 @@ void JobToC::SetFields(const JobSpec& job) {
   c_.exclusive = job.exclusive ? 1 : 0;
   c_.priority = job.priority;
   c_.slowdown_bound = job.slowdown_bound;
+  c_.slowdown_confidence = job.slowdown_confidence;
   c_.cpu_milli = job.cpu_milli;
   c_.mem_mib = job.mem_mib;
   c_.storage_mb_s = job.storage_mb_s;

@@ -13,8 +13,10 @@
 #include "capi/planning.h"
 #include "capi/structs.h"
 #include "place/modes/batch.h"
+#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
+#include "place/modes/review.h"
 #include "place/modes/what_if.h"
 
 namespace horus::capi {
@@ -122,6 +124,44 @@ horus_status horus_placer_rebalance(horus_placer* placer, const horus_cluster* c
                               told.Shares());
     };
     HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
+    *out = plan.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cluster, size_t node_count,
+                                   const uint64_t* node_ids, horus_progress progress, void* user, horus_plan** out,
+                                   horus_error* error) {
+  return GuardWatched(placer, horus::Call::kEvacuate, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(node_ids, "node_ids", node_count));
+    CallerProgress told(progress, user);
+    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) {
+      return horus::Evacuate(with, on, std::span<const horus::NodeId>(node_ids, node_count), told.Shares());
+    };
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
+    *out = plan.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_placer_review(horus_placer* placer, const horus_cluster* cluster,
+                                 const horus_rebalance_options* options, horus_plan** out, horus_error* error) {
+  return GuardWatched(placer, horus::Call::kReview, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const horus_rebalance_options c, ReadOptionalStruct(options));
+    if (c.job_count != 0) return horus::InvalidArgument("job_ids: expected none, found %d", c.job_count);
+    HORUS_ASSIGN_OR_RETURN(const horus::RebalanceOptions rebalance, RebalanceFromC(c));
+    CallerProgress told(c.progress, c.user);
+    std::vector<horus::TenantReview> reviews;
+    const Planning planning = [&](horus::Placer& with, const horus::Cluster& on,
+                                  const horus::ReadFn& /*read*/) -> absl::StatusOr<horus::Plan> {
+      HORUS_ASSIGN_OR_RETURN(horus::ReviewResult result, horus::Review(with, on, rebalance));
+      reviews = std::move(result.tenants);
+      return std::move(result.plan);
+    };
+    HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
+    plan->reviews = std::move(reviews);
     *out = plan.release();
     return absl::OkStatus();
   });

@@ -49,6 +49,24 @@ horus_move MoveToC(const Move& move) {
   return c;
 }
 
+static_assert(HORUS_ADVICE_STAY == static_cast<int>(Advice::kStay) &&
+              HORUS_ADVICE_MOVE == static_cast<int>(Advice::kMove) &&
+              HORUS_ADVICE_RUN_ALONE == static_cast<int>(Advice::kRunAlone));
+
+horus_tenant_review ReviewToC(const TenantReview& review) {
+  return {.struct_size = sizeof(horus_tenant_review),
+          .advice = static_cast<int32_t>(review.advice),
+          .job_id = review.job,
+          .node_id = review.node,
+          .device = static_cast<uint32_t>(review.device),
+          .broken = review.broken() ? 1 : 0,
+          .slowdown = review.slowdown.estimate,
+          .slowdown_upper = review.slowdown.upper,
+          .held = review.held,
+          .bound = review.bound,
+          .pack_work = review.pack_work};
+}
+
 horus_preemption CandidateToC(const PreemptionCandidate& candidate) {
   horus_preemption c = HORUS_PREEMPTION_INIT;
   c.exact = candidate.exact ? 1 : 0;
@@ -103,6 +121,19 @@ horus_status horus_plan_move_slots(const horus_plan* plan, size_t index, int32_t
     HORUS_ASSIGN_OR_RETURN(const horus::Move* found, MoveAt(plan, index));
     if (to != 0 && to != 1) return horus::InvalidArgument("to: expected 0 (where it was) or 1, found %d", to);
     return WriteSlots(to == 0 ? found->from : found->to, slots, count);
+  });
+}
+
+size_t horus_plan_review_count(const horus_plan* plan) { return plan == nullptr ? 0 : plan->reviews.size(); }
+
+horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
+                                   horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(review));
+    if (index >= plan->reviews.size()) return NoSuch("reviews", plan->reviews.size(), index);
+    WriteStruct(ReviewToC(plan->reviews[index]), review);
+    return absl::OkStatus();
   });
 }
 

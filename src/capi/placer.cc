@@ -74,6 +74,11 @@ absl::StatusOr<PlacerOptions> OptionsFromC(const horus_placer_options& given) {
   } else if (given.gpu_price != 0) {
     options.gpu_price = given.gpu_price;
   }
+  if (given.sharing_quota == -1) {
+    options.sharing_quota = 0;
+  } else if (given.sharing_quota != 0) {
+    options.sharing_quota = given.sharing_quota;
+  }
   options.max_candidates = given.max_candidates;
   HORUS_RETURN_IF_ERROR(CheckFlag("terse", given.terse));
   options.terse = given.terse == 1;

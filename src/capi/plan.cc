@@ -23,7 +23,8 @@ static_assert(HORUS_VERDICT_PLACE == static_cast<int>(Verdict::kPlace) &&
 static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) &&
               HORUS_REASON_OWNER == static_cast<int>(Reason::kOwner) &&
               HORUS_REASON_MEMORY_UNKNOWN == static_cast<int>(Reason::kMemoryUnknown) &&
-              HORUS_REASON_MEMORY_UNKNOWN + 1 == kReasonCount);
+              HORUS_REASON_SHARING_QUOTA == static_cast<int>(Reason::kSharingQuota) &&
+              HORUS_REASON_SHARING_QUOTA + 1 == kReasonCount);
 
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));

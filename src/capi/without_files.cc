@@ -20,12 +20,6 @@ horus_status horus_job_list_from_yaml(const horus_cluster*, const horus_predicto
                                       horus_job_list**, horus_error* error) {
   return Missing(error);
 }
-void horus_job_list_free(horus_job_list*) {}
-size_t horus_job_list_count(const horus_job_list*) { return 0; }
-uint64_t horus_job_list_bytes_held(const horus_job_list*) { return 0; }
-horus_status horus_job_list_get(const horus_job_list*, size_t, horus_job*, horus_error* error) {
-  return Missing(error);
-}
 horus_status horus_trace_from_file(const char*, const char*, horus_trace**, horus_error* error) {
   return Missing(error);
 }

@@ -7,10 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "cli/numbers.h"
 #include "cli/table.h"
 #include "place/fit.h"
+#include "place/own_bound.h"
 
 namespace horus::cli {
 namespace {
@@ -77,13 +79,15 @@ std::string BesideText(const PlacementReport& placement, const Decision& decisio
   return text;
 }
 
-// The job's own slowdown on the first line, then its neighbours' in the order of BesideText.
-std::string SlowdownText(const Decision& decision) {
+// The job's own slowdown on the first line, with its bound where it states one; then its neighbours' in the order of
+// BesideText.
+std::string SlowdownText(const PlacementReport& placement, const Decision& decision) {
   if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
+  const JobSpec* job = placement.FindJob(decision.job);
+  const bool promised = job != nullptr && (job->slowdown_bound > 0 || KeepsLatency(*job));
+  if (decision.own.estimate == 1 && NeighboursOf(decision).empty()) return "none";
   std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
-  if (decision.own.upper > decision.own.estimate) {
-    absl::StrAppend(&text, " (<= ", Factor(static_cast<double>(decision.own.upper)), ")");
-  }
+  if (promised) absl::StrAppend(&text, " (<= ", Factor(static_cast<double>(decision.own.upper)), ")");
   return text;
 }
 
@@ -117,12 +121,12 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
     absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
   }
   const std::string name(ReasonName(miss.reason));
-  if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", name, ".");
+  if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", std::string(ReasonText(miss.reason)));
   const auto [needed, available] =
       ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
   if (miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour) {
-    return absl::StrFormat("Nearest miss: %s: %s up to %s%s, bound %s.", where, name, available, Expected(miss),
-                           needed);
+    return absl::StrFormat("Nearest miss: %s: %s %s%s, bound %s.", where, name,
+                           (miss.estimate > 0 ? "up to " : "") + available, Expected(miss), needed);
   }
   if (miss.reason == Reason::kTenantLimit) {
     return absl::StrFormat("Nearest miss: %s: %s, would hold %s jobs, may hold %s.", where, name, Plain(miss.needed),
@@ -133,14 +137,68 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
                          Amount(miss.needed - miss.available, miss.unit));
 }
 
-std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
-  if (decision.verdict != Verdict::kPlace) {
-    return absl::StrCat(std::string(ReasonName(decision.reason)), ": ", std::string(ReasonText(decision.reason)),
-                        decision.predicted_never ? " By prediction it would not fit even the empty cluster.\n" : "\n",
-                        MissText(placement, decision.miss));
+// What refused it, in the few words of a table's cell; the sentences stand below the table.
+std::string RefusalColumn(const Decision& decision) {
+  const NearestMiss& miss = decision.miss;
+  const Reason reason = miss.reason != Reason::kNone ? miss.reason : decision.reason;  // the nearest place tells most
+  const auto amounts = [&](const char* text) {
+    const auto [needed, available] =
+        ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
+    return absl::StrFormat("%s: %s needed, %s free", text, needed, available);
+  };
+  switch (reason) {
+    case Reason::kGpuMemory:
+      return miss.unit.empty() ? "too little GPU memory" : amounts("GPU memory");
+    case Reason::kCpu:
+    case Reason::kHostMemory:
+    case Reason::kStorageBandwidth:
+      return absl::StrCat("too little ", absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}));
+    case Reason::kSlowdownOwn:
+      return "would be slower than its bound everywhere";
+    case Reason::kSlowdownNeighbour:
+      return "would slow others beyond their bounds";
+    case Reason::kTenantLimit:
+    case Reason::kGpuMilli:
+    case Reason::kExclusive:
+    case Reason::kSharingMode:
+      return "all GPUs are taken";
+    case Reason::kPolicy:
+      return "sharing gains nothing now";
+    case Reason::kGang:
+      return "too few GPUs for all of it";
+    case Reason::kOwner:
+      return "GPUs are held by other tenants";
+    case Reason::kLabel:
+      return "no node has its labels";
+    default:
+      return absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}});
   }
-  std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d, ", decision.alternative);
-  absl::StrAppendFormat(&text, "cost %.4g", decision.winner.cost);
+}
+
+// The work of the GPUs that it does beside others, and what those lose on all their GPUs: a gang waits for its slowest.
+std::string WorkText(const PlacementReport& placement, const Decision& decision) {
+  const double gained = static_cast<double>(decision.slots.size()) / static_cast<double>(decision.own.estimate);
+  double lost = 0;
+  for (const TenantEffect& effect : NeighboursOf(decision)) {
+    const auto gpus = std::count_if(placement.tenants.begin(), placement.tenants.end(),
+                                    [&](const TenantOutcome& one) { return one.job == effect.job; });
+    lost += static_cast<double>(std::max<ptrdiff_t>(gpus, 1)) *
+            (1 / static_cast<double>(effect.before.estimate) - 1 / static_cast<double>(effect.after.estimate));
+  }
+  return absl::StrFormat("adds %.2f GPUs' work, costs others %.2f", gained, std::max(lost, 0.0));
+}
+
+std::string PlacedColumn(const PlacementReport& placement, const Decision& decision) {
+  std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d: ", decision.alternative);
+  const size_t gpus = decision.slots.size();
+  const std::string these = gpus == 1 ? "the GPU" : absl::StrFormat("%d GPUs", gpus);
+  if (decision.cpu_only) {
+    absl::StrAppend(&text, "needs no GPU");
+  } else if (NeighboursOf(decision).empty()) {
+    absl::StrAppend(&text, "has ", these, " to itself");
+  } else {
+    absl::StrAppend(&text, WorkText(placement, decision));
+  }
   const JobSpec* job = placement.FindJob(decision.job);
   if (job != nullptr && job->alternatives.empty() &&
       (job->cpu_milli != decision.cpu_milli || job->mem_mib != decision.mem_mib)) {
@@ -148,11 +206,14 @@ std::string ReasonColumn(const PlacementReport& placement, const Decision& decis
     return absl::StrCat(text, ", ", each, " is granted ", Cores(decision.cpu_milli), " cores and ",
                         Mib(decision.mem_mib));
   }
-  if (!decision.has_runner_up) return text + ", no other was priced";
+  if (!decision.has_runner_up) return text;
   const PricedPlace& next = decision.runner_up;
   const std::string gpu = next.device == kNoDevice ? "" : absl::StrFormat(" gpu %d", next.device);
-  absl::StrAppendFormat(&text, ", next %s%s %.4g", NodeName(placement, next.node), gpu, next.cost);
-  return text;
+  return absl::StrCat(text, "; next best ", NodeName(placement, next.node), gpu);
+}
+
+std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
+  return decision.verdict == Verdict::kPlace ? PlacedColumn(placement, decision) : RefusalColumn(decision);
 }
 
 // "  label      content", continued below the content where it is long.
@@ -220,6 +281,22 @@ std::optional<double> Ratio(int64_t part, int64_t whole) {
   return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
 }
 
+// A paragraph a job that waits: the rule in words, and the nearest miss.
+std::string NotPlacedText(const PlacementReport& placement) {
+  std::string text;
+  for (const Decision& decision : placement.plan.decisions) {
+    if (decision.verdict == Verdict::kPlace) continue;
+    if (text.empty()) text = "\nNot placed\n";
+    absl::StrAppend(&text, "  ", JobName(placement, decision.job), "\n");
+    const std::string why =
+        absl::StrCat(std::string(ReasonText(decision.reason)),
+                     decision.predicted_never ? " By prediction it would not fit even the empty cluster. " : " ",
+                     MissText(placement, decision.miss));
+    for (const std::string& line : Wrap(why, kPageWidth - 4)) absl::StrAppend(&text, "    ", line, "\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string IndexRanges(std::span<const int32_t> indices) {
@@ -242,9 +319,10 @@ std::string DecisionsText(const PlacementReport& placement) {
                {"WHY", Align::kLeft, true}});
   for (const Decision& decision : placement.plan.decisions) {
     table.AddRow({JobName(placement, decision.job), WhereText(placement, decision), BesideText(placement, decision),
-                  SlowdownText(decision) + NeighbourSlowdowns(placement, decision), ReasonColumn(placement, decision)});
+                  SlowdownText(placement, decision) + NeighbourSlowdowns(placement, decision),
+                  ReasonColumn(placement, decision)});
   }
-  return table.empty() ? "No jobs to place.\n" : table.Render();
+  return table.empty() ? "No jobs to place.\n" : table.Render() + NotPlacedText(placement);
 }
 
 std::string ResizesText(const PlacementReport& placement) {
@@ -283,6 +361,21 @@ std::string TotalsText(const PlacementReport& placement) {
   Table table({{""}, {""}});
   table.AddRow({"jobs", absl::StrFormat("%d placed, %d deferred, %d rejected", placement.Count(Verdict::kPlace),
                                         placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
+  const PlacementReport::Basis basis = placement.SlowdownBasis();
+  if (basis.sharing > 0) {
+    table.AddRow({"sharing", absl::StrFormat("%d jobs on %d GPUs, expected to do the work of %.1f GPUs;\n"
+                                             "without sharing %d of them would wait",
+                                             basis.jobs, basis.gpus, basis.work, basis.sharing - basis.gpus)});
+    std::string text = absl::StrFormat("foretold for %d of %d tenants beside others: watch them",
+                                       basis.sharing - basis.measured, basis.sharing);
+    if (basis.measured == basis.sharing)
+      text = absl::StrFormat("of all %d tenants beside others measured", basis.sharing);
+    if (basis.beside_several > 0) {
+      absl::StrAppendFormat(&text, "\n%d beside two and more: pairs add up there, which nobody has measured",
+                            basis.beside_several);
+    }
+    table.AddRow({"slowdowns", text});
+  }
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
                                    absl::StrFormat(", before %d", before.devices_used)});
@@ -297,15 +390,6 @@ std::string TotalsText(const PlacementReport& placement) {
   table.AddRow(
       {"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)", placement.TenantsAboveBound(),
                                                placement.TenantJobs(), Factor(placement.settings.slowdown_bound))});
-  if (const PlacementReport::Basis basis = placement.SlowdownBasis(); basis.sharing > 0) {
-    std::string text = absl::StrFormat("%d tenants share a GPU, %d of them only with jobs that they were measured with",
-                                       basis.sharing, basis.measured);
-    if (basis.beside_several > 0) {
-      absl::StrAppendFormat(&text, "\n%d beside two and more: pairs add up there, which nobody has measured",
-                            basis.beside_several);
-    }
-    table.AddRow({"slowdowns", text});
-  }
   return absl::StrFormat("\nCluster after the plan (%d nodes, policy %s, interference %s)\n", after.nodes,
                          placement.settings.policy, placement.settings.interference) +
          table.Render("  ");

@@ -34,6 +34,11 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
       ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
       ->capture_default_str()
       ->type_name("N");
+  app.add_option("--sharing-quota", options.sharing_quota,
+                 "Share of the cluster's GPUs that may have several jobs; 0 turns sharing off")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->type_name("SHARE");
   app.add_option("--mem-overcommit", options.mem_overcommit,
                  "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
       ->check(CLI::Range(1.0, kMaxMemOvercommit))
@@ -72,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options
                                                    std::shared_ptr<const InterferenceModel> model) {
   PlacerOptions placer;
   placer.max_tenants = options.max_tenants;
+  placer.sharing_quota = options.sharing_quota;
   placer.mem_overcommit = options.mem_overcommit;
   placer.probe_outside = options.probe_outside;
   placer.gpu_price = options.gpu_price;

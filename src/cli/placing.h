@@ -31,6 +31,7 @@ struct PlacingOptions {
   std::string slowdown_bound;
   uint64_t seed = 0;
   int32_t max_tenants = PlacerOptions{}.max_tenants;
+  double sharing_quota = PlacerOptions{}.sharing_quota;
   double mem_overcommit = PlacerOptions{}.mem_overcommit;
   bool probe_outside = false;
   double gpu_price = PlacerOptions{}.gpu_price;

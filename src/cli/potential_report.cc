@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/numbers.h"
@@ -32,22 +33,26 @@ std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
 
 std::string Shown(const std::string& name) { return Printable(name, kShownPairBytes); }
 
-std::string BoundText(double bound) { return std::isinf(bound) ? "no bound" : Plain(bound) + "x"; }
-
-// "Sharing does not pay on k80 at 1.5x (+0.0 %); it can at 2x (+8.2 %)."
+// "Sharing pays on v100: +27.8 % by expectation; bounded at 1.5x +0.0 %, at 2x +8.2 %." What is admitted by expectation
+// stands in the row without a bound; where there is none the bounds stand alone.
 std::string VerdictText(const PotentialReport& report, const PotentialCase& one) {
   const std::string where = one.gpu ? "on " + Printable(NameOf(report, one)) : "on all types together";
   if (!one.potential) return absl::StrFormat("Nothing of the mix runs %s.", where);
   if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
-  std::vector<std::string> not_at, at;
+  bool pays = false;
+  std::string expected, bounded;
   for (const PotentialAtBound& row : one.potential->at) {
-    (row.pays ? at : not_at)
-        .push_back(absl::StrFormat("%s (%+.1f %%)", BoundText(row.slowdown_bound), kPct * row.gain));
+    pays |= row.pays;
+    const std::string gain = absl::StrFormat("%+.1f %%", kPct * row.gain);
+    if (std::isinf(row.slowdown_bound)) {
+      expected = gain + " by expectation";
+    } else {
+      absl::StrAppendFormat(&bounded, "%s at %sx %s", bounded.empty() ? "bounded" : ",", Plain(row.slowdown_bound),
+                            gain);
+    }
   }
-  if (at.empty()) return absl::StrFormat("Sharing does not pay %s at %s.", where, absl::StrJoin(not_at, ", "));
-  if (not_at.empty()) return absl::StrFormat("Sharing can pay %s at %s.", where, absl::StrJoin(at, ", "));
-  return absl::StrFormat("Sharing does not pay %s at %s; it can at %s.", where, absl::StrJoin(not_at, ", "),
-                         absl::StrJoin(at, ", "));
+  return absl::StrFormat("Sharing %s %s: %s%s%s.", pays ? "pays" : "does not pay", where, expected,
+                         expected.empty() || bounded.empty() ? "" : "; ", bounded);
 }
 
 std::string LeftOutText(const PotentialReport& report, const PotentialCase& one) {

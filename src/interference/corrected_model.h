@@ -46,6 +46,8 @@ class CorrectedModel final : public InterferenceModel {
   [[nodiscard]] const InterferenceModel& beneath() const { return *beneath_; }
   [[nodiscard]] std::string_view name() const override { return beneath_->name(); }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
+  [[nodiscard]] double upper_probability() const override { return beneath_->upper_probability(); }
+  [[nodiscard]] bool has_quantiles() const override { return beneath_->has_quantiles(); }
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override;
 

@@ -4,6 +4,7 @@
 // Enters:  GPU type, sharing mode and the demands of all tenants of one device (on that type).
 // Leaves:  one slowdown per tenant, in the tenants' order.
 // Units:   slowdown = step time shared / step time alone; 1 = undisturbed; kMaxSlowdown >= upper >= estimate >= 1.
+//          `upper` is not exceeded with the model's upper_probability; quantile.h has other probabilities.
 // Cost:    at most 20 us a call without cache.   Thread class: immutable, share freely.
 #ifndef HORUS_INTERFERENCE_MODEL_H_
 #define HORUS_INTERFERENCE_MODEL_H_
@@ -31,6 +32,9 @@ struct DeviceContext {
 
 // The most that a model may answer: beyond it, it is wrong, not slow. A chosen limit, far above any measurement.
 inline constexpr float kMaxSlowdown = 1e9f;
+
+// With which probability a slowdown is at most its upper bound, unless the model says otherwise.
+inline constexpr double kUpperProbability = 0.9;
 
 struct Slowdown {
   float estimate = 1;
@@ -69,6 +73,19 @@ class InterferenceModel {
   // does not depend on the order of the others. Non-OK (nothing written) for an unknown device.
   [[nodiscard]] virtual absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                              std::span<Slowdown> out) const = 0;
+
+  // Of its upper bounds; above 0.5, below 1.
+  [[nodiscard]] virtual double upper_probability() const { return kUpperProbability; }
+
+  // Whether quantile.h may answer for other probabilities.
+  [[nodiscard]] virtual bool has_quantiles() const { return true; }
+
+  // By tenant: up to which probability its slowdown beside the others was calibrated on jobs that were left out; what
+  // is asked above it is extrapolated. 0 where nothing was. Pure.
+  [[nodiscard]] virtual std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
+                                                          std::span<const Demand* const> tenants) const {
+    return std::vector<float>(tenants.size());
+  }
 
   // Whether several tenants are answered by the additive rule (combine.h): every slowdown is 1 plus what each of the
   // others costs alone. Callers may then keep what PredictPairs says and add up themselves.

@@ -59,6 +59,8 @@ class TableModel final : public InterferenceModel {
 
   [[nodiscard]] std::string_view name() const override { return "table"; }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }  // of entries, noise and fallback
+  [[nodiscard]] double upper_probability() const override { return fallback_->upper_probability(); }
+  [[nodiscard]] bool has_quantiles() const override { return fallback_->has_quantiles(); }
 
   // A tenant's excess is the sum of what it loses beside each other tenant that was measured beside it, and of what the
   // fallback says it loses beside all those together that were not: with nothing measured the fallback's own answer.

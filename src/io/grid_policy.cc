@@ -43,25 +43,11 @@ constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions
 constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
 
-constexpr std::array<std::string_view, 19> kOthers = {"weights",
-                                                      "learn",
-                                                      "policy",
-                                                      "queue",
-                                                      "interference",
-                                                      "slowdown_bound",
-                                                      "look_ahead",
-                                                      "max_tenants",
-                                                      "mem_overcommit",
-                                                      "probe_outside",
-                                                      "max_candidates",
-                                                      "profiling_nodes",
-                                                      "pack_threshold",
-                                                      "foreground_bound",
-                                                      "links",
-                                                      "patience_s",
-                                                      "las_continuous",
-                                                      "synergy_grow",
-                                                      "synergy_tolerance"};
+constexpr std::array<std::string_view, 20> kOthers = {
+    "weights",        "learn",          "policy",          "queue",          "interference",
+    "slowdown_bound", "look_ahead",     "max_tenants",     "mem_overcommit", "sharing_quota",
+    "probe_outside",  "max_candidates", "profiling_nodes", "pack_threshold", "foreground_bound",
+    "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance"};
 
 std::vector<std::string_view> MakeKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
@@ -85,6 +71,7 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
   HORUS_RETURN_IF_ERROR(ReadBound(map, placer.slowdown_bound));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("max_tenants", 1, kMaxTenantsPerDevice, placer.max_tenants));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("mem_overcommit", 1, kMaxMemOvercommit, placer.mem_overcommit));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("sharing_quota", 0, 1, placer.sharing_quota));
   HORUS_RETURN_IF_ERROR(map.ReadBool("probe_outside", placer.probe_outside));
   HORUS_RETURN_IF_ERROR(
       map.ReadInteger("max_candidates", 0, std::numeric_limits<int32_t>::max(), placer.max_candidates));

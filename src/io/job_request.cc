@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "interference/quantile.h"
 #include "io/demand_yaml.h"
 #include "io/sensitivity_yaml.h"
 #include "io/yaml_units.h"
@@ -22,7 +23,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 38> kJobKeys = {"name",
+constexpr std::array<std::string_view, 39> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -47,6 +48,7 @@ constexpr std::array<std::string_view, 38> kJobKeys = {"name",
                                                        "submit_s",
                                                        "deadline_s",
                                                        "slowdown_bound",
+                                                       "slowdown_confidence",
                                                        "demand",
                                                        "storage_mb_s",
                                                        "node_selector",
@@ -125,6 +127,9 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   double bound = 0;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), bound));
   spec.slowdown_bound = static_cast<float>(bound);
+  double confidence = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_confidence", kLeastProbability, kMostProbability, confidence));
+  spec.slowdown_confidence = static_cast<float>(confidence);
   return absl::OkStatus();
 }
 
@@ -152,12 +157,9 @@ absl::Status ReadNames(const YamlMap& map, std::string_view key, std::vector<std
 }
 
 absl::Status ReadSharing(const YamlMap& map, JobSpec& spec) {
-  constexpr std::array kShares = {ShareWith::kAnyone, ShareWith::kSameTenant};
+  constexpr std::array kShares = {ShareWith::kSameTenant, ShareWith::kAnyone};
   const auto name_of = [](ShareWith v) { return std::string_view(v == ShareWith::kAnyone ? "anyone" : "same-tenant"); };
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "share", kShares, name_of, spec.share));
-  if (spec.share == ShareWith::kSameTenant && spec.tenant.empty()) {
-    return map.Find("share")->Error("expected 'tenant' beside it, found none");
-  }
   HORUS_RETURN_IF_ERROR(ReadNames(map, "groups", spec.groups));
   HORUS_RETURN_IF_ERROR(ReadNames(map, "avoid_groups", spec.avoid_groups));
   return map.ReadBool("spread_tasks", spec.spread_tasks);

@@ -3,6 +3,8 @@
 #include "io/placement.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,21 +42,22 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     specs.push_back(std::move(job.spec));
     demands.push_back(demand);
   }
+  const FitLimits limits{.slowdown_bound = default_bound, .upper_probability = model.upper_probability()};
   std::vector<Slowdown> slowdowns(demands.size());
   const DeviceContext context{device.spec.type, device.spec.mode, device.spec.compute_share};
   HORUS_RETURN_IF_ERROR(model.Predict(context, demands, slowdowns));
   const size_t n = specs.size();
   const std::vector<uint8_t> measured = model.Measured(context, demands);
   for (size_t i = 0; i < n; ++i) {
-    TenantOutcome tenant{
-        .job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i], .bound = default_bound};
+    TenantOutcome tenant{.job = specs[i]->id, .node = node, .device = index, .slowdown = slowdowns[i]};
     tenant.others = static_cast<uint32_t>(n - 1);
     // Bounded: pairs of the tenants of one device, at most kMaxResidentsPerDevice.
     tenant.measured = n > 1 && std::all_of(measured.begin() + static_cast<std::ptrdiff_t>(i * n),
                                            measured.begin() + static_cast<std::ptrdiff_t>((i + 1) * n),
                                            [](uint8_t one) { return one != 0; });
-    if (const float own = OwnBoundOf(*specs[i], *demands[i]).slowdown; own > 0) tenant.bound = static_cast<double>(own);
-    tenant.above_bound = IsBeyond(static_cast<double>(tenant.slowdown.upper), tenant.bound);
+    const Promise promise{OwnBoundOf(*specs[i], *demands[i]).slowdown, specs[i]->slowdown_confidence};
+    tenant.bound = BoundOf(promise, limits);
+    tenant.above_bound = IsBeyond(SlowdownFor(promise, tenant.slowdown, limits), tenant.bound);
     tenants.push_back(tenant);
   }
   return absl::OkStatus();
@@ -109,11 +112,25 @@ uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, fals
 
 PlacementReport::Basis PlacementReport::SlowdownBasis() const {
   Basis basis;
+  std::map<JobId, float> slowest;
   for (const TenantOutcome& tenant : tenants) {
+    float& worst = slowest[tenant.job];
+    worst = std::max(worst, tenant.slowdown.estimate);
+  }
+  std::set<JobId> sharers;
+  std::set<std::pair<NodeId, int32_t>> gpus;
+  for (const TenantOutcome& tenant : tenants) {
+    if (tenant.others > 0) {
+      sharers.insert(tenant.job);
+      gpus.emplace(tenant.node, tenant.device);
+      basis.work += 1 / static_cast<double>(slowest[tenant.job]);
+    }
     basis.sharing += tenant.others > 0 ? 1 : 0;
     basis.measured += tenant.measured ? 1 : 0;
     basis.beside_several += tenant.others > 1 ? 1 : 0;
   }
+  basis.jobs = sharers.size();
+  basis.gpus = gpus.size();
   return basis;
 }
 

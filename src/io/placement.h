@@ -73,9 +73,11 @@ struct PlacementReport {
   [[nodiscard]] uint64_t Count(Verdict verdict) const;
   [[nodiscard]] uint64_t TenantsAboveBound() const;  // distinct jobs
   [[nodiscard]] uint64_t TenantJobs() const;         // distinct jobs
-  // Of the tenants that share a device: those whose pairs were measured, and those beside two and more.
+  // Of the tenants that share a device, a gang one on each: whose pairs were measured, and who is beside two and more.
   struct Basis {
     uint64_t sharing = 0, measured = 0, beside_several = 0;
+    uint64_t jobs = 0, gpus = 0;  // distinct
+    double work = 0;  // of them in all, expected; 1 = one of them alone on its GPU. A gang is as fast as its slowest
   };
   [[nodiscard]] Basis SlowdownBasis() const;
 

@@ -37,14 +37,20 @@ absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& vi
   const uint32_t state = ledger.state_id(device);
   HORUS_RETURN_IF_ERROR(memo ? scorer.Judge(ledger.states(), state, verdict)
                              : scorer.Weigh(ledger.states(), state, verdict));
-  if (verdict.reason == Reason::kNone && !ledger.MayShare(device, view.owner)) {
-    verdict = {Distance(Reason::kOwner, {}), Reason::kOwner};
-  }
+  if (verdict.reason != Reason::kNone) return absl::OkStatus();
+  const Reason barred = BarsFrom(ledger, device, view);
+  if (barred != Reason::kNone) verdict = {Distance(barred, {}), barred};
   return absl::OkStatus();
 }
 
+Reason BarsFrom(const Ledger& ledger, uint32_t device, const JobView& view) {
+  return ledger.BarsFrom(device, view.owner, GpuCount(*view.job));
+}
+
 uint64_t RequestOn(const Ledger& ledger, const JobView& view) {
-  return ledger.owners_matter() && !MindsOwners(view.owner) ? CombineHash(view.request, view.owner) : view.request;
+  uint64_t request = view.request;
+  if (ledger.owners_matter() && !MindsOwners(view.owner)) request = CombineHash(request, view.owner);
+  return ledger.SharingIsFull(GpuCount(*view.job)) ? CombineHash(request, 1) : request;
 }
 
 }  // namespace horus

@@ -28,8 +28,11 @@ namespace horus {
 [[nodiscard]] absl::Status JudgeDevice(Scorer& scorer, const Ledger& ledger, const JobView& view, uint32_t device,
                                        bool memo, DeviceVerdict& verdict);
 
-// JobView::request, and the owner as soon as some resident shares with its owner alone; before that owners would only
-// split what is known of requests.
+// As Ledger::BarsFrom.
+[[nodiscard]] Reason BarsFrom(const Ledger& ledger, uint32_t device, const JobView& view);
+
+// JobView::request, and what else decides where it may go: the owner as soon as some resident shares with its owner
+// alone (before that owners would only split what is known of requests), and whether the sharing quota is used up.
 [[nodiscard]] uint64_t RequestOn(const Ledger& ledger, const JobView& view);
 
 }  // namespace horus

@@ -18,25 +18,25 @@ absl::Status Appraiser::OfDevice(const Cluster& cluster, const JobSpec& job, con
   const Demand& demand = DemandOn(job, state.type);
   const TenantClass newcomer = MakeTenantClass(job, demand);
   std::vector<const Demand*> demands;
-  std::vector<float> bounds;
+  std::vector<Promise> promises;
   for (const uint32_t id : state.tenants) {
     demands.push_back(&rows.states.tenant(id).demand);
-    bounds.push_back(rows.states.tenant(id).slowdown_bound);
+    promises.push_back(rows.states.tenant(id).promise);
   }
   const size_t residents = demands.size();
   std::vector<Slowdown> before(residents);
   std::vector<Slowdown> after(residents + 1);
   if (residents > 0) HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, before));
   demands.push_back(&demand);
-  bounds.push_back(newcomer.slowdown_bound);
+  promises.push_back(newcomer.promise);
   HORUS_RETURN_IF_ERROR(model_->Predict(ContextOf(state), demands, after));
   if (appraisal.reason == Reason::kNone) {
-    appraisal.reason = newcomer.late.p99_us > 0 ? Reason::kSlowdownOwn : FitSlowdowns(bounds, before, after, limits_);
+    appraisal.reason = newcomer.late.p99_us > 0 ? Reason::kSlowdownOwn : FitSlowdowns(promises, before, after, limits_);
   }
   for (size_t i = 0; i <= residents; ++i) {
-    const double bound = bounds[i] > 0 ? static_cast<double>(bounds[i]) : limits_.slowdown_bound;
-    const bool worse = i == residents || after[i].upper > before[i].upper;
-    appraisal.beyond_bound += worse && IsBeyond(static_cast<double>(after[i].upper), bound) ? 1 : 0;
+    const double now = SlowdownFor(promises[i], after[i], limits_);
+    const bool worse = i == residents || now > SlowdownFor(promises[i], before[i], limits_);
+    appraisal.beyond_bound += worse && IsBeyond(now, BoundOf(promises[i], limits_)) ? 1 : 0;
   }
   const Slowdown own = after.back();
   appraisal.own = {std::max(appraisal.own.estimate, own.estimate), std::max(appraisal.own.upper, own.upper)};

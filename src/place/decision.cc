@@ -42,6 +42,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
     {"memory_unknown",
      "How much device memory the job needs is unknown: its graph is understood too little. State or measure it."},
+    {"sharing_quota", "As many devices have several tenants as the placer's quota allows."},
 }};
 
 std::string Amount(double value, std::string_view unit, int more) {

@@ -52,8 +52,9 @@ enum class Reason : int32_t {
   kOwner = 20,
   kAntiAffinity = 21,
   kMemoryUnknown = 22,
+  kSharingQuota = 23,
 };
-inline constexpr size_t kReasonCount = 23;
+inline constexpr size_t kReasonCount = 24;
 
 // The place of a constraint in the order in which they are asked: the later one fails, the nearer the job was.
 [[nodiscard]] int AskedAt(Reason reason);

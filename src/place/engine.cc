@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<uint32_t>> Engine::Order(const Cluster& cluster, std:
                      my_.options.max_jobs, jobs.size());
   }
   for (const JobSpec& job : jobs) HORUS_RETURN_IF_ERROR(my_.CheckSettled(job));
-  return PlanningOrder(cluster, jobs, gone);
+  return PlanningOrder(cluster, jobs, my_.scorer.model(), gone);
 }
 
 absl::Status Engine::PlanJobs(std::span<const JobSpec> jobs, std::span<const uint32_t> order,

@@ -3,9 +3,11 @@
 #include "place/fit.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/units.h"
 #include "interference/latency.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
@@ -16,10 +18,6 @@ Reason Fail(Reason reason, Shortfall* shortfall, double needed, double available
   if (estimate >= std::max(needed, available)) estimate = 0;
   if (shortfall != nullptr) *shortfall = {needed, available, unit, estimate};
   return reason;
-}
-
-double BoundOf(float stated, const FitLimits& limits) {
-  return stated > 0 ? static_cast<double>(stated) : limits.slowdown_bound;
 }
 
 // Far above what all limits on a device can sum to: beyond it they are not counted.
@@ -103,7 +101,7 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   const auto tenants = static_cast<int32_t>(device.tenants.size());
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
   if (device.exclusive_held || (newcomer->exclusive && tenants > 0)) return Reason::kExclusive;
-  const int32_t most = device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
+  const int32_t most = !limits.share ? 1 : device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
   // Every tenant is a process of its own, and so a client of the device's MPS server.
   if (device.mps_clients > 0 && device.mps_clients < most && tenants + 1 > device.mps_clients) {
     return Fail(Reason::kTenantLimit, shortfall, tenants + 1, device.mps_clients, "MPS clients");
@@ -132,17 +130,24 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   return Reason::kNone;
 }
 
-Reason FitSlowdowns(std::span<const float> bounds, std::span<const Slowdown> before, std::span<const Slowdown> after,
-                    const FitLimits& limits, Shortfall* shortfall) {
+double SlowdownFor(const Promise& promise, const Slowdown& answer, const FitLimits& limits) {
+  const auto confidence = static_cast<double>(promise.confidence);
+  if (confidence == 0 || limits.upper_probability == 0) return static_cast<double>(answer.upper);
+  return SlowdownAt(answer, limits.upper_probability, confidence);
+}
+
+Reason FitSlowdowns(std::span<const Promise> promises, std::span<const Slowdown> before,
+                    std::span<const Slowdown> after, const FitLimits& limits, Shortfall* shortfall) {
   const size_t newcomer = after.size() - 1;
-  const double own = BoundOf(bounds[newcomer], limits);
-  const auto predicted = static_cast<double>(after[newcomer].upper);
+  const double own = BoundOf(promises[newcomer], limits);
+  const double predicted = SlowdownFor(promises[newcomer], after[newcomer], limits);
   const auto expected = [&after](size_t i) { return static_cast<double>(after[i].estimate); };
   if (IsBeyond(predicted, own)) return Fail(Reason::kSlowdownOwn, shortfall, own, predicted, "x", expected(newcomer));
   for (size_t i = 0; i < newcomer; ++i) {
-    const double bound = BoundOf(bounds[i], limits);
-    const auto now = static_cast<double>(after[i].upper);
-    if (IsBeyond(now, bound) && IsBeyond(now, static_cast<double>(before[i].upper))) {
+    const double bound = BoundOf(promises[i], limits);
+    if (std::isinf(bound)) continue;
+    const double now = SlowdownFor(promises[i], after[i], limits);
+    if (IsBeyond(now, bound) && IsBeyond(now, SlowdownFor(promises[i], before[i], limits))) {
       return Fail(Reason::kSlowdownNeighbour, shortfall, bound, now, "x", expected(i));
     }
   }

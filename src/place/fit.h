@@ -21,10 +21,12 @@
 namespace horus {
 
 struct FitLimits {
-  double slowdown_bound = 0;       // for tenants that state none; infinity = none
-  int32_t max_tenants = 3;         // for devices that state none
-  int64_t mem_headroom_mib = 500;  // device memory that stays free beside the tenants' requests
-  double mem_overcommit = 1;       // the tenants' limits and the headroom may sum to this many times the memory
+  double slowdown_bound = 0;                     // for tenants that state none; infinity = none
+  double upper_probability = kUpperProbability;  // of the model's upper bounds; 0 = it has no other
+  int32_t max_tenants = 3;                       // for devices that state none
+  bool share = true;                             // false = one tenant a device, whatever they state
+  int64_t mem_headroom_mib = 500;                // device memory that stays free beside the tenants' requests
+  double mem_overcommit = 1;  // the tenants' limits and the headroom may sum to this many times the memory
 };
 
 // Predictions this close to a bound count as on it: float rounding must not refuse a job.
@@ -71,9 +73,16 @@ inline constexpr std::string_view kLateUnit = "us p99 even alone";
 [[nodiscard]] Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
                                Shortfall* shortfall = nullptr);
 
-// Slowdown bounds. Columns as in DeviceCandidate; `bounds` are the tenants' own, newcomer last, 0 = default.
+// The slowdown that is held against the promise: the one not exceeded with its confidence.
+[[nodiscard]] double SlowdownFor(const Promise& promise, const Slowdown& answer, const FitLimits& limits);
+// What that one may be at most; infinity = anything.
+[[nodiscard]] inline double BoundOf(const Promise& promise, const FitLimits& limits) {
+  return promise.bound > 0 ? static_cast<double>(promise.bound) : limits.slowdown_bound;
+}
+
+// Slowdown bounds. Columns as in DeviceCandidate; `promises` are the tenants' own, newcomer last.
 // A resident that is beyond its bound already refuses only what makes it worse.
-[[nodiscard]] Reason FitSlowdowns(std::span<const float> bounds, std::span<const Slowdown> before,
+[[nodiscard]] Reason FitSlowdowns(std::span<const Promise> promises, std::span<const Slowdown> before,
                                   std::span<const Slowdown> after, const FitLimits& limits,
                                   Shortfall* shortfall = nullptr);
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "interference/quantile.h"
 #include "place/alternatives.h"
 #include "place/own_bound.h"
 
@@ -87,6 +88,11 @@ absl::Status CheckHostAndTimes(const JobSpec& job) {
   if (!bound_ok) {  // NaN fails too
     return InvalidArgument("%s: slowdown_bound: expected 0 (default) or 1 to %g, found %g", Job(job), kMaxSlowdownBound,
                            job.slowdown_bound);
+  }
+  const auto confidence = static_cast<double>(job.slowdown_confidence);
+  if (!(confidence == 0 || (confidence >= kLeastProbability && confidence <= kMostProbability))) {
+    return InvalidArgument("%s: slowdown_confidence: expected 0 (default) or %g to %g, found %g", Job(job),
+                           kLeastProbability, kMostProbability, confidence);
   }
   if (!(job.weight >= 1 / kMaxWorkWeight && job.weight <= kMaxWorkWeight)) {
     return InvalidArgument("%s: weight: expected %g to %g, found %g", Job(job), 1 / kMaxWorkWeight, kMaxWorkWeight,
@@ -177,15 +183,8 @@ absl::Status CheckGroups(const JobSpec& job, const char* field, const std::vecto
 
 absl::Status CheckSharing(const JobSpec& job) {
   if (job.share != ShareWith::kAnyone && job.share != ShareWith::kSameTenant) {
-    return InvalidArgument("%s: share: expected 0 (anyone) or 1 (same tenant), found %d", Job(job),
+    return InvalidArgument("%s: share: expected 1 (same tenant) or 2 (anyone), found %d", Job(job),
                            static_cast<int>(job.share));
-  }
-  if (job.share == ShareWith::kSameTenant && job.tenant.empty()) {
-    return InvalidArgument("%s: share: expected a tenant for a job that shares with its tenant alone, found none",
-                           Job(job));
-  }
-  if (job.share == ShareWith::kSameTenant && IsCpuOnly(job)) {
-    return InvalidArgument("%s: share: expected 0 (anyone) without GPUs, found 1 (same tenant)", Job(job));
   }
   HORUS_RETURN_IF_ERROR(CheckGroups(job, "groups", job.groups));
   return CheckGroups(job, "avoid_groups", job.avoid_groups);

@@ -30,7 +30,7 @@ using NodeId = uint64_t;
 enum class JobKind : uint8_t { kTraining = 0, kInference = 1, kBestEffort = 2 };
 
 // With whose jobs a job shares devices. The values cross the C boundary and lie in snapshots: never renumber.
-enum class ShareWith : uint8_t { kAnyone = 0, kSameTenant = 1 };
+enum class ShareWith : uint8_t { kSameTenant = 1, kAnyone = 2 };
 
 // Per GPU of the job. An invalid type means "any type" and is then the only entry.
 struct TypeDemand {
@@ -57,14 +57,14 @@ struct JobAlternative {
 struct JobSpec {
   JobId id = 0;
   std::string name;    // optional
-  std::string tenant;  // optional: who owns it
+  std::string tenant;  // optional: who owns it; those that state none count as one
   JobKind kind = JobKind::kTraining;
-  int32_t tasks = 1;                     // a gang: all tasks are placed, or none
-  int32_t gpus_per_task = 1;             // on one node; 0 = a job for the host alone: no device, no demands
-  int32_t gpu_milli = 0;                 // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
-                                         // 1000 only with gpus_per_task == 1; requests never exceed a device
-  bool exclusive = false;                // alone on its devices
-  ShareWith share = ShareWith::kAnyone;  // holds both ways: others do not come beside it either
+  int32_t tasks = 1;          // a gang: all tasks are placed, or none
+  int32_t gpus_per_task = 1;  // on one node; 0 = a job for the host alone: no device, no demands
+  int32_t gpu_milli = 0;      // 0 = shares as its demand allows; 1-1000 = a hard request per device, below
+                              // 1000 only with gpus_per_task == 1; requests never exceed a device
+  bool exclusive = false;     // alone on its devices
+  ShareWith share = ShareWith::kSameTenant;  // two share where both allow it
   int64_t gpu_mem_request_mib = 0;  // device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most
                                     // the limit
   int64_t gpu_mem_limit_mib = 0;    // most device memory per GPU that it may ever hold; 0 = what it requests
@@ -78,6 +78,8 @@ struct JobSpec {
   int64_t stated_mem_mib = kAsHeld;
   SharedSensitivity sensitivity;    // optional: speed by cores and host memory per GPU; read by synergy-* alone
   float slowdown_bound = 0;         // >= 1; 0 = the placer's default
+  float slowdown_confidence = 0;    // with which probability the bound, or that of the latency, holds: 0.5 to 0.999;
+                                    // 0 = that of the model's upper bounds (0.9)
   int32_t priority = 0;             // higher first
   float weight = 1;                 // what a unit of its work counts beside those of other jobs (work.h); above 0
   int64_t submit_us = 0;            // the caller's clock

@@ -13,6 +13,13 @@
 
 namespace horus {
 
+// That a slowdown is at most `bound` with probability `confidence`.
+struct Promise {
+  float bound = 0;       // 0 = the placer's default
+  float confidence = 0;  // 0 = that of the model's upper bounds
+  friend bool operator==(const Promise&, const Promise&) = default;
+};
+
 // Of a job whose latency is too long even alone; all 0 for others.
 struct LateAlone {
   float bound_us = 0;

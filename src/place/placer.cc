@@ -17,8 +17,17 @@ constexpr size_t kProgressStep = 256;  // jobs between two calls: well under 100
 
 }  // namespace
 
+absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model) {
+  const float asked = job.slowdown_confidence;
+  const double known = model.upper_probability();
+  if (asked == 0 || model.has_quantiles() || asked == static_cast<float>(known)) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kUnimplemented,
+                   "job %s: slowdown_confidence: model %s bounds slowdowns with probability %g alone, found %g",
+                   IdAndName(job.id, job.name), std::string(model.name()), known, asked);
+}
+
 absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
-                                                    const IdMap<bool>* gone) {
+                                                    const InterferenceModel& model, const IdMap<bool>* gone) {
   std::vector<uint32_t> order(jobs.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return jobs[a].id < jobs[b].id; });
@@ -26,6 +35,7 @@ absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std:
     const JobSpec& job = jobs[order[i]];
     HORUS_RETURN_IF_ERROR(ValidateJob(job));
     HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
+    HORUS_RETURN_IF_ERROR(CheckConfidence(job, model));
     if (cluster.HasJob(job.id) && (gone == nullptr || !gone->contains(job.id))) {
       return MakeError(absl::StatusCode::kAlreadyExists, "job %s: is in this cluster already",
                        IdAndName(job.id, job.name));
@@ -56,6 +66,10 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
     return InvalidArgument("placer: max_tenants: expected 1 to %d, found %d", kMaxTenantsPerDevice,
                            options.max_tenants);
   }
+  if (!(options.sharing_quota >= 0 && options.sharing_quota <= 1)) {
+    return InvalidArgument("placer: sharing_quota: expected 0 to 1 (a share of the devices), found %g",
+                           options.sharing_quota);
+  }
   if (options.mem_headroom_mib < 0 || options.mem_headroom_mib > kMaxHostQuantity) {
     return InvalidArgument("placer: mem_headroom_mib: expected 0 to %d MiB, found %d", kMaxHostQuantity,
                            options.mem_headroom_mib);
@@ -73,7 +87,9 @@ absl::StatusOr<std::unique_ptr<Placer>> Placer::Create(std::shared_ptr<const Int
   }
   const FitLimits limits{
       .slowdown_bound = options.slowdown_bound > 0 ? options.slowdown_bound : policy->default_slowdown_bound(),
+      .upper_probability = model->has_quantiles() ? model->upper_probability() : 0,
       .max_tenants = options.max_tenants,
+      .share = options.sharing_quota > 0,
       .mem_headroom_mib = options.mem_headroom_mib,
       .mem_overcommit = options.mem_overcommit};
   return std::unique_ptr<Placer>(
@@ -141,7 +157,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
     return MakeError(absl::StatusCode::kResourceExhausted, "plan: expected at most %d jobs, found %d",
                      my.options.max_jobs, jobs.size());
   }
-  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, PlanningOrder(cluster, jobs, my.scorer.model()));
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, subset));
   my.ledger.Follow(cluster);
   if (my.scorer.policy().round() != nullptr) return my.PlanRound(cluster, jobs, order, progress, read);

@@ -30,6 +30,7 @@ namespace horus {
 struct PlacerOptions {
   double slowdown_bound = 0;         // for jobs without their own; 0 = the policy's default; infinity = none
   int32_t max_tenants = 3;           // per device that states none (Horus, TPDS 2022: at most 3)
+  double sharing_quota = 1;          // share of the cluster's devices that may have several tenants; 0 = none shares
   int64_t mem_headroom_mib = 500;    // device memory that stays free (Horus, TPDS 2022: more than 500 MiB)
   double rack_oversubscription = 1;  // how much less links between racks carry than nodes send; 1 = none
   double mem_overcommit = 1;     // tenants' memory limits may sum to this many times a device; 1 = none is lent twice

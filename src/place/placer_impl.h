@@ -27,9 +27,13 @@
 
 namespace horus {
 
-// Positions of the jobs in planning order; refuses jobs that are wrong, resident or given twice. Those of `gone` do not
-// count as resident.
+// UNIMPLEMENTED where the job wants its slowdown bounded with a probability that the model does not know.
+[[nodiscard]] absl::Status CheckConfidence(const JobSpec& job, const InterferenceModel& model);
+
+// Positions of the jobs in planning order; refuses jobs that are wrong, resident, given twice, or ask for what `model`
+// does not know. Those of `gone` do not count as resident.
 [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> PlanningOrder(const Cluster& cluster, std::span<const JobSpec> jobs,
+                                                                  const InterferenceModel& model,
                                                                   const IdMap<bool>* gone = nullptr);
 
 [[nodiscard]] inline bool RestsOnPredictions(const JobSpec& job) {
@@ -50,6 +54,7 @@ struct Placer::Impl {
     search.set_rack_oversubscription(wanted.rack_oversubscription);
     search.set_max_candidates(wanted.max_candidates, wanted.seed);
     emptied_search.set_rack_oversubscription(wanted.rack_oversubscription);
+    ledger.SetSharingQuota(wanted.sharing_quota);
   }
 
   // CANCELLED where the watcher says so.

@@ -80,6 +80,7 @@ absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobS
   Impl& my = *impl_;
   HORUS_RETURN_IF_ERROR(ValidateJob(job));
   HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
+  HORUS_RETURN_IF_ERROR(CheckConfidence(job, my.scorer.model()));
   std::vector<uint32_t> rows;
   for (const NodeId id : nodes) {
     const uint32_t* row = cluster.rows().node_of.Find(id);

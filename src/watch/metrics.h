@@ -40,8 +40,10 @@ enum class Call : uint8_t {
   kPreempt,
   kDemand,
   kSolve,
+  kEvacuate,
+  kReview,
 };
-inline constexpr size_t kCallCount = 16;
+inline constexpr size_t kCallCount = 18;
 [[nodiscard]] const char* CallName(Call call);  // "apply"
 
 // Answers that need no work: demands of a job that was asked about before, judgements of a device in a state that a

@@ -148,6 +148,7 @@ void MakeRelations(Choices& choices, JobArgument& out) {
   horus_job& job = out.job.value;
   job.tenant = choices.Of(kNames);
   job.share = choices.OneIn(4) ? HORUS_SHARE_SAME_TENANT : HORUS_SHARE_ANYONE;
+  if (choices.OneIn(4)) job.slowdown_confidence = choices.OneIn(2) ? 0.6f : 0.99f;
   job.spread_tasks = choices.OneIn(4) ? 1 : 0;
   out.groups = {choices.Of(kNames), "c"};
   out.avoid = {choices.Of(kNames), "d"};
@@ -207,7 +208,6 @@ void MakeJob(Choices& choices, uint64_t id, uint64_t hostile, uint64_t variety, 
   if (choices.OneIn(variety)) MakeRelations(choices, out);
   if (choices.OneIn(variety)) MakeRequests(choices, job);
   if (choices.OneIn(2 * variety)) MakeSensitivity(choices, hostile, out);
-  if (shape == 0) job.share = HORUS_SHARE_ANYONE;
   if (shape == 0) job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;
   MaybeSpoil(choices, hostile, out.job);
 }

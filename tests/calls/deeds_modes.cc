@@ -229,6 +229,33 @@ void NewPlacer(World& world) {
 
 }  // namespace
 
-std::vector<Deed> ModeDeeds() { return {{Batch, 2}, {Rebalance, 2}, {WhatIf, 2}, {Preempt, 4}, {NewPlacer, 2}}; }
+void Evacuate(World& world) {
+  const std::vector<uint64_t> nodes = SomeNodes(world);
+  horus_plan* plan = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_placer_evacuate, SomePlacer(world), world.cluster.get(), nodes.size(),
+                nodes.empty() ? nullptr : nodes.data(), world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
+  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  if (plan == nullptr) return;
+  CheckWork(world, plan, true);
+  Keep(world, plan, false);
+  if (world.choices.OneIn(2)) ApplyLast(world);
+}
+
+// Residents as they can be planned again.
+void Specs(World& world) {
+  const std::array<uint64_t, 2> wanted = {world.SomeJob(), world.SomeJob()};
+  const bool all = world.choices.OneIn(2);
+  horus_job_list* list = nullptr;
+  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_job_specs, world.cluster.get(),
+                                        all ? 0 : wanted.size(), all ? nullptr : wanted.data(), &list);
+  world.Require((status == HORUS_OK) == (list != nullptr), "a list comes with success alone");
+  if (all) world.Require(horus_job_list_count(list) == world.jobs.size(), "a specification for every resident");
+  horus_job_list_free(list);
+}
+
+std::vector<Deed> ModeDeeds() {
+  return {{Batch, 2}, {Rebalance, 2}, {Evacuate, 1}, {Specs, 1}, {WhatIf, 2}, {Preempt, 4}, {NewPlacer, 2}};
+}
 
 }  // namespace horus::calls

@@ -32,13 +32,13 @@ HORUS_FIELDS(horus_job, F(kind), F(id), F(name), F(tasks), F(gpus_per_task), F(g
              F(selector_keys), F(selector_values), F(tenant), F(alternative_count), F(alternatives),
              F(gpu_mem_request_mib), F(gpu_mem_limit_mib), F(share), F(spread_tasks), F(group_count), F(groups),
              F(avoid_count), F(avoid_groups), F(sensitivity), F(stated_cpu_milli), F(stated_mem_mib), F(weight),
-             F(reserved))
+             F(slowdown_confidence))
 HORUS_FIELDS(horus_workload, F(reserved), FEWER(task_count), F(cpu_milli), F(gpus), F(gpu_milli), F(gpu_types),
              F(shares), FEWER(job_count), F(jobs))
 HORUS_FIELDS(horus_placer_options, F(max_tenants), F(policy), F(interference), F(seed), F(slowdown_bound),
              F(probe_outside), F(mem_headroom_mib), F(max_jobs), F(rack_oversubscription), F(mem_overcommit),
              F(gpu_price), F(pack_threshold), F(foreground_bound), F(profiling_label), F(workload),
-             F(synergy_tolerance), F(synergy_grow), F(max_candidates), F(terse), F(reserved0))
+             F(synergy_tolerance), F(synergy_grow), F(max_candidates), F(terse), F(sharing_quota))
 HORUS_FIELDS(horus_batch_options, F(max_rounds), F(restarts), F(reserved))
 HORUS_FIELDS(horus_rebalance_options, F(max_migrations), F(downtime_s), F(horizon_s), F(min_gain), F(max_searches),
              FEWER(job_count), F(job_ids))

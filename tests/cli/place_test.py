@@ -31,7 +31,7 @@ class Place(Files):
         document = json.loads(out)
         decisions = {decision["job"]: decision for decision in document["decisions"]}
         self.assertEqual(len(decisions), 12)
-        self.assertEqual(len(decisions["bert-base-4gpu"]["slots"]), 4)
+        self.assertEqual(len(decisions["bert-base-2gpu"]["slots"]), 2)
         refused = decisions["vgg16-huge-batch"]
         self.assertEqual((refused["verdict"], refused["reason"]), ("defer", "gpu_memory"))
         self.assertTrue(refused["predicted_never"])
@@ -166,8 +166,8 @@ class Place(Files):
         self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
         half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
         host = "  - {name: j, memory_gib: 32.005, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}\n"
-        for jobs, bound, words in ((half % "a" + half % "b", "1.599", "slowdown_own up to 1.600x, bound 1.599x."),
-                                   (half % "a" + half % "b", "1.5", "slowdown_own up to 1.60x, bound 1.50x."),
+        for jobs, bound, words in ((half % "a" + half % "b", "1.599", "slowdown_own 1.600x, bound 1.599x."),
+                                   (half % "a" + half % "b", "1.5", "slowdown_own 1.60x, bound 1.50x."),
                                    (host, "1.5", "host_memory needs 32.01 GiB, has 32.00 GiB (6.00 MiB short).")):
             code, out, err = self.place(self.jobs(jobs), "--policy", "first-fit", "--interference", "utilisation",
                                         "--slowdown-bound", bound, "--explain")

@@ -41,7 +41,8 @@ class Shadow(Files):
         return json.loads(out)
 
     def test_sharing_a_busy_gpu_beside_an_idle_one_is_regretted(self):
-        found = self.totals("0,place,big,a,0,,\n1,place,bigger,a,0,,\n", "--interference", "utilisation")
+        found = self.totals("0,place,big,a,0,,\n1,place,bigger,a,0,,\n", "--interference", "utilisation",
+                            "--slowdown-bound", 1.5)
         self.assertEqual((found["decisions"], found["same"], found["refused"]), (2, 1, 0))
         self.assertGreater(found["regret"], 0.3)
         self.assertEqual(found["theirs"]["beyond_bound"], 2)  # both are slowed beyond 1.5 x
@@ -125,7 +126,7 @@ class Shadow(Files):
         self.assertIn("horus_shadow_decisions_total 1\n", text)
 
     def test_text_says_what_was_compared(self):
-        code, out, err = self.shadow("0,place,big,a,0,,\n1,place,bigger,a,0,,\n")
+        code, out, err = self.shadow("0,place,big,a,0,,\n1,place,bigger,a,0,,\n", "--slowdown-bound", 1.5)
         self.assertEqual((code, err), (0, ""))
         for word in ("THEIRS", "OURS", "regret", "same choice", "slowdown_own"):
             self.assertIn(word, out)

@@ -123,7 +123,7 @@ static void OfJobs(void) {
   } codes[] = {
       {"kind", offsetof(horus_job, kind), -1},          {"kind", offsetof(horus_job, kind), 3},
       {"exclusive", offsetof(horus_job, exclusive), 2}, {"spread_tasks", offsetof(horus_job, spread_tasks), -1},
-      {"share", offsetof(horus_job, share), 2},         {"share", offsetof(horus_job, share), -1}};
+      {"share", offsetof(horus_job, share), 3},         {"share", offsetof(horus_job, share), -1}};
   horus_sensitivity matrix = HORUS_SENSITIVITY_INIT;
   horus_job job;
   size_t i;

@@ -20,12 +20,10 @@ static void WithoutTheReaderEverythingIsUnsupported(void) {
   horus_cluster *empty = NULL, *cluster = NULL;
   horus_job_list* list = NULL;
   horus_trace* trace = NULL;
-  horus_job job = HORUS_JOB_INIT;
   CHECK_OK(horus_cluster_create(NULL, &empty, &error));
   CHECK_MESSAGE(HORUS_UNSUPPORTED, "HORUS_WITH_FILES",
                 horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &cluster, &error));
   CHECK_STATUS(HORUS_UNSUPPORTED, horus_job_list_from_yaml(empty, NULL, "j.yaml", kJobs, &list, &error));
-  CHECK_STATUS(HORUS_UNSUPPORTED, horus_job_list_get(NULL, 0, &job, &error));
   CHECK_STATUS(HORUS_UNSUPPORTED, horus_trace_from_file("t.csv", NULL, &trace, &error));
   CHECK(cluster == NULL && list == NULL && trace == NULL);
   horus_cluster_free(empty);

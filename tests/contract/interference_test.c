@@ -169,6 +169,71 @@ static void CallbackAnswersAreChecked(void) {
   CHECK(upper[0] == 1.5f);
 }
 
+/* ln(slowdown - 0.9) is normal: 0.5 gives the estimate, 0.9 the upper bound, and margins are as the deviations. */
+static void SlowdownsAreAskedForWithAProbability(void) {
+  horus_interference* model = NULL;
+  horus_demand first, second;
+  const horus_demand* demands[2];
+  float slowdown[2], upper[2], at[2];
+  uint8_t calibrated[2] = {7, 7};
+  demands_of(50, &first, &second, demands);
+  CHECK_OK(horus_interference_create("horus", &model, &error));
+#define AT(p)                                                                                                   \
+  horus_interference_quantile(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands, p, at, \
+                              calibrated, &error)
+  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_TIME_SLICE), 2, demands,
+                                       slowdown, upper, &error));
+  CHECK_OK(AT(0.5));
+  CHECK(fabsf(at[0] - slowdown[0]) < 1e-5f && fabsf(at[1] - slowdown[1]) < 1e-5f);
+  CHECK_OK(AT(0.9));
+  CHECK(at[0] == upper[0] && at[1] == upper[1]);
+  CHECK_OK(AT(0.999));
+  CHECK(at[0] > upper[0] && calibrated[0] == 0 && calibrated[1] == 0);
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probability", AT(0.4));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probability", AT(1));
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probability", AT(NAN));
+  horus_interference_free(model);
+#undef AT
+}
+
+/* A callback model knows one probability, 0.9 unless it says so, and is asked for no other; not by jobs either. */
+static void CallbackModelsKnowOneProbability(void) {
+  script user = {0, 1.5f, 2.0f, 1, 0, "", 0};
+  horus_interference* model = NULL;
+  horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
+  horus_placer* placer = NULL;
+  horus_cluster* cluster = cluster_of(1);
+  horus_plan* plan = NULL;
+  horus_demand first, second;
+  const horus_demand* demands[2];
+  const horus_job* jobs[1];
+  float at[2];
+  given_job given;
+  demands_of(50, &first, &second, demands);
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "upper_probability",
+                horus_interference_from_callback_at(NULL, scripted, &user, 1, 2, &model, &error));
+  CHECK_OK(horus_interference_from_callback_at(NULL, scripted, &user, 1, 0.95, &model, &error));
+#define ASK(p) \
+  horus_interference_quantile(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, p, at, NULL, &error)
+  CHECK_OK(ASK(0.95));
+  CHECK(at[0] == 2.0f);
+  CHECK_MESSAGE(HORUS_UNSUPPORTED, "0.95", ASK(0.9));
+  options.interference = model;
+  CHECK_OK(horus_placer_create(&options, &placer, &error));
+  give_job(&given, 1, 10, 2000);
+  jobs[0] = &given.job;
+  given.job.slowdown_confidence = 0.9f;
+  CHECK_MESSAGE(HORUS_UNSUPPORTED, "slowdown_confidence",
+                horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  given.job.slowdown_confidence = 0.95f;
+  CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  horus_plan_free(plan);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+  horus_interference_free(model);
+#undef ASK
+}
+
 static void CallbackModelsKeepToTheirCatalogue(void) {
   horus_interference* model = NULL;
   horus_catalogue* extended = NULL;
@@ -203,7 +268,9 @@ int main(void) {
   BuiltInModelSlowsOvercommittedDevices();
   TenantsOfASliceSlowMore();
   BadArgumentsLeaveOutputsAlone();
+  SlowdownsAreAskedForWithAProbability();
   CallbackAnswersAreChecked();
+  CallbackModelsKnowOneProbability();
   CallbackModelsKeepToTheirCatalogue();
   return report();
 }

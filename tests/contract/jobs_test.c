@@ -76,11 +76,13 @@ static void TenantsAndGroupsKeepApart(void) {
   given.job.share = HORUS_SHARE_SAME_TENANT;
   CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE); /* node 1 */
   give_job(&given, 2, 10, 2000);
+  given.job.share = HORUS_SHARE_ANYONE;
   given.job.group_count = 1;
   given.job.groups = web;
   CHECK(place(placer, cluster, &given).verdict == HORUS_VERDICT_PLACE); /* node 2 */
   give_job(&given, 3, 10, 2000);
   given.job.tenant = "b";
+  given.job.share = HORUS_SHARE_ANYONE;
   given.job.avoid_count = 1;
   given.job.avoid_groups = web;
   CHECK(place(placer, cluster, &given).miss_reason == HORUS_REASON_OWNER);
@@ -94,12 +96,12 @@ static void TenantsAndGroupsKeepApart(void) {
 #define REFUSED(text)                         \
   CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, text, \
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error))
-  given.job.share = 2;
+  given.job.share = HORUS_SHARE_ANYONE + 1;
   REFUSED("share");
-  given.job.share = HORUS_SHARE_SAME_TENANT;
-  given.job.tenant = NULL;
-  REFUSED("tenant");
   given.job.share = 0;
+  given.job.slowdown_confidence = 1;
+  REFUSED("slowdown_confidence");
+  given.job.slowdown_confidence = 0;
   given.job.spread_tasks = 2;
   REFUSED("spread_tasks");
   given.job.spread_tasks = 0;

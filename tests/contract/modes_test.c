@@ -59,6 +59,97 @@ static void ABatchIsPlannedTogetherAndApplies(void) {
   horus_cluster_free(cluster);
 }
 
+static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
+  const uint64_t left[2] = {1, 77};
+  const uint64_t wanted[2] = {2, 1};
+  horus_cluster* cluster = cluster_of(2);
+  horus_placer* placer = placer_of(NULL);
+  horus_plan* plan = NULL;
+  horus_job_list* specs = NULL;
+  horus_job job = HORUS_JOB_INIT;
+  horus_move move = HORUS_MOVE_INIT;
+  horus_node_info node = HORUS_NODE_INFO_INIT;
+  uint64_t ids[2];
+  size_t count = 7;
+  given_job given;
+  uint64_t id;
+  for (id = 1; id <= 2; ++id) {
+    give_job(&given, id, 30, 2000);
+    given.job.slowdown_bound = 3;
+    given.job.tenant = "red";
+    adopt(cluster, &given, 1, 0);
+  }
+  CHECK_OK(horus_cluster_job_specs(cluster, 2, wanted, &specs, &error));
+  CHECK(horus_job_list_count(specs) == 2 && horus_job_list_bytes_held(specs) > 0);
+  CHECK_OK(horus_job_list_get(specs, 0, &job, &error));
+  CHECK(job.id == 2 && job.slowdown_bound == 3 && strcmp(job.tenant, "red") == 0 && job.demand_count == 1);
+  CHECK(job.demands[0]->gpu_util_pct == 30 && job.share == HORUS_SHARE_SAME_TENANT);
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_job_list_get(specs, 2, &job, &error));
+  horus_job_list_free(specs);
+  CHECK_OK(horus_cluster_job_specs(cluster, 0, NULL, &specs, &error));
+  CHECK(horus_job_list_count(specs) == 2);
+  horus_job_list_free(specs);
+  specs = NULL;
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_job_specs(cluster, 2, left, &specs, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_job_specs(cluster, 1, NULL, &specs, &error));
+  CHECK(specs == NULL);
+  CHECK_OK(horus_placer_evacuate(placer, cluster, 1, left, NULL, NULL, &plan, &error));
+  CHECK(horus_plan_count(plan) == 2 && horus_plan_move_count(plan) == 2);
+  CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
+  CHECK(move.kind == HORUS_MOVE_MIGRATE);
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  plan = NULL;
+  CHECK_OK(horus_cluster_get_node(cluster, 1, &node, 2, ids, &count, &error));
+  CHECK(count == 0);
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_evacuate(placer, cluster, 2, left, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_evacuate(placer, cluster, 1, NULL, NULL, NULL, &plan, &error));
+  CHECK(plan == NULL);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
+static void AReviewSaysWhoBreaksItsBoundAndMovesIt(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of(NULL);
+  horus_rebalance_options options = HORUS_REBALANCE_OPTIONS_INIT;
+  horus_tenant_review review = HORUS_TENANT_REVIEW_INIT;
+  horus_plan* plan = NULL;
+  const uint64_t only[1] = {1};
+  given_job given;
+  uint64_t id;
+  for (id = 1; id <= 2; ++id) {
+    give_job(&given, id, 90, 2000);
+    given.job.slowdown_bound = id == 2 ? 1.01f : 0;
+    adopt(cluster, &given, 1, 0);
+  }
+  CHECK_OK(horus_placer_review(placer, cluster, NULL, &plan, &error));
+  CHECK(horus_plan_review_count(plan) == 2 && horus_plan_review_count(NULL) == 0 && horus_plan_move_count(plan) == 1);
+  CHECK_OK(horus_plan_get_review(plan, 0, &review, &error));
+  CHECK(review.job_id == 2 && review.broken == 1 && review.advice == HORUS_ADVICE_MOVE);
+  CHECK(review.bound < 1.02 && review.held > review.bound && review.slowdown > 1 && review.pack_work > 0);
+  CHECK(review.node_id == 1 && review.device == 0);
+  CHECK_OK(horus_plan_get_review(plan, 1, &review, &error));
+  CHECK(review.job_id == 1 && review.broken == 0 && review.advice == HORUS_ADVICE_STAY && isinf(review.bound));
+  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_get_review(plan, 2, &review, &error));
+  review.struct_size = 8;
+  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_plan_get_review(plan, 0, &review, &error));
+  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_get_review(NULL, 0, &review, &error));
+  CHECK_OK(horus_cluster_apply(cluster, plan, &error));
+  horus_plan_free(plan);
+  plan = NULL;
+  CHECK_OK(horus_placer_review(placer, cluster, &options, &plan, &error));
+  CHECK(horus_plan_review_count(plan) == 0 && horus_plan_move_count(plan) == 0);
+  horus_plan_free(plan);
+  plan = NULL;
+  options.job_count = 1;
+  options.job_ids = only;
+  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "job_ids", horus_placer_review(placer, cluster, &options, &plan, &error));
+  CHECK(plan == NULL);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 static void ARebalanceMovesWhatGains(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of(NULL);
@@ -253,6 +344,8 @@ static void APreemptionNamesItsVictims(void) {
 
 int main(void) {
   ABatchIsPlannedTogetherAndApplies();
+  AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor();
+  AReviewSaysWhoBreaksItsBoundAndMovesIt();
   ARebalanceMovesWhatGains();
   AWhatIfHappensNowhere();
   APreemptionNamesItsVictims();

@@ -114,8 +114,8 @@ static void RefusalsAreAnswersWithReasons(void) {
   horus_cluster* cluster = cluster_of(2);
   horus_placer* placer = placer_of("horus");
   horus_decision decision;
-  int32_t reasons[HORUS_REASON_MEMORY_UNKNOWN + 1];
-  uint64_t counts[HORUS_REASON_MEMORY_UNKNOWN + 1];
+  int32_t reasons[HORUS_REASON_SHARING_QUOTA + 1];
+  uint64_t counts[HORUS_REASON_SHARING_QUOTA + 1];
   size_t count = 99;
   horus_plan* plan;
   given_job given;
@@ -128,7 +128,7 @@ static void RefusalsAreAnswersWithReasons(void) {
   CHECK(decision.miss_needed > decision.miss_available && decision.miss_available > 0);
   CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_refusals(plan, 0, 0, NULL, NULL, &count, &error));
   CHECK(count == 1);
-  CHECK_OK(horus_plan_refusals(plan, 0, HORUS_REASON_MEMORY_UNKNOWN + 1, reasons, counts, &count, &error));
+  CHECK_OK(horus_plan_refusals(plan, 0, HORUS_REASON_SHARING_QUOTA + 1, reasons, counts, &count, &error));
   CHECK(count == 1 && reasons[0] == HORUS_REASON_GPU_MEMORY && counts[0] == 4);
   CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_refusals(plan, 1, 4, reasons, counts, &count, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_refusals(NULL, 0, 4, reasons, counts, &count, &error));
@@ -149,7 +149,7 @@ static void RefusalsAreAnswersWithReasons(void) {
 static void ReasonsAndPoliciesHaveNames(void) {
   int32_t reason;
   size_t index = 0;
-  for (reason = HORUS_REASON_NONE; reason <= HORUS_REASON_MEMORY_UNKNOWN; ++reason) {
+  for (reason = HORUS_REASON_NONE; reason <= HORUS_REASON_SHARING_QUOTA; ++reason) {
     CHECK(strcmp(horus_reason_name(reason), "unknown") != 0 && strlen(horus_reason_name(reason)) < 32);
     CHECK(strlen(horus_reason_text(reason)) > strlen(horus_reason_name(reason)) || reason == HORUS_REASON_NONE);
   }

@@ -230,7 +230,7 @@ static void check_inputs(void) {
         {"horus_workload", take_workload, &workload, sizeof workload, offsetof(horus_workload, reserved)},
         {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved)},
         {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved)},
-        {"horus_placer_options", take_options, &options, sizeof options, offsetof(horus_placer_options, reserved0)},
+        {"horus_placer_options", take_options, &options, sizeof options, 0},
     };
     for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_input(&rows[i]);
   }

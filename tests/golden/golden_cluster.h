@@ -100,6 +100,7 @@ static void golden_jobs(horus_cluster* cluster) {
   const horus_demand* demands[1];
   horus_job job = HORUS_JOB_INIT;
   demands[0] = &demand;
+  job.share = HORUS_SHARE_ANYONE; /* the default when the snapshots were written */
   job.demand_count = 1;
   job.demands = demands;
   job.cpu_milli = 4000;
@@ -172,6 +173,7 @@ static void golden_jobs_3(horus_cluster* cluster) {
   horus_sensitivity sensitivity = HORUS_SENSITIVITY_INIT;
   horus_job job = HORUS_JOB_INIT;
   demands[0] = &demand;
+  job.share = HORUS_SHARE_ANYONE;
   sensitivity.cpu_count = 2;
   sensitivity.cpu_milli = kCpu;
   sensitivity.mem_count = 1;

@@ -2,6 +2,7 @@
 // What is kept of answers — verdicts by node, nearest misses — is what a fresh look says.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <set>
 #include <vector>
@@ -74,7 +75,8 @@ TEST(PlaceAnswers, VerdictsOfANodeAgreeWithAPlanOnThatNode) {
 
 // The nearest miss by its definition: every node and device judged anew, in order.
 NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
-  Scorer scorer(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.slowdown_bound = 1.5}, 0, true);
+  Scorer scorer(std::make_shared<UtilisationModel>(), *MakePolicy("horus"),
+                {.slowdown_bound = std::numeric_limits<double>::infinity()}, 0, true);
   const Ledger ledger(cluster);
   const JobView view = ViewJob(job);
   scorer.SetJob(view);
@@ -99,7 +101,8 @@ NearestMiss MissByFullScan(const Cluster& cluster, const JobSpec& job) {
           scorer.Evaluate(ledger.states(), ledger.state_id(node.first_device + static_cast<uint32_t>(i)), evaluation)
               .ok());
       if (evaluation.verdict.reason == Reason::kNone &&
-          !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), OwnerMark(job))) {
+          ledger.BarsFrom(node.first_device + static_cast<uint32_t>(i), OwnerMark(job), GpuCount(job)) !=
+              Reason::kNone) {
         evaluation.verdict.reason = Reason::kOwner;
       }
       offer(evaluation.verdict.reason, node.spec->id, static_cast<int32_t>(i), evaluation.shortfall);

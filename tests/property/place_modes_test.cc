@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "interference/registry.h"
 #include "place/modes/batch.h"
+#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
@@ -324,12 +325,15 @@ TEST(PlaceModes, AnythingInAnyOrderKeepsTheClusterSound) {
   for (uint64_t step = 0; step < kInstances; ++step) {
     SCOPED_TRACE(step);
     absl::StatusOr<Plan> plan;
-    switch (random.Below(5)) {
+    switch (random.Below(6)) {
       case 0: {
         const std::vector<JobSpec> jobs = RandomJobs(random, next, 6);
         plan = PlanBatch(*placer, cluster, jobs);
         break;
       }
+      case 4:
+        plan = Evacuate(*placer, cluster, std::vector<NodeId>{1 + random.Below(6)});
+        break;
       case 1:
         plan = Rebalance(*placer, cluster, {.max_migrations = 4, .downtime_s = 0});
         break;

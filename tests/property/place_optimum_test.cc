@@ -20,7 +20,7 @@ using testing_property::Random;
 constexpr size_t kDevices = 3;
 constexpr size_t kJobs = 5;
 constexpr size_t kMaxTenants = 3;
-constexpr double kBound = 1.5;  // of policy horus
+constexpr double kBound = 1.5;  // of the placers below
 
 // Summed normalised throughput of one device under the utilisation model; -1 = not allowed.
 double Work(const std::vector<double>& utils) {
@@ -74,7 +74,8 @@ TEST(PlaceOptimum, GreedyNeverBeatsTheOptimumAndItsGapIsReported) {
       demand.mem_mib = {100, 100};
       jobs[i].demands = {{GpuTypeId::Invalid(), demand}};
     }
-    auto placer = Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"));
+    auto placer =
+        Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.slowdown_bound = kBound});
     ASSERT_TRUE(cluster.Apply(*(*placer)->MakePlan(cluster, jobs)).ok());
     double greedy = 0;
     for (int32_t device = 0; device < static_cast<int32_t>(kDevices); ++device) {
@@ -181,7 +182,8 @@ uint32_t GpusOf(const GangInstance& instance, const Decision& decision) {
 constexpr double kTieBreaks = 0.004;  // per GPU: the most that terms beside the work may weigh
 
 Decision DecideGang(const GangInstance& instance) {
-  const auto placer = *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"));
+  const auto placer =
+      *Placer::Create(std::make_shared<UtilisationModel>(), *MakePolicy("horus"), {.slowdown_bound = kBound});
   return placer->MakePlan(instance.cluster, {&instance.gang, 1})->decisions[0];
 }
 

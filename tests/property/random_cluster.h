@@ -94,11 +94,12 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   job.mem_mib = 1024 * static_cast<int64_t>(random.Below(8));
   job.storage_mb_s = 20 * static_cast<int64_t>(random.Below(4));
   if (random.OneIn(3)) job.slowdown_bound = 1.0f + 0.25f * static_cast<float>(random.Below(6));
+  if (random.OneIn(6)) job.slowdown_confidence = random.OneIn(2) ? 0.7f : 0.95f;
   if (random.OneIn(4)) job.weight = random.OneIn(2) ? 4.0f : 0.3f;
   if (random.OneIn(6)) job.node_selector = {{"zone", "a"}};
   constexpr std::array<const char*, 3> kNames = {"a", "b", "c"};  // of tenants and of groups
   if (random.OneIn(2)) job.tenant = kNames[random.Below(2)];
-  if (!job.tenant.empty() && random.OneIn(6)) job.share = ShareWith::kSameTenant;
+  if (!random.OneIn(6)) job.share = ShareWith::kAnyone;
   if (random.OneIn(6)) job.groups.emplace_back(kNames[random.Below(3)]);
   if (random.OneIn(8)) job.avoid_groups.emplace_back(kNames[random.Below(3)]);
   job.spread_tasks = random.OneIn(8);
@@ -107,7 +108,6 @@ inline JobSpec RandomJob(Random& random, JobId id, uint64_t profiles = 12) {
   if (cpu_only) {
     job.gpus_per_task = job.gpu_milli = 0;
     job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;
-    job.share = ShareWith::kAnyone;
     job.exclusive = false;
   } else if (random.OneIn(3)) {
     job.demands = {{GpuTypeId::Invalid(), RandomDemand(random, profiles, 0)}};

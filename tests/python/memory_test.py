@@ -20,6 +20,7 @@ LEFT_OUT = {  # and why
     "Graph.from_torch": "needs torch, whose memory is not flat", "Predictor.fit": "needs XGBoost, whose memory is not ours",
     "Predictor.default": "the same as Predictor()", "Plan.count": "of collections.abc", "Plan.index": "of collections.abc",
     "potential": "needs libhorus_lp.so", "Trace.from_file": "reads a file each time",
+    "Quantile.count": "of tuple", "Quantile.index": "of tuple",
     "Slowdown.count": "of tuple", "Slowdown.index": "of tuple", "Metric.count": "of tuple", "Metric.index": "of tuple"}
 FRAMES = "needs pandas, which keeps what it likes"
 
@@ -94,6 +95,7 @@ def right_calls(horus, world, resnet, predictor):
         "Cluster.apply": applied, "Cluster.release": adopted, "Cluster.device": lambda: cluster.device(1, 0),
         "Cluster.info": cluster.info, "Cluster.job": lambda: cluster.job(900), "Cluster.node": lambda: cluster.node(2),
         "Cluster.restore": lambda: horus.Cluster.restore(cluster.snapshot()), "Cluster.slots": lambda: cluster.slots(900),
+        "Cluster.specs": cluster.specs,
         "Cluster.set_device_state": lambda: [cluster.set_device_state(1, 1, s) for s in ("down", "up")],
         "Cluster.set_node_state": lambda: [cluster.set_node_state(1, s) for s in ("drained", "up")],
         "Cluster.snapshot": cluster.snapshot, "Cluster.what_if": supposed,
@@ -106,6 +108,7 @@ def right_calls(horus, world, resnet, predictor):
             device, rows),
         "InterferenceModel.from_table": lambda: horus.InterferenceModel.from_table([device], [1], [2], [1.5], [1.4]),
         "InterferenceModel.measured": lambda: model.measured(device, demands),
+        "InterferenceModel.quantile": lambda: model.quantile(0.95, device, demands),
         "InterferenceModel.load": lambda: horus.InterferenceModel.load(learned_bundle, "iasp"),
         "InterferenceModel.matrix": lambda: model.matrix(device, demands),
         "InterferenceModel.observe": lambda: model.observe(seen), "InterferenceModel.slowdown": lambda: model.slowdown(device, rows),
@@ -115,6 +118,7 @@ def right_calls(horus, world, resnet, predictor):
         "Placer.explain": lambda: placer.explain(cluster, job), "Placer.place": lambda: placer.place(cluster, job),
         "Placer.place_batch": lambda: placer.place_batch(cluster, [job, world.job(2)]),
         "Placer.preempt": lambda: placer.preempt(cluster, job.replace(priority=1)), "Placer.rebalance": lambda: placer.rebalance(cluster),
+        "Placer.evacuate": lambda: placer.evacuate(cluster, [1]), "Placer.review": lambda: placer.review(cluster),
         "Placer.what_if": lambda: placer.what_if(cluster, [horus.Change(kind="release", job=900)], [job]),
         "Plan.columns": plan.columns, "Plan.work": plan.work,
         "Predictor.evaluate": lambda: predictor.evaluate([resnet], ["t4"], mem_mib=[5_000.0]),

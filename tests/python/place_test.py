@@ -224,3 +224,31 @@ def test_an_interference_callable_inside_a_placer(horus, world):
     placer = horus.Placer(interference=lambda device, tenants: np.full(len(tenants), 1.0 + 9.0 * (len(tenants) > 1)))
     plan = placer.place(world.cluster(nodes=1, devices=2), [world.job(i, util=5, mem=500) for i in (1, 2, 3)])
     assert [d.verdict for d in plan] == ["place", "place", "defer"]  # nobody shares at ten times
+
+
+def test_a_node_is_evacuated_and_residents_tell_what_they_asked_for(horus, world):
+    cluster = world.cluster(nodes=2, devices=1)
+    for number in (1, 2):
+        cluster.adopt(world.job(number, tenant="red"), [horus.Slot(1, 0)])
+    first, second = cluster.specs()
+    assert (first.id, first.tenant, first.share) == (1, "red", "same-tenant") and cluster.specs([2]) == (second,)
+    assert first.demands["any"].gpu_util_pct == 40
+    cluster.set_node_state(1, "drained")
+    plan = horus.Placer().evacuate(cluster, [1])
+    assert [move.kind for move in plan.moves] == ["migrate", "migrate"]
+    cluster.apply(plan)
+    assert cluster.node(1)["jobs"] == [] and cluster.node(2)["jobs"] == [1, 2]
+    with pytest.raises(horus.NotFound):
+        horus.Placer().evacuate(cluster, [9])
+
+
+def test_a_review_says_who_breaks_its_bound_and_moves_it(horus, world):
+    cluster = world.cluster(nodes=1, devices=2)
+    cluster.adopt(world.job(1, util=90, slowdown_bound=1.1), [horus.Slot(1, 0)])
+    cluster.adopt(world.job(2, util=90), [horus.Slot(1, 0)])
+    plan = horus.Placer(interference="utilisation").review(cluster, downtime_s=-1)
+    first, second = plan.reviews
+    assert (first.job, first.broken, first.advice, first.bound) == (1, True, "move", pytest.approx(1.1))
+    assert (second.job, second.broken, second.advice) == (2, False, "stay")
+    cluster.apply(plan)
+    assert horus.Placer().review(cluster).reviews == []

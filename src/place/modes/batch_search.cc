@@ -70,7 +70,7 @@ absl::Status BatchSearch::Value(const Item& item, const BatchPlace& place, bool&
   Scorer& scorer = engine_.scorer();
   const JobSpec& job = item.job();
   fits = AdmitNode(scorer.policy(), ledger, place.node_row, job) == Reason::kNone &&
-         ledger.MayShare(DeviceOf(place), item.view->owner);
+         BarsFrom(ledger, DeviceOf(place), *item.view) == Reason::kNone;
   if (!fits) return absl::OkStatus();
   scorer.SetJob(*item.view);
   const uint32_t device = DeviceOf(place);

@@ -18,19 +18,6 @@ namespace {
 // Gains below this are rounding: slowdowns are floats.
 constexpr double kLeastGain = 1e-6;
 
-absl::Status CheckOptions(const RebalanceOptions& options) {
-  if (!(options.downtime_s >= 0) || !std::isfinite(options.downtime_s)) {
-    return InvalidArgument("rebalance: downtime_s: expected 0 or more seconds, found %g", options.downtime_s);
-  }
-  if (!(options.horizon_s > 0) || !std::isfinite(options.horizon_s)) {
-    return InvalidArgument("rebalance: horizon_s: expected more than 0 seconds, found %g", options.horizon_s);
-  }
-  if (!(options.min_gain >= 0) || !std::isfinite(options.min_gain)) {
-    return InvalidArgument("rebalance: min_gain: expected 0 or more units of work, found %g", options.min_gain);
-  }
-  return absl::OkStatus();
-}
-
 class Rebalancer {
  public:
   Rebalancer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
@@ -246,9 +233,22 @@ absl::StatusOr<Plan> Rebalancer::Run(std::optional<std::span<const JobId>> jobs,
 
 }  // namespace
 
+absl::Status CheckRebalance(const RebalanceOptions& options) {
+  if (!(options.downtime_s >= 0) || !std::isfinite(options.downtime_s)) {
+    return InvalidArgument("rebalance: downtime_s: expected 0 or more seconds, found %g", options.downtime_s);
+  }
+  if (!(options.horizon_s > 0) || !std::isfinite(options.horizon_s)) {
+    return InvalidArgument("rebalance: horizon_s: expected more than 0 seconds, found %g", options.horizon_s);
+  }
+  if (!(options.min_gain >= 0) || !std::isfinite(options.min_gain)) {
+    return InvalidArgument("rebalance: min_gain: expected 0 or more units of work, found %g", options.min_gain);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Plan> Rebalance(Placer& placer, const Cluster& cluster, const RebalanceOptions& options,
                                std::optional<std::span<const JobId>> jobs, const ProgressFn& progress) {
-  HORUS_RETURN_IF_ERROR(CheckOptions(options));
+  HORUS_RETURN_IF_ERROR(CheckRebalance(options));
   return Rebalancer(placer, cluster, options).Run(jobs, progress);
 }
 

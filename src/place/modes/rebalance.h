@@ -36,6 +36,9 @@ struct RebalanceOptions {
                                              std::optional<std::span<const JobId>> jobs = std::nullopt,
                                              const ProgressFn& progress = nullptr);
 
+// INVALID_ARGUMENT (option, expected, found); for the modes that take the same options.
+[[nodiscard]] absl::Status CheckRebalance(const RebalanceOptions& options);
+
 }  // namespace horus
 
 #endif  // HORUS_PLACE_MODES_REBALANCE_H_

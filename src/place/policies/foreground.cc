@@ -53,7 +53,7 @@ class ForegroundPolicy final : public Policy {
   // By upper bounds, as every limit. Who is beyond its bound already must not become slower.
   [[nodiscard]] bool Holds(const TenantClass& tenant, const Slowdown& before, const Slowdown& after) const {
     if (IsBestEffort(tenant)) return true;
-    const double bound = tenant.slowdown_bound > 0 ? static_cast<double>(tenant.slowdown_bound) : bound_;
+    const double bound = tenant.promise.bound > 0 ? static_cast<double>(tenant.promise.bound) : bound_;
     return !IsBeyond(static_cast<double>(after.upper), bound) ||
            !IsBeyond(static_cast<double>(after.upper), static_cast<double>(before.upper));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "place/communication.h"
+#include "place/fit.h"
 #include "place/policies/builtin.h"
 #include "place/policies/fragmentation.h"
 #include "place/policies/node_choice.h"
@@ -30,26 +31,58 @@ constexpr double kUnknownWorkloadWeight = kOpensIdleWeight;
 // A share that gains no more than this in all is declined: waiting costs nobody anything.
 constexpr double kMinGain = 0.0;
 
-// "No tenant slower than 1.5 x", the bound that the literature's users ask for.
-constexpr double kDefaultBound = 1.5;
+// A tenant that states no slowdown_bound is not expected to keep less than a third of its speed. On V100, P100 and K80
+// a tighter guard leaves work undone and no guard gains nothing (docs/interference.md, "Sharing by expectation").
+constexpr double kSlowdownGuard = 3;
 
 struct Gain {
   double newcomer = 0;
   double neighbours = 0;  // <= 0: what they lose
 };
 
+// How many GPUs wait for each that the newcomer shares with `resident`: a gang is as fast as its slowest device, and a
+// newcomer of one GPU slows it on all. At least 1; exact where the newcomer shares as many of its GPUs as it can.
+double GpusThatWait(const TenantClass& newcomer, const TenantClass& resident) {
+  return static_cast<double>(resident.gpus) / std::min(std::max(newcomer.gpus, 1), resident.gpus);
+}
+
 // Normalised throughput that the device wins and loses, by the estimates. Both sides are relative to the fastest types
 // of each job; neighbours count as their weight is to the newcomer's, so that one unit stays its own work.
 Gain GainOf(const DeviceCandidate& candidate) {
   Gain gain;
-  const auto own = static_cast<double>(candidate.tenants.back()->weight);
+  const TenantClass& newcomer = *candidate.tenants.back();
   for (size_t i = 0; i < candidate.residents(); ++i) {
-    gain.neighbours += static_cast<double>(candidate.tenants[i]->worth) / own *
+    const TenantClass& resident = *candidate.tenants[i];
+    gain.neighbours += static_cast<double>(resident.worth) / static_cast<double>(newcomer.weight) *
+                       GpusThatWait(newcomer, resident) *
                        (1.0 / static_cast<double>(candidate.after[i].estimate) -
                         1.0 / static_cast<double>(candidate.before[i].estimate));
   }
   gain.newcomer = candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
   return gain;
+}
+
+// Whether a device does less with all of them than with one who is there alone: taking turns does more. By weight, but
+// not by how fast each is elsewhere.
+bool LosesTogether(const DeviceCandidate& candidate) {
+  double together = 0, alone = 0;
+  for (size_t i = 0; i < candidate.tenants.size(); ++i) {
+    const auto weight = static_cast<double>(candidate.tenants[i]->weight);
+    together += weight / static_cast<double>(candidate.after[i].estimate);
+    if (i < candidate.residents()) alone = std::max(alone, weight);
+  }
+  return together < alone;
+}
+
+// Whether the newcomer makes somebody slower than the guard who asked for no bound of its own.
+bool BreaksGuard(const DeviceCandidate& candidate) {
+  for (size_t i = 0; i < candidate.tenants.size(); ++i) {
+    if (candidate.tenants[i]->promise.bound > 0) continue;
+    const auto after = static_cast<double>(candidate.after[i].estimate);
+    const double before = i < candidate.residents() ? static_cast<double>(candidate.before[i].estimate) : 1;
+    if (IsBeyond(after, kSlowdownGuard) && IsBeyond(after, before)) return true;
+  }
+  return false;
 }
 
 double MemoryLeft(const DeviceCandidate& candidate) {
@@ -69,14 +102,13 @@ class HorusPolicy final : public Policy {
         weight_(workload != nullptr ? kFragmentWeight : kUnknownWorkloadWeight),
         workload_(workload != nullptr ? std::move(workload) : Workload::WholeGpus()) {}
   std::string_view name() const override { return name_; }
-  double default_slowdown_bound() const override { return kDefaultBound; }
   bool uses_place() const override { return true; }
   bool maximises_work() const override { return true; }
 
   absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
     const Gain gain = GainOf(candidate);
     const double total = gain.newcomer + gain.neighbours;
-    score.declined = total <= kMinGain;
+    score.declined = total <= kMinGain || LosesTogether(candidate) || BreaksGuard(candidate);
     score.own_work = gain.newcomer;
     score.cost = -total;
     if (candidate.gpu_milli > 0) return absl::OkStatus();  // the node is priced, see ScoreNode

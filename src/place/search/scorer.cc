@@ -143,7 +143,7 @@ absl::Status Scorer::Fit(const StateTable& states, uint32_t state, Reason& reaso
   const JobView::OnType* on = view_->On(device.type);
   reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_);
   if (reason != Reason::kNone) return absl::OkStatus();
-  if (!device.bounded && on->tenant.slowdown_bound == 0 && std::isinf(limits_.slowdown_bound)) return absl::OkStatus();
+  if (!device.bounded && on->tenant.promise.bound == 0 && std::isinf(limits_.slowdown_bound)) return absl::OkStatus();
   DeviceVerdict verdict;
   HORUS_RETURN_IF_ERROR(Judge(states, state, verdict));
   reason = verdict.reason;
@@ -170,16 +170,16 @@ absl::Status Scorer::Foretell(const StateTable& states, uint32_t state, const Jo
   if (crowd != nullptr) return AddPairs(states, device.tenants, *crowd, OnContextOf(crowd->context));
   demands_.clear();
   tenants_.clear();
-  bounds_.clear();
+  promises_.clear();
   for (const uint32_t id : device.tenants) {
     const TenantClass& tenant = states.tenant(id);
     demands_.push_back(&tenant.demand);
     tenants_.push_back(&tenant);
-    bounds_.push_back(tenant.slowdown_bound);
+    promises_.push_back(tenant.promise);
   }
   demands_.push_back(&on.tenant.demand);
   tenants_.push_back(&on.tenant);
-  bounds_.push_back(on.tenant.slowdown_bound);
+  promises_.push_back(on.tenant.promise);
   const DeviceContext context = ContextOf(device);
   HORUS_RETURN_IF_ERROR(Predict(context, demands_.size() - 1, before_));
   return Predict(context, demands_.size(), after_);
@@ -225,7 +225,7 @@ absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdi
   verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &shortfall);
   if (verdict.reason == Reason::kNone) {
     HORUS_RETURN_IF_ERROR(Foretell(states, state, *on));
-    verdict.reason = FitSlowdowns(bounds_, before_, after_, limits_, &shortfall);
+    verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &shortfall);
     if (verdict.reason == Reason::kNone) return Price(CandidateOf(device, *on), verdict);
   }
   verdict.cost = Distance(verdict.reason, shortfall);
@@ -241,7 +241,7 @@ absl::Status Scorer::Evaluate(const StateTable& states, uint32_t state, Evaluati
   if (verdict.reason == Reason::kNone) {
     HORUS_RETURN_IF_ERROR(Foretell(states, state, *on));
     evaluation.candidate = CandidateOf(device, *on);
-    verdict.reason = FitSlowdowns(bounds_, before_, after_, limits_, &evaluation.shortfall);
+    verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &evaluation.shortfall);
     if (verdict.reason == Reason::kNone) return Price(evaluation.candidate, verdict);
   }
   verdict.cost = Distance(verdict.reason, evaluation.shortfall);

@@ -175,17 +175,14 @@ class Scorer {
     uint16_t context = 0;
     uint16_t residents = 0;
     std::array<uint32_t, kMost> guests = {};
-    std::array<float, kMost> bounds = {};
+    std::array<Promise, kMost> promises = {};
     std::array<float, kMost> weights = {};
     std::array<PairExcess, kMost> before = {};  // what the others cost each
     std::array<uint32_t, kMost> room = {};      // what may be added to the upper excess of each
   };
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out);
-  // Fills demands_, bounds_, before_ and after_ for the newcomer `on` beside the tenants of a device.
+  // Fills demands_, promises_, before_ and after_ for the newcomer `on` beside the tenants of a device.
   [[nodiscard]] absl::Status Foretell(const StateTable& states, uint32_t state, const JobView::OnType& on);
-  [[nodiscard]] double BoundOf(float stated) const {
-    return stated > 0 ? static_cast<double>(stated) : limits_.slowdown_bound;
-  }
   [[nodiscard]] OnContext& Enter(uint32_t context);
   void DescribeLoads(const StateTable& states, const DeviceRow& device, Brief& brief);
   void SiftPairs(const LeastCost& least, std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
@@ -237,7 +234,7 @@ class Scorer {
 
   std::vector<const Demand*> demands_;  // scratch
   std::vector<const TenantClass*> tenants_;
-  std::vector<float> bounds_;
+  std::vector<Promise> promises_;
   std::vector<Slowdown> before_;
   std::vector<Slowdown> after_;
 };

@@ -18,15 +18,25 @@ constexpr size_t kAhead = 8;
 // Of bounds on loads, as a share: well above kSlowdownTolerance; what lies between is weighed.
 constexpr double kLoadMargin = 1e-5;
 
-// The most excess that can be added to `before` without breaking a bound, in steps of PairTable::Brief; kUnknown and
-// more = no matter how much.
-uint32_t RoomFor(float bound, const PairExcess& before, const FitLimits& limits) {
+// What breaks this breaks the promise whatever becomes of the estimate: a higher confidence than that of the upper
+// bounds counts as theirs.
+Promise LeastOf(Promise promise, const FitLimits& limits) {
+  if (static_cast<double>(promise.confidence) >= limits.upper_probability) promise.confidence = 0;
+  return promise;
+}
+
+// The most excess that can be added to the upper bound of `before` without breaking a promise, in steps of
+// PairTable::Brief; kUnknown and more = no matter how much.
+uint32_t RoomFor(const Promise& promise, const PairExcess& before, const FitLimits& limits) {
   const std::array<Slowdown, 1> now = {SlowdownOf(before)};
+  // Broken already: whether it grows worse, the estimate says too.
+  if (promise.confidence > 0 && IsBeyond(SlowdownFor(promise, now[0], limits), BoundOf(promise, limits)))
+    return PairTable::Brief::kUnknown;
   const auto fits = [&](int64_t more) {
     PairExcess after = before;
     AddExcess(after, {0, more * PairTable::Brief::kStep});
     // The resident stands first, a newcomer that nothing slows last.
-    return FitSlowdowns(std::array<float, 2>{bound, kMaxSlowdownBound}, now,
+    return FitSlowdowns(std::array<Promise, 2>{LeastOf(promise, limits), Promise{kMaxSlowdownBound}}, now,
                         std::array<Slowdown, 2>{SlowdownOf(after), Slowdown()}, limits) == Reason::kNone;
   };
   int64_t low = 0;
@@ -43,6 +53,11 @@ uint32_t RoomFor(float bound, const PairExcess& before, const FitLimits& limits)
   return static_cast<uint32_t>(low);
 }
 
+// The sum of loads that certainly breaks the promise; infinity where the estimate counts too.
+double LoadBoundOf(const Promise& promise, const FitLimits& limits) {
+  return LeastOf(promise, limits).confidence > 0 ? kInfinity : BoundOf(promise, limits);
+}
+
 }  // namespace
 
 absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, Crowd& crowd) {
@@ -53,7 +68,7 @@ absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, Cro
   for (size_t i = 0; i < device.tenants.size(); ++i) {
     const TenantClass& one = states.tenant(device.tenants[i]);
     crowd.guests[i] = pairs_.GuestOf(crowd.context, one);
-    crowd.bounds[i] = one.slowdown_bound;
+    crowd.promises[i] = one.promise;
     crowd.weights[i] = one.worth;
     for (size_t j = i + 1; j < device.tenants.size(); ++j) {
       TenantPair pair;
@@ -62,7 +77,7 @@ absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, Cro
       AddExcess(crowd.before[j], pair.theirs);
     }
   }
-  for (size_t i = 0; i < crowd.residents; ++i) crowd.room[i] = RoomFor(crowd.bounds[i], crowd.before[i], limits_);
+  for (size_t i = 0; i < crowd.residents; ++i) crowd.room[i] = RoomFor(crowd.promises[i], crowd.before[i], limits_);
   crowd.digest = device.digest;
   return absl::OkStatus();
 }
@@ -78,12 +93,12 @@ Scorer::OnContext& Scorer::Enter(uint32_t context) {
   here.exclusive = here.on->tenant.exclusive;
   here.relative_speed = here.on->SpeedOn(device.compute_share);
   if (adds_loads_) {
-    here.most_load = BoundOf(here.on->tenant.slowdown_bound) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
+    here.most_load = LoadBoundOf(here.on->tenant.promise, limits_) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
     here.known = model_->PredictLoad(device, here.on->tenant.demand, here.load).ok();
     return here;
   }
   here.row = &pairs_.RowOf(context, here.on->tenant);
-  here.most_upper = RoomFor(here.on->tenant.slowdown_bound, {}, limits_);
+  here.most_upper = RoomFor(here.on->tenant.promise, {}, limits_);
   if (here.most_upper == PairTable::Brief::kUnknown) here.most_upper = UINT64_MAX;
   return here;
 }
@@ -93,7 +108,7 @@ absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants
   const size_t residents = crowd.residents;
   demands_.resize(residents + 1);
   tenants_.resize(residents + 1);
-  bounds_.resize(residents + 1);
+  promises_.resize(residents + 1);
   before_.resize(residents);
   after_.resize(residents + 1);
   PairExcess own;
@@ -103,7 +118,7 @@ absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants
     HORUS_RETURN_IF_ERROR(pairs_.Find(*model_, crowd.context, *here.row, crowd.guests[i], newcomer, resident, pair));
     demands_[i] = &resident.demand;
     tenants_[i] = &resident;
-    bounds_[i] = crowd.bounds[i];
+    promises_[i] = crowd.promises[i];
     AddExcess(own, pair.mine);
     before_[i] = SlowdownOf(crowd.before[i]);
     AddExcess(pair.theirs, crowd.before[i]);
@@ -111,7 +126,7 @@ absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants
   }
   demands_[residents] = &newcomer.demand;
   tenants_[residents] = &newcomer;
-  bounds_[residents] = newcomer.slowdown_bound;
+  promises_[residents] = newcomer.promise;
   after_[residents] = SlowdownOf(own);
   return absl::OkStatus();
 }
@@ -138,7 +153,7 @@ void Scorer::DescribeLoads(const StateTable& states, const DeviceRow& device, Br
     brief.loads.weight += static_cast<double>(tenant.worth);
     brief.loads.estimate += load.estimate;
     brief.loads.upper += load.upper;
-    room = std::min(room, BoundOf(tenant.slowdown_bound));
+    room = std::min(room, LoadBoundOf(tenant.promise, limits_));
   }
   brief.loads.upper = std::max(brief.loads.estimate, brief.loads.upper);
   // A neighbour that is beyond its bound already refuses only what makes it worse.

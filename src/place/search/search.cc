@@ -231,7 +231,7 @@ absl::Status Search::TakeRanked(const Ledger& ledger, const JobView& view, Searc
       if (found.cost > second.cost) return false;
       const uint32_t device = ledger.node(member.node_row).first_device + static_cast<uint32_t>(member.device);
       if (AdmitNode(scorer_.policy(), ledger, member.node_row, *view.job) != Reason::kNone ||
-          !ledger.MayShare(device, view.owner)) {
+          BarsFrom(ledger, device, view) != Reason::kNone) {
         return true;
       }
       if (!std::isfinite(found.cost)) endless = found;

@@ -14,7 +14,7 @@
 
 namespace horus {
 
-absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& node, uint64_t owner,
+absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& node, const JobView& view,
                                       NodeOutcome& outcome) {
   const bool with_costs = scorer_.policy().node_uses_devices();
   const size_t count = node.spec->devices.size();
@@ -29,8 +29,8 @@ absl::Status NodePricer::JudgeDevices(const Ledger& ledger, const LedgerNode& no
     } else {
       HORUS_RETURN_IF_ERROR(scorer_.Fit(ledger.states(), id, verdict.reason));
     }
-    if (verdict.reason == Reason::kNone && !ledger.MayShare(node.first_device + static_cast<uint32_t>(i), owner)) {
-      verdict.reason = Reason::kOwner;
+    if (verdict.reason == Reason::kNone) {
+      verdict.reason = BarsFrom(ledger, node.first_device + static_cast<uint32_t>(i), view);
     }
     reasons_[i] = verdict.reason;
     devices_[i] = {.type = state.type,
@@ -108,7 +108,7 @@ absl::Status NodePricer::Price(const Ledger& ledger, const JobView& view, uint32
                 .cpu_free_milli = free.cpu_milli,
                 .mem_free_mib = free.mem_mib,
                 .devices = {}};
-  HORUS_RETURN_IF_ERROR(JudgeDevices(ledger, node, view.owner, outcome));
+  HORUS_RETURN_IF_ERROR(JudgeDevices(ledger, node, view, outcome));
   candidate_.devices = devices_;
   if (IsCpuOnly(job)) {
     outcome.devices = {};

@@ -50,7 +50,7 @@ class NodePricer {
   [[nodiscard]] const NodeScore& score() const { return score_; }
 
  private:
-  [[nodiscard]] absl::Status JudgeDevices(const Ledger& ledger, const LedgerNode& node, uint64_t owner,
+  [[nodiscard]] absl::Status JudgeDevices(const Ledger& ledger, const LedgerNode& node, const JobView& view,
                                           NodeOutcome& outcome);
   // Leaves `fits` only where the group has enough devices for a task.
   void CountGroups(int32_t gpus, NodeOutcome& outcome);

@@ -26,7 +26,8 @@ uint64_t WhatCameIn(JobId id, const JobSpec& job, int32_t device, uint64_t tenan
   for (const int64_t part : {int64_t{device}, job.cpu_milli, job.mem_mib, job.storage_mb_s}) {
     what = CombineHash(what, static_cast<uint64_t>(part));
   }
-  if (!job.tenant.empty()) what = CombineHash(what, OwnerMark(job));
+  const uint64_t owner = OwnerMark(job);
+  if (!job.tenant.empty() || MindsOwners(owner)) what = CombineHash(what, owner);
   ForEachGroup(job, [&](const GroupCount& count) {
     what = CombineHash(CombineHash(what, count.group), static_cast<uint64_t>(count.members));
   });

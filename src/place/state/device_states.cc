@@ -40,13 +40,14 @@ uint64_t StableHashOf(const Demand& demand) {
 static_assert(kTraitCount % 2 == 0);
 
 uint64_t StableHashOf(const TenantClass& tenant) {
-  uint64_t hash = CombineHash(StableHashOf(tenant.demand), Bits(tenant.slowdown_bound) << 32 |
+  uint64_t hash = CombineHash(StableHashOf(tenant.demand), Bits(tenant.promise.bound) << 32 |
                                                                static_cast<uint64_t>(tenant.gpu_milli) << 1 |
                                                                uint64_t{tenant.exclusive});
   hash = CombineHash(hash, static_cast<uint64_t>(tenant.gpus));
   hash = CombineHash(hash, static_cast<uint64_t>(static_cast<uint32_t>(tenant.priority)) << 32 |
                                static_cast<uint64_t>(tenant.kind) << 1 | uint64_t{tenant.distributed});
   // What most jobs do not state leaves the hash alone.
+  if (tenant.promise.confidence != 0) hash = CombineHash(hash, Bits(tenant.promise.confidence));
   if (tenant.weight != 1) hash = CombineHash(hash, Bits(tenant.weight));
   if (tenant.worth != tenant.weight) hash = CombineHash(hash, Bits(tenant.worth));
   const int64_t upper = tenant.demand.mem_mib.upper;
@@ -61,7 +62,7 @@ uint64_t StableHashOf(const TenantClass& tenant) {
 }
 
 // Equal of equal classes alone.
-using ClassWords = std::array<uint64_t, 19 + kTraitCount / 2>;
+using ClassWords = std::array<uint64_t, 20 + kTraitCount / 2>;
 ClassWords WordsOf(const TenantClass& tenant) {
   const auto pair = [](float a, float b) { return Bits(a) << 32 | Bits(b); };
   const auto bounded = [&](const Bounded& value) { return pair(value.estimate, value.upper); };
@@ -81,12 +82,13 @@ ClassWords WordsOf(const TenantClass& tenant) {
                       whole(tenant.gpu_milli) << 1 | uint64_t{tenant.exclusive},
                       whole(tenant.gpus) << 1 | uint64_t{tenant.distributed},
                       whole(tenant.priority) << 8 | static_cast<uint64_t>(tenant.kind),
-                      pair(tenant.slowdown_bound, tenant.weight),
+                      pair(tenant.promise.bound, tenant.promise.confidence),
+                      pair(tenant.weight, 0),
                       pair(tenant.worth, tenant.late.bound_us),
                       pair(tenant.late.p99_us, tenant.late.expected_us),
                       whole(tenant.memory.request_mib),
                       whole(tenant.memory.limit_mib)};
-  for (size_t i = 0; i < kTraitCount; i += 2) words[19 + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);
+  for (size_t i = 0; i < kTraitCount; i += 2) words[20 + i / 2] = pair(demand.traits[i], demand.traits[i + 1]);
   return words;
 }
 
@@ -153,7 +155,7 @@ double RelativeSpeed(const JobSpec& job, const Demand& demand) {
 TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone) {
   const OwnBound bound = OwnBoundOf(job, demand);
   TenantClass tenant{.demand = demand,
-                     .slowdown_bound = bound.slowdown,
+                     .promise = {bound.slowdown, bound.slowdown > 0 ? job.slowdown_confidence : 0},
                      .gpu_milli = job.gpu_milli,
                      .exclusive = job.exclusive || alone,
                      .gpus = GpuCount(job),
@@ -171,10 +173,9 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
 }
 
 bool SameTenant(const TenantClass& a, const TenantClass& b) {
-  return a.demand == b.demand && a.slowdown_bound == b.slowdown_bound && a.gpu_milli == b.gpu_milli &&
-         a.exclusive == b.exclusive && a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind &&
-         a.priority == b.priority && a.weight == b.weight && a.worth == b.worth && a.memory == b.memory &&
-         a.late == b.late;
+  return a.demand == b.demand && a.promise == b.promise && a.gpu_milli == b.gpu_milli && a.exclusive == b.exclusive &&
+         a.gpus == b.gpus && a.distributed == b.distributed && a.kind == b.kind && a.priority == b.priority &&
+         a.weight == b.weight && a.worth == b.worth && a.memory == b.memory && a.late == b.late;
 }
 
 bool TenantBefore(const TenantClass& a, const TenantClass& b) {
@@ -225,7 +226,7 @@ void StateTable::Finish(DeviceRow& row) const {
     row.mem_used_mib += one.demand.mem_mib.estimate;
     row.milli_used += std::max(one.gpu_milli, 1);
     row.exclusive_held |= one.exclusive;
-    row.bounded |= one.slowdown_bound > 0;
+    row.bounded |= one.promise.bound > 0;
     row.kinds |= KindBit(one.gpu_milli, one.gpus);
     const auto share = static_cast<double>(row.compute_share);
     row.util_pct += SliceUtilPct(static_cast<double>(one.demand.gpu_util_pct.estimate), share);

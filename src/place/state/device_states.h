@@ -30,8 +30,8 @@ namespace horus {
 // All that a device and its tenants know of each other.
 struct TenantClass {
   Demand demand;
-  float slowdown_bound = 0;  // OwnBound::slowdown; 0 = the placer's default
-  int32_t gpu_milli = 0;     // as stated; 0 = shares
+  Promise promise;        // the bound is OwnBound::slowdown
+  int32_t gpu_milli = 0;  // as stated; 0 = shares
   bool exclusive = false;
   int32_t gpus = 1;          // of the whole job: above 1 it is a gang
   bool distributed = false;  // the job has several tasks

@@ -47,7 +47,7 @@ bool KeepsAway(const JobSpec& job, const NodeGroups& groups) {
 }
 
 uint64_t OwnerMark(const JobSpec& job) {
-  return Hash64(job.tenant) << 1 | (job.share == ShareWith::kSameTenant ? 1 : 0);
+  return Hash64(job.tenant) << 1 | (job.share == ShareWith::kSameTenant && !IsCpuOnly(job) ? 1 : 0);
 }
 
 }  // namespace horus

@@ -36,7 +36,8 @@ void ForEachGroup(const JobSpec& job, const Visit& visit);
 // Whether the job avoids a group that is there, somebody there avoids one of the job's, or there may be too many then.
 [[nodiscard]] bool KeepsAway(const JobSpec& job, const NodeGroups& groups);
 
-// The job's owner, and in the lowest bit whether it shares devices with its owner's jobs alone. Owners of equal hash
+// The job's owner, and in the lowest bit whether it shares devices with its owner's jobs alone, which one without GPUs
+// need not. Owners of equal hash
 // count as one here; Cluster::Apply compares their names.
 [[nodiscard]] uint64_t OwnerMark(const JobSpec& job);
 [[nodiscard]] inline bool MindsOwners(uint64_t mark) { return (mark & 1) != 0; }

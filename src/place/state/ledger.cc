@@ -29,6 +29,7 @@ void Ledger::StartAnew(size_t nodes, size_t devices, size_t live_devices, const 
   log_.clear();
   group_log_.clear();
   minding_ = 0;
+  sharing_ = 0;
   touched_.clear();
   touched_begin_ = 0;
   ++generation_;
@@ -53,8 +54,7 @@ void Ledger::Touch(const Touched& touched) {
 bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
   if (device_state_[device] != kNoState && device_changes_[device] == rows.device_changes[device]) return false;
   device_changes_[device] = rows.device_changes[device];
-  for (const LedgerResident& one : residents_[device]) minding_ -= MindsOwners(one.owner) ? 1 : 0;
-  residents_[device].clear();
+  for (Residents& gone = residents_[device]; !gone.empty(); gone.pop_back()) Count(device, gone.back().owner, -1);
   DeviceRow state = rows.states.state(rows.device_state[device]);
   for (const ResidentRow& one : rows.residents[device]) {
     const JobRow& job = rows.jobs[one.job_row];
@@ -62,7 +62,7 @@ bool Ledger::TakeDevice(const ClusterRows& rows, uint32_t device) {
     const uint64_t owner = rows.requests.at(job.request).owner;
     state.tenants.push_back(tenant);
     residents_[device].push_back({job.id, tenant, owner});
-    minding_ += MindsOwners(owner) ? 1 : 0;
+    Count(device, owner, 1);
   }
   states_.ReserveFree();
   SetDevice(device, states_.InternState(std::move(state)));
@@ -191,7 +191,7 @@ void Ledger::BookDevice(uint32_t node_row, uint32_t device, JobId id, const JobS
   SetDevice(device, states_.WithTenant(before, tenant, tenant_id));
   const uint64_t owner = OwnerMark(job);
   residents_[device].push_back({id, tenant_id, owner});
-  minding_ += MindsOwners(owner) ? 1 : 0;
+  Count(device, owner, 1);
 }
 
 void Ledger::Place(JobId id, const JobSpec& job, std::span<const PlacedSlot> slots) {
@@ -227,7 +227,7 @@ void Ledger::Remove(JobId id, const JobSpec& job, std::span<const PlacedSlot> sl
     log_.back().position = static_cast<uint32_t>(at - residents.begin());
     log_.back().gone = *at;
     SetDevice(device, states_.WithoutTenant(device_state_[device], at->tenant));
-    minding_ -= MindsOwners(at->owner) ? 1 : 0;
+    Count(device, at->owner, -1);
     residents.erase(at);
     Touch({slot.node_row, kManyDevices});
     if (!residents.empty()) continue;
@@ -292,14 +292,14 @@ void Ledger::UndoTo(size_t mark) {
       states_.Unref(entry.state);  // the log's hold
       Residents& residents = residents_[entry.row];
       if (entry.step == Step::kPlaced) {
-        minding_ -= MindsOwners(residents.back().owner) ? 1 : 0;
+        Count(entry.row, residents.back().owner, -1);
         residents.pop_back();
       } else {
         Touch({entry.node_row, kManyDevices});  // else its host's entry does
       }
       if (entry.step == Step::kRemoved) {
-        minding_ += MindsOwners(entry.gone.owner) ? 1 : 0;
         residents.insert(residents.begin() + entry.position, entry.gone);
+        Count(entry.row, entry.gone.owner, 1);
       }
     }
     log_.pop_back();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "place/decision.h"
 #include "place/job.h"
 #include "place/state/cluster.h"
 
@@ -81,14 +82,23 @@ class Ledger {
   [[nodiscard]] const StateTable& states() const { return states_; }
   [[nodiscard]] std::span<const LedgerResident> residents(uint32_t device) const { return residents_[device]; }
 
-  // Whether some resident shares with its owner alone; and whether everybody on a device accepts an owner, and it them.
+  // Whether some resident shares with its owner alone.
   [[nodiscard]] bool owners_matter() const { return minding_ > 0; }
-  [[nodiscard]] bool MayShare(uint32_t device, uint64_t owner) const {
-    if (minding_ == 0 && !MindsOwners(owner)) return true;
+  // The share of all devices that may have several tenants, 0-1; 1 until it is set.
+  void SetSharingQuota(double share) { sharing_quota_ = share; }
+  // Whether that leaves too few for a job of so many GPUs.
+  [[nodiscard]] bool SharingIsFull(int32_t gpus) const {
+    return sharing_quota_ < 1 &&
+           static_cast<double>(sharing_ + gpus) > sharing_quota_ * static_cast<double>(device_count_);
+  }
+  // What keeps a job of that owner with so many GPUs from those who are on a device; kNone where it may come.
+  [[nodiscard]] Reason BarsFrom(uint32_t device, uint64_t owner, int32_t gpus) const {
+    if (residents_[device].size() == 1 && SharingIsFull(gpus)) return Reason::kSharingQuota;
+    if (minding_ == 0 && !MindsOwners(owner)) return Reason::kNone;
     for (const LedgerResident& one : residents_[device]) {
-      if (OwnersClash(one.owner, owner)) return false;
+      if (OwnersClash(one.owner, owner)) return Reason::kOwner;
     }
-    return true;
+    return Reason::kNone;
   }
 
   // Changes with everything that changes the ledger.
@@ -135,6 +145,11 @@ class Ledger {
   [[nodiscard]] bool TakeDevice(const ClusterRows& rows, uint32_t device);  // whether it changed
   void SetDevice(uint32_t device, uint32_t state);
   void Touch(const Touched& touched);
+  // Of a resident that has come (1) or is about to go (-1).
+  void Count(uint32_t device, uint64_t owner, int change) {
+    minding_ += MindsOwners(owner) ? change : 0;
+    sharing_ += residents_[device].size() == 2 ? change : 0;
+  }
   void LogNode(uint32_t node_row);
   void LogDevice(Step step, uint32_t node_row, uint32_t device);
   void AddGroups(uint32_t node_row, const JobSpec& job, int32_t times);
@@ -150,7 +165,9 @@ class Ledger {
   StateTable states_;
   std::vector<Entry> log_;
   std::vector<GroupEntry> group_log_;
-  size_t minding_ = 0;  // residents that share with their owner alone
+  int64_t minding_ = 0;  // residents that share with their owner alone
+  int64_t sharing_ = 0;  // devices with several residents
+  double sharing_quota_ = 1;
 
   bool whole_ = false;  // false until the first Follow and after one that failed half-way
   bool emptied_ = false;

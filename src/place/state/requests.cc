@@ -21,12 +21,12 @@ namespace {
 auto Shared(const JobSpec& job) {
   const auto& [id, name, tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
                gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
-               slowdown_bound, priority, weight, submit_us, deadline_us, request_rate_hz, latency_bound_us, demands,
-               node_selector, groups, avoid_groups, spread_tasks, alternatives] = job;
+               slowdown_bound, slowdown_confidence, priority, weight, submit_us, deadline_us, request_rate_hz,
+               latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks, alternatives] = job;
   return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
                   gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
-                  slowdown_bound, priority, weight, request_rate_hz, latency_bound_us, demands, node_selector, groups,
-                  avoid_groups, spread_tasks, alternatives);
+                  slowdown_bound, slowdown_confidence, priority, weight, request_rate_hz, latency_bound_us, demands,
+                  node_selector, groups, avoid_groups, spread_tasks, alternatives);
 }
 
 // Each field; equal fields add equal words but for -0 and 0, which then are two requests.

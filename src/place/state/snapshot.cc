@@ -169,6 +169,7 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
   out.set_mem_mib(job.mem_mib);
   out.set_storage_mb_s(job.storage_mb_s);
   out.set_slowdown_bound(job.slowdown_bound);
+  out.set_slowdown_confidence(job.slowdown_confidence);
   out.set_priority(job.priority);
   if (job.weight != 1) out.set_weight(job.weight);
   out.set_request_rate_hz(job.request_rate_hz);

@@ -171,6 +171,7 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.mem_mib = in.mem_mib();
   job.storage_mb_s = in.storage_mb_s();
   job.slowdown_bound = in.slowdown_bound();
+  job.slowdown_confidence = in.slowdown_confidence();
   job.priority = in.priority();
   if (in.weight() != 0) job.weight = in.weight();
   job.submit_us = in.submit_us();
@@ -180,7 +181,8 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   job.gpu_mem_request_mib = in.gpu_mem_request_mib();
   job.gpu_mem_limit_mib = in.gpu_mem_limit_mib();
   HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
-  job.share = static_cast<ShareWith>(share);  // ValidateJob refuses unknown ones
+  // 0 is how anyone was written before the default was the own tenant. ValidateJob refuses unknown ones.
+  job.share = share == 0 ? ShareWith::kAnyone : static_cast<ShareWith>(share);
   job.groups.assign(in.groups().begin(), in.groups().end());
   job.avoid_groups.assign(in.avoid_groups().begin(), in.avoid_groups().end());
   job.spread_tasks = in.spread_tasks();

@@ -69,7 +69,7 @@ absl::StatusOr<Plan> Placer::MakeRound(const Cluster& cluster, std::span<const J
     leases[i] = {std::make_shared<const JobSpec>(known[i]), {held.slots.begin(), held.slots.end()}, {}};
     gone.Insert(jobs[i].id, true);
   }
-  HORUS_RETURN_IF_ERROR(PlanningOrder(cluster, known, &gone).status());
+  HORUS_RETURN_IF_ERROR(PlanningOrder(cluster, known, my.scorer.model(), &gone).status());
   HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, std::nullopt));
   my.ledger.Follow(cluster);
   for (const Impl::Round::Lease& lease : leases) {

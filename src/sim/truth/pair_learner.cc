@@ -23,6 +23,12 @@ class PairLearner::Believed final : public InterferenceModel {
   [[nodiscard]] std::string_view name() const override { return model_->name(); }
   [[nodiscard]] uint64_t epoch() const override { return model_->epoch(); }
   [[nodiscard]] size_t bytes_held() const override { return model_->bytes_held(); }
+  [[nodiscard]] double upper_probability() const override { return model_->upper_probability(); }
+  [[nodiscard]] bool has_quantiles() const override { return model_->has_quantiles(); }
+  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
+                                                  std::span<const Demand* const> tenants) const override {
+    return model_->CalibratedUpTo(device, tenants);
+  }
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override {
     return model_->Predict(device, tenants, out);

@@ -47,7 +47,7 @@ TEST(Error, WhatHasNoCodeOfItsOwnIsInternal) {
 const GpuTypeId kBeyond(static_cast<uint16_t>(Catalogue::Default()->size()));
 
 TEST(Callbacks, AreNotAskedAboutTypesBeyondTheirCatalogue) {
-  const CallbackModel model(Catalogue::Default(), nullptr, nullptr, 1);
+  const CallbackModel model(Catalogue::Default(), nullptr, nullptr, 1, kUpperProbability);
   EXPECT_EQ(model.Predict({kBeyond, SharingMode::kTimeSlice, 1}, {}, {}).code(), absl::StatusCode::kNotFound);
   const CallbackPolicy policy(Catalogue::Default(), nullptr, nullptr, "mine");
   DeviceCandidate candidate;

@@ -34,7 +34,7 @@ TEST(Booking, AVersionTellsApartWhatCame) {
       [](JobSpec& job) { job.storage_mb_s = 1; },
       [](JobSpec& job) { job.tenant = "red"; },
       [](JobSpec& job) { job.tenant = "blue"; },
-      [](JobSpec& job) { job.tenant = "blue", job.share = ShareWith::kSameTenant; },
+      [](JobSpec& job) { job.tenant = "blue", job.share = ShareWith::kAnyone; },
       [](JobSpec& job) { job.groups = {"a"}; },
       [](JobSpec& job) { job.groups = {"b"}; },
       [](JobSpec& job) { job.avoid_groups = {"a"}; },

@@ -69,6 +69,7 @@ TEST(DeviceStates, EveryFieldTellsClassesApartByItsDigestToo) {
       [](JobSpec&, Demand& d) { d.operator_us = 1; },
       [](JobSpec& j, Demand&) { j.slowdown_bound = 1; },
       [](JobSpec& j, Demand&) { j.slowdown_bound = 2; },
+      [](JobSpec& j, Demand&) { j.slowdown_bound = 2, j.slowdown_confidence = 0.99f; },
       [](JobSpec& j, Demand&) { j.gpu_milli = 1; },
       [](JobSpec& j, Demand&) { j.gpu_milli = 500; },
       [](JobSpec& j, Demand&) { j.exclusive = true; },
@@ -119,7 +120,8 @@ TEST(DeviceStates, ClassesThatDifferInOneFieldAreNotTheSame) {
   const TenantClass base = MakeTenantClass(Base(), Base().demands[0].demand);
   const std::vector<std::function<void(TenantClass&)>> edits = {
       [](TenantClass& c) { c.demand.profile_id = 9; },
-      [](TenantClass& c) { c.slowdown_bound = 7; },
+      [](TenantClass& c) { c.promise.bound = 7; },
+      [](TenantClass& c) { c.promise.confidence = 0.7f; },
       [](TenantClass& c) { c.gpu_milli = 7; },
       [](TenantClass& c) { c.exclusive = true; },
       [](TenantClass& c) { c.gpus = 7; },

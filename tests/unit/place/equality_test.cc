@@ -99,8 +99,9 @@ TEST(Equality, OfJobsReadsEveryField) {
   ExpectEachCounts(&J::id, &J::name, &J::tenant, &J::kind, &J::tasks, &J::gpus_per_task, &J::gpu_milli, &J::exclusive,
                    &J::share, &J::gpu_mem_request_mib, &J::gpu_mem_limit_mib, &J::cpu_milli, &J::mem_mib,
                    &J::storage_mb_s, &J::stated_cpu_milli, &J::stated_mem_mib, &J::sensitivity, &J::slowdown_bound,
-                   &J::priority, &J::weight, &J::submit_us, &J::deadline_us, &J::request_rate_hz, &J::latency_bound_us,
-                   &J::demands, &J::node_selector, &J::groups, &J::avoid_groups, &J::spread_tasks, &J::alternatives);
+                   &J::slowdown_confidence, &J::priority, &J::weight, &J::submit_us, &J::deadline_us,
+                   &J::request_rate_hz, &J::latency_bound_us, &J::demands, &J::node_selector, &J::groups,
+                   &J::avoid_groups, &J::spread_tasks, &J::alternatives);
   ExpectEachCounts(&HostShare::cpu_milli, &HostShare::mem_mib);
   ExpectEachCounts(&HostChoice::share, &HostChoice::speed);
   ExpectEachCounts(&GpuMemory::request_mib, &GpuMemory::limit_mib);

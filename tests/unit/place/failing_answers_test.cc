@@ -11,8 +11,10 @@
 #include "fixtures.h"
 #include "place/appraise.h"
 #include "place/modes/batch.h"
+#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
+#include "place/modes/review.h"
 #include "place/modes/what_if.h"
 
 namespace horus {
@@ -220,6 +222,16 @@ Modes PlainModes() {
        }},
       {"rebalance",
        [](Placer& placer, const Cluster& cluster) { return Rebalance(placer, cluster, {.downtime_s = 1}); }},
+      {"evacuate",
+       [](Placer& placer, const Cluster& cluster) {
+         const std::vector<NodeId> first = {1};
+         return Evacuate(placer, cluster, first);
+       }},
+      {"review",
+       [](Placer& placer, const Cluster& cluster) -> absl::StatusOr<Plan> {
+         HORUS_ASSIGN_OR_RETURN(ReviewResult result, Review(placer, cluster, {.downtime_s = 1}));
+         return std::move(result.plan);
+       }},
       {"what-if",
        [=](Placer& placer, const Cluster& cluster) {
          const std::vector<SupposedChange> changes = {

@@ -9,6 +9,7 @@
 
 #include "fixtures.h"
 #include "interference/latency.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
@@ -300,7 +301,9 @@ Reason Slowdowns(std::vector<float> bounds, std::vector<float> before, std::vect
   std::vector<Slowdown> are;
   for (const float one : before) were.push_back({1, one});  // upper bounds count
   for (const float one : after) are.push_back({1, one});
-  return FitSlowdowns(bounds, were, are, kLimits, shortfall);
+  std::vector<Promise> promises;
+  for (const float bound : bounds) promises.push_back({bound});
+  return FitSlowdowns(promises, were, are, kLimits, shortfall);
 }
 
 TEST(Fit, TheNewcomerStaysWithinItsBoundOrTheDefault) {
@@ -322,6 +325,42 @@ TEST(Fit, EveryResidentStaysWithinItsBoundUnlessItWasBeyondAsFar) {
   EXPECT_EQ(Slowdowns({0, 1, 9}, {1, 1, 1}, {1, 1.5f, 1}), Reason::kSlowdownNeighbour);
   EXPECT_EQ(Slowdowns({0, 9}, {3, 1}, {3, 1}), Reason::kNone) << "was beyond its bound, and is no worse off";
   EXPECT_EQ(Slowdowns({0, 9}, {3, 1}, {3.5f, 1}), Reason::kSlowdownNeighbour);
+}
+
+// Beside somebody expected to cost 1.2, at most 1.8 with probability 0.9.
+Reason Promised(const Promise& promise, const FitLimits& limits, Shortfall* shortfall = nullptr) {
+  const std::vector<Promise> promises = {promise};
+  const std::vector<Slowdown> after = {{1.2f, 1.8f}};
+  return FitSlowdowns(promises, {}, after, limits, shortfall);
+}
+
+TEST(Fit, APromiseHoldsWithItsConfidence) {
+  EXPECT_EQ(Promised({1.8f}, kLimits), Reason::kNone) << "0.9 unless it says otherwise";
+  EXPECT_EQ(Promised({1.79f}, kLimits), Reason::kSlowdownOwn);
+  EXPECT_EQ(Promised({1.8f, 0.9f}, kLimits), Reason::kNone);
+  EXPECT_EQ(Promised({1.2f, 0.5f}, kLimits), Reason::kNone) << "even odds ask for the estimate";
+  EXPECT_EQ(Promised({1.19f, 0.5f}, kLimits), Reason::kSlowdownOwn);
+  Shortfall shortfall;
+  EXPECT_EQ(Promised({1.8f, 0.99f}, kLimits, &shortfall), Reason::kSlowdownOwn);
+  ExpectShort(shortfall, 1.8f, SlowdownAt({1.2f, 1.8f}, 0.9, static_cast<double>(0.99f)), "x");
+  EXPECT_GT(shortfall.available, 1.8);
+}
+
+TEST(Fit, AModelWithOneProbabilityIsAskedForNoOther) {
+  FitLimits limits = kLimits;
+  limits.upper_probability = 0;
+  EXPECT_EQ(Promised({1.8f, 0.99f}, limits), Reason::kNone);
+}
+
+TEST(Fit, WhereSharingIsOffADeviceHasOneTenant) {
+  FitLimits limits = kLimits;
+  limits.share = false;
+  const TenantClass newcomer = Asking(10, 10);
+  DeviceRow device{.mode = SharingMode::kTimeSlice, .max_tenants = 4, .mem_mib = kDeviceMib};
+  EXPECT_EQ(FitTenant(&newcomer, device, limits), Reason::kNone);
+  device.tenants = {0};
+  EXPECT_EQ(FitTenant(&newcomer, device, kLimits), Reason::kNone);
+  EXPECT_EQ(FitTenant(&newcomer, device, limits), Reason::kTenantLimit);
 }
 
 }  // namespace

@@ -90,13 +90,67 @@ JobSpec Owned(JobId id, std::string tenant, ShareWith share = ShareWith::kAnyone
   return job;
 }
 
-TEST(SharingWithWhom, NeedsATenantAndAGpu) {
-  EXPECT_TRUE(ValidateJob(Owned(1, "a", ShareWith::kSameTenant)).ok());
-  EXPECT_THAT(ValidateJob(Owned(1, "", ShareWith::kSameTenant)).message(), HasSubstr("expected a tenant"));
-  JobSpec host = testing_place::CpuOnly(1);
-  host.tenant = "a";
-  host.share = ShareWith::kSameTenant;
-  EXPECT_THAT(ValidateJob(host).message(), HasSubstr("without GPUs"));
+TEST(SharingWithWhom, IsTheOwnTenantUnlessBothSayOtherwise) {
+  const auto beside = [](const JobSpec& resident, const JobSpec& newcomer) {
+    Cluster cluster = Nodes(1, 1);
+    PlaceOne(cluster, *MakePlacer(), resident);
+    return Decide(cluster, newcomer, "horus").verdict == Verdict::kPlace;
+  };
+  const auto job = [](JobId id, std::string tenant) { return Owned(id, std::move(tenant), JobSpec().share); };
+  EXPECT_TRUE(beside(job(1, "a"), job(2, "a")));
+  EXPECT_TRUE(beside(job(1, ""), job(2, ""))) << "those that state none are one tenant";
+  EXPECT_FALSE(beside(job(1, ""), job(2, "a")));
+  EXPECT_FALSE(beside(Owned(1, "a"), job(2, "b"))) << "one who allows it is not enough";
+  EXPECT_TRUE(beside(Owned(1, "a"), Owned(2, "b")));
+}
+
+TEST(SharingWithWhom, DoesNotConcernTheHost) {
+  Cluster cluster = Nodes(1, 1);
+  PlaceOne(cluster, *MakePlacer(), Owned(1, "a", ShareWith::kSameTenant));
+  JobSpec host = testing_place::CpuOnly(2);
+  host.tenant = "b";
+  EXPECT_EQ(PlaceOne(cluster, *MakePlacer(), host).verdict, Verdict::kPlace);
+}
+
+// How many of `jobs` light ones are placed on four GPUs, and on how many of these several.
+std::pair<int, int> Shared(double quota, int jobs, std::string_view policy) {
+  Cluster cluster = Nodes(1, 4);
+  const auto placer = MakePlacer(policy, {.sharing_quota = quota});
+  int placed = 0, shared = 0;
+  for (JobId id = 1; id <= static_cast<JobId>(jobs); ++id) {
+    const Decision decision = PlaceOne(cluster, *placer, OneGpu(id, 10, 1000));
+    placed += decision.verdict == Verdict::kPlace ? 1 : 0;
+  }
+  for (int32_t device = 0; device < 4; ++device) shared += cluster.Device(1, device)->residents.size() > 1 ? 1 : 0;
+  return {placed, shared};
+}
+
+TEST(SharingQuota, IsTheMostOfTheClusterThatHasSeveralTenants) {
+  for (const std::string_view policy : {"horus", "first-fit", "fgd"}) {  // device by device, and node by node
+    SCOPED_TRACE(policy);
+    EXPECT_EQ(Shared(1, 20, policy), std::pair(12, 4)) << "three a GPU";
+    EXPECT_EQ(Shared(0.5, 20, policy), std::pair(8, 2));
+    EXPECT_EQ(Shared(0.49, 20, policy), std::pair(6, 1)) << "no GPU more than its share";
+    EXPECT_EQ(Shared(0, 20, policy), std::pair(4, 0)) << "off";
+  }
+}
+
+TEST(SharingQuota, SaysWhyAJobWaitsAndHoldsForAllOfAGang) {
+  Cluster cluster = Nodes(1, 4);
+  const auto placer = MakePlacer("first-fit", {.sharing_quota = 0.25});
+  for (JobId id = 1; id <= 4; ++id) {
+    const Slot slot{1, static_cast<int32_t>(id) - 1, 0};
+    ASSERT_TRUE(cluster.Adopt(OneGpu(id, 10, 1000), {&slot, 1}).ok());
+  }
+  EXPECT_EQ(PlaceOne(cluster, *placer, testing_place::Gang(5, 2, 1)).verdict, Verdict::kDefer);
+  EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(6, 10, 1000)).verdict, Verdict::kPlace);
+  EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(7, 10, 1000)).verdict, Verdict::kPlace) << "beside both others";
+  const Decision refused = PlaceOne(cluster, *placer, OneGpu(8, 10, 1000));
+  EXPECT_EQ(refused.verdict, Verdict::kDefer);
+  EXPECT_EQ(refused.reason, Reason::kSharingQuota);
+  ASSERT_TRUE(cluster.Release(6).ok());
+  ASSERT_TRUE(cluster.Release(7).ok());
+  EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(8, 10, 1000)).verdict, Verdict::kPlace);
 }
 
 TEST(SharingWithWhom, HoldsBothWays) {

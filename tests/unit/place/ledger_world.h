@@ -137,7 +137,7 @@ class World {
     job.mem_mib = 10 * static_cast<int64_t>(Pick(4));
     job.storage_mb_s = static_cast<int64_t>(Pick(4));
     job.tenant = Pick(2) == 0 ? "red" : "blue";
-    if (Pick(6) == 0 && !IsCpuOnly(job)) job.share = ShareWith::kSameTenant;
+    if (Pick(6) != 0) job.share = ShareWith::kAnyone;
     if (Pick(3) == 0) job.groups = {"a"};
     if (Pick(3) == 0) job.avoid_groups = {Pick(2) == 0 ? "a" : "b"};
     return job;

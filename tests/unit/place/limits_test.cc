@@ -44,8 +44,8 @@ TEST(Limits, OfAJob) {
               HasSubstr("at most 256 labels, found 257"));
   EXPECT_THAT(RefusedJob([](JobSpec& job) { job.alternatives.resize(kMaxAlternatives + 1); }),
               HasSubstr("alternatives: expected at most 64"));
-  EXPECT_THAT(RefusedJob([](JobSpec& job) { job.share = static_cast<ShareWith>(2); }),
-              HasSubstr("share: expected 0 (anyone) or 1 (same tenant), found 2"));
+  EXPECT_THAT(RefusedJob([](JobSpec& job) { job.share = static_cast<ShareWith>(3); }),
+              HasSubstr("share: expected 1 (same tenant) or 2 (anyone), found 3"));
 }
 
 template <typename Change>

@@ -9,6 +9,7 @@
 
 #include "fixtures.h"
 #include "place/modes/batch.h"
+#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
@@ -295,6 +296,7 @@ TEST(Watch, EndsEveryModeBetweenTwoSearches) {
       {"plan", [&] { return placer->MakePlan(cluster, jobs); }},
       {"batch", [&] { return PlanBatch(*placer, cluster, jobs); }},
       {"rebalance", [&] { return Rebalance(*placer, cluster, free_moves, all); }},
+      {"evacuate", [&] { return Evacuate(*placer, cluster, std::vector<NodeId>{1, 2}); }},
       {"what-if", [&] { return WhatIf(*placer, cluster, {}, jobs); }},
       {"preempt", [&] { return PlanPreemption(*placer, cluster, urgent); }}};
   for (const auto& [name, run] : modes) {

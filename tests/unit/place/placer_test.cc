@@ -127,7 +127,8 @@ TEST(Placer, AGangBesideAGangListsTheResidentOnceForEachDevice) {
 
 TEST(Placer, JobsOfOnePlanSeeEachOther) {
   Cluster cluster = Nodes(1, 1);
-  const std::vector<JobSpec> jobs = {OneGpu(1, 80), OneGpu(2, 60), OneGpu(3, 60)};
+  std::vector<JobSpec> jobs = {OneGpu(1, 80), OneGpu(2, 60), OneGpu(3, 60)};
+  jobs[2].slowdown_bound = 1.5;
   const auto plan = MakePlacer()->MakePlan(cluster, jobs);
   EXPECT_EQ(plan->decisions[1].effects.at(1).job, 1u);
   EXPECT_FLOAT_EQ(plan->decisions[1].own.estimate, 1.4f);

@@ -2,6 +2,7 @@
 // Rules of the policies that stand for other systems: what each packs, prefers and refuses.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -357,6 +358,39 @@ TEST(OraclePolicy, DecidesAsHorusWithTheSameModel) {
     EXPECT_EQ(Decide(cluster, OneGpu(1, util), "oracle"), Decide(cluster, OneGpu(1, util), "horus")) << util;
   }
   EXPECT_EQ((*MakePolicy("oracle"))->default_slowdown_bound(), (*MakePolicy("horus"))->default_slowdown_bound());
+}
+
+// Whoever shares is slowed alike: by expectation as told, at most 50 times.
+class SlowingModel final : public InterferenceModel {
+ public:
+  explicit SlowingModel(float expected) : expected_(expected) {}
+  [[nodiscard]] std::string_view name() const override { return "slowing"; }
+  [[nodiscard]] uint64_t epoch() const override { return 1; }
+  [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
+                                     std::span<Slowdown> out) const override {
+    std::fill(out.begin(), out.end(), tenants.size() > 1 ? Slowdown{expected_, 50} : Slowdown());
+    return absl::OkStatus();
+  }
+
+ private:
+  float expected_;
+};
+
+// Of a job that counts so much that sharing always pays, beside one that is there.
+Reason Sharing(float expected, float bound) {
+  const auto placer = *Placer::Create(std::make_shared<SlowingModel>(expected), *MakePolicy("horus"));
+  const Cluster cluster = OneBusy(50);
+  JobSpec job = OneGpu(1, 50);
+  job.weight = 100;
+  job.slowdown_bound = bound;
+  return placer->MakePlan(cluster, {&job, 1})->decisions[0].reason;
+}
+
+TEST(HorusPolicy, SharesByExpectationWithAGuardWhereNoBoundIsStated) {
+  EXPECT_EQ(Sharing(2.9f, 0), Reason::kNone);
+  EXPECT_EQ(Sharing(3.1f, 0), Reason::kPolicy);
+  EXPECT_EQ(Sharing(1.1f, 49), Reason::kSlowdownOwn);  // who asks is promised
+  EXPECT_EQ(Sharing(2.9f, 51), Reason::kNone);
 }
 
 }  // namespace

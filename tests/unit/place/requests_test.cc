@@ -54,7 +54,7 @@ TEST(Requests, DifferWithEveryOtherField) {
       [](JobSpec& job) { job.gpus_per_task = 2; },
       [](JobSpec& job) { job.gpu_milli = 500; },
       [](JobSpec& job) { job.exclusive = true; },
-      [](JobSpec& job) { job.share = ShareWith::kSameTenant; },
+      [](JobSpec& job) { job.share = ShareWith::kAnyone; },
       [](JobSpec& job) { job.gpu_mem_request_mib = 500; },
       [](JobSpec& job) { job.gpu_mem_limit_mib = 5000; },
       [](JobSpec& job) { job.cpu_milli = 1; },

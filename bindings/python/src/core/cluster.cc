@@ -179,6 +179,14 @@ py::dict DeviceInfo(const ClusterHandle& cluster, uint64_t node, uint32_t device
   return out;
 }
 
+py::tuple Specs(const ClusterHandle& cluster, const py::object& jobs) {
+  const IdColumn only(jobs);
+  return JobsOf(*Make<JobList, horus_job_list>([&](horus_job_list** out, horus_error* error) {
+    return cluster.Read(
+        error, [&](horus_error* e) { return horus_cluster_job_specs(cluster.get(), only.size, only.data, out, e); });
+  }));
+}
+
 py::dict JobInfo(const ClusterHandle& cluster, uint64_t job) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
   Read(cluster, [&](horus_error* error) { return horus_cluster_get_job(cluster.get(), job, &info, error); });
@@ -248,6 +256,8 @@ void BindCluster(py::module_& m) {
       .def("node", &NodeInfo, py::arg("node"), "node(self, node: int) -> dict[str, typing.Any]")
       .def("device", &DeviceInfo, py::arg("node"), py::arg("device"),
            "device(self, node: int, device: int) -> dict[str, typing.Any]")
+      .def("specs", &Specs, py::arg("jobs"),
+           "specs(self, jobs: numpy.typing.NDArray[numpy.uint64] | None) -> tuple[Job, ...]")
       .def("job", &JobInfo, py::arg("job"), "job(self, job: int) -> dict[str, typing.Any]")
       .def(
           "job_slots",

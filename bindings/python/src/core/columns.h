@@ -47,6 +47,23 @@ class MaybeColumn {
   const T* data_ = nullptr;
 };
 
+// Ids of an argument: none = all, which an empty column is not.
+class IdColumn {
+ public:
+  explicit IdColumn(const py::object& given) {
+    if (given.is_none()) return;
+    ids_ = Column<uint64_t>(given, "ids");
+    size = static_cast<size_t>(ids_.size());
+    data = size == 0 ? &kNone : ids_.data();
+  }
+  const uint64_t* data = nullptr;
+  size_t size = 0;
+
+ private:
+  static constexpr uint64_t kNone = 0;
+  py::array_t<uint64_t, py::array::c_style> ids_;
+};
+
 // Rows of demands, each with its struct_size; any rank. Without a copy.
 DemandArray DemandColumn(const py::object& given, const std::string& what);
 

@@ -5,8 +5,6 @@
 namespace horus_python {
 namespace {
 
-using JobList = Handle<horus_job_list, horus_job_list_free>;
-
 const char* TextOf(const std::optional<std::string>& text) { return text ? text->c_str() : nullptr; }
 
 const horus_predictor* PointerTo(const PredictorHandle* predictor) {
@@ -26,18 +24,11 @@ py::tuple ReadCluster(const CatalogueHandle* catalogue, const PredictorHandle* p
 
 py::tuple ReadJobs(const ClusterHandle& cluster, const PredictorHandle* predictor, const std::string& path,
                    const std::optional<std::string>& text) {
-  const auto list = Make<JobList, horus_job_list>([&](horus_job_list** out, horus_error* error) {
+  return JobsOf(*Make<JobList, horus_job_list>([&](horus_job_list** out, horus_error* error) {
     return cluster.Read(error, [&](horus_error* e) {
       return horus_job_list_from_yaml(cluster.get(), PointerTo(predictor), path.c_str(), TextOf(text), out, e);
     });
-  });
-  py::tuple jobs(horus_job_list_count(list->get()));
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    horus_job c = HORUS_JOB_INIT;
-    Run([&](horus_error* error) { return horus_job_list_get(list->get(), i, &c, error); });
-    jobs[i] = py::cast(JobFromC(c));
-  }
-  return jobs;
+  }));
 }
 
 std::unique_ptr<TraceHandle> ReadTrace(const std::string& path, const std::optional<std::string>& format) {

@@ -26,10 +26,12 @@ Model FromBytes(const CatalogueHandle* catalogue, const py::buffer& source, cons
   });
 }
 
-Model FromCallable(const CatalogueHandle* catalogue, const py::object& callable, uint64_t epoch) {
+Model FromCallable(const CatalogueHandle* catalogue, const py::object& callable, uint64_t epoch,
+                   double upper_probability) {
   return Make<InterferenceHandle, horus_interference>(
       [&](horus_interference** out, horus_error* error) {
-        return horus_interference_from_callback(Of(catalogue), &AskPython, callable.ptr(), epoch, out, error);
+        return horus_interference_from_callback_at(Of(catalogue), &AskPython, callable.ptr(), epoch, upper_probability,
+                                                   out, error);
       },
       {callable});
 }
@@ -103,6 +105,24 @@ py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catal
                                        error);
   });
   return py::make_tuple(estimate, upper);
+}
+
+py::tuple Quantile(const InterferenceHandle& model, const CatalogueHandle* catalogue, const SharedDevice& device,
+                   const py::tuple& tenants, double probability) {
+  std::vector<const horus_demand*> demands;
+  for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
+  const auto count = static_cast<py::ssize_t>(demands.size());
+  py::array_t<float> slowdown(count);
+  py::array_t<bool> calibrated(count);
+  std::vector<uint8_t> flags(demands.size());
+  float* out = slowdown.mutable_data();
+  const horus_device c = device.ToC();
+  Run([&](horus_error* error) {
+    return horus_interference_quantile(model.get(), Of(catalogue), &c, demands.size(), demands.data(), probability, out,
+                                       flags.data(), error);
+  });
+  std::copy(flags.begin(), flags.end(), calibrated.mutable_data());
+  return py::make_tuple(slowdown, calibrated);
 }
 
 // [tenants x tenants]
@@ -224,9 +244,9 @@ void BindInterference(py::module_& m) {
                   "from_bytes(catalogue: CatalogueHandle | None, bundle: collections.abc.Buffer, name: str) -> "
                   "InterferenceHandle")
       .def_static("from_callable", &FromCallable, py::arg("catalogue").none(true), py::arg("callable"),
-                  py::arg("epoch"),
+                  py::arg("epoch"), py::arg("upper_probability"),
                   "from_callable(catalogue: CatalogueHandle | None, callable: collections.abc.Callable[..., object], "
-                  "epoch: int) -> InterferenceHandle")
+                  "epoch: int, upper_probability: float) -> InterferenceHandle")
       .def_static(
           "from_table", &FromTable, py::arg("catalogue").none(true), py::arg("gpu_types"), py::arg("sharing_modes"),
           py::arg("profiles_a"), py::arg("profiles_b"), py::arg("slowdown_a"), py::arg("slowdown_b"), py::arg("noise"),
@@ -249,6 +269,11 @@ void BindInterference(py::module_& m) {
            "slowdown_rows(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
            "numpy.typing.NDArray[numpy.void], progress: collections.abc.Callable[[float], object] | None) -> "
            "tuple[numpy.typing.NDArray[numpy.float32], numpy.typing.NDArray[numpy.float32]]")
+      .def("quantile", &Quantile, py::arg("catalogue").none(true), py::arg("device"), py::arg("tenants"),
+           py::arg("probability"),
+           "quantile(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
+           "tuple[Demand, ...], probability: float) -> tuple[numpy.typing.NDArray[numpy.float32], "
+           "numpy.typing.NDArray[numpy.bool_]]")
       .def("measured", &Measured, py::arg("catalogue").none(true), py::arg("device"), py::arg("tenants"),
            "measured(self, catalogue: CatalogueHandle | None, device: SharedDevice, tenants: "
            "tuple[Demand, ...]) -> numpy.typing.NDArray[numpy.bool_]")

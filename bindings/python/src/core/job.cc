@@ -11,7 +11,7 @@ const Word kKinds[] = {{HORUS_JOB_TRAINING, "training"},
                        {HORUS_JOB_INFERENCE, "inference"},
                        {HORUS_JOB_BEST_EFFORT, "best-effort"},
                        {0, nullptr}};
-const Word kShares[] = {{HORUS_SHARE_ANYONE, "anyone"}, {HORUS_SHARE_SAME_TENANT, "same-tenant"}, {0, nullptr}};
+const Word kShares[] = {{HORUS_SHARE_SAME_TENANT, "same-tenant"}, {HORUS_SHARE_ANYONE, "anyone"}, {0, nullptr}};
 
 namespace {
 
@@ -43,6 +43,7 @@ horus::Job FaceOf(const Job& job) {
   face.exclusive = job.exclusive;
   face.priority = job.priority;
   face.slowdown_bound = job.slowdown_bound;
+  face.slowdown_confidence = job.slowdown_confidence;
   face.weight = job.weight;
   face.cpu_milli = job.cpu_milli;
   face.mem_mib = job.mem_mib;
@@ -132,6 +133,7 @@ Job JobFromC(const horus_job& c) {
   job.exclusive = c.exclusive == 1;
   job.priority = c.priority;
   job.slowdown_bound = c.slowdown_bound;
+  job.slowdown_confidence = c.slowdown_confidence;
   job.weight = c.weight;
   job.cpu_milli = c.cpu_milli;
   job.mem_mib = c.mem_mib;
@@ -162,6 +164,16 @@ Job JobFromC(const horus_job& c) {
   job.stated_cpu_milli = c.stated_cpu_milli;
   job.stated_mem_mib = c.stated_mem_mib;
   return job;
+}
+
+py::tuple JobsOf(const JobList& list) {
+  py::tuple jobs(horus_job_list_count(list.get()));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    horus_job c = HORUS_JOB_INIT;
+    Run([&](horus_error* error) { return horus_job_list_get(list.get(), i, &c, error); });
+    jobs[i] = py::cast(JobFromC(c));
+  }
+  return jobs;
 }
 
 std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* what) {
@@ -196,7 +208,9 @@ void BindJob(py::module_& m) {
       .Field("gpu_milli", &Job::gpu_milli, "per GPU: 0 = shares as its demand allows; else a hard request of 1-1000")
       .Field("exclusive", &Job::exclusive, "alone on its devices")
       .Field("priority", &Job::priority, "higher first")
-      .Field("slowdown_bound", &Job::slowdown_bound, "no placement may predict more for it; 0 = the placer's default")
+      .Field("slowdown_bound", &Job::slowdown_bound, "what its slowdown is promised to stay within; 0 = the placer's")
+      .Field("slowdown_confidence", &Job::slowdown_confidence,
+             "probability with which that, or its latency, is to hold, 0.5 to 0.999; 0 = the model's: 0.9")
       .Field("weight", &Job::weight, "what its useful work counts beside that of others")
       .Field("cpu_milli", &Job::cpu_milli, "thousandths of a core")
       .Field("mem_mib", &Job::mem_mib, "host memory in MiB")

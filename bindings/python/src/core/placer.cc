@@ -46,23 +46,6 @@ std::unique_ptr<PlacerHandle> Create(PlacerOptions options, const InterferenceHa
 
 using Plan = std::unique_ptr<PlanHandle>;
 
-// The nodes of an argument: none = all, which an empty column is not.
-class Nodes {
- public:
-  explicit Nodes(const py::object& given) {
-    if (given.is_none()) return;
-    ids_ = Column<uint64_t>(given, "nodes");
-    size = static_cast<size_t>(ids_.size());
-    data = size == 0 ? &kNone : ids_.data();
-  }
-  const uint64_t* data = nullptr;
-  size_t size = 0;
-
- private:
-  static constexpr uint64_t kNone = 0;
-  py::array_t<uint64_t, py::array::c_style> ids_;
-};
-
 template <typename Function>
 Plan MakePlan(const PlacerHandle& placer, const ClusterHandle& cluster, const Function& function) {
   return Make<PlanHandle, horus_plan>([&](horus_plan** out, horus_error* error) {
@@ -73,7 +56,7 @@ Plan MakePlan(const PlacerHandle& placer, const ClusterHandle& cluster, const Fu
 Plan Place(const PlacerHandle& placer, const ClusterHandle& cluster, const py::tuple& jobs, const py::object& nodes,
            const py::object& progress) {
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
-  const Nodes only(nodes);
+  const IdColumn only(nodes);
   Progress tell(progress);
   return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_plan(placer.get(), cluster.get(), pointers.size(), pointers.data(), only.size, only.data,
@@ -84,7 +67,7 @@ Plan Place(const PlacerHandle& placer, const ClusterHandle& cluster, const py::t
 // One job: what a scheduler asks most often.
 Plan PlaceOne(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::object& nodes) {
   const horus_job* c = job.get();
-  const Nodes only(nodes);
+  const IdColumn only(nodes);
   Progress tell{py::none()};
   return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
     return horus_placer_plan(placer.get(), cluster.get(), 1, &c, only.size, only.data, &Progress::Tell, &tell, out,
@@ -96,7 +79,7 @@ Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const 
                 const py::object& nodes, uint32_t max_rounds, uint32_t restarts, uint64_t max_evaluations,
                 const py::object& progress) {
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
-  const Nodes only(nodes);
+  const IdColumn only(nodes);
   const horus_batch_options options = {sizeof(horus_batch_options), max_rounds, restarts, 0, max_evaluations};
   Progress tell(progress);
   return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
@@ -108,7 +91,7 @@ Plan PlaceBatch(const PlacerHandle& placer, const ClusterHandle& cluster, const 
 Plan Rebalance(const PlacerHandle& placer, const ClusterHandle& cluster, const py::object& jobs,
                uint32_t max_migrations, double downtime_s, double horizon_s, double min_gain, uint64_t max_searches,
                const py::object& progress) {
-  const Nodes only(jobs);  // ids of jobs: the same rule
+  const IdColumn only(jobs);
   Progress tell(progress);
   const horus_rebalance_options options = {sizeof(horus_rebalance_options),
                                            max_migrations,
@@ -125,10 +108,32 @@ Plan Rebalance(const PlacerHandle& placer, const ClusterHandle& cluster, const p
   });
 }
 
+Plan Evacuate(const PlacerHandle& placer, const ClusterHandle& cluster, const py::object& nodes,
+              const py::object& progress) {
+  const IdColumn left(nodes);
+  Progress tell(progress);
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_evacuate(placer.get(), cluster.get(), left.size, left.data, &Progress::Tell, &tell, out, error);
+  });
+}
+
+Plan Review(const PlacerHandle& placer, const ClusterHandle& cluster, uint32_t max_migrations, double downtime_s,
+            double horizon_s, double min_gain, uint64_t max_searches) {
+  horus_rebalance_options options = HORUS_REBALANCE_OPTIONS_INIT;
+  options.max_migrations = max_migrations;
+  options.downtime_s = downtime_s;
+  options.horizon_s = horizon_s;
+  options.min_gain = min_gain;
+  options.max_searches = max_searches;
+  return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
+    return horus_placer_review(placer.get(), cluster.get(), &options, out, error);
+  });
+}
+
 Plan Preempt(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::object& nodes,
              uint32_t max_candidates, uint64_t max_checks) {
   const horus_job* c = job.get();
-  const Nodes only(nodes);
+  const IdColumn only(nodes);
   Progress tell{py::none()};
   const horus_preempt_options options = {sizeof(horus_preempt_options), max_candidates, max_checks, &Progress::Tell,
                                          &tell};
@@ -234,6 +239,8 @@ void BindOptions(py::module_& m) {
       .Field("synergy_tolerance", &PlacerOptions::synergy_tolerance, "of synergy-*; 0 = 0.03, -1 = none")
       .Field("synergy_grow", &PlacerOptions::grow, "of synergy-tune: hand out what is left")
       .Field("max_candidates", &PlacerOptions::max_candidates, "price at most so many devices; 0 = all")
+      .Field("sharing_quota", &PlacerOptions::sharing_quota,
+             "share of the GPUs that may have several tenants; 0 = 1: all, -1 = none")
       .Field("terse", &PlacerOptions::short_answers, "decisions that defer do not tell why");
   Record<Change>(m, "Something that is only supposed; fields that the kind does not name are not read.")
       .OneOf("kind", &Change::kind, kChanges, "what changes")
@@ -294,6 +301,13 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
            "rebalance(self, cluster: ClusterHandle, jobs: numpy.typing.NDArray[numpy.uint64] | None, max_migrations: "
            "int, downtime_s: float, horizon_s: float, min_gain: float, max_searches: int, progress: "
            "collections.abc.Callable[[float], object] | None) -> PlanHandle")
+      .def("evacuate", &Evacuate, py::arg("cluster"), py::arg("nodes"), py::arg("progress"),
+           "evacuate(self, cluster: ClusterHandle, nodes: numpy.typing.NDArray[numpy.uint64], progress: "
+           "collections.abc.Callable[[float], object] | None) -> PlanHandle")
+      .def("review", &Review, py::arg("cluster"), py::arg("max_migrations"), py::arg("downtime_s"),
+           py::arg("horizon_s"), py::arg("min_gain"), py::arg("max_searches"),
+           "review(self, cluster: ClusterHandle, max_migrations: int, downtime_s: float, horizon_s: float, min_gain: "
+           "float, max_searches: int) -> PlanHandle")
       .def("preempt", &Preempt, py::arg("cluster"), py::arg("job"), py::arg("nodes"), py::arg("max_candidates"),
            py::arg("max_checks"),
            "preempt(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None, "

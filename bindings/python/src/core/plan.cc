@@ -15,6 +15,8 @@ namespace {
 
 const Word kMoves[] = {
     {HORUS_MOVE_RESIZE, "resize"}, {HORUS_MOVE_MIGRATE, "migrate"}, {HORUS_MOVE_PREEMPT, "preempt"}, {0, nullptr}};
+const Word kAdvices[] = {
+    {HORUS_ADVICE_STAY, "stay"}, {HORUS_ADVICE_MOVE, "move"}, {HORUS_ADVICE_RUN_ALONE, "run-alone"}, {0, nullptr}};
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 struct Effect {
@@ -71,6 +73,16 @@ struct Preemption {
   std::vector<Slot> slots = {};
 };
 
+struct TenantReview {
+  static constexpr const char* kName = "TenantReview";
+  int32_t advice = HORUS_ADVICE_STAY;
+  uint64_t job = 0, node = 0;
+  uint32_t device = 0;
+  bool broken = false;
+  float slowdown = 1, slowdown_upper = 1;
+  double held = 1, bound = 0, pack_work = 0;
+};
+
 }  // namespace
 
 template <>
@@ -83,6 +95,8 @@ template <>
 struct Arg<Move> : ValueArg<Move> {};
 template <>
 struct Arg<Preemption> : ValueArg<Preemption> {};
+template <>
+struct Arg<TenantReview> : ValueArg<TenantReview> {};
 
 namespace {
 
@@ -248,6 +262,13 @@ py::dict Columns(const PlanHandle& plan) {
   return out;
 }
 
+TenantReview ReviewAt(const PlanHandle& plan, size_t index) {
+  horus_tenant_review c = HORUS_TENANT_REVIEW_INIT;
+  Run([&](horus_error* error) { return horus_plan_get_review(plan.get(), index, &c, error); });
+  return {c.advice,   c.job_id,         c.node_id, c.device, c.broken == 1,
+          c.slowdown, c.slowdown_upper, c.held,    c.bound,  c.pack_work};
+}
+
 py::tuple Work(const PlanHandle& plan) {
   double before = 0, after = 0;
   Run([&](horus_error* error) { return horus_plan_work(plan.get(), &before, &after, error); });
@@ -314,6 +335,17 @@ void BindMoves(py::module_& m) {
       .Field("cpu_milli", &Move::cpu_milli, "of a resize, per task")
       .Field("mem_mib_before", &Move::mem_mib_before, "of a resize, per task")
       .Field("mem_mib", &Move::mem_mib, "of a resize, per task");
+  Record<TenantReview>(m, "A job that shares, on the device where it is slowest.")
+      .OneOf("advice", &TenantReview::advice, kAdvices, "stay, move (the plan does) or run-alone")
+      .Field("job", &TenantReview::job, "job id")
+      .Field("node", &TenantReview::node, "node id")
+      .Field("device", &TenantReview::device, "index within the node")
+      .Field("broken", &TenantReview::broken, "whether `held` is beyond `bound`")
+      .Field("slowdown", &TenantReview::slowdown, "expected")
+      .Field("slowdown_upper", &TenantReview::slowdown_upper, "its upper bound")
+      .Field("held", &TenantReview::held, "the slowdown not exceeded with the job's slowdown_confidence")
+      .Field("bound", &TenantReview::bound, "its own or the placer's; inf = none")
+      .Field("pack_work", &TenantReview::pack_work, "of all on that device; below 1 taking turns does more");
   Record<Preemption>(m, "A place where a job would fit once its victims are gone.")
       .Field("node", &Preemption::node, "of the first slot")
       .Field("loss", &Preemption::loss, "of work, of all victims")
@@ -339,6 +371,10 @@ void BindPlan(py::module_& m) {
       .def(
           "preemption_count", [](const PlanHandle& p) { return horus_plan_preemption_count(p.get()); },
           "preemption_count(self) -> int")
+      .def(
+          "review_count", [](const PlanHandle& p) { return horus_plan_review_count(p.get()); },
+          "review_count(self) -> int")
+      .def("review", &ReviewAt, py::arg("index"), "review(self, index: int) -> TenantReview")
       .def("preemption", &PreemptionAt, py::arg("index"), "preemption(self, index: int) -> Preemption")
       .def("work", &Work, "work(self) -> tuple[float, float]")
       .def("apply", &Apply, py::arg("cluster"), "apply(self, cluster: ClusterHandle) -> None")

@@ -85,11 +85,11 @@ struct Job {
   int32_t kind = HORUS_JOB_TRAINING, tasks = 1, gpus_per_task = 1, gpu_milli = 0;
   bool exclusive = false;
   int32_t priority = 0;
-  float slowdown_bound = 0, weight = 1;
+  float slowdown_bound = 0, slowdown_confidence = 0, weight = 1;
   int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0, submit_us = 0, deadline_us = 0;
   double request_rate_hz = 0;
   int64_t latency_bound_us = 0, gpu_mem_request_mib = 0, gpu_mem_limit_mib = 0;
-  int32_t share = HORUS_SHARE_ANYONE;
+  int32_t share = HORUS_SHARE_SAME_TENANT;
   bool spread_tasks = false;
   std::vector<std::string> groups = {}, avoid_groups = {};
   std::vector<std::pair<std::string, Demand>> demands = {};
@@ -122,6 +122,8 @@ struct Arg<Sensitivity> : ValueArg<Sensitivity> {};
 horus_sensitivity ToC(const Sensitivity& sensitivity, const std::string& what);
 // A job of the C ABI, "any" for a NULL type.
 Job JobFromC(const horus_job& c);
+using JobList = Handle<horus_job_list, horus_job_list_free>;
+py::tuple JobsOf(const JobList& list);
 // Jobs as the C ABI takes them; the tuple must live on.
 std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* what);
 // The run of an argument, or none.

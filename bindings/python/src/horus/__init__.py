@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from .errors import (Busy, CallbackError, Cancelled, Conflict, CorruptError, Error, Exists, FileError, InternalError,
                          InvalidArgument, LimitError, NoMemory, NotFound, StateError, Unsupported)
     from .graph import FeatureColumn, FeatureRow, Graph, RunSpec, StepCost, feature_schema
-    from .interference import InterferenceModel, Latency, SharedDevice, Slowdown, largest_slowdown, request_latency
+    from .interference import InterferenceModel, Latency, Quantile, SharedDevice, Slowdown, largest_slowdown, request_latency
     from .place import (Alternative, Candidate, Change, Decision, Effect, Explanation, Job, Miss, Move, Placer, Plan,
-                        Preemption, Sensitivity, Workload, policies)
+                        Preemption, Sensitivity, TenantReview, Workload, policies)
     from .predict import Demand, Observations, Predictor, Solution, demand_dtype, demand_rows, demands_of
     from .queue import Queue, QueuedJob, QueueOptions, queues
     from .sim import Outage, ProfileDemand, Rebalance, SimOptions, SimResult, Truth, simulate
@@ -37,11 +37,12 @@ _ROOMS = {
     "catalogue": ("Catalogue", "Gpu", "MigProfile", "gpus"),
     "graph": ("FeatureColumn", "FeatureRow", "Graph", "RunSpec", "StepCost", "feature_schema"),
     "predict": ("Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"),
-    "interference": ("InterferenceModel", "Latency", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"),
+    "interference": ("InterferenceModel", "Latency", "Quantile", "SharedDevice", "Slowdown", "largest_slowdown",
+                     "request_latency"),
     "speeds": ("Potential", "potential"),
     "cluster": ("Cluster", "Device", "Node", "Slot", "read_jobs"),
     "place": ("Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move",
-              "Placer", "Plan", "Preemption", "Sensitivity", "Workload", "policies"),
+              "Placer", "Plan", "Preemption", "Sensitivity", "TenantReview", "Workload", "policies"),
     "queue": ("Queue", "QueueOptions", "QueuedJob", "queues"),
     "trace": ("SyntheticOptions", "Trace"),
     "sim": ("Outage", "ProfileDemand", "Rebalance", "SimOptions", "SimResult", "Truth", "simulate"),
@@ -58,9 +59,10 @@ __all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_PREDICTE
            "Decision", "Demand", "Device", "Effect", "Error", "Exists", "Explanation", "FeatureColumn", "FeatureRow",
            "FileError", "Gpu", "Graph", "InterferenceModel", "InternalError", "InvalidArgument", "Job", "Latency",
            "LimitError", "Metric", "MigProfile", "Miss", "Move", "NoMemory", "Node", "NotFound", "Observations", "Outage",
-           "Placer", "PlacerOptions", "Plan", "Potential", "Predictor", "Preemption", "ProfileDemand", "Queue",
+           "Placer", "PlacerOptions", "Plan", "Potential", "Predictor", "Preemption", "ProfileDemand", "Quantile", "Queue",
            "QueueOptions", "QueuedJob", "Rebalance", "RunSpec", "Sensitivity", "SharedDevice", "SimOptions",
-           "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "SyntheticOptions", "Trace", "Truth",
+           "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "SyntheticOptions", "TenantReview", "Trace",
+           "Truth",
            "Unsupported", "Watch", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",
            "largest_slowdown", "policies", "potential", "queues", "read_jobs", "request_latency", "simulate"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core, _table
-from ._args import instance, integer, sequence, text
+from ._args import ids, instance, integer, sequence, text
 from ._core import Device, Job, Node, Slot
 from .catalogue import Catalogue, handle_of
 from .predict import Predictor, _bytes_of
@@ -145,6 +145,11 @@ class Cluster:
     def job(self, job: int) -> dict[str, Any]:
         """One resident job."""
         return self._handle.job(integer(job, "job"))
+
+    def specs(self, jobs: Any = None) -> tuple[Job, ...]:
+        """What residents asked for, as they can be placed again: of those ids in that order; None = all, by ascending
+        id."""
+        return self._handle.specs(ids(jobs, "jobs"))
 
     def slots(self, job: int) -> tuple[Slot, ...]:
         """Where a resident job runs."""

@@ -19,7 +19,7 @@ from ._train import training_library
 from .catalogue import Catalogue, handle_of
 from .predict import Observations, Predictor, _bytes_of, demand_dtype, shared_device
 
-__all__ = ["InterferenceModel", "Latency", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"]
+__all__ = ["InterferenceModel", "Latency", "Quantile", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"]
 
 
 def _predicted(pairs: Pairs, predictor: Predictor | None,
@@ -41,6 +41,13 @@ class Slowdown(NamedTuple):
 
     estimate: npt.NDArray[np.float32]
     upper: npt.NDArray[np.float32]
+
+
+class Quantile(NamedTuple):
+    """The slowdown that each tenant does not exceed with some probability."""
+
+    slowdown: npt.NDArray[np.float32]
+    calibrated: npt.NDArray[np.bool_]  # False = extrapolated
 
 
 class InterferenceModel:
@@ -74,14 +81,16 @@ class InterferenceModel:
 
     @classmethod
     def from_callable(cls, function: Callable[[SharedDevice, npt.NDArray[np.void]], Any],
-                      catalogue: Catalogue | None = None) -> InterferenceModel:
+                      catalogue: Catalogue | None = None, upper_probability: float = 0.9) -> InterferenceModel:
         """Your own model: `function(device, tenants)` gets the tenants' demands as rows of `demand_dtype` and answers
-        their slowdowns, or a tuple of slowdowns and upper bounds, each at least 1. It must be a pure function that does
-        not depend on the order of the tenants. What it raises comes back as itself."""
+        their slowdowns, or a tuple of slowdowns and upper bounds, each at least 1; a slowdown stays within its bound
+        with `upper_probability`, 0.5 to 0.999. It must be a pure function that does not depend on the order of the
+        tenants. What it raises comes back as itself."""
         if not callable(function):
             raise TypeError(f"function: expected a callable, found {function!r:.80} ({type(function).__name__})")
         epoch = _EPOCH_OF_CALLABLES + next(_epochs)
-        return cls._made(_core.InterferenceHandle.from_callable(handle_of(catalogue), function, epoch), function)
+        return cls._made(_core.InterferenceHandle.from_callable(
+            handle_of(catalogue), function, epoch, real(upper_probability, "upper_probability")), function)
 
     @classmethod
     def from_table(cls, gpu_types: Sequence[str], profiles_a: Any, profiles_b: Any, slowdown_a: Any, slowdown_b: Any, *,
@@ -148,6 +157,14 @@ class InterferenceModel:
                 found = self._handle.slowdown_rows(handle_of(catalogue), where, rows, tell)
             return Slowdown(*(part.reshape(tenants.shape) for part in found))
         return Slowdown(*self._handle.slowdown(handle_of(catalogue), where, sequence(tenants, Demand, "tenants")))
+
+    def quantile(self, probability: float, device: SharedDevice | str, tenants: Sequence[Demand],
+                 catalogue: Catalogue | None = None) -> Quantile:
+        """The slowdown that each tenant does not exceed with that probability, 0.5 to 0.999; and whether jobs that were
+        left out showed that so high a one is kept, or it is extrapolated. Raises Unsupported (a model of your own knows
+        its `upper_probability` alone)."""
+        return Quantile(*self._handle.quantile(handle_of(catalogue), shared_device(device),
+                                               sequence(tenants, Demand, "tenants"), real(probability, "probability")))
 
     def matrix(self, device: SharedDevice | str, jobs: Sequence[Demand]) -> npt.NDArray[np.float32]:
         """[i, j]: slowdown of job i beside job j."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from . import _core, _table
-from ._args import Progress, ids, instance, integer, progress_of, real, sequence, text
-from ._core import Alternative, Candidate, Change, Decision, Effect, Job, Miss, Move, Preemption, Sensitivity, Workload
+from ._args import Progress, column, ids, instance, integer, progress_of, real, sequence, text
+from ._core import (Alternative, Candidate, Change, Decision, Effect, Job, Miss, Move, Preemption, Sensitivity, TenantReview,
+                    Workload)
 from .catalogue import Catalogue, handle_of
 from .cluster import Cluster
 from .errors import StateError
@@ -19,7 +20,7 @@ from .watch import Watch
 from .watch import handle_of as watch_handle_of
 
 __all__ = ["Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move", "Placer",
-           "Plan", "Preemption", "Sensitivity", "Workload", "policies"]
+           "Plan", "Preemption", "Sensitivity", "TenantReview", "Workload", "policies"]
 
 _VERDICTS = ("place", "defer", "reject")
 
@@ -84,6 +85,13 @@ class Plan(Sequence[Decision]):
         """Candidates of `Placer.preempt`, by ascending loss."""
         handle = self._live()
         return [handle.preemption(i) for i in range(handle.preemption_count())]
+
+    @property
+    def reviews(self) -> list[TenantReview]:
+        """What `Placer.review` says of each job that shares: broken bounds first, the furthest ahead, then by
+        `pack_work`."""
+        handle = self._live()
+        return [handle.review(i) for i in range(handle.review_count())]
 
     def work(self) -> tuple[float, float]:
         """Useful work without and with the plan; NaN where the way of planning does not tell."""
@@ -216,6 +224,22 @@ class Placer:
                 instance(cluster, Cluster, "cluster")._handle, ids(jobs, "jobs"),
                 integer(max_migrations, "max_migrations", 0, 2**32 - 1), real(downtime_s, "downtime_s"),
                 real(horizon_s, "horizon_s"), real(min_gain, "min_gain"), integer(max_searches, "max_searches"), tell))
+
+    def review(self, cluster: Cluster, *, max_migrations: int = 0, downtime_s: float = 0, horizon_s: float = 0,
+               min_gain: float = 0, max_searches: int = 0) -> Plan:
+        """Who breaks its bound, whose pack does less than one job alone, and what to do: see `Plan.reviews`. The plan
+        makes the moves among the advices. Ask after `InterferenceModel.observe`, with a placer of the new model."""
+        return Plan(self._handle.review(
+            instance(cluster, Cluster, "cluster")._handle, integer(max_migrations, "max_migrations", 0, 2**32 - 1),
+            real(downtime_s, "downtime_s"), real(horizon_s, "horizon_s"), real(min_gain, "min_gain"),
+            integer(max_searches, "max_searches")))
+
+    def evacuate(self, cluster: Cluster, nodes: Any, *, progress: Progress = None) -> Plan:
+        """Everything off `nodes` (ids), in one plan: a decision for each job that is there, and a move where another place
+        takes it; what finds none stays. Drain the nodes first, so that nothing new comes."""
+        with progress_of(progress, "evacuate") as tell:
+            return Plan(self._handle.evacuate(instance(cluster, Cluster, "cluster")._handle,
+                                              column(nodes, np.uint64, "nodes"), tell))
 
     def preempt(self, cluster: Cluster, job: Job, nodes: Any = None, *, max_candidates: int = 0,
                 max_checks: int = 0) -> Plan:

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back to
+// the model before, should the new one foretell worse. Usage: loop
+#include <cstdio>
+#include <horus/modes.hpp>
+#include <horus/observations.hpp>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr const char* kGpu = "v100-sxm2-16gb";
+
+// Three jobs, measured alone; horus::Predictor foretells the same from a graph (examples/cpp/place.cpp).
+horus::Job MakeJob(uint64_t id, const char* name, float gpu_util_pct, int64_t step_time_us) {
+  horus::Demand demand;
+  demand.flags = HORUS_DEMAND_GIVEN;
+  demand.profile_id = id;  // how observations know the job again
+  demand.gpu_util_pct = gpu_util_pct;
+  demand.mem_mib = 3000;
+  demand.step_time_us = step_time_us;
+  horus::Job job;
+  job.id = id;
+  job.name = name;
+  job.demands = {{kGpu, demand}};
+  return job;
+}
+
+// What the runtime would report: the step time now / alone. Here the first and the third job do each other harm.
+double Watched(uint64_t job, const std::vector<uint64_t>& beside) {
+  double slowdown = 1;
+  for (const uint64_t other : beside) slowdown += job + other == 4 ? 1.3 : 0.1;
+  return slowdown;
+}
+
+using Places = std::map<std::pair<uint64_t, uint32_t>, std::vector<uint64_t>>;  // jobs by node and GPU
+
+// Each tenant of each shared GPU, once.
+void Observe(const Places& places, const std::vector<horus::Job>& jobs, const horus::Interference& model,
+             horus::Observations& observations) {
+  const horus::SharedDevice device = {.gpu_type = kGpu, .sharing_mode = HORUS_SHARING_TIME_SLICE};
+  for (const auto& [gpu, there] : places) {
+    for (const uint64_t id : there) {
+      std::vector<uint64_t> beside;
+      std::vector<horus::Demand> tenants = {jobs[id - 1].demands[0].second};  // the job first
+      for (const uint64_t other : there) {
+        if (other == id) continue;
+        beside.push_back(other);
+        tenants.push_back(jobs[other - 1].demands[0].second);
+      }
+      if (beside.empty()) continue;
+      const horus::Slowdown foretold = model.Slowdowns(device, tenants)[0];
+      observations.AddSlowdown({.device = device,
+                                .job = tenants[0],
+                                .co_tenants = {tenants.begin() + 1, tenants.end()},
+                                .slowdown = Watched(id, beside),
+                                .predicted = foretold.estimate,
+                                .predicted_upper = foretold.upper});
+    }
+  }
+}
+
+void Run() {
+  horus::CheckAbi();
+  horus::Cluster cluster;
+  cluster.AddNode({.id = 1,
+                   .name = "node",
+                   .cpu_milli = 32'000,
+                   .mem_mib = 131'072,
+                   .devices = {{.gpu_type = kGpu}, {.gpu_type = kGpu}}});
+  const std::vector<horus::Job> jobs = {MakeJob(1, "vision", 85, 190'000), MakeJob(2, "language", 30, 40'000),
+                                        MakeJob(3, "speech", 25, 60'000)};
+  std::optional<horus::Interference> model(std::in_place);  // the built-in "horus"
+  horus::Placer placer({.interference = &*model});
+  const horus::Plan plan = placer.MakePlan(cluster, jobs);
+  Places places;
+  for (size_t i = 0; i < plan.size(); ++i) {
+    const horus::Decision decision = plan.at(i);
+    std::printf("job %llu: %s\n", static_cast<unsigned long long>(decision.job), decision.text.c_str());
+    for (const horus::Slot& slot : decision.slots) places[{slot.node, slot.device}].push_back(decision.job);
+  }
+  cluster.Apply(plan);
+
+  horus::Observations observations;
+  for (int minute = 0; minute < 3; ++minute) Observe(places, jobs, *model, observations);
+
+  // A new model beside the old one: keep it where it foretells what was seen, else go on with the old one.
+  horus::Interference learned = model->Commit(observations);
+  horus::Observations again;
+  Observe(places, jobs, learned, again);
+  const auto error = [](const horus::Observations& seen) { return seen.calibration().error; };
+  const bool better = error(again) <= error(observations);
+  std::printf("the new model errs by %.0f %%, the old one by %.0f %%\n", 100 * error(again),
+              100 * error(observations));
+  if (better) model.emplace(std::move(learned));
+
+  horus::Placer mender({.interference = &*model});
+  const horus::Plan review = horus::Review(mender, cluster);
+  for (const horus::TenantReview& one : horus::ReviewsOf(review)) {
+    const char* const advice[] = {"stays", "moves", "must run alone"};
+    std::printf("job %llu: slowed %.2fx, its GPU does the work of %.2f: %s\n", static_cast<unsigned long long>(one.job),
+                static_cast<double>(one.slowdown), one.pack_work, advice[one.advice]);
+  }
+  cluster.Apply(review);
+}
+
+}  // namespace
+
+int main() {
+  try {
+    Run();
+    return 0;
+  } catch (const horus::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

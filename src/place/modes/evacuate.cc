@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each job in turn leaves the ledger, in which the nodes are drained, and is decided anew.
+#include "place/modes/evacuate.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "place/engine.h"
+#include "place/modes/moves.h"
+#include "place/work.h"
+
+namespace horus {
+namespace {
+
+class Evacuation {
+ public:
+  Evacuation(Placer& placer, const Cluster& cluster)
+      : engine_(placer), cluster_(cluster), meter_(cluster, engine_.scorer()) {}
+
+  absl::StatusOr<Plan> Run(std::span<const NodeId> nodes, const ProgressFn& progress);
+
+ private:
+  absl::Status Drain(std::span<const NodeId> nodes);
+  void Gather();
+  absl::Status Move(JobSpec job, Plan& plan);
+
+  Engine engine_;
+  const Cluster& cluster_;
+  WorkMeter meter_;
+  std::vector<uint32_t> rows_;  // of the nodes, ascending
+  std::vector<JobSpec> jobs_;   // that are there
+  std::vector<uint32_t> touched_;
+};
+
+absl::Status Evacuation::Drain(std::span<const NodeId> nodes) {
+  for (const NodeId id : nodes) {
+    const uint32_t* row = cluster_.rows().node_of.Find(id);
+    if (row == nullptr) {
+      return MakeError(absl::StatusCode::kNotFound, "evacuate: node %d: not in this cluster", id);
+    }
+    rows_.push_back(*row);
+  }
+  std::sort(rows_.begin(), rows_.end());
+  rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
+  for (const uint32_t row : rows_) engine_.ledger().SetNodeState(row, AdminState::kDrained);
+  return absl::OkStatus();
+}
+
+void Evacuation::Gather() {
+  const ClusterRows& rows = cluster_.rows();
+  for (const JobId id : cluster_.JobIds()) {
+    const JobRow& job = rows.jobs[rows.RowOfJob(id)];
+    const bool there = std::any_of(job.slots.begin(), job.slots.end(), [&](const PlacedSlot& slot) {
+      return std::binary_search(rows_.begin(), rows_.end(), slot.node_row);
+    });
+    if (there) jobs_.push_back(rows.SpecOf(job));
+  }
+}
+
+absl::Status Evacuation::Move(JobSpec job, Plan& plan) {
+  const ClusterRows& rows = cluster_.rows();
+  Ledger& ledger = engine_.ledger();
+  const JobRow& row = rows.jobs[rows.RowOfJob(job.id)];
+  const std::vector<PlacedSlot> from(row.slots.begin(), row.slots.end());
+  const JobView view = ViewJob(job);
+  double here = 0, left = 0, before = 0, after = 0;
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
+  const size_t mark = ledger.Mark();
+  ledger.Remove(job, from);
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
+  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(view));
+  if (decision.verdict != Verdict::kPlace) {
+    ledger.UndoTo(mark);
+    plan.decisions.push_back(std::move(decision));
+    return absl::OkStatus();
+  }
+  const std::vector<PlacedSlot> to = engine_.found().best.slots;
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
+  meter_.KnowAt(job, to);
+  ledger.Place(job, to);
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
+  for (const std::span<const PlacedSlot> slots : {std::span(from), std::span(to)}) {
+    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
+  }
+  const double gain = (left - here) + (after - before);  // what the two have in common cancels
+  plan.moves.push_back(
+      {.kind = ActionKind::kMigrate, .job = job.id, .from = SlotsOf(ledger, from), .to = decision.slots, .gain = gain});
+  plan.work_after += gain;
+  plan.actions.push_back({ActionKind::kMigrate, std::make_shared<const JobSpec>(std::move(job)), decision.slots});
+  plan.decisions.push_back(std::move(decision));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const ProgressFn& progress) {
+  HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
+  Plan plan;
+  plan.model_epoch = engine_.scorer().model().epoch();
+  plan.has_work = true;
+  HORUS_RETURN_IF_ERROR(meter_.OfAll(engine_.ledger(), plan.work_before));
+  plan.work_after = plan.work_before;
+  HORUS_RETURN_IF_ERROR(Drain(nodes));
+  Gather();
+  IdMap<bool> gone;
+  for (const JobSpec& job : jobs_) gone.Insert(job.id, true);
+  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, jobs_, &gone));
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (progress != nullptr && !progress(i, order.size())) {
+      return MakeError(absl::StatusCode::kCancelled, "evacuate: cancelled after %d of %d jobs", i, order.size());
+    }
+    HORUS_RETURN_IF_ERROR(Move(std::move(jobs_[order[i]]), plan));
+  }
+  engine_.AddSeen(touched_, plan);
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> Evacuate(Placer& placer, const Cluster& cluster, std::span<const NodeId> nodes,
+                              const ProgressFn& progress) {
+  return Evacuation(placer, cluster).Run(nodes, progress);
+}
+
+}  // namespace horus
