@@ -39,7 +39,7 @@ typedef struct horus_pair_options {
   uint32_t struct_size;
   uint32_t seed;
   const char* model; /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
-  double promise;    /* coverage of the bounds, 0.5 to 0.99; 0 = 0.95. n groups promise at most n / (n + 1) */
+  double promise;    /* at which bounds are fitted, 0.5 to 0.99; 0 = 0.9. n groups tell up to n / (n + 1) */
   const char*
       library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
 } horus_pair_options;
@@ -88,7 +88,8 @@ HORUS_API horus_status horus_interference_commit(const horus_interference* model
                                                  void* user, horus_interference** out, horus_error* error);
 
 /* Jobs whose answers, or those of others beside them, the last commit may have changed: columns of `capacity` values,
- * NULL = not wanted; gpu_types are borrowed from the model. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread. */
+ * NULL = not wanted; gpu_types are borrowed from the model. Profile 0 stands for all jobs, on a GPU type and sharing mode
+ * that the model was not trained on. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread. */
 HORUS_API horus_status horus_interference_get_changes(const horus_interference* model, size_t capacity,
                                                       const char** gpu_types, int32_t* sharing_modes,
                                                       uint64_t* profile_ids, size_t* count, horus_error* error);

@@ -41,7 +41,8 @@ The baselines learn from the same rows: a constant, a line, trees on the six Hor
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
 constexpr const char* kOnlyPairs[] = {
-    "--jobs", "--model", "--observe", "--noise", "--as-is", "--foretell", "--interference-bundle"};
+    "--jobs",  "--model", "--observe",  "--leave-gpu",          "--settled",
+    "--noise", "--as-is", "--foretell", "--interference-bundle"};
 
 struct Options {
   std::vector<std::string> data, without, models;
@@ -49,6 +50,8 @@ struct Options {
   std::string leave = "family";
   TrainOptions train;
   std::vector<uint32_t> observe;
+  bool leave_gpu = false;
+  uint32_t settled = 0;
   std::string foretell;
   double noise_pct = 100 * OnlinePlan().noise;
   bool json = false, rows = false, as_is = false;
@@ -222,6 +225,13 @@ Command AddEvaluate(CLI::App& parser) {
           ->excludes("--leave")
           ->excludes("--rows")
           ->type_name("N");
+  app->add_flag("--leave-gpu", options->leave_gpu, "With --observe: training has not seen the jobs' GPU type either")
+      ->needs(observe);
+  app->add_option("--settled", options->settled,
+                  "With --leave-gpu: so many co-locations of other jobs were observed on the GPU type before")
+      ->check(CLI::Range(uint32_t{0}, kMostObserved))
+      ->needs(observe)
+      ->type_name("N");
   app->add_option("--noise", options->noise_pct, "Standard deviation of an observed slowdown, per cent")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 50.0))
@@ -261,6 +271,8 @@ Command AddEvaluate(CLI::App& parser) {
               online.train = train;
               online.plan.observed = std::set<uint32_t>(options->observe.begin(), options->observe.end());
               online.plan.noise = options->noise_pct / 100;
+              online.plan.leave_gpu = options->leave_gpu;
+              online.plan.settled = options->settled;
               online.models = options->models;
               online.json = options->json;
               return RunEvaluateOnline(online);

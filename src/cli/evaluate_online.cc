@@ -3,6 +3,7 @@
 #include "interference/evaluate_online.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
@@ -23,18 +24,35 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kPercent = 100;
+constexpr size_t kShownBound = 1;  // of kAskedBounds, in text
 
 struct Judged {
   std::string model;
   OnlineErrors errors;
 };
 
+Json NumberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
 Json ScoresJson(const OnlineScores& scores) {
   if (scores.questions == 0) return nullptr;
   const auto json = [](const OnlineScore& score) -> Json {
-    return {{"mape_pct", score.mape_pct}, {"covered_pct", score.covered_pct}, {"slack_pct", score.slack_pct}};
+    Json admission = Json::array();
+    for (size_t b = 0; b < kAskedBounds.size(); ++b) {
+      const OnlineAdmission& of = score.admission[b];
+      admission.push_back({{"bound", kAskedBounds[b]},
+                           {"truly_pct", of.truly_pct},
+                           {"admitted_pct", NumberOrNull(of.admitted_pct)},
+                           {"kept_pct", NumberOrNull(of.kept_pct)}});
+    }
+    return {{"mape_pct", score.mape_pct},
+            {"covered_pct", score.covered_pct},
+            {"slack_pct", score.slack_pct},
+            {"admission", admission}};
   };
-  return {{"questions", scores.questions}, {"before", json(scores.before)}, {"after", json(scores.after)}};
+  return {{"questions", scores.questions},
+          {"pairs", scores.pairs},
+          {"before", json(scores.before)},
+          {"after", json(scores.after)}};
 }
 
 std::string ReportJson(const std::vector<Judged>& all, const PairSet& set, const OnlinePlan& plan) {
@@ -52,6 +70,8 @@ std::string ReportJson(const std::vector<Judged>& all, const PairSet& set, const
                          {"version", 1},
                          {"noise_pct", kPercent * plan.noise},
                          {"draws", plan.draws},
+                         {"gpu_left_out", plan.leave_gpu},
+                         {"settled", plan.settled},
                          {"evaluations", list}};
   return JsonText(document);
 }
@@ -64,7 +84,8 @@ std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const
                Right("SEEN"),
                Right("MAPE %"),
                Right("COVERED %"),
-               Right("SLACK %")});
+               Right("SLACK %"),
+               Right("ADMITTED %")});
   const auto both = [](double before, double after) { return absl::StrFormat("%.3g -> %.3g", before, after); };
   for (const Judged& judged : all) {
     const PairDevice& device = set.devices[judged.errors.device];
@@ -74,13 +95,17 @@ std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const
       const OnlineScore &before = scores->before, &after = scores->after;
       table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)), beside,
                     std::to_string(judged.errors.observed), both(before.mape_pct, after.mape_pct),
-                    both(before.covered_pct, after.covered_pct), both(before.slack_pct, after.slack_pct)});
+                    both(before.covered_pct, after.covered_pct), both(before.slack_pct, after.slack_pct),
+                    both(before.admission[kShownBound].admitted_pct, after.admission[kShownBound].admitted_pct)});
     }
   }
   return absl::StrFormat(
-             "Slowdowns of jobs whose family training has not seen,\n"
-             "before -> after some of their co-locations were seen with %.3g %% noise (%d draws)\n",
-             kPercent * plan.noise, plan.draws) +
+             "Slowdowns of jobs whose family%s training has not seen,\n"
+             "before -> after some of their co-locations%s were seen with %.3g %% noise (%d draws);\n"
+             "admitted: of the pairs that are truly within %.3g, those whose upper bounds are\n",
+             plan.leave_gpu ? " and GPU type" : "",
+             plan.settled > 0 ? absl::StrFormat(", and before %d of other jobs there,", plan.settled) : "",
+             kPercent * plan.noise, plan.draws, kAskedBounds[kShownBound]) +
          table.Render("  ");
 }
 

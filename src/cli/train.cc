@@ -147,7 +147,7 @@ void AddTrainOptions(CLI::App& app, std::vector<std::string>& data, std::vector<
   app.add_option("--without", without, "Leave out the rows of this net or family; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
-  app.add_option("--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.95)")
+  app.add_option("--promise", train.promise, "Coverage of the bounds on families that were not seen (of pairs: 0.9)")
       ->check(CLI::Range(0.5, 0.99))
       ->capture_default_str()
       ->type_name("SHARE");

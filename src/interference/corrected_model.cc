@@ -50,6 +50,14 @@ CorrectedModel::SeenDevices CorrectedModel::SeenIn(const ObservedSlowdowns& obse
   return devices;
 }
 
+void CorrectedModel::AddLevels(const Catalogue& catalogue) {
+  for (auto& [device, seen] : seen_) {
+    const std::optional<GpuTypeId> type = catalogue.FindKnown(device.first);
+    if (!type.has_value()) continue;
+    if (beneath_->LevelError({.type = *type, .mode = device.second}) > 0) seen.jobs.insert(0);
+  }
+}
+
 // One situation more, another or forgotten moves all answers on its kind of device a little.
 std::vector<ChangedJob> CorrectedModel::Changes(const SeenDevices& before, const SeenDevices& after) {
   std::set<ChangedJob> changed;
@@ -78,8 +86,9 @@ absl::StatusOr<std::shared_ptr<const CorrectedModel>> CorrectedModel::Commit(
   result->epoch_ = CombineHash(model->epoch(), Hash64(observed.Save()));
   result->observations_ = observed.epoch();
   result->seen_ = SeenIn(observed);
-  result->changed_ = Changes(before, result->seen_);
   result->beneath_ = std::move(model);
+  result->AddLevels(catalogue);
+  result->changed_ = Changes(before, result->seen_);
   return std::shared_ptr<const CorrectedModel>(result);
 }
 
@@ -94,7 +103,8 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
     points.push_back(TenantOf(*tenant, device));
     known.push_back(corrections_.KnownError(device, tenant->profile_id));
   }
-  if (std::none_of(known.begin(), known.end(), [](const auto& error) { return error.has_value(); })) {
+  if (!corrections_.LevelLeft(device).has_value() &&
+      std::none_of(known.begin(), known.end(), [](const auto& error) { return error.has_value(); })) {
     return absl::OkStatus();
   }
   std::vector<double> errors;
@@ -141,6 +151,10 @@ absl::Status CorrectedModel::Predict(const DeviceContext& device, std::span<cons
     out[i] = Shifted(out[i], shift / excess, remaining / excess * MarginOf(out[i]));
   }
   return absl::OkStatus();
+}
+
+double CorrectedModel::LevelError(const DeviceContext& device) const {
+  return corrections_.LevelLeft(device).value_or(beneath_->LevelError(device));
 }
 
 size_t CorrectedModel::bytes_held() const {

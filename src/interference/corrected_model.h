@@ -56,7 +56,15 @@ class CorrectedModel final : public InterferenceModel {
     return beneath_->Measured(device, tenants);
   }
 
-  // Since the commit before, sorted: jobs on the kinds of devices of which anything was seen or forgotten.
+  // That of the model beneath: what observations make of its margins is a calculation.
+  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
+                                                  std::span<const Demand* const> tenants) const override {
+    return beneath_->CalibratedUpTo(device, tenants);
+  }
+  [[nodiscard]] double LevelError(const DeviceContext& device) const override;
+
+  // Since the commit before, sorted: jobs on the kinds of devices of which anything was seen or forgotten. Profile 0
+  // stands for all jobs on a kind of which the model beneath knew nothing (LevelError).
   [[nodiscard]] const std::vector<ChangedJob>& changed() const { return changed_; }
   [[nodiscard]] uint64_t observations() const { return observations_; }  // taken in so far
   [[nodiscard]] size_t bytes_held() const override;
@@ -70,6 +78,7 @@ class CorrectedModel final : public InterferenceModel {
   using SeenDevices = std::map<std::pair<std::string, SharingMode>, Seen>;
   [[nodiscard]] static SeenDevices SeenIn(const ObservedSlowdowns& observed);
   [[nodiscard]] static std::vector<ChangedJob> Changes(const SeenDevices& before, const SeenDevices& after);
+  void AddLevels(const Catalogue& catalogue);  // to seen_, as jobs without a profile
 
   CorrectedModel() = default;
   std::shared_ptr<const InterferenceModel> beneath_;

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "interference/excess.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
@@ -18,23 +19,26 @@ namespace {
 // Of a model, in z, whatever its bounds say. The least is small, so that a model that says that it is right, and is,
 // loses less than 0.2 points to noise by being corrected; one whose bound is its estimate gives no bound, and says
 // nothing.
-constexpr double kLeastError = 0.015, kMostError = 0.5, kErrorWithoutBound = 0.3;
+constexpr double kLeastError = 0.015, kMostError = 0.8, kErrorWithoutBound = 0.3;
 
 }  // namespace
 
 absl::StatusOr<double> ErrorOfJob(const InterferenceModel& model, const DeviceContext& device, const Demand& job) {
   std::array<Slowdown, 2> answer;
   HORUS_RETURN_IF_ERROR(model.Predict(device, std::array{&job, &job}, answer));
-  return ErrorOf(answer[0]);
+  return ErrorOf(answer[0], model.LevelError(device)).own;
 }
 
-double ErrorOf(const Slowdown& answer) {
+ModelError ErrorOf(const Slowdown& answer, double level) {
   const double margin = ExcessOf(static_cast<double>(answer.upper)) - ExcessOf(static_cast<double>(answer.estimate));
-  return margin > 0 ? std::clamp(margin / kDeviationsToBound, kLeastError, kMostError) : kErrorWithoutBound;
+  const double error = margin > 0 ? margin / kDeviationsToUpper : kErrorWithoutBound;
+  const double common = std::min(level, error);  // two that were measured there have no more in common with the rest
+  return {.level = common,
+          .own = std::clamp(std::sqrt(std::max(0.0, error * error - common * common)), kLeastError, kMostError)};
 }
 
-double ScaleOfErrors(double victim_error, double other_error, const Slowdown& alone) {
-  return ErrorOf(alone) / std::max(victim_error, other_error);
+double ScaleOfErrors(double victim_error, double other_error, const ModelError& alone) {
+  return alone.own / std::sqrt(kErrorOfOne * (victim_error * victim_error + other_error * other_error));
 }
 
 double ResemblanceOf(const JobPoint& a, const JobPoint& b) {
@@ -87,53 +91,119 @@ std::optional<double> Corrections::KnownError(const DeviceContext& device, uint6
   return std::nullopt;
 }
 
+const Corrections::Level* Corrections::LevelOf(uint64_t device) const {
+  const auto at = std::lower_bound(levels_.begin(), levels_.end(), device,
+                                   [](const Level& level, uint64_t key) { return level.device < key; });
+  return at != levels_.end() && at->device == device ? &*at : nullptr;
+}
+
+std::optional<double> Corrections::LevelLeft(const DeviceContext& device) const {
+  const Level* level = LevelOf(KeyOf(device));
+  return level == nullptr ? std::nullopt : std::optional(level->error * level->left);
+}
+
+double Corrections::ShareOf(const Pair& a, const Pair& b, bool as_victim) {
+  const bool same = as_victim ? a.other == b.other : a.victim == b.victim;
+  const double alike =
+      as_victim ? ResemblanceOf(a.other_point, b.other_point) : ResemblanceOf(a.victim_point, b.victim_point);
+  return kErrorOfJob + kErrorSmooth * alike + (same ? kErrorOfPair : 0);
+}
+
+const Corrections::Block* Corrections::BlockOf(const Pair& asked, bool as_victim) const {
+  uint32_t first = 0;
+  if (as_victim) {
+    const auto [begin, end] = WithVictim(asked.device, asked.victim);
+    if (begin == end) return nullptr;
+    first = static_cast<uint32_t>(begin);
+  } else {
+    const std::span<const uint32_t> with = WithOther(asked.device, asked.other);
+    if (with.empty()) return nullptr;
+    first = static_cast<uint32_t>(with.data() - by_other_.data());
+  }
+  const auto& blocks = blocks_[as_victim ? 1 : 0];
+  const auto at = std::lower_bound(blocks.begin(), blocks.end(), first,
+                                   [](const auto& block, uint32_t position) { return block.first < position; });
+  return at != blocks.end() && at->first == first ? &at->second : nullptr;
+}
+
+// The posterior variance of a normal variable, given the observations of the block: exact for those, and more would
+// only lessen it.
+Corrections::Left Corrections::LeftOf(const Pair& asked, bool as_victim) const {
+  const double own = asked.scale * (as_victim ? asked.victim_error : asked.other_error);
+  Left left{.part = kErrorOfOne * own * own, .with_level = kErrorOfOne * own * own + asked.level * asked.level};
+  const Block* block = BlockOf(asked, as_victim);
+  if (block == nullptr) return left;
+  std::array<double, kMostTold> part = {}, level = {};
+  for (size_t i = 0; i < block->count; ++i) {
+    const Pair& seen = pairs_[told_[block->first + i]];
+    part[i] = own * seen.scale * (as_victim ? seen.victim_error : seen.other_error) * ShareOf(seen, asked, as_victim);
+    level[i] = asked.level * seen.level;
+  }
+  double of_part = 0, of_both = 0;
+  for (size_t i = 0; i < block->count; ++i) {
+    const float* row = inverses_.data() + block->inverse + i * block->count;
+    for (size_t j = 0; j < block->count; ++j) {
+      const auto weight = static_cast<double>(row[j]);
+      of_part += weight * part[i] * part[j];
+      of_both += weight * (part[i] + level[i]) * (part[j] + level[j]);
+    }
+  }
+  left.part = std::max(0.0, left.part - of_part);
+  left.with_level = std::max(0.0, left.with_level - of_both);
+  return left;
+}
+
 Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, double victim_error, const Tenant& other,
                            double other_error, const Slowdown& alone) const {
-  if (pairs_.empty() || victim.profile_id == 0 || other.profile_id == 0) return {};
-  Pair asked{.device = KeyOf(device),
-             .victim = victim.profile_id,
-             .other = other.profile_id,
+  if (pairs_.empty()) return {};
+  const uint64_t key = KeyOf(device);
+  const Level* level = LevelOf(key);
+  const bool named = victim.profile_id != 0 && other.profile_id != 0;
+  if (!named && level == nullptr) return {};
+  const ModelError error = ErrorOf(alone, level == nullptr ? 0 : level->error);
+  Pair asked{.device = key,
+             .victim = named ? victim.profile_id : 0,
+             .other = named ? other.profile_id : 0,
              .victim_point = victim.point,
              .other_point = other.point,
              .victim_error = victim_error,
              .other_error = other_error,
-             .scale = ScaleOfErrors(victim_error, other_error, alone)};
+             .scale = ScaleOfErrors(victim_error, other_error, error),
+             .level = error.level};
   const auto [first, last] = WithVictim(asked.device, asked.victim);
   for (size_t i = first; i < last; ++i) {
-    if (pairs_[i].other == asked.other) asked.scale = pairs_[i].scale;  // what was learned of it
+    if (pairs_[i].other != asked.other) continue;
+    asked.scale = pairs_[i].scale;  // what was learned of it
+    asked.level = pairs_[i].level;
   }
-  // Of victim and other: the variance of the model's error, how many times over observations tell it, and the share
-  // that the one most like it could tell at best.
-  struct Part {
-    double variance, known = 0, best = 0;
-    [[nodiscard]] double Left() const { return variance * std::max(1 / (1 + known), 1 - best); }
-  };
   const double own_victim = asked.scale * victim_error, own_other = asked.scale * other_error;
-  Part of_victim{kErrorOfOne * own_victim * own_victim}, of_other{kErrorOfOne * own_other * own_other};
   Correction correction;
+  if (level != nullptr) correction.shift = asked.level * level->shift;
   VisitRelated(asked, [&](size_t i, double share, bool as_victim) {
     const Pair& seen = pairs_[i];
-    const double error = seen.scale * (as_victim ? seen.victim_error : seen.other_error);
-    const double nuisance = seen.scale * (as_victim ? seen.other_error : seen.victim_error);
-    correction.shift += seen.weight * share * error * (as_victim ? own_victim : own_other);
-    // An observation of a sum, of which this part is correlated with the one asked for.
-    Part& part = as_victim ? of_victim : of_other;
-    const double told = share / kErrorOfOne * (share / kErrorOfOne);
-    const double variance = kErrorOfOne * error * error;
-    part.known += told / (1 - told + (seen.noise + kErrorOfOne * nuisance * nuisance) / variance);
-    if (std::isfinite(seen.noise)) part.best = std::max(part.best, told);
+    const double seen_error = seen.scale * (as_victim ? seen.victim_error : seen.other_error);
+    correction.shift += seen.weight * share * seen_error * (as_victim ? own_victim : own_other);
     if (seen.victim == asked.victim && seen.other == asked.other) {
       correction.margin = seen.margin;
       correction.least_bound = seen.least_bound;
     }
   });
-  const double before = of_victim.variance + of_other.variance;
-  correction.remaining = std::sqrt((of_victim.Left() + of_other.Left()) / before);
+  // The level is learned from this job beside others, or from that one, or from all: whichever leaves least.
+  const Left of_victim = LeftOf(asked, true), of_other = LeftOf(asked, false);
+  const double common = level == nullptr ? 0 : asked.level * level->left;
+  const double left = std::min({of_victim.with_level + of_other.part, of_victim.part + of_other.with_level,
+                                of_victim.part + of_other.part + common * common});
+  const double before =
+      asked.level * asked.level + kErrorOfOne * (own_victim * own_victim + own_other * own_other);
+  correction.remaining = std::min(1.0, std::sqrt(left / before));
   return correction;
 }
 
 size_t Corrections::bytes_held() const {
-  return sizeof(*this) + pairs_.capacity() * sizeof(Pair) + by_other_.capacity() * sizeof(uint32_t);
+  return sizeof(*this) + pairs_.capacity() * sizeof(Pair) +
+         (by_other_.capacity() + told_.capacity()) * sizeof(uint32_t) + levels_.capacity() * sizeof(Level) +
+         (blocks_[0].capacity() + blocks_[1].capacity()) * sizeof(blocks_[0][0]) +
+         inverses_.capacity() * sizeof(float);
 }
 
 }  // namespace horus

@@ -4,12 +4,14 @@
 // Enters:  a model and collected observations.
 // Leaves:  shifts of z for any two tenants; none for jobs that nobody observed.
 // Units:   z of excess.h; devices are told apart by type, mode and share.
-// Cost:    to ask, an exponential for each job that victim or other was seen with, at most 2 x kMostMet; to learn,
+// Cost:    to ask, an exponential for each job that victim or other was seen with, at most 2 x kMostMet, and some
+//          4 x kMostTold^2 multiplications; to learn,
 //          some ten to a hundred times as many multiplications for each of at most kMostPairs pairs.
 // Thread class: immutable once learned, share freely.
 #ifndef HORUS_INTERFERENCE_CORRECTIONS_H_
 #define HORUS_INTERFERENCE_CORRECTIONS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -26,6 +28,12 @@
 #include "interference/observed_slowdowns.h"
 
 namespace horus {
+
+// How wrong a model may be of two jobs, as standard deviations of z: in common with all others on such a device, and
+// beyond that.
+struct ModelError {
+  double level = 0, own = 0;
+};
 
 // What observations say of a victim beside another.
 struct Correction {
@@ -54,11 +62,15 @@ class Corrections {
   [[nodiscard]] Correction Of(const DeviceContext& device, const Tenant& victim, double victim_error,
                               const Tenant& other, double other_error, const Slowdown& alone) const;
 
+  // Of what all jobs on such a device have in common: whether anything was seen, and the deviation of z that is left.
+  [[nodiscard]] std::optional<double> LevelLeft(const DeviceContext& device) const;
+
   [[nodiscard]] size_t size() const { return pairs_.size(); }  // ordered two jobs on a device that were seen
   [[nodiscard]] size_t bytes_held() const;
 
   static constexpr size_t kMostMet = 64;
   static constexpr size_t kMostPairs = 32'768;
+  static constexpr size_t kMostTold = 16;  // observations of a job that margins rest on: those with the least noise
 
  private:
   friend class CorrectionsLearner;
@@ -69,10 +81,34 @@ class Corrections {
     double victim_error = 0, other_error = 0;  // of the model, of each job beside itself; standard deviations of z
     double weight = 0;                         // what it adds to others, times their covariance with it
     double scale = 1;                          // of both: ScaleOfErrors
+    double level = 0;                          // standard deviation of what it has in common with all of the device
     double noise = Correction::kNone;          // variance of what was seen of the two; infinite: never alone
     double margin = Correction::kNone, least_bound = -Correction::kNone;  // as in Correction
   };
+  // A device of whose type and mode the model knew nothing.
+  struct Level {
+    uint64_t device = 0;
+    double error = 0;  // standard deviation of what all its pairs have in common
+    double shift = 0;  // of z, a unit of Pair::level
+    double left = 1;   // standard deviation of that, of 1 before anything was seen
+  };
+  // A job as victim, or as the other: the observations of it that say most, and the inverse of their covariances.
+  struct Block {
+    uint32_t first = 0, count = 0;  // of told_; the inverse is as many rows from `inverse` on
+    size_t inverse = 0;
+  };
+  // What they leave of a part of the model's error, and of that together with the level.
+  struct Left {
+    double part = 0, with_level = 0;  // variances
+  };
   [[nodiscard]] static uint64_t KeyOf(const DeviceContext& device);
+  [[nodiscard]] const Level* LevelOf(uint64_t device) const;
+  [[nodiscard]] const Block* BlockOf(const Pair& asked, bool as_victim) const;
+  [[nodiscard]] Left LeftOf(const Pair& asked, bool as_victim) const;
+  // Of a job's part of the error, what two of its pairs have in common.
+  [[nodiscard]] static double ShareOf(const Pair& a, const Pair& b, bool as_victim);
+  void MakeBlocks();  // pairs_ are in their order, their noises known
+  void MakeBlock(std::span<const uint32_t> pairs, bool as_victim);
   [[nodiscard]] std::pair<size_t, size_t> WithVictim(uint64_t device, uint64_t victim) const;
   [[nodiscard]] std::span<const uint32_t> WithOther(uint64_t device, uint64_t other) const;
   // Calls visit(position, share, as_victim) for all whose error has a part in common with that of `asked`: the victim's
@@ -83,6 +119,11 @@ class Corrections {
 
   std::vector<Pair> pairs_;         // by device, victim, other
   std::vector<uint32_t> by_other_;  // positions, by device, other, victim
+  std::vector<Level> levels_;       // by device
+  // [0]: of others, by first position in by_other_; [1]: of victims, by first position in pairs_.
+  std::array<std::vector<std::pair<uint32_t, Block>>, 2> blocks_;
+  std::vector<uint32_t> told_;   // positions in pairs_
+  std::vector<float> inverses_;  // row by row
 };
 
 // How alike two jobs make a third suffer, and suffer beside it: 0-1.
@@ -94,31 +135,22 @@ class Corrections {
 inline constexpr double kErrorOfJob = 0.15, kErrorSmooth = 0.33, kErrorOfPair = 0.02;
 inline constexpr double kErrorOfOne = kErrorOfJob + kErrorSmooth + kErrorOfPair;
 
-inline constexpr double kDeviationsToBound = 1.645;  // from an estimate to a bound at 95 %
-
-// How wrong the model may be, from a bound that it gives; standard deviations of z.
-[[nodiscard]] double ErrorOf(const Slowdown& answer);
+// How wrong the model may be, from a bound that it gives; `level`: its LevelError.
+[[nodiscard]] ModelError ErrorOf(const Slowdown& answer, double level);
 // Of two jobs it may know more or less than of each beside itself, as a table of measured pairs does: the factor on
-// both errors. `alone` is its answer for the two.
-[[nodiscard]] double ScaleOfErrors(double victim_error, double other_error, const Slowdown& alone);
+// both errors, after which they explain its error of the two alone.
+[[nodiscard]] double ScaleOfErrors(double victim_error, double other_error, const ModelError& alone);
 
-// How wrong the model may be of a job: from its bound of the job beside itself, as beside another it may lack knowledge
-// of that one.
+// How wrong the model may be of a job beyond the level: from its bound of the job beside itself, as beside another it
+// may lack knowledge of that one.
 [[nodiscard]] absl::StatusOr<double> ErrorOfJob(const InterferenceModel& model, const DeviceContext& device,
                                                 const Demand& job);
 
 template <typename Visit>
 void Corrections::VisitRelated(const Pair& asked, const Visit& visit) const {
-  const auto share = [](const JobPoint& seen, const JobPoint& wanted, bool same) {
-    return kErrorOfJob + kErrorSmooth * ResemblanceOf(seen, wanted) + (same ? kErrorOfPair : 0);
-  };
   const auto [first, last] = WithVictim(asked.device, asked.victim);
-  for (size_t i = first; i < last; ++i) {
-    visit(i, share(pairs_[i].other_point, asked.other_point, pairs_[i].other == asked.other), true);
-  }
-  for (const uint32_t i : WithOther(asked.device, asked.other)) {
-    visit(i, share(pairs_[i].victim_point, asked.victim_point, pairs_[i].victim == asked.victim), false);
-  }
+  for (size_t i = first; i < last; ++i) visit(i, ShareOf(pairs_[i], asked, true), true);
+  for (const uint32_t i : WithOther(asked.device, asked.other)) visit(i, ShareOf(pairs_[i], asked, false), false);
 }
 
 }  // namespace horus

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "interference/conjugate_gradients.h"
 #include "interference/corrections.h"
 #include "interference/excess.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
@@ -25,6 +27,22 @@ constexpr double kEnoughSeen = 3;     // observations of two jobs before their o
 constexpr double kTolerance = 1e-8;
 constexpr int kMostIterations = 500;
 constexpr double kUsualIterations = 30;  // for progress only
+
+// A symmetric, positive definite matrix of n rows in place, by Gauss and Jordan: no pivots are needed, for noise keeps
+// its diagonal away from 0.
+void Invert(std::vector<double>& a, size_t n) {
+  for (size_t k = 0; k < n; ++k) {
+    const double pivot = 1 / a[k * n + k];
+    a[k * n + k] = 1;
+    for (size_t j = 0; j < n; ++j) a[k * n + j] *= pivot;
+    for (size_t i = 0; i < n; ++i) {
+      if (i == k) continue;
+      const double factor = a[i * n + k];
+      a[i * n + k] = 0;
+      for (size_t j = 0; j < n; ++j) a[i * n + j] -= factor * a[k * n + j];
+    }
+  }
+}
 
 }  // namespace
 
@@ -56,11 +74,14 @@ class CorrectionsLearner {
 
   [[nodiscard]] bool HasRoom(const Situation& situation, uint64_t device) const;
   [[nodiscard]] absl::StatusOr<double> KnownError(const DeviceContext& device, const Demand& job);
+  [[nodiscard]] double LevelErrorOf(const DeviceContext& device);
   [[nodiscard]] absl::StatusOr<uint32_t> PairOf(const DeviceContext& device, const Demand& victim, const Demand& other,
                                                 const Slowdown& alone);
   void Sort();
   void Relate();
   void SetWeights(const std::vector<double>& x);
+  [[nodiscard]] std::vector<double> LevelsOfLines(size_t level) const;
+  void LearnLevels();  // what is left of them
   [[nodiscard]] std::vector<double> Times(const std::vector<double>& x);
 
   const InterferenceModel& model_;
@@ -98,6 +119,18 @@ absl::StatusOr<double> CorrectionsLearner::KnownError(const DeviceContext& devic
   return at->second;
 }
 
+// Kept in the order of the devices' keys.
+double CorrectionsLearner::LevelErrorOf(const DeviceContext& device) {
+  const uint64_t key = Corrections::KeyOf(device);
+  if (const Corrections::Level* level = corrections_.LevelOf(key); level != nullptr) return level->error;
+  const double error = model_.LevelError(device);
+  if (error == 0) return 0;
+  std::vector<Corrections::Level>& levels = corrections_.levels_;
+  const auto after = std::find_if(levels.begin(), levels.end(), [key](const auto& level) { return level.device > key; });
+  levels.insert(after, {.device = key, .error = error});
+  return error;
+}
+
 absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device, const Demand& victim,
                                                     const Demand& other, const Slowdown& alone) {
   const uint64_t key = Corrections::KeyOf(device);
@@ -113,7 +146,9 @@ absl::StatusOr<uint32_t> CorrectionsLearner::PairOf(const DeviceContext& device,
               .other_point = TenantOf(other, device).point};
     HORUS_ASSIGN_OR_RETURN(pair.victim_error, KnownError(device, victim));
     HORUS_ASSIGN_OR_RETURN(pair.other_error, KnownError(device, other));
-    pair.scale = ScaleOfErrors(pair.victim_error, pair.other_error, alone);
+    const ModelError error = ErrorOf(alone, LevelErrorOf(device));
+    pair.scale = ScaleOfErrors(pair.victim_error, pair.other_error, error);
+    pair.level = error.level;
     corrections_.pairs_.push_back(pair);
   }
   return at->second;
@@ -150,13 +185,14 @@ absl::Status CorrectionsLearner::Add(const Situation& s) {
   if (line.pairs.size() == 1) {
     Pair& pair = corrections_.pairs_[line.pairs[0].first];
     pair.noise = line.variance;
-    const double stated = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.victim_error, pair.other_error);
+    const double own = pair.scale * std::sqrt(kErrorOfOne) * std::hypot(pair.victim_error, pair.other_error);
+    const double stated = std::hypot(own, pair.level);
     if (s.weight >= kEnoughSeen) {
       // A model that is sure of itself is believed until several observations say that it cannot be right.
       if (std::abs(line.residual) > kContradiction * std::hypot(stated, std::sqrt(line.variance))) {
         pair.scale *= std::abs(line.residual) / stated;
       }
-      pair.margin = kDeviationsToBound * std::sqrt(line.variance);
+      pair.margin = kDeviationsToUpper * std::sqrt(line.variance);
       // Where the model's own bound turned out wrong, the bound is that of what was seen.
       if (seen > static_cast<double>(answers[0].upper)) pair.least_bound = ExcessOf(seen) + pair.margin;
     }
@@ -200,10 +236,17 @@ void CorrectionsLearner::Relate() {
   }
 }
 
+// Of the pairs, and of the levels, whose pairs lie side by side.
 void CorrectionsLearner::SetWeights(const std::vector<double>& x) {
   for (Pair& pair : corrections_.pairs_) pair.weight = 0;
   for (size_t i = 0; i < lines_.size(); ++i) {
     for (const auto& [at, share] : lines_[i].pairs) corrections_.pairs_[at].weight += share * x[i];
+  }
+  for (Corrections::Level& level : corrections_.levels_) level.shift = 0;
+  auto level = corrections_.levels_.begin();
+  for (const Pair& pair : corrections_.pairs_) {
+    while (level != corrections_.levels_.end() && level->device < pair.device) ++level;
+    if (level != corrections_.levels_.end() && level->device == pair.device) level->shift += pair.level * pair.weight;
   }
 }
 
@@ -213,7 +256,11 @@ std::vector<double> CorrectionsLearner::Times(const std::vector<double>& x) {
   std::vector<double> of_pair;
   size_t at = 0;
   for (const size_t end : related_.ends) {
+    const Pair& pair = corrections_.pairs_[of_pair.size()];
     double sum = 0;
+    if (const Corrections::Level* level = corrections_.LevelOf(pair.device); level != nullptr) {
+      sum = pair.level * level->shift;
+    }
     for (; at < end; ++at) {
       sum += static_cast<double>(related_.covariances[at]) * corrections_.pairs_[related_.positions[at]].weight;
     }
@@ -225,6 +272,77 @@ std::vector<double> CorrectionsLearner::Times(const std::vector<double>& x) {
     for (const auto& [pair, share] : lines_[i].pairs) out[i] += share * of_pair[pair];
   }
   return out;
+}
+
+// By how much each line moves with a level, for a deviation of it.
+std::vector<double> CorrectionsLearner::LevelsOfLines(size_t level) const {
+  std::vector<double> out(lines_.size());
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    for (const auto& [at, share] : lines_[i].pairs) {
+      const Pair& pair = corrections_.pairs_[at];
+      if (pair.device == corrections_.levels_[level].device) out[i] += share * pair.level;
+    }
+  }
+  return out;
+}
+
+void CorrectionsLearner::LearnLevels() {
+  for (size_t at = 0; at < corrections_.levels_.size(); ++at) {
+    const std::vector<double> moved = LevelsOfLines(at);
+    const std::vector<double> solved = SolveByConjugateGradients(
+        [this](const std::vector<double>& v) { return Times(v); }, moved, kTolerance, kMostIterations);
+    const double told = std::inner_product(moved.begin(), moved.end(), solved.begin(), 0.0);
+    corrections_.levels_[at].left = std::sqrt(std::clamp(1 - told, 0.0, 1.0));
+  }
+}
+
+// The observations that a job's margins rest on: those with the least noise, and of as much the first.
+void Corrections::MakeBlock(std::span<const uint32_t> pairs, bool as_victim) {
+  std::vector<uint32_t> told;
+  for (const uint32_t at : pairs) {
+    if (std::isfinite(pairs_[at].noise)) told.push_back(at);
+  }
+  std::stable_sort(told.begin(), told.end(),
+                   [this](uint32_t a, uint32_t b) { return pairs_[a].noise < pairs_[b].noise; });
+  if (told.size() > kMostTold) told.resize(kMostTold);
+  const size_t n = told.size();
+  std::vector<double> covariance(n * n);
+  const auto error_of = [&](const Pair& p, bool victims) { return p.scale * (victims ? p.victim_error : p.other_error); };
+  for (size_t i = 0; i < n; ++i) {
+    const Pair& a = pairs_[told[i]];
+    for (size_t j = 0; j < n; ++j) {
+      const Pair& b = pairs_[told[j]];
+      covariance[i * n + j] =
+          a.level * b.level + error_of(a, as_victim) * error_of(b, as_victim) * ShareOf(a, b, as_victim);
+    }
+    const double nuisance = error_of(a, !as_victim);
+    covariance[i * n + i] += a.noise + kErrorOfOne * nuisance * nuisance;
+  }
+  Invert(covariance, n);
+  told_.insert(told_.end(), told.begin(), told.end());
+  for (const double value : covariance) inverses_.push_back(static_cast<float>(value));
+}
+
+void Corrections::MakeBlocks() {
+  const auto add = [this](uint32_t first, std::span<const uint32_t> pairs, bool as_victim) {
+    Block block{.first = static_cast<uint32_t>(told_.size()), .inverse = inverses_.size()};
+    MakeBlock(pairs, as_victim);
+    block.count = static_cast<uint32_t>(told_.size()) - block.first;
+    if (block.count > 0) blocks_[as_victim ? 1 : 0].emplace_back(first, block);
+  };
+  std::vector<uint32_t> all(pairs_.size());
+  std::iota(all.begin(), all.end(), 0u);
+  for (size_t first = 0; first < pairs_.size();) {
+    const size_t last = WithVictim(pairs_[first].device, pairs_[first].victim).second;
+    add(static_cast<uint32_t>(first), std::span(all).subspan(first, last - first), true);
+    first = last;
+  }
+  for (size_t first = 0; first < by_other_.size();) {
+    const Pair& pair = pairs_[by_other_[first]];
+    const std::span<const uint32_t> with = WithOther(pair.device, pair.other);
+    add(static_cast<uint32_t>(first), with, false);
+    first += with.size();
+  }
 }
 
 absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& progress) && {
@@ -251,10 +369,12 @@ absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& prog
       lines_[i].inflation = std::max(1.0, left / kOutlier);
     }
   }
+  LearnLevels();
   SetWeights(x);
   for (const Line& line : lines_) {
     if (line.pairs.size() == 1) corrections_.pairs_[line.pairs[0].first].noise = line.variance * line.inflation;
   }
+  corrections_.MakeBlocks();
   return std::move(corrections_);
 }
 

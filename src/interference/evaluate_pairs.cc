@@ -126,7 +126,7 @@ absl::StatusOr<Predictions> PredictLearned(const PairModelKind& kind, const Pair
   for (size_t i = 0; i < test.size(); ++i) {
     const uint32_t device = leave == PairLeave::kGpu ? kUnseen : test[i].device;
     const PairMargin& margin = bounds.Of(device, leave == PairLeave::kPair);
-    found.uppers.push_back(UpperOf(found.values[i], margin.margin));
+    found.uppers.push_back(UpperOf(found.values[i], MarginAt(margin, options.promise)));
     found.promised.push_back(margin.promised);
   }
   return found;

@@ -132,6 +132,25 @@ absl::Status LearnedModel::Predict(const DeviceContext& device, std::span<const 
   return absl::OkStatus();
 }
 
+std::vector<float> LearnedModel::CalibratedUpTo(const DeviceContext& device,
+                                                std::span<const Demand* const> tenants) const {
+  const Place place = PlaceOf(device);
+  const auto profile = [](const Demand* tenant) { return tenant == nullptr ? 0 : tenant->profile_id; };
+  std::vector<float> up_to(tenants.size(), 1.0f);
+  for (size_t i = 0; i < tenants.size(); ++i) {
+    for (size_t j = 0; j < tenants.size(); ++j) {
+      if (i == j) continue;
+      const double promised = MarginOf(place, profile(tenants[i]), profile(tenants[j])).promised;
+      up_to[i] = std::min(up_to[i], static_cast<float>(promised));
+    }
+  }
+  return up_to;
+}
+
+double LearnedModel::LevelError(const DeviceContext& device) const {
+  return PlaceOf(device).exact ? 0 : bounds_.level;
+}
+
 size_t LearnedModel::bytes_held() const {
   size_t bytes = sizeof(*this) + name_.capacity() + pairs_->bytes_held() + places_.capacity() * sizeof(places_[0]) +
                  bounds_.devices.capacity() * sizeof(bounds_.devices[0]);

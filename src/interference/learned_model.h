@@ -46,6 +46,11 @@ class LearnedModel final : public InterferenceModel {
   [[nodiscard]] absl::Status PredictPairs(const DeviceContext& device, std::span<const Demand* const> tenants,
                                           std::span<PairExcess> out) const override;
 
+  // The least that the margins of a tenant's pairs promise; alone it is certain.
+  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
+                                                  std::span<const Demand* const> tenants) const override;
+  [[nodiscard]] double LevelError(const DeviceContext& device) const override;
+
   // What stands behind the bound of these two jobs.
   [[nodiscard]] const PairMargin& MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const;
 

@@ -87,6 +87,10 @@ class InterferenceModel {
     return std::vector<float>(tenants.size());
   }
 
+  // Of all its answers on such a device in common: the standard deviation of z (excess.h) by which they may be wrong
+  // together, because no device of that type and mode was measured. 0 where one was.
+  [[nodiscard]] virtual double LevelError(const DeviceContext& /*device*/) const { return 0; }
+
   // Whether several tenants are answered by the additive rule (combine.h): every slowdown is 1 plus what each of the
   // others costs alone. Callers may then keep what PredictPairs says and add up themselves.
   [[nodiscard]] virtual bool adds_pairs() const { return false; }

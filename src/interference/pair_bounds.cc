@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-conformal margins: every group of rows is predicted by a model that has not seen it.
+// The scale of margins: every group of rows is predicted by a model that has not seen it.
 #include "interference/pair_bounds.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/status.h"
 #include "interference/excess.h"
-#include "trees/calibrate.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
+
+constexpr double kLeastFitted = 0.75;  // below it errors tell little of how far bounds must lie
 
 struct Score {
   uint32_t device;
@@ -20,17 +24,81 @@ struct Score {
   double value;    // of z: measured - predicted
 };
 
-PairMargin MarginOf(std::span<const Score> scores, double promise) {
-  std::vector<double> values;
-  std::vector<uint32_t> groups;
-  std::map<uint64_t, uint32_t> position;
-  for (const Score& score : scores) {
-    values.push_back(score.value);
-    groups.push_back(position.emplace(score.group, static_cast<uint32_t>(position.size())).first->second);
+// By how much further the bound of a new group must lie than normal deviates say whose spread is known, when it was
+// learned from n groups: the quantile of Student's t with n - 1 degrees of freedom, and the new draw's own part. The
+// expansion of t is that of Abramowitz and Stegun, 26.7.5: 1 % low at one degree of freedom beyond p = 0.9, exact above.
+double FewGroups(size_t groups, double p) {
+  const double x = DeviationsAt(p), n = static_cast<double>(groups), f = n - 1, x2 = x * x;
+  const double t = x + x * (x2 + 1) / (4 * f) + x * ((5 * x2 + 16) * x2 + 3) / (96 * f * f) +
+                   x * (((3 * x2 + 19) * x2 + 17) * x2 - 15) / (384 * f * f * f);
+  return t / x * std::sqrt(1 + 1 / n);
+}
+
+// Scores in order, every group of the same weight however many rows it has.
+class GroupedScores {
+ public:
+  explicit GroupedScores(std::span<const Score> scores) : scores_(scores.begin(), scores.end()) {
+    for (const Score& score : scores_) rows_[score.group] += 1;
+    std::stable_sort(scores_.begin(), scores_.end(), [](const Score& a, const Score& b) { return a.value < b.value; });
   }
-  if (position.size() < 2) return {.margin = kDefaultMargin};
-  const Calibration found = Calibrate(values, groups, position.size(), promise);
-  return {.margin = found.margin, .promised = found.promised, .observed = found.observed};
+
+  [[nodiscard]] size_t groups() const { return rows_.size(); }
+
+  // The margin at probability `p` that all groups give, or all but `without`; at least two remain.
+  [[nodiscard]] double Margin(double p, std::optional<uint64_t> without) const {
+    const size_t left = groups() - (without.has_value() ? 1 : 0);
+    double below = 0, margin = 0;
+    for (const Score& score : scores_) {
+      if (score.group == without) continue;
+      margin = score.value;
+      below += 1 / rows_.at(score.group);
+      if (below >= p * static_cast<double>(left)) break;
+    }
+    return std::max(0.0, margin) * FewGroups(left, p);
+  }
+
+  // Share of the rows within what the other groups give.
+  [[nodiscard]] double Observed(double p) const {
+    double covered = 0;
+    std::map<uint64_t, double> margins;
+    for (const Score& score : scores_) {
+      const auto [at, fresh] = margins.try_emplace(score.group, 0);
+      if (fresh) at->second = Margin(p, score.group);
+      covered += score.value <= at->second ? 1 : 0;
+    }
+    return covered / static_cast<double>(scores_.size());
+  }
+
+ private:
+  std::vector<Score> scores_;
+  std::map<uint64_t, double> rows_;  // of each group
+};
+
+// The scale of a normal distribution of z whose bound at `promise` covers the groups left out, as a margin at
+// kUpperProbability. n groups tell at most what lies below n / (n + 1).
+PairMargin MarginOf(std::span<const Score> scores, double promise) {
+  const GroupedScores grouped(scores);
+  if (grouped.groups() < 2) return {.margin = kDefaultMargin};
+  const auto n = static_cast<double>(grouped.groups());
+  const double at = std::max(promise, kLeastFitted);
+  return {.margin = grouped.Margin(at, std::nullopt) * kDeviationsToUpper / DeviationsAt(at),
+          .promised = std::min(promise, n / (n + 1)),
+          .observed = grouped.groups() < 3 ? 0 : grouped.Observed(at)};
+}
+
+// Of the errors that are not common to all of a GPU type: the largest that any type showed, as a deviation of z.
+double WithinTypes(std::span<const Score> scores, double promise) {
+  const double at = std::max(promise, kLeastFitted);
+  std::map<uint64_t, std::vector<double>> types;
+  for (const Score& score : scores) types[score.group].push_back(score.value);
+  double most = 0;
+  for (auto& [type, values] : types) {
+    const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    std::sort(values.begin(), values.end());
+    const auto place = static_cast<size_t>(at * static_cast<double>(values.size() - 1));
+    most = std::max(most, (values[place] - mean) / DeviationsAt(at));
+  }
+  return most;
 }
 
 struct Calibrator {
@@ -79,6 +147,10 @@ const PairMargin& PairBounds::Of(uint32_t device, bool both_seen) const {
   return both_seen ? devices[device].pair : devices[device].family;
 }
 
+double MarginAt(const PairMargin& margin, double probability) {
+  return margin.margin * DeviationsAt(probability) / kDeviationsToUpper;
+}
+
 double UpperOf(double estimate, double margin) {
   const double upper = kSlowdownShift + (estimate - kSlowdownShift) * std::exp(margin);
   return std::clamp(upper, estimate, static_cast<double>(kMaxSlowdown));
@@ -100,10 +172,17 @@ absl::StatusOr<PairBounds> CalibratePairs(const PairModelKind& kind, const PairS
     // Less known never means a tighter bound.
     if (plan.pairs) device.family.margin = std::max(device.family.margin, device.pair.margin);
   }
+  // A level in common, and beside it what the types left out showed, or at least what a job never seen does.
+  double within = gpus.empty() ? 0 : WithinTypes(gpus, plan.promise);
+  for (const PairBounds::Device& device : bounds.devices) {
+    if (device.family.promised > 0) within = std::max(within, device.family.margin / kDeviationsToUpper);
+  }
   bounds.unseen = MarginOf(gpus, plan.promise);
+  bounds.unseen.margin = kDeviationsToUpper * std::hypot(kLevelError, within);
   for (const PairBounds::Device& device : bounds.devices) {
     if (plan.families) bounds.unseen.margin = std::max(bounds.unseen.margin, device.family.margin);
   }
+  bounds.level = kLevelError;
   if (errors != nullptr) *errors = found;
   return bounds;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a slowdown may lie above its estimate: conformal margins for each device, and what they promise.
+// How far a slowdown may lie above its estimate: margins from errors on groups left out, and what they promise.
 //
 // Enters:  a kind and the rows that it is fitted to; later an estimate and what is known of its two jobs.
 // Leaves:  margins; an upper bound.
@@ -20,9 +20,9 @@
 namespace horus {
 
 struct PairMargin {
-  double margin = 0;    // >= 0
-  double promised = 0;  // coverage, 0-1; 0 = none
-  double observed = 0;  // of the rows, each bounded by what the other groups give
+  double margin = 0;    // of a bound that holds with kUpperProbability; >= 0
+  double promised = 0;  // up to which probability the groups left out tell it, 0-1; 0 = none
+  double observed = 0;  // of the rows, each bounded by what the other groups give, at the probability asked for
   friend bool operator==(const PairMargin&, const PairMargin&) = default;
 };
 
@@ -34,6 +34,7 @@ struct PairBounds {
   };
   std::vector<Device> devices;  // parallel to the header's
   PairMargin unseen;            // on a GPU type without rows: holds over GPU types
+  double level = 0;             // of which all answers on such a type have this much in common, deviations of z
 
   // What stands for two jobs on a device of the header or kUnseen.
   [[nodiscard]] const PairMargin& Of(uint32_t device, bool both_seen) const;
@@ -43,11 +44,19 @@ struct PairBounds {
 // The bound that a margin gives an estimate; >= estimate.
 [[nodiscard]] double UpperOf(double estimate, double margin);
 
+// The same margin at another probability (quantile.h), below 1.
+[[nodiscard]] double MarginAt(const PairMargin& margin, double probability);
+
 // Where too few groups were measured to calibrate, a margin stands in that promises nothing: e^1 times the excess.
 inline constexpr double kDefaultMargin = 1;
 
+// By how much the answers on a GPU type or mode that was never measured may be off in common; a standard deviation of z.
+// A round choice: the levels of K80, P100 and V100 (z -0.02, -0.26, -0.57) deviate by 0.28, which for a fourth drawn like
+// three says 0.28 x 1.7 = 0.48 (FewGroups in pair_bounds.cc), and equal copies on an A100 under MPS lie 0.7 below V100.
+inline constexpr double kLevelError = 0.6;
+
 struct CalibrationPlan {
-  double promise = 0.95;
+  double promise = kUpperProbability;               // at which the scale of the margins is fitted
   uint32_t folds = 10;                              // of pairs
   bool pairs = true, families = true, gpus = true;  // what to calibrate; the rest keeps the default margin
 };

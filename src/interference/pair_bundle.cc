@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
@@ -20,6 +21,7 @@ constexpr char kDevicePrefix[] =
 constexpr double kHalf = 4294967296.0;  // a profile id as two whole numbers: float64 holds 53 bits
 constexpr double kMostMargin = 100;
 constexpr size_t kMarginValues = 3;
+constexpr char kScaleSeries[] = "bounds_scale";  // the probability of the margins, and the level in common
 
 absl::Status Corrupt(const std::string& where, const std::string& expected, const std::string& found) {
   return MakeError(absl::StatusCode::kDataLoss, "%s: expected %s, found %s", where, expected, found);
@@ -63,6 +65,40 @@ absl::StatusOr<PairMargin> ReadMargin(const BundleTarget& target, const std::vec
   return margin;
 }
 
+// Bundles before 0.2 kept each margin at the probability that it promised, and told no level apart.
+void ConvertOld(PairBounds& bounds) {
+  const auto convert = [](PairMargin& margin) {
+    const double told = std::clamp(margin.promised, kLeastProbability, kMostProbability);
+    if (told > kLeastProbability) margin.margin *= kDeviationsToUpper / DeviationsAt(told);
+    margin.margin = std::min(margin.margin, kMostMargin);
+  };
+  for (PairBounds::Device& device : bounds.devices) {
+    convert(device.pair);
+    convert(device.family);
+    device.family.margin = std::max(device.family.margin, device.pair.margin);
+  }
+  convert(bounds.unseen);
+  for (const PairBounds::Device& device : bounds.devices) {
+    bounds.unseen.margin = std::max(bounds.unseen.margin, device.family.margin);
+  }
+  bounds.level = std::min(kLevelError, bounds.unseen.margin / kDeviationsToUpper);
+}
+
+absl::Status ReadScale(const BundleTarget& target, PairBounds& bounds) {
+  const NamedSeries* scale = FindSeries(target.calibration, kScaleSeries);
+  if (scale == nullptr) {
+    ConvertOld(bounds);
+    return absl::OkStatus();
+  }
+  if (scale->values.size() != 2 || scale->values[0] != kUpperProbability ||
+      !(scale->values[1] >= 0 && scale->values[1] * kDeviationsToUpper <= bounds.unseen.margin)) {
+    return Corrupt("target " + target.name + ": series bounds_scale",
+                   Formatted("%g and a level within the margin of an unseen type", kUpperProbability), "others");
+  }
+  bounds.level = scale->values[1];
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 PairBundleHead HeadOf(const PairSet& set, std::span<const PairRow> rows) {
@@ -102,6 +138,7 @@ void WriteBounds(const PairBounds& bounds, BundleTarget& target) {
   }
   add(bounds.unseen);
   target.calibration.push_back(std::move(series));
+  target.calibration.push_back({kScaleSeries, {kUpperProbability, bounds.level}});
 }
 
 absl::StatusOr<PairBundleHead> ReadHead(const Bundle& bundle) {
@@ -147,6 +184,7 @@ absl::StatusOr<PairBounds> ReadBounds(const PairHeader& header, const BundleTarg
     HORUS_ASSIGN_OR_RETURN(device.family, ReadMargin(target, series->values, (2 * d + 1) * kMarginValues));
   }
   HORUS_ASSIGN_OR_RETURN(bounds.unseen, ReadMargin(target, series->values, expected - kMarginValues));
+  HORUS_RETURN_IF_ERROR(ReadScale(target, bounds));
   return bounds;
 }
 

@@ -17,6 +17,8 @@ inline constexpr double kLeastProbability = 0.5, kMostProbability = 0.999;
 
 // How many standard deviations above its median a normal variable is not with that probability, 0 to 1 exclusive.
 [[nodiscard]] double DeviationsAt(double probability);
+// DeviationsAt(kUpperProbability): from an estimate to its upper bound.
+inline constexpr double kDeviationsToUpper = 1.2815515655446004;
 
 // z of excess.h is taken for normal: its median is the estimate's, its spread follows from `upper`. So margins in z are
 // to each other as DeviationsAt. At upper_probability it is `upper` itself, at 0.5 the estimate.

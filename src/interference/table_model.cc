@@ -182,6 +182,25 @@ std::vector<uint8_t> TableModel::Measured(const DeviceContext& device, std::span
   return measured;
 }
 
+std::vector<float> TableModel::CalibratedUpTo(const DeviceContext& device,
+                                              std::span<const Demand* const> tenants) const {
+  std::vector<float> up_to(tenants.size(), 1.0f);
+  std::vector<const Demand*> unmeasured;  // the victim first
+  for (size_t i = 0; i < tenants.size(); ++i) {
+    unmeasured.assign(1, tenants[i]);
+    for (size_t j = 0; j < tenants.size(); ++j) {
+      if (i == j) continue;
+      if (Find(device, *tenants[i], *tenants[j]) != nullptr) {
+        up_to[i] = std::min(up_to[i], static_cast<float>(kUpperProbability));
+      } else {
+        unmeasured.push_back(tenants[j]);
+      }
+    }
+    if (unmeasured.size() > 1) up_to[i] = std::min(up_to[i], fallback_->CalibratedUpTo(device, unmeasured)[0]);
+  }
+  return up_to;
+}
+
 size_t TableModel::bytes_held() const { return sizeof(*this) + rows_.capacity() * sizeof(Row); }
 
 absl::StatusOr<std::vector<TableEntry>> TableEntriesOf(const PairSet& set, const Catalogue& catalogue) {

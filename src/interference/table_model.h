@@ -72,6 +72,11 @@ class TableModel final : public InterferenceModel {
   [[nodiscard]] std::vector<uint8_t> Measured(const DeviceContext& device,
                                               std::span<const Demand* const> tenants) const override;
 
+  // Of what was measured kUpperProbability, for which its noise stands; of the rest that of the fallback.
+  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& device,
+                                                  std::span<const Demand* const> tenants) const override;
+  [[nodiscard]] double LevelError(const DeviceContext& device) const override { return fallback_->LevelError(device); }
+
   [[nodiscard]] size_t size() const { return rows_.size(); }
   [[nodiscard]] const InterferenceModel& fallback() const { return *fallback_; }
   [[nodiscard]] size_t bytes_held() const override;  // the fallback excluded

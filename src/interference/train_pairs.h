@@ -24,7 +24,7 @@
 namespace horus {
 
 struct PairTrainOptions {
-  double promise = 0.95;           // coverage of the bounds, 0.5 to 0.99; n groups can promise at most n / (n + 1)
+  double promise = kUpperProbability;  // at which bounds are fitted, 0.5 to 0.99; n groups tell at most n / (n + 1)
   std::vector<std::string> kinds;  // empty = all
   PairFitOptions fit;
 };

@@ -11,12 +11,13 @@
 #include "fake_model.h"
 #include "interference/corrected_model.h"
 #include "interference/excess.h"
+#include "interference/quantile.h"
 
 namespace horus {
 namespace {
 
 constexpr uint64_t kSeeds = 1'000;
-constexpr double kPerBound = 1.645;  // standard deviations below a bound at 95 %
+constexpr double kPerBound = kDeviationsToUpper;
 
 // How wrong the model is of each job, as a standard deviation of z, and how wrong its bounds say that it is.
 struct Case {
@@ -97,6 +98,66 @@ TEST(Corrections, HelpWhereAModelIsWrong) {
 TEST(Corrections, HelpAModelWithoutBounds) {
   const Errors mean = Mean({.wrong = 0.3, .stated = 0}, 10, 1, true);
   EXPECT_LT(mean.after, 0.3 * mean.before);
+}
+
+// A card that the model was never trained on, where every slowdown is another than it says by one factor of the excess.
+class OnAnUnseenCard : public ::testing::Test {
+ protected:
+  static constexpr double kOwn = 0.3, kLevel = 0.6, kShift = -1.2;
+  static double TruthOf(uint64_t victim, uint64_t other) {
+    return SlowdownOf(ExcessOf(FakeModel::PairOf(JobOf(victim), JobOf(other))) + kShift);
+  }
+  // The first `jobs` of them, each beside the next, once with 5 % noise.
+  static std::shared_ptr<const InterferenceModel> After(uint64_t jobs, double level = kLevel) {
+    ObservedSlowdowns observed;
+    for (uint64_t job = 1; job <= jobs; ++job) {
+      const double seen = TruthOf(job, job + 1) * (1 + 0.05 * DrawNormal(job));
+      EXPECT_TRUE(Observe(observed, {JobOf(job), JobOf(job + 1)}, seen).ok());
+    }
+    const auto base = std::make_shared<const FakeModel>(kDeviationsToUpper * std::hypot(kOwn, level), 1,
+                                                        std::map<uint64_t, double>{}, level);
+    auto corrected = CorrectedModel::Commit(base, observed, *Catalogue::Default());
+    EXPECT_TRUE(corrected.ok()) << corrected.status();
+    return *corrected;
+  }
+  static double MarginOf(const Slowdown& s) {
+    return ExcessOf(static_cast<double>(s.upper)) - ExcessOf(static_cast<double>(s.estimate));
+  }
+};
+
+TEST_F(OnAnUnseenCard, AHandfulOfObservationsMovesJobsThatNobodySaw) {
+  constexpr uint64_t kStranger = 40, kOther = 41;
+  const std::vector<Demand> strangers = {JobOf(kStranger), JobOf(kOther)};
+  const double truth = TruthOf(kStranger, kOther);
+  const auto before = Ask(*After(0), strangers)[0], after = Ask(*After(5), strangers)[0];
+  const auto error = [truth](const Slowdown& s) { return std::abs(static_cast<double>(s.estimate) / truth - 1); };
+  EXPECT_LT(error(after), 0.3 * error(before));
+  EXPECT_LT(MarginOf(after), 0.7 * MarginOf(before));
+  EXPECT_GT(MarginOf(after), kDeviationsToUpper * kOwn);  // of themselves nothing was seen
+  Demand nameless = JobOf(kStranger);
+  nameless.profile_id = 0;
+  EXPECT_LT(error(Ask(*After(5), {nameless, JobOf(kOther)})[0]), 0.3 * error(before));
+  // Without a level nobody's errors are anybody else's.
+  EXPECT_EQ(Ask(*After(5, 0), strangers)[0].estimate, Ask(*After(0, 0), strangers)[0].estimate);
+}
+
+TEST_F(OnAnUnseenCard, WhatIsLeftOfTheLevelShrinksAndOtherDevicesKeepTheirs) {
+  const DeviceContext here{.type = GpuTypeId(0)}, there{.type = GpuTypeId(1)};
+  double last = kLevel;
+  for (const uint64_t jobs : {1, 2, 5, 20}) {
+    const auto model = After(jobs);
+    EXPECT_LT(model->LevelError(here), last);
+    last = model->LevelError(here);
+    EXPECT_EQ(model->LevelError(there), kLevel);
+    EXPECT_EQ(Ask(*model, {JobOf(1), JobOf(2)}, there), Ask(*After(0), {JobOf(1), JobOf(2)}, there));
+  }
+  EXPECT_LT(last, 0.3 * kLevel);
+}
+
+TEST_F(OnAnUnseenCard, ACommitSaysThatAllJobsMayHaveChanged) {
+  const auto model = std::dynamic_pointer_cast<const CorrectedModel>(After(1));
+  EXPECT_EQ(model->changed().front(), (ChangedJob{.gpu = GpuName(0), .profile_id = 0}));
+  EXPECT_EQ(std::dynamic_pointer_cast<const CorrectedModel>(After(1, 0))->changed().front().profile_id, 1u);
 }
 
 }  // namespace

@@ -69,6 +69,55 @@ TEST(EvaluateOnline, JobsThatMetTooFewTakeNoPart) {
   EXPECT_LT(questions(2), some);
 }
 
+// The second device slows down by a third of the first, which nothing but observations there can tell.
+PairSet TwoCards() {
+  PairSet set = LawfulSet(10);
+  for (uint32_t d = 0; d < set.devices.size(); ++d) set.devices[d].gpu = GpuName(d);
+  for (PairRun& run : set.runs) {
+    if (run.device == 0) continue;
+    run.slowdown_a = 1 + (run.slowdown_a - 1) / 3;
+    run.slowdown_b = 1 + (run.slowdown_b - 1) / 3;
+  }
+  return set;
+}
+
+TEST(EvaluateOnline, AGpuTypeLeftOutIsLearnedFromWhatWasSeenThereOfAnybody) {
+  OnlinePlan plan{.observed = {0, 3}, .draws = 1, .noise = 0};
+  const auto known = Evaluate(TwoCards(), plan);
+  plan.leave_gpu = true;
+  const auto unseen = Evaluate(TwoCards(), plan);
+  plan.settled = 8;
+  const auto settled = Evaluate(TwoCards(), plan);
+  ASSERT_TRUE(known.ok() && unseen.ok() && settled.ok()) << unseen.status() << settled.status();
+  ASSERT_EQ(unseen->size(), 4u);
+  for (const size_t none : {0u, 2u}) {  // of either device
+    const OnlineErrors &a = (*known)[none], &b = (*unseen)[none], &c = (*settled)[none];
+    EXPECT_EQ(a.all.questions, b.all.questions);
+    EXPECT_GT(b.residents.after.mape_pct, 2 * a.residents.after.mape_pct);
+    EXPECT_LT(c.residents.after.mape_pct, 0.5 * b.residents.after.mape_pct);
+    EXPECT_LT(c.residents.after.slack_pct, 0.5 * b.residents.after.slack_pct);
+    EXPECT_LT((*unseen)[none + 1].residents.after.mape_pct, 0.5 * b.residents.after.mape_pct);
+  }
+}
+
+TEST(EvaluateOnline, WhatBoundsAdmitIsCountedByPairs) {
+  const auto found = Evaluate(WilfulSet(10), {.observed = {0, 3}, .draws = 1, .noise = 0});
+  ASSERT_TRUE(found.ok()) << found.status();
+  for (const OnlineErrors& errors : *found) {
+    for (size_t b = 0; b < kAskedBounds.size(); ++b) {
+      const OnlineAdmission &before = errors.all.before.admission[b], &after = errors.all.after.admission[b];
+      EXPECT_EQ(before.truly_pct, after.truly_pct);
+      if (after.admitted_tenants > 0) EXPECT_TRUE(after.kept_pct > 0 && after.kept_pct <= 100);
+      if (b == 0) continue;
+      EXPECT_GE(after.truly_pct, errors.all.after.admission[b - 1].truly_pct);
+      EXPECT_GE(after.admitted_tenants, errors.all.after.admission[b - 1].admitted_tenants);
+    }
+    EXPECT_LE(errors.all.pairs, errors.all.questions);
+    EXPECT_GE(2 * errors.all.pairs, errors.all.questions);
+  }
+  EXPECT_GT((*found)[1].all.after.admission[2].admitted_pct, (*found)[1].all.before.admission[2].admitted_pct);
+}
+
 TEST(EvaluateOnline, RefusesPlansOutOfRange) {
   const auto refused = [](const OnlinePlan& plan, const std::string& named) {
     const auto found = Evaluate(WilfulSet(), plan);
@@ -81,6 +130,9 @@ TEST(EvaluateOnline, RefusesPlansOutOfRange) {
   refused({.observed = {4}}, "expected fewer than the 4 jobs of other families");
   refused({.noise = -0.1}, "noise: expected 0 to 0.5");
   refused({.noise = std::nan("")}, "noise");
+  refused({.settled = 1}, "settled");
+  refused({.leave_gpu = true, .settled = kMostObserved + 1}, "settled co-locations: expected 0 to 64");
+  refused({.observed = {1}, .leave_gpu = true}, "at least two GPU types");
 }
 
 TEST(EvaluateOnline, RefusesSetsThatItCannotJudge) {

@@ -40,14 +40,19 @@ inline Demand JobOf(uint64_t number) {
 // of two has a larger margin of its own.
 class FakeModel final : public InterferenceModel {
  public:
-  explicit FakeModel(double margin, uint64_t epoch = 1, std::map<uint64_t, double> margins = {})
-      : margin_(margin), epoch_(epoch), margins_(std::move(margins)) {}
+  explicit FakeModel(double margin, uint64_t epoch = 1, std::map<uint64_t, double> margins = {}, double level = 0)
+      : margin_(margin), epoch_(epoch), margins_(std::move(margins)), level_(level) {}
 
   [[nodiscard]] static double PairOf(const Demand& victim, const Demand& other) {
     return 1 + static_cast<double>(victim.gpu_util_pct.estimate) / 200 +
            static_cast<double>(other.gpu_util_pct.estimate) / 100;
   }
   [[nodiscard]] std::string_view name() const override { return "fake"; }
+  [[nodiscard]] double LevelError(const DeviceContext& /*device*/) const override { return level_; }
+  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
+                                                  std::span<const Demand* const> tenants) const override {
+    return std::vector<float>(tenants.size(), 0.75f);
+  }
   [[nodiscard]] uint64_t epoch() const override { return epoch_; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override {
@@ -74,6 +79,7 @@ class FakeModel final : public InterferenceModel {
   double margin_;
   uint64_t epoch_;
   std::map<uint64_t, double> margins_;  // by profile
+  double level_;
 };
 
 inline const std::string& GpuName(size_t type = 0) { return Catalogue::Default()->types()[type].name; }

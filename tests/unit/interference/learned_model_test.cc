@@ -21,7 +21,7 @@ namespace horus {
 namespace {
 
 constexpr uint64_t kSeenJobs = 4;  // JobOf(1) to JobOf(4), on all devices of the bundle
-constexpr double kOfPair = 0.1, kOfFamily = 0.3, kOfUnseen = 0.7;
+constexpr double kOfPair = 0.1, kOfFamily = 0.3, kOfUnseen = 0.7, kLevel = 0.4;
 
 // Two GPU types, the first of them with MPS as well.
 PairBundleHead Head() {
@@ -47,7 +47,7 @@ Bundle MadeUp(double mean = -0.3) {
   Bundle bundle;
   WriteHead(Head(), bundle);
   bundle.targets.push_back(ToTarget(state));
-  WriteBounds({.devices = {device, device, device}, .unseen = {kOfUnseen, 0.5, 0.5}}, bundle.targets[0]);
+  WriteBounds({.devices = {device, device, device}, .unseen = {kOfUnseen, 0.5, 0.5}, .level = kLevel}, bundle.targets[0]);
   return bundle;
 }
 
@@ -147,6 +147,41 @@ TEST(LearnedModel, ModesThatWereNotMeasuredAnswerAsAnotherModeOfTheType) {
   EXPECT_EQ(mps[0].estimate, as[0].estimate);
   EXPECT_GT(mps[0].upper, as[0].upper);
   EXPECT_NE(as[0].estimate, Ask(*model, jobs, {.type = GpuTypeId(2)})[0].estimate);
+}
+
+TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {
+  const auto model = Created();
+  const std::vector<Demand> jobs = {JobOf(1), JobOf(2), JobOf(9)};
+  const auto up_to = [&](const std::vector<size_t>& who, const DeviceContext& device = {.type = GpuTypeId(0)}) {
+    std::vector<const Demand*> tenants;
+    for (const size_t i : who) tenants.push_back(&jobs[i]);
+    return model->CalibratedUpTo(device, tenants);
+  };
+  EXPECT_EQ(up_to({0}), (std::vector<float>{1}));  // alone it is undisturbed
+  EXPECT_EQ(up_to({0, 1}), (std::vector<float>{0.95f, 0.95f}));
+  EXPECT_EQ(up_to({0, 1, 2}), (std::vector<float>{0.9f, 0.9f, 0.9f}));  // the stranger is in everybody's pairs
+  EXPECT_EQ(up_to({0, 1}, {.type = GpuTypeId(2)}), (std::vector<float>{0.5f, 0.5f}));
+  EXPECT_EQ(up_to({0, 1}, {.type = GpuTypeId(1), .mode = SharingMode::kMps}), (std::vector<float>{0.5f, 0.5f}));
+}
+
+TEST(LearnedModel, AnswersOnADeviceNeverMeasuredMayBeWrongInCommon) {
+  const auto model = Created();
+  EXPECT_EQ(model->LevelError({.type = GpuTypeId(0)}), 0);
+  EXPECT_EQ(model->LevelError({.type = GpuTypeId(2)}), kLevel);
+  EXPECT_EQ(model->LevelError({.type = GpuTypeId(1), .mode = SharingMode::kMps}), kLevel);
+}
+
+// Margins stood at the probability that they promised.
+TEST(LearnedModel, OldBundlesAreReadAtTheProbabilityOfToday) {
+  Bundle old = MadeUp();
+  std::erase_if(old.targets[0].calibration, [](const NamedSeries& series) { return series.name == "bounds_scale"; });
+  const auto model = Created(old);
+  const DeviceContext known{.type = GpuTypeId(0)}, unknown{.type = GpuTypeId(2)};
+  EXPECT_NEAR(model->MarginOf(known, 1, 2).margin, kOfPair * 1.2816 / 1.645, 1e-4);  // from 0.95
+  EXPECT_NEAR(model->MarginOf(known, 1, 9).margin, kOfFamily, 1e-4);                  // from 0.9
+  EXPECT_NEAR(model->MarginOf(unknown, 1, 2).margin, kOfUnseen, 1e-4);                // 0.5 tells nothing of a scale
+  EXPECT_GT(model->LevelError(unknown), 0);
+  EXPECT_LE(model->LevelError(unknown), kLevelError);
 }
 
 TEST(LearnedModel, RefusedQuestionsWriteNothing) {

@@ -113,6 +113,33 @@ TEST(PairBounds, LessKnownNeverMeansATighterBound) {
   }
 }
 
+TEST(PairBounds, TheSameScaleGivesEveryProbability) {
+  const PairMargin margin{.margin = 0.5, .promised = 0.9};
+  EXPECT_NEAR(MarginAt(margin, kUpperProbability), 0.5, 1e-9);
+  EXPECT_NEAR(MarginAt(margin, 0.95), 0.5 * 1.645 / 1.2816, 1e-3);
+  EXPECT_EQ(MarginAt(margin, 0.5), 0);
+}
+
+// Of the same errors: whatever the promise, the margin is one of kUpperProbability; and fewer families say less.
+TEST(PairBounds, AMarginHoldsAtOneProbabilityHoweverItWasFitted) {
+  const auto family_margin = [](double promise, size_t jobs) {
+    double sum = 0;
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      const PairSet set = NoisySet(seed, 0.05, 0.3, jobs);
+      const auto bounds = CalibratePairs(kKind, set, RowsOf(set), {.promise = promise, .pairs = false, .gpus = false},
+                                         {}, nullptr);
+      EXPECT_TRUE(bounds.ok()) << bounds.status();
+      EXPECT_EQ(bounds->devices[0].family.promised, std::min(promise, jobs / 2 / (jobs / 2 + 1.0)));
+      sum += bounds->devices[0].family.margin;
+    }
+    return sum;
+  };
+  const double usual = family_margin(0.9, 20);
+  EXPECT_NEAR(family_margin(0.8, 20), usual, 0.4 * usual);
+  EXPECT_NEAR(family_margin(0.95, 20), usual, 0.4 * usual);
+  EXPECT_GT(family_margin(0.9, 6), usual);
+}
+
 TEST(PairBounds, CalibrationMakesAsManyFitsAsItSaysAndCanBeCancelled) {
   const PairSet set = LawfulSet(8);
   const std::vector<PairRow> rows = RowsOf(set);

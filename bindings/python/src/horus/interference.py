@@ -123,7 +123,7 @@ class InterferenceModel:
         of each beside the other (NaN = not measured).
 
         `model`: horus, boosted (needs `library`, or PyPI's xgboost, as Predictor.fit does), iasp or iapp. `promise`: coverage of
-        the bounds; 0 = 0.95.
+        the bounds; 0 = 0.9.
         """
         kinds: Sequence[SharedDevice | str] = devices
         columns: Mapping[str, Any] = {"device": device, "job_a": job_a, "job_b": job_b, "slowdown_a": slowdown_a,
