@@ -195,7 +195,7 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
                                 of_victim.part + of_other.part + common * common});
   const double before =
       asked.level * asked.level + kErrorOfOne * (own_victim * own_victim + own_other * own_other);
-  correction.remaining = std::min(1.0, std::sqrt(left / before));
+  correction.remaining = (level == nullptr ? 1 : level->scale) * std::min(1.0, std::sqrt(left / before));
   return correction;
 }
 

@@ -38,7 +38,7 @@ struct ModelError {
 // What observations say of a victim beside another.
 struct Correction {
   double shift = 0;      // of z
-  double remaining = 1;  // of the model's margin, 0-1
+  double remaining = 1;  // of the model's margin; above 1 only where it knew nothing of the device
   // Where the two themselves were seen often enough: the margin of that, and z below which the bound may not lie.
   double margin = kNone, least_bound = -kNone;
   static constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -91,6 +91,7 @@ class Corrections {
     double error = 0;  // standard deviation of what all its pairs have in common
     double shift = 0;  // of z, a unit of Pair::level
     double left = 1;   // standard deviation of that, of 1 before anything was seen
+    double scale = 1;  // of all errors there: what was missed, by what the model said that it may miss
   };
   // A job as victim, or as the other: the observations of it that say most, and the inverse of their covariances.
   struct Block {

@@ -123,9 +123,12 @@ absl::StatusOr<Predictions> PredictLearned(const PairModelKind& kind, const Pair
                              .families = leave == PairLeave::kJob || leave == PairLeave::kFamily,
                              .gpus = leave == PairLeave::kGpu};
   HORUS_ASSIGN_OR_RETURN(const PairBounds bounds, CalibratePairs(kind, set, train, plan, options.fit, nullptr));
+  std::set<std::pair<uint32_t, uint32_t>> known;  // device, job
+  for (const PairRow& row : train) known.insert({{row.device, row.victim}, {row.device, row.other}});
   for (size_t i = 0; i < test.size(); ++i) {
     const uint32_t device = leave == PairLeave::kGpu ? kUnseen : test[i].device;
-    const PairMargin& margin = bounds.Of(device, leave == PairLeave::kPair);
+    const auto seen = [&](uint32_t job) { return known.contains({test[i].device, job}) ? 1 : 0; };
+    const PairMargin& margin = bounds.Of(device, seen(test[i].victim) + seen(test[i].other));
     found.uppers.push_back(UpperOf(found.values[i], MarginAt(margin, options.promise)));
     found.promised.push_back(margin.promised);
   }

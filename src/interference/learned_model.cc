@@ -82,7 +82,8 @@ bool LearnedModel::Seen(uint32_t device, uint64_t profile) const {
 
 const PairMargin& LearnedModel::MarginOf(const Place& place, uint64_t victim, uint64_t other) const {
   if (!place.exact) return bounds_.unseen;
-  return bounds_.Of(place.device, Seen(place.device, victim) && Seen(place.device, other));
+  const auto seen = [&](uint64_t profile) { return Seen(place.device, profile) ? 1 : 0; };
+  return bounds_.Of(place.device, seen(victim) + seen(other));
 }
 
 const PairMargin& LearnedModel::MarginOf(const DeviceContext& device, uint64_t victim, uint64_t other) const {

@@ -29,15 +29,16 @@ struct PairMargin {
 struct PairBounds {
   struct Device {
     PairMargin pair;    // two jobs with rows on the device that were not measured together: holds over pairs
-    PairMargin family;  // a job of a family without rows: holds over families
+    PairMargin family;  // one with rows there, and one of a family without: holds over families
+    PairMargin strangers;  // both of families without rows: likewise
     friend bool operator==(const Device&, const Device&) = default;
   };
   std::vector<Device> devices;  // parallel to the header's
   PairMargin unseen;            // on a GPU type without rows: holds over GPU types
   double level = 0;             // of which all answers on such a type have this much in common, deviations of z
 
-  // What stands for two jobs on a device of the header or kUnseen.
-  [[nodiscard]] const PairMargin& Of(uint32_t device, bool both_seen) const;
+  // What stands for two jobs, 0 to 2 of which have rows there, on a device of the header or kUnseen.
+  [[nodiscard]] const PairMargin& Of(uint32_t device, int jobs_seen) const;
   friend bool operator==(const PairBounds&, const PairBounds&) = default;
 };
 
@@ -51,8 +52,8 @@ struct PairBounds {
 inline constexpr double kDefaultMargin = 1;
 
 // By how much the answers on a GPU type or mode that was never measured may be off in common; a standard deviation of z.
-// A round choice: the levels of K80, P100 and V100 (z -0.02, -0.26, -0.57) deviate by 0.28, which for a fourth drawn like
-// three says 0.28 x 1.7 = 0.48 (FewGroups in pair_bounds.cc), and equal copies on an A100 under MPS lie 0.7 below V100.
+// A round choice: the levels of K80, P100 and V100 (mean z -0.02, -0.26 and -0.57) deviate by 0.28; of a fourth, which
+// three others tell, Student's t says 0.28 x 1.7 = 0.48; and equal copies on an A100 under MPS lie 0.7 below V100.
 inline constexpr double kLevelError = 0.6;
 
 struct CalibrationPlan {

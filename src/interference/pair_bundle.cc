@@ -21,6 +21,7 @@ constexpr char kDevicePrefix[] =
 constexpr double kHalf = 4294967296.0;  // a profile id as two whole numbers: float64 holds 53 bits
 constexpr double kMostMargin = 100;
 constexpr size_t kMarginValues = 3;
+constexpr char kStrangersSeries[] = "bounds_strangers";
 constexpr char kScaleSeries[] = "bounds_scale";  // the probability of the margins, and the level in common
 
 absl::Status Corrupt(const std::string& where, const std::string& expected, const std::string& found) {
@@ -76,6 +77,7 @@ void ConvertOld(PairBounds& bounds) {
     convert(device.pair);
     convert(device.family);
     device.family.margin = std::max(device.family.margin, device.pair.margin);
+    device.strangers = device.family;
   }
   convert(bounds.unseen);
   for (const PairBounds::Device& device : bounds.devices) {
@@ -85,10 +87,18 @@ void ConvertOld(PairBounds& bounds) {
 }
 
 absl::Status ReadScale(const BundleTarget& target, PairBounds& bounds) {
-  const NamedSeries* scale = FindSeries(target.calibration, kScaleSeries);
-  if (scale == nullptr) {
+  const NamedSeries *scale = FindSeries(target.calibration, kScaleSeries),
+                    *strangers = FindSeries(target.calibration, kStrangersSeries);
+  if (scale == nullptr && strangers == nullptr) {
     ConvertOld(bounds);
     return absl::OkStatus();
+  }
+  if (scale == nullptr || strangers == nullptr || strangers->values.size() != kMarginValues * bounds.devices.size()) {
+    return Corrupt("target " + target.name + ": series bounds_strangers and bounds_scale",
+                   Formatted("%d values and 2", kMarginValues * bounds.devices.size()), "others");
+  }
+  for (size_t d = 0; d < bounds.devices.size(); ++d) {
+    HORUS_ASSIGN_OR_RETURN(bounds.devices[d].strangers, ReadMargin(target, strangers->values, kMarginValues * d));
   }
   if (scale->values.size() != 2 || scale->values[0] != kUpperProbability ||
       !(scale->values[1] >= 0 && scale->values[1] * kDeviationsToUpper <= bounds.unseen.margin)) {
@@ -128,16 +138,18 @@ void WriteHead(const PairBundleHead& head, Bundle& bundle) {
 }
 
 void WriteBounds(const PairBounds& bounds, BundleTarget& target) {
-  NamedSeries series{.name = "bounds", .values = {}};
-  const auto add = [&series](const PairMargin& margin) {
-    series.values.insert(series.values.end(), {margin.margin, margin.promised, margin.observed});
+  NamedSeries series{.name = "bounds", .values = {}}, strangers{.name = kStrangersSeries, .values = {}};
+  const auto add = [](const PairMargin& margin, NamedSeries& to) {
+    to.values.insert(to.values.end(), {margin.margin, margin.promised, margin.observed});
   };
   for (const PairBounds::Device& device : bounds.devices) {
-    add(device.pair);
-    add(device.family);
+    add(device.pair, series);
+    add(device.family, series);
+    add(device.strangers, strangers);
   }
-  add(bounds.unseen);
+  add(bounds.unseen, series);
   target.calibration.push_back(std::move(series));
+  target.calibration.push_back(std::move(strangers));
   target.calibration.push_back({kScaleSeries, {kUpperProbability, bounds.level}});
 }
 

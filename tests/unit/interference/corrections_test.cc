@@ -154,6 +154,24 @@ TEST_F(OnAnUnseenCard, WhatIsLeftOfTheLevelShrinksAndOtherDevicesKeepTheirs) {
   EXPECT_LT(last, 0.3 * kLevel);
 }
 
+// The model states a level and errors of its own; where observations show smaller errors, margins follow, and larger ones.
+TEST_F(OnAnUnseenCard, MarginsFollowTheErrorsThatAreSeenThere) {
+  const auto margin = [](double wrong) {
+    ObservedSlowdowns observed;
+    for (uint64_t job = 1; job <= 20; ++job) {
+      const double z = ExcessOf(FakeModel::PairOf(JobOf(job), JobOf(job + 1))) + wrong * DrawNormal(job);
+      EXPECT_TRUE(Observe(observed, {JobOf(job), JobOf(job + 1)}, SlowdownOf(z)).ok());
+    }
+    const auto base = std::make_shared<const FakeModel>(kDeviationsToUpper * std::hypot(kOwn, kLevel), 1,
+                                                        std::map<uint64_t, double>{}, kLevel);
+    const auto corrected = CorrectedModel::Commit(base, observed, *Catalogue::Default());
+    EXPECT_TRUE(corrected.ok()) << corrected.status();
+    return MarginOf(Ask(**corrected, {JobOf(40), JobOf(41)})[0]);
+  };
+  EXPECT_LT(margin(0.05), 0.8 * margin(kOwn));
+  EXPECT_GT(margin(3 * kOwn), 1.2 * margin(kOwn));
+}
+
 TEST_F(OnAnUnseenCard, ACommitSaysThatAllJobsMayHaveChanged) {
   const auto model = std::dynamic_pointer_cast<const CorrectedModel>(After(1));
   EXPECT_EQ(model->changed().front(), (ChangedJob{.gpu = GpuName(0), .profile_id = 0}));

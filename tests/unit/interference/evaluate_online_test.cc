@@ -107,7 +107,7 @@ TEST(EvaluateOnline, WhatBoundsAdmitIsCountedByPairs) {
     for (size_t b = 0; b < kAskedBounds.size(); ++b) {
       const OnlineAdmission &before = errors.all.before.admission[b], &after = errors.all.after.admission[b];
       EXPECT_EQ(before.truly_pct, after.truly_pct);
-      if (after.admitted_tenants > 0) EXPECT_TRUE(after.kept_pct > 0 && after.kept_pct <= 100);
+      EXPECT_TRUE(after.admitted_tenants == 0 || (after.kept_pct > 0 && after.kept_pct <= 100));
       if (b == 0) continue;
       EXPECT_GE(after.truly_pct, errors.all.after.admission[b - 1].truly_pct);
       EXPECT_GE(after.admitted_tenants, errors.all.after.admission[b - 1].admitted_tenants);

@@ -21,7 +21,7 @@ namespace horus {
 namespace {
 
 constexpr uint64_t kSeenJobs = 4;  // JobOf(1) to JobOf(4), on all devices of the bundle
-constexpr double kOfPair = 0.1, kOfFamily = 0.3, kOfUnseen = 0.7, kLevel = 0.4;
+constexpr double kOfPair = 0.1, kOfFamily = 0.3, kOfStrangers = 0.4, kOfUnseen = 0.7, kLevel = 0.4;
 
 // Two GPU types, the first of them with MPS as well.
 PairBundleHead Head() {
@@ -43,7 +43,7 @@ Bundle MadeUp(double mean = -0.3) {
     }
     for (size_t i = 0; i < kSeenJobs * kSeenJobs; ++i) block.weights.push_back(0.1 * DrawNormal(100 * d + i));
   }
-  const PairBounds::Device device{.pair = {kOfPair, 0.95, 0.96}, .family = {kOfFamily, 0.9, 0.9}};
+  const PairBounds::Device device{.pair = {kOfPair, 0.95, 0.96}, .family = {kOfFamily, 0.9, 0.9}, .strangers = {kOfStrangers, 0.9, 0.9}};
   Bundle bundle;
   WriteHead(Head(), bundle);
   bundle.targets.push_back(ToTarget(state));
@@ -129,6 +129,7 @@ TEST(LearnedModel, TheBoundIsThatOfWhatWasSeen) {
   EXPECT_EQ(margin(slice, 1, 1), kOfPair);
   EXPECT_EQ(margin(slice, 1, 9), kOfFamily);
   EXPECT_EQ(margin(slice, 9, 1), kOfFamily);
+  EXPECT_EQ(margin(slice, 9, 9), kOfStrangers);
   EXPECT_EQ(margin(slice, 0, 1), kOfFamily);  // no profile: nothing is remembered
   EXPECT_EQ(margin({.type = GpuTypeId(0), .mode = SharingMode::kMps}, 1, 2), kOfPair);
   EXPECT_EQ(margin({.type = GpuTypeId(0), .mode = SharingMode::kExclusive}, 1, 2), kOfPair);  // it takes turns
@@ -174,7 +175,7 @@ TEST(LearnedModel, AnswersOnADeviceNeverMeasuredMayBeWrongInCommon) {
 // Margins stood at the probability that they promised.
 TEST(LearnedModel, OldBundlesAreReadAtTheProbabilityOfToday) {
   Bundle old = MadeUp();
-  std::erase_if(old.targets[0].calibration, [](const NamedSeries& series) { return series.name == "bounds_scale"; });
+  std::erase_if(old.targets[0].calibration, [](const NamedSeries& series) { return series.name.starts_with("bounds_"); });
   const auto model = Created(old);
   const DeviceContext known{.type = GpuTypeId(0)}, unknown{.type = GpuTypeId(2)};
   EXPECT_NEAR(model->MarginOf(known, 1, 2).margin, kOfPair * 1.2816 / 1.645, 1e-4);  // from 0.95

@@ -104,10 +104,13 @@ TEST(PairBounds, LessKnownNeverMeansATighterBound) {
     for (uint32_t d = 0; d < kLawDevices; ++d) {
       EXPECT_GE(bounds->devices[d].family.margin, bounds->devices[d].pair.margin);
       EXPECT_GE(bounds->unseen.margin, bounds->devices[d].family.margin);
-      EXPECT_EQ(bounds->Of(d, true), bounds->devices[d].pair);
-      EXPECT_EQ(bounds->Of(d, false), bounds->devices[d].family);
+      EXPECT_GE(bounds->devices[d].strangers.margin, bounds->devices[d].family.margin);
+      EXPECT_GE(bounds->unseen.margin, bounds->devices[d].strangers.margin);
+      EXPECT_EQ(bounds->Of(d, 2), bounds->devices[d].pair);
+      EXPECT_EQ(bounds->Of(d, 1), bounds->devices[d].family);
+      EXPECT_EQ(bounds->Of(d, 0), bounds->devices[d].strangers);
     }
-    EXPECT_EQ(bounds->Of(kUnseen, true), bounds->unseen);
+    EXPECT_EQ(bounds->Of(kUnseen, 2), bounds->unseen);
     EXPECT_EQ(bounds->devices[2].pair.promised, 0);  // the device without runs promises nothing
     EXPECT_EQ(bounds->devices[2].pair.margin, kDefaultMargin);
   }
@@ -129,7 +132,8 @@ TEST(PairBounds, AMarginHoldsAtOneProbabilityHoweverItWasFitted) {
       const auto bounds = CalibratePairs(kKind, set, RowsOf(set), {.promise = promise, .pairs = false, .gpus = false},
                                          {}, nullptr);
       EXPECT_TRUE(bounds.ok()) << bounds.status();
-      EXPECT_EQ(bounds->devices[0].family.promised, std::min(promise, jobs / 2 / (jobs / 2 + 1.0)));
+      const double families = static_cast<double>(jobs) / 2;
+      EXPECT_EQ(bounds->devices[0].family.promised, std::min(promise, families / (families + 1)));
       sum += bounds->devices[0].family.margin;
     }
     return sum;
