@@ -193,8 +193,7 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
   const double common = level == nullptr ? 0 : asked.level * level->left;
   const double left = std::min({of_victim.with_level + of_other.part, of_victim.part + of_other.with_level,
                                 of_victim.part + of_other.part + common * common});
-  const double before =
-      asked.level * asked.level + kErrorOfOne * (own_victim * own_victim + own_other * own_other);
+  const double before = asked.level * asked.level + kErrorOfOne * (own_victim * own_victim + own_other * own_other);
   correction.remaining = (level == nullptr ? 1 : level->scale) * std::min(1.0, std::sqrt(left / before));
   return correction;
 }
@@ -202,8 +201,7 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
 size_t Corrections::bytes_held() const {
   return sizeof(*this) + pairs_.capacity() * sizeof(Pair) +
          (by_other_.capacity() + told_.capacity()) * sizeof(uint32_t) + levels_.capacity() * sizeof(Level) +
-         (blocks_[0].capacity() + blocks_[1].capacity()) * sizeof(blocks_[0][0]) +
-         inverses_.capacity() * sizeof(float);
+         (blocks_[0].capacity() + blocks_[1].capacity()) * sizeof(blocks_[0][0]) + inverses_.capacity() * sizeof(float);
 }
 
 }  // namespace horus

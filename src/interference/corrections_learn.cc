@@ -24,8 +24,9 @@ constexpr double kOutlier = 2;   // standard deviations of noise beyond which an
 constexpr int kRobustPasses = 3;
 constexpr double kContradiction = 3;  // standard deviations of model and noise together
 constexpr double kEnoughSeen = 3;     // observations of two jobs before their own bound stands
-// On a device of which the model knew nothing: how many observations its stated errors are worth. The spread within K80,
-// P100 and V100, each left out, is 0.28, 0.44 and 0.65: e^0.4 apart, as if each were told by 1 / (2 x 0.4^2) of them.
+// On a device of which the model knew nothing: how many observations its stated errors are worth. The spread within
+// K80, P100 and V100, each left out, is 0.28, 0.44 and 0.65: e^0.4 apart, as if each were told by 1 / (2 x 0.4^2) of
+// them.
 constexpr double kScaleObservations = 3;
 constexpr double kMostScale = 2;
 constexpr double kTolerance = 1e-8;
@@ -131,7 +132,8 @@ double CorrectionsLearner::LevelErrorOf(const DeviceContext& device) {
   const double error = model_.LevelError(device);
   if (error == 0) return 0;
   std::vector<Corrections::Level>& levels = corrections_.levels_;
-  const auto after = std::find_if(levels.begin(), levels.end(), [key](const auto& level) { return level.device > key; });
+  const auto after =
+      std::find_if(levels.begin(), levels.end(), [key](const auto& level) { return level.device > key; });
   levels.insert(after, {.device = key, .error = error});
   return error;
 }
@@ -326,7 +328,9 @@ void Corrections::MakeBlock(std::span<const uint32_t> pairs, bool as_victim) {
   if (told.size() > kMostTold) told.resize(kMostTold);
   const size_t n = told.size();
   std::vector<double> covariance(n * n);
-  const auto error_of = [&](const Pair& p, bool victims) { return p.scale * (victims ? p.victim_error : p.other_error); };
+  const auto error_of = [&](const Pair& p, bool victims) {
+    return p.scale * (victims ? p.victim_error : p.other_error);
+  };
   for (size_t i = 0; i < n; ++i) {
     const Pair& a = pairs_[told[i]];
     for (size_t j = 0; j < n; ++j) {

@@ -5,8 +5,8 @@
 // Enters:  a PairSet, a model's name, how many co-locations are observed and how noisily.
 // Leaves:  mean errors before and after, and what bounds admit, for each device and number of observed co-locations.
 // Units:   slowdowns; per cent.
-// Cost:    one training (train_pairs.h) a family, with leave_gpu a family and GPU type, and a commit for each job, campaign and draw.
-// Thread class: pure functions.
+// Cost:    one training (train_pairs.h) a family, with leave_gpu a family and GPU type, and a commit for each job,
+// campaign and draw. Thread class: pure functions.
 #ifndef HORUS_INTERFERENCE_EVALUATE_ONLINE_H_
 #define HORUS_INTERFERENCE_EVALUATE_ONLINE_H_
 

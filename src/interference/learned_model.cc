@@ -148,9 +148,7 @@ std::vector<float> LearnedModel::CalibratedUpTo(const DeviceContext& device,
   return up_to;
 }
 
-double LearnedModel::LevelError(const DeviceContext& device) const {
-  return PlaceOf(device).exact ? 0 : bounds_.level;
-}
+double LearnedModel::LevelError(const DeviceContext& device) const { return PlaceOf(device).exact ? 0 : bounds_.level; }
 
 size_t LearnedModel::bytes_held() const {
   size_t bytes = sizeof(*this) + name_.capacity() + pairs_->bytes_held() + places_.capacity() * sizeof(places_[0]) +

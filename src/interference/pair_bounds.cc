@@ -25,8 +25,9 @@ struct Score {
   bool strangers;  // both jobs were left out
 };
 
-// By how much further the bound of a new group must lie when what is common was learned from n groups: their mean is off
-// by its own error. Student's t in place of normal deviates (1.15 times as far for six) covered 95 % where 90 % were asked.
+// By how much further the bound of a new group must lie when what is common was learned from n groups: their mean is
+// off by its own error. Student's t in place of normal deviates (1.15 times as far for six) covered 95 % where 90 %
+// were asked.
 double FewGroups(size_t groups) { return std::sqrt(1 + 1 / static_cast<double>(groups)); }
 
 // Scores in order, every group of the same weight however many rows it has.

@@ -28,8 +28,8 @@ struct PairMargin {
 
 struct PairBounds {
   struct Device {
-    PairMargin pair;    // two jobs with rows on the device that were not measured together: holds over pairs
-    PairMargin family;  // one with rows there, and one of a family without: holds over families
+    PairMargin pair;       // two jobs with rows on the device that were not measured together: holds over pairs
+    PairMargin family;     // one with rows there, and one of a family without: holds over families
     PairMargin strangers;  // both of families without rows: likewise
     friend bool operator==(const Device&, const Device&) = default;
   };
@@ -51,9 +51,10 @@ struct PairBounds {
 // Where too few groups were measured to calibrate, a margin stands in that promises nothing: e^1 times the excess.
 inline constexpr double kDefaultMargin = 1;
 
-// By how much the answers on a GPU type or mode that was never measured may be off in common; a standard deviation of z.
-// A round choice: the levels of K80, P100 and V100 (mean z -0.02, -0.26 and -0.57) deviate by 0.28; of a fourth, which
-// three others tell, Student's t says 0.28 x 1.7 = 0.48; and equal copies on an A100 under MPS lie 0.7 below V100.
+// By how much the answers on a GPU type or mode that was never measured may be off in common; a standard deviation of
+// z. A round choice: the levels of K80, P100 and V100 (mean z -0.02, -0.26 and -0.57) deviate by 0.28; of a fourth,
+// which three others tell, Student's t says 0.28 x 1.7 = 0.48; and equal copies on an A100 under MPS lie 0.7 below
+// V100.
 inline constexpr double kLevelError = 0.6;
 
 struct CalibrationPlan {

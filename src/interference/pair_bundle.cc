@@ -66,7 +66,7 @@ absl::StatusOr<PairMargin> ReadMargin(const BundleTarget& target, const std::vec
   return margin;
 }
 
-// Bundles before 0.2 kept each margin at the probability that it promised, and told no level apart.
+// Bundles of 24 Nov 2026 and before kept each margin at the probability that it promised, and told no level apart.
 void ConvertOld(PairBounds& bounds) {
   const auto convert = [](PairMargin& margin) {
     const double told = std::clamp(margin.promised, kLeastProbability, kMostProbability);

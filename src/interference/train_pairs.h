@@ -25,7 +25,7 @@ namespace horus {
 
 struct PairTrainOptions {
   double promise = kUpperProbability;  // at which bounds are fitted, 0.5 to 0.99; n groups tell at most n / (n + 1)
-  std::vector<std::string> kinds;  // empty = all
+  std::vector<std::string> kinds;      // empty = all
   PairFitOptions fit;
 };
 

@@ -154,7 +154,8 @@ TEST_F(OnAnUnseenCard, WhatIsLeftOfTheLevelShrinksAndOtherDevicesKeepTheirs) {
   EXPECT_LT(last, 0.3 * kLevel);
 }
 
-// The model states a level and errors of its own; where observations show smaller errors, margins follow, and larger ones.
+// The model states a level and errors of its own; where observations show smaller errors, margins follow, and larger
+// ones.
 TEST_F(OnAnUnseenCard, MarginsFollowTheErrorsThatAreSeenThere) {
   const auto margin = [](double wrong) {
     ObservedSlowdowns observed;

@@ -43,11 +43,13 @@ Bundle MadeUp(double mean = -0.3) {
     }
     for (size_t i = 0; i < kSeenJobs * kSeenJobs; ++i) block.weights.push_back(0.1 * DrawNormal(100 * d + i));
   }
-  const PairBounds::Device device{.pair = {kOfPair, 0.95, 0.96}, .family = {kOfFamily, 0.9, 0.9}, .strangers = {kOfStrangers, 0.9, 0.9}};
+  const PairBounds::Device device{
+      .pair = {kOfPair, 0.95, 0.96}, .family = {kOfFamily, 0.9, 0.9}, .strangers = {kOfStrangers, 0.9, 0.9}};
   Bundle bundle;
   WriteHead(Head(), bundle);
   bundle.targets.push_back(ToTarget(state));
-  WriteBounds({.devices = {device, device, device}, .unseen = {kOfUnseen, 0.5, 0.5}, .level = kLevel}, bundle.targets[0]);
+  WriteBounds({.devices = {device, device, device}, .unseen = {kOfUnseen, 0.5, 0.5}, .level = kLevel},
+              bundle.targets[0]);
   return bundle;
 }
 
@@ -175,12 +177,13 @@ TEST(LearnedModel, AnswersOnADeviceNeverMeasuredMayBeWrongInCommon) {
 // Margins stood at the probability that they promised.
 TEST(LearnedModel, OldBundlesAreReadAtTheProbabilityOfToday) {
   Bundle old = MadeUp();
-  std::erase_if(old.targets[0].calibration, [](const NamedSeries& series) { return series.name.starts_with("bounds_"); });
+  std::erase_if(old.targets[0].calibration,
+                [](const NamedSeries& series) { return series.name.starts_with("bounds_"); });
   const auto model = Created(old);
   const DeviceContext known{.type = GpuTypeId(0)}, unknown{.type = GpuTypeId(2)};
   EXPECT_NEAR(model->MarginOf(known, 1, 2).margin, kOfPair * 1.2816 / 1.645, 1e-4);  // from 0.95
-  EXPECT_NEAR(model->MarginOf(known, 1, 9).margin, kOfFamily, 1e-4);                  // from 0.9
-  EXPECT_NEAR(model->MarginOf(unknown, 1, 2).margin, kOfUnseen, 1e-4);                // 0.5 tells nothing of a scale
+  EXPECT_NEAR(model->MarginOf(known, 1, 9).margin, kOfFamily, 1e-4);                 // from 0.9
+  EXPECT_NEAR(model->MarginOf(unknown, 1, 2).margin, kOfUnseen, 1e-4);               // 0.5 tells nothing of a scale
   EXPECT_GT(model->LevelError(unknown), 0);
   EXPECT_LE(model->LevelError(unknown), kLevelError);
 }
