@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 #include "base/hash.h"
@@ -20,6 +21,15 @@ namespace {
 // loses less than 0.2 points to noise by being corrected; one whose bound is its estimate gives no bound, and says
 // nothing.
 constexpr double kLeastError = 0.015, kMostError = 0.8, kErrorWithoutBound = 0.3;
+
+// A usual job: steps of 0.1 s, kernels of 0.1 ms, operators of 1 ms, busy all the time.
+const JobPoint kUsual = {std::log(1e5f), std::log(100.0f), std::log(1000.0f), 0};
+
+// Of the level of a device never measured: by how much it may differ for a job that is one unit of SquaredDistance
+// away, as a standard deviation. 0.25 x 0.6 is what the kernel's prior (kernel_model.h) lets a straight line and a
+// smooth function differ by between devices: 0.2 and 0.3, times the root of 1 - 0.6.
+constexpr double kSlopeOfLevel = 0.25;
+constexpr double kFurthest = 4;  // of those units: beyond it, the line is level
 
 }  // namespace
 
@@ -43,13 +53,12 @@ double ScaleOfErrors(double victim_error, double other_error, const ModelError& 
 
 double ResemblanceOf(const JobPoint& a, const JobPoint& b) {
   // What is unknown is one value for all jobs, so that resemblance stays a covariance: counted as no difference, an
-  // unknown job would resemble two jobs fully that do not resemble each other. Any value would do: 0.1 s, 0.1 ms, 1 ms.
-  static const JobPoint kUnknown = {std::log(1e5f), std::log(100.0f), std::log(1000.0f), 0};
+  // unknown job would resemble two jobs fully that do not resemble each other. Any value would do.
   constexpr double kLength = 2.5;  // in units of SquaredDistance: chosen as the shares of error were
   JobPoint known_a = a, known_b = b;
   for (size_t c = 0; c < kPointColumns; ++c) {
-    if (std::isnan(a[c])) known_a[c] = kUnknown[c];
-    if (std::isnan(b[c])) known_b[c] = kUnknown[c];
+    if (std::isnan(a[c])) known_a[c] = kUsual[c];
+    if (std::isnan(b[c])) known_b[c] = kUsual[c];
   }
   return std::exp(-0.5 * SquaredDistance(known_a, known_b) / (kLength * kLength));
 }
@@ -99,7 +108,32 @@ const Corrections::Level* Corrections::LevelOf(uint64_t device) const {
 
 std::optional<double> Corrections::LevelLeft(const DeviceContext& device) const {
   const Level* level = LevelOf(KeyOf(device));
-  return level == nullptr ? std::nullopt : std::optional(level->error * level->left);
+  return level == nullptr ? std::nullopt : std::optional(level->error * std::sqrt(std::max(0.0, level->left[0][0])));
+}
+
+Corrections::Common Corrections::CommonOf(const Pair& pair) {
+  Common common = {};
+  if (pair.level == 0) return common;
+  common[0] = pair.level;
+  for (size_t c = 0; c < kPointColumns; ++c) {
+    const auto column = [c](const JobPoint& point) {
+      const auto value = static_cast<double>(point[c] - kUsual[c]) / ScaleOf(c);
+      return std::isnan(value) ? 0 : std::clamp(value, -kFurthest, kFurthest);
+    };
+    common[1 + c] = pair.level * kSlopeOfLevel * column(pair.victim_point);
+    common[1 + kPointColumns + c] = pair.level * kSlopeOfLevel * column(pair.other_point);
+  }
+  return common;
+}
+
+double Corrections::Product(const Common& a, const Common& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+double Corrections::LeftOf(const Level& level, const Common& common) {
+  double left = 0;
+  for (size_t i = 0; i < kCommon; ++i) left += common[i] * Product(level.left[i], common);
+  return std::max(0.0, left);
 }
 
 double Corrections::ShareOf(const Pair& a, const Pair& b, bool as_victim) {
@@ -130,14 +164,15 @@ const Corrections::Block* Corrections::BlockOf(const Pair& asked, bool as_victim
 // only lessen it.
 Corrections::Left Corrections::LeftOf(const Pair& asked, bool as_victim) const {
   const double own = asked.scale * (as_victim ? asked.victim_error : asked.other_error);
-  Left left{.part = kErrorOfOne * own * own, .with_level = kErrorOfOne * own * own + asked.level * asked.level};
+  const Common common = CommonOf(asked);
+  Left left{.part = kErrorOfOne * own * own, .with_level = kErrorOfOne * own * own + Product(common, common)};
   const Block* block = BlockOf(asked, as_victim);
   if (block == nullptr) return left;
   std::array<double, kMostTold> part = {}, level = {};
   for (size_t i = 0; i < block->count; ++i) {
     const Pair& seen = pairs_[told_[block->first + i]];
     part[i] = own * seen.scale * (as_victim ? seen.victim_error : seen.other_error) * ShareOf(seen, asked, as_victim);
-    level[i] = asked.level * seen.level;
+    if (asked.level > 0) level[i] = Product(common, CommonOf(seen));
   }
   double of_part = 0, of_both = 0;
   for (size_t i = 0; i < block->count; ++i) {
@@ -178,7 +213,8 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
   }
   const double own_victim = asked.scale * victim_error, own_other = asked.scale * other_error;
   Correction correction;
-  if (level != nullptr) correction.shift = asked.level * level->shift;
+  const Common common_parts = CommonOf(asked);
+  if (level != nullptr) correction.shift = Product(common_parts, level->shift);
   VisitRelated(asked, [&](size_t i, double share, bool as_victim) {
     const Pair& seen = pairs_[i];
     const double seen_error = seen.scale * (as_victim ? seen.victim_error : seen.other_error);
@@ -190,10 +226,11 @@ Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, do
   });
   // The level is learned from this job beside others, or from that one, or from all: whichever leaves least.
   const Left of_victim = LeftOf(asked, true), of_other = LeftOf(asked, false);
-  const double common = level == nullptr ? 0 : asked.level * level->left;
+  const double common = level == nullptr ? 0 : LeftOf(*level, common_parts);
   const double left = std::min({of_victim.with_level + of_other.part, of_victim.part + of_other.with_level,
-                                of_victim.part + of_other.part + common * common});
-  const double before = asked.level * asked.level + kErrorOfOne * (own_victim * own_victim + own_other * own_other);
+                                of_victim.part + of_other.part + common});
+  const double before =
+      Product(common_parts, common_parts) + kErrorOfOne * (own_victim * own_victim + own_other * own_other);
   correction.remaining = (level == nullptr ? 1 : level->scale) * std::min(1.0, std::sqrt(left / before));
   return correction;
 }

@@ -81,18 +81,25 @@ class Corrections {
     double victim_error = 0, other_error = 0;  // of the model, of each job beside itself; standard deviations of z
     double weight = 0;                         // what it adds to others, times their covariance with it
     double scale = 1;                          // of both: ScaleOfErrors
-    double level = 0;                          // standard deviation of what it has in common with all of the device
+    double level = 0;                          // LevelError, as far as it has it in common with all of the device
     double noise = Correction::kNone;          // variance of what was seen of the two; infinite: never alone
     double margin = Correction::kNone, least_bound = -Correction::kNone;  // as in Correction
   };
+  // What a pair's error has in common with those of all others on its device: a level and straight lines over the
+  // columns of victim and other, each in units of its standard deviation before anything was seen.
+  static constexpr size_t kCommon = 1 + 2 * kPointColumns;
+  using Common = std::array<double, kCommon>;
   // A device of whose type and mode the model knew nothing.
   struct Level {
     uint64_t device = 0;
-    double error = 0;  // standard deviation of what all its pairs have in common
-    double shift = 0;  // of z, a unit of Pair::level
-    double left = 1;   // standard deviation of that, of 1 before anything was seen
+    double error = 0;                       // the model's LevelError
+    Common shift = {};                      // of those
+    std::array<Common, kCommon> left = {};  // their covariance
     double scale = 1;  // of all errors there: what was missed, by what the model said that it may miss
   };
+  [[nodiscard]] static Common CommonOf(const Pair& pair);
+  [[nodiscard]] static double Product(const Common& a, const Common& b);
+  [[nodiscard]] static double LeftOf(const Level& level, const Common& common);  // a variance
   // A job as victim, or as the other: the observations of it that say most, and the inverse of their covariances.
   struct Block {
     uint32_t first = 0, count = 0;  // of told_; the inverse is as many rows from `inverse` on

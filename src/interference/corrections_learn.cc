@@ -29,7 +29,7 @@ constexpr double kEnoughSeen = 3;     // observations of two jobs before their o
 // them.
 constexpr double kScaleObservations = 3;
 constexpr double kMostScale = 2;
-constexpr double kTolerance = 1e-8;
+constexpr double kTolerance = 1e-8, kVarianceTolerance = 1e-5;
 constexpr int kMostIterations = 500;
 constexpr double kUsualIterations = 30;  // for progress only
 
@@ -85,7 +85,7 @@ class CorrectionsLearner {
   void Sort();
   void Relate();
   void SetWeights(const std::vector<double>& x);
-  [[nodiscard]] std::vector<double> LevelsOfLines(size_t level) const;
+  [[nodiscard]] std::vector<double> LinesBy(size_t level, size_t part) const;
   void LearnLevels();  // what is left of them
   void LearnScales(const std::vector<double>& residuals, const std::vector<double>& x);
   [[nodiscard]] std::vector<double> Times(const std::vector<double>& x);
@@ -134,7 +134,9 @@ double CorrectionsLearner::LevelErrorOf(const DeviceContext& device) {
   std::vector<Corrections::Level>& levels = corrections_.levels_;
   const auto after =
       std::find_if(levels.begin(), levels.end(), [key](const auto& level) { return level.device > key; });
-  levels.insert(after, {.device = key, .error = error});
+  Corrections::Level level{.device = key, .error = error};
+  for (size_t part = 0; part < level.left.size(); ++part) level.left[part][part] = 1;
+  levels.insert(after, level);
   return error;
 }
 
@@ -249,11 +251,13 @@ void CorrectionsLearner::SetWeights(const std::vector<double>& x) {
   for (size_t i = 0; i < lines_.size(); ++i) {
     for (const auto& [at, share] : lines_[i].pairs) corrections_.pairs_[at].weight += share * x[i];
   }
-  for (Corrections::Level& level : corrections_.levels_) level.shift = 0;
+  for (Corrections::Level& level : corrections_.levels_) level.shift = {};
   auto level = corrections_.levels_.begin();
   for (const Pair& pair : corrections_.pairs_) {
     while (level != corrections_.levels_.end() && level->device < pair.device) ++level;
-    if (level != corrections_.levels_.end() && level->device == pair.device) level->shift += pair.level * pair.weight;
+    if (level == corrections_.levels_.end() || level->device != pair.device) continue;
+    const Corrections::Common common = Corrections::CommonOf(pair);
+    for (size_t c = 0; c < common.size(); ++c) level->shift[c] += common[c] * pair.weight;
   }
 }
 
@@ -266,7 +270,7 @@ std::vector<double> CorrectionsLearner::Times(const std::vector<double>& x) {
     const Pair& pair = corrections_.pairs_[of_pair.size()];
     double sum = 0;
     if (const Corrections::Level* level = corrections_.LevelOf(pair.device); level != nullptr) {
-      sum = pair.level * level->shift;
+      sum = Corrections::Product(Corrections::CommonOf(pair), level->shift);
     }
     for (; at < end; ++at) {
       sum += static_cast<double>(related_.covariances[at]) * corrections_.pairs_[related_.positions[at]].weight;
@@ -281,13 +285,13 @@ std::vector<double> CorrectionsLearner::Times(const std::vector<double>& x) {
   return out;
 }
 
-// By how much each line moves with a level, for a deviation of it.
-std::vector<double> CorrectionsLearner::LevelsOfLines(size_t level) const {
+// By how much each line moves with one of the parts that a device's pairs have in common, for a deviation of it.
+std::vector<double> CorrectionsLearner::LinesBy(size_t level, size_t part) const {
   std::vector<double> out(lines_.size());
   for (size_t i = 0; i < lines_.size(); ++i) {
     for (const auto& [at, share] : lines_[i].pairs) {
       const Pair& pair = corrections_.pairs_[at];
-      if (pair.device == corrections_.levels_[level].device) out[i] += share * pair.level;
+      if (pair.device == corrections_.levels_[level].device) out[i] += share * Corrections::CommonOf(pair)[part];
     }
   }
   return out;
@@ -295,11 +299,16 @@ std::vector<double> CorrectionsLearner::LevelsOfLines(size_t level) const {
 
 void CorrectionsLearner::LearnLevels() {
   for (size_t at = 0; at < corrections_.levels_.size(); ++at) {
-    const std::vector<double> moved = LevelsOfLines(at);
-    const std::vector<double> solved = SolveByConjugateGradients(
-        [this](const std::vector<double>& v) { return Times(v); }, moved, kTolerance, kMostIterations);
-    const double told = std::inner_product(moved.begin(), moved.end(), solved.begin(), 0.0);
-    corrections_.levels_[at].left = std::sqrt(std::clamp(1 - told, 0.0, 1.0));
+    std::array<std::vector<double>, Corrections::kCommon> moved;
+    for (size_t part = 0; part < moved.size(); ++part) moved[part] = LinesBy(at, part);
+    for (size_t part = 0; part < moved.size(); ++part) {
+      const std::vector<double> solved = SolveByConjugateGradients(
+          [this](const std::vector<double>& v) { return Times(v); }, moved[part], kVarianceTolerance, kMostIterations);
+      for (size_t other = 0; other < moved.size(); ++other) {
+        const double told = std::inner_product(moved[other].begin(), moved[other].end(), solved.begin(), 0.0);
+        corrections_.levels_[at].left[part][other] = (part == other ? 1 : 0) - told;
+      }
+    }
   }
 }
 
@@ -335,8 +344,8 @@ void Corrections::MakeBlock(std::span<const uint32_t> pairs, bool as_victim) {
     const Pair& a = pairs_[told[i]];
     for (size_t j = 0; j < n; ++j) {
       const Pair& b = pairs_[told[j]];
-      covariance[i * n + j] =
-          a.level * b.level + error_of(a, as_victim) * error_of(b, as_victim) * ShareOf(a, b, as_victim);
+      covariance[i * n + j] = Product(CommonOf(a), CommonOf(b)) +
+                              error_of(a, as_victim) * error_of(b, as_victim) * ShareOf(a, b, as_victim);
     }
     const double nuisance = error_of(a, !as_victim);
     covariance[i * n + i] += a.noise + kErrorOfOne * nuisance * nuisance;

@@ -6,7 +6,8 @@
 // Leaves:  mean errors before and after, and what bounds admit, for each device and number of observed co-locations.
 // Units:   slowdowns; per cent.
 // Cost:    one training (train_pairs.h) a family, with leave_gpu a family and GPU type, and a commit for each job,
-// campaign and draw. Thread class: pure functions.
+//          campaign and draw.
+// Thread class: pure functions.
 #ifndef HORUS_INTERFERENCE_EVALUATE_ONLINE_H_
 #define HORUS_INTERFERENCE_EVALUATE_ONLINE_H_
 
