@@ -288,6 +288,14 @@ TEST(CorrectedModel, WhatWasMissedIsPutDownToTheJobThatTheModelKnowsLeast) {
   EXPECT_NEAR(shift(kStranger, kResident), 0, 0.01);
 }
 
+TEST(CorrectedModel, ObservationsDoNotCalibrate) {
+  ObservedSlowdowns observed;
+  const std::vector<Demand> jobs = {JobOf(1), JobOf(2)};
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Observe(observed, jobs, 2).ok());
+  const std::vector<const Demand*> tenants = {&jobs[0], &jobs[1]};
+  EXPECT_EQ(Commit(Base(), observed)->CalibratedUpTo({}, tenants), Base()->CalibratedUpTo({}, tenants));
+}
+
 TEST(CorrectedModel, ACommitTellsItsProgressAndCanBeCancelled) {
   ObservedSlowdowns observed;
   ASSERT_TRUE(Observe(observed, {JobOf(1), JobOf(2)}, 2).ok());

@@ -75,6 +75,15 @@ TEST(TableModel, WhatWasNotMeasuredComesFromTheFallback) {
   EXPECT_EQ(table->Measured(kDevice, tenants), (std::vector<uint8_t>{1, 1, 0, 0, 1, 0, 0, 0, 1}));
 }
 
+TEST(TableModel, WhatWasMeasuredIsBoundedAtTheUsualProbabilityAndTheRestAsTheFallback) {
+  const auto table = Table({Entry(kA, kB, 1.5), Entry(kB, kA, 2)});
+  const std::vector<Demand> jobs = {Job(kA, 60, 70), Job(kB, 80, 90), Job(kC, 70, 90)};
+  const std::vector<const Demand*> three = {&jobs[0], &jobs[1], &jobs[2]}, two = {&jobs[0], &jobs[1]};
+  const auto usual = static_cast<float>(kUpperProbability);
+  EXPECT_EQ(table->CalibratedUpTo(kDevice, two), (std::vector<float>{usual, usual}));
+  EXPECT_EQ(table->CalibratedUpTo(kDevice, three), (std::vector<float>{0, 0, 0}));  // the fallback calibrates nothing
+}
+
 TEST(TableModel, OverAnotherItIsOneOfBothAndItsOwnEntriesComeFirst) {
   const auto beneath = Table({Entry(kA, kB, 1.5), Entry(kB, kA, 3), Entry(kA, kC, 2)}, 0);
   const auto above = *TableModel::Create(std::vector<TableEntry>{Entry(kB, kA, 4)}, beneath, 0.25);
