@@ -88,8 +88,8 @@ HORUS_API horus_status horus_interference_commit(const horus_interference* model
                                                  void* user, horus_interference** out, horus_error* error);
 
 /* Jobs whose answers, or those of others beside them, the last commit may have changed: columns of `capacity` values,
- * NULL = not wanted; gpu_types are borrowed from the model. Profile 0 stands for all jobs, on a GPU type and sharing mode
- * that the model was not trained on. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread. */
+ * NULL = not wanted; gpu_types are borrowed from the model. Profile 0 stands for all jobs, on a GPU type and sharing
+ * mode that the model was not trained on. Errors: BUFFER_TOO_SMALL (*count = needed). Any thread. */
 HORUS_API horus_status horus_interference_get_changes(const horus_interference* model, size_t capacity,
                                                       const char** gpu_types, int32_t* sharing_modes,
                                                       uint64_t* profile_ids, size_t* count, horus_error* error);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks learned corrections: sums over the pairs that share a job with the one
-// asked of.
+// Asks learned corrections: sums over the pairs that share a job with the one asked of.
 #include "interference/corrections.h"
 
 #include <algorithm>
@@ -18,48 +17,43 @@
 namespace horus {
 namespace {
 
-// Of a model, in z, whatever its bounds say. The least is small, so that a
-// model that says that it is right, and is, loses less than 0.2 points to noise
-// by being corrected; one whose bound is its estimate gives no bound, and says
+// Of a model, in z, whatever its bounds say. The least is small, so that a model that says that it is right, and is,
+// loses less than 0.2 points to noise by being corrected; one whose bound is its estimate gives no bound, and says
 // nothing.
 constexpr double kLeastError = 0.015, kMostError = 0.8, kErrorWithoutBound = 0.3;
 
-// A usual job: steps of 0.1 s, kernels of 0.1 ms, operators of 1 ms, busy all
-// the time.
+// A usual job: steps of 0.1 s, kernels of 0.1 ms, operators of 1 ms, busy all the time.
 const JobPoint kUsual = {std::log(1e5f), std::log(100.0f), std::log(1000.0f), 0};
 
-// Of the level of a device never measured: by how much it may differ for a job
-// that is one unit of SquaredDistance away, as a standard deviation. 0.25 x 0.6
-// is what the kernel's prior (kernel_model.h) lets a straight line and a smooth
-// function differ by between devices: 0.2 and 0.3, times the root of 1 - 0.6.
+// Of the level of a device never measured: by how much it may differ for a job that is one unit of SquaredDistance
+// away, as a standard deviation. 0.25 x 0.6 is what the kernel's prior (kernel_model.h) lets a straight line and a
+// smooth function differ by between devices: 0.2 and 0.3, times the root of 1 - 0.6.
 constexpr double kSlopeOfLevel = 0.25;
 constexpr double kFurthest = 4;  // of those units: beyond it, the line is level
 
 }  // namespace
 
-absl::StatusOr<double> ErrorOfJob(const InterferenceModel &model, const DeviceContext &device, const Demand &job) {
+absl::StatusOr<double> ErrorOfJob(const InterferenceModel& model, const DeviceContext& device, const Demand& job) {
   std::array<Slowdown, 2> answer;
   HORUS_RETURN_IF_ERROR(model.Predict(device, std::array{&job, &job}, answer));
   return ErrorOf(answer[0], model.LevelError(device)).own;
 }
 
-ModelError ErrorOf(const Slowdown &answer, double level) {
+ModelError ErrorOf(const Slowdown& answer, double level) {
   const double margin = ExcessOf(static_cast<double>(answer.upper)) - ExcessOf(static_cast<double>(answer.estimate));
   const double error = margin > 0 ? margin / kDeviationsToUpper : kErrorWithoutBound;
-  const double common = std::min(level, error);  // two that were measured there have no more in
-                                                 // common with the rest
+  const double common = std::min(level, error);  // two that were measured there have no more in common with the rest
   return {.level = common,
           .own = std::clamp(std::sqrt(std::max(0.0, error * error - common * common)), kLeastError, kMostError)};
 }
 
-double ScaleOfErrors(double victim_error, double other_error, const ModelError &alone) {
+double ScaleOfErrors(double victim_error, double other_error, const ModelError& alone) {
   return alone.own / std::sqrt(kErrorOfOne * (victim_error * victim_error + other_error * other_error));
 }
 
-double ResemblanceOf(const JobPoint &a, const JobPoint &b) {
-  // What is unknown is one value for all jobs, so that resemblance stays a
-  // covariance: counted as no difference, an unknown job would resemble two
-  // jobs fully that do not resemble each other. Any value would do.
+double ResemblanceOf(const JobPoint& a, const JobPoint& b) {
+  // What is unknown is one value for all jobs, so that resemblance stays a covariance: counted as no difference, an
+  // unknown job would resemble two jobs fully that do not resemble each other. Any value would do.
   constexpr double kLength = 2.5;  // in units of SquaredDistance: chosen as the shares of error were
   JobPoint known_a = a, known_b = b;
   for (size_t c = 0; c < kPointColumns; ++c) {
@@ -69,7 +63,7 @@ double ResemblanceOf(const JobPoint &a, const JobPoint &b) {
   return std::exp(-0.5 * SquaredDistance(known_a, known_b) / (kLength * kLength));
 }
 
-uint64_t Corrections::KeyOf(const DeviceContext &device) {
+uint64_t Corrections::KeyOf(const DeviceContext& device) {
   return CombineHash(CombineHash(device.type.value(), static_cast<uint64_t>(device.mode)),
                      std::bit_cast<uint32_t>(device.compute_share));
 }
@@ -85,9 +79,9 @@ void Corrections::Index() {
 
 std::pair<size_t, size_t> Corrections::WithVictim(uint64_t device, uint64_t victim) const {
   const auto key = std::pair{device, victim};
-  const auto of = [](const Pair &p) { return std::pair{p.device, p.victim}; };
-  const auto first = std::partition_point(pairs_.begin(), pairs_.end(), [&](const Pair &p) { return of(p) < key; });
-  const auto last = std::partition_point(first, pairs_.end(), [&](const Pair &p) { return of(p) == key; });
+  const auto of = [](const Pair& p) { return std::pair{p.device, p.victim}; };
+  const auto first = std::partition_point(pairs_.begin(), pairs_.end(), [&](const Pair& p) { return of(p) < key; });
+  const auto last = std::partition_point(first, pairs_.end(), [&](const Pair& p) { return of(p) == key; });
   return {static_cast<size_t>(first - pairs_.begin()), static_cast<size_t>(last - pairs_.begin())};
 }
 
@@ -99,30 +93,30 @@ std::span<const uint32_t> Corrections::WithOther(uint64_t device, uint64_t other
   return {first, last};
 }
 
-std::optional<double> Corrections::KnownError(const DeviceContext &device, uint64_t profile_id) const {
+std::optional<double> Corrections::KnownError(const DeviceContext& device, uint64_t profile_id) const {
   const uint64_t key = KeyOf(device);
   if (const auto [first, last] = WithVictim(key, profile_id); first < last) return pairs_[first].victim_error;
   if (const auto other = WithOther(key, profile_id); !other.empty()) return pairs_[other[0]].other_error;
   return std::nullopt;
 }
 
-const Corrections::Level *Corrections::LevelOf(uint64_t device) const {
+const Corrections::Level* Corrections::LevelOf(uint64_t device) const {
   const auto at = std::lower_bound(levels_.begin(), levels_.end(), device,
-                                   [](const Level &level, uint64_t key) { return level.device < key; });
+                                   [](const Level& level, uint64_t key) { return level.device < key; });
   return at != levels_.end() && at->device == device ? &*at : nullptr;
 }
 
-std::optional<double> Corrections::LevelLeft(const DeviceContext &device) const {
-  const Level *level = LevelOf(KeyOf(device));
+std::optional<double> Corrections::LevelLeft(const DeviceContext& device) const {
+  const Level* level = LevelOf(KeyOf(device));
   return level == nullptr ? std::nullopt : std::optional(level->error * std::sqrt(std::max(0.0, level->left[0][0])));
 }
 
-Corrections::Common Corrections::CommonOf(const Pair &pair) {
+Corrections::Common Corrections::CommonOf(const Pair& pair) {
   Common common = {};
   if (pair.level == 0) return common;
   common[0] = pair.level;
   for (size_t c = 0; c < kPointColumns; ++c) {
-    const auto column = [c](const JobPoint &point) {
+    const auto column = [c](const JobPoint& point) {
       const auto value = static_cast<double>(point[c] - kUsual[c]) / ScaleOf(c);
       return std::isnan(value) ? 0 : std::clamp(value, -kFurthest, kFurthest);
     };
@@ -132,24 +126,24 @@ Corrections::Common Corrections::CommonOf(const Pair &pair) {
   return common;
 }
 
-double Corrections::Product(const Common &a, const Common &b) {
+double Corrections::Product(const Common& a, const Common& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
 }
 
-double Corrections::LeftOf(const Level &level, const Common &common) {
+double Corrections::LeftOf(const Level& level, const Common& common) {
   double left = 0;
   for (size_t i = 0; i < kCommon; ++i) left += common[i] * Product(level.left[i], common);
   return std::max(0.0, left);
 }
 
-double Corrections::ShareOf(const Pair &a, const Pair &b, bool as_victim) {
+double Corrections::ShareOf(const Pair& a, const Pair& b, bool as_victim) {
   const bool same = as_victim ? a.other == b.other : a.victim == b.victim;
   const double alike =
       as_victim ? ResemblanceOf(a.other_point, b.other_point) : ResemblanceOf(a.victim_point, b.victim_point);
   return kErrorOfJob + kErrorSmooth * alike + (same ? kErrorOfPair : 0);
 }
 
-Corrections::Kin Corrections::KinOf(const Pair &asked, bool as_victim) const {
+Corrections::Kin Corrections::KinOf(const Pair& asked, bool as_victim) const {
   if (as_victim) {
     const auto [first, last] = WithVictim(asked.device, asked.victim);
     return {.first = first, .count = last - first, .as_victim = true};
@@ -161,15 +155,15 @@ Corrections::Kin Corrections::KinOf(const Pair &asked, bool as_victim) const {
 
 // The posterior variance of a normal variable, given the observations of the
 // block: exact for those, and more would only lessen it.
-Corrections::Left Corrections::LeftOf(const Pair &asked, const Common &common, const Kin &kin,
+Corrections::Left Corrections::LeftOf(const Pair& asked, const Common& common, const Kin& kin,
                                       std::span<const double> covariances) const {
   const double own = asked.scale * (kin.as_victim ? asked.victim_error : asked.other_error);
   Left left{.part = kErrorOfOne * own * own, .with_level = kErrorOfOne * own * own + Product(common, common)};
-  const auto &blocks = blocks_[kin.as_victim ? 1 : 0];
+  const auto& blocks = blocks_[kin.as_victim ? 1 : 0];
   const auto at = std::lower_bound(blocks.begin(), blocks.end(), kin.first,
-                                   [](const auto &block, size_t position) { return block.first < position; });
+                                   [](const auto& block, size_t position) { return block.first < position; });
   if (kin.count == 0 || at == blocks.end() || at->first != kin.first) return left;
-  const Block &block = at->second;
+  const Block& block = at->second;
   std::array<double, kMostTold> part = {}, both = {};
   for (size_t i = 0; i < block.count; ++i) {
     const uint32_t told = told_[block.first + i];
@@ -178,7 +172,7 @@ Corrections::Left Corrections::LeftOf(const Pair &asked, const Common &common, c
   }
   double of_part = 0, of_both = 0;
   for (size_t i = 0; i < block.count; ++i) {
-    const float *row = inverses_.data() + block.inverse + i * block.count;
+    const float* row = inverses_.data() + block.inverse + i * block.count;
     double told = 0, told_both = 0;
     for (size_t j = 0; j < block.count; ++j) {
       told += static_cast<double>(row[j]) * part[j];
@@ -192,11 +186,11 @@ Corrections::Left Corrections::LeftOf(const Pair &asked, const Common &common, c
   return left;
 }
 
-Correction Corrections::Of(const DeviceContext &device, const Tenant &victim, double victim_error, const Tenant &other,
-                           double other_error, const Slowdown &alone) const {
+Correction Corrections::Of(const DeviceContext& device, const Tenant& victim, double victim_error, const Tenant& other,
+                           double other_error, const Slowdown& alone) const {
   if (pairs_.empty()) return {};
   const uint64_t key = KeyOf(device);
-  const Level *level = LevelOf(key);
+  const Level* level = LevelOf(key);
   const bool named = victim.profile_id != 0 && other.profile_id != 0;
   if (!named && level == nullptr) return {};
   const ModelError error = ErrorOf(alone, level == nullptr ? 0 : level->error);
@@ -212,7 +206,7 @@ Correction Corrections::Of(const DeviceContext &device, const Tenant &victim, do
   const std::array<Kin, 2> kin = {KinOf(asked, true), KinOf(asked, false)};
   Correction correction;
   for (size_t i = 0; i < kin[0].count; ++i) {
-    const Pair &seen = pairs_[At(kin[0], i)];
+    const Pair& seen = pairs_[At(kin[0], i)];
     if (seen.other != asked.other) continue;
     asked.scale = seen.scale;  // what was learned of it
     asked.level = seen.level;
@@ -226,7 +220,7 @@ Correction Corrections::Of(const DeviceContext &device, const Tenant &victim, do
     const double own = asked.scale * (role == 0 ? victim_error : other_error);
     std::array<double, kMostMet> covariances = {};
     for (size_t i = 0; i < kin[role].count; ++i) {
-      const Pair &seen = pairs_[At(kin[role], i)];
+      const Pair& seen = pairs_[At(kin[role], i)];
       const double error_of_seen = seen.scale * (role == 0 ? seen.victim_error : seen.other_error);
       covariances[i] = ShareOf(seen, asked, role == 0) * error_of_seen * own;
       correction.shift += seen.weight * covariances[i];

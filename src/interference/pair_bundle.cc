@@ -21,6 +21,7 @@ constexpr char kDevicePrefix[] =
 constexpr double kHalf = 4294967296.0;  // a profile id as two whole numbers: float64 holds 53 bits
 constexpr double kMostMargin = 100;
 constexpr size_t kMarginValues = 3;
+constexpr double kRounding = 1e-9;
 constexpr char kStrangersSeries[] = "bounds_strangers";
 constexpr char kScaleSeries[] = "bounds_scale";  // the probability of the margins, and the level in common
 
@@ -70,6 +71,7 @@ absl::StatusOr<PairMargin> ReadMargin(const BundleTarget& target, const std::vec
 void ConvertOld(PairBounds& bounds) {
   const auto convert = [](PairMargin& margin) {
     const double told = std::clamp(margin.promised, kLeastProbability, kMostProbability);
+    // Bounded: at most kMostMargin, and told above kLeastProbability.
     if (told > kLeastProbability) margin.margin *= kDeviationsToUpper / DeviationsAt(told);
     margin.margin = std::min(margin.margin, kMostMargin);
   };
@@ -93,15 +95,18 @@ absl::Status ReadScale(const BundleTarget& target, PairBounds& bounds) {
     ConvertOld(bounds);
     return absl::OkStatus();
   }
-  if (scale == nullptr || strangers == nullptr || strangers->values.size() != kMarginValues * bounds.devices.size()) {
+  // Bounded: at most kMostPairDevices devices.
+  const size_t expected = kMarginValues * bounds.devices.size();
+  if (scale == nullptr || strangers == nullptr || strangers->values.size() != expected) {
     return Corrupt("target " + target.name + ": series bounds_strangers and bounds_scale",
-                   Formatted("%d values and 2", kMarginValues * bounds.devices.size()), "others");
+                   Formatted("%d values and 2", expected), "others");
   }
   for (size_t d = 0; d < bounds.devices.size(); ++d) {
+    // Bounded: at most kMostPairDevices devices.
     HORUS_ASSIGN_OR_RETURN(bounds.devices[d].strangers, ReadMargin(target, strangers->values, kMarginValues * d));
   }
   if (scale->values.size() != 2 || scale->values[0] != kUpperProbability ||
-      !(scale->values[1] >= 0 && scale->values[1] * kDeviationsToUpper <= bounds.unseen.margin)) {
+      !(scale->values[1] >= 0 && scale->values[1] <= bounds.unseen.margin / kDeviationsToUpper + kRounding)) {
     return Corrupt("target " + target.name + ": series bounds_scale",
                    Formatted("%g and a level within the margin of an unseen type", kUpperProbability), "others");
   }
