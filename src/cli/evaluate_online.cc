@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_format.h"
 #include "base/status.h"
@@ -77,36 +80,46 @@ std::string ReportJson(const std::vector<Judged>& all, const PairSet& set, const
 }
 
 std::string ReportText(const std::vector<Judged>& all, const PairSet& set, const OnlinePlan& plan) {
-  Table table({{"MODEL"},
-               {"GPU"},
-               {"SHARING"},
-               {"BESIDE"},
-               Right("SEEN"),
-               Right("MAPE %"),
-               Right("COVERED %"),
-               Right("SLACK %"),
-               Right("ADMITTED %")});
+  const std::vector<Column> who = {{"MODEL"}, {"GPU"}, {"SHARING"}, {"BESIDE"}, Right("SEEN")};
+  const auto with = [&who](std::vector<Column> columns) {
+    columns.insert(columns.begin(), who.begin(), who.end());
+    return columns;
+  };
+  Table errors(with({Right("MAPE %"), Right("COVERED %"), Right("SLACK %")}));
+  Table admitted(with({Right("TRULY %"), Right("ADMITTED %"), Right("KEPT %")}));
   const auto both = [](double before, double after) { return absl::StrFormat("%.3g -> %.3g", before, after); };
+  const auto share = [](double pct) { return std::isnan(pct) ? "-" : absl::StrFormat("%.3g", pct); };
   for (const Judged& judged : all) {
     const PairDevice& device = set.devices[judged.errors.device];
     for (const auto& [beside, scores] :
          {std::pair{"anybody", &judged.errors.all}, {"residents", &judged.errors.residents}}) {
       if (scores->questions == 0) continue;
       const OnlineScore &before = scores->before, &after = scores->after;
-      table.AddRow({judged.model, device.gpu, std::string(SharingModeName(device.mode)), beside,
-                    std::to_string(judged.errors.observed), both(before.mape_pct, after.mape_pct),
-                    both(before.covered_pct, after.covered_pct), both(before.slack_pct, after.slack_pct),
-                    both(before.admission[kShownBound].admitted_pct, after.admission[kShownBound].admitted_pct)});
+      std::vector<std::string> row = {judged.model, device.gpu, std::string(SharingModeName(device.mode)), beside,
+                                      std::to_string(judged.errors.observed)};
+      std::vector<std::string> of_bound = row;
+      for (const std::string& text :
+           {both(before.mape_pct, after.mape_pct), both(before.covered_pct, after.covered_pct),
+            both(before.slack_pct, after.slack_pct)}) {
+        row.push_back(text);
+      }
+      const OnlineAdmission& of = after.admission[kShownBound];
+      for (const double pct : {of.truly_pct, of.admitted_pct, of.kept_pct}) of_bound.push_back(share(pct));
+      errors.AddRow(row);
+      admitted.AddRow(of_bound);
     }
   }
+  const std::string settled =
+      plan.settled == 0 ? "" : absl::StrFormat(" (%d of other jobs there before)", plan.settled);
   return absl::StrFormat(
              "Slowdowns of jobs whose family%s training has not seen,\n"
-             "before -> after some of their co-locations%s were seen with %.3g %% noise (%d draws);\n"
-             "admitted: of the pairs that are truly within %.3g, those whose upper bounds are\n",
-             plan.leave_gpu ? " and GPU type" : "",
-             plan.settled > 0 ? absl::StrFormat(", and before %d of other jobs there,", plan.settled) : "",
-             kPercent * plan.noise, plan.draws, kAskedBounds[kShownBound]) +
-         table.Render("  ");
+             "before -> after some of their co-locations%s were seen\n"
+             "with %.3g %% noise (%d draws)\n",
+             plan.leave_gpu ? " and GPU type" : "", settled, kPercent * plan.noise, plan.draws) +
+         errors.Render("  ") +
+         absl::StrFormat("Then, of pairs: truly within %.3g; of those admitted by bounds; of tenants admitted: kept\n",
+                         kAskedBounds[kShownBound]) +
+         admitted.Render("  ");
 }
 
 absl::StatusOr<std::string> EvaluateToText(const EvaluateOnlineOptions& options) {
