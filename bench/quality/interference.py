@@ -202,6 +202,11 @@ def observing():
     return [word for count in OBSERVED for word in ("--observe", str(count))]
 
 
+def kept(admission):
+    share = admission["kept_pct"]
+    return "nobody admitted" if share is None else f"{share:.0f} % of the tenants admitted kept it"
+
+
 def add_online(rows, evaluations, demands, what="family", where=""):
     """Errors and bounds of jobs of a family left out, after some of their co-locations were observed; `where` says on what."""
     found = {}
@@ -214,20 +219,19 @@ def add_online(rows, evaluations, demands, what="family", where=""):
             if not scores:
                 continue
             protocol = (f"{next(iter(scores.values()))['questions']} slowdowns in the other pairs of a job without whose family "
-                        f"the model was trained{where}, {beside}, after {observed} of its co-locations were observed with 5 % noise; "
-                        f"{demands}")
+                        f"the model was trained{where}, {beside}, after {observed} of its co-locations were observed with "
+                        f"5 % noise; {demands}")
             for field, name, better in (("mape_pct", "mape", "lower"), ("covered_pct", "coverage", "higher"),
                                         ("slack_pct", "slack", "lower")):
-                rows.add(f"slowdown_{name}_{what}_online{observed}{suffix}", gpu, {m: s["after"][field] for m, s in scores.items()},
-                         "%", better, protocol, {m: f"before {s['before'][field]:.3g} %" for m, s in scores.items()})
+                rows.add(f"slowdown_{name}_{what}_online{observed}{suffix}", gpu,
+                         {m: s["after"][field] for m, s in scores.items()}, "%", better, protocol,
+                         {m: f"before {s['before'][field]:.3g} %" for m, s in scores.items()})
             for at, bound in enumerate(BOUNDS):
                 of_bound = {model: s["after"]["admission"][at] for model, s in scores.items()}
                 rows.add(f"slowdown_admissible_{100 * bound:.0f}_{what}_online{observed}{suffix}", gpu,
                          {m: a["admitted_pct"] for m, a in of_bound.items()}, "%", "higher",
-                         f"of the pairs both of whose slowdowns are truly at most {bound:g}, those whose bounds (p = 0.9) are; {protocol}",
-                         {m: f"truly {a['truly_pct']:.0f} % of the pairs; " + ("nobody admitted" if a["kept_pct"] is None else
-                                                                              f"{a['kept_pct']:.0f} % of the tenants admitted kept it")
-                          for m, a in of_bound.items()})
+                         f"of the pairs both of whose slowdowns are truly at most {bound:g}, those whose bounds (p = 0.9) are; "
+                         f"{protocol}", {m: f"truly {a['truly_pct']:.0f} % of the pairs; {kept(a)}" for m, a in of_bound.items()})
 
 
 def judge(horus, table, jobs, suffix, bundle, demands, smoke):
@@ -260,7 +264,9 @@ def add_unseen_cards(rows, horus, table, jobs, bundle, demands):
         path = light_card(table, jobs.parent) if made_up else table
         for how, name in ((left_out, "gpu"), (settled, f"gpu_settled{SETTLED}")):
             evaluations = evaluate(horus, path, jobs, how, bundle, (MODEL,))
-            where = " nor on that GPU type" + (f", where {SETTLED} co-locations of other jobs were observed" if how == settled else "")
+            where = " nor on that GPU type"
+            if how == settled:
+                where += f", where {SETTLED} co-locations of other jobs were observed"
             if made_up:
                 last = evaluations[-1]["gpu"] if evaluations else ""
                 evaluations = [evaluation for evaluation in evaluations if evaluation["gpu"] == last]
