@@ -300,7 +300,8 @@ void CorrectionsLearner::LearnLevels() {
 // square, beside that of kScaleObservations which are.
 void CorrectionsLearner::LearnScales(const std::vector<double>& residuals, const std::vector<double>& x) {
   for (Corrections::Level& level : corrections_.levels_) {
-    double squares = kScaleObservations, count = kScaleObservations;
+    // Without the level's own part: that it is an unlikely one tells nothing of errors beside it.
+    double squares = kScaleObservations - level.shift[0] * level.shift[0], count = kScaleObservations;
     for (size_t i = 0; i < lines_.size(); ++i) {
       if (corrections_.pairs_[lines_[i].pairs[0].first].device != level.device) continue;
       squares += residuals[i] * x[i];
@@ -335,8 +336,8 @@ absl::StatusOr<Corrections> CorrectionsLearner::Learn(const CommitProgress& prog
     }
   }
   LearnLevels();
-  LearnScales(residuals, x);
   SetWeights(x);
+  LearnScales(residuals, x);
   for (const Line& line : lines_) {
     if (line.pairs.size() == 1) corrections_.pairs_[line.pairs[0].first].noise = line.variance * line.inflation;
   }
