@@ -103,7 +103,8 @@ HORUS_API horus_status horus_catalogue_find(const horus_catalogue* catalogue, co
 #define HORUS_DEMAND_TOO_LARGE 32u
 
 /* mem_mib_upper where no bound is known, for less than 0.9 of the graph's operators or forward FLOPs are understood:
- * such a job is placed by a stated gpu_mem_request_mib or a measured demand alone (HORUS_REASON_MEMORY_UNKNOWN). */
+ * such a job runs alone (HORUS_REASON_MEMORY_UNKNOWN where somebody is there) until its memory is stated, by
+ * gpu_mem_request_mib, or measured. */
 #define HORUS_MEM_MIB_UNBOUNDED 4294967296
 
 #define HORUS_TRAIT_COUNT 8u

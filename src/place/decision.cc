@@ -41,7 +41,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"owner", "The job or a resident shares devices with its own tenant's jobs only."},
     {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
     {"memory_unknown",
-     "How much device memory the job needs is unknown: its graph is understood too little. State or measure it."},
+     "How much device memory the job needs is unknown, so it runs alone. State or measure it, and it shares."},
     {"sharing_quota", "As many devices have several tenants as the placer's quota allows."},
 }};
 
@@ -100,9 +100,9 @@ std::string_view ReasonText(Reason reason) {
 
 int AskedAt(Reason reason) {
   // Twice the number, so that what came later finds room between: what keeps jobs off a node is asked after its host,
-  // and whether the memory is known before the memory.
+  // and whether the memory is known where a job wants the device for itself.
   if (reason == Reason::kAntiAffinity) return 2 * static_cast<int>(Reason::kStorageBandwidth) + 1;
-  if (reason == Reason::kMemoryUnknown) return 2 * static_cast<int>(Reason::kGpuMemory) - 1;
+  if (reason == Reason::kMemoryUnknown) return 2 * static_cast<int>(Reason::kExclusive);
   return 2 * static_cast<int>(reason);
 }
 

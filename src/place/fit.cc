@@ -100,7 +100,10 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (device.mode == SharingMode::kMig && newcomer->gpus > 1) return Reason::kSharingMode;
   const auto tenants = static_cast<int32_t>(device.tenants.size());
   if (tenants > 0 && device.mode == SharingMode::kExclusive) return Reason::kSharingMode;
-  if (device.exclusive_held || (newcomer->exclusive && tenants > 0)) return Reason::kExclusive;
+  if (device.exclusive_held) return Reason::kExclusive;
+  if (newcomer->exclusive && tenants > 0) {
+    return HasMemoryBound(newcomer->demand) ? Reason::kExclusive : Reason::kMemoryUnknown;
+  }
   const int32_t most = !limits.share ? 1 : device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
   // Every tenant is a process of its own, and so a client of the device's MPS server.
   if (device.mps_clients > 0 && device.mps_clients < most && tenants + 1 > device.mps_clients) {
@@ -112,7 +115,6 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
     return Fail(Reason::kGpuMilli, shortfall, milli, kMilliPerGpu - device.milli_used, "milli");
   }
   const int64_t free = device.mem_mib - limits.mem_headroom_mib - device.mem_used_upper_mib;
-  if (newcomer->memory.request_mib >= kUnboundedMemMib) return Fail(Reason::kMemoryUnknown, shortfall, 0, 0, "");
   const Demand& demand = newcomer->demand;
   const auto lacks = [&](int64_t needed, int64_t available, std::string_view unit) {
     const bool predicted = IsOnlyPredicted(demand) && needed == demand.mem_mib.upper;

@@ -292,7 +292,9 @@ void GrantHost(int64_t cpu_milli, int64_t mem_mib, JobSpec& job) {
 
 GpuMemory GpuMemoryOf(const JobSpec& job, const Demand& demand) {
   GpuMemory memory{job.gpu_mem_request_mib, job.gpu_mem_limit_mib};
-  if (memory.request_mib == 0) memory.request_mib = demand.mem_mib.upper;
+  if (memory.request_mib == 0) {
+    memory.request_mib = RunsAloneForMemory(job, demand) ? demand.mem_mib.estimate : demand.mem_mib.upper;
+  }
   if (memory.limit_mib == 0) memory.limit_mib = memory.request_mib;
   memory.request_mib = std::min(memory.request_mib, memory.limit_mib);
   return memory;

@@ -66,7 +66,7 @@ struct JobSpec {
   bool exclusive = false;     // alone on its devices
   ShareWith share = ShareWith::kSameTenant;  // two share where both allow it
   int64_t gpu_mem_request_mib = 0;  // device memory per GPU that is guaranteed; 0 = the demand's upper bound, at most
-                                    // the limit
+                                    // the limit; its estimate where there is none (RunsAloneForMemory)
   int64_t gpu_mem_limit_mib = 0;    // most device memory per GPU that it may ever hold; 0 = what it requests
   int64_t cpu_milli = 0;            // per task
   int64_t mem_mib = 0;              // host memory per task
@@ -126,6 +126,12 @@ void NormalizeJob(JobSpec& job);
 // Whether nobody knows yet what the job does there: outside what the predictor was trained on, and not measured.
 [[nodiscard]] inline bool IsUnknown(const Demand& demand) {
   return (demand.flags & kDemandOutside) != 0 && (demand.flags & kDemandMeasured) == 0;
+}
+
+// Whether nobody knows how much device memory it takes there: it states none, and the demand has no bound. Such a job
+// runs alone.
+[[nodiscard]] inline bool RunsAloneForMemory(const JobSpec& job, const Demand& demand) {
+  return job.gpu_mem_request_mib == 0 && job.gpu_mem_limit_mib == 0 && !HasMemoryBound(demand);
 }
 
 // The job's demand on that type; nullptr when the type is not allowed.

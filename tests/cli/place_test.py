@@ -39,15 +39,16 @@ class Place(Files):
         self.assertEqual(document["totals"]["tenants_above_bound"], 0)
         self.check_golden("place_keys.txt", document)
 
-    def test_a_model_that_is_not_understood_needs_a_stated_memory(self):
+    def test_a_model_that_is_not_understood_runs_alone(self):
         model = self.write("unknown.onnx", unknown_model())
 
         def decide(more=""):
             return json.loads(self.place(self.jobs(f"  - {{name: j, model: unknown.onnx{more}}}\n"), "--json")[1])["decisions"][0]
 
-        refused = decide()
-        self.assertEqual((refused["verdict"], refused["reason"]), ("defer", "memory_unknown"))
-        self.assertIn("State or measure it.", refused["explanation"])
+        jobs = self.jobs("".join(f"  - {{name: j{i}, model: {model}}}\n" for i in range(3)))
+        *alone, waits = json.loads(self.place(jobs, "--json")[1])["decisions"]
+        self.assertEqual({one["verdict"] for one in alone}, {"place"})
+        self.assertEqual((waits["verdict"], waits["reason"]), ("defer", "exclusive"))
         placed = decide(", gpu_memory_request_gib: 2")
         self.assertEqual((placed["verdict"], placed["demand"]["memory_upper_mib"]), ("place", None))
         code, out, err = run("inspect", model, "--gpu", "t4")

@@ -157,7 +157,7 @@ TenantClass MakeTenantClass(const JobSpec& job, const Demand& demand, bool alone
   TenantClass tenant{.demand = demand,
                      .promise = {bound.slowdown, bound.slowdown > 0 ? job.slowdown_confidence : 0},
                      .gpu_milli = job.gpu_milli,
-                     .exclusive = job.exclusive || alone,
+                     .exclusive = job.exclusive || alone || RunsAloneForMemory(job, demand),
                      .gpus = GpuCount(job),
                      .distributed = job.tasks > 1,
                      .kind = job.kind,

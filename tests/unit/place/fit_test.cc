@@ -261,11 +261,14 @@ TEST(Fit, RequestsAndTheHeadroomMayFillTheMemory) {
 
 TEST(Fit, AnUnknownMemoryHasNoAmountsAndAPredictedOneTellsWhatIsExpected) {
   const DeviceRow device = Device();
-  Shortfall shortfall{.needed = 1, .available = 1, .unit = "MiB", .estimate = 1};
-  const TenantClass unknown = Asking(kUnboundedMemMib);
-  EXPECT_EQ(FitTenant(&unknown, device, kLimits, &shortfall), Reason::kMemoryUnknown);
-  ExpectShort(shortfall, 0, 0, "");
-  EXPECT_EQ(shortfall.estimate, 0);
+  Shortfall shortfall;
+  JobSpec job = testing_place::OneGpu(1, 10);
+  job.demands[0].demand.mem_mib = {1'000, kUnboundedMemMib};
+  const TenantClass unknown = MakeTenantClass(job, job.demands[0].demand);
+  EXPECT_EQ(FitTenant(&unknown, device, kLimits), Reason::kNone) << "alone it may take what it likes";
+  DeviceRow taken = device;
+  taken.tenants = {0};
+  EXPECT_EQ(FitTenant(&unknown, taken, kLimits), Reason::kMemoryUnknown);
   TenantClass predicted = Asking(kDeviceMib);
   for (const auto& [estimate, told] : {std::pair(9'000, 9'000), std::pair(int{kDeviceMib}, 0)}) {
     predicted.demand.flags = kDemandPredicted;

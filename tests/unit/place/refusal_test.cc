@@ -17,6 +17,7 @@ using testing_place::Decide;
 using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
+using testing_place::PlaceOne;
 using testing_place::Type;
 using testing_place::V100Node;
 
@@ -151,14 +152,24 @@ TEST(Refusal, WhatIsStatedMeasuredOrBeyondDoubtRefusesForGood) {
   EXPECT_EQ(DecideAlike(picky).verdict, Verdict::kReject) << "another constraint refuses it for good";
 }
 
-TEST(Refusal, AMemoryWithoutABoundMustBeStated) {
+TEST(Refusal, AMemoryWithoutABoundRunsAloneUntilItIsStated) {
   JobSpec job = Predicted(1'400, kUnboundedMemMib, kDemandPredicted | kDemandOutside);
-  const Decision decision = DecideAlike(job);
+  EXPECT_EQ(DecideAlike(job).verdict, Verdict::kPlace);
+  const auto placer = MakePlacer();
+  Cluster cluster = Nodes(1, 1);
+  EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(77, 10, 1'000)).verdict, Verdict::kPlace);
+  const Decision decision = PlaceOne(cluster, *placer, job);
   EXPECT_EQ(decision.verdict, Verdict::kDefer);
   EXPECT_EQ(decision.reason, Reason::kMemoryUnknown);
-  EXPECT_THAT(DescribeDecision(decision), HasSubstr("State or measure it."));
-  job.gpu_mem_request_mib = 15'884;
-  EXPECT_EQ(DecideAlike(job).verdict, Verdict::kPlace);
+  EXPECT_THAT(DescribeDecision(decision), HasSubstr("State or measure it, and it shares."));
+  ASSERT_TRUE(cluster.Release(77).ok());
+  EXPECT_EQ(PlaceOne(cluster, *placer, job).verdict, Verdict::kPlace);
+  EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(77, 10, 1'000)).reason, Reason::kExclusive) << "nobody joins it";
+  ASSERT_TRUE(cluster.Release(job.id).ok());
+  job.gpu_mem_request_mib = 4'000;
+  EXPECT_EQ(PlaceOne(cluster, *placer, OneGpu(77, 10, 1'000)).verdict, Verdict::kPlace);
+  EXPECT_EQ(PlaceOne(cluster, *placer, job).verdict, Verdict::kPlace) << "a stated memory shares";
+  EXPECT_TRUE(cluster.CheckInvariants().ok());
 }
 
 // 9.5 ms a step, at most 268; half a request a second.
