@@ -9,7 +9,8 @@ import interference
 
 CLIP = 99  # percentile of run times
 LOOK_AHEAD = 50  # of every policy
-# "None" for policies without a bound of their own, so that a pair known not to run together (1,000) is refused by all.
+# Of policies that read no slowdowns, so that a pair known not to run together (1,000) is refused by them too. horus keeps
+# its defaults.
 NO_BOUND = 100
 REBALANCE_S = 3600
 RESTART_S = 30
@@ -17,9 +18,9 @@ GPUS_PER_NODE = 8
 TENANTS = 2  # a GPU
 
 # horus as it is compared: weighs work by price, or by the length of jobs where run times are known.
-PAYING = {"policy": "horus", "best_of_window": True, "rebalance_s": REBALANCE_S, "slowdown_bound": NO_BOUND}
+PAYING = {"policy": "horus", "best_of_window": True, "rebalance_s": REBALANCE_S}
 # The rest of one table, all with one queue: what systems.md publishes of each.
-RIVALS = [
+RIVALS = [dict(one, slowdown_bound=NO_BOUND) for one in (
     {"policy": "exclusive"},
     {"policy": "first-fit"},
     {"policy": "best-fit"},
@@ -38,7 +39,7 @@ RIVALS = [
     {"policy": "reactive", "profiling_nodes": 1, "profiling_s": 60},
     {"policy": "horus-as-coded", "look_ahead": 5},
     {"policy": "horus-paper", "look_ahead": 5},
-]
+)]
 JCT = "jct_to_horizon_mean_s"
 
 
@@ -56,7 +57,7 @@ def family(weights):
     eager = [dict(PAYING, name="horus eager", weights=weights)] if weights == "shortest" else []
     return [paying("horus", weights), paying("horus online", weights, learn="pairs"), *eager,
             dict(PAYING, name="horus alike", weights="alike"),
-            {"name": "horus one by one", "policy": "horus", "slowdown_bound": NO_BOUND},
+            {"name": "horus one by one", "policy": "horus"},
             paying("oracle", weights, interference="truth")]
 
 
@@ -148,8 +149,7 @@ class Setting:
                 "cluster": {"gpus": numbers, "gpus_per_node": GPUS_PER_NODE, "max_tenants": TENANTS, **(cluster or {})},
                 "truth": self.truth(**(truth or {})), "beliefs": {**self.inputs.beliefs(), **(beliefs or {})},
                 "workloads": [workload],
-                "defaults": {"queue": queue, "look_ahead": LOOK_AHEAD, "slowdown_bound": NO_BOUND, "learn": "failures",
-                             "restart_s": RESTART_S},
+                "defaults": {"queue": queue, "look_ahead": LOOK_AHEAD, "learn": "failures", "restart_s": RESTART_S},
                 "policies": policies, "lp_bound": True, "seeds": {"first": 1, "count": self.seeds}}
         return Results(compare(self.horus, grid, self.folder / f"{kind}_{self.short}_{self.gpus}"))
 

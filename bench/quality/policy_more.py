@@ -5,7 +5,7 @@ import json
 import statistics
 import sys
 
-from policy_grids import JCT, RESTART_S, Rows, family, gains_pct, others, paying, ratios, rivals
+from policy_grids import JCT, NO_BOUND, RESTART_S, Rows, family, gains_pct, others, paying, ratios, rivals
 from policy_tables import ALL_AT_ONCE, add_backlog, add_open
 
 FEW = ("exclusive", "first-fit", "gandiva", "gavel-maxmin", "lucid", "muri", "fgd", "clwp-nlwp", "reactive", "horus-paper")
@@ -141,8 +141,8 @@ def preempt(setting, suffix):
     rows = Rows(setting.told())
     for queue, weights in (("srtf", "shortest"), ("las", "prices")):
         # One by one: best_of_window and preemption exclude each other.
-        placers = [{"policy": "exclusive"}, {"policy": "first-fit"}, {"policy": "horus-paper"},
-                   {"policy": "horus", "weights": weights}]
+        placers = [{"policy": "exclusive"}, {"policy": "first-fit", "slowdown_bound": NO_BOUND},
+                   {"policy": "horus-paper", "slowdown_bound": NO_BOUND}, {"policy": "horus", "weights": weights}]
         policies = [dict(placer, name=f"{placer['policy']} {way}", **keys) for placer in placers for way, keys in WAYS]
         policies.append(paying("horus rebalanced", weights))
         results = setting.play(f"preempt_{queue}", setting.opened(OTHER_LOADS), queue, policies)

@@ -112,8 +112,8 @@ int RunPlace(const Options& options) {
   if (options.json) {
     text = PlacementJson(*placement);
   } else {
-    text = DecisionsText(*placement) + ResizesText(*placement) + (options.explain ? ExplainText(*placement) : "") +
-           TotalsText(*placement);
+    text = DecisionsText(*placement) + SharedText(*placement) + ResizesText(*placement) +
+           (options.explain ? ExplainText(*placement) : "") + TotalsText(*placement);
     if (!options.out.empty()) text += "  written to            " + options.out + "\n";
   }
   std::fputs(text.c_str(), stdout);

@@ -3,14 +3,18 @@
 #include "cli/place_text.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "cli/numbers.h"
+#include "cli/place_refusals.h"
 #include "cli/table.h"
+#include "interference/quantile.h"
 #include "place/fit.h"
 #include "place/own_bound.h"
 
@@ -20,8 +24,7 @@ namespace {
 constexpr size_t kShownNodes = 4;  // of a gang in the table
 constexpr size_t kShownNeighbours = 4;
 
-std::string NodeName(const PlacementReport& placement, NodeId node) { return Printable(placement.names.Node(node)); }
-std::string JobName(const PlacementReport& placement, JobId job) { return Printable(placement.names.Job(job)); }
+std::string Gpus(uint64_t count) { return absl::StrFormat("%d GPU%s", count, count == 1 ? "" : "s"); }
 
 // "gpu-a gpu 0-3 (a100-40gb)", one line a node.
 std::string WhereText(const PlacementReport& placement, const Decision& decision) {
@@ -87,7 +90,11 @@ std::string SlowdownText(const PlacementReport& placement, const Decision& decis
   const bool promised = job != nullptr && (job->slowdown_bound > 0 || KeepsLatency(*job));
   if (decision.own.estimate == 1 && NeighboursOf(decision).empty()) return "none";
   std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
-  if (promised) absl::StrAppend(&text, " (<= ", Factor(static_cast<double>(decision.own.upper)), ")");
+  if (promised) {
+    const double asked =
+        job->slowdown_confidence > 0 ? static_cast<double>(job->slowdown_confidence) : kUpperProbability;
+    absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.own, kUpperProbability, asked)), ")");
+  }
   return text;
 }
 
@@ -100,79 +107,6 @@ std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision&
                     Factor(static_cast<double>(neighbours[i].after.estimate)));
   }
   return text;
-}
-
-std::string Amount(double value, std::string_view unit, int more = 0) {
-  if (unit == "MiB") return Mib(static_cast<int64_t>(value), more);
-  if (unit == "x") return Factor(value, more);
-  if (IsEndless(value, unit)) return absl::StrCat("endless ", std::string(unit));
-  return unit.empty() ? Plain(value, more) : Plain(value, more) + " " + std::string(unit);
-}
-
-// Of a miss by an upper bound: what is expected.
-std::string Expected(const NearestMiss& miss) {
-  return miss.estimate > 0 ? absl::StrFormat(" (expected %s)", Amount(miss.estimate, miss.unit)) : "";
-}
-
-std::string MissText(const PlacementReport& placement, const NearestMiss& miss) {
-  if (miss.reason == Reason::kNone) return "There is no node to try.";
-  std::string where = NodeName(placement, miss.node);
-  if (miss.device >= 0) {
-    absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
-  }
-  const std::string name(ReasonName(miss.reason));
-  if (miss.unit.empty()) return absl::StrCat("Nearest miss: ", where, ": ", std::string(ReasonText(miss.reason)));
-  const auto [needed, available] =
-      ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
-  if (miss.reason == Reason::kSlowdownOwn || miss.reason == Reason::kSlowdownNeighbour) {
-    return absl::StrFormat("Nearest miss: %s: %s %s%s, bound %s.", where, name,
-                           (miss.estimate > 0 ? "up to " : "") + available, Expected(miss), needed);
-  }
-  if (miss.reason == Reason::kTenantLimit) {
-    return absl::StrFormat("Nearest miss: %s: %s, would hold %s jobs, may hold %s.", where, name, Plain(miss.needed),
-                           Plain(miss.available));
-  }
-  return absl::StrFormat("Nearest miss: %s: %s needs %s%s, has %s (%s short).", where, name,
-                         (miss.estimate > 0 ? "up to " : "") + needed, Expected(miss), available,
-                         Amount(miss.needed - miss.available, miss.unit));
-}
-
-// What refused it, in the few words of a table's cell; the sentences stand below the table.
-std::string RefusalColumn(const Decision& decision) {
-  const NearestMiss& miss = decision.miss;
-  const Reason reason = miss.reason != Reason::kNone ? miss.reason : decision.reason;  // the nearest place tells most
-  const auto amounts = [&](const char* text) {
-    const auto [needed, available] =
-        ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
-    return absl::StrFormat("%s: %s needed, %s free", text, needed, available);
-  };
-  switch (reason) {
-    case Reason::kGpuMemory:
-      return miss.unit.empty() ? "too little GPU memory" : amounts("GPU memory");
-    case Reason::kCpu:
-    case Reason::kHostMemory:
-    case Reason::kStorageBandwidth:
-      return absl::StrCat("too little ", absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}));
-    case Reason::kSlowdownOwn:
-      return "would be slower than its bound everywhere";
-    case Reason::kSlowdownNeighbour:
-      return "would slow others beyond their bounds";
-    case Reason::kTenantLimit:
-    case Reason::kGpuMilli:
-    case Reason::kExclusive:
-    case Reason::kSharingMode:
-      return "all GPUs are taken";
-    case Reason::kPolicy:
-      return "sharing gains nothing now";
-    case Reason::kGang:
-      return "too few GPUs for all of it";
-    case Reason::kOwner:
-      return "GPUs are held by other tenants";
-    case Reason::kLabel:
-      return "no node has its labels";
-    default:
-      return absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}});
-  }
 }
 
 // The work of the GPUs that it does beside others, and what those lose on all their GPUs: a gang waits for its slowest.
@@ -281,22 +215,6 @@ std::optional<double> Ratio(int64_t part, int64_t whole) {
   return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
 }
 
-// A paragraph a job that waits: the rule in words, and the nearest miss.
-std::string NotPlacedText(const PlacementReport& placement) {
-  std::string text;
-  for (const Decision& decision : placement.plan.decisions) {
-    if (decision.verdict == Verdict::kPlace) continue;
-    if (text.empty()) text = "\nNot placed\n";
-    absl::StrAppend(&text, "  ", JobName(placement, decision.job), "\n");
-    const std::string why =
-        absl::StrCat(std::string(ReasonText(decision.reason)),
-                     decision.predicted_never ? " By prediction it would not fit even the empty cluster. " : " ",
-                     MissText(placement, decision.miss));
-    for (const std::string& line : Wrap(why, kPageWidth - 4)) absl::StrAppend(&text, "    ", line, "\n");
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string IndexRanges(std::span<const int32_t> indices) {
@@ -337,6 +255,27 @@ std::string ResizesText(const PlacementReport& placement) {
   return table.empty() ? "" : "\nResidents that are resized\n" + table.Render("  ");
 }
 
+std::string SharedText(const PlacementReport& placement) {
+  struct Pack {
+    std::string jobs;
+    double work = 0;
+  };
+  std::map<std::pair<NodeId, int32_t>, Pack> packs;
+  for (const TenantOutcome& tenant : placement.tenants) {
+    if (tenant.others == 0) continue;
+    Pack& pack = packs[{tenant.node, tenant.device}];
+    const auto slowdown = static_cast<double>(tenant.slowdown.estimate);
+    absl::StrAppend(&pack.jobs, pack.jobs.empty() ? "" : ", ", JobName(placement, tenant.job), " ", Factor(slowdown));
+    pack.work += 1 / slowdown;
+  }
+  Table table({{"GPU"}, {"JOBS, EXPECTED SLOWDOWN", Align::kLeft, true}, Right("WORK")});
+  for (const auto& [gpu, pack] : packs) {
+    table.AddRow({absl::StrFormat("%s gpu %d", NodeName(placement, gpu.first), gpu.second), pack.jobs,
+                  absl::StrFormat("%.2f", pack.work)});
+  }
+  return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = one job alone)\n" + table.Render("  ");
+}
+
 std::string ExplainText(const PlacementReport& placement) {
   std::string text;
   for (const Decision& decision : placement.plan.decisions) {
@@ -363,15 +302,15 @@ std::string TotalsText(const PlacementReport& placement) {
                                         placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
   const PlacementReport::Basis basis = placement.SlowdownBasis();
   if (basis.sharing > 0) {
-    table.AddRow({"sharing", absl::StrFormat("%d jobs on %d GPUs, expected to do the work of %.1f GPUs;\n"
-                                             "without sharing %d of them would wait",
-                                             basis.jobs, basis.gpus, basis.work, basis.sharing - basis.gpus)});
-    std::string text = absl::StrFormat("foretold for %d of %d tenants beside others: watch them",
+    table.AddRow({"sharing", absl::StrFormat("%d jobs on %s, expected to do the work of %.1f GPUs without sharing;\n"
+                                             "without it they would need %s",
+                                             basis.jobs, Gpus(basis.gpus), basis.work, Gpus(basis.alone_gpus))});
+    std::string text = absl::StrFormat("foretold, not measured, for %d of %d of them: watch (docs/modes.md)",
                                        basis.sharing - basis.measured, basis.sharing);
     if (basis.measured == basis.sharing)
       text = absl::StrFormat("of all %d tenants beside others measured", basis.sharing);
     if (basis.beside_several > 0) {
-      absl::StrAppendFormat(&text, "\n%d beside two and more: pairs add up there, which nobody has measured",
+      absl::StrAppendFormat(&text, "\n%d of them beside two and more: what each costs is added up",
                             basis.beside_several);
     }
     table.AddRow({"slowdowns", text});

@@ -17,6 +17,8 @@ namespace horus::cli {
 [[nodiscard]] std::string DecisionsText(const PlacementReport& placement);
 // Residents that the plan gives other CPU and host memory; empty where there are none.
 [[nodiscard]] std::string ResizesText(const PlacementReport& placement);
+// Who is beside whom in the end; empty where nobody shares.
+[[nodiscard]] std::string SharedText(const PlacementReport& placement);
 // Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
 [[nodiscard]] std::string ExplainText(const PlacementReport& placement);
 [[nodiscard]] std::string TotalsText(const PlacementReport& placement);

@@ -80,8 +80,8 @@ class InterferenceModel {
   // Whether quantile.h may answer for other probabilities.
   [[nodiscard]] virtual bool has_quantiles() const { return true; }
 
-  // By tenant: up to which probability its slowdown beside the others was calibrated on jobs that were left out; what is
-  // asked above it is extrapolated. 0 where nothing was. Pure.
+  // By tenant: up to which probability its slowdown beside the others was calibrated on jobs that were left out; what
+  // is asked above it is extrapolated. 0 where nothing was. Pure.
   [[nodiscard]] virtual std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
                                                           std::span<const Demand* const> tenants) const {
     return std::vector<float>(tenants.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/text.h"
@@ -12,10 +13,12 @@
 namespace horus {
 namespace {
 
-constexpr std::array<std::string_view, 5> kDemandKeys = {"gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib",
-                                                         "step_time_ms", "gradient_mib"};
+constexpr std::array<std::string_view, 7> kDemandKeys = {
+    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib", "operator_us", "kernels"};
 constexpr std::string_view kAnyType = "any";
 constexpr double kMaxPct = 100;
+constexpr double kMaxOperatorUs = 1e9;
+constexpr double kMaxKernels = 1e9;                    // a step of as many takes an hour
 constexpr int64_t kMaxGradientMib = int64_t{1} << 32;  // as predict/demand.cc
 
 // Calls `read` for the estimate and the upper bound of `number` or `[estimate, upper]`.
@@ -59,6 +62,11 @@ absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_memory_gib", scaled(kGibToMib), demand.mem_mib));
   HORUS_RETURN_IF_ERROR(ReadBounded(map, "step_time_ms", scaled(kMillisecondsToUs), demand.step_time_us));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("gradient_mib", 0, kMaxGradientMib, demand.gradient_mib));
+  double operator_us = 0, kernels = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, operator_us));
+  demand.operator_us = static_cast<float>(operator_us);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("kernels", 1, kMaxKernels, kernels));
+  if (kernels > 0) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(kernels));
   HORUS_RETURN_IF_ERROR(value.Wrap(ValidateDemand(demand)));
   return demand;
 }

@@ -112,24 +112,24 @@ uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, fals
 
 PlacementReport::Basis PlacementReport::SlowdownBasis() const {
   Basis basis;
-  std::map<JobId, float> slowest;
+  std::map<JobId, float> slowest;  // of those who share
   for (const TenantOutcome& tenant : tenants) {
+    if (tenant.others == 0) continue;
     float& worst = slowest[tenant.job];
     worst = std::max(worst, tenant.slowdown.estimate);
   }
-  std::set<JobId> sharers;
   std::set<std::pair<NodeId, int32_t>> gpus;
   for (const TenantOutcome& tenant : tenants) {
-    if (tenant.others > 0) {
-      sharers.insert(tenant.job);
+    if (const auto shares = slowest.find(tenant.job); shares != slowest.end()) {
       gpus.emplace(tenant.node, tenant.device);
-      basis.work += 1 / static_cast<double>(slowest[tenant.job]);
+      basis.work += 1 / static_cast<double>(shares->second);
+      ++basis.alone_gpus;
     }
     basis.sharing += tenant.others > 0 ? 1 : 0;
     basis.measured += tenant.measured ? 1 : 0;
     basis.beside_several += tenant.others > 1 ? 1 : 0;
   }
-  basis.jobs = sharers.size();
+  basis.jobs = slowest.size();
   basis.gpus = gpus.size();
   return basis;
 }

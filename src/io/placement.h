@@ -76,8 +76,10 @@ struct PlacementReport {
   // Of the tenants that share a device, a gang one on each: whose pairs were measured, and who is beside two and more.
   struct Basis {
     uint64_t sharing = 0, measured = 0, beside_several = 0;
+    // Of the jobs that share, with all their GPUs: a gang is as fast as its slowest.
     uint64_t jobs = 0, gpus = 0;  // distinct
-    double work = 0;  // of them in all, expected; 1 = one of them alone on its GPU. A gang is as fast as its slowest
+    uint64_t alone_gpus = 0;      // that they would need without sharing
+    double work = 0;              // expected; 1 = a GPU of one of them alone
   };
   [[nodiscard]] Basis SlowdownBasis() const;
 

@@ -228,7 +228,7 @@ class Compare(Files):
             (("policy: horus-paper", "policy: horus-papr"), "policies[2].policy: "),
             (("queue: fifo", "queue: fifa"), "defaults.queue: "),
             (("preset: philly, jobs: 300,", "preset: phily, jobs: 300,"), "workloads[1].synthetic.preset: "),
-            (("policy: oracle,", "policy: oracle, interference: truht,"), "truht"),
+            (("{policy: oracle}", "{policy: oracle, interference: truht}"), "truht"),
             (("v100: v100-sxm2-16gb}}", "v101: v100-sxm2-16gb}}"), "expected GPU types of the files, found 'v101'"),
             (("load: [0.8, 1.2]", "load: [0]"), "workloads[1].load[0]: expected"),
             (("seeds: {first: 1, count: 3}", "seeds: [1, 1]"), "seeds: expected names that differ, found '1' twice"),

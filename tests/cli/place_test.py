@@ -62,7 +62,7 @@ class Place(Files):
     def test_text_explains(self):
         code, out, err = run("place", "--cluster", CLUSTER, "--jobs", JOBS, "--explain")
         self.assertEqual((code, err), (0, ""))
-        for word in ("EXPECTED SLOWDOWN", "Nearest miss", "runner-up", "chosen", "GPUs in use",
+        for word in ("EXPECTED SLOWDOWN", "Nearest:", "Shared GPUs", "runner-up", "chosen", "GPUs in use",
                      "predicted utilisation", "above slowdown bound"):
             self.assertIn(word, out)
 
@@ -167,9 +167,9 @@ class Place(Files):
         self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
         half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
         host = "  - {name: j, memory_gib: 32.005, demand: {any: {gpu_util_pct: 30, gpu_memory_gib: 2}}}\n"
-        for jobs, bound, words in ((half % "a" + half % "b", "1.599", "slowdown_own 1.600x, bound 1.599x."),
-                                   (half % "a" + half % "b", "1.5", "slowdown_own 1.60x, bound 1.50x."),
-                                   (host, "1.5", "host_memory needs 32.01 GiB, has 32.00 GiB (6.00 MiB short).")):
+        for jobs, bound, words in ((half % "a" + half % "b", "1.599", "it would be slowed 1.600x, bound 1.599x."),
+                                   (half % "a" + half % "b", "1.5", "it would be slowed 1.60x, bound 1.50x."),
+                                   (host, "1.5", "host memory: needs 32.01 GiB, has 32.00 GiB (6.00 MiB short).")):
             code, out, err = self.place(self.jobs(jobs), "--policy", "first-fit", "--interference", "utilisation",
                                         "--slowdown-bound", bound, "--explain")
             self.assertEqual((code, err), (0, ""))

@@ -172,14 +172,15 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   CHECK_OK(horus_observations_add(observations, NULL, &observation, &error));
   CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &first, &error));
   CHECK(slowdown_of_first(first, &one, &two) > slowdown_of_first(model, &one, &two));
-  CHECK(slowdown_of_first(first, &stranger, &stranger) == slowdown_of_first(model, &stranger, &stranger));
+  /* The model was not trained on this GPU type: what is seen there tells of jobs that nobody saw. */
+  CHECK(slowdown_of_first(first, &stranger, &stranger) > slowdown_of_first(model, &stranger, &stranger));
   CHECK(horus_interference_epoch(first) != horus_interference_epoch(model));
   CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
                horus_interference_get_changes(first, 1, types, modes, profiles, &count, &error));
-  CHECK(count == 2);
+  CHECK(count == 3);
   CHECK_OK(horus_interference_get_changes(first, 4, types, modes, profiles, &count, &error));
-  CHECK(count == 2 && strcmp(types[0], FIXTURE_GPU) == 0 && modes[0] == HORUS_SHARING_TIME_SLICE);
-  CHECK(profiles[0] == 100 && profiles[1] == 101);
+  CHECK(count == 3 && strcmp(types[0], FIXTURE_GPU) == 0 && modes[0] == HORUS_SHARING_TIME_SLICE);
+  CHECK(profiles[0] == 0 && profiles[1] == 100 && profiles[2] == 101);
   CHECK_OK(horus_interference_commit(first, NULL, observations, NULL, NULL, &second, &error));
   CHECK(slowdown_of_first(second, &one, &two) == slowdown_of_first(first, &one, &two));
   CHECK_OK(horus_interference_get_changes(second, 4, NULL, NULL, NULL, &count, &error));

@@ -192,7 +192,8 @@ TEST(JobsFile, DefaultsArePositionTrainingAndOneGpu) {
 TEST(JobsFile, GivenDemandsHaveEstimateAndUpperBound) {
   const auto jobs = Parse(R"(
   - demand:
-      v100-16gb: {gpu_util_pct: [40, 55], mem_bw_util_pct: 20, gpu_memory_gib: [2, 2.5], step_time_ms: 0.5, gradient_mib: 90}
+      v100-16gb: {gpu_util_pct: [40, 55], mem_bw_util_pct: 20, gpu_memory_gib: [2, 2.5], step_time_ms: 0.5, gradient_mib: 90,
+                  operator_us: 120, kernels: 1000}
       a100-40gb: {gpu_util_pct: 30, gpu_memory_gib: 2}
 )");
   ASSERT_TRUE(jobs.ok()) << jobs.status();
@@ -205,6 +206,8 @@ TEST(JobsFile, GivenDemandsHaveEstimateAndUpperBound) {
   EXPECT_EQ(v100->mem_mib.upper, 2560);
   EXPECT_EQ(v100->step_time_us.upper, 500);
   EXPECT_EQ(v100->gradient_mib, 90);
+  EXPECT_EQ(v100->operator_us, 120);
+  EXPECT_NEAR(static_cast<double>(v100->traits[static_cast<size_t>(Trait::kLogKernels)]), 3, 1e-6);
   EXPECT_EQ(v100->flags, kDemandGiven);
   EXPECT_NE(FindDemand(jobs->front().spec, Type("a100-40gb")), nullptr);
   EXPECT_EQ(FindDemand(jobs->front().spec, Type("t4")), nullptr);
