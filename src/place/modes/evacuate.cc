@@ -3,7 +3,6 @@
 #include "place/modes/evacuate.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -25,14 +24,12 @@ class Evacuation {
  private:
   absl::Status Drain(std::span<const NodeId> nodes);
   void Gather();
-  absl::Status Move(JobSpec job, Plan& plan);
 
   Engine engine_;
   const Cluster& cluster_;
   WorkMeter meter_;
   std::vector<uint32_t> rows_;  // of the nodes, ascending
   std::vector<JobSpec> jobs_;   // that are there
-  std::vector<uint32_t> touched_;
 };
 
 absl::Status Evacuation::Drain(std::span<const NodeId> nodes) {
@@ -60,40 +57,6 @@ void Evacuation::Gather() {
   }
 }
 
-absl::Status Evacuation::Move(JobSpec job, Plan& plan) {
-  const ClusterRows& rows = cluster_.rows();
-  Ledger& ledger = engine_.ledger();
-  const JobRow& row = rows.jobs[rows.RowOfJob(job.id)];
-  const std::vector<PlacedSlot> from(row.slots.begin(), row.slots.end());
-  const JobView view = ViewJob(job);
-  double here = 0, left = 0, before = 0, after = 0;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
-  const size_t mark = ledger.Mark();
-  ledger.Remove(job, from);
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(view));
-  if (decision.verdict != Verdict::kPlace) {
-    ledger.UndoTo(mark);
-    plan.decisions.push_back(std::move(decision));
-    return absl::OkStatus();
-  }
-  const std::vector<PlacedSlot> to = engine_.found().best.slots;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
-  meter_.KnowAt(job, to);
-  ledger.Place(job, to);
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
-  for (const std::span<const PlacedSlot> slots : {std::span(from), std::span(to)}) {
-    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
-  }
-  const double gain = (left - here) + (after - before);  // what the two have in common cancels
-  plan.moves.push_back(
-      {.kind = ActionKind::kMigrate, .job = job.id, .from = SlotsOf(ledger, from), .to = decision.slots, .gain = gain});
-  plan.work_after += gain;
-  plan.actions.push_back({ActionKind::kMigrate, std::make_shared<const JobSpec>(std::move(job)), decision.slots});
-  plan.decisions.push_back(std::move(decision));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const ProgressFn& progress) {
   HORUS_RETURN_IF_ERROR(engine_.Start(cluster_));
   Plan plan;
@@ -103,6 +66,7 @@ absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const Progre
   plan.work_after = plan.work_before;
   HORUS_RETURN_IF_ERROR(Drain(nodes));
   Gather();
+  ResidentMover mover(engine_, meter_, cluster_);
   IdMap<bool> gone;
   for (const JobSpec& job : jobs_) gone.Insert(job.id, true);
   HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> order, engine_.Order(cluster_, jobs_, &gone));
@@ -110,9 +74,11 @@ absl::StatusOr<Plan> Evacuation::Run(std::span<const NodeId> nodes, const Progre
     if (progress != nullptr && !progress(i, order.size())) {
       return MakeError(absl::StatusCode::kCancelled, "evacuate: cancelled after %d of %d jobs", i, order.size());
     }
-    HORUS_RETURN_IF_ERROR(Move(std::move(jobs_[order[i]]), plan));
+    HORUS_ASSIGN_OR_RETURN(ResidentMover::Outcome outcome,
+                           mover.Move(jobs_[order[i]].id, 0, [](double) { return true; }, plan));
+    if (!outcome.moved) plan.decisions.push_back(std::move(outcome.decision));
   }
-  engine_.AddSeen(touched_, plan);
+  mover.AddSeen(plan);
   return plan;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -22,7 +21,11 @@ constexpr double kLeastLoss = 1e-6;  // of work: less is rounding
 class Reviewer {
  public:
   Reviewer(Placer& placer, const Cluster& cluster, const RebalanceOptions& options)
-      : engine_(placer), cluster_(cluster), options_(options), meter_(cluster, engine_.scorer()) {}
+      : engine_(placer),
+        cluster_(cluster),
+        options_(options),
+        meter_(cluster, engine_.scorer()),
+        mover_(engine_, meter_, cluster) {}
 
   absl::StatusOr<ReviewResult> Run();
 
@@ -36,7 +39,7 @@ class Reviewer {
   const Cluster& cluster_;
   const RebalanceOptions& options_;
   WorkMeter meter_;
-  std::vector<uint32_t> touched_;
+  ResidentMover mover_;
   uint64_t searches_ = 0;
 };
 
@@ -93,42 +96,12 @@ absl::Status Reviewer::Relieve(TenantReview& tenant, Plan& plan) {
   tenant.advice = Advice::kRunAlone;
   if (plan.moves.size() >= options_.max_migrations || searches_ >= options_.max_searches) return absl::OkStatus();
   ++searches_;
-  Ledger& ledger = engine_.ledger();
   const ClusterRows& rows = cluster_.rows();
-  const JobRow& row = rows.jobs[rows.RowOfJob(tenant.job)];
-  auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
-  const std::vector<PlacedSlot> from(row.slots.begin(), row.slots.end());
-  double here = 0, left = 0, before = 0, after = 0;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
-  const size_t mark = ledger.Mark();
-  ledger.Remove(*job, from);
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
-  HORUS_ASSIGN_OR_RETURN(Decision decision, engine_.Decide(ViewJob(*job)));
-  const std::vector<Slot> was = SlotsOf(ledger, from);
-  if (decision.verdict != Verdict::kPlace || decision.slots == was) {
-    ledger.UndoTo(mark);
-    return absl::OkStatus();
-  }
-  const std::vector<PlacedSlot> to = engine_.found().best.slots;
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
-  meter_.KnowAt(*job, to);
-  ledger.Place(*job, to);
-  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
-  const double gain = (left - here) + (after - before);  // what the two have in common cancels
-  const double cost = WorkWeight(*job) * GpuCount(*job) * options_.downtime_s / options_.horizon_s;
-  if (!now.broken() && gain - cost <= options_.min_gain) {
-    ledger.UndoTo(mark);
-    return absl::OkStatus();
-  }
-  tenant.advice = Advice::kMove;
-  plan.work_after += gain;
-  plan.moves.push_back(
-      {.kind = ActionKind::kMigrate, .job = job->id, .from = was, .to = decision.slots, .gain = gain, .cost = cost});
-  plan.actions.push_back({ActionKind::kMigrate, std::move(job), decision.slots});
-  plan.decisions.push_back(std::move(decision));
-  for (const std::span<const PlacedSlot> slots : {std::span(from), std::span(to)}) {
-    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
-  }
+  const JobSpec& job = rows.RequestOf(rows.jobs[rows.RowOfJob(tenant.job)]);
+  const double cost = WorkWeight(job) * GpuCount(job) * options_.downtime_s / options_.horizon_s;
+  const auto accepts = [&](double gain) { return now.broken() || gain - cost > options_.min_gain; };
+  HORUS_ASSIGN_OR_RETURN(const ResidentMover::Outcome outcome, mover_.Move(tenant.job, cost, accepts, plan));
+  if (outcome.moved) tenant.advice = Advice::kMove;
   return absl::OkStatus();
 }
 
@@ -159,7 +132,7 @@ absl::StatusOr<ReviewResult> Reviewer::Run() {
     HORUS_RETURN_IF_ERROR(engine_.GoOn());
     HORUS_RETURN_IF_ERROR(Relieve(tenant, result.plan));
   }
-  engine_.AddSeen(touched_, result.plan);
+  mover_.AddSeen(result.plan);
   return result;
 }
 
