@@ -57,7 +57,9 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
                                            [](uint8_t one) { return one != 0; });
     const Promise promise{OwnBoundOf(*specs[i], *demands[i]).slowdown, specs[i]->slowdown_confidence};
     tenant.bound = BoundOf(promise, limits);
-    tenant.above_bound = IsBeyond(SlowdownFor(promise, tenant.slowdown, limits), tenant.bound);
+    tenant.confidence = promise.confidence > 0 ? static_cast<double>(promise.confidence) : limits.upper_probability;
+    tenant.held = SlowdownFor(promise, tenant.slowdown, limits);
+    tenant.above_bound = IsBeyond(tenant.held, tenant.bound);
     tenants.push_back(tenant);
   }
   return absl::OkStatus();

@@ -133,6 +133,8 @@ Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {
           {"slowdown", ShortDouble(tenant.slowdown.estimate)},
           {"slowdown_upper", ShortDouble(tenant.slowdown.upper)},
           {"slowdown_bound", tenant.bound},
+          {"slowdown_confidence", ShortDouble(static_cast<float>(tenant.confidence))},
+          {"slowdown_at_confidence", ShortDouble(static_cast<float>(tenant.held))},
           {"above_bound", tenant.above_bound},
           {"others", tenant.others},
           {"measured", tenant.measured}};
@@ -140,6 +142,7 @@ Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {
 
 Json TotalsJson(const PlacementReport& placement) {
   const ClusterTotals& after = placement.after;
+  const PlacementReport::Basis sharing = placement.SlowdownBasis();
   return {{"jobs", placement.plan.decisions.size()},
           {"placed", placement.Count(Verdict::kPlace)},
           {"deferred", placement.Count(Verdict::kDefer)},
@@ -156,6 +159,10 @@ Json TotalsJson(const PlacementReport& placement) {
           {"cpu_cores_used", CoresJson(after.cpu_used_milli)},
           {"memory_mib", after.mem_mib},
           {"memory_used_mib", after.mem_used_mib},
+          {"sharing_jobs", sharing.jobs},
+          {"sharing_gpus", sharing.gpus},
+          {"sharing_gpus_alone", sharing.alone_gpus},
+          {"sharing_work", sharing.work},
           {"tenants", placement.TenantJobs()},
           {"tenants_above_bound", placement.TenantsAboveBound()}};
 }

@@ -37,6 +37,11 @@ class Place(Files):
         self.assertTrue(refused["predicted_never"])
         self.assertGreater(refused["nearest_miss"]["needed"], refused["nearest_miss"]["available"])
         self.assertEqual(document["totals"]["tenants_above_bound"], 0)
+        totals = document["totals"]
+        self.assertLess(totals["sharing_gpus"], totals["sharing_work"])  # or sharing would not pay
+        self.assertLess(totals["sharing_work"], totals["sharing_gpus_alone"])
+        for tenant in document["tenants"]:
+            self.assertEqual(tenant["slowdown_at_confidence"], tenant["slowdown_upper"])  # nobody asks for another than 0.9
         self.check_golden("place_keys.txt", document)
 
     def test_a_model_that_is_not_understood_runs_alone(self):
