@@ -237,7 +237,7 @@ void Evacuate(World& world) {
                 nodes.empty() ? nullptr : nodes.data(), world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
   world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
-  CheckWork(world, plan, true);
+  CheckWork(world, plan, false);  // what must go may lose
   Keep(world, plan, false);
   if (world.choices.OneIn(2)) ApplyLast(world);
 }
