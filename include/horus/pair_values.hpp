@@ -102,7 +102,7 @@ struct PairData {
 
 struct PairOptions {
   std::string model = {};  // "horus", "boosted", "iasp" or "iapp"; empty = "horus"
-  double promise = 0;      // coverage of the bounds; 0 = 0.95
+  double promise = 0;      // at which bounds are fitted; 0 = 0.9
   uint32_t seed = 0;
   std::string library_path = {};  // of libhorus_train.so; empty = where it is looked for
 };

@@ -2,6 +2,8 @@
 // Words for what keeps jobs waiting.
 #include "cli/place_refusals.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -21,6 +23,11 @@ std::string Amount(double value, std::string_view unit, int more = 0) {
   return unit.empty() ? Plain(value, more) : Plain(value, more) + " " + std::string(unit);
 }
 
+// What was needed and what there was, told apart.
+std::pair<std::string, std::string> AmountsOf(const NearestMiss& miss) {
+  return ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
+}
+
 // Of a miss by an upper bound: what is expected.
 std::string Expected(const NearestMiss& miss) {
   return miss.estimate > 0 ? absl::StrFormat(" (expected %s)", Amount(miss.estimate, miss.unit)) : "";
@@ -38,8 +45,7 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
     absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
   }
   if (miss.unit.empty()) return absl::StrCat("Nearest: ", where, ": ", std::string(ReasonText(miss.reason)));
-  const auto [needed, available] =
-      ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
+  const auto [needed, available] = AmountsOf(miss);
   const std::string upto = miss.estimate > 0 ? "up to " : "";
   if (miss.unit == kLateUnit) {
     return absl::StrFormat("Nearest: %s: 99 %% of its requests would take %s%s%s even alone, bound %s.", where, upto,
@@ -62,20 +68,18 @@ std::string MissText(const PlacementReport& placement, const NearestMiss& miss) 
 std::string RefusalColumn(const Decision& decision) {
   const NearestMiss& miss = decision.miss;
   const Reason reason = miss.reason != Reason::kNone ? miss.reason : decision.reason;  // the nearest place tells most
-  const auto amounts = [&](const char* text) {
-    const auto [needed, available] =
-        ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
-    return absl::StrFormat("%s: %s needed, %s free", text, needed, available);
-  };
   switch (reason) {
-    case Reason::kGpuMemory:
-      return miss.unit.empty() ? "too little GPU memory" : amounts("GPU memory");
+    case Reason::kGpuMemory: {
+      if (miss.unit.empty()) return "too little GPU memory";
+      const auto [needed, available] = AmountsOf(miss);
+      return absl::StrFormat("GPU memory: %s needed, %s free", needed, available);
+    }
     case Reason::kCpu:
     case Reason::kHostMemory:
     case Reason::kStorageBandwidth:
       return absl::StrCat("too little ", absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}));
     case Reason::kSlowdownOwn:
-      return "would be slower than its bound everywhere";
+      return miss.unit == kLateUnit ? "would answer too late even alone" : "would be slower than its bound";
     case Reason::kSlowdownNeighbour:
       return "would slow others beyond their bounds";
     case Reason::kTenantLimit:

@@ -9,13 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "cli/numbers.h"
 #include "cli/place_refusals.h"
 #include "cli/table.h"
 #include "interference/quantile.h"
-#include "place/fit.h"
 #include "place/own_bound.h"
 
 namespace horus::cli {
