@@ -58,6 +58,14 @@ def test_gpus_saved_are_interpolated_seed_by_seed(tmp_path):
     assert (saved.low, saved.high) == pytest.approx((5.6 - 12.706 * 0.8, 5.6 + 12.706 * 0.8))  # sd 1.131 / sqrt(2) = 0.8
 
 
+def test_no_more_gpus_are_saved_than_the_cluster_has(tmp_path):
+    # Met at 16 and at 8.2 of 16 GPUs: the interval of two seeds would end far beyond 16.
+    small = {"exclusive": [400.0, 400.0], "horus": [100.0, 100.0]}
+    large = {"exclusive": [50.0, 99.0], "horus": [50.0, 50.0]}
+    saved = answers.gpus_saved(comparisons(tmp_path, {8: small, 16: large}), "w", "horus")
+    assert saved.high == 16 and saved.low < -16
+
+
 def test_a_cluster_that_is_never_too_small_saves_at_least_the_difference(tmp_path):
     same = {"exclusive": [90.0, 90.0], "horus": [50.0, 50.0]}
     saved = answers.gpus_saved(comparisons(tmp_path, {8: same, 16: same}), "w", "horus")
@@ -84,13 +92,19 @@ def test_one_size_tells_what_is_needed(tmp_path):
 
 def test_intervals_are_in_per_cent_of_the_baseline():
     values = {"difference": -20, "difference_low": -30, "difference_high": None}
-    assert answers.change(values, 200) == (-10, -15, None)
-    assert answers.change(values, 0) is None
+    assert answers.change("jct_mean_s", values, 200) == (-10, -15, None)
+    assert answers.change("jct_mean_s", values, 0) is None
+
+
+def test_intervals_end_where_the_metric_does():
+    values = {"difference": -50, "difference_low": -300, "difference_high": 200}
+    assert answers.change("jct_mean_s", values, 100) == (-50, -100, 200)
+    assert answers.change("gap_closed", values, 100) == (-50, -300, 200)
 
 
 def test_nothing_changes_by_per_cent_of_a_baseline_of_zero():
     for base in (0.0, 1e-17, None):
-        assert answers.change({"difference": 0.5, "difference_low": 0.25, "difference_high": 0.75}, base) is None
+        assert answers.change("work_rate", {"difference": 0.5, "difference_low": 0.25, "difference_high": 0.75}, base) is None
 
 
 def test_student_narrows_to_the_normal():
@@ -104,6 +118,15 @@ def test_answers_bounds_policies_and_sources_are_on_the_page(html):
     text = re.sub(r"<[^>]+>", " ", html.replace("\u00a0", " "))
     for part in ("+15.0 % work", "\u221241.2 % mean JCT", "5.6 of 16 GPUs", "abc123", "horus compare grid.yaml", "horus report &lt;b&gt;"):
         assert part in text, part
+
+
+def test_an_interval_around_zero_says_so_and_ends_at_minus_100(tmp_path):
+    document, texts = made.comparison({"exclusive": [9.0, 9.0], "horus": [5.0, 5.0]})  # -4 s, from -14 s to +6 s
+    made.write_comparison(tmp_path / "wide", document, texts)
+    report.write(tmp_path / "wide", tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text("utf-8").replace("\u00a0", " ")
+    assert "95 % interval \u2212100.0 to +66.7 %" in text and "Not told apart from zero." in text
+    assert "\u2212155" not in text
 
 
 def test_names_of_jobs_are_text_everywhere(html):

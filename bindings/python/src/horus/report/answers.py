@@ -21,6 +21,7 @@ STUDENT_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.
               2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042)
 NORMAL_95 = 1.960
 JCT = ("jct_to_horizon_mean_s", "jct_mean_s")  # the first that the results have
+BELOW_ZERO = ("gap_closed",)  # no other metric can be negative, so none falls by more than 100 %
 
 
 @dataclass
@@ -72,13 +73,16 @@ def jct_metric(comparison: Comparison) -> str:
     raise ReportError(f"{comparison.path}/results.json: metrics: expected {' or '.join(JCT)}, found neither")
 
 
-def change(values: dict[str, Any], base: float | None) -> tuple[float, float | None, float | None] | None:
-    """Difference from the baseline with its interval, in per cent of the baseline's mean."""
+def change(name: str, values: dict[str, Any], base: float | None) -> tuple[float, float | None, float | None] | None:
+    """Difference from the baseline with its interval, in per cent of the baseline's mean; the interval as far as the
+    metric can go."""
     if values["difference"] is None or base is None or not is_base(base, values["difference"]):
         return None
     scale = 100 / abs(base)
-    low, high = values["difference_low"], values["difference_high"]
-    return values["difference"] * scale, None if low is None else low * scale, None if high is None else high * scale
+    least = -math.inf if name in BELOW_ZERO else -100.0
+    low, high = (None if end is None else max(least, end * scale)
+                 for end in (values["difference_low"], values["difference_high"]))
+    return values["difference"] * scale, low, high
 
 
 def gain_text(quantile: Quantile) -> str:
@@ -147,7 +151,7 @@ def gpus_saved(sizes: list[Comparison], workload: str, policy: str) -> Saved | N
     answer.at_least = bool((saved >= counts[-1] - counts[0]).any())
     if saved.size > 1 and not answer.at_least:
         half = student_95(saved.size - 1) * float(saved.std(ddof=1)) / math.sqrt(saved.size)
-        answer.low, answer.high = answer.gpus - half, answer.gpus + half
+        answer.low, answer.high = answer.gpus - half, min(answer.gpus + half, float(counts[-1]))
     return answer
 
 

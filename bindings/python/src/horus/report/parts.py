@@ -96,7 +96,7 @@ def policies_of(comparison: Comparison) -> dict[str, Any]:
 def _values(row: dict[str, Any], name: str, base: dict[str, Any], path: str) -> list[float | None]:
     """Mean; change from the baseline in per cent, and both ends of its interval."""
     values = need(need(row, "metrics", path), name, path)
-    changed = answers.change(values, base.get(name, {}).get("mean"))
+    changed = answers.change(name, values, base.get(name, {}).get("mean"))
     return [values["mean"], *(changed or (None, None, None))]
 
 
