@@ -157,6 +157,19 @@ def test_axe_finds_nothing(browser, width):
     assert found["result"]["value"] == "[]"
 
 
+def test_the_first_screen_draws_what_sharing_gains(browser):
+    for width in WIDTHS:
+        resize(browser, width)
+        first = browser.find_elements("css selector", ".gains .chart")
+        assert [one.get_attribute("data-chart") for one in first] == ["bounds", "policies"]
+        assert first[0].location["y"] + 300 < 900 and first[0].location["y"] < browser.find_element("id", "filters").location["y"]
+    resize(browser, WIDTHS[0])
+    bars = "return document.querySelector('.gains .chart').data[0].y"
+    assert browser.execute_script(bars) == [2, 15, 30]
+    choose(browser, "gpu", "k80")
+    assert browser.execute_script(bars) == [0, 0, 4]
+
+
 def test_the_first_screen_answers_and_charts_are_told_in_words(browser):
     shown = [row.text for row in browser.find_elements("css selector", ".at-bounds tbody tr") if row.is_displayed()]
     assert shown[:3] == ["1.25\u00d7 +2.0 %", "1.5\u00d7 +15.0 %", "no bound +30.0 %"]

@@ -120,6 +120,11 @@ def test_answers_bounds_policies_and_sources_are_on_the_page(html):
         assert part in text, part
 
 
+def test_what_sharing_gains_is_drawn_before_anything_is_told(html):
+    first = html.index('data-chart="bounds"'), html.index('data-chart="policies"')
+    assert max(first) < min(html.index("<form"), html.index('class="figure"'), html.index("<table"))
+
+
 def test_an_interval_around_zero_says_so_and_ends_at_minus_100(tmp_path):
     document, texts = made.comparison({"exclusive": [9.0, 9.0], "horus": [5.0, 5.0]})  # -4 s, from -14 s to +6 s
     made.write_comparison(tmp_path / "wide", document, texts)

@@ -40,8 +40,9 @@ def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly
         "matrices": matrices(inputs.pairs), "sources": inputs.sources, "command": command, "versions": _versions(),
         "cluster": _cluster(inputs), "choices": _choices(inputs, runs),
     }
-    data = {"comparisons": [{key: one[key] for key in ("name", "baseline", "metrics", "values", "gpus")}
+    data = {"comparisons": [{key: one[key] for key in ("name", "baseline", "metrics", "values", "gpus", "shown", "titles")}
                             for one in comparisons],
+            "potentials": [_gains(one) for one in page["potentials"]], "largest": page["largest"],
             "runs": runs, "sizes": page["sizes"]["lines"], "bins_a_decade": BINS_A_DECADE}
     plotly, script = _plotly(plotly_js), _resource("report.js")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
@@ -52,6 +53,13 @@ def render(paths: list[str], *, policy: str | None, gpus: dict[str, int], plotly
     return environment.from_string(_resource("report.html.j2")).render(
         page, style=_resource("report.css"), data=_for_script(data), plotly=plotly, script=script,
         script_hashes=" ".join(f"'sha256-{_hash(text)}'" for text in (plotly, script)))
+
+
+def _gains(potential: dict[str, Any]) -> list[list[Any]]:
+    """What the first chart shows: of each GPU type the bounds, gains and whether these pay."""
+    return [[case["gpu"] or "", case["name"], [figures.bound(row["slowdown_bound"]) for row in case["bounds"]],
+             [row["gain_pct"] for row in case["bounds"]], [row["pays"] for row in case["bounds"]]]
+            for case in potential["cases"]]
 
 
 def _laid_out(path: str, make: Callable[..., Made], *arguments: Any) -> Made:

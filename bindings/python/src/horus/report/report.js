@@ -118,19 +118,35 @@
     return runs.find(run => run.policy === chosen('policy')) || runs[0] || null;
   }
   const charts = {
+    bounds(chart) {
+      const cases = data.potentials.flatMap(one => one.filter(([gpu]) => gpu === chosen('gpu') || (one.length === 1 && !chosen('gpu'))));
+      if (!cases.length) return nothing(chart, 'No answer of horus potential for this GPU type.');
+      const made = layout(`no job slowed beyond${cases.every(one => one[4].every(Boolean)) ? '' : ' (hollow: does not pay)'}`, 'work gained (%)', {barmode: 'group', showlegend: cases.length > 1});
+      made.xaxis.type = 'category'; made.yaxis.rangemode = 'tozero';
+      draw(chart, cases.map(([, name, bounds, gains, pays], i) => ({
+        type: 'bar', name: plain(name), x: bounds, y: gains, text: gains.map(gain => `${gain < 0 ? '\u2212' : '+'}${Math.abs(gain).toFixed(1)}\u00a0%`), textposition: 'outside', cliponaxis: false,
+        marker: {color: pays.map(paid => (paid ? colours()[i % 4] : css('--ground'))), line: {color: colours()[i % 4], width: 2}}, hovertemplate: '%{x}: %{text}<extra></extra>',
+      })), made);
+    },
+    // On top: the largest clusters' mean completion time; below: each comparison's metric that is chosen.
     policies(chart) {
-      const one = data.comparisons[chart.dataset.index];
-      const at = one.metrics.findIndex(metric => metric[0] === chosen('metric'));
+      const top = chart.dataset.index === undefined;
+      const one = !top ? data.comparisons[chart.dataset.index] : data.comparisons.find(other => (!other.gpus || other.gpus === data.largest) && other.values.some(row => row[0] === chosen('workload')));
+      if (!one) return nothing(chart, 'No comparison of this workload.');
+      const name = top ? one.shown[0] : chosen('metric');
+      const at = one.metrics.findIndex(metric => metric[0] === name);
       const better = at < 0 ? '' : one.metrics[at][1];
       const rows = one.values.filter(row => row[0] === chosen('workload') && row[1] !== one.baseline && at >= 0 && row[2][at][1] !== null);
       if (!rows.length) return nothing(chart, 'No change from the baseline to show for this workload and metric: the baseline is 0 or has no value.');
       const change = rows.map(row => row[2][at][1]);
+      const made = layout(`${plain(top ? one.titles[0] : name)}:${narrow.matches ? '<br>' : ' '}change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}});
+      made.xaxis.rangemode = 'tozero';
       draw(chart, [{
         type: 'scatter', mode: 'markers', x: change, y: rows.map(row => plain(row[1])), showlegend: false,
         error_x: {type: 'data', symmetric: false, array: rows.map((row, i) => (row[2][at][3] === null ? 0 : row[2][at][3] - change[i])), arrayminus: rows.map((row, i) => (row[2][at][2] === null ? 0 : change[i] - row[2][at][2])), color: colours()[0], thickness: 1.5, width: 4},
         marker: {size: 9, color: rows.map(row => (row[2][at][2] > 0 || (row[2][at][3] !== null && row[2][at][3] < 0) ? colours()[0] : css('--ground'))), line: {color: colours()[0], width: 2}},
         hovertemplate: '%{y}: %{x:.1f} %<extra></extra>',
-      }], layout(`${plain(chosen('metric'))}:${narrow.matches ? '<br>' : ' '}change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}}), 130 + 30 * rows.length);
+      }], made, 130 + 30 * rows.length);
     },
     sizes(chart) {
       const lines = data.sizes.filter(line => line[0] === chosen('workload'));
