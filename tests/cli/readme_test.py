@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the README shows of the command is what the command says: each block that begins with `$ horus` is run."""
+"""What the README shows of the command is what the command says: each block that begins with `$ horus` is run, and its picture
+drawn again."""
 
 import shlex
+import subprocess
+import sys
 import unittest
 
-from command import ROOT, main, run
+from command import HORUS, ROOT, main, run
 
 LEFT_OUT = "…"
 
@@ -37,6 +40,11 @@ class Readme(unittest.TestCase):
                 found = position_of(part, said, at)
                 self.assertGreaterEqual(found, 0, f"{command}: not said, or not in this order:\n" + "\n".join(part))
                 at = found + len(part)
+
+    def test_the_picture_shows_what_the_command_says(self):
+        self.assertIn("](docs/sharing.svg)", (ROOT / "README.md").read_text(encoding="utf-8"))
+        drawn = subprocess.run([sys.executable, "docs/picture.py", HORUS.resolve()], cwd=ROOT, capture_output=True, check=True)
+        self.assertEqual(drawn.stdout.decode(), (ROOT / "docs/sharing.svg").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
