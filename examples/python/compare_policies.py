@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies against each other on a trace over several seeds, with 95 % intervals.
-
-Usage: compare_policies.py [TRACE] [--jobs N] [--seeds N] [--plot FILE.png]
-TRACE: a preset (philly, horus2020), which each seed draws anew; or a published file (docs/traces.md), whose jobs each seed
-lets run other nets.
-"""
+"""Policies against each other on a trace over several seeds, with 95 % intervals."""
 
 import argparse
 import os
@@ -32,11 +27,12 @@ def play(source, jobs, seed):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trace", nargs="?", default="philly")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trace", nargs="?", default="philly", help="a preset (philly, horus2020), drawn anew by each seed; or a "
+                        "published file (docs/traces.md), whose jobs run other nets with each seed")
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--plot")
+    parser.add_argument("--plot", metavar="FILE.png")
     asked = parser.parse_args()
 
     demands = {net: horus.Demand(gpu_util_pct=util, mem_bw_util_pct=bandwidth, mem_mib=mem, step_time_us=100_000,

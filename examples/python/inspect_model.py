@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step of a model costs and asks of each GPU type, from its graph alone.
+"""What a step of a model costs and asks of each GPU type, from its graph alone."""
 
-Usage: inspect_model.py MODEL.onnx [BATCH]       or, where torch is installed, inspect_model.py torchvision:resnet50 [BATCH]
-"""
-
-import sys
+import argparse
 
 import horus
 
@@ -20,8 +17,13 @@ def graph_of(name):
 
 
 def main():
-    graph = graph_of(sys.argv[1])
-    run = horus.RunSpec(batch=int(sys.argv[2]) if len(sys.argv) > 2 else 32, optimizer="adam", precision="amp")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", help="MODEL.onnx or, where torch is installed, torchvision:resnet50")
+    parser.add_argument("batch", nargs="?", type=int, default=32)
+    asked = parser.parse_args()
+
+    graph = graph_of(asked.model)
+    run = horus.RunSpec(batch=asked.batch, optimizer="adam", precision="amp")
     cost = graph.cost(run)
     print(graph)
     print(f"  parameters     {cost.parameters / 1e6:10.1f} M")

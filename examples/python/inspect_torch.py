@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A decoder of 70 billion parameters, inspected without its weights: torch's meta device holds shapes alone.
 
-Usage: inspect_torch.py [LAYERS] [WIDTH]     80 and 8192 otherwise; needs torch 2.5 or later with onnxscript
+Needs torch 2.5 or later with onnxscript.
 """
 
+import argparse
 import resource
-import sys
 import time
 
 import torch
@@ -69,10 +69,14 @@ class Decoder(nn.Module):
 
 
 def main():
-    layers, width = (int(sys.argv[i]) if len(sys.argv) > i else default for i, default in ((1, 80), (2, 8192)))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("layers", nargs="?", type=int, default=80)
+    parser.add_argument("width", nargs="?", type=int, default=8192)
+    asked = parser.parse_args()
+
     began = time.monotonic()
     with torch.device("meta"):
-        module, tokens = Decoder(layers, width), torch.zeros(1, 4096, dtype=torch.long)
+        module, tokens = Decoder(asked.layers, asked.width), torch.zeros(1, 4096, dtype=torch.long)
     graph = horus.Graph.from_torch(module, tokens)
     run = horus.RunSpec(mode="inference", precision="bf16")
     cost = graph.cost(run)

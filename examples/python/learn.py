@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Learning from one's own measurements: how right predictions are, what they become, and what sharing was seen to cost.
+"""Learning from one's own measurements: how right predictions are, what they become, and what sharing was seen to cost."""
 
-Usage: learn.py FOLDER_OF_GRAPHS [LIBHORUS_TRAIN.SO]     with the training library a predictor is trained anew as well
-"""
-
-import sys
+import argparse
 
 import horus
 
@@ -14,7 +11,11 @@ BATCHES = [8, 32]
 
 
 def main():
-    folder = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", help="with the graphs of NETS: examples/models/graphs")
+    parser.add_argument("library", nargs="?", help="libhorus_train.so: a predictor is trained anew as well")
+    asked = parser.parse_args()
+    folder = asked.folder
     # A campaign, a row a run: columns of docs/dataset.md. A pandas frame (read_csv of one's own file) does as well.
     runs = {"graph": [f"{net}.onnx" for net in NETS for _ in BATCHES], "family": [net for net in NETS for _ in BATCHES],
             "gpu": [GPU] * len(NETS) * len(BATCHES), "batch": BATCHES * len(NETS)}
@@ -39,8 +40,8 @@ def main():
     print(f"before: {model.slowdown(GPU, [one, other]).estimate[0]:.2f} times")
     print(f"after:  {model.observe(seen).slowdown(GPU, [one, other]).estimate[0]:.2f} times")
 
-    if len(sys.argv) > 2:
-        learned = horus.Predictor.fit(runs, folder=folder, library=sys.argv[2])
+    if asked.library:
+        learned = horus.Predictor.fit(runs, folder=folder, library=asked.library)
         print("mem_mib, trained:", learned.evaluate(runs, folder=folder)["mem_mib"])
 
 

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a morning's queue should go: a cluster and jobs from files, a plan, the plan onto the cluster, and why.
+"""Where a morning's queue should go: a cluster and jobs from files (docs/files.md), a plan, the plan onto the cluster, and why."""
 
-Usage: place_queue.py [CLUSTER.yaml JOBS.yaml]     docs/files.md describes both; otherwise those of examples/
-"""
-
+import argparse
 import pathlib
-import sys
 
 import horus
 
 
 def main():
     examples = pathlib.Path(__file__).resolve().parents[1]
-    paths = sys.argv[1:3] if len(sys.argv) > 2 else [examples / "cluster.yaml", examples / "jobs.yaml"]
-    cluster = horus.Cluster.from_yaml(paths[0])
-    jobs = horus.read_jobs(paths[1], cluster)  # graphs become demands
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cluster", nargs="?", default=examples / "cluster.yaml")
+    parser.add_argument("jobs", nargs="?", default=examples / "jobs.yaml")
+    asked = parser.parse_args()
+
+    cluster = horus.Cluster.from_yaml(asked.cluster)
+    jobs = horus.read_jobs(asked.jobs, cluster)  # graphs become demands
     print(cluster)
 
     placer = horus.Placer("horus")

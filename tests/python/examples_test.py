@@ -15,15 +15,19 @@ EXAMPLES = {
     "inspect_torch.py": ([2, 1024], ("parameters", "0.09 x 10^9", "a prompt", "columns", "torch included")),
     "place_queue.py": ([], ("resnet50         place", "another:", "instead:", "12 jobs")),
     "learn.py": ([GRAPHS], ("covered", "before:", "after:")),
-    "own_policy.py": ([], ("tightest", "exclusive", "horus")),
+    "own_policy.py": ([], ("tightest", "first-fit", "exclusive", "horus")),
     "compare_policies.py": (["--jobs", 40, "--seeds", 3], ("jct_mean_s", "change", "±", "horus", "exclusive", "40 jobs")),
 }
 NEEDS = {"inspect_torch.py": ("torch", "onnxscript")}
 
 
-def run(name, *arguments):
-    done = subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], capture_output=True,
+def ended(name, *arguments):
+    return subprocess.run([sys.executable, ROOT / "examples/python" / name, *map(str, arguments)], capture_output=True,
                           text=True, check=False, timeout=600)
+
+
+def run(name, *arguments):
+    done = ended(name, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -41,6 +45,18 @@ def test_example_runs(horus, name):
     told = run(name, *arguments)
     for words in promised:
         assert words in told, told
+
+
+def test_with_horus_jobs_end_soonest(horus):
+    told = {line.split()[0]: float(line.split()[3]) for line in run("own_policy.py").splitlines()}
+    assert told["horus"] < told["first-fit"] < told["exclusive"]
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("inspect_model.py", []), ("inspect_model.py", ["x.onnx", "many"]), ("learn.py", []),
+                                                 ("place_queue.py", ["a", "b", "c"])])
+def test_wrong_arguments_are_answered_with_the_usage(horus, name, arguments):
+    done = ended(name, *arguments)
+    assert done.returncode == 2 and done.stderr.startswith(f"usage: {name}"), done.stderr
 
 
 def test_policies_are_compared_on_a_published_trace(horus, tmp_path):
