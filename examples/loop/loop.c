@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back
- * to the model before, should the new one foretell worse. Usage: loop */
+ * to the model before, should the new one foretell worse. Prints output.txt. Usage: loop */
 #include <horus/horus.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +24,14 @@ static const int64_t kStepUs[JOBS] = {190000, 40000, 60000};
 /* What the runtime would report: the step time now / alone. Here the first and the third job do each other harm. */
 static double watched(size_t job, size_t other) { return job + other == 2 && job != other ? 2.3 : 1.1; }
 
-/* Each tenant of a shared GPU, once; in this small cluster a GPU has two at most. `gpus`: where each job is. */
-static void observe(const uint32_t* gpus, const horus_demand* const* demands, const horus_interference* model,
-                    horus_observations* observations) {
+/* Each tenant of a shared GPU for three minutes; in this small cluster a GPU has two at most. `gpus`: where each job
+ * is. */
+static void observe(const char* title, const uint32_t* gpus, const horus_demand* const* demands,
+                    const horus_interference* model, horus_observations* observations) {
   horus_device device = HORUS_DEVICE_INIT;
   size_t job, other;
+  int minute;
+  printf("%s\n", title);
   device.gpu_type = kGpu[0];
   for (job = 0; job < JOBS; ++job) {
     for (other = 0; other < JOBS; ++other) {
@@ -46,7 +49,9 @@ static void observe(const uint32_t* gpus, const horus_demand* const* demands, co
       seen.slowdown = watched(job, other);
       seen.predicted = slowdown[0];
       seen.predicted_upper = upper[0];
-      TRY(horus_observations_add(observations, NULL, &seen, &error));
+      printf("  job %u on gpu %u beside job %u: expected %.2fx, seen %.2fx\n", (unsigned)job + 1, gpus[job],
+             (unsigned)other + 1, slowdown[0], seen.slowdown);
+      for (minute = 0; minute < 3; ++minute) TRY(horus_observations_add(observations, NULL, &seen, &error));
     }
   }
 }
@@ -66,10 +71,10 @@ static horus_placer* placer_of(const horus_interference* model) {
 }
 
 int main(void) {
-  static const char* const kAdvice[] = {"stays", "moves", "must run alone"};
+  static const char* const kAdvice[] = {"stay", "move", "run alone"};
   const char* const gpu_types[2] = {kGpu[0], kGpu[0]};
   horus_interference *model = NULL, *learned = NULL;
-  horus_observations *observations = NULL, *again = NULL;
+  horus_observations *observations = NULL, *again = NULL, *after = NULL;
   horus_cluster* cluster = NULL;
   horus_placer *placer, *mender;
   horus_plan *plan = NULL, *review = NULL;
@@ -79,7 +84,8 @@ int main(void) {
   horus_job jobs[JOBS];
   const horus_job* queue[JOBS];
   uint32_t gpus[JOBS];
-  size_t i;
+  size_t i, count;
+  int better;
   TRY(horus_abi_check(HORUS_ABI_NUMBER, &error));
   TRY(horus_cluster_create(NULL, &cluster, &error));
   node.id = 1;
@@ -113,7 +119,6 @@ int main(void) {
   for (i = 0; i < JOBS; ++i) {
     horus_decision decision = HORUS_DECISION_INIT;
     horus_slots slots = HORUS_SLOTS_INIT;
-    size_t count = 0;
     TRY(horus_plan_get(plan, i, &decision, &error));
     printf("job %llu: %s\n", (unsigned long long)decision.job_id, decision.text);
     slots.capacity = 1;
@@ -123,29 +128,42 @@ int main(void) {
   TRY(horus_cluster_apply(cluster, plan, &error));
 
   TRY(horus_observations_create(0, &observations, &error));
-  for (i = 0; i < 3; ++i) observe(gpus, pointers, model, observations);
+  observe("By the built-in model:", gpus, pointers, model, observations);
 
   /* A new model beside the old one: keep it where it foretells what was seen, else go on with the old one. */
   TRY(horus_interference_commit(model, NULL, observations, NULL, NULL, &learned, &error));
   TRY(horus_observations_create(0, &again, &error));
-  observe(gpus, pointers, learned, again);
-  printf("the new model errs by %.0f %%, the old one by %.0f %%\n", 100 * error_of(again),
-         100 * error_of(observations));
-  mender = placer_of(error_of(again) <= error_of(observations) ? learned : model);
+  observe("By a model that learned from it:", gpus, pointers, learned, again);
+  better = error_of(again) <= error_of(observations);
+  printf("The new model errs by %.0f %%, the old one by %.0f %%: the %s one is kept.\nReview:\n", 100 * error_of(again),
+         100 * error_of(observations), better ? "new" : "old");
+  mender = placer_of(better ? learned : model);
 
   TRY(horus_placer_review(mender, cluster, NULL, &review, &error));
   for (i = 0; i < horus_plan_review_count(review); ++i) {
     horus_tenant_review one = HORUS_TENANT_REVIEW_INIT;
     TRY(horus_plan_get_review(review, i, &one, &error));
-    printf("job %llu: slowed %.2fx, its GPU does the work of %.2f: %s\n", (unsigned long long)one.job_id, one.slowdown,
-           one.pack_work, kAdvice[one.advice]);
+    printf("  job %u on gpu %u: slowed %.2fx, the GPU does %.2f of the work of one job alone: %s\n",
+           (unsigned)one.job_id, one.device, one.slowdown, one.pack_work, kAdvice[one.advice]);
+  }
+  for (i = 0; i < horus_plan_move_count(review); ++i) {
+    horus_move move = HORUS_MOVE_INIT;
+    horus_slots slots = HORUS_SLOTS_INIT;
+    TRY(horus_plan_get_move(review, i, &move, &error));
+    slots.capacity = 1;
+    slots.devices = &gpus[move.job_id - 1];
+    TRY(horus_plan_move_slots(review, i, 1, &slots, &count, &error));
+    printf("  job %u moves to gpu %u: %.2f of work gained\n", (unsigned)move.job_id, gpus[move.job_id - 1], move.gain);
   }
   TRY(horus_cluster_apply(cluster, review, &error));
+  TRY(horus_observations_create(0, &after, &error));
+  observe("After the review:", gpus, pointers, better ? learned : model, after);
 
   horus_plan_free(review);
   horus_plan_free(plan);
   horus_placer_free(mender);
   horus_placer_free(placer);
+  horus_observations_free(after);
   horus_observations_free(again);
   horus_observations_free(observations);
   horus_interference_free(learned);

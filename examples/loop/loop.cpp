@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back to
-// the model before, should the new one foretell worse. Usage: loop
+// Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back
+// to the model before, should the new one foretell worse. Prints output.txt. Usage: loop
 #include <cstdio>
 #include <horus/modes.hpp>
 #include <horus/observations.hpp>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,27 +36,33 @@ double Watched(uint64_t job, const std::vector<uint64_t>& beside) {
   return slowdown;
 }
 
-using Places = std::map<std::pair<uint64_t, uint32_t>, std::vector<uint64_t>>;  // jobs by node and GPU
+using Gpus = std::map<uint64_t, uint32_t>;  // where each job is
 
-// Each tenant of each shared GPU, once.
-void Observe(const Places& places, const std::vector<horus::Job>& jobs, const horus::Interference& model,
+// Each tenant of each shared GPU, for three minutes.
+void Observe(const char* title, const Gpus& gpus, const std::vector<horus::Job>& jobs, const horus::Interference& model,
              horus::Observations& observations) {
   const horus::SharedDevice device = {.gpu_type = kGpu, .sharing_mode = HORUS_SHARING_TIME_SLICE};
-  for (const auto& [gpu, there] : places) {
-    for (const uint64_t id : there) {
-      std::vector<uint64_t> beside;
-      std::vector<horus::Demand> tenants = {jobs[id - 1].demands[0].second};  // the job first
-      for (const uint64_t other : there) {
-        if (other == id) continue;
-        beside.push_back(other);
-        tenants.push_back(jobs[other - 1].demands[0].second);
-      }
-      if (beside.empty()) continue;
-      const horus::Slowdown foretold = model.Slowdowns(device, tenants)[0];
+  std::printf("%s\n", title);
+  for (const auto& [id, gpu] : gpus) {
+    std::vector<uint64_t> beside;
+    std::string names;
+    std::vector<horus::Demand> tenants = {jobs[id - 1].demands[0].second};  // the job first
+    for (const auto& [other, there] : gpus) {
+      if (other == id || there != gpu) continue;
+      beside.push_back(other);
+      names += " job " + std::to_string(other);
+      tenants.push_back(jobs[other - 1].demands[0].second);
+    }
+    if (beside.empty()) continue;
+    const horus::Slowdown foretold = model.Slowdowns(device, tenants)[0];
+    const double seen = Watched(id, beside);
+    std::printf("  job %u on gpu %u beside%s: expected %.2fx, seen %.2fx\n", static_cast<unsigned>(id), gpu,
+                names.c_str(), static_cast<double>(foretold.estimate), seen);
+    for (int minute = 0; minute < 3; ++minute) {
       observations.AddSlowdown({.device = device,
                                 .job = tenants[0],
                                 .co_tenants = {tenants.begin() + 1, tenants.end()},
-                                .slowdown = Watched(id, beside),
+                                .slowdown = seen,
                                 .predicted = foretold.estimate,
                                 .predicted_upper = foretold.upper});
     }
@@ -75,35 +82,43 @@ void Run() {
   std::optional<horus::Interference> model(std::in_place);  // the built-in "horus"
   horus::Placer placer({.interference = &*model});
   const horus::Plan plan = placer.MakePlan(cluster, jobs);
-  Places places;
+  Gpus gpus;
   for (size_t i = 0; i < plan.size(); ++i) {
     const horus::Decision decision = plan.at(i);
     std::printf("job %llu: %s\n", static_cast<unsigned long long>(decision.job), decision.text.c_str());
-    for (const horus::Slot& slot : decision.slots) places[{slot.node, slot.device}].push_back(decision.job);
+    gpus[decision.job] = decision.slots.at(0).device;
   }
   cluster.Apply(plan);
 
   horus::Observations observations;
-  for (int minute = 0; minute < 3; ++minute) Observe(places, jobs, *model, observations);
+  Observe("By the built-in model:", gpus, jobs, *model, observations);
 
   // A new model beside the old one: keep it where it foretells what was seen, else go on with the old one.
   horus::Interference learned = model->Commit(observations);
   horus::Observations again;
-  Observe(places, jobs, learned, again);
+  Observe("By a model that learned from it:", gpus, jobs, learned, again);
   const auto error = [](const horus::Observations& seen) { return seen.calibration().error; };
   const bool better = error(again) <= error(observations);
-  std::printf("the new model errs by %.0f %%, the old one by %.0f %%\n", 100 * error(again),
-              100 * error(observations));
+  std::printf("The new model errs by %.0f %%, the old one by %.0f %%: the %s one is kept.\nReview:\n",
+              100 * error(again), 100 * error(observations), better ? "new" : "old");
   if (better) model.emplace(std::move(learned));
 
   horus::Placer mender({.interference = &*model});
   const horus::Plan review = horus::Review(mender, cluster);
   for (const horus::TenantReview& one : horus::ReviewsOf(review)) {
-    const char* const advice[] = {"stays", "moves", "must run alone"};
-    std::printf("job %llu: slowed %.2fx, its GPU does the work of %.2f: %s\n", static_cast<unsigned long long>(one.job),
-                static_cast<double>(one.slowdown), one.pack_work, advice[one.advice]);
+    const char* const advice[] = {"stay", "move", "run alone"};
+    std::printf("  job %u on gpu %u: slowed %.2fx, the GPU does %.2f of the work of one job alone: %s\n",
+                static_cast<unsigned>(one.job), one.device, static_cast<double>(one.slowdown), one.pack_work,
+                advice[one.advice]);
+  }
+  for (const horus::Move& move : horus::MovesOf(review)) {
+    gpus[move.job] = move.to.at(0).device;
+    std::printf("  job %u moves to gpu %u: %.2f of work gained\n", static_cast<unsigned>(move.job), gpus[move.job],
+                move.gain);
   }
   cluster.Apply(review);
+  horus::Observations after;
+  Observe("After the review:", gpus, jobs, *model, after);
 }
 
 }  // namespace

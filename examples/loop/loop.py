@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back to
-the model before, should the new one foretell worse. Usage: loop.py"""
+the model before, should the new one foretell worse. Prints output.txt. Usage: loop.py"""
 
 import horus
 
@@ -19,17 +19,22 @@ def watched(job, beside):
     return 1 + sum(1.3 if job + other == 4 else 0.1 for other in beside)
 
 
-def observe(places, jobs, model, observations):
-    """Each tenant of each shared GPU, once."""
-    for there in places.values():
-        for job in there:
-            beside = [other for other in there if other != job]
-            if not beside:
-                continue
-            tenants = [jobs[number].demands[GPU] for number in (job, *beside)]  # the job first
-            foretold = model.slowdown(GPU, tenants)
-            observations.add_slowdown(GPU, tenants[0], tenants[1:], watched(job, beside), predicted=foretold.estimate[0],
+def observe(title, gpus, jobs, model):
+    """Each tenant of each shared GPU, for three minutes. gpus: where each job is."""
+    observations = horus.Observations()
+    print(title)
+    for job, gpu in gpus.items():
+        beside = [other for other in gpus if other != job and gpus[other] == gpu]
+        if not beside:
+            continue
+        tenants = [jobs[number].demands[GPU] for number in (job, *beside)]  # the job first
+        foretold, seen = model.slowdown(GPU, tenants), watched(job, beside)
+        print(f"  job {job} on gpu {gpu} beside {' '.join(f'job {other}' for other in beside)}: "
+              f"expected {foretold.estimate[0]:.2f}x, seen {seen:.2f}x")
+        for _ in range(3):
+            observations.add_slowdown(GPU, tenants[0], tenants[1:], seen, predicted=foretold.estimate[0],
                                       predicted_upper=foretold.upper[0])
+    return observations
 
 
 def main():
@@ -39,29 +44,32 @@ def main():
                                     make_job(3, "speech", 25, 60))}
     model = horus.InterferenceModel("horus")
     plan = horus.Placer(interference=model).place(cluster, list(jobs.values()))
-    places = {}
+    gpus = {}
     for decision in plan:
         print(f"job {decision.job}: {decision.text}")
-        for slot in decision.slots:
-            places.setdefault((slot.node, slot.device), []).append(decision.job)
+        gpus[decision.job] = decision.slots[0].device
     cluster.apply(plan)
 
-    observations = horus.Observations()
-    for _ in range(3):
-        observe(places, jobs, model, observations)
+    observations = observe("By the built-in model:", gpus, jobs, model)
 
     # A new model beside the old one: keep it where it foretells what was seen, else go on with the old one.
-    learned, again = model.observe(observations), horus.Observations()
-    observe(places, jobs, learned, again)
+    learned = model.observe(observations)
+    again = observe("By a model that learned from it:", gpus, jobs, learned)
     old, new = observations.calibration()["error"], again.calibration()["error"]
-    print(f"the new model errs by {new:.0%}, the old one by {old:.0%}")
+    print(f"The new model errs by {100 * new:.0f} %, the old one by {100 * old:.0f} %: "
+          f"the {'new' if new <= old else 'old'} one is kept.\nReview:")
     if new <= old:
         model = learned
 
     review = horus.Placer(interference=model).review(cluster)
     for one in review.reviews:
-        print(f"job {one.job}: slowed {one.slowdown:.2f}x, its GPU does the work of {one.pack_work:.2f}: {one.advice}")
+        print(f"  job {one.job} on gpu {one.device}: slowed {one.slowdown:.2f}x, the GPU does {one.pack_work:.2f} of the "
+              f"work of one job alone: {one.advice}")
+    for move in review.moves:
+        gpus[move.job] = move.after[0].device
+        print(f"  job {move.job} moves to gpu {gpus[move.job]}: {move.gain:.2f} of work gained")
     cluster.apply(review)
+    observe("After the review:", gpus, jobs, model)
 
 
 if __name__ == "__main__":
