@@ -139,12 +139,13 @@
       const rows = one.values.filter(row => row[0] === chosen('workload') && row[1] !== one.baseline && at >= 0 && row[2][at][1] !== null);
       if (!rows.length) return nothing(chart, 'No change from the baseline to show for this workload and metric: the baseline is 0 or has no value.');
       const change = rows.map(row => row[2][at][1]);
-      const made = layout(`${plain(top ? one.titles[0] : name)}:${narrow.matches ? '<br>' : ' '}change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}});
+      const sure = rows.map(row => row[2][at][2] > 0 || (row[2][at][3] !== null && row[2][at][3] < 0));
+      const made = layout(`${plain(top ? one.titles[0] : name)}:${narrow.matches ? '<br>' : ' '}change from ${plain(one.baseline)} (%)${better === 'neither' ? '' : `<br>${better} is better`}${sure.every(Boolean) ? '' : '<br>hollow: not told apart from zero'}`, '', {yaxis: {autorange: 'reversed', type: 'category', automargin: true, fixedrange: true, gridcolor: css('--line')}});
       made.xaxis.rangemode = 'tozero';
       draw(chart, [{
         type: 'scatter', mode: 'markers', x: change, y: rows.map(row => plain(row[1])), showlegend: false,
         error_x: {type: 'data', symmetric: false, array: rows.map((row, i) => (row[2][at][3] === null ? 0 : row[2][at][3] - change[i])), arrayminus: rows.map((row, i) => (row[2][at][2] === null ? 0 : change[i] - row[2][at][2])), color: colours()[0], thickness: 1.5, width: 4},
-        marker: {size: 9, color: rows.map(row => (row[2][at][2] > 0 || (row[2][at][3] !== null && row[2][at][3] < 0) ? colours()[0] : css('--ground'))), line: {color: colours()[0], width: 2}},
+        marker: {size: 9, color: sure.map(told => (told ? colours()[0] : css('--ground'))), line: {color: colours()[0], width: 2}},
         hovertemplate: '%{y}: %{x:.1f} %<extra></extra>',
       }], made, 130 + 30 * rows.length);
     },
