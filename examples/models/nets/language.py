@@ -98,6 +98,7 @@ def nets():
     small = "model table of the adapter-distillation repository that lists BERT-Tiny and BERT-Small"
     return [
         bert("bert_base", 12, 768, 12, 109482240, paper, 17),
+        bert("bert_large", 24, 1024, 16, None, "", 17, "Devlin et al. 2018: 24 layers, hidden 1024, 16 heads"),
         bert("bert_tiny", 2, 128, 2, 4385920, small, 13),
         bert("bert_small", 4, 512, 8, 28763648, small, 13),
         *(turc(layers, width) for layers, width in ((2, 256), (2, 512), (2, 768), (4, 128), (4, 256))),
