@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "interference/combine.h"
 #include "interference/job_point.h"
+#include "interference/mps.h"
 #include "interference/pair_readers.h"
 
 namespace horus {
@@ -34,6 +35,17 @@ absl::StatusOr<const BundleTarget*> TargetOf(const Bundle& bundle, std::string_v
   std::vector<std::string_view> names;
   for (const BundleTarget& target : bundle.targets) names.push_back(target.name);
   return MakeError(absl::StatusCode::kNotFound, "interference model: %s", ExpectedOneOf(names, kind));
+}
+
+// Of every two tenants, out[i * n + j], i != j.
+void MpsPairs(const DeviceContext& device, std::span<const Demand* const> tenants, std::span<float> out) {
+  absl::InlinedVector<double, kUsualTenants> fills;
+  for (const Demand* tenant : tenants) fills.push_back(MpsFill(*tenant, static_cast<double>(device.compute_share)));
+  for (size_t i = 0; i < fills.size(); ++i) {
+    for (size_t j = 0; j < fills.size(); ++j) {
+      if (i != j) out[i * fills.size() + j] = static_cast<float>(MpsSlowdown(fills[i], fills[j]));
+    }
+  }
 }
 
 }  // namespace
@@ -105,7 +117,11 @@ absl::Status LearnedModel::PredictPairs(const DeviceContext& device, std::span<c
   if (n < 2) return absl::OkStatus();
   const Place place = PlaceOf(device);
   absl::InlinedVector<float, kUsualTenants * kUsualTenants> pairs(n * n, 1.0f);
-  pairs_->Pairs(place.device, points, std::span(pairs.data(), pairs.size()));
+  if (device.mode == SharingMode::kMps && !place.exact) {
+    MpsPairs(device, tenants, std::span(pairs.data(), pairs.size()));
+  } else {
+    pairs_->Pairs(place.device, points, std::span(pairs.data(), pairs.size()));
+  }
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (i == j) continue;

@@ -146,10 +146,27 @@ TEST(LearnedModel, ModesThatWereNotMeasuredAnswerAsAnotherModeOfTheType) {
   const auto model = Created();
   const std::vector<Demand> jobs = {JobOf(1), JobOf(2)};
   const auto as = Ask(*model, jobs, {.type = GpuTypeId(1)}),
-             mps = Ask(*model, jobs, {.type = GpuTypeId(1), .mode = SharingMode::kMps});
-  EXPECT_EQ(mps[0].estimate, as[0].estimate);
-  EXPECT_GT(mps[0].upper, as[0].upper);
+             mig = Ask(*model, jobs, {.type = GpuTypeId(1), .mode = SharingMode::kMig});
+  EXPECT_EQ(mig[0].estimate, as[0].estimate);
+  EXPECT_GT(mig[0].upper, as[0].upper);
   EXPECT_NE(as[0].estimate, Ask(*model, jobs, {.type = GpuTypeId(2)})[0].estimate);
+}
+
+TEST(LearnedModel, MpsThatWasNotMeasuredFollowsItsOwnLaw) {
+  const auto model = Created();
+  std::vector<Demand> jobs = {JobOf(1), JobOf(2), JobOf(3)};
+  const auto estimate = [&](float operator_us, const DeviceContext& device) {
+    for (Demand& job : jobs) job.operator_us = operator_us;
+    const std::vector<Slowdown> found = Ask(*model, jobs, device);
+    EXPECT_GT(found[0].upper, found[0].estimate);
+    return found[0].estimate;
+  };
+  const DeviceContext mps{.type = GpuTypeId(1), .mode = SharingMode::kMps}, turns{.type = GpuTypeId(1)};
+  EXPECT_LT(estimate(5, mps), 1.1f);
+  EXPECT_GT(estimate(1000, mps), 1.5f);
+  EXPECT_GT(estimate(5, turns), 1.1f);
+  EXPECT_GT(estimate(5, {.type = GpuTypeId(1), .mode = SharingMode::kMps, .compute_share = 1.0f / 7}), 1.1f);
+  EXPECT_NE(estimate(1000, {.type = GpuTypeId(0), .mode = SharingMode::kMps}), estimate(1000, mps));  // measured there
 }
 
 TEST(LearnedModel, SaysUpToWhichProbabilityItsBoundsWereCalibrated) {
