@@ -3,6 +3,7 @@
 #include "io/grid_policy.h"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr double kHugeNumber = 1e9;       // of what has no other end; chosen
 constexpr double kMostTolerance = 0.999;  // below 1
+constexpr Scale kPercentToMilli = {.per_unit = 10, .min = 0.1, .max = 100, .exact = true};
 constexpr int64_t kMaxLookAhead = 1'000'000;
 constexpr int64_t kMaxProfilingNodes = 1'000'000;
 // Bounded: a constant.
@@ -43,11 +45,12 @@ constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions
 constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
 constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
 
-constexpr std::array<std::string_view, 20> kOthers = {
+constexpr std::array<std::string_view, 21> kOthers = {
     "weights",        "learn",          "policy",          "queue",          "interference",
     "slowdown_bound", "look_ahead",     "max_tenants",     "mem_overcommit", "sharing_quota",
     "probe_outside",  "max_candidates", "profiling_nodes", "pack_threshold", "foreground_bound",
-    "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance"};
+    "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance",
+    "bounded_pct"};
 
 std::vector<std::string_view> MakeKeys() {
   std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
@@ -75,6 +78,13 @@ absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
   HORUS_RETURN_IF_ERROR(map.ReadBool("probe_outside", placer.probe_outside));
   HORUS_RETURN_IF_ERROR(
       map.ReadInteger("max_candidates", 0, std::numeric_limits<int32_t>::max(), placer.max_candidates));
+  int64_t bounded = policy.bounded_milli;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("bounded_pct", kPercentToMilli, bounded));
+  policy.bounded_milli = static_cast<int32_t>(bounded);
+  if (const YamlValue* value = map.Find("bounded_pct"); value != nullptr) {
+    const bool bounded_at_all = placer.slowdown_bound > 0 && std::isfinite(placer.slowdown_bound);
+    if (!bounded_at_all) return value->Expected("a slowdown_bound beside it");
+  }
   PolicyOptions& options = policy.policy_options;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, options.pack_threshold));
   HORUS_RETURN_IF_ERROR(map.ReadNumber("foreground_bound", 1, kMaxSlowdownBound, options.foreground_bound));

@@ -167,6 +167,8 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   PlacerOptions placer_options = policy.placer_options;
   policy_options.seed = placer_options.seed = run.seed;
   placer_options.terse = true;  // nobody reads why jobs wait
+  const bool all_bounded = policy.bounded_milli == kGridWhole;
+  if (!all_bounded) placer_options.slowdown_bound = PlacerOptions().slowdown_bound;
   if (policy_options.workload == nullptr) policy_options.workload = WorkloadOf(trace, *grid.catalogue);
   HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> chosen, MakePolicy(policy.policy, policy_options));
   PairLearner learner(policy.model, grid.catalogue, policy.learns);
@@ -174,13 +176,17 @@ absl::StatusOr<GridOutcome> RunNamed(const Grid& grid, const GridRun& run, const
   HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Placer> placer,
                          Placer::Create(learns ? learner.model() : policy.model, std::move(chosen), placer_options));
   HORUS_ASSIGN_OR_RETURN(SimOptions options, OptionsOf(grid, run, trace));
+  if (!all_bounded) {
+    options.bounded_milli = policy.bounded_milli;
+    options.job_bound = policy.placer_options.slowdown_bound;
+  }
   if (learns) options.learner = &learner;
   const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(grid.sensitivities, trace);
   if (!grid.sensitivities.empty()) options.sensitivities = &sensitivities;
   SimObserver told;
   if (observer != nullptr) told = [&](const SimEvent& event) { return observer(trace, event); };
   HORUS_ASSIGN_OR_RETURN(outcome.result, Simulate(trace, beliefs, *truth, cluster, *queue, *placer, options, told));
-  MetricsOptions counted;
+  MetricsOptions counted{.bounded_milli = policy.bounded_milli};
   counted.from_us = TimeOf(trace, grid.workloads[run.workload].warm_up, counted.from_us);
   if (grid.slowdown_bound > 0) {
     counted.slowdown_bound = grid.slowdown_bound;

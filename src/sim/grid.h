@@ -73,6 +73,7 @@ struct GridPolicy {
   QueueOptions queue_options;        // its capacity is the cluster's
   SimOptions sim_options;            // its horizon is the workload's
   Learns learns = Learns::kNothing;  // the model, while the run goes on
+  int32_t bounded_milli = 1000;      // of the jobs state the placer's slowdown_bound, the others none
   int32_t profiling_nodes = 0;       // of the last nodes, so many are set apart for profiling
   std::string content;
 };

@@ -106,22 +106,23 @@ void AddSums(const Trace& trace, const SimResult& result, SimMetrics& metrics) {
 SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options) {
   SimMetrics metrics;
   Samples samples;
+  double bounded = 0, above = 0;  // jobs
   const std::vector<double> fairness = FinishTimeFairness(trace, result);
   for (size_t i = 0; i < trace.jobs.size(); ++i) {
     const TraceJob& asked = trace.jobs[i];
     if (asked.submit_us < options.from_us || asked.submit_us >= options.to_us) continue;
     Count(asked, result.jobs[i], result.end_us, metrics, samples);
+    if (result.jobs[i].end == SimEnd::kFinished && StatesBound(asked.id, options.bounded_milli)) {
+      ++bounded;
+      if (SlowdownOf(result.jobs[i]) > options.slowdown_bound) ++above;
+    }
     if (fairness[i] > 0) {
       samples.fairness.push_back(fairness[i]);
       samples.speed.push_back(1 / fairness[i]);
     }
   }
-  if (metrics.finished > 0) {
-    metrics.makespan_us = samples.last_us - samples.first_us;
-    const auto above = std::count_if(samples.slowdown.begin(), samples.slowdown.end(),
-                                     [&](double slowdown) { return slowdown > options.slowdown_bound; });
-    metrics.above_bound = static_cast<double>(above) / static_cast<double>(metrics.finished);
-  }
+  if (metrics.finished > 0) metrics.makespan_us = samples.last_us - samples.first_us;
+  if (bounded > 0) metrics.above_bound = above / bounded;
   metrics.jct_us = SpreadOf(std::move(samples.jct));
   metrics.jct_to_horizon_us = SpreadOf(std::move(samples.to_horizon));
   metrics.wait_us = SpreadOf(std::move(samples.wait));

@@ -23,6 +23,7 @@ struct MetricsOptions {
   int64_t from_us = std::numeric_limits<int64_t>::min();
   int64_t to_us = std::numeric_limits<int64_t>::max();
   double slowdown_bound = std::numeric_limits<double>::infinity();  // of a job's mean slowdown
+  int32_t bounded_milli = 1000;                                     // who states it: StatesBound
 };
 
 // Mean and quantiles: a quantile is the least value that so large a share of the values does not exceed; 0 of none.
@@ -48,7 +49,7 @@ struct SimMetrics {
   Spread jct_to_horizon_us;
   Spread wait_us;          // submission to first start
   Spread slowdown;         // of each job, mean over the time that it ran
-  double above_bound = 0;  // share of the finished jobs whose slowdown exceeds the bound
+  double above_bound = 0;  // share of the finished jobs that state the bound whose slowdown exceeds it
   double allocation = 0;   // share of the device time that jobs held them
   double useful = 0;       // normalised throughput per device: each tenant's speed there / its speed alone there
   double work_rate = 0;    // work per device and time, where 1 is a job alone at speed 1

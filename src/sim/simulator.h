@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/hash.h"
 #include "place/modes/rebalance.h"
 #include "place/placer.h"
 #include "place/policies/workload.h"
@@ -60,6 +61,9 @@ struct SimOptions {
   // A job that would share waits where that delays everybody less than sharing does (waiting.h), by the run times; for
   // queues that serve the shortest first. Not beside preempt.
   bool weigh_waiting = false;
+  // Jobs that state a bound on their slowdown, and which: of so many thousandths of the trace's ids, drawn by hash.
+  int32_t bounded_milli = 0;
+  double job_bound = 0;
   SimWeights weights = SimWeights::kAlike;
   std::string lp_library;                    // for prices: file of libhorus_lp.so; empty = looked for
   std::shared_ptr<const Workload> workload;  // what fragments are measured against; null = the trace's own tasks
@@ -91,6 +95,11 @@ enum class SimEnd : uint8_t {
   kFinished = 2,
   kRejected = 3,  // the placer said that it fits this cluster never
 };
+
+// Whether a job of the trace is one of so many thousandths that state a bound.
+[[nodiscard]] inline bool StatesBound(uint64_t job_id, int32_t bounded_milli) {
+  return static_cast<int32_t>(Mix64(job_id) % 1000) < bounded_milli;
+}
 
 struct SimJob {
   int64_t start_us = -1;      // the first; -1 = never

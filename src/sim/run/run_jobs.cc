@@ -38,6 +38,7 @@ JobSpec SimRun::SpecOf(uint32_t job) const {
                .weight = pricing_.WeightOf(job),
                .submit_us = one.submit_us,
                .deadline_us = one.deadline_us};
+  if (StatesBound(one.id, options_.bounded_milli)) spec.slowdown_bound = static_cast<float>(options_.job_bound);
   if (one.gpus_per_task == 0) return spec;
   if (options_.sensitivities != nullptr) spec.sensitivity = (*options_.sensitivities)[one.profile];
   const auto too_small = too_small_.find(job);

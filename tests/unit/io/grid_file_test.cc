@@ -108,6 +108,8 @@ TEST(GridFile, RefusesWhatIsWrongAndSaysWhere) {
   EXPECT_THAT(Refusal(Whole() + "seeds: [3, 3]\n"), HasSubstr("found '3' twice"));
   EXPECT_THAT(Refusal(Whole() + "seeds: {first: 18446744073709551615, count: 2}\n"), HasSubstr("seeds up to 2^64 - 1"));
   EXPECT_THAT(Refusal(Whole() + "slowdown_bound: 0.5\n"), HasSubstr("slowdown_bound: expected a number from 1"));
+  EXPECT_THAT(Refusal(std::string(kHead) + kWorkloads + "policies: [{policy: horus, bounded_pct: 50}]\n"),
+              HasSubstr("bounded_pct: expected a slowdown_bound beside it"));
 }
 
 TEST(GridFile, RefusesWorkloadsThatSayTwoThings) {

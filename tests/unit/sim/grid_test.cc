@@ -104,6 +104,19 @@ TEST(Grid, TheOracleKnowsWhatCannotRunTogether) {
   EXPECT_GT(RunOne(grid, {0, 0, 1})->metrics.failures, 0);
 }
 
+// Beside b a job of a is slowed by 1.25.
+TEST(Grid, WhoStatesTheBoundKeepsItAndTheOthersShare) {
+  Grid grid = Small("horus");
+  grid.policies[0].model = *OracleOf(grid);
+  grid.policies[0].placer_options.slowdown_bound = 1.2;
+  EXPECT_EQ(RunOne(grid, {0, 0, 1})->metrics.slowdown.mean, 1);
+  grid.policies[0].bounded_milli = 500;
+  const auto half = RunOne(grid, {0, 0, 1});
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_GT(half->metrics.slowdown.p99, 1.2);
+  EXPECT_EQ(half->metrics.above_bound, 0);
+}
+
 TEST(Grid, AnOracleOfTooManyPairsIsRefusedBeforeTheyAreMade) {
   Grid grid = Small("oracle");
   const ProfileDemands demands = grid.beliefs.at("a");

@@ -36,6 +36,7 @@ TEST(Metrics, AreWhatTheirNamesSay) {
   EXPECT_EQ(metrics.wait_us, (Spread{5, 0, 10, 10}));
   EXPECT_EQ(metrics.slowdown, (Spread{1.5, 1, 2, 2}));
   EXPECT_EQ(metrics.above_bound, 0.5);
+  EXPECT_EQ(MetricsOf(two.trace, two.result, {.slowdown_bound = 1.5, .bounded_milli = 0}).above_bound, 0);
   EXPECT_EQ(metrics.allocation, 0.5);
   EXPECT_EQ(metrics.useful, 0.6);
   EXPECT_EQ(metrics.work_rate, 0.6);
