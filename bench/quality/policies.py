@@ -18,6 +18,7 @@ import tempfile
 import pairs
 import policy_more
 import policy_noise
+import policy_packs
 import policy_tables
 from policy_grids import Inputs, Setting, speeds_under, traces_under
 
@@ -25,7 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SEEDS = 10
 SIZES = {"": (64, 1000), "_512": (512, 8000)}  # suffix of the metric: GPUs, jobs
 SMOKE_SEEDS, SMOKE_SIZE = 2, {"": (16, 80)}
-TABLES = {**policy_tables.TABLES, **policy_more.TABLES, **policy_noise.TABLES, **policy_more.MIXED}
+TABLES = {**policy_tables.TABLES, **policy_more.TABLES, **policy_noise.TABLES, **policy_packs.TABLES, **policy_more.MIXED}
 LARGE = tuple(policy_tables.TABLES)  # that are made of the large cluster too
 REFERENCE = "v100"  # of mixed clusters: the type that the fewest GPUs of today fall below
 
