@@ -131,7 +131,7 @@ absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByN
       progress.Update("analysing jobs:", beliefs.size(), jobs.size());
       const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(job.model);
       if (!demands.ok()) {
-        return MakeError(demands.status().code(), "%s: %s", job.where, std::string(demands.status().message()));
+        return MakeError(demands.status().code(), "%s: graph: %s", job.where, std::string(demands.status().message()));
       }
       ProfileDemands& one = beliefs[job.name];
       for (const GpuTypeId type : present) one.push_back({type, (**demands)[type.value()]});

@@ -56,9 +56,10 @@ absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadInterference(const 
                                                                           std::shared_ptr<const Predictor> predictor) {
   HORUS_ASSIGN_OR_RETURN(auto model, LoadModel(choice, *catalogue));
   if (choice.pairs.empty()) return model;
-  HORUS_ASSIGN_OR_RETURN(const LoadedPairs pairs,
-                         LoadPairSet({.pairs = choice.pairs, .gpus_files = {}, .jobs = choice.pair_jobs, .bundle = {}},
-                                     catalogue, std::move(predictor)));
+  HORUS_ASSIGN_OR_RETURN(
+      const LoadedPairs pairs,
+      LoadPairSet({.pairs = choice.pairs, .gpus_files = {}, .jobs = choice.pair_jobs, .demands = {}, .bundle = {}},
+                  catalogue, std::move(predictor)));
   std::fputs(SkippedText(pairs.skipped).c_str(), stderr);
   HORUS_ASSIGN_OR_RETURN(const std::vector<TableEntry> entries, TableEntriesOf(pairs.set, *catalogue));
   if (entries.empty()) return InvalidArgument("--pairs: expected measured pairs, found none");

@@ -3,6 +3,7 @@
 #include "cli/pair_training.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -43,14 +44,35 @@ std::vector<Device> AddDevices(std::span<const NamedPair> pairs, const Catalogue
   return devices;
 }
 
-absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> devices, DemandShelf& shelf) {
-  const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(from.model);
-  if (!demands.ok()) {
-    return MakeError(demands.status().code(), "%s: graph: %s", from.where, std::string(demands.status().message()));
+using NamedOn = std::set<std::pair<std::string_view, GpuTypeId>>;  // jobs, and on which GPU types pairs name them
+
+// Without a graph nothing is known of a job on GPU types on which no pair names it.
+absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> devices, const Catalogue& catalogue,
+                                const NamedOn& named, DemandShelf& shelf) {
+  const std::vector<Demand>* predicted = nullptr;
+  if (!from.model.path.empty()) {
+    const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(from.model);
+    if (!demands.ok()) {
+      return MakeError(demands.status().code(), "%s: graph: %s", from.where, std::string(demands.status().message()));
+    }
+    predicted = *demands;
   }
   PairJob job{.name = from.name, .family = from.family, .points = {}};
   for (const Device& device : devices) {
-    const Tenant tenant = TenantOf((**demands)[device.gpu.value()], {.type = device.gpu, .mode = device.mode});
+    Demand demand = predicted == nullptr ? Demand() : (*predicted)[device.gpu.value()];
+    const auto measured = std::find_if(from.measured.begin(), from.measured.end(),
+                                       [&](const TableDemand& one) { return one.gpu == device.gpu; });
+    if (measured != from.measured.end()) measured->Replace(demand);
+    if (predicted == nullptr && (measured == from.measured.end() || !measured->gpu_util_pct)) {
+      if (named.contains({from.name, device.gpu})) {
+        return InvalidArgument(
+            "%s: graph: expected an ONNX file, or the measured gpu_util_pct of the job on %s, found neither",
+            from.where, std::string(catalogue.at(device.gpu).name));
+      }
+      job.points.emplace_back().fill(std::numeric_limits<float>::quiet_NaN());
+      continue;
+    }
+    const Tenant tenant = TenantOf(demand, {.type = device.gpu, .mode = device.mode});
     job.profile_id = tenant.profile_id;  // the same on every device
     job.points.push_back(tenant.point);
   }
@@ -64,6 +86,9 @@ void AddPairOptions(CLI::App& app, PairInputs& inputs) {
       ->allow_extra_args(false)
       ->type_name("FILE");
   app.add_option("--jobs", inputs.jobs, "Graphs and runs of the jobs that --pairs names (CSV)")->type_name("FILE");
+  app.add_option("--demands", inputs.demands,
+                 "What was measured of these jobs alone (CSV), in place of what their graphs foretell")
+      ->type_name("FILE");
 }
 
 absl::Status CheckDataOrPairs(const CLI::App& app, std::span<const char* const> only_data,
@@ -94,7 +119,8 @@ PairTrainOptions PairOptionsOf(const CLI::App& app, double promise, uint32_t see
 
 absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs, std::shared_ptr<const Catalogue> catalogue,
                                         std::shared_ptr<const Predictor> predictor) {
-  HORUS_ASSIGN_OR_RETURN(const std::vector<TableJob> jobs, ReadJobTable(inputs.jobs));
+  HORUS_ASSIGN_OR_RETURN(std::vector<TableJob> jobs, ReadJobTable(inputs.jobs));
+  if (!inputs.demands.empty()) HORUS_RETURN_IF_ERROR(ReadTableDemands(inputs.demands, *catalogue, jobs));
   std::vector<std::string> names;
   for (const TableJob& job : jobs) names.push_back(job.name);
   PairsReader reader(*catalogue, std::move(names));
@@ -103,14 +129,18 @@ absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs, std::shared_pt
   LoadedPairs loaded{.set = {}, .skipped = reader.skipped()};
   const std::vector<Device> devices = AddDevices(reader.pairs(), *catalogue, loaded.set);
   std::set<std::string_view> named;
-  for (const NamedPair& pair : reader.pairs()) named.insert({pair.job_a, pair.job_b});
-  DemandShelf shelf(std::move(catalogue), std::move(predictor));
+  NamedOn named_on;
+  for (const NamedPair& pair : reader.pairs()) {
+    named.insert({pair.job_a, pair.job_b});
+    named_on.insert({{pair.job_a, pair.gpu}, {pair.job_b, pair.gpu}});
+  }
+  DemandShelf shelf(catalogue, std::move(predictor));
   std::map<std::string_view, uint32_t> positions;
   Progress progress;
   for (const TableJob& job : jobs) {
     if (!named.contains(job.name)) continue;
     progress.Update("analysing jobs:", loaded.set.jobs.size(), named.size());
-    HORUS_ASSIGN_OR_RETURN(PairJob made, MakeJob(job, devices, shelf));
+    HORUS_ASSIGN_OR_RETURN(PairJob made, MakeJob(job, devices, *catalogue, named_on, shelf));
     positions.emplace(job.name, static_cast<uint32_t>(loaded.set.jobs.size()));
     loaded.set.jobs.push_back(std::move(made));
   }

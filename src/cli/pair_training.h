@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured pairs turned into what training and evaluation of interference models read; what both commands share.
 //
-// Enters:  paths of pair files, a job table and a bundle, GPU types.   Leaves: a PairSet, or an error that names file
-// and row. Units:   as in the rooms. Cost:    each graph is read once, each job analysed once.   Thread class: one
-// thread at a time.
+// Enters:  paths of pair files, a job table, measured demands and a bundle, GPU types.   Leaves: a PairSet, or an error
+// that names file and row. Units:   as in the rooms. Cost:    each graph is read once, each job analysed once.   Thread
+// class: one thread at a time.
 #ifndef HORUS_CLI_PAIR_TRAINING_H_
 #define HORUS_CLI_PAIR_TRAINING_H_
 
@@ -30,7 +30,7 @@ namespace horus::cli {
 // Options of the commands that work on pairs instead of --data.
 struct PairInputs {
   std::vector<std::string> pairs, gpus_files;
-  std::string jobs, bundle;
+  std::string jobs, demands, bundle;
 };
 void AddPairOptions(CLI::App& app, PairInputs& inputs);
 
@@ -46,8 +46,8 @@ struct LoadedPairs {
   PairsSkipped skipped;
 };
 
-// The jobs that a pair names, in the order of the job table; the pairs in file order; demands as `predictor` foretells
-// them on each GPU type of the pairs.
+// The jobs that a pair names, in the order of the job table; the pairs in file order; demands as they were
+// measured, else as `predictor` foretells them, on each GPU type of the pairs.
 [[nodiscard]] absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs,
                                                       std::shared_ptr<const Catalogue> catalogue,
                                                       std::shared_ptr<const Predictor> predictor);

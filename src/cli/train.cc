@@ -38,7 +38,7 @@ docs/dataset.md describes the rows; docs/predict.md and docs/interference.md wha
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs"};
+constexpr const char* kOnlyPairs[] = {"--jobs", "--demands"};
 
 struct Options {
   std::vector<std::string> data, without;

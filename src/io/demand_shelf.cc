@@ -30,6 +30,7 @@ std::string KeyOf(const ModelRun& model) {
 }  // namespace
 
 absl::StatusOr<const std::vector<Demand>*> DemandShelf::Demands(const ModelRun& model) {
+  if (model.path.empty()) return InvalidArgument("expected the path of an ONNX file, found none");
   const std::string key = KeyOf(model);
   if (const auto known = demands_.find(key); known != demands_.end()) return &known->second;
   std::shared_ptr<const Graph>& graph = graphs_[OnePathOf(model.path)];

@@ -91,6 +91,42 @@ class Pairs(Files):
         self.assertIn("predicted by models as they are", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
+    def test_measured_demands_replace_what_graphs_foretell(self):
+        """The slowdowns beside a job are drawn by how busy it is, which its graph does not tell: measured, it does."""
+        files = self.files()
+        names = [line.split(",")[0] for line in files[3].read_text().splitlines()[1:]]
+        busy = {name: 5 + 90 * (3 * i % 8) / 7 for i, name in enumerate(names)}
+        rows = "".join(f"t4,,{a},{b},{1 + busy[b] / 100:.3f},{1 + busy[a] / 100:.3f},\n"
+                       for i, a in enumerate(names) for b in names[i:])
+        pairs = self.write("busy.csv", self.HEADER + rows)
+        demands = self.write("demands.csv", "job,gpu,gpu_util_pct\n" + "".join(f"{n},T4,{busy[n]}\n" for n in names))
+        graphless = self.write("graphless.csv", "job,family\n" + "".join(f"{n},{n.split()[0]}\n" for n in names))
+
+        def error(jobs, *more):
+            code, out, err = run("evaluate", "--pairs", pairs, "--jobs", jobs, "--model", "horus", "--leave", "family", "--json", *more)
+            self.assertEqual((code, err), (0, ""))
+            return json.loads(out)["evaluations"][0]["mape_pct"]
+
+        foretold = error(files[3])
+        self.assertLess(error(files[3], "--demands", demands), foretold / 2)
+        self.assertLess(error(graphless, "--demands", demands), foretold / 2)
+
+    def test_a_job_without_a_graph_needs_demands_where_pairs_name_it_alone(self):
+        _, pairs, _, jobs = self.files()
+        pairs.write_text(pairs.read_text() + "t4,,measured,vgg11 8,1.5,2,first\n")
+        jobs.write_text(jobs.read_text() + "measured,,ours,\n")
+        given = self.write("demands.csv", "job,gpu,gpu_util_pct,step_time_us\nmeasured,t4,11,5000\n")
+        other = self.write("other.csv", "job,gpu,gpu_util_pct,step_time_us\nmeasured,v100-16gb,11,5000\nmeasured,t4,,5000\n")
+        out = self.folder / "p.hbundle"
+        for more in ((), ("--demands", other)):
+            code, text, err = run("train", "--pairs", pairs, "--jobs", jobs, "--out", out, *more)
+            self.assertEqual((code, text), (2, ""))
+            self.assertIn("jobs.csv: row 9: graph: expected an ONNX file, or the measured gpu_util_pct of the job on t4, "
+                          "found neither", err)
+        code, text, err = run("train", "--pairs", pairs, "--jobs", jobs, "--out", out, "--demands", given, "--json")
+        self.assertEqual((code, err), (0, ""))
+        self.assertEqual(json.loads(text)["jobs"], 9)
+
     def test_observations_of_a_newcomer_are_judged(self):
         code, out, err = run("evaluate", *self.files(), "--model", "horus", "--observe", 0, "--observe", 2, "--noise", 0, "--json")
         self.assertEqual((code, err), (0, ""))
@@ -142,6 +178,7 @@ class Pairs(Files):
         zero = self.write("zero.csv", self.HEADER + "t4,,resnet18 8,vgg11 8,1.5,0,\n")
         unknown = self.write("unknown.csv", self.HEADER + "t4,,resnet18 8,nobody,1.5,2,\n")
         few = self.write("few.csv", self.HEADER + "t4,,resnet18 8,vgg11 8,1.5,2,\n")
+        strange = self.write("strange.csv", "job,gpu,gpu_util_pct\nnobody,t4,11\n")
         lost = self.write("lost.csv", "job,graph,family\nresnet18 8,nosuch.onnx,f\nvgg11 8,nosuch.onnx,f\n")
         for args, words in (
             (["--pairs", zero, "--jobs", jobs], "zero.csv: row 1: slowdown_b: expected a ratio"),
@@ -151,6 +188,8 @@ class Pairs(Files):
             (["--pairs", pairs], "--jobs"),
             (["--pairs", pairs, "--jobs", jobs, "--data", pairs], "expected one of --data"),
             (["--data", pairs, "--jobs", jobs], "--jobs: expected --pairs beside it"),
+            (["--data", pairs, "--demands", jobs], "--demands: expected --pairs beside it"),
+            (["--pairs", pairs, "--jobs", jobs, "--demands", strange], "strange.csv: row 1: job: expected"),
             (["--pairs", pairs, "--jobs", jobs, "--rounds", 3], "--rounds: expected --data beside it"),
             ([], "found neither"),
         ):
