@@ -169,6 +169,50 @@ static void MeasuredBeatsPredicted(const horus_graph* graph) {
   horus_predictor_free(committed);
 }
 
+/* What a tenant loses beside another one, above the time alone. */
+static float LostBeside(const horus_demand* victim, const horus_demand* other) {
+  const horus_demand* two[2];
+  float slowdown[2] = {0, 0}, upper[2] = {0, 0};
+  horus_interference* model = NULL;
+  two[0] = victim;
+  two[1] = other;
+  CHECK_OK(horus_interference_create(NULL, &model, &error));
+  CHECK_OK(horus_interference_slowdown(model, NULL, device_of(V100[0], 0), 2, two, slowdown, upper, &error));
+  horus_interference_free(model);
+  return slowdown[0] - 1;
+}
+
+/* Its graph tells of small kernels, not of a loader that is slow: the one is foretold, the other is learned. */
+static void AJobThatWaitsForItsHostCostsOthersLittle(const horus_graph* neighbour_graph) {
+  horus_graph *small = NULL, *points = NULL;
+  horus_predictor *predictor = NULL, *committed = NULL;
+  horus_observations* observations = NULL;
+  horus_demand_observation observation = HORUS_DEMAND_OBSERVATION_INIT;
+  horus_demand neighbour, launching, foretold, seen;
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/dqn_atari.onnx", NULL, &small, &error));
+  CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/pointnet.onnx", NULL, &points, &error));
+  CHECK_OK(horus_predictor_default(&predictor, &error));
+  neighbour = DemandOf(predictor, neighbour_graph, 32);
+  launching = DemandOf(predictor, small, 1);
+  foretold = DemandOf(predictor, points, 32);
+  CHECK(launching.gpu_util_pct < 15 && foretold.gpu_util_pct > 70);
+  CHECK(LostBeside(&neighbour, &launching) < LostBeside(&neighbour, &foretold) / 3);
+  observation.profile_id = foretold.profile_id;
+  observation.gpu_type = V100[0];
+  observation.measured = HORUS_OBSERVED_GPU_UTIL;
+  observation.gpu_util_pct = 8;
+  CHECK_OK(horus_observations_create(0, &observations, &error));
+  CHECK_OK(horus_observations_add_demand(observations, NULL, &observation, &error));
+  CHECK_OK(horus_predictor_commit(predictor, observations, &committed, &error));
+  seen = DemandOf(committed, points, 32);
+  CHECK(LostBeside(&neighbour, &seen) < LostBeside(&neighbour, &foretold) / 3);
+  horus_observations_free(observations);
+  horus_predictor_free(predictor);
+  horus_predictor_free(committed);
+  horus_graph_free(small);
+  horus_graph_free(points);
+}
+
 int main(void) {
   horus_graph *resnet = NULL, *vgg = NULL;
   static Table table;
@@ -181,6 +225,7 @@ int main(void) {
   ATrainedPredictorIsTheSameFromItsBytes(&table, resnet);
 #endif
   MeasuredBeatsPredicted(resnet);
+  AJobThatWaitsForItsHostCostsOthersLittle(resnet);
   AWatchCountsWhatThePredictorKnewAlready(resnet);
   horus_graph_free(resnet);
   horus_graph_free(vgg);
