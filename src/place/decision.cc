@@ -42,7 +42,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
     {"anti_affinity", "The node holds a group that the job keeps away from, or one that keeps away from it."},
     {"memory_unknown",
      "How much device memory the job needs is unknown, so it runs alone. State or measure it, and it shares."},
-    {"sharing_quota", "As many devices have several tenants as the placer's quota allows."},
+    {"sharing_quota", "No more devices may have several tenants: the placer's sharing quota is used up, or 0."},
 }};
 
 std::string Amount(double value, std::string_view unit, int more) {

@@ -104,7 +104,8 @@ Reason FitTenant(const TenantClass* newcomer, const DeviceRow& device, const Fit
   if (newcomer->exclusive && tenants > 0) {
     return HasMemoryBound(newcomer->demand) ? Reason::kExclusive : Reason::kMemoryUnknown;
   }
-  const int32_t most = !limits.share ? 1 : device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
+  if (!limits.share && tenants > 0) return Reason::kSharingQuota;
+  const int32_t most = device.max_tenants > 0 ? device.max_tenants : limits.max_tenants;
   // Every tenant is a process of its own, and so a client of the device's MPS server.
   if (device.mps_clients > 0 && device.mps_clients < most && tenants + 1 > device.mps_clients) {
     return Fail(Reason::kTenantLimit, shortfall, tenants + 1, device.mps_clients, "MPS clients");

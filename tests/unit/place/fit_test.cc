@@ -363,7 +363,7 @@ TEST(Fit, WhereSharingIsOffADeviceHasOneTenant) {
   EXPECT_EQ(FitTenant(&newcomer, device, limits), Reason::kNone);
   device.tenants = {0};
   EXPECT_EQ(FitTenant(&newcomer, device, kLimits), Reason::kNone);
-  EXPECT_EQ(FitTenant(&newcomer, device, limits), Reason::kTenantLimit);
+  EXPECT_EQ(FitTenant(&newcomer, device, limits), Reason::kSharingQuota);
 }
 
 }  // namespace
