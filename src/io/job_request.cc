@@ -130,6 +130,10 @@ absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
   double confidence = 0;
   HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_confidence", kLeastProbability, kMostProbability, confidence));
   spec.slowdown_confidence = static_cast<float>(confidence);
+  if (confidence > 0 && spec.slowdown_bound == 0 && spec.latency_bound_us == 0) {
+    return map.Find("slowdown_confidence")
+        ->Error("expected slowdown_bound or latency_bound_ms beside it, found neither");
+  }
   return absl::OkStatus();
 }
 

@@ -248,6 +248,10 @@ TEST(JobsFile, WrongValuesNameKeyExpectedAndFound) {
             "dir/jobs.yaml:3: jobs[0].kind: expected one of training, inference, best-effort, found 'batch'");
   EXPECT_EQ(ErrorOf("  - {model: a, slowdown_bound: 0.9}\n"),
             "dir/jobs.yaml:3: jobs[0].slowdown_bound: expected a number from 1 to 1000000, found '0.9'");
+  EXPECT_EQ(
+      ErrorOf("  - {model: a, slowdown_confidence: 0.95}\n"),
+      "dir/jobs.yaml:3: jobs[0].slowdown_confidence: expected slowdown_bound or latency_bound_ms beside it, found "
+      "neither");
   EXPECT_EQ(ErrorOf("  - {model: a, dims: {seq: -1}}\n"),
             "dir/jobs.yaml:3: jobs[0].dims['seq']: expected an integer from 1 to 2147483647, found '-1'");
   EXPECT_EQ(ErrorOf("  - {model: a, gpus: 2, gpu_milli: 500}\n"),
