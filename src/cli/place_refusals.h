@@ -17,10 +17,13 @@ namespace horus::cli {
 [[nodiscard]] std::string NodeName(const PlacementReport& placement, NodeId node);
 [[nodiscard]] std::string JobName(const PlacementReport& placement, JobId job);
 
+// With which probability its slowdown is held against a bound.
+[[nodiscard]] double ConfidenceOf(const JobSpec& job);
+
 // The place that came nearest and how far off it was.
-[[nodiscard]] std::string MissText(const PlacementReport& placement, const NearestMiss& miss);
+[[nodiscard]] std::string MissText(const PlacementReport& placement, const Decision& decision);
 // A few words: what keeps it off the nearest place.
-[[nodiscard]] std::string RefusalColumn(const Decision& decision);
+[[nodiscard]] std::string RefusalColumn(const PlacementReport& placement, const Decision& decision);
 // A paragraph a job that waits; empty where none does.
 [[nodiscard]] std::string NotPlacedText(const PlacementReport& placement);
 

@@ -89,9 +89,7 @@ std::string SlowdownText(const PlacementReport& placement, const Decision& decis
   if (decision.own.estimate == 1 && NeighboursOf(decision).empty()) return "none";
   std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
   if (promised) {
-    const double asked =
-        job->slowdown_confidence > 0 ? static_cast<double>(job->slowdown_confidence) : kUpperProbability;
-    absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.own, kUpperProbability, asked)), ")");
+    absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.own, kUpperProbability, ConfidenceOf(*job))), ")");
   }
   return text;
 }
@@ -145,7 +143,7 @@ std::string PlacedColumn(const PlacementReport& placement, const Decision& decis
 }
 
 std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
-  return decision.verdict == Verdict::kPlace ? PlacedColumn(placement, decision) : RefusalColumn(decision);
+  return decision.verdict == Verdict::kPlace ? PlacedColumn(placement, decision) : RefusalColumn(placement, decision);
 }
 
 // "  label      content", continued below the content where it is long.
@@ -285,7 +283,7 @@ std::string ExplainText(const PlacementReport& placement) {
     AppendEffects(placement, decision, text);
     AppendRefusals(decision, text);
     if (decision.verdict != Verdict::kPlace) {
-      AppendLine("miss", MissText(placement, decision.miss), text);
+      AppendLine("miss", MissText(placement, decision), text);
     }
   }
   return text;

@@ -168,6 +168,28 @@ class Place(Files):
 
         self.assertEqual((placed("1.5"), placed("1.7"), placed("none")), (1, 2, 2))
 
+    def test_a_refusal_says_why_nothing_is_shared(self):
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+        jobs = self.jobs(SMALL_JOB + SMALL_JOB.replace("name: j", "name: k"))
+        for args, column, sentence in (
+                (("--sharing-quota", 0), "the sharing quota is used up", "the placer's sharing quota is used up, or 0."),
+                (("--policy", "exclusive"), "policy exclusive never shares", "Policy exclusive never shares a GPU.")):
+            table, _, refusals = self.place(jobs, *args)[1].partition("Not placed")
+            self.assertIn(column, table)
+            self.assertIn(sentence, " ".join(refusals.split()))
+
+    def test_a_refusal_by_a_promise_says_its_confidence(self):
+        self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
+        promised = SMALL_JOB.replace("30", "80").replace("name: j", "name: %s, slowdown_bound: 1.01%s")
+        for asked, words in (("", "with 90 % confidence"), (", slowdown_confidence: 0.99", "with 99 % confidence")):
+            refusal = self.place(self.jobs(SMALL_JOB + promised % ("k", asked)))[1].partition("Not placed")[2]
+            self.assertRegex(" ".join(refusal.split()), f"slowed at most [0-9.]+x {words} .*, bound 1.01x")
+
+    def test_refusals_use_the_units_of_the_table(self):
+        out = self.place(self.jobs(SMALL_JOB.replace("name: j", "name: j, cpu_cores: 12.5")), "--explain")[1]
+        self.assertIn("too few CPU cores", out)
+        self.assertIn("needs 12.5 cores, has 8 cores (4.5 cores short).", out.partition("miss ")[2])
+
     def test_a_refusal_tells_amounts_apart_that_rounding_would_make_equal(self):
         self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
         half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
