@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "cli/numbers.h"
 #include "cli/place_refusals.h"
@@ -211,6 +212,24 @@ std::optional<double> Ratio(int64_t part, int64_t whole) {
   return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
 }
 
+// Whose demands are guesses more than others'.
+std::string OutsideText(const PlacementReport& placement) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> names;
+  for (const Decision& decision : placement.plan.decisions) {
+    if (placement.IsOutside(decision)) names.push_back(JobName(placement, decision.job));
+  }
+  if (names.empty()) return "";
+  std::string text = absl::StrFormat("%d of %d jobs lie outside what the prediction was made for:", names.size(),
+                                     placement.plan.decisions.size());
+  const std::span<const std::string> shown = std::span(names).first(std::min(names.size(), kShown));
+  std::string list = absl::StrJoin(shown, ", ");
+  if (names.size() > kShown) absl::StrAppend(&list, " and ", names.size() - kShown, " more");
+  constexpr size_t kIndent = 24;
+  for (const std::string& line : Wrap(list, kPageWidth - kIndent)) absl::StrAppend(&text, "\n", line);
+  return text;
+}
+
 }  // namespace
 
 std::string IndexRanges(std::span<const int32_t> indices) {
@@ -311,6 +330,7 @@ std::string TotalsText(const PlacementReport& placement) {
     }
     table.AddRow({"slowdowns", text});
   }
+  if (const std::string outside = OutsideText(placement); !outside.empty()) table.AddRow({"demands", outside});
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
                                    absl::StrFormat(", before %d", before.devices_used)});

@@ -104,6 +104,14 @@ const Demand* PlacementReport::DemandOf(const Decision& decision) const {
   return found == first_demand.end() ? nullptr : &found->second;
 }
 
+bool PlacementReport::IsOutside(const Decision& decision) const {
+  const auto outside = [](const Demand& demand) { return (demand.flags & kDemandOutside) != 0; };
+  if (const Demand* demand = DemandOf(decision)) return outside(*demand);
+  const JobSpec* job = FindJob(decision.job);
+  return job != nullptr && std::any_of(job->demands.begin(), job->demands.end(),
+                                       [&](const TypeDemand& one) { return outside(one.demand); });
+}
+
 uint64_t PlacementReport::Count(Verdict verdict) const {
   return static_cast<uint64_t>(std::count_if(plan.decisions.begin(), plan.decisions.end(),
                                              [&](const Decision& decision) { return decision.verdict == verdict; }));

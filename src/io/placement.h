@@ -72,6 +72,8 @@ struct PlacementReport {
   [[nodiscard]] const JobSpec* FindJob(JobId job) const;
   // The job's demand on the type of its first device; nullptr unless placed.
   [[nodiscard]] const Demand* DemandOf(const Decision& decision) const;
+  // Whether that demand, or of a refused job any, is foretold of a job unlike what the predictor was made for.
+  [[nodiscard]] bool IsOutside(const Decision& decision) const;
   [[nodiscard]] uint64_t Count(Verdict verdict) const;
   [[nodiscard]] uint64_t TenantsAboveBound() const;  // distinct jobs
   [[nodiscard]] uint64_t TenantJobs() const;         // distinct jobs

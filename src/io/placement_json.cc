@@ -120,6 +120,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
           {"winner", placed ? PlaceJson(placement, decision.winner) : Json(nullptr)},
           {"runner_up", decision.has_runner_up ? PlaceJson(placement, decision.runner_up) : Json(nullptr)},
           {"refused_devices", refused},
+          {"outside", placement.IsOutside(decision)},
           {"nearest_miss", placed ? Json(nullptr) : MissJson(placement, decision.miss)},
           {"demand", DemandJson(placement.DemandOf(decision))}};
 }

@@ -190,6 +190,15 @@ class Place(Files):
         self.assertIn("too few CPU cores", out)
         self.assertIn("needs 12.5 cores, has 8 cores (4.5 cores short).", out.partition("miss ")[2])
 
+    def test_jobs_unlike_the_training_data_are_named(self):
+        model = self.write("unknown.onnx", unknown_model())
+        jobs = self.jobs(SMALL_JOB + f"  - {{name: strange, model: {model}}}\n")
+        out = self.place(jobs)[1]
+        self.assertIn("1 of 2 jobs lie outside what the prediction was made for: strange", " ".join(out.split()))
+        decisions = json.loads(self.place(jobs, "--json")[1])["decisions"]
+        self.assertEqual({d["job"]: d["outside"] for d in decisions}, {"j": False, "strange": True})
+        self.assertNotIn("outside", self.place(self.jobs(SMALL_JOB))[1])
+
     def test_a_refusal_tells_amounts_apart_that_rounding_would_make_equal(self):
         self.cluster.write_text("version: 1\nnodes:\n" + NODE.replace("count: 2", "count: 1"))
         half = "  - {name: %s, demand: {any: {gpu_util_pct: 80, gpu_memory_gib: 2}}}\n"
