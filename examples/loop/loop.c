@@ -89,6 +89,7 @@ int main(void) {
   TRY(horus_abi_check(HORUS_ABI_NUMBER, &error));
   TRY(horus_cluster_create(NULL, &cluster, &error));
   node.id = 1;
+  node.name = "gpu-node";
   node.device_count = 2;
   node.gpu_types = gpu_types;
   node.cpu_milli = 32000;

@@ -73,7 +73,7 @@ void Run() {
   horus::CheckAbi();
   horus::Cluster cluster;
   cluster.AddNode({.id = 1,
-                   .name = "node",
+                   .name = "gpu-node",
                    .cpu_milli = 32'000,
                    .mem_mib = 131'072,
                    .devices = {{.gpu_type = kGpu}, {.gpu_type = kGpu}}});

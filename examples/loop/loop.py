@@ -39,7 +39,7 @@ def observe(title, gpus, jobs, model):
 
 def main():
     device = horus.Device(GPU)
-    cluster = horus.Cluster([horus.Node(id=1, name="node", cpu_milli=32_000, mem_mib=131_072, devices=[device, device])])
+    cluster = horus.Cluster([horus.Node(id=1, name="gpu-node", cpu_milli=32_000, mem_mib=131_072, devices=[device, device])])
     jobs = {job.id: job for job in (make_job(1, "vision", 85, 190), make_job(2, "language", 30, 40),
                                     make_job(3, "speech", 25, 60))}
     model = horus.InterferenceModel("horus")

@@ -171,6 +171,7 @@ struct Effect {
   float slowdown_before = 0;
   float slowdown_after = 0;
   float slowdown_after_upper = 0;
+  float calibrated_up_to = 0;  // up to which probability what was left out vouches for that bound
 };
 
 // One decision; unlike horus_decision it owns its text and what belongs to it.
@@ -184,6 +185,7 @@ struct Decision {
   std::vector<Slot> slots;
   std::vector<Effect> effects;
   bool probe = false;
+  bool trial = false;  // it shares where that pays by expectation, not by the upper bounds
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
   bool predicted_never = false;        // deferred, but by a prediction the cluster cannot take it even empty
@@ -205,6 +207,7 @@ class Plan {
             SlotsOf(index, c.slots),
             EffectsOf(index, c.effects),
             c.probe == 1,
+            c.trial == 1,
             c.alternative,
             c.cpu_milli,
             c.mem_mib,
@@ -227,14 +230,21 @@ class Plan {
   [[nodiscard]] std::vector<Effect> EffectsOf(size_t index, size_t count) const {
     std::vector<uint64_t> jobs(count), nodes(count);
     std::vector<uint32_t> devices(count);
-    std::vector<float> before(count), after(count), upper(count);
-    const horus_effects columns = {
-        sizeof(horus_effects), 0,           count, jobs.data(), nodes.data(), devices.data(), before.data(),
-        after.data(),          upper.data()};
+    std::vector<float> before(count), after(count), upper(count), calibrated(count);
+    const horus_effects columns = {sizeof(horus_effects),
+                                   0,
+                                   count,
+                                   jobs.data(),
+                                   nodes.data(),
+                                   devices.data(),
+                                   before.data(),
+                                   after.data(),
+                                   upper.data(),
+                                   calibrated.data()};
     detail::Call(horus_plan_effects, get(), index, &columns, &count);
     std::vector<Effect> effects;
     for (size_t i = 0; i < count; ++i) {
-      effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i]});
+      effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i], calibrated[i]});
     }
     return effects;
   }

@@ -82,8 +82,10 @@ typedef struct horus_tenant_review {
   double held;      /* the slowdown not exceeded with the job's slowdown_confidence */
   double bound;     /* its own or the placer's; infinity = none */
   double pack_work; /* of all who are on that device, 1 = one of them alone; below 1 taking turns does more */
+  int32_t trial;    /* 1 = by the upper bounds that is below 1 */
+  uint32_t reserved0;
 } horus_tenant_review;
-#define HORUS_TENANT_REVIEW_INIT {sizeof(horus_tenant_review), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_TENANT_REVIEW_INIT {sizeof(horus_tenant_review), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* The jobs that share, by the placer's model as it is now: who breaks its bound, whose pack does less than one job
  * alone, and what to do. The plan moves those of ADVICE_MOVE: for a broken bound wherever all bounds are kept, else

@@ -233,6 +233,7 @@ struct TenantReview {
   bool broken = false;
   float slowdown = 1, slowdown_upper = 1;
   double held = 1, bound = 0, pack_work = 0;
+  bool trial = false;
 };
 
 // Of a plan by Review: those with a broken bound first.
@@ -242,7 +243,7 @@ struct TenantReview {
     horus_tenant_review c = HORUS_TENANT_REVIEW_INIT;
     detail::Call(horus_plan_get_review, plan.get(), i, &c);
     reviews.push_back({c.advice, c.job_id, c.node_id, c.device, c.broken == 1, c.slowdown, c.slowdown_upper, c.held,
-                       c.bound, c.pack_work});
+                       c.bound, c.pack_work, c.trial == 1});
   }
   return reviews;
 }

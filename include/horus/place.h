@@ -171,9 +171,11 @@ typedef struct horus_decision {
   double miss_estimate; /* where the predicted amount in the miss is an upper bound: what is expected of it; else 0 */
   int32_t predicted_never; /* 1 = DEFER, though the cluster would refuse it empty and up too: by a prediction alone */
   uint32_t reserved0;
+  int32_t trial; /* 1 = it shares where that pays by expectation, not by the upper bounds: what is observed decides */
+  uint32_t reserved1;
 } horus_decision;
 #define HORUS_DECISION_INIT \
-  {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);
@@ -201,8 +203,9 @@ typedef struct horus_effects {
   float* slowdown_before; /* 1 for the job itself */
   float* slowdown_after;
   float* slowdown_after_upper;
+  float* calibrated_up_to; /* with which probability at most what was left out vouches for that bound; 1 = alone */
 } horus_effects;
-#define HORUS_EFFECTS_INIT {sizeof(horus_effects), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL}
+#define HORUS_EFFECTS_INIT {sizeof(horus_effects), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 /* Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, const horus_effects* effects,
                                           size_t* count, horus_error* error);

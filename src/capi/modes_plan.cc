@@ -64,7 +64,8 @@ horus_tenant_review ReviewToC(const TenantReview& review) {
           .slowdown_upper = review.slowdown.upper,
           .held = review.held,
           .bound = review.bound,
-          .pack_work = review.pack_work};
+          .pack_work = review.pack_work,
+          .trial = review.trial ? 1 : 0};
 }
 
 horus_preemption CandidateToC(const PreemptionCandidate& candidate) {

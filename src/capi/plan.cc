@@ -66,6 +66,7 @@ horus_decision DecisionToC(const Decision& decision) {
   c.cost = decision.verdict == Verdict::kPlace ? decision.winner.cost : kNone;
   c.runner_up_cost = decision.has_runner_up ? decision.runner_up.cost : kNone;
   c.probe = decision.probe ? 1 : 0;
+  c.trial = decision.trial ? 1 : 0;
   c.alternative = decision.alternative;
   c.predicted_never = decision.predicted_never ? 1 : 0;
   c.cpu_milli = decision.cpu_milli;
@@ -108,6 +109,7 @@ absl::Status WriteEffects(const std::vector<TenantEffect>& effects, const horus_
     Put(columns.slowdown_before, i, effects[i].before.estimate);
     Put(columns.slowdown_after, i, effects[i].after.estimate);
     Put(columns.slowdown_after_upper, i, effects[i].after.upper);
+    Put(columns.calibrated_up_to, i, effects[i].calibrated);
   }
   *count = effects.size();
   return absl::OkStatus();

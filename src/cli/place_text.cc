@@ -3,6 +3,7 @@
 #include "cli/place_text.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -212,22 +213,22 @@ std::optional<double> Ratio(int64_t part, int64_t whole) {
   return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
 }
 
-// Whose demands are guesses more than others'.
-std::string OutsideText(const PlacementReport& placement) {
+// A row that names the jobs of some decisions below a line on them; none where there are none.
+void AddJobsRow(std::string_view title, std::string_view line, const PlacementReport& placement,
+                const std::function<bool(const Decision&)>& is, Table& table) {
   constexpr size_t kShown = 8;
   std::vector<std::string> names;
   for (const Decision& decision : placement.plan.decisions) {
-    if (placement.IsOutside(decision)) names.push_back(JobName(placement, decision.job));
+    if (is(decision)) names.push_back(JobName(placement, decision.job));
   }
-  if (names.empty()) return "";
-  std::string text = absl::StrFormat("%d of %d jobs lie outside what the prediction was made for:", names.size(),
-                                     placement.plan.decisions.size());
+  if (names.empty()) return;
+  std::string text = absl::StrFormat("%d of %d jobs %s:", names.size(), placement.plan.decisions.size(), line);
   const std::span<const std::string> shown = std::span(names).first(std::min(names.size(), kShown));
   std::string list = absl::StrJoin(shown, ", ");
   if (names.size() > kShown) absl::StrAppend(&list, " and ", names.size() - kShown, " more");
   constexpr size_t kIndent = 24;
-  for (const std::string& line : Wrap(list, kPageWidth - kIndent)) absl::StrAppend(&text, "\n", line);
-  return text;
+  for (const std::string& part : Wrap(list, kPageWidth - kIndent)) absl::StrAppend(&text, "\n", part);
+  table.AddRow({std::string(title), text});
 }
 
 }  // namespace
@@ -330,7 +331,12 @@ std::string TotalsText(const PlacementReport& placement) {
     }
     table.AddRow({"slowdowns", text});
   }
-  if (const std::string outside = OutsideText(placement); !outside.empty()) table.AddRow({"demands", outside});
+  AddJobsRow(
+      "trials", "share where it pays by expectation, not by the bounds", placement,
+      [](const Decision& decision) { return decision.trial; }, table);
+  AddJobsRow(
+      "demands", "lie outside what the prediction was made for", placement,
+      [&](const Decision& decision) { return placement.IsOutside(decision); }, table);
   table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
                                   Ratio(static_cast<int64_t>(after.devices_used), devices)) +
                                    absl::StrFormat(", before %d", before.devices_used)});

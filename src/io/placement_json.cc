@@ -35,7 +35,8 @@ Json EffectJson(const PlacementReport& placement, const TenantEffect& effect) {
           {"is_new", effect.is_new},
           {"slowdown_before", ShortDouble(effect.before.estimate)},
           {"slowdown_after", ShortDouble(effect.after.estimate)},
-          {"slowdown_after_upper", ShortDouble(effect.after.upper)}};
+          {"slowdown_after_upper", ShortDouble(effect.after.upper)},
+          {"calibrated_up_to", ShortDouble(effect.calibrated)}};
 }
 
 Json PlaceJson(const PlacementReport& placement, const PricedPlace& place) {
@@ -110,6 +111,7 @@ Json DecisionJson(const PlacementReport& placement, const Decision& decision) {
           {"slots", slots},
           {"spans_nodes", decision.spans_nodes},
           {"probe", decision.probe},
+          {"trial", decision.trial},
           {"predicted_never", decision.predicted_never},
           {"alternative", decision.alternative < 0 ? Json(nullptr) : Json(decision.alternative)},
           {"cpu_cores", placed ? CoresJson(decision.cpu_milli) : Json(nullptr)},

@@ -2,7 +2,9 @@
 // Names and sentences of verdicts and reasons.
 #include "place/decision.h"
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -61,9 +63,15 @@ std::string DescribeReason(const Decision& decision) {
   return Formatted("%d of %d %s: %s", these, all, decision.cpu_only ? "nodes" : "devices", text);
 }
 
-std::string DescribeMiss(const NearestMiss& miss, Reason main) {
+std::string NodeOf(const Decision& decision, NodeId id) {
+  return decision.node_name.empty() ? Formatted("node %d", id) : decision.node_name;
+}
+
+std::string DescribeMiss(const Decision& decision) {
+  const NearestMiss& miss = decision.miss;
+  const Reason main = decision.reason;
   if (miss.reason == Reason::kNone) return "";
-  std::string where = Formatted("node %d", miss.node);
+  std::string where = NodeOf(decision, miss.node);
   if (miss.device >= 0) AppendFormatted(&where, " device %d", miss.device);
   // Most devices and the nearest one may have failed on different constraints; the reader must not mix them up.
   const char* other = miss.reason == main ? "" : ", which failed another constraint";
@@ -84,6 +92,26 @@ std::string DescribeMiss(const NearestMiss& miss, Reason main) {
     }
   }
   return sentence + ").";
+}
+
+// Who is beside the job and what it costs all of them; of many the first few.
+std::string DescribeCompany(const Decision& decision) {
+  constexpr size_t kMostTold = 4;
+  std::vector<const TenantEffect*> others;
+  for (const TenantEffect& effect : decision.effects) {
+    if (!effect.is_new) others.push_back(&effect);
+  }
+  if (others.empty()) return ", alone.";
+  std::string jobs, costs;
+  for (size_t i = 0; i < std::min(others.size(), kMostTold); ++i) {
+    const char* comma = i == 0 ? "" : ", ";
+    AppendFormatted(&jobs, "%sjob %d", comma, others[i]->job);
+    AppendFormatted(&costs, "%sjob %d from %.3g to %.3g", comma, others[i]->job, others[i]->before.estimate,
+                    others[i]->after.estimate);
+  }
+  if (others.size() > kMostTold) jobs += Formatted(" and %d more", others.size() - kMostTold);
+  return Formatted(" beside %s; expected slowdown %.3g (at most %.3g); slows %s.", jobs, decision.own.estimate,
+                   decision.own.upper, costs);
 }
 
 }  // namespace
@@ -118,27 +146,35 @@ std::string_view VerdictName(Verdict verdict) {
   return "unknown";
 }
 
+bool IsTrial(std::span<const Slowdown> tenants) {
+  double work = 0;
+  for (const Slowdown& tenant : tenants) work += 1 / static_cast<double>(tenant.upper);
+  return tenants.size() > 1 && IsBeyond(1, work);
+}
+
 std::string DescribeDecision(const Decision& decision) {
   if (decision.verdict == Verdict::kPlace) {
     if (decision.slots.empty()) return "Placed.";
     const Slot& first = decision.slots.front();
+    const std::string node = NodeOf(decision, first.node);
     if (decision.cpu_only) {
-      if (decision.slots.size() == 1) return Formatted("Placed on node %d; needs no GPU.", first.node);
-      return Formatted("Placed %d tasks, the first on node %d; needs no GPU.", decision.slots.size(), first.node);
+      if (decision.slots.size() == 1) return Formatted("Placed on %s; needs no GPU.", node);
+      return Formatted("Placed %d tasks, the first on %s; needs no GPU.", decision.slots.size(), node);
     }
     const std::string more =
         decision.slots.size() == 1 ? "" : Formatted(" and %d more devices", decision.slots.size() - 1);
     const std::string way = decision.alternative < 0 ? "" : Formatted(" Alternative %d.", decision.alternative);
     const char* probe = decision.probe ? " A probe: alone until it was observed." : "";
-    return Formatted("Placed on node %d device %d%s; expected slowdown %.3g (at most %.3g).%s%s", first.node,
-                     first.device, more, decision.own.estimate, decision.own.upper, way, probe);
+    const char* trial = decision.trial ? " A trial: it pays by expectation, not by the upper bounds; observe it." : "";
+    return Formatted("Placed on %s device %d%s%s%s%s%s", node, first.device, more, DescribeCompany(decision), way,
+                     probe, trial);
   }
   if (decision.reason == Reason::kNone) return "Deferred: does not fit now.";
   const std::string_view when = decision.verdict == Verdict::kReject ? "Rejected: never fits this cluster. "
                                 : decision.predicted_never
                                     ? "Deferred: by prediction it would not fit even the empty cluster. "
                                     : "Deferred: does not fit now. ";
-  return std::string(when) + DescribeReason(decision) + DescribeMiss(decision.miss, decision.reason);
+  return std::string(when) + DescribeReason(decision) + DescribeMiss(decision);
 }
 
 }  // namespace horus

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,7 @@ struct TenantEffect {
   bool is_new = false;  // the job that this decision places; `before` is then 1
   Slowdown before;
   Slowdown after;
+  float calibrated = 0;  // InterferenceModel::CalibratedUpTo of `after`
   friend bool operator==(const TenantEffect&, const TenantEffect&) = default;
 };
 
@@ -139,11 +141,18 @@ struct Decision {
   int64_t mem_mib = 0;                                      // or what the policy grants (synergy-*)
   bool probe = false;                                       // alone, because nobody knows yet what it does there;
                                                             // the action's job is exclusive then
+  bool trial = false;                                       // beside others, where it pays by expectation, but not by
+                                                            // the upper bounds: what is observed there decides
+  std::string node_name;                                    // of the first slot, or of the nearest miss; may be empty
   std::array<uint32_t, kReasonCount> refused_devices = {};  // devices that failed each constraint, by Reason; nodes
                                                             // where the job is without GPUs
   NearestMiss miss;                                         // valid for refusals
   friend bool operator==(const Decision&, const Decision&) = default;
 };
+
+// Whether those on a device, two at least, do less work than one of them alone would by their upper bounds, each
+// counted like the others.
+[[nodiscard]] bool IsTrial(std::span<const Slowdown> tenants);
 
 // One sentence for people: where it goes, or what refused it and how far off it was.
 [[nodiscard]] std::string DescribeDecision(const Decision& decision);

@@ -37,13 +37,18 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
   if (own.upper > decision.own.upper) decision.own.upper = own.upper;
   decision.relative_speed = std::min(decision.relative_speed, candidate.relative_speed);
-  decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own});
+  std::vector<const Demand*> demands;
+  for (const TenantClass* tenant : candidate.tenants) demands.push_back(&tenant->demand);
+  const std::vector<float> calibrated = scorer_.model().CalibratedUpTo(ContextOf(row), demands);
+  decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own, calibrated.back()});
   const auto first = static_cast<ptrdiff_t>(decision.effects.size());
+  decision.trial |= IsTrial(candidate.after);
   for (const LedgerResident& resident : ledger.residents(device)) {
     const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
     if (at == row.tenants.end()) continue;  // cannot be: the resident is there
     const auto i = static_cast<size_t>(at - row.tenants.begin());
-    decision.effects.push_back({resident.job, node, slot.device, false, candidate.before[i], candidate.after[i]});
+    decision.effects.push_back(
+        {resident.job, node, slot.device, false, candidate.before[i], candidate.after[i], calibrated[i]});
   }
   std::sort(decision.effects.begin() + first, decision.effects.end(),
             [](const TenantEffect& a, const TenantEffect& b) { return a.job < b.job; });
@@ -110,6 +115,7 @@ absl::Status Explainer::Placed(const Ledger& ledger, const JobView& view, const 
   decision.cpu_milli = view.job->cpu_milli;
   decision.mem_mib = view.job->mem_mib;
   if (IsCpuOnly(*view.job)) decision.own = Slowdown();
+  decision.node_name = ledger.spec(result.best.slots.front().node_row).name;
   for (const PlacedSlot& slot : result.best.slots) {
     decision.slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
     if (slot.device != kNoDevice) HORUS_RETURN_IF_ERROR(AddEffects(ledger, view, slot, decision));
@@ -129,6 +135,7 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     const uint32_t most = result.most_fitting;
     if (nodes.empty()) return absl::OkStatus();
     const uint32_t row = most > 0 ? result.most_node_row : nodes.front();
+    decision.node_name = ledger.spec(row).name;
     decision.miss = {Reason::kGang,
                      ledger.spec(row).id,
                      -1,
@@ -163,6 +170,7 @@ absl::Status Explainer::Refused(const Ledger& ledger, const JobView& view, std::
     HORUS_RETURN_IF_ERROR(scorer_.Evaluate(ledger.states(), ledger.state_id(device), evaluation));
   }
   const Shortfall& shortfall = evaluation.shortfall;
+  decision.node_name = node.spec->name;
   decision.miss = {nearest.reason,      node.spec->id,  nearest.device,    shortfall.needed,
                    shortfall.available, shortfall.unit, shortfall.estimate};
   return absl::OkStatus();

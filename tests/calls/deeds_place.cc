@@ -58,17 +58,20 @@ void CheckRefusals(World& world, const horus_plan* plan, size_t index) {
 }
 
 void CheckEffects(World& world, const horus_plan* plan, size_t index, const horus_decision& decision) {
-  std::vector<float> before(decision.effects), after(decision.effects), upper(decision.effects);
+  std::vector<float> before(decision.effects), after(decision.effects), upper(decision.effects),
+      calibrated(decision.effects);
   horus_effects effects = HORUS_EFFECTS_INIT;
   effects.capacity = decision.effects;
   effects.slowdown_before = before.data();
   effects.slowdown_after = after.data();
   effects.slowdown_after_upper = upper.data();
+  effects.calibrated_up_to = calibrated.data();
   size_t count = 0;
   const horus_status status = HORUS_TRY(world, kNone, horus_plan_effects, plan, index, &effects, &count);
   world.Require(status == HORUS_OK && count == decision.effects, "effects", decision.effects, count);
   for (size_t i = 0; i < count; ++i) {
     world.Require(before[i] >= 1 && after[i] >= 1 && upper[i] >= after[i], "slowdowns are at least 1", i);
+    world.Require(calibrated[i] >= 0 && calibrated[i] <= 1, "what is calibrated is a probability", i);
   }
 }
 

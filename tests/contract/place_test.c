@@ -41,7 +41,7 @@ static void DecisionsExplainThemselves(void) {
   horus_effects effects = HORUS_EFFECTS_INIT;
   uint64_t nodes[2] = {0, 0}, jobs[4] = {0, 0, 0, 0}, effect_nodes[4];
   uint32_t devices[2] = {9, 9}, tasks[2] = {9, 9}, effect_devices[4];
-  float before[4], after[4], upper[4];
+  float before[4], after[4], upper[4], calibrated[4];
   const char* names[16];
   double costs[16], sum = 0;
   horus_decision decision;
@@ -76,6 +76,7 @@ static void DecisionsExplainThemselves(void) {
   effects.slowdown_before = before;
   effects.slowdown_after = after;
   effects.slowdown_after_upper = upper;
+  effects.calibrated_up_to = calibrated;
   CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_effects(plan, 0, &effects, &count, &error));
   CHECK(count == 2 && jobs[0] == 0);
   effects.capacity = 4;
@@ -84,6 +85,7 @@ static void DecisionsExplainThemselves(void) {
   for (i = 0; i < count; ++i) {
     CHECK(effect_nodes[i] == 1 && effect_devices[i] == 0);
     CHECK(before[i] == 1 && after[i] >= 1 && upper[i] >= after[i]);
+    CHECK(calibrated[i] == 0); /* a rule: nothing was left out to vouch for it */
   }
   CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_effects(plan, 1, &effects, &count, &error));
   CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_effects(NULL, 0, &effects, &count, &error));

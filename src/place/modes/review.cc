@@ -64,7 +64,8 @@ absl::Status Reviewer::LookAt(uint32_t node_row, int32_t device, std::vector<Ten
                     .slowdown = slowdowns[i],
                     .held = SlowdownFor(promise, slowdowns[i], limits),
                     .bound = BoundOf(promise, limits),
-                    .pack_work = work});
+                    .pack_work = work,
+                    .trial = IsTrial(slowdowns)});
   }
   return absl::OkStatus();
 }

@@ -35,6 +35,7 @@ struct TenantReview {
   double held = 1;       // what is held against its bound: the slowdown not exceeded with its confidence
   double bound = 0;      // its own or the placer's; infinity = none
   double pack_work = 0;  // of all who are on that device, 1 = one of them alone; below 1 taking turns does more
+  bool trial = false;    // as of a Decision: by the upper bounds that work is below 1
   Advice advice = Advice::kStay;
   [[nodiscard]] bool broken() const;  // its bound is
   [[nodiscard]] bool loses() const;   // its pack does less than one job alone

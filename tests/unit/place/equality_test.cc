@@ -138,14 +138,15 @@ TEST(Equality, OfDecisionsReadsEveryField) {
   using D = Decision;
   using E = TenantEffect;
   ExpectEachCounts(&Slot::node, &Slot::device, &Slot::task);
-  ExpectEachCounts(&E::job, &E::node, &E::device, &E::is_new, &E::before, &E::after);
+  ExpectEachCounts(&E::job, &E::node, &E::device, &E::is_new, &E::before, &E::after, &E::calibrated);
   ExpectEachCounts(&CostTerm::name, &CostTerm::value);
   ExpectEachCounts(&PricedPlace::node, &PricedPlace::device, &PricedPlace::cost, &PricedPlace::terms);
   ExpectEachCounts(&NearestMiss::reason, &NearestMiss::node, &NearestMiss::device, &NearestMiss::needed,
                    &NearestMiss::available, &NearestMiss::unit, &NearestMiss::estimate);
   ExpectEachCounts(&D::job, &D::verdict, &D::reason, &D::slots, &D::effects, &D::own, &D::winner, &D::runner_up,
                    &D::has_runner_up, &D::spans_nodes, &D::cpu_only, &D::alternative, &D::relative_speed, &D::cpu_milli,
-                   &D::mem_mib, &D::probe, &D::refused_devices, &D::miss, &D::predicted_never);
+                   &D::mem_mib, &D::probe, &D::trial, &D::node_name, &D::refused_devices, &D::miss,
+                   &D::predicted_never);
 }
 
 TEST(Equality, OfPlansReadsEveryField) {

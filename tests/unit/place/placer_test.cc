@@ -285,5 +285,17 @@ TEST(Placer, VerdictsAnswerPerNodeAndForOneTaskOfAGang) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(Placer, ADecisionIsASentenceThatNamesTheNodeTheNeighboursAndWhatTheyLose) {
+  Cluster cluster(Catalogue::Default());
+  NodeSpec node = V100Node(1, 1);
+  node.name = "left";
+  ASSERT_TRUE(cluster.AddNode(node).ok());
+  const auto placer = MakePlacer();
+  EXPECT_EQ(DescribeDecision(PlaceOne(cluster, *placer, OneGpu(7, 60, 1000))), "Placed on left device 0, alone.");
+  EXPECT_EQ(DescribeDecision(PlaceOne(cluster, *placer, OneGpu(8, 60, 1000))),
+            "Placed on left device 0 beside job 7; expected slowdown 1.2 (at most 1.2); slows job 7 from 1 to 1.2.");
+  EXPECT_THAT(DescribeDecision(Decide(cluster, OneGpu(9, 60, 1 << 20))), HasSubstr("Nearest: left device 0"));
+}
+
 }  // namespace
 }  // namespace horus

@@ -15,16 +15,24 @@ using testing_place::MakePlacer;
 using testing_place::Nodes;
 using testing_place::OneGpu;
 
-// Beside anybody everybody is slowed by 1.2, by at most 1.5 with probability 0.9.
+// Beside anybody everybody is slowed by 1.2, by at most `upper` with probability 0.9.
 class Uncertain final : public InterferenceModel {
  public:
+  explicit Uncertain(float upper = 1.5f) : upper_(upper) {}
   [[nodiscard]] std::string_view name() const override { return "uncertain"; }
   [[nodiscard]] uint64_t epoch() const override { return 1; }
   [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> tenants,
                                      std::span<Slowdown> out) const override {
-    for (Slowdown& one : out) one = tenants.size() > 1 ? Slowdown{1.2f, 1.5f} : Slowdown{};
+    for (Slowdown& one : out) one = tenants.size() > 1 ? Slowdown{1.2f, upper_} : Slowdown{};
     return absl::OkStatus();
   }
+  [[nodiscard]] std::vector<float> CalibratedUpTo(const DeviceContext& /*device*/,
+                                                  std::span<const Demand* const> tenants) const override {
+    return std::vector<float>(tenants.size(), tenants.size() > 1 ? 0.75f : 1.0f);
+  }
+
+ private:
+  float upper_;
 };
 
 // On GPU 0 of node 1; the slowdown of two is the sum of their utilisations, at least 1.
@@ -88,6 +96,21 @@ TEST(Review, HoldsTheConfidenceOfEachJobAgainstItsBound) {
     Put(cluster, 2, 10);
     const auto placer = *Placer::Create(model, *MakePolicy("horus"));
     EXPECT_EQ(Review(*placer, cluster)->tenants[0].broken(), broken) << confidence;
+  }
+}
+
+// Two who each keep half of their speed at least do the work of one: at a bound of 2 sharing is sure to cost nothing.
+TEST(Review, IsAndPlacesATrialWhereSharingPaysByExpectationButNotByTheBounds) {
+  for (const auto& [upper, trial] : {std::pair(1.99f, false), std::pair(2.0f, false), std::pair(2.01f, true)}) {
+    Cluster cluster = Nodes(1, 1);
+    const auto placer = *Placer::Create(std::make_shared<Uncertain>(upper), *MakePolicy("horus"));
+    EXPECT_FALSE(testing_place::PlaceOne(cluster, *placer, OneGpu(1, 10, 1000)).trial) << "alone";
+    const Decision decision = testing_place::PlaceOne(cluster, *placer, OneGpu(2, 10, 1000));
+    EXPECT_EQ(decision.trial, trial) << upper;
+    for (const TenantEffect& effect : decision.effects) EXPECT_EQ(effect.calibrated, 0.75f);
+    const ReviewResult result = *Review(*placer, cluster);
+    ASSERT_EQ(result.tenants.size(), 2u);
+    for (const TenantReview& one : result.tenants) EXPECT_EQ(one.trial, trial) << upper;
   }
 }
 

@@ -24,6 +24,7 @@ struct Effect {
   uint64_t job = 0, node = 0;
   uint32_t device = 0;
   float slowdown_before = 1, slowdown_after = 1, slowdown_after_upper = 1;
+  float calibrated_up_to = 0;
 };
 
 struct Miss {
@@ -48,7 +49,7 @@ struct Decision {
   std::vector<std::pair<std::string, double>> terms = {};
   std::vector<std::pair<std::string, uint64_t>> refusals = {};
   std::optional<Miss> miss = std::nullopt;
-  bool probe = false;
+  bool probe = false, trial = false;
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;
   bool predicted_never = false;
@@ -81,6 +82,7 @@ struct TenantReview {
   bool broken = false;
   float slowdown = 1, slowdown_upper = 1;
   double held = 1, bound = 0, pack_work = 0;
+  bool trial = false;
 };
 
 }  // namespace
@@ -114,13 +116,22 @@ std::vector<Slot> ReadSlots(size_t count, const Read& read) {
 std::vector<Effect> ReadEffects(const PlanHandle& plan, size_t index, size_t count) {
   std::vector<uint64_t> jobs(count), nodes(count);
   std::vector<uint32_t> devices(count);
-  std::vector<float> before(count), after(count), upper(count);
-  const horus_effects c = {
-      sizeof(horus_effects), 0,           count, jobs.data(), nodes.data(), devices.data(), before.data(),
-      after.data(),          upper.data()};
+  std::vector<float> before(count), after(count), upper(count), calibrated(count);
+  const horus_effects c = {sizeof(horus_effects),
+                           0,
+                           count,
+                           jobs.data(),
+                           nodes.data(),
+                           devices.data(),
+                           before.data(),
+                           after.data(),
+                           upper.data(),
+                           calibrated.data()};
   Run([&](horus_error* error) { return horus_plan_effects(plan.get(), index, &c, &count, error); });
   std::vector<Effect> effects;
-  for (size_t i = 0; i < count; ++i) effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i]});
+  for (size_t i = 0; i < count; ++i) {
+    effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i], calibrated[i]});
+  }
   return effects;
 }
 
@@ -163,6 +174,7 @@ Decision At(const PlanHandle& plan, size_t index) {
   decision.cost = c.cost;
   decision.runner_up_cost = c.runner_up_cost;
   decision.probe = c.probe == 1;
+  decision.trial = c.trial == 1;
   decision.alternative = c.alternative;
   decision.predicted_never = c.predicted_never == 1;
   decision.cpu_milli = c.cpu_milli;
@@ -265,8 +277,8 @@ py::dict Columns(const PlanHandle& plan) {
 TenantReview ReviewAt(const PlanHandle& plan, size_t index) {
   horus_tenant_review c = HORUS_TENANT_REVIEW_INIT;
   Run([&](horus_error* error) { return horus_plan_get_review(plan.get(), index, &c, error); });
-  return {c.advice,   c.job_id,         c.node_id, c.device, c.broken == 1,
-          c.slowdown, c.slowdown_upper, c.held,    c.bound,  c.pack_work};
+  return {c.advice,         c.job_id, c.node_id, c.device,    c.broken == 1, c.slowdown,
+          c.slowdown_upper, c.held,   c.bound,   c.pack_work, c.trial == 1};
 }
 
 py::tuple Work(const PlanHandle& plan) {
@@ -289,7 +301,8 @@ void BindDecision(py::module_& m) {
       .Field("device", &Effect::device, "index within the node")
       .Field("slowdown_before", &Effect::slowdown_before, "1 for the job itself")
       .Field("slowdown_after", &Effect::slowdown_after, "estimate")
-      .Field("slowdown_after_upper", &Effect::slowdown_after_upper, "its bound");
+      .Field("slowdown_after_upper", &Effect::slowdown_after_upper, "its bound")
+      .Field("calibrated_up_to", &Effect::calibrated_up_to, "probability up to which what was left out vouches for it");
   Record<Miss>(m, "The nearest miss of a refusal.")
       .Field("reason", &Miss::reason, "constraint")
       .Field("node", &Miss::node, "node id")
@@ -316,6 +329,7 @@ void BindDecision(py::module_& m) {
       .Field("refusals", &Decision::refusals, "devices refused by each constraint")
       .Field("miss", &Decision::miss, "nearest miss of a refusal")
       .Field("probe", &Decision::probe, "placed alone to be observed")
+      .Field("trial", &Decision::trial, "shares where that pays by expectation, not by the upper bounds")
       .Field("alternative", &Decision::alternative, "way to run that was chosen; -1 = none are stated")
       .Field("cpu_milli", &Decision::cpu_milli, "that each task holds")
       .Field("mem_mib", &Decision::mem_mib, "that each task holds")
@@ -345,7 +359,8 @@ void BindMoves(py::module_& m) {
       .Field("slowdown_upper", &TenantReview::slowdown_upper, "its upper bound")
       .Field("held", &TenantReview::held, "the slowdown not exceeded with the job's slowdown_confidence")
       .Field("bound", &TenantReview::bound, "its own or the placer's; inf = none")
-      .Field("pack_work", &TenantReview::pack_work, "of all on that device; below 1 taking turns does more");
+      .Field("pack_work", &TenantReview::pack_work, "of all on that device; below 1 taking turns does more")
+      .Field("trial", &TenantReview::trial, "whether by the upper bounds it is below 1");
   Record<Preemption>(m, "A place where a job would fit once its victims are gone.")
       .Field("node", &Preemption::node, "of the first slot")
       .Field("loss", &Preemption::loss, "of work, of all victims")
