@@ -6,7 +6,7 @@ Truths:
   v100, p100, k80   measured pairs under --data (Gavel's layout), at most two tenants a GPU. Three of the preset's 13 models
                     were measured; a measured kind stands for each of the others (horus2020.py). Beliefs saw neither family
   model             the preset's own models, up to three tenants; slowdowns by the built-in model `horus`, which learned from
-                    such pairs and foretells here nets that it never saw. Policies believe in the sum of utilisations
+                    such pairs and predicts here nets that it never saw. Policies believe in the sum of utilisations
   proxy             the same, and time passes by that sum: the papers' own assumption
 
 Workloads: `backlog` is the preset, all jobs at once, run times clipped at percentile 99; `even` the same clipped at 90, so that
@@ -96,8 +96,8 @@ class Truth:
     def grid(self, workload, policy, kind, seed):
         beliefs = dict(self.beliefs)
         model = policy["name"].split()[-1] if policy["policy"] == "clwp-nlwp" else None
-        if model and "foretold" in beliefs:
-            beliefs["foretold"] = beliefs["foretold"].replace("foretold", f"foretold_{model}")
+        if model and "predictions" in beliefs:
+            beliefs["predictions"] = beliefs["predictions"].replace("predictions", f"predicted_{model}")
         elif model:
             policy = dict(policy, interference=model)
         timing = {"horizon_pct": 100, "warm_up_pct": 20} if kind == "open" else {}
@@ -177,7 +177,7 @@ def add_limits(rows, truth, results, works):
     demands = [truth.busy[profile] for work in works.values() for profile in work.profile.values()]
     mean = sum(demands) / len(demands)
     rows.add(f"claims_demand_pct_{truth.name}", mean, "%", "higher", f"always busy would be {10000 / mean - 100:+.0f} %", None,
-             "how busy a job of the workload keeps a GPU alone, foretold; mean over jobs")
+             "how busy a job of the workload keeps a GPU alone, predicted; mean over jobs")
     bound, alone = results.mean("backlog", "horus", "bound_rate"), results.mean("backlog", "exclusive", "backlog_rate")
     if "speeds" in truth.truth and bound and alone:
         rows.add(f"claims_bound_pct_{truth.name}", 100 * (bound / alone - 1), "%", "higher", f"exclusive {alone:.3f}, bound {bound:.3f}",
@@ -193,8 +193,8 @@ def measured_truths(horus, data, folder, smoke):
     inputs = policy_grids.Inputs(horus, data, folder, table, jobs)
     bundle = ["--bundle", inputs.bundle] if inputs.bundle else []
     for model in ("iasp", "iapp"):
-        path = str(inputs.foretold).replace("foretold", f"foretold_{model}")
-        subprocess.run([horus, "evaluate", "--pairs", table, "--jobs", jobs, "--model", model, "--foretell", path, *bundle], check=True,
+        path = str(inputs.predictions).replace("predictions", f"predicted_{model}")
+        subprocess.run([horus, "evaluate", "--pairs", table, "--jobs", jobs, "--model", model, "--predictions", path, *bundle], check=True,
                        stdout=subprocess.DEVNULL)
     names = interference.column(jobs, "job")
     for path, gpu, kind in policy_grids.speeds_under(data)[:1] if smoke else policy_grids.speeds_under(data):

@@ -2,7 +2,7 @@
 """The preset horus2020 as workload, in its own models or in those that were measured, and how busy it keeps GPUs.
 
 How busy a GPU is, is what the papers count as utilisation: of its tenants' utilisation alone the sum, at most 100 %. It
-comes from the timeline of a run; demands are foretold (`horus inspect`), for no table says how busy these jobs keep a GPU.
+comes from the timeline of a run; demands are predicted (`horus inspect`), for no table says how busy these jobs keep a GPU.
 """
 import concurrent.futures
 import csv

@@ -3,8 +3,8 @@
 """Policies on measured speeds: work rate, makespan and completion times of every policy beside the bound of a linear program.
 
 Truth is throughput files under --data (Gavel's layout), one GPU type at a time, with its own isolated speeds; jobs come
-from the traces under --data. What policies believe is foretold: demands from graphs by a bundle that has seen no net of the
-pairs, slowdowns by a model that has seen neither job's family on any GPU or in any campaign (`horus evaluate --foretell`).
+from the traces under --data. What policies believe is predicted: demands from graphs by a bundle that has seen no net of the
+pairs, slowdowns by a model that has seen neither job's family on any GPU or in any campaign (`horus evaluate --predictions`).
 Each table is one or several grids of `horus compare` (policy_grids.py) with the same jobs for every policy:
 
 """

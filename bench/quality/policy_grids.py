@@ -93,7 +93,7 @@ class Inputs:
     def __init__(self, horus, data, folder, table, jobs):
         self.pairs, self.jobs = table, jobs
         self.measured = interference.column(jobs, "job")
-        self.foretold, known = folder / "foretold.csv", folder / "inputs.json"
+        self.predictions, known = folder / "predicted.csv", folder / "inputs.json"
         if known.exists():
             self.bundle, self.told = json.loads(known.read_text(encoding="utf-8"))
             return
@@ -101,12 +101,12 @@ class Inputs:
         runs = datasets.convert_all(data, folder / "runs")
         bundle, self.told = interference.train_demands(horus, runs, nets, folder)
         self.bundle = bundle[1] if bundle else None
-        subprocess.run([horus, "evaluate", "--pairs", table, "--jobs", jobs, "--model", "horus", "--foretell", self.foretold,
+        subprocess.run([horus, "evaluate", "--pairs", table, "--jobs", jobs, "--model", "horus", "--predictions", self.predictions,
                         *bundle], check=True, stdout=subprocess.DEVNULL)
         known.write_text(json.dumps([self.bundle, self.told]), encoding="utf-8")
 
     def beliefs(self):
-        beliefs = {"jobs": str(self.jobs), "interference": "utilisation", "foretold": str(self.foretold)}
+        beliefs = {"jobs": str(self.jobs), "interference": "utilisation", "predictions": str(self.predictions)}
         return dict(beliefs, bundle=self.bundle) if self.bundle else beliefs
 
 

@@ -162,7 +162,7 @@ def preempt(setting, suffix):
 
 
 def nothing(setting, suffix):
-    """horus whose model foretells nothing, and who learns from what it sees of pairs while it goes on."""
+    """horus whose model predicts nothing, and who learns from what it sees of pairs while it goes on."""
     rows, rest = Rows(setting.told()), rivals("exclusive", "first-fit", "gandiva", "horus-paper")
 
     def policies(weights):

@@ -67,16 +67,16 @@ def pulled(slowdowns, factor):
             for (a, b), s in slowdowns.items() if (min(a, b), max(a, b)) in of}
 
 
-def read_beliefs(foretold, gpu):
-    """(victim, other) -> slowdown of a file of foretold pairs, without those that cannot run together."""
-    with foretold.open(newline="", encoding="utf-8") as file:
+def read_beliefs(predicted, gpu):
+    """(victim, other) -> slowdown of a file of predicted pairs, without those that cannot run together."""
+    with predicted.open(newline="", encoding="utf-8") as file:
         return {(row["victim"], row["other"]): float(row["slowdown"]) for row in csv.DictReader(file)
                 if row["gpu"] == gpu and float(row["slowdown"]) < APART}
 
 
-def write_beliefs(foretold, gpu, slowdowns, out):
-    """The foretold pairs with those of `gpu` replaced by `slowdowns` where there is one."""
-    with foretold.open(newline="", encoding="utf-8") as file:
+def write_beliefs(predicted, gpu, slowdowns, out):
+    """The predicted pairs with those of `gpu` replaced by `slowdowns` where there is one."""
+    with predicted.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
         rows = list(reader)
     for row in rows:
@@ -93,9 +93,9 @@ def noise(setting, suffix):
     """Beliefs that are another campaign's measurements of the very pairs, and beliefs pulled towards their mean: what noise
     leaves to be won."""
     speeds, folder = setting.speeds[0], setting.folder
-    gpu, rows, own = speeds[2], Rows(setting.told()), read_beliefs(setting.inputs.foretold, speeds[2])
+    gpu, rows, own = speeds[2], Rows(setting.told()), read_beliefs(setting.inputs.predictions, speeds[2])
     truth = true_slowdowns(*speeds[:2])
-    believed = {"foretold": own}
+    believed = {"predictions": own}
     other = other_campaign(setting.inputs.pairs, speeds)
     if other is not None:
         believed["other_campaign"] = other
@@ -107,10 +107,10 @@ def noise(setting, suffix):
         reached = {}
         for factor in FACTORS:
             path = folder / f"noise_{name}_{setting.short}_{factor}.csv"
-            write_beliefs(setting.inputs.foretold, gpu, pulled(slowdowns, factor), path)
+            write_beliefs(setting.inputs.predictions, gpu, pulled(slowdowns, factor), path)
             results = setting.play(f"noise_{name}_{factor}", setting.backlog(), "fifo",
                                    [{"policy": "exclusive"}, dict(PAYING, name="prices", weights="prices"),
-                                    dict(PAYING, name="alike", weights="alike")], beliefs={"foretold": str(path)})
+                                    dict(PAYING, name="alike", weights="alike")], beliefs={"predictions": str(path)})
             for policy in ("prices", "alike"):
                 reached[f"{policy} x {factor}"] = results.mean("backlog", policy, "gap_closed")
         if all(value is not None for value in reached.values()):

@@ -76,7 +76,7 @@ def bounds(setting, suffix):
                  "higher", f"backlog rate {results.mean('backlog', policy, 'backlog_rate'):.3f}; slowdown p95 "
                  f"{results.mean('backlog', policy, 'slowdown_p95'):.2f}; above the bound "
                  f"{results.mean('backlog', policy, 'above_bound_pct'):.1f} % of the jobs", None,
-                 "of the gap without a bound; the bound holds for what is foretold, with its margin; half: every other job states it")
+                 "of the gap without a bound; the bound holds for what is predicted, with its margin; half: every other job states it")
     return rows.rows
 
 

@@ -16,7 +16,7 @@ from sphinx.util.inventory import InventoryFile
 
 TITLES = {"graph": "Graph", "predict": "Predict", "interference": "Interference", "speeds": "Speeds", "cluster": "Cluster",
           "place": "Place", "queue": "Queue", "trace": "Trace", "sim": "Sim", "comparison": "Comparison",
-          "watch": "Watch", "catalogue": "GPU types", "errors": "Errors"}
+          "metrics": "Metrics", "catalogue": "GPU types", "errors": "Errors"}
 ROOM_OF_CORE = {"PlacerOptions": "place"}  # of the compiled module by itself; flags of demands are of predict
 PACKAGES = {"plot": "Pictures", "report": "The report"}
 

@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
   /* A scheduler restarts and loses nothing. */
   (void)horus_cluster_snapshot(cluster, 0, NULL, &size, NULL); /* asks for the size */
   bytes = malloc(size);
-  TRY(bytes == NULL ? HORUS_NO_MEMORY : horus_cluster_snapshot(cluster, size, bytes, &size, &error));
+  TRY(bytes == NULL ? HORUS_ERR_NO_MEMORY : horus_cluster_snapshot(cluster, size, bytes, &size, &error));
   TRY(horus_cluster_restore(NULL, bytes, size, &restored, &error));
   TRY(horus_cluster_release(restored, 1, &error));
   TRY(horus_cluster_get_info(restored, &info, &error));

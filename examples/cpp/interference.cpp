@@ -7,7 +7,7 @@
 
 namespace {
 
-// What a job asks of the GPU alone, measured here; horus::Predictor foretells it from a graph (place.cpp).
+// What a job asks of the GPU alone, measured here; horus::Predictor predicts it from a graph (place.cpp).
 horus::Demand MeasuredAlone(uint64_t profile_id, float gpu_util_pct, int64_t step_time_us, float operator_us) {
   horus::Demand demand;
   demand.flags = HORUS_DEMAND_GIVEN;
@@ -36,7 +36,7 @@ void Run() {
   const std::vector<horus::Slowdown> before = model.Slowdowns(device, tenants);
   Print("before", before);
 
-  // The first job ran beside the second; its steps took longer than foretold.
+  // The first job ran beside the second; its steps took longer than predicted.
   horus::Observations observations;
   for (const double factor : {1.30, 1.24, 1.27}) {
     observations.AddSlowdown({.device = device,
@@ -48,7 +48,7 @@ void Run() {
                               .device_id = 7});
   }
   for (const horus::ObservedTenant& seen : observations.Devices()) {
-    std::printf("device %llu, job %llu: foretold %.2f, last seen %.2f\n",
+    std::printf("device %llu, job %llu: predicted %.2f, last seen %.2f\n",
                 static_cast<unsigned long long>(seen.device_id), static_cast<unsigned long long>(seen.profile_id),
                 seen.predicted, seen.observed);
   }

@@ -18,10 +18,8 @@ void Run(const std::string& path) {
   horus::Cluster cluster;
   uint64_t node = 0;
   for (const std::string& type : types) {
-    cluster.AddNode({.id = ++node,
-                     .cpu_milli = 32'000,
-                     .mem_mib = 131'072,
-                     .devices = {{.gpu_type = type}, {.gpu_type = type}}});
+    cluster.AddNode(
+        {.id = ++node, .cpu_milli = 32'000, .mem_mib = 131'072, .devices = {{.gpu_type = type}, {.gpu_type = type}}});
   }
 
   horus::Placer placer;

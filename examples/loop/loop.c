@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back
- * to the model before, should the new one foretell worse. Prints output.txt. Usage: loop */
+ * to the model before, should the new one predict worse. Prints output.txt. Usage: loop */
 #include <horus/horus.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void observe(const char* title, const uint32_t* gpus, const horus_demand*
       seen.predicted_upper = upper[0];
       printf("  job %u on gpu %u beside job %u: expected %.2fx, seen %.2fx\n", (unsigned)job + 1, gpus[job],
              (unsigned)other + 1, slowdown[0], seen.slowdown);
-      for (minute = 0; minute < 3; ++minute) TRY(horus_observations_add(observations, NULL, &seen, &error));
+      for (minute = 0; minute < 3; ++minute) TRY(horus_observations_add_slowdown(observations, NULL, &seen, &error));
     }
   }
 }
@@ -96,7 +96,7 @@ int main(void) {
   node.mem_mib = 128 * 1024;
   TRY(horus_cluster_add_node(cluster, &node, &error));
 
-  /* Three jobs, measured alone; horus_predictor_demand foretells the same from a graph (examples/c/place.c). */
+  /* Three jobs, measured alone; horus_predictor_demand predicts the same from a graph (examples/c/place.c). */
   for (i = 0; i < JOBS; ++i) {
     const horus_demand demand = HORUS_DEMAND_INIT;
     const horus_job job = HORUS_JOB_INIT;
@@ -131,7 +131,7 @@ int main(void) {
   TRY(horus_observations_create(0, &observations, &error));
   observe("By the built-in model:", gpus, pointers, model, observations);
 
-  /* A new model beside the old one: keep it where it foretells what was seen, else go on with the old one. */
+  /* A new model beside the old one: keep it where it predicts what was seen, else go on with the old one. */
   TRY(horus_interference_commit(model, NULL, observations, NULL, NULL, &learned, &error));
   TRY(horus_observations_create(0, &again, &error));
   observe("By a model that learned from it:", gpus, pointers, learned, again);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back
-// to the model before, should the new one foretell worse. Prints output.txt. Usage: loop
+// to the model before, should the new one predict worse. Prints output.txt. Usage: loop
 #include <cstdio>
 #include <horus/modes.hpp>
 #include <horus/observations.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kGpu = "v100-sxm2-16gb";
 
-// Three jobs, measured alone; horus::Predictor foretells the same from a graph (examples/cpp/place.cpp).
+// Three jobs, measured alone; horus::Predictor predicts the same from a graph (examples/cpp/place.cpp).
 horus::Job MakeJob(uint64_t id, const char* name, float gpu_util_pct, int64_t step_time_us) {
   horus::Demand demand;
   demand.flags = HORUS_DEMAND_GIVEN;
@@ -30,7 +30,7 @@ horus::Job MakeJob(uint64_t id, const char* name, float gpu_util_pct, int64_t st
 }
 
 // What the runtime would report: the step time now / alone. Here the first and the third job do each other harm.
-double Watched(uint64_t job, const std::vector<uint64_t>& beside) {
+double Metered(uint64_t job, const std::vector<uint64_t>& beside) {
   double slowdown = 1;
   for (const uint64_t other : beside) slowdown += job + other == 4 ? 1.3 : 0.1;
   return slowdown;
@@ -54,17 +54,17 @@ void Observe(const char* title, const Gpus& gpus, const std::vector<horus::Job>&
       tenants.push_back(jobs[other - 1].demands[0].second);
     }
     if (beside.empty()) continue;
-    const horus::Slowdown foretold = model.Slowdowns(device, tenants)[0];
-    const double seen = Watched(id, beside);
+    const horus::Slowdown predicted = model.Slowdowns(device, tenants)[0];
+    const double seen = Metered(id, beside);
     std::printf("  job %u on gpu %u beside%s: expected %.2fx, seen %.2fx\n", static_cast<unsigned>(id), gpu,
-                names.c_str(), static_cast<double>(foretold.estimate), seen);
+                names.c_str(), static_cast<double>(predicted.estimate), seen);
     for (int minute = 0; minute < 3; ++minute) {
       observations.AddSlowdown({.device = device,
                                 .job = tenants[0],
                                 .co_tenants = {tenants.begin() + 1, tenants.end()},
                                 .slowdown = seen,
-                                .predicted = foretold.estimate,
-                                .predicted_upper = foretold.upper});
+                                .predicted = predicted.estimate,
+                                .predicted_upper = predicted.upper});
     }
   }
 }
@@ -93,7 +93,7 @@ void Run() {
   horus::Observations observations;
   Observe("By the built-in model:", gpus, jobs, *model, observations);
 
-  // A new model beside the old one: keep it where it foretells what was seen, else go on with the old one.
+  // A new model beside the old one: keep it where it predicts what was seen, else go on with the old one.
   horus::Interference learned = model->Commit(observations);
   horus::Observations again;
   Observe("By a model that learned from it:", gpus, jobs, learned, again);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Place, watch, mend: what a scheduler does while jobs share. place -> observe -> commit -> review -> apply; and back to
-the model before, should the new one foretell worse. Prints output.txt. Usage: loop.py"""
+the model before, should the new one predict worse. Prints output.txt. Usage: loop.py"""
 
 import horus
 
@@ -8,7 +8,7 @@ GPU = "v100-sxm2-16gb"
 
 
 def make_job(number, name, util, step_ms):
-    """A job measured alone; horus.Predictor foretells the same from a graph (examples/python/place_queue.py)."""
+    """A job measured alone; horus.Predictor predicts the same from a graph (examples/python/place_queue.py)."""
     demand = horus.Demand(flags=horus.DEMAND_GIVEN, profile_id=number, gpu_util_pct=util, mem_mib=3_000,
                           step_time_us=1_000 * step_ms)
     return horus.Job(id=number, name=name, demands={GPU: demand})
@@ -28,12 +28,12 @@ def observe(title, gpus, jobs, model):
         if not beside:
             continue
         tenants = [jobs[number].demands[GPU] for number in (job, *beside)]  # the job first
-        foretold, seen = model.slowdown(GPU, tenants), watched(job, beside)
+        predicted, seen = model.slowdown(GPU, tenants), watched(job, beside)
         print(f"  job {job} on gpu {gpu} beside {' '.join(f'job {other}' for other in beside)}: "
-              f"expected {foretold.estimate[0]:.2f}x, seen {seen:.2f}x")
+              f"expected {predicted.estimate[0]:.2f}x, seen {seen:.2f}x")
         for _ in range(3):
-            observations.add_slowdown(GPU, tenants[0], tenants[1:], seen, predicted=foretold.estimate[0],
-                                      predicted_upper=foretold.upper[0])
+            observations.add_slowdown(GPU, tenants[0], tenants[1:], seen, predicted=predicted.estimate[0],
+                                      predicted_upper=predicted.upper[0])
     return observations
 
 
@@ -52,7 +52,7 @@ def main():
 
     observations = observe("By the built-in model:", gpus, jobs, model)
 
-    # A new model beside the old one: keep it where it foretells what was seen, else go on with the old one.
+    # A new model beside the old one: keep it where it predicts what was seen, else go on with the old one.
     learned = model.observe(observations)
     again = observe("By a model that learned from it:", gpus, jobs, learned)
     old, new = observations.calibration()["error"], again.calibration()["error"]

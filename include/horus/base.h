@@ -5,7 +5,7 @@
  * Conventions of the whole interface
  * - Every function that can fail returns a horus_status; its last argument is a horus_error* owned by
  *   the caller, or NULL. On failure nothing happened: outputs are untouched (but for the count that
- *   comes with HORUS_BUFFER_TOO_SMALL), nothing must be freed, no state changed.
+ *   comes with HORUS_ERR_BUFFER_TOO_SMALL), nothing must be freed, no state changed.
  * - Structs start with struct_size and have an INIT macro. Zero means "default" unless the field says
  *   otherwise. Fields of a newer header that this library does not know must be zero; outputs are written
  *   only up to the struct_size given. Fields named reserved, reserved0, ... must be zero.
@@ -42,23 +42,23 @@ extern "C" {
 typedef int32_t horus_status;
 
 #define HORUS_OK 0
-#define HORUS_INVALID_ARGUMENT 1 /* an argument or field is wrong; the message names it, expected and found */
-#define HORUS_INVALID_STRUCT 2   /* struct_size too small, or a field that this library does not know is set */
-#define HORUS_BUFFER_TOO_SMALL 3 /* the count output holds the number of elements needed */
-#define HORUS_NOT_FOUND 4        /* no such id, name or index */
-#define HORUS_EXISTS 5           /* the id is in use; for apply: the job is placed already */
-#define HORUS_CONFLICT 6         /* a node moved since the plan saw it; plan again */
-#define HORUS_BUSY 7             /* a callback called back into a handle in use */
-#define HORUS_CALLBACK 8         /* a callback failed or returned a value out of its range */
-#define HORUS_CANCELLED 9        /* the progress callback asked to stop */
-#define HORUS_LIMIT 10           /* a documented limit was exceeded; the message names it */
-#define HORUS_CORRUPT 11         /* bytes are damaged or not of the format expected */
-#define HORUS_VERSION 12         /* bytes or ABI of a version that this library does not read; both are named */
-#define HORUS_STATE 13           /* not possible in the present state */
-#define HORUS_UNSUPPORTED 14     /* not part of this build */
-#define HORUS_IO 15              /* a file cannot be opened, read or written */
-#define HORUS_NO_MEMORY 16       /* an allocation failed */
-#define HORUS_INTERNAL 17        /* a bug of libhorus */
+#define HORUS_ERR_INVALID_ARGUMENT 1 /* an argument or field is wrong; the message names it, expected and found */
+#define HORUS_ERR_INVALID_STRUCT 2   /* struct_size too small, or a field that this library does not know is set */
+#define HORUS_ERR_BUFFER_TOO_SMALL 3 /* the count output holds the number of elements needed */
+#define HORUS_ERR_NOT_FOUND 4        /* no such id, name or index */
+#define HORUS_ERR_EXISTS 5           /* the id is in use; for apply: the job is placed already */
+#define HORUS_ERR_CONFLICT 6         /* a node moved since the plan saw it; plan again */
+#define HORUS_ERR_BUSY 7             /* a callback called back into a handle in use */
+#define HORUS_ERR_CALLBACK 8         /* a callback failed or returned a value out of its range */
+#define HORUS_ERR_CANCELLED 9        /* the progress callback asked to stop */
+#define HORUS_ERR_LIMIT 10           /* a documented limit was exceeded; the message names it */
+#define HORUS_ERR_CORRUPT 11         /* bytes are damaged or not of the format expected */
+#define HORUS_ERR_VERSION 12         /* bytes or ABI of a version that this library does not read; both are named */
+#define HORUS_ERR_STATE 13           /* not possible in the present state */
+#define HORUS_ERR_UNSUPPORTED 14     /* not part of this build */
+#define HORUS_ERR_IO 15              /* a file cannot be opened, read or written */
+#define HORUS_ERR_NO_MEMORY 16       /* an allocation failed */
+#define HORUS_ERR_INTERNAL 17        /* a bug of libhorus */
 
 /* What went wrong, filled on failure. Lives where the caller puts it. */
 typedef struct horus_error {

@@ -110,7 +110,7 @@ typedef struct horus_job {
                                below 1000 only with gpus_per_task 1 */
   int32_t exclusive;        /* 1 = alone on its devices */
   int32_t priority;         /* higher first */
-  float slowdown_bound;     /* a promise: it is placed only where its slowdown is foretold to be at most this with
+  float slowdown_bound;     /* a promise: it is placed only where its slowdown is predicted to be at most this with
                                slowdown_confidence, and nobody comes who breaks that; 0 = the placer's default */
   int64_t cpu_milli;        /* thousandths of a core */
   int64_t mem_mib;          /* host memory */

@@ -13,12 +13,12 @@
 #include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
 #include "horus/learn.h"        /* training on measured runs; observations of running jobs */
 #include "horus/learn_pairs.h"  /* training on measured pairs; correcting by observed slowdowns */
+#include "horus/metrics.h"      /* a log and counters */
 #include "horus/modes.h"        /* batches, rebalancing, what-ifs, preemption */
 #include "horus/place.h"        /* plans, decisions, verdicts */
 #include "horus/potential.h"    /* what sharing could give, before any policy */
 #include "horus/queue.h"        /* who goes first */
 #include "horus/sim.h"          /* a trace on a cluster: what becomes of the jobs */
 #include "horus/trace.h"        /* jobs that came: what simulations play */
-#include "horus/watch.h"        /* a log and counters */
 
 #endif /* HORUS_HORUS_H_ */

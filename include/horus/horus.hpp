@@ -18,10 +18,10 @@
 #include "horus/catalogue.hpp"
 #include "horus/horus.h"
 #include "horus/interference.hpp"
+#include "horus/metrics.hpp"
 #include "horus/observations.hpp"
 #include "horus/queue.hpp"
 #include "horus/values.hpp"
-#include "horus/watch.hpp"
 
 namespace horus {
 inline namespace face_v0 {  // why: values.hpp
@@ -132,7 +132,7 @@ class Predictor {
                                             const Catalogue* catalogue = nullptr) const {
     const size_t count = gpu_types.size();
     if (!options.resident_mib.empty() && options.resident_mib.size() != count) {
-      throw Error(HORUS_INVALID_ARGUMENT, "resident_mib: expected one per device or none");
+      throw Error(HORUS_ERR_INVALID_ARGUMENT, "resident_mib: expected one per device or none");
     }
     const horus_solve_options c = {sizeof(horus_solve_options), 0, options.dim.c_str(), options.max_value,
                                    detail::Column(options.resident_mib)};
@@ -149,11 +149,11 @@ class Predictor {
     return solutions;
   }
   // Before other threads use it; null = nobody.
-  void SetWatch(const Watch* watch) { watched_.Set(horus_predictor_set_watch, handle_.get(), watch); }
+  void SetMetrics(const Metrics* metrics) { metered_.Set(horus_predictor_set_metrics, handle_.get(), metrics); }
 
  private:
   explicit Predictor(horus_predictor* owned) : handle_(owned) {}
-  detail::Watched watched_;  // before the handle, which goes first
+  detail::Metered metered_;  // before the handle, which goes first
   detail::Owned<horus_predictor, horus_predictor_free> handle_;
 };
 
@@ -312,12 +312,12 @@ class Cluster {
     });
   }
   // Before other threads use it; null = nobody.
-  void SetWatch(const Watch* watch) { watched_.Set(horus_cluster_set_watch, handle_.get(), watch); }
+  void SetMetrics(const Metrics* metrics) { metered_.Set(horus_cluster_set_metrics, handle_.get(), metrics); }
   [[nodiscard]] horus_cluster* get() const noexcept { return handle_.get(); }
 
  private:
   explicit Cluster(horus_cluster* handle) : handle_(handle) {}
-  detail::Watched watched_;  // before the handle, which goes first
+  detail::Metered metered_;  // before the handle, which goes first
   detail::Owned<horus_cluster, horus_cluster_free> handle_;
 };
 
@@ -383,11 +383,11 @@ class Placer {
   }
   [[nodiscard]] Plan MakePlan(const Cluster& cluster, const Job& job) { return MakePlan(cluster, std::span(&job, 1)); }
   // Before other threads use it; null = nobody.
-  void SetWatch(const Watch* watch) { watched_.Set(horus_placer_set_watch, handle_.get(), watch); }
+  void SetMetrics(const Metrics* metrics) { metered_.Set(horus_placer_set_metrics, handle_.get(), metrics); }
   [[nodiscard]] horus_placer* get() const noexcept { return handle_.get(); }
 
  private:
-  detail::Watched watched_;  // before the handle, which goes first
+  detail::Metered metered_;  // before the handle, which goes first
   detail::Owned<horus_placer, horus_placer_free> handle_;
 };
 

@@ -118,7 +118,7 @@ HORUS_API horus_status horus_interference_quantile(const horus_interference* mod
                                                    float* slowdown, uint8_t* calibrated, horus_error* error);
 
 /* measured[i * count + j] becomes 1 where the slowdown of tenant i beside tenant j was measured
- * (horus_interference_from_table), and for i = j; 0 where it is foretold. Errors: those of
+ * (horus_interference_from_table), and for i = j; 0 where it is predicted. Errors: those of
  * horus_interference_slowdown. Any thread. */
 HORUS_API horus_status horus_interference_get_measured(const horus_interference* model,
                                                        const horus_catalogue* catalogue, const horus_device* device,

@@ -76,8 +76,10 @@ typedef struct horus_slowdown_observation {
 /* Collects one observation in constant time; it becomes visible by horus_interference_commit. At most 16,384 sets of
  * jobs (about 16 MiB) are remembered, the longest unseen goes first. Errors: INVALID_ARGUMENT (field, expected, found),
  * NOT_FOUND (type), INVALID_STRUCT. On failure nothing was collected. */
-HORUS_API horus_status horus_observations_add(horus_observations* observations, const horus_catalogue* catalogue,
-                                              const horus_slowdown_observation* observation, horus_error* error);
+HORUS_API horus_status horus_observations_add_slowdown(horus_observations* observations,
+                                                       const horus_catalogue* catalogue,
+                                                       const horus_slowdown_observation* observation,
+                                                       horus_error* error);
 
 /* A new model that `model` (which stays) becomes by what was observed: its answers move towards what the same jobs, and
  * those that met them, were seen to lose, and their bounds tighten. Committing to a committed model counts observations

@@ -46,7 +46,7 @@ class Observations {
     c.predicted = observation.predicted;
     c.predicted_upper = observation.predicted_upper;
     c.device_id = observation.device_id;
-    detail::Call(horus_observations_add, handle_.get(), detail::HandleOf(catalogue), &c);
+    detail::Call(horus_observations_add_slowdown, handle_.get(), detail::HandleOf(catalogue), &c);
   }
   // How right predictions were, over the slowdowns that came with one.
   [[nodiscard]] horus_calibration calibration() const {

@@ -176,9 +176,9 @@ class CPairData {
     }
     for (const PairJob& job : data.jobs) {
       if (job.demands.size() != data.devices.size()) {
-        throw Error(HORUS_INVALID_ARGUMENT, "demands of job[" + std::to_string(families_.size()) +
-                                                "]: expected one per device (" + std::to_string(data.devices.size()) +
-                                                "), found " + std::to_string(job.demands.size()));
+        throw Error(HORUS_ERR_INVALID_ARGUMENT,
+                    "demands of job[" + std::to_string(families_.size()) + "]: expected one per device (" +
+                        std::to_string(data.devices.size()) + "), found " + std::to_string(job.demands.size()));
       }
       families_.push_back(TextOrNull(job.family));
       for (const Demand& demand : job.demands) demands_.push_back(&demand);

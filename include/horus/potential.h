@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* How fast profiles (kinds of job) run on GPU types, measured or foretold. Positions count from 0. At most 64 GPU
+/* How fast profiles (kinds of job) run on GPU types, measured or predicted. Positions count from 0. At most 64 GPU
  * types, 2,048 profiles and 4,000,000 pairs. */
 typedef struct horus_speeds {
   uint32_t struct_size;

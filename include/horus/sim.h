@@ -85,7 +85,7 @@ HORUS_API uint64_t horus_truth_bytes_held(const horus_truth* truth);
 #define HORUS_SIM_LEARNS_NOTHING 0  /* who failed beside others runs alone */
 #define HORUS_SIM_LEARNS_FAILURES 1 /* pairs of profiles that could not run together are not tried again */
 #define HORUS_SIM_LEARNS_PAIRS 2    /* and what was seen of a pair for observe_us (0 = 60 s) is believed from then on */
-#define HORUS_SIM_LEARNS_CORRECTS 3 /* and corrects what is foretold of others, as horus_interference_commit does */
+#define HORUS_SIM_LEARNS_CORRECTS 3 /* and corrects what is predicted of others, as horus_interference_commit does */
 
 /* Times in microseconds, 0 to 2^55. */
 typedef struct horus_sim_options {

@@ -114,8 +114,9 @@ class CProfileSensitivities {
     for (const ProfileSensitivity& row : rows) {
       const size_t cells = row.cpu_milli.size() * row.mem_mib.size();
       if (row.speeds.size() != cells) {
-        throw Error(HORUS_INVALID_ARGUMENT, "sensitivities: " + row.profile + ": expected " + std::to_string(cells) +
-                                                " speeds, found " + std::to_string(row.speeds.size()));
+        throw Error(HORUS_ERR_INVALID_ARGUMENT, "sensitivities: " + row.profile + ": expected " +
+                                                    std::to_string(cells) + " speeds, found " +
+                                                    std::to_string(row.speeds.size()));
       }
       profiles_.push_back(row.profile.c_str());
       matrices_.push_back({sizeof(horus_sensitivity), 0, row.cpu_milli.size(), Column(row.cpu_milli),
@@ -142,9 +143,9 @@ class CSpeeds {
  public:
   explicit CSpeeds(const Speeds& speeds) : types_(Texts(speeds.gpu_types)), profiles_(Texts(speeds.profiles)) {
     if (speeds.alone.size() != types_.size() * profiles_.size()) {
-      throw Error(HORUS_INVALID_ARGUMENT, "speeds: alone: expected " +
-                                              std::to_string(types_.size() * profiles_.size()) + " speeds, found " +
-                                              std::to_string(speeds.alone.size()));
+      throw Error(HORUS_ERR_INVALID_ARGUMENT, "speeds: alone: expected " +
+                                                  std::to_string(types_.size() * profiles_.size()) + " speeds, found " +
+                                                  std::to_string(speeds.alone.size()));
     }
     for (const PairSpeed& pair : speeds.pairs) {
       gpus_.push_back(pair.gpu);
@@ -232,7 +233,7 @@ inline std::vector<SimJob> ReadSimJobs(const horus_sim_result* result) {
 inline SharingPotential ReadPotential(const CSpeeds& speeds, const std::vector<double>& work,
                                       const std::vector<double>& gpus, const PotentialOptions& options) {
   if (work.size() != speeds.get()->profile_count || gpus.size() != speeds.get()->gpu_count) {
-    throw Error(HORUS_INVALID_ARGUMENT, "work, gpus: expected a number for each profile and GPU type");
+    throw Error(HORUS_ERR_INVALID_ARGUMENT, "work, gpus: expected a number for each profile and GPU type");
   }
   constexpr size_t kDefaultBounds = 5;
   const size_t rows = options.slowdown_bounds.empty() ? kDefaultBounds : options.slowdown_bounds.size();

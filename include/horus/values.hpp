@@ -68,7 +68,7 @@ std::vector<T> Collect(const Fill& fill) {
     size_t count = 0;
     horus_error error = HORUS_ERROR_INIT;
     const horus_status status = fill(values.size(), values.data(), &count, &error);
-    if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) throw Error(status, error.message);
+    if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) throw Error(status, error.message);
     values.resize(count);
     if (status == HORUS_OK) return values;
   }
@@ -80,7 +80,7 @@ size_t CountOf(const Fill& fill) {
   size_t count = 0;
   horus_error error = HORUS_ERROR_INIT;
   const horus_status status = fill(&count, &error);
-  if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) throw Error(status, error.message);
+  if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) throw Error(status, error.message);
   return count;
 }
 

@@ -46,8 +46,8 @@ std::string Element(const char* name, size_t index) { return Formatted("%s[%d]",
 
 absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count) {
   if (needed <= capacity) return absl::OkStatus();
-  absl::Status error =
-      CError(HORUS_BUFFER_TOO_SMALL, Formatted("capacity: expected at least %d elements, found %d", needed, capacity));
+  absl::Status error = CError(HORUS_ERR_BUFFER_TOO_SMALL,
+                              Formatted("capacity: expected at least %d elements, found %d", needed, capacity));
   if (count != nullptr) *count = needed;  // last: where the message finds no memory, nothing is written
   return error;
 }

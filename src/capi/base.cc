@@ -8,11 +8,11 @@
 #define HORUS_TEXT_INNER_(x) #x
 #define HORUS_TEXT_(x) HORUS_TEXT_INNER_(x)
 
-static_assert(horus::kStatusNames.size() == HORUS_INTERNAL + 1 && horus::kStatusOk == HORUS_OK &&
-              horus::kStatusConflict == HORUS_CONFLICT);
+static_assert(horus::kStatusNames.size() == HORUS_ERR_INTERNAL + 1 && horus::kStatusOk == HORUS_OK &&
+              horus::kStatusConflict == HORUS_ERR_CONFLICT);
 
 const char* horus_status_name(horus_status status) {
-  return status < 0 || status > HORUS_INTERNAL ? "UNKNOWN" : horus::kStatusNames[static_cast<size_t>(status)];
+  return status < 0 || status > HORUS_ERR_INTERNAL ? "UNKNOWN" : horus::kStatusNames[static_cast<size_t>(status)];
 }
 
 const char* horus_version_text(void) {

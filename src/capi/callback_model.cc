@@ -16,7 +16,7 @@ namespace {
 
 absl::Status CheckAnswer(size_t tenant, float estimate, float upper) {
   if (estimate >= 1 && upper >= estimate && upper <= kMaxSlowdown) return absl::OkStatus();  // NaN fails too
-  return CError(HORUS_CALLBACK,
+  return CError(HORUS_ERR_CALLBACK,
                 Formatted("interference callback: tenant %d: expected 1 <= slowdown <= slowdown_upper <= %g, "
                           "found slowdown %g, slowdown_upper %g",
                           tenant, kMaxSlowdown, estimate, upper));
@@ -51,7 +51,7 @@ absl::Status CallbackModel::Predict(const DeviceContext& device, std::span<const
   const horus_device seen = {sizeof(horus_device), SharingToC(device.mode), catalogue_->at(device.type).name.c_str(),
                              static_cast<double>(device.compute_share)};
   const int32_t failed = callback_(user_, &seen, count, pointers.data(), slowdown.data(), upper.data());
-  if (failed != 0) return CError(HORUS_CALLBACK, Formatted("interference callback: returned %d", failed));
+  if (failed != 0) return CError(HORUS_ERR_CALLBACK, Formatted("interference callback: returned %d", failed));
   for (size_t i = 0; i < count; ++i) {
     if (std::isnan(upper[i])) upper[i] = slowdown[i];
     HORUS_RETURN_IF_ERROR(CheckAnswer(i, slowdown[i], upper[i]));

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/cluster.h, what changes a cluster: nodes, states, adopt, apply, release. The queries: cluster_query.cc.
+// horus/cluster.h: what changes a cluster (nodes, states, adopt, apply, release), and queries.
 #include "horus/cluster.h"
 
+#include <cstring>
 #include <limits>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "capi/args.h"
+#include "capi/bytes_out.h"
 #include "capi/columns.h"
 #include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/job_convert.h"
 #include "capi/node_convert.h"
+#include "capi/sharing.h"
+#include "capi/structs.h"
 #include "horus/place.h"
+#include "place/state/snapshot.h"
 
 namespace horus::capi {
 namespace {
@@ -54,7 +62,7 @@ horus_status horus_cluster_create(const horus_catalogue* catalogue, horus_cluste
 void horus_cluster_free(horus_cluster* cluster) { delete cluster; }
 
 horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kAddNode, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kAddNode, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
@@ -63,7 +71,7 @@ horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* no
 }
 
 horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kChangeNode, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kChangeNode, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(horus::NodeSpec spec, NodeFromC(cluster->value.catalogue(), node));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
@@ -72,7 +80,7 @@ horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node*
 }
 
 horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kRemoveNode, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kRemoveNode, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.RemoveNode(node_id);
@@ -81,7 +89,7 @@ horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id,
 
 horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state, size_t capacity,
                                           uint64_t* job_ids, size_t* count, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kSetNodeState, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kSetNodeState, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
@@ -90,7 +98,7 @@ horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_
 
 horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
                                             size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kSetDeviceState, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kSetDeviceState, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
@@ -100,7 +108,7 @@ horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t nod
 horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
                                  const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
                                  int32_t* reason, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kAdopt, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kAdopt, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(cluster->value.catalogue(), job));
     HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
@@ -112,7 +120,7 @@ horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, s
 }
 
 horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kApply, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {plan, "plan"}}));
     if (!SameTypes(plan->catalogue, cluster->value.shared_catalogue())) {
       return horus::InvalidArgument("plan: expected one for the GPU types of this cluster, found one for others");
@@ -123,9 +131,237 @@ horus_status horus_cluster_apply(horus_cluster* cluster, const horus_plan* plan,
 }
 
 horus_status horus_cluster_release(horus_cluster* cluster, uint64_t job_id, horus_error* error) {
-  return GuardWatched(cluster, horus::Call::kRelease, error, [&]() -> absl::Status {
+  return GuardMetered(cluster, horus::Call::kRelease, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
     return cluster->value.Release(job_id);
+  });
+}
+
+// horus/cluster.h, what looks at a cluster: totals, ids, nodes, devices, jobs; snapshot and restore.
+namespace horus::capi {
+namespace {
+
+horus_cluster_info InfoOf(const Cluster& cluster) {
+  const ClusterTotals totals = cluster.Totals();
+  horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+  info.nodes = totals.nodes;
+  info.devices = totals.devices;
+  info.devices_used = totals.devices_used;
+  info.jobs = totals.jobs;
+  info.slots = totals.slots;
+  info.gpu_util_pct = totals.gpu_util_pct;
+  info.gpu_mem_mib = totals.gpu_mem_mib;
+  info.gpu_mem_reserved_mib = totals.gpu_mem_used_mib;
+  info.cpu_milli = totals.cpu_milli;
+  info.cpu_used_milli = totals.cpu_used_milli;
+  info.mem_mib = totals.mem_mib;
+  info.mem_used_mib = totals.mem_used_mib;
+  info.state_hash = cluster.state_hash();
+  info.bytes_held = cluster.bytes_held();
+  return info;
+}
+
+horus_node_info NodeToC(const NodeInfo& node) {
+  horus_node_info info = HORUS_NODE_INFO_INIT;
+  info.state = static_cast<int32_t>(node.state);
+  info.version = node.version;
+  info.devices = node.spec.devices.size();
+  info.jobs = node.jobs.size();
+  info.cpu_milli = node.spec.cpu_milli;
+  info.cpu_free_milli = node.cpu_free_milli;
+  info.mem_mib = node.spec.mem_mib;
+  info.mem_free_mib = node.mem_free_mib;
+  info.storage_mb_s = node.spec.storage_mb_s;
+  info.storage_free_mb_s = node.storage_free_mb_s;
+  info.rack = node.spec.rack;
+  info.network_mb_s = node.spec.network_mb_s;
+  return info;
+}
+
+horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device) {
+  horus_device_info info = HORUS_DEVICE_INFO_INIT;
+  info.sharing_mode = SharingToC(device.spec.mode);
+  info.node_state = static_cast<int32_t>(device.node_state);
+  info.device_state = static_cast<int32_t>(device.state);
+  info.gpu_type = device.spec.type.value();
+  info.tenants = device.residents.size();
+  info.mem_mib = device.spec.mem_mib;
+  info.mem_reserved_mib = device.mem_used_upper_mib;
+  info.mem_limit_mib = device.mem_limit_mib;
+  info.mem_used_mib = device.mem_used_mib;
+  info.gpu_util_pct = device.util_pct;
+  info.gpu_milli_used = device.milli_used;
+  if (device.spec.mig_profile >= 0) {
+    info.mig_profile = catalogue.at(device.spec.type).mig[static_cast<size_t>(device.spec.mig_profile)].name.c_str();
+  }
+  return info;
+}
+
+horus_job_info JobToC(const JobInfo& job) {
+  horus_job_info info = HORUS_JOB_INFO_INIT;
+  info.kind = static_cast<int32_t>(job.spec->kind);
+  info.tasks = job.spec->tasks;
+  info.gpus_per_task = IsCpuOnly(*job.spec) ? HORUS_JOB_NO_GPUS : job.spec->gpus_per_task;
+  info.priority = job.spec->priority;
+  info.adopted = job.adopted ? 1 : 0;
+  info.over_committed = job.over_committed ? 1 : 0;
+  info.submit_us = job.spec->submit_us;
+  info.cpu_milli = job.spec->cpu_milli;
+  info.mem_mib = job.spec->mem_mib;
+  // As horus_job takes it: 0 would mean what it holds.
+  const auto stated = [](int64_t amount) { return amount == 0 ? int64_t{-1} : amount; };
+  info.stated_cpu_milli = stated(StatedCpuMilli(*job.spec));
+  info.stated_mem_mib = stated(StatedMemMib(*job.spec));
+  return info;
+}
+
+// All ids into a buffer whose count is required.
+absl::Status WriteAllIds(const std::vector<uint64_t>& ids, const IdBuffer& buffer) {
+  HORUS_RETURN_IF_ERROR(CheckCapacity(ids.size(), buffer.capacity, buffer.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(buffer.ids, "ids", buffer.capacity));
+  WriteIds(ids, buffer);
+  return absl::OkStatus();
+}
+
+absl::Status GetNode(const Cluster& cluster, uint64_t node, horus_node_info* out, const IdBuffer& buffer) {
+  HORUS_RETURN_IF_ERROR(CheckOutput(out));
+  HORUS_ASSIGN_OR_RETURN(const NodeInfo info, cluster.Node(node));
+  HORUS_RETURN_IF_ERROR(CheckRoom(info.jobs.size(), buffer));
+  WriteStruct(NodeToC(info), out);
+  WriteIds(info.jobs, buffer);
+  return absl::OkStatus();
+}
+
+absl::Status GetDevice(const Cluster& cluster, uint64_t node, uint32_t device, horus_device_info* out,
+                       const IdBuffer& buffer) {
+  HORUS_RETURN_IF_ERROR(CheckOutput(out));
+  const auto index = static_cast<int32_t>(std::min<uint32_t>(device, std::numeric_limits<int32_t>::max()));
+  HORUS_ASSIGN_OR_RETURN(const DeviceInfo info, cluster.Device(node, index));
+  HORUS_RETURN_IF_ERROR(CheckRoom(info.residents.size(), buffer));
+  std::vector<uint64_t> jobs;
+  for (const Resident& resident : info.residents) jobs.push_back(resident.job);
+  WriteStruct(DeviceToC(cluster.catalogue(), info), out);
+  WriteIds(jobs, buffer);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Saved(const horus_cluster& cluster) {
+  HORUS_ASSIGN_OR_RETURN(const auto lock, cluster.gate.Read());
+  return SaveSnapshot(cluster.value);
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(info));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    WriteStruct(InfoOf(cluster->value), info);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_cluster_nodes(const horus_cluster* cluster, size_t capacity, uint64_t* node_ids, size_t* count,
+                                 horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    return WriteAllIds(cluster->value.NodeIds(), {capacity, node_ids, count});
+  });
+}
+
+horus_status horus_cluster_jobs(const horus_cluster* cluster, size_t capacity, uint64_t* job_ids, size_t* count,
+                                horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    return WriteAllIds(cluster->value.JobIds(), {capacity, job_ids, count});
+  });
+}
+
+horus_status horus_cluster_get_node(const horus_cluster* cluster, uint64_t node_id, horus_node_info* info,
+                                    size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    return GetNode(cluster->value, node_id, info, {capacity, job_ids, count});
+  });
+}
+
+horus_status horus_cluster_get_device(const horus_cluster* cluster, uint64_t node_id, uint32_t device,
+                                      horus_device_info* info, size_t capacity, uint64_t* job_ids, size_t* count,
+                                      horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    return GetDevice(cluster->value, node_id, device, info, {capacity, job_ids, count});
+  });
+}
+
+horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
+                                   horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(info));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, cluster->value.Job(job_id));
+    WriteStruct(JobToC(job), info);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,
+                                     size_t* count, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, cluster->value.Job(job_id));
+    return WriteSlots(job.slots, slots, count);
+  });
+}
+
+horus_status horus_cluster_snapshot(const horus_cluster* cluster, size_t capacity, void* bytes, size_t* count,
+                                    horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {count, "count"}}));
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
+    return WriteBytes(saved, capacity, bytes, count);
+  });
+}
+
+horus_status horus_cluster_restore(const horus_catalogue* catalogue, const void* bytes, size_t size,
+                                   horus_cluster** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{bytes, "bytes"}, {out, "out"}}));
+    const std::span<const uint8_t> given(static_cast<const uint8_t*>(bytes), size);
+    HORUS_ASSIGN_OR_RETURN(horus::Cluster value, horus::RestoreSnapshot(given, CatalogueOf(catalogue)));
+    *out = new horus_cluster(std::move(value));
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_cluster_snapshot_file(const horus_cluster* cluster, const char* path, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {path, "path"}}));
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, Saved(*cluster));
+    return horus::WriteFileAtomically(path, saved);  // others may go on meanwhile
+  });
+}
+
+horus_status horus_cluster_restore_file(const horus_catalogue* catalogue, const char* path, horus_cluster** out,
+                                        horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const std::string saved, horus::ReadFile(path, horus::kMaxSnapshotBytes));
+    const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(saved.data()), saved.size());
+    absl::StatusOr<horus::Cluster> value = horus::RestoreSnapshot(bytes, CatalogueOf(catalogue));
+    if (!value.ok()) return At(path, value.status());
+    *out = new horus_cluster(*std::move(value));
+    return absl::OkStatus();
   });
 }

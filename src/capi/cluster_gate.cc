@@ -40,7 +40,8 @@ absl::StatusOr<ClusterGate::WriteLock> ClusterGate::Write() {
   if (clusters_read == 0) return WriteLock(state_);
   WriteLock lock(state_, std::try_to_lock);
   if (lock.owns_lock()) return lock;
-  return CError(HORUS_BUSY, "cluster: in use by another thread, for which a callback of a planning call cannot wait");
+  return CError(HORUS_ERR_BUSY,
+                "cluster: in use by another thread, for which a callback of a planning call cannot wait");
 }
 
 absl::StatusOr<ClusterGate::PlanLock> ClusterGate::Plan() {
@@ -58,7 +59,7 @@ absl::Status ClusterGate::RefusePlanner() {
   if (std::find(planners_.begin(), planners_.end(), std::this_thread::get_id()) == planners_.end()) {
     return absl::OkStatus();
   }
-  return CError(HORUS_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
+  return CError(HORUS_ERR_BUSY, "cluster: in use by the planning call whose callback runs on this thread");
 }
 
 void ClusterGate::Leave() {

@@ -24,29 +24,29 @@ horus_status CodeOfAbsl(absl::StatusCode code) {
     case absl::StatusCode::kOk:
       return HORUS_OK;
     case absl::StatusCode::kInvalidArgument:
-      return HORUS_INVALID_ARGUMENT;
+      return HORUS_ERR_INVALID_ARGUMENT;
     case absl::StatusCode::kNotFound:
-      return HORUS_NOT_FOUND;
+      return HORUS_ERR_NOT_FOUND;
     case absl::StatusCode::kAlreadyExists:
-      return HORUS_EXISTS;
+      return HORUS_ERR_EXISTS;
     case absl::StatusCode::kAborted:
-      return HORUS_CONFLICT;
+      return HORUS_ERR_CONFLICT;
     case absl::StatusCode::kCancelled:
-      return HORUS_CANCELLED;
+      return HORUS_ERR_CANCELLED;
     case absl::StatusCode::kResourceExhausted:
-      return HORUS_LIMIT;
+      return HORUS_ERR_LIMIT;
     case absl::StatusCode::kDataLoss:
-      return HORUS_CORRUPT;
+      return HORUS_ERR_CORRUPT;
     case absl::StatusCode::kOutOfRange:
-      return HORUS_VERSION;
+      return HORUS_ERR_VERSION;
     case absl::StatusCode::kFailedPrecondition:
-      return HORUS_STATE;
+      return HORUS_ERR_STATE;
     case absl::StatusCode::kUnimplemented:
-      return HORUS_UNSUPPORTED;
+      return HORUS_ERR_UNSUPPORTED;
     case absl::StatusCode::kUnavailable:
-      return HORUS_IO;
+      return HORUS_ERR_IO;
     default:
-      return HORUS_INTERNAL;
+      return HORUS_ERR_INTERNAL;
   }
 }
 

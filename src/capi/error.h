@@ -17,7 +17,7 @@
 
 namespace horus::capi {
 
-// A status of a code that absl does not have: HORUS_BUFFER_TOO_SMALL, _INVALID_STRUCT, _BUSY, _CALLBACK.
+// A status of a code that absl does not have: HORUS_ERR_BUFFER_TOO_SMALL, _INVALID_STRUCT, _BUSY, _CALLBACK.
 [[nodiscard]] absl::Status CError(horus_status code, std::string_view message);
 
 // `status` with "<where>: " before its message; OK stays OK, the code stays the same.

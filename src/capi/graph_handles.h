@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "capi/watching.h"
+#include "capi/telemetry.h"
 #include "graph/graph.h"
 #include "horus/graph.h"
 #include "predict/demand_cache.h"
@@ -27,7 +27,7 @@ struct horus_predictor {
   std::shared_ptr<const horus::Predictor> value;
   // Demands without what was measured: a commit leaves them as they are, so predictors of all epochs share them.
   std::shared_ptr<horus::DemandCache> cache;
-  horus::capi::WatchSlot watch{this};
+  horus::capi::TelemetrySlot telemetry{this};
 };
 
 #endif  // HORUS_CAPI_GRAPH_HANDLES_H_

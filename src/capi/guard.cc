@@ -18,13 +18,13 @@ horus_status FailOnException(horus_error* error) {
     throw;
 #endif
   } catch (const std::bad_alloc&) {
-    return Fail(error, HORUS_NO_MEMORY, "an allocation failed");
+    return Fail(error, HORUS_ERR_NO_MEMORY, "an allocation failed");
   } catch (const std::length_error&) {
-    return Fail(error, HORUS_NO_MEMORY, "a count is larger than memory can hold");
+    return Fail(error, HORUS_ERR_NO_MEMORY, "a count is larger than memory can hold");
   } catch (const std::exception& exception) {
-    return Fail(error, HORUS_INTERNAL, exception.what());
+    return Fail(error, HORUS_ERR_INTERNAL, exception.what());
   } catch (...) {
-    return Fail(error, HORUS_INTERNAL, "an exception of unknown type");
+    return Fail(error, HORUS_ERR_INTERNAL, "an exception of unknown type");
   }
 }
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "capi/cluster_gate.h"
-#include "capi/watching.h"
+#include "capi/telemetry.h"
 #include "device/catalogue.h"
 #include "horus/horus.h"
 #include "interference/model.h"
@@ -48,16 +48,16 @@ struct horus_cluster {
   explicit horus_cluster(horus::Cluster cluster) : value(std::move(cluster)) {}
   horus::Cluster value;
   mutable horus::capi::ClusterGate gate;
-  horus::capi::WatchSlot watch{this};
+  horus::capi::TelemetrySlot telemetry{this};
 };
 
 struct horus_placer {
   std::unique_ptr<horus::Placer> value;
   std::shared_ptr<const horus::Catalogue> catalogue;  // of its model; null = any
   std::atomic<bool> busy = false;
-  std::atomic<uint64_t> bytes_held = 0;  // at the end of the last call, of a placer that is watched
-  horus::Placer::Judgements judged;      // already told to the watch
-  horus::capi::WatchSlot watch{this};
+  std::atomic<uint64_t> bytes_held = 0;  // at the end of the last call, of a placer that is metered
+  horus::Placer::Judgements judged;      // already told to the telemetry
+  horus::capi::TelemetrySlot telemetry{this};
 };
 
 struct horus_plan {

@@ -60,8 +60,8 @@ horus_status horus_interference_to_bytes(const horus_interference* model, size_t
   });
 }
 
-horus_status horus_observations_add(horus_observations* observations, const horus_catalogue* catalogue,
-                                    const horus_slowdown_observation* observation, horus_error* error) {
+horus_status horus_observations_add_slowdown(horus_observations* observations, const horus_catalogue* catalogue,
+                                             const horus_slowdown_observation* observation, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{observations, "observations"}}));
     return AddSlowdown(observation, *CatalogueOf(catalogue), observations->slowdowns);

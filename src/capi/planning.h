@@ -41,7 +41,7 @@ class CallerProgress {
 // `read` may be called when the cluster is needed no more (ReadFn in placer.h).
 using Planning = std::function<absl::StatusOr<Plan>(Placer&, const Cluster&, const ReadFn& read)>;
 
-// Runs `planning` with the placer marked as in use and watched, and the cluster locked until it was read.
+// Runs `planning` with the placer marked as in use and metered, and the cluster locked until it was read.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<horus_plan>> PlanWith(horus_placer& placer, const horus_cluster& cluster,
                                                                    CallerProgress& progress, const Planning& planning);
 

@@ -94,8 +94,8 @@ absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
     demands.push_back(predictor.value->WithMeasurements(catalogue.at(type), *known));
   }
   const bool known = !types.empty() && demands.size() == types.size();
-  if (const auto& watch = predictor.watch.get(); watch != nullptr) {
-    watch->metrics().Looked(Cache::kDemands, known ? types.size() : 0, known ? 0 : types.size());
+  if (const auto& telemetry = predictor.telemetry.get(); telemetry != nullptr) {
+    telemetry->metrics().Looked(Cache::kDemands, known ? types.size() : 0, known ? 0 : types.size());
   }
   if (known) return demands;
   demands.clear();
@@ -151,11 +151,12 @@ uint64_t horus_predictor_bytes_held(const horus_predictor* predictor) {
                               : static_cast<uint64_t>(predictor->value->bytes_held() + predictor->cache->bytes_held());
 }
 
-horus_status horus_predictor_set_watch(horus_predictor* predictor, const horus_watch* watch, horus_error* error) {
+horus_status horus_predictor_set_metrics(horus_predictor* predictor, const horus_metrics* telemetry,
+                                         horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}}));
-    predictor->watch.Set(WatchOf(watch), HandleKind::kPredictor,
-                         [predictor] { return std::optional(horus_predictor_bytes_held(predictor)); });
+    predictor->telemetry.Set(TelemetryOf(telemetry), HandleKind::kPredictor,
+                             [predictor] { return std::optional(horus_predictor_bytes_held(predictor)); });
     return absl::OkStatus();
   });
 }
@@ -163,7 +164,7 @@ horus_status horus_predictor_set_watch(horus_predictor* predictor, const horus_w
 horus_status horus_predictor_demand(const horus_predictor* predictor, const horus_catalogue* catalogue,
                                     const horus_graph* graph, const horus_run_spec* run, size_t count,
                                     const char* const* gpu_types, horus_demand* const* demands, horus_error* error) {
-  return GuardWatched(predictor, horus::Call::kDemand, error, [&]() -> absl::Status {
+  return GuardMetered(predictor, horus::Call::kDemand, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
     const std::shared_ptr<const horus::Catalogue> known = CatalogueOf(catalogue);
     HORUS_ASSIGN_OR_RETURN(const std::vector<horus::GpuTypeId> types, FindTypes(*known, count, gpu_types));
@@ -181,7 +182,7 @@ horus_status horus_predictor_solve(const horus_predictor* predictor, const horus
                                    const horus_solve_options* options, size_t count, const char* const* gpu_types,
                                    horus_progress progress, void* user, horus_solution* const* solutions,
                                    horus_error* error) {
-  return GuardWatched(predictor, horus::Call::kSolve, error, [&]() -> absl::Status {
+  return GuardMetered(predictor, horus::Call::kSolve, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {graph, "graph"}}));
     HORUS_ASSIGN_OR_RETURN(const SolveInputs inputs, SolveFromC(*CatalogueOf(catalogue), options, count, gpu_types));
     HORUS_RETURN_IF_ERROR(CheckOutputs(count, solutions, "solutions"));

@@ -81,8 +81,8 @@ HORUS_FIRST_RELEASE(horus_profile_sensitivities, sensitivities);
 HORUS_FIRST_RELEASE(horus_sim_window, slowdown_bound);
 HORUS_FIRST_RELEASE(horus_sim_metrics, end_us);
 HORUS_FIRST_RELEASE(horus_sim_jobs, restarts);
-HORUS_FIRST_RELEASE(horus_watch_options, clock_user);
-HORUS_FIRST_RELEASE(horus_metrics, values);
+HORUS_FIRST_RELEASE(horus_metrics_options, clock_user);
+HORUS_FIRST_RELEASE(horus_metric_columns, values);
 
 #undef HORUS_FIRST_RELEASE
 

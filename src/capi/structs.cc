@@ -20,7 +20,7 @@ absl::Status CheckSize(const void* given, const StructShape& shape) {
   if (given == nullptr) return InvalidArgument("%s: expected a struct, found NULL", shape.name);
   const uint32_t size = SizeOf(given);
   if (size >= shape.first_size && size <= kMaxStructSize) return absl::OkStatus();
-  return CError(HORUS_INVALID_STRUCT,
+  return CError(HORUS_ERR_INVALID_STRUCT,
                 Formatted("%s: struct_size: expected %d to %d bytes, found %d; start from the INIT macro", shape.name,
                           shape.first_size, kMaxStructSize, size));
 }
@@ -33,7 +33,7 @@ absl::Status CheckInputStruct(const void* given, const StructShape& shape) {
   const uint32_t size = SizeOf(given);
   for (size_t offset = shape.known_size; offset < size; ++offset) {
     if (bytes[offset] == 0) continue;
-    return CError(HORUS_INVALID_STRUCT,
+    return CError(HORUS_ERR_INVALID_STRUCT,
                   Formatted("%s: byte %d of %d is set, but this library knows %d bytes: it is older than the "
                             "header that the program was compiled with",
                             shape.name, offset, size, shape.known_size));
@@ -45,7 +45,7 @@ absl::Status CheckOutputStruct(const void* given, const StructShape& shape) { re
 
 absl::Status CheckReserved(const StructShape& shape, const char* field, int64_t value) {
   if (value == 0) return absl::OkStatus();
-  return CError(HORUS_INVALID_STRUCT,
+  return CError(HORUS_ERR_INVALID_STRUCT,
                 Formatted("%s: %s: expected 0, found %d; start from the INIT macro", shape.name, field, value));
 }
 

@@ -6,7 +6,7 @@
 namespace {
 
 horus_status Missing(horus_error* error) {
-  return horus::capi::Fail(error, HORUS_UNSUPPORTED,
+  return horus::capi::Fail(error, HORUS_ERR_UNSUPPORTED,
                            "this libhorus was built without the reader of files: configure with HORUS_WITH_FILES=ON");
 }
 

@@ -5,12 +5,12 @@
 #include "horus/graph.h"
 #include "horus/learn.h"
 #include "horus/learn_pairs.h"
-#include "horus/watch.h"
+#include "horus/metrics.h"
 
 namespace {
 
 horus_status Missing(horus_error* error) {
-  return horus::capi::Fail(error, HORUS_UNSUPPORTED,
+  return horus::capi::Fail(error, HORUS_ERR_UNSUPPORTED,
                            "this libhorus was built without graphs and predictions: configure with HORUS_WITH_ONNX=ON");
 }
 
@@ -45,7 +45,7 @@ horus_status horus_predictor_from_bytes(const void*, size_t, horus_predictor**, 
 }
 void horus_predictor_free(horus_predictor*) {}
 uint64_t horus_predictor_bytes_held(const horus_predictor*) { return 0; }
-horus_status horus_predictor_set_watch(horus_predictor*, const horus_watch*, horus_error* error) {
+horus_status horus_predictor_set_metrics(horus_predictor*, const horus_metrics*, horus_error* error) {
   return Missing(error);
 }
 horus_status horus_predictor_demand(const horus_predictor*, const horus_catalogue*, const horus_graph*,

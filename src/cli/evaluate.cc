@@ -32,7 +32,7 @@ Examples:
   horus evaluate --pairs pairs.csv --jobs jobs.csv --leave pair    interference models, without a tenth of the pairs
   horus evaluate --pairs pairs.csv --jobs jobs.csv --as-is         the built-in models, without training
   horus evaluate --pairs pairs.csv --jobs jobs.csv --observe 3     and after three co-locations of a job were seen
-  horus evaluate --pairs pairs.csv --jobs jobs.csv --foretell FILE --model horus    write what it says of any two jobs
+  horus evaluate --pairs pairs.csv --jobs jobs.csv --predictions FILE --model horus    write what it says of any two jobs
 
 Columns: MAPE and MEDIAN of |predicted - measured| / measured; RMSLE of log1p; RANK is Spearman's correlation;
 COVERED is the share of rows within their bound, SLACK how far the bound lies above the truth on average.
@@ -40,8 +40,8 @@ The baselines learn from the same rows: a constant, a line, trees on the six Hor
 
 // Options that pairs have no use for, and the other way round.
 constexpr const char* kOnlyData[] = {"--without", "--rounds"};
-constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands", "--model", "--observe",  "--leave-gpu",
-                                      "--settled", "--noise",   "--as-is", "--foretell", "--interference-bundle"};
+constexpr const char* kOnlyPairs[] = {"--jobs",    "--demands", "--model", "--observe",     "--leave-gpu",
+                                      "--settled", "--noise",   "--as-is", "--predictions", "--interference-bundle"};
 
 struct Options {
   std::vector<std::string> data, without, models;
@@ -51,7 +51,7 @@ struct Options {
   std::vector<uint32_t> observe;
   bool leave_gpu = false;
   uint32_t settled = 0;
-  std::string foretell;
+  std::string predictions;
   double noise_pct = 100 * OnlinePlan().noise;
   bool json = false, rows = false, as_is = false;
   std::string interference_bundle;
@@ -208,22 +208,20 @@ Command AddEvaluate(CLI::App& parser) {
   app->add_option("--model", options->models, "With --pairs: only this interference model; may be repeated")
       ->allow_extra_args(false)
       ->type_name("NAME");
-  app->add_option(
-         "--bundle", options->pairs.bundle,
-         "Judge this bundle as it is, without training (builtin: the built-in one); with --pairs: foretell the "
-         "jobs' demands with it")
+  app->add_option("--bundle", options->pairs.bundle,
+                  "Judge this bundle as it is, without training (builtin: the built-in one); with --pairs: predict the "
+                  "jobs' demands with it")
       ->type_name("BUNDLE");
   app->add_flag("--rows", options->rows, "Also print every row");
   app->add_flag("--json", options->json, "Print JSON");
-  auto* observe =
-      app->add_option("--observe", options->observe,
-                      "With --pairs: foretell jobs of a family left out after so many of their co-locations "
-                      "were observed; may be repeated")
-          ->allow_extra_args(false)
-          ->check(CLI::Range(uint32_t{0}, kMostObserved))
-          ->excludes("--leave")
-          ->excludes("--rows")
-          ->type_name("N");
+  auto* observe = app->add_option("--observe", options->observe,
+                                  "With --pairs: predict jobs of a family left out after so many of their co-locations "
+                                  "were observed; may be repeated")
+                      ->allow_extra_args(false)
+                      ->check(CLI::Range(uint32_t{0}, kMostObserved))
+                      ->excludes("--leave")
+                      ->excludes("--rows")
+                      ->type_name("N");
   app->add_flag("--leave-gpu", options->leave_gpu, "With --observe: training has not seen the jobs' GPU type either")
       ->needs(observe);
   app->add_option("--settled", options->settled,
@@ -236,7 +234,7 @@ Command AddEvaluate(CLI::App& parser) {
       ->check(CLI::Range(0.0, 50.0))
       ->needs(observe)
       ->type_name("PCT");
-  app->add_option("--foretell", options->foretell,
+  app->add_option("--predictions", options->predictions,
                   "With --pairs: write what a model that saw neither job's family says of every two jobs (CSV); "
                   "one --model")
       ->excludes("--leave")
@@ -246,7 +244,7 @@ Command AddEvaluate(CLI::App& parser) {
   auto* as_is = app->add_flag("--as-is", options->as_is,
                               "With --pairs: judge the built-in interference models as they are, without training")
                     ->excludes(observe)
-                    ->excludes("--foretell")
+                    ->excludes("--predictions")
                     ->excludes("--promise");
   app->add_option("--interference-bundle", options->interference_bundle,
                   "With --as-is: the models of this bundle, of horus train --pairs, in place of the built-in ones")
@@ -258,11 +256,11 @@ Command AddEvaluate(CLI::App& parser) {
               return Fail(given);
             if (options->pairs.pairs.empty()) return RunEvaluate(*options);
             const PairTrainOptions train = PairOptionsOf(*app, options->train.promise, options->train.seed);
-            if (!options->foretell.empty()) {
+            if (!options->predictions.empty()) {
               if (options->models.size() != 1) {
-                return Fail(InvalidArgument("--foretell: expected one --model, found %d", options->models.size()));
+                return Fail(InvalidArgument("--predictions: expected one --model, found %d", options->models.size()));
               }
-              return RunForetellPairs({options->pairs, train, options->models.front(), options->foretell});
+              return RunPredictPairs({options->pairs, train, options->models.front(), options->predictions});
             }
             if (!options->observe.empty()) {
               EvaluateOnlineOptions online;

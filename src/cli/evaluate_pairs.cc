@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus evaluate --pairs: how well interference models foretell pairs, jobs, families or GPU types left out of
+// horus evaluate --pairs: how well interference models predict pairs, jobs, families or GPU types left out of
 // training, or, as they are, all of them.
 #include "interference/evaluate_pairs.h"
 

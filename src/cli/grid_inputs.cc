@@ -17,9 +17,9 @@
 #include "cli/interference_choice.h"
 #include "cli/progress.h"
 #include "horus/version.h"
-#include "io/foretold_file.h"
 #include "io/job_table.h"
 #include "io/jobs_file.h"
+#include "io/predictions_file.h"
 #include "io/sensitivity_file.h"
 #include "io/speeds_file.h"
 #include "place/state/requests.h"
@@ -170,11 +170,11 @@ class Models {
     HORUS_ASSIGN_OR_RETURN(ModelPtr model, LoadInterference({.name = name.empty() ? beliefs.interference : name,
                                                              .bundle = beliefs.interference_bundle},
                                                             file_.catalogue, nullptr));
-    if (!name.empty() || beliefs.foretold.empty()) return model;
+    if (!name.empty() || beliefs.predictions.empty()) return model;
     std::map<std::string, uint64_t> ids;
     for (const auto& [profile, demands] : grid_.beliefs) ids[profile] = demands.front().demand.profile_id;
-    HORUS_ASSIGN_OR_RETURN(const std::vector<ForetoldPair> rows, ReadForetold(beliefs.foretold));
-    return ModelOfForetold(rows, ids, *file_.catalogue, std::move(model));
+    HORUS_ASSIGN_OR_RETURN(const std::vector<PredictedPair> rows, ReadPredicted(beliefs.predictions));
+    return ModelOfPredicted(rows, ids, *file_.catalogue, std::move(model));
   }
 
   const GridFile& file_;

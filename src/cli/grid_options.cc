@@ -94,7 +94,7 @@ void AddGridOptions(CLI::App& app, GridOptions& options) {
       ->type_name("NAME");
   app.add_option("--interference-bundle", options.interference_bundle, "Where that model comes from")
       ->type_name("FILE");
-  app.add_option("--foretold", options.foretold, "Slowdowns by name that it believes first")->type_name("FILE");
+  app.add_option("--predictions", options.predictions, "Slowdowns by name that it believes first")->type_name("FILE");
   app.add_option("--queue", options.queue, "Who goes first: docs/queue.md")->capture_default_str()->type_name("NAME");
   app.add_option("--slowdown-bound", options.slowdown_bound, "Of every job, or none (default: the policy's)")
       ->type_name("FACTOR");
@@ -129,7 +129,7 @@ absl::StatusOr<GridFile> GridOf(const GridOptions& options, uint64_t seed) {
   Put(beliefs, "bundle", options.bundle);
   Put(beliefs, "interference", options.interference);
   Put(beliefs, "interference_bundle", options.interference_bundle);
-  Put(beliefs, "foretold", options.foretold);
+  Put(beliefs, "predictions", options.predictions);
   const Json grid = {{"version", 1},
                      {"cluster", {{"file", options.cluster}}},
                      {"truth", std::move(truth)},

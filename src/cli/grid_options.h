@@ -26,7 +26,7 @@ struct GridOptions {
   std::vector<std::string> speeds;
   std::vector<std::string> speeds_gpus;  // NAME=TYPE
   std::string truth;                     // a model, instead of speeds
-  std::string jobs, bundle, interference = "horus", interference_bundle, foretold;
+  std::string jobs, bundle, interference = "horus", interference_bundle, predictions;
   std::string policy = "horus", queue = "fifo", slowdown_bound;
   int64_t look_ahead = 0, sample = 0;
   double load = 0, clip_percentile = 100, horizon_h = 0;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kOutputs = {"--foretell", "--out", "--prometheus", "--timeline", "--to"};
+constexpr std::array<std::string_view, 5> kOutputs = {"--predictions", "--out", "--prometheus", "--timeline", "--to"};
 
 struct Given {
   std::string option, path;

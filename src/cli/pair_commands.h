@@ -44,13 +44,13 @@ struct EvaluateOnlineOptions {
 };
 [[nodiscard]] int RunEvaluateOnline(const EvaluateOnlineOptions& options);
 
-struct ForetellPairsOptions {
+struct PredictPairsOptions {
   PairInputs inputs;
   PairTrainOptions train;
   std::string model;
   std::string out;  // file
 };
-[[nodiscard]] int RunForetellPairs(const ForetellPairsOptions& options);
+[[nodiscard]] int RunPredictPairs(const PredictPairsOptions& options);
 
 }  // namespace horus::cli
 

@@ -87,7 +87,7 @@ void AddPairOptions(CLI::App& app, PairInputs& inputs) {
       ->type_name("FILE");
   app.add_option("--jobs", inputs.jobs, "Graphs and runs of the jobs that --pairs names (CSV)")->type_name("FILE");
   app.add_option("--demands", inputs.demands,
-                 "What was measured of these jobs alone (CSV), in place of what their graphs foretell")
+                 "What was measured of these jobs alone (CSV), in place of what their graphs predict")
       ->type_name("FILE");
 }
 

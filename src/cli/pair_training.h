@@ -47,7 +47,7 @@ struct LoadedPairs {
 };
 
 // The jobs that a pair names, in the order of the job table; the pairs in file order; demands as they were
-// measured, else as `predictor` foretells them, on each GPU type of the pairs.
+// measured, else as `predictor` predicts them, on each GPU type of the pairs.
 [[nodiscard]] absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs,
                                                       std::shared_ptr<const Catalogue> catalogue,
                                                       std::shared_ptr<const Predictor> predictor);

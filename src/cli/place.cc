@@ -20,8 +20,8 @@
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "io/placement_json.h"
+#include "metrics/metrics.h"
 #include "place/placer.h"
-#include "watch/metrics.h"
 
 namespace horus::cli {
 namespace {
@@ -132,7 +132,7 @@ Command AddPlace(CLI::App& parser) {
   app->add_option("--jobs", options->jobs, "YAML file with the jobs to place")->required()->type_name("FILE");
   AddPlacingOptions(*app, options->placing);
   app->add_option("--out", options->out, "Also write the placement as JSON")->type_name("FILE");
-  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/watch.md)")
+  app->add_option("--prometheus", options->prometheus, "Also write what was done as Prometheus text (docs/metrics.md)")
       ->type_name("FILE");
   app->add_flag("--explain", options->explain, "Print costs, effects and refusals of every decision");
   app->add_flag("--strict", options->strict, "Exit with 3 when a job finds no place");

@@ -20,7 +20,7 @@ std::string Amount(double value, std::string_view unit, int more = 0) {
   if (unit == "MiB") return Mib(static_cast<int64_t>(value), more);
   if (unit == "x") return Factor(value, more);
   if (unit == "milli-cores") return Plain(value / kMilliPerCore, more) + " cores";
-  if (IsEndless(value, unit)) return "endless";
+  if (IsUnbounded(value, unit)) return "unbounded";
   if (unit == kLateUnit) return Duration(value);
   return unit.empty() ? Plain(value, more) : Plain(value, more) + " " + std::string(unit);
 }

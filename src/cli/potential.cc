@@ -100,7 +100,7 @@ void AddFiles(CLI::App& app, PotentialSources& sources) {
   app.add_option("--gpus", sources.gpus, "With --speeds: how many GPUs of a type (default: one of each)")
       ->allow_extra_args(false)
       ->type_name("TYPE[=N]");
-  app.add_option("--cluster", sources.cluster, "YAML file with nodes and GPUs, for foretold pairs")->type_name("FILE");
+  app.add_option("--cluster", sources.cluster, "YAML file with nodes and GPUs, for predicted pairs")->type_name("FILE");
   app.add_option("--jobs", sources.jobs, "YAML file with the jobs; each brings the same work unless --mix says")
       ->type_name("FILE");
   AddInterferenceOptions(app, sources.interference);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads measured speeds, or has them foretold.
+// Reads measured speeds, or has them predicted.
 #include "cli/potential_inputs.h"
 
 #include <algorithm>
@@ -183,16 +183,16 @@ std::optional<JobKey> KeyOfJob(const JobSpec& job) {
   return JobKey{job.demands.front().demand.profile_id, job.exclusive, job.gpu_milli, job.slowdown_bound, types};
 }
 
-struct Foretold {
+struct Predicted {
   std::vector<JobSpec> jobs;      // one a profile
   std::vector<uint32_t> profile;  // of each job of the file that counts
 };
 
-absl::StatusOr<Foretold> CompleteForetold(const PotentialSources& sources, const ClusterFile& file, DemandShelf& shelf,
-                                          PotentialInputs& inputs) {
+absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, const ClusterFile& file,
+                                            DemandShelf& shelf, PotentialInputs& inputs) {
   HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, ReadJobsFile(sources.jobs, *file.catalogue));
   const std::vector<GpuTypeId> present = TypesPresent(file);
-  Foretold foretold;
+  Predicted predicted;
   std::map<JobKey, uint32_t> known;
   Progress progress;
   size_t done = 0, several = 0;
@@ -205,62 +205,62 @@ absl::StatusOr<Foretold> CompleteForetold(const PotentialSources& sources, const
     }
     // A mix names jobs, so that each of them stays itself.
     const std::optional<JobKey> key = sources.mix.empty() ? KeyOfJob(job) : std::nullopt;
-    auto profile = static_cast<uint32_t>(foretold.jobs.size());
+    auto profile = static_cast<uint32_t>(predicted.jobs.size());
     const auto at = key ? known.find(*key) : known.end();
     if (at != known.end()) {
       profile = at->second;
     } else {
       if (key) known.emplace(*key, profile);
-      foretold.jobs.push_back(std::move(job));
+      predicted.jobs.push_back(std::move(job));
     }
-    foretold.profile.push_back(profile);
+    predicted.profile.push_back(profile);
   }
   if (several > 0) {
     inputs.notes.push_back(absl::StrFormat("Left out: %d jobs not on exactly one GPU, or with alternatives.", several));
   }
-  if (foretold.jobs.empty()) return InvalidArgument("%s: expected jobs on one GPU, found none", sources.jobs);
-  return foretold;
+  if (predicted.jobs.empty()) return InvalidArgument("%s: expected jobs on one GPU, found none", sources.jobs);
+  return predicted;
 }
 
 // Without a mix every job of the file brings the same work.
-absl::Status AddForetoldMix(const PotentialSources& sources, const Foretold& foretold, PotentialInputs& inputs) {
+absl::Status AddPredictedMix(const PotentialSources& sources, const Predicted& predicted, PotentialInputs& inputs) {
   if (!sources.mix.empty()) return AddMix(sources.mix, inputs);
-  for (const uint32_t profile : foretold.profile) {
+  for (const uint32_t profile : predicted.profile) {
     const uint32_t unit = UnitType(inputs.table, profile, inputs.reference);
     inputs.jobs.push_back({profile, inputs.table.Alone(unit, profile)});
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<PotentialInputs> LoadForetold(const PotentialSources& sources) {
+absl::StatusOr<PotentialInputs> LoadPredicted(const PotentialSources& sources) {
   HORUS_RETURN_IF_ERROR(CheckChoice(sources.interference));
   HORUS_ASSIGN_OR_RETURN(const auto predictor, LoadPredictor(sources.bundle));
   HORUS_ASSIGN_OR_RETURN(auto catalogue, LoadCatalogue(sources.gpus_files));
   HORUS_ASSIGN_OR_RETURN(const ClusterFile file, ReadClusterFile(sources.cluster, std::move(catalogue)));
   PotentialInputs inputs{.table = {}, .other_units = {}, .source = NameOf(sources.interference), .notes = {}};
-  inputs.notes.push_back("Foretold speeds: the figures are what the model believes, no bound on what happens.");
+  inputs.notes.push_back("Predicted speeds: the figures are what the model believes, no bound on what happens.");
   const std::vector<DeviceKind> devices = DevicesOf(file, inputs);
   if (devices.empty())
     return InvalidArgument("%s: expected whole GPUs on nodes that are up, found none", sources.cluster);
   HORUS_ASSIGN_OR_RETURN(const auto model, LoadInterference(sources.interference, file.catalogue, predictor));
   DemandShelf shelf(file.catalogue, predictor);
-  HORUS_ASSIGN_OR_RETURN(const Foretold foretold, CompleteForetold(sources, file, shelf, inputs));
+  HORUS_ASSIGN_OR_RETURN(const Predicted predicted, CompletePredicted(sources, file, shelf, inputs));
 
-  std::vector<ForetoldProfile> profiles;
-  for (const JobSpec& job : foretold.jobs) {
-    ForetoldProfile profile{.name = job.name.empty() ? absl::StrFormat("job %d", job.id) : job.name,
-                            .demands = {},
-                            .exclusive = job.exclusive,
-                            .gpu_milli = job.gpu_milli,
-                            .slowdown_bound = job.slowdown_bound};
+  std::vector<PredictedProfile> profiles;
+  for (const JobSpec& job : predicted.jobs) {
+    PredictedProfile profile{.name = job.name.empty() ? absl::StrFormat("job %d", job.id) : job.name,
+                             .demands = {},
+                             .exclusive = job.exclusive,
+                             .gpu_milli = job.gpu_milli,
+                             .slowdown_bound = job.slowdown_bound};
     for (const DeviceKind& device : devices) profile.demands.push_back(FindDemand(job, device.context.type));
     profiles.push_back(std::move(profile));
   }
-  HORUS_ASSIGN_OR_RETURN(inputs.table, ForetellSpeeds(profiles, devices, *model));
+  HORUS_ASSIGN_OR_RETURN(inputs.table, PredictSpeeds(profiles, devices, *model));
   GpuNames known{.names = inputs.table.gpus, .types = {}, .catalogue = file.catalogue};
   for (const DeviceKind& device : devices) known.types.emplace_back(device.context.type);
   HORUS_ASSIGN_OR_RETURN(inputs.reference, ChooseReference(sources.reference, known, inputs));
-  HORUS_RETURN_IF_ERROR(AddForetoldMix(sources, foretold, inputs));
+  HORUS_RETURN_IF_ERROR(AddPredictedMix(sources, predicted, inputs));
   return inputs;
 }
 
@@ -270,13 +270,13 @@ absl::StatusOr<PotentialInputs> LoadPotential(const PotentialSources& sources) {
   const bool measured = !sources.speeds.empty();
   if (measured == !sources.jobs.empty() || measured == !sources.cluster.empty()) {
     return InvalidArgument(
-        "expected --speeds and --mix (measured pairs), or --cluster and --jobs (foretold pairs), found %s",
+        "expected --speeds and --mix (measured pairs), or --cluster and --jobs (predicted pairs), found %s",
         measured ? "options of both" : "neither whole");
   }
   if (!measured) {
     if (!sources.gpus.empty())
       return InvalidArgument("--gpus: expected with --speeds, found --cluster, which has GPUs");
-    return LoadForetold(sources);
+    return LoadPredicted(sources);
   }
   if (sources.mix.empty()) return InvalidArgument("--mix: expected with --speeds, found none");
   return LoadMeasured(sources);

@@ -39,13 +39,13 @@ void SlowdownHistogram::Add(double slowdown) {
   sum += slowdown;
 }
 
-double ShadowReplay::Watched::Now() const {
+double ShadowReplay::Running::Now() const {
   double worst = 1;
   for (const auto& [slot, one] : slowdown) worst = std::max(worst, one);
   return (worst + communication) / (1 + communication);
 }
 
-void ShadowReplay::Watched::Pass(double time) {
+void ShadowReplay::Running::Pass(double time) {
   integral += Now() * (time - last);
   last = time;
 }
@@ -87,19 +87,19 @@ absl::StatusOr<std::vector<Slot>> ShadowReplay::SlotsOf(const DecisionLog& log, 
   return slots;
 }
 
-ShadowReplay::Watched ShadowReplay::Watch(const JobSpec& job, std::span<const Slot> slots, const LogEntry& entry,
-                                          double communication) const {
-  Watched watched{.since = entry.time_s, .last = entry.time_s, .communication = communication};
-  for (const Slot& slot : slots) watched.slowdown.emplace_back(slot, 1.0);
-  watched.bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : placer_->slowdown_bound();
+ShadowReplay::Running ShadowReplay::Follow(const JobSpec& job, std::span<const Slot> slots, const LogEntry& entry,
+                                           double communication) const {
+  Running running{.since = entry.time_s, .last = entry.time_s, .communication = communication};
+  for (const Slot& slot : slots) running.slowdown.emplace_back(slot, 1.0);
+  running.bound = job.slowdown_bound > 0 ? static_cast<double>(job.slowdown_bound) : placer_->slowdown_bound();
   if (slots.front().device != kNoDevice) {
     const auto device = cluster_.Device(slots.front().node, slots.front().device);
     const Demand* demand = device.ok() ? FindDemand(job, device->spec.type) : nullptr;
     if (demand != nullptr) {
-      watched.alone_ms = static_cast<double>(demand->step_time_us.estimate) / 1000 * (1 + communication);
+      running.alone_ms = static_cast<double>(demand->step_time_us.estimate) / 1000 * (1 + communication);
     }
   }
-  return watched;
+  return running;
 }
 
 // The predicted slowdowns of all who are on those devices, from now on.
@@ -108,8 +108,8 @@ absl::Status ShadowReplay::Refresh(std::span<const Slot> slots) {
     if (slot.device == kNoDevice) continue;
     HORUS_ASSIGN_OR_RETURN(const DeviceSlowdowns now, appraiser_.Now(cluster_, slot.node, slot.device));
     for (size_t i = 0; i < now.jobs.size(); ++i) {
-      const auto at = watched_.find(now.jobs[i]);
-      if (at == watched_.end()) continue;  // it ran before the log began
+      const auto at = running_.find(now.jobs[i]);
+      if (at == running_.end()) continue;  // it ran before the log began
       at->second.Pass(time_s_);
       for (auto& [where, slowdown] : at->second.slowdown) {
         if (where.node == slot.node && where.device == slot.device) {
@@ -121,14 +121,14 @@ absl::Status ShadowReplay::Refresh(std::span<const Slot> slots) {
   return absl::OkStatus();
 }
 
-absl::Status ShadowReplay::Observe(const DecisionLog& log, const LogEntry& entry, Watched& watched) const {
-  if (entry.observed_step_ms > 0 && watched.alone_ms == 0) {
+absl::Status ShadowReplay::Observe(const DecisionLog& log, const LogEntry& entry, Running& running) const {
+  if (entry.observed_step_ms > 0 && running.alone_ms == 0) {
     return log.Wrong(entry, "observed_step_ms",
                      "expected nothing, because the job's step time alone is not known, found " +
                          std::to_string(entry.observed_step_ms));
   }
-  if (entry.observed_step_ms > 0) watched.observed = entry.observed_step_ms / watched.alone_ms;
-  if (entry.observed_slowdown > 0) watched.observed = entry.observed_slowdown;
+  if (entry.observed_step_ms > 0) running.observed = entry.observed_step_ms / running.alone_ms;
+  if (entry.observed_slowdown > 0) running.observed = entry.observed_slowdown;
   return absl::OkStatus();
 }
 
@@ -153,13 +153,13 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
     HORUS_ASSIGN_OR_RETURN(record.our, appraiser_.Of(cluster_, job, record.ours));
   }
   record.same = PlacesOf(record.theirs) == PlacesOf(record.ours);
-  Watched watched = Watch(job, record.theirs, entry, record.their.communication);
-  HORUS_RETURN_IF_ERROR(Observe(log, entry, watched));
+  Running running = Follow(job, record.theirs, entry, record.their.communication);
+  HORUS_RETURN_IF_ERROR(Observe(log, entry, running));
   if (absl::Status status = cluster_.Adopt(job, record.theirs).status(); !status.ok()) {
     return log.Wrong(entry, "devices", MessageOf(status));
   }
   time_s_ = entry.time_s;
-  watched_[job.id] = std::move(watched);
+  running_[job.id] = std::move(running);
   HORUS_RETURN_IF_ERROR(Refresh(record.theirs));
   ++totals_.decisions;
   totals_.same += record.same ? 1 : 0;
@@ -177,31 +177,31 @@ absl::Status ShadowReplay::Place(const DecisionLog& log, const LogEntry& entry, 
   return sink_(record);
 }
 
-absl::Status ShadowReplay::Compare(uint64_t line, JobId job, const Watched& watched) {
-  if (watched.observed == 0) return absl::OkStatus();
-  const double passed = watched.last - watched.since;
+absl::Status ShadowReplay::Compare(uint64_t line, JobId job, const Running& running) {
+  if (running.observed == 0) return absl::OkStatus();
+  const double passed = running.last - running.since;
   ShadowRecord record{.line = line, .time_s = time_s_, .job = job, .is_decision = false};
-  record.predicted = passed > 0 ? watched.integral / passed : watched.Now();
-  record.observed = watched.observed;
+  record.predicted = passed > 0 ? running.integral / passed : running.Now();
+  record.observed = running.observed;
   ++totals_.observed;
   totals_.observations.Add(record.observed);
   const double error = (record.predicted - record.observed) / record.observed;
   totals_.error_sum += std::abs(error);
   totals_.bias_sum += error;
-  totals_.observed_beyond_bound += IsBeyond(record.observed, watched.bound) ? 1 : 0;
+  totals_.observed_beyond_bound += IsBeyond(record.observed, running.bound) ? 1 : 0;
   return sink_(record);
 }
 
 absl::Status ShadowReplay::Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job) {
   const absl::StatusOr<JobInfo> info = cluster_.Job(job.id);
   if (!info.ok()) return log.Wrong(entry, "job", "expected a job that runs, found " + Quoted(entry.job));
-  const auto at = watched_.find(job.id);
-  if (at != watched_.end()) HORUS_RETURN_IF_ERROR(Observe(log, entry, at->second));
+  const auto at = running_.find(job.id);
+  if (at != running_.end()) HORUS_RETURN_IF_ERROR(Observe(log, entry, at->second));
   time_s_ = entry.time_s;
-  if (at != watched_.end()) {
+  if (at != running_.end()) {
     at->second.Pass(time_s_);
     HORUS_RETURN_IF_ERROR(Compare(entry.line, job.id, at->second));
-    watched_.erase(at);
+    running_.erase(at);
   }
   HORUS_RETURN_IF_ERROR(cluster_.Release(job.id));
   ++totals_.releases;
@@ -223,8 +223,8 @@ absl::Status ShadowReplay::Take(const DecisionLog& log, const LogEntry& entry) {
 
 absl::Status ShadowReplay::Finish() {
   for (const JobId job : cluster_.JobIds()) {
-    const auto at = watched_.find(job);
-    if (at == watched_.end()) continue;
+    const auto at = running_.find(job);
+    if (at == running_.end()) continue;
     at->second.Pass(time_s_);
     HORUS_RETURN_IF_ERROR(Compare(0, job, at->second));
   }

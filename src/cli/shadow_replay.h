@@ -95,7 +95,7 @@ class ShadowReplay {
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
 
  private:
-  struct Watched {  // a job that runs
+  struct Running {  // a job that runs
     double since = 0;
     double last = 0;
     double integral = 0;                            // of the predicted slowdown over time
@@ -111,11 +111,11 @@ class ShadowReplay {
                                                           const JobSpec& job) const;
   [[nodiscard]] absl::Status Place(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
   [[nodiscard]] absl::Status Release(const DecisionLog& log, const LogEntry& entry, const JobSpec& job);
-  [[nodiscard]] absl::Status Observe(const DecisionLog& log, const LogEntry& entry, Watched& watched) const;
-  [[nodiscard]] absl::Status Compare(uint64_t line, JobId job, const Watched& watched);
+  [[nodiscard]] absl::Status Observe(const DecisionLog& log, const LogEntry& entry, Running& running) const;
+  [[nodiscard]] absl::Status Compare(uint64_t line, JobId job, const Running& running);
   [[nodiscard]] absl::Status Refresh(std::span<const Slot> slots);
-  [[nodiscard]] Watched Watch(const JobSpec& job, std::span<const Slot> slots, const LogEntry& entry,
-                              double communication) const;
+  [[nodiscard]] Running Follow(const JobSpec& job, std::span<const Slot> slots, const LogEntry& entry,
+                               double communication) const;
 
   Cluster cluster_;
   std::unique_ptr<Placer> placer_;
@@ -123,7 +123,7 @@ class ShadowReplay {
   JobFinder jobs_;
   Sink sink_;
   absl::flat_hash_map<std::string, NodeId> nodes_;  // by name
-  absl::flat_hash_map<JobId, Watched> watched_;     // never iterated
+  absl::flat_hash_map<JobId, Running> running_;     // never iterated
   double time_s_ = 0;
   ShadowTotals totals_;
 };

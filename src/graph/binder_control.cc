@@ -10,7 +10,7 @@ namespace horus {
 namespace {
 
 // Trip counts beyond this mean "until the condition fails".
-constexpr int64_t kEndless = int64_t{1} << 40;
+constexpr int64_t kUnboundedTrips = int64_t{1} << 40;
 
 // Walks of a loop body until the shapes of its carried values settle: as they start, with changed sizes unknown,
 // with changed ranks unknown.
@@ -273,7 +273,8 @@ absl::Status Binder::ExpandLoop(Frame* frame, const Node& node) {
   if (graph_.bodies[it.body.value()].inputs.size() < 2) return InvalidArgument("the body has fewer than 2 inputs");
   HORUS_RETURN_IF_ERROR(Iterate(frame, bind_rest, &it));
   // If the condition stays true given that it was true, only the trip count ends the loop.
-  const bool counted = limit.has_value() && *limit < kEndless && first_condition == 1 && ScalarOf(it.outputs[0]) == 1;
+  const bool counted =
+      limit.has_value() && *limit < kUnboundedTrips && first_condition == 1 && ScalarOf(it.outputs[0]) == 1;
   return CloseLoop(frame, node, it, counted ? std::optional<int64_t>(std::max<int64_t>(*limit, 0)) : std::nullopt,
                    nullptr);
 }

@@ -43,7 +43,7 @@ void Add(double truth, const Slowdown& answer, OnlineScore& score) {
   score.slack_pct += kPercent * (upper / truth - 1);
 }
 
-// One tenant of a pair, as it was and as it was foretold.
+// One tenant of a pair, as it was and as it was predicted.
 struct Asked {
   double truth = 1;
   Slowdown before, after;

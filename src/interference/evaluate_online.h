@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well slowdowns of a job of an unknown family are foretold once a few of its co-locations were observed, on a GPU
+// How well slowdowns of a job of an unknown family are predicted once a few of its co-locations were observed, on a GPU
 // type that was trained on or on one that was not.
 //
 // Enters:  a PairSet, a model's name, how many co-locations are observed and how noisily.

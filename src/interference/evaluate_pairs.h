@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well slowdowns are foretold of pairs, jobs, families or GPU types that training has not seen.
+// How well slowdowns are predicted of pairs, jobs, families or GPU types that training has not seen.
 //
 // Enters:  a PairSet, a model's name and what is left out.
 // Leaves:  a prediction with its bound for every row that a left-out group takes part in, or for every two jobs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `iapp`: a small neural network that foretells the slowdown from the columns of victim, other and device.
+// `iapp`: a small neural network that predicts the slowdown from the columns of victim, other and device.
 //
 // Enters:  to fit: rows of a PairSet. To answer: the tenants of a device.
 // Leaves:  as pair_model.h says.

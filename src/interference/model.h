@@ -107,8 +107,8 @@ class InterferenceModel {
   // Only where adds_loads(): the tenant's part. Pure; errors as Predict.
   [[nodiscard]] virtual absl::Status PredictLoad(const DeviceContext& device, const Demand& tenant, Load& load) const;
 
-  // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where it is foretold; 1 on the
-  // diagonal, for n = tenants.size(), none of them null.
+  // Position i * n + j: 1 where the slowdown of tenant i beside tenant j was measured, 0 where it is predicted; 1 on
+  // the diagonal, for n = tenants.size(), none of them null.
   [[nodiscard]] virtual std::vector<uint8_t> Measured(const DeviceContext& /*device*/,
                                                       std::span<const Demand* const> tenants) const {
     std::vector<uint8_t> measured(tenants.size() * tenants.size());

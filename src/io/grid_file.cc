@@ -35,8 +35,8 @@ constexpr std::array<std::string_view, 6> kTruthKeys = {"speeds",           "ref
                                                         "unmeasured_alone", "interference", "sensitivity"};
 constexpr std::array<std::string_view, 2> kSpeedsKeys = {"file", "gpus"};
 constexpr std::array<std::string_view, 2> kMany = {"adds", "multiplies"};  // as the enum
-constexpr std::array<std::string_view, 6> kBeliefKeys = {
-    "jobs", "bundle", "interference", "interference_bundle", "foretold", "sensitivity"};
+constexpr std::array<std::string_view, 7> kBeliefKeys = {
+    "jobs", "bundle", "interference", "interference_bundle", "predictions", "foretold", "sensitivity"};
 constexpr std::array<std::string_view, 2> kSeedKeys = {"first", "count"};
 constexpr size_t kMaxTypesOfGrid = 64;
 
@@ -187,7 +187,8 @@ absl::Status ReadBeliefs(const YamlMap& root, GridBeliefSource& beliefs) {
   HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, beliefs.interference));
   HORUS_RETURN_IF_ERROR(ReadPath(map, "interference_bundle", beliefs.interference_bundle));
   HORUS_RETURN_IF_ERROR(ReadPath(map, "sensitivity", beliefs.sensitivity));
-  return ReadPath(map, "foretold", beliefs.foretold);
+  HORUS_RETURN_IF_ERROR(ReadPath(map, "foretold", beliefs.predictions));  // as 0.1 had it
+  return ReadPath(map, "predictions", beliefs.predictions);
 }
 
 template <typename Entries, typename NameOf>

@@ -51,7 +51,7 @@ struct GridBeliefSource {
   std::string interference = "horus";
   std::string interference_bundle;
   std::string sensitivity;  // as of the truth, that policies are told
-  std::string foretold;     // slowdowns of profiles by name: they answer where they say something
+  std::string predictions;  // slowdowns of profiles by name: they answer where they say something
 };
 
 struct GridFileWorkload {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PlacementReport: a plan with the cluster before and after it, ready to be printed or written.
 //
-// Enters:  a cluster, the plan made for it, and the interference model that foretold its effects.
+// Enters:  a cluster, the plan made for it, and the interference model that predicted its effects.
 // Leaves:  the state after the plan, the slowdown of every tenant there, and names for all ids.
 // Units:   slowdown = shared / alone.
 // Cost:    one copy of the cluster and one model call a device in use.   Thread class: value, share freely.
@@ -33,7 +33,7 @@ struct TenantOutcome {
   double held = 1;           // what is held against it: the slowdown not exceeded with that probability
   bool above_bound = false;  // as the placer counts
   uint32_t others = 0;       // tenants beside it. Of two and more nobody has published a measurement: pairs add up
-  bool measured = false;     // what it loses beside each of them was measured, not foretold
+  bool measured = false;     // what it loses beside each of them was measured, not predicted
 };
 
 // How people call nodes, jobs and devices.
@@ -72,7 +72,7 @@ struct PlacementReport {
   [[nodiscard]] const JobSpec* FindJob(JobId job) const;
   // The job's demand on the type of its first device; nullptr unless placed.
   [[nodiscard]] const Demand* DemandOf(const Decision& decision) const;
-  // Whether that demand, or of a refused job any, is foretold of a job unlike what the predictor was made for.
+  // Whether that demand, or of a refused job any, is predicted of a job unlike what the predictor was made for.
   [[nodiscard]] bool IsOutside(const Decision& decision) const;
   [[nodiscard]] uint64_t Count(Verdict verdict) const;
   [[nodiscard]] uint64_t TenantsAboveBound() const;  // distinct jobs

@@ -49,7 +49,7 @@ constexpr std::array<ReasonWords, kReasonCount> kReasons = {{
 
 std::string Amount(double value, std::string_view unit, int more) {
   constexpr int kDigits = 6;
-  return IsEndless(value, unit) ? "endless" : Formatted("%.*g", kDigits + more, value);
+  return IsUnbounded(value, unit) ? "unbounded" : Formatted("%.*g", kDigits + more, value);
 }
 
 // "3 of 8 devices: <text>", and without the count where all were refused for one reason or none is known.

@@ -43,7 +43,7 @@ class Engine {
   [[nodiscard]] const SearchResult& found() const;
   // The same without a word about refusals; `nodes`: rows, ascending id, null = all that are considered.
   [[nodiscard]] absl::Status Find(const JobView& view, const std::vector<uint32_t>* nodes, SearchResult& found);
-  // For long work without them: CANCELLED where the placer's watcher says so.
+  // For long work without them: CANCELLED where the placer's GoOnFn says so.
   [[nodiscard]] absl::Status GoOn() const;
   // The policy's price of the placement's slots; of jobs that are not priced by node.
   [[nodiscard]] absl::Status Price(const JobView& view, Placement& placement);

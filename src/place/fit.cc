@@ -30,7 +30,7 @@ int64_t Carries(int64_t free, int64_t per_task, int64_t limit) {
 
 }  // namespace
 
-bool IsEndless(double amount, std::string_view unit) {
+bool IsUnbounded(double amount, std::string_view unit) {
   return unit == kLateUnit && amount >= static_cast<double>(static_cast<float>(kMostServiceUs));  // as LateAlone has it
 }
 

@@ -69,7 +69,7 @@ struct Shortfall {
 // FitDeviceState, then FitTenant; then refuses jobs that miss their latency even alone, with amounts in kLateUnit.
 inline constexpr std::string_view kLateUnit = "us p99 even alone";
 // Whether an amount stands for a wait without end: more requests come than a job can serve.
-[[nodiscard]] bool IsEndless(double amount, std::string_view unit);
+[[nodiscard]] bool IsUnbounded(double amount, std::string_view unit);
 [[nodiscard]] Reason FitDevice(const TenantClass* newcomer, const DeviceRow& device, const FitLimits& limits,
                                Shortfall* shortfall = nullptr);
 

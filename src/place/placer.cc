@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans: jobs in order, each searched in the ledger that holds the ones before it.
+// Plans: jobs in order, each searched in the ledger that holds the ones before it; verdicts by node.
 #include "place/placer.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "base/status.h"
+#include "place/admit.h"
+#include "place/alternatives.h"
 #include "place/placer_impl.h"
 
 namespace horus {
@@ -167,7 +170,7 @@ absl::StatusOr<Plan> Placer::MakePlan(const Cluster& cluster, std::span<const Jo
   return plan;
 }
 
-void Placer::Watch(WatchFn watch) { impl_->watch = std::move(watch); }
+void Placer::SetGoOn(GoOnFn go_on) { impl_->go_on = std::move(go_on); }
 
 const InterferenceModel& Placer::model() const { return impl_->scorer.model(); }
 const Policy& Placer::policy() const { return impl_->scorer.policy(); }
@@ -185,6 +188,222 @@ uint64_t Placer::bytes_held() const {
   return sizeof(*this) + sizeof(Impl) + impl_->scorer.bytes_held() + impl_->ledger.bytes_held() +
          impl_->emptied.bytes_held() + impl_->search.bytes_held() + impl_->emptied_search.bytes_held() +
          impl_->nodes.capacity() * sizeof(uint32_t);
+}
+
+// One job: the way to run it, its place or what refuses it, now and on the empty cluster.
+namespace {
+
+constexpr size_t kMostKept = 4096;  // answers for requests that never fit; each has about 500 bytes
+
+}  // namespace
+
+JobSpec CertainOf(const JobSpec& job) {
+  JobSpec certain = job;
+  for (TypeDemand& entry : certain.demands) {
+    Demand& demand = entry.demand;
+    if (!IsOnlyPredicted(demand)) continue;
+    demand.step_time_us = {1, 1};  // no latency is too long
+    if ((demand.flags & kDemandTooLarge) == 0) demand.mem_mib = {};
+  }
+  return certain;
+}
+
+// Of the cluster empty and up: kPlace, or what refuses the job there: for good, unless a prediction alone says so.
+absl::StatusOr<Decision> Placer::Impl::DecideEmptied(const JobView& view) {
+  emptied.FollowEmptied(ledger);
+  if (std::exchange(emptied_at, emptied.changes()) != emptied.changes() || emptied_decisions.size() >= kMostKept) {
+    emptied_decisions.clear();
+  }
+  if (const Decision* known = emptied_decisions.Find(view.request)) return *known;
+  SearchResult found;
+  HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, view, selected(), found));
+  Decision decision{.verdict = Verdict::kPlace};
+  if (found.best.slots.empty()) {
+    decision.verdict = Verdict::kReject;
+    found.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+    decision.cpu_only = IsCpuOnly(*view.job);
+    decision.refused_devices = found.refused;
+    HORUS_RETURN_IF_ERROR(explainer.Refused(emptied, view, considered(emptied), found, decision));
+    if (RestsOnPredictions(*view.job)) {
+      const JobSpec job = CertainOf(*view.job);
+      const JobView certain = ViewJob(job, options.probe_outside);
+      scorer.SetJob(certain);
+      HORUS_RETURN_IF_ERROR(emptied_search.Run(emptied, certain, selected(), found, /*why=*/false));
+      scorer.SetJob(view);
+      decision.predicted_never = !found.best.slots.empty();
+      if (decision.predicted_never) decision.verdict = Verdict::kDefer;
+    }
+  }
+  emptied_decisions.Insert(view.request, decision);
+  return decision;
+}
+
+absl::StatusOr<Decision> Placer::Impl::Decide(const JobView& view) {
+  HORUS_RETURN_IF_ERROR(GoOn());
+  if (std::exchange(refused_at, ledger.changes()) != ledger.changes()) refused.clear();
+  Decision decision;
+  const uint64_t request = RequestOn(ledger, view);
+  if (const Decision* known = refused.Find(request)) {
+    decision = *known;
+    decision.job = view.job->id;
+    return decision;
+  }
+  decision.job = view.job->id;
+  decision.cpu_only = IsCpuOnly(*view.job);
+  scorer.SetJob(view);
+  HORUS_RETURN_IF_ERROR(search.Run(ledger, view, selected(), result, !options.terse));
+  if (!result.best.slots.empty()) {
+    HORUS_RETURN_IF_ERROR(explainer.Placed(ledger, view, result, decision));
+    decision.probe = options.probe_outside && IsUnknownAt(*view.job, result.best.slots.front());
+    return decision;
+  }
+  if (!options.terse) {
+    result.refused[static_cast<size_t>(Reason::kNotInSubset)] = Excluded(view);
+    decision.refused_devices = result.refused;
+    HORUS_RETURN_IF_ERROR(explainer.Refused(ledger, view, considered(ledger), result, decision));
+  }
+  decision.verdict = Verdict::kDefer;
+  HORUS_ASSIGN_OR_RETURN(Decision emptied_decision, DecideEmptied(view));
+  if (emptied_decision.verdict != Verdict::kPlace) {
+    decision = std::move(emptied_decision);
+    decision.job = view.job->id;
+  }
+  refused.Insert(request, decision);
+  return decision;
+}
+
+absl::Status Placer::Impl::DecideWay(const JobSpec& way, Choice& choice) {
+  const JobView view = ViewJob(way, options.probe_outside);
+  HORUS_ASSIGN_OR_RETURN(choice.decision, Decide(view));
+  if (choice.decision.verdict != Verdict::kPlace) return absl::OkStatus();
+  choice.slots = std::move(result.best.slots);
+  choice.job = std::make_shared<JobSpec>(way);
+  choice.job->exclusive |= choice.decision.probe;
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::CheckSettled(const JobSpec& job) const {
+  if (!job.alternatives.empty()) {
+    return InvalidArgument("job %s: alternatives: expected none outside a plain plan, found %d",
+                           IdAndName(job.id, job.name), job.alternatives.size());
+  }
+  const auto unknown = [](const TypeDemand& entry) { return IsUnknown(entry.demand); };
+  if (options.probe_outside && std::any_of(job.demands.begin(), job.demands.end(), unknown)) {
+    return InvalidArgument("job %s: demands: expected to be known outside a plain plan, found one to be probed",
+                           IdAndName(job.id, job.name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::Choose(const JobSpec& job, Choice& choice) {
+  if (job.alternatives.empty()) return DecideWay(job, choice);
+  for (size_t i = 0; i < job.alternatives.size(); ++i) {
+    Choice next;
+    HORUS_RETURN_IF_ERROR(DecideWay(WayOf(job, i), next));
+    next.decision.alternative = static_cast<int32_t>(i);
+    if (next.job != nullptr) next.worth = WorthOf(job, i, next.decision, options.gpu_price);
+    // Of refusals the first that is none for good.
+    const bool better = next.job != nullptr ? choice.job == nullptr || next.worth > choice.worth
+                                            : choice.job == nullptr && next.decision.verdict < choice.decision.verdict;
+    if (i == 0 || better) choice = std::move(next);
+  }
+  return absl::OkStatus();
+}
+
+// One job against nodes one by one.
+
+absl::Status Placer::Impl::OnNode(Search& with, const Ledger& on, const JobView& view, uint32_t node_row,
+                                  NodeAnswer& answer) {
+  const std::vector<uint32_t> one = {node_row};
+  HORUS_RETURN_IF_ERROR(with.Run(on, view, &one, result));
+  answer = {.cost = result.best.cost, .known = true};
+  if (!result.best.slots.empty()) return absl::OkStatus();
+  Decision decision;
+  HORUS_RETURN_IF_ERROR(explainer.Refused(on, view, one, result, decision));
+  answer.reason = decision.reason;
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::OnEach(Search& with, const Ledger& on, const JobView& view, std::span<const uint32_t> rows,
+                                  std::vector<NodeAnswer>& answers) {
+  scorer.SetJob(view);
+  if (with.CanRunEach(view)) return with.RunEach(on, view, rows, answers);
+  answers.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) HORUS_RETURN_IF_ERROR(OnNode(with, on, view, rows[i], answers[i]));
+  return absl::OkStatus();
+}
+
+absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32_t> rows, NodeVerdicts& verdicts) {
+  JobView view = ViewJob(way, options.probe_outside);  // of the whole gang: its devices must suit one
+  JobSpec task = way;
+  task.tasks = 1;
+  view.job = &task;
+  std::vector<size_t> at;  // the rows that are asked
+  std::vector<uint32_t> asked;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (verdicts.verdict[i] == Verdict::kPlace) continue;
+    at.push_back(i);
+    asked.push_back(rows[i]);
+  }
+  std::vector<NodeAnswer> now;
+  HORUS_RETURN_IF_ERROR(OnEach(search, ledger, view, asked, now));
+  std::vector<size_t> left_at;
+  std::vector<uint32_t> left;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (now[i].reason == Reason::kNone) {
+      verdicts.verdict[at[i]] = Verdict::kPlace;
+      verdicts.reason[at[i]] = Reason::kNone;
+      verdicts.cost[at[i]] = now[i].cost;
+    } else if (verdicts.verdict[at[i]] == Verdict::kReject) {
+      left_at.push_back(i);
+      left.push_back(asked[i]);
+    }
+  }
+  if (left.empty()) return absl::OkStatus();
+  emptied.FollowEmptied(ledger);
+  std::vector<NodeAnswer> empty, certain;
+  HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, view, left, empty));
+  if (RestsOnPredictions(task)) {
+    const JobSpec job = CertainOf(task);
+    JobView certain_view = ViewJob(CertainOf(way), options.probe_outside);
+    certain_view.job = &job;
+    HORUS_RETURN_IF_ERROR(OnEach(emptied_search, emptied, certain_view, left, certain));
+  }
+  for (size_t i = 0; i < left.size(); ++i) {
+    const size_t row = at[left_at[i]];
+    const bool never = (certain.empty() ? empty : certain)[i].reason != Reason::kNone;
+    if (never && verdicts.reason[row] != Reason::kNone) continue;  // rejected by a way before
+    verdicts.verdict[row] = never ? Verdict::kReject : Verdict::kDefer;
+    verdicts.reason[row] = empty[i].reason != Reason::kNone ? empty[i].reason : now[left_at[i]].reason;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes,
+                                              const ReadFn& read) {
+  Impl& my = *impl_;
+  HORUS_RETURN_IF_ERROR(ValidateJob(job));
+  HORUS_RETURN_IF_ERROR(CheckTypes(job, cluster.catalogue().size()));
+  HORUS_RETURN_IF_ERROR(CheckConfidence(job, my.scorer.model()));
+  std::vector<uint32_t> rows;
+  for (const NodeId id : nodes) {
+    const uint32_t* row = cluster.rows().node_of.Find(id);
+    if (row == nullptr) {
+      return MakeError(absl::StatusCode::kNotFound, "node %d: not in this cluster", id);
+    }
+    rows.push_back(*row);
+  }
+  my.ledger.Follow(cluster);
+  if (read != nullptr) read();
+  std::vector<JobSpec> ways;
+  for (size_t i = 0; i < job.alternatives.size(); ++i) ways.push_back(WayOf(job, i));
+  if (ways.empty()) ways.push_back(job);
+  NodeVerdicts verdicts;
+  verdicts.verdict.assign(rows.size(), Verdict::kReject);
+  verdicts.cost.assign(rows.size(), std::numeric_limits<double>::quiet_NaN());
+  verdicts.reason.assign(rows.size(), Reason::kNone);
+  for (const JobSpec& way : ways) HORUS_RETURN_IF_ERROR(my.VerdictsOf(way, rows, verdicts));
+  return verdicts;
 }
 
 }  // namespace horus

@@ -53,7 +53,7 @@ inline constexpr double kMaxMemOvercommit = 1000;  // more than a device has ten
 using ProgressFn = std::function<bool(uint64_t done, uint64_t total)>;
 
 // Asked before each job and each search for a place; false cancels.
-using WatchFn = std::function<bool()>;
+using GoOnFn = std::function<bool()>;
 
 // Called once, when all that is needed of the cluster was copied: whoever locked it may let others write to it.
 using ReadFn = std::function<void()>;
@@ -100,8 +100,9 @@ class Placer {
   [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
                                                       std::span<const NodeId> nodes, const ReadFn& read = nullptr);
 
-  // Who watches every call on this placer from now on, those of modes and simulations too; null = nobody.
-  void Watch(WatchFn watch);
+  // Asked during every call on this placer: false cancels it from now on, those of modes and simulations too; null =
+  // nobody.
+  void SetGoOn(GoOnFn go_on);
 
   [[nodiscard]] const InterferenceModel& model() const;
   [[nodiscard]] const Policy& policy() const;

@@ -57,9 +57,9 @@ struct Placer::Impl {
     ledger.SetSharingQuota(wanted.sharing_quota);
   }
 
-  // CANCELLED where the watcher says so.
+  // CANCELLED where GoOnFn says so.
   [[nodiscard]] absl::Status GoOn() const {
-    if (watch == nullptr || watch()) return absl::OkStatus();
+    if (go_on == nullptr || go_on()) return absl::OkStatus();
     return MakeError(absl::StatusCode::kCancelled, "plan: cancelled");
   }
   absl::Status SelectNodes(const Cluster& cluster, std::optional<std::span<const NodeId>> subset);
@@ -106,7 +106,7 @@ struct Placer::Impl {
   [[nodiscard]] std::span<const uint32_t> considered(const Ledger& of) const { return subset ? nodes : of.order(); }
 
   PlacerOptions options;
-  WatchFn watch;
+  GoOnFn go_on;
   Scorer scorer;
   Search search;
   Search emptied_search;

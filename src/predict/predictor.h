@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predictor: what a job will demand of a GPU type, foretold from its graph without running it.
+// Predictor: what a job will demand of a GPU type, predicted from its graph without running it.
 //
 // Enters:  a graph and how it is run; a GPU type; optionally a bundle of trained boosters.
 // Leaves:  a Demand (estimates and upper bounds), and on the way the JobProfile that explains it.

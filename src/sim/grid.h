@@ -87,7 +87,7 @@ struct GridTruth {
   // Jobs on several GPUs run profiles of their own (NameGangs), and what nobody measured beside others on a GPU type is
   // believed to fill its memory at most: no policy puts a neighbour there.
   bool unmeasured_alone = false;
-  std::shared_ptr<const InterferenceModel> model;  // foretold: the demands that are believed, and this model
+  std::shared_ptr<const InterferenceModel> model;  // predicted: the demands that are believed, and this model
   SensitivitiesByName sensitivities;               // to cores and host memory; profiles that lack one do not care
 };
 

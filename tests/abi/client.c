@@ -89,7 +89,7 @@ static void plan_and_apply(horus_cluster* cluster, horus_placer* placer) {
     EXPECT(count == 1 && node >= 1 && node <= NODES && device < 2);
   }
   EXPECT_OK(horus_cluster_apply(cluster, plan, &error));
-  EXPECT(horus_cluster_apply(cluster, plan, &error) == HORUS_EXISTS);
+  EXPECT(horus_cluster_apply(cluster, plan, &error) == HORUS_ERR_EXISTS);
   horus_plan_free(plan);
 }
 
@@ -125,7 +125,7 @@ static void keeps_its_state(horus_cluster* cluster) {
   EXPECT_OK(horus_cluster_get_info(again, &after, &error));
   EXPECT(before.state_hash == after.state_hash && after.jobs == JOBS);
   EXPECT_OK(horus_cluster_release(again, 100, &error));
-  EXPECT(horus_cluster_release(again, 100, &error) == HORUS_NOT_FOUND);
+  EXPECT(horus_cluster_release(again, 100, &error) == HORUS_ERR_NOT_FOUND);
   horus_cluster_free(again);
 }
 
@@ -153,7 +153,7 @@ int main(void) {
   horus_cluster* cluster;
   horus_placer* placer = NULL;
   const horus_status check = horus_abi_check(CLIENT_ABI, &error);
-  if (check == HORUS_VERSION) {
+  if (check == HORUS_ERR_VERSION) {
     printf("told no: %s\n", error.message);
     return 3;
   }

@@ -376,7 +376,7 @@ static const row kLayout[] = {
 #include "layout_queue.h"
 #include "layout_modes.h"
 #include "layout_sim.h"
-#include "layout_watch.h"
+#include "layout_metrics.h"
 };
 /* clang-format on */
 

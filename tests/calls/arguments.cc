@@ -72,7 +72,7 @@ void MakeNode(Choices& choices, uint64_t id, uint32_t most_devices, uint64_t hos
   // Mostly full nodes; those without GPUs are rare.
   const auto count = choices.OneIn(3) ? static_cast<uint32_t>(choices.Below(most + 1)) : most;
   if (count > 0) MakeDevices(choices, count, out);
-  MaybeSpoil(choices, hostile, out.node);
+  MaybeCorrupt(choices, hostile, out.node);
 }
 
 void MakeDemand(Choices& choices, uint64_t hostile, Roomy<horus_demand>& out) {
@@ -88,7 +88,7 @@ void MakeDemand(Choices& choices, uint64_t hostile, Roomy<horus_demand>& out) {
   demand.mem_mib_upper = kind % 2 == 0 ? 0 : demand.mem_mib + 500;
   demand.step_time_us = kind % 7 == 0 ? 0 : 50'000;
   demand.gradient_mib = kind % 4 == 0 ? 100 : 0;
-  MaybeSpoil(choices, hostile, out);
+  MaybeCorrupt(choices, hostile, out);
 }
 
 void MakeDemands(Choices& choices, uint64_t hostile, DemandsArgument& out) {
@@ -118,7 +118,7 @@ void MakeAlternatives(Choices& choices, uint64_t hostile, JobArgument& out) {
     way.demands = out.alternative_demands[i].pointers.data();
     way.rate = 1.0 + static_cast<double>(i);
     way.cpu_milli = static_cast<int64_t>(choices.Below(3)) - 1;
-    MaybeSpoil(choices, hostile, out.alternatives[i]);
+    MaybeCorrupt(choices, hostile, out.alternatives[i]);
     out.alternative_pointers[i] = choices.OneIn(8 * hostile) ? nullptr : &out.alternatives[i].value;
   }
   out.job.value.alternative_count = count;
@@ -139,7 +139,7 @@ void MakeSensitivity(Choices& choices, uint64_t hostile, JobArgument& out) {
   matrix.mem_count = 2;
   matrix.mem_mib = out.mem_mib.data();
   matrix.speeds = out.speeds.data();
-  MaybeSpoil(choices, hostile, out.sensitivity);
+  MaybeCorrupt(choices, hostile, out.sensitivity);
   out.job.value.sensitivity = &out.sensitivity.value;
 }
 
@@ -209,7 +209,7 @@ void MakeJob(Choices& choices, uint64_t id, uint64_t hostile, uint64_t variety, 
   if (choices.OneIn(variety)) MakeRequests(choices, job);
   if (choices.OneIn(2 * variety)) MakeSensitivity(choices, hostile, out);
   if (shape == 0) job.gpu_mem_request_mib = job.gpu_mem_limit_mib = 0;
-  MaybeSpoil(choices, hostile, out.job);
+  MaybeCorrupt(choices, hostile, out.job);
 }
 
 }  // namespace horus::calls

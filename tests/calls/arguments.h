@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "calls/choices.h"
-#include "calls/spoil.h"
+#include "calls/corrupt.h"
 #include "horus/horus.h"
 
 namespace horus::calls {
@@ -36,7 +36,7 @@ struct NodeArgument {
   NodeArgument& operator=(const NodeArgument&) = delete;
 };
 
-// `hostile`: one in so many is spoiled.
+// `hostile`: one in so many is corrupted.
 void MakeNode(Choices& choices, uint64_t id, uint32_t most_devices, uint64_t hostile, NodeArgument& out);
 
 struct DemandsArgument {

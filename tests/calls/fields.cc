@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of what may be spoiled. Callbacks and what they get, and paths of libraries are left alone.
+// The tables of what may be corrupted. Callbacks and what they get, and paths of libraries are left alone.
 #include <array>
 
-#include "calls/spoil.h"
+#include "calls/corrupt.h"
 
 namespace horus::calls {
 
@@ -91,7 +91,7 @@ HORUS_FIELDS(horus_pair_data, F(reserved), FEWER(device_count), F(gpu_types), F(
              F(slowdown_b))
 HORUS_FIELDS(horus_pair_options, F(seed), F(model), F(promise))
 HORUS_FIELDS(horus_profile_sensitivities, F(reserved), FEWER(count), F(profiles), F(sensitivities))
-HORUS_FIELDS(horus_watch_options, F(log_level))
+HORUS_FIELDS(horus_metrics_options, F(log_level))
 HORUS_FIELDS(horus_sim_window, F(reserved), F(from_us), F(to_us), F(slowdown_bound))
 
 }  // namespace horus::calls

@@ -27,11 +27,11 @@ std::vector<uint64_t> IdsBy(World& world, const Ask& ask) {
   size_t count = 0;
   uint64_t* const none = nullptr;
   const horus_status status = ask(size_t{0}, none, &count);
-  world.Require(status == HORUS_OK ? count == 0 : status == HORUS_BUFFER_TOO_SMALL && count > 0, "a count of ids");
+  world.Require(status == HORUS_OK ? count == 0 : status == HORUS_ERR_BUFFER_TOO_SMALL && count > 0, "a count of ids");
   std::vector<uint64_t> ids(count + 1, kSentinel);
   if (count > 1) {  // one too few
     size_t again = 0;
-    world.Require(ask(count - 1, ids.data(), &again) == HORUS_BUFFER_TOO_SMALL && again == count, "ids: too few");
+    world.Require(ask(count - 1, ids.data(), &again) == HORUS_ERR_BUFFER_TOO_SMALL && again == count, "ids: too few");
     world.Require(ids[0] == kSentinel, "ids were written though there is no room");
   }
   size_t again = 0;
@@ -54,7 +54,7 @@ void CheckDeviceInto(World& world, uint64_t node, uint32_t device, Sums* sums) {
   size_t count = 0;
   const horus_status status = HORUS_TRY(world, kNone, horus_cluster_get_device, world.cluster.get(), node, device,
                                         &info, ids.size(), ids.data(), &count);
-  if (status == HORUS_BUFFER_TOO_SMALL) return;  // adopted beyond anything
+  if (status == HORUS_ERR_BUFFER_TOO_SMALL) return;  // adopted beyond anything
   world.Require(status == HORUS_OK && count == info.tenants, "a device", info.tenants, count);
   bool over = false, exclusive = info.sharing_mode == HORUS_SHARING_EXCLUSIVE;
   for (size_t i = 0; i < count; ++i) {
@@ -194,7 +194,7 @@ void LookAtNode(World& world) {
   if (world.nodes.contains(node)) return CheckNode(world, node);
   horus_node_info info = HORUS_NODE_INFO_INIT;
   world.Require(HORUS_TRY(world, kNone, horus_cluster_get_node, world.cluster.get(), node, &info, size_t{0}, nullptr,
-                          nullptr) == HORUS_NOT_FOUND,
+                          nullptr) == HORUS_ERR_NOT_FOUND,
                 "a node that nobody added", 0, node);
 }
 
@@ -206,7 +206,7 @@ void LookAtDevice(World& world) {
   if (device < devices) return CheckDevice(world, node, device);
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
   world.Require(HORUS_TRY(world, kNone, horus_cluster_get_device, world.cluster.get(), node, device, &info, size_t{0},
-                          nullptr, nullptr) == HORUS_NOT_FOUND,
+                          nullptr, nullptr) == HORUS_ERR_NOT_FOUND,
                 "a device that no node has", devices, device);
 }
 
@@ -214,7 +214,7 @@ void LookAtJob(World& world) {
   const uint64_t id = world.SomeJob();
   if (world.jobs.contains(id)) return CheckJob(world, id);
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_job, world.cluster.get(), id, &info) == HORUS_NOT_FOUND,
+  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_job, world.cluster.get(), id, &info) == HORUS_ERR_NOT_FOUND,
                 "a job that did not come or left", 0, id);
 }
 
@@ -234,6 +234,6 @@ void LookWrongly(World& world) {
 
 }  // namespace
 
-std::vector<Deed> LookDeeds() { return {{LookAtNode, 8}, {LookAtDevice, 16}, {LookAtJob, 16}, {LookWrongly, 2}}; }
+std::vector<Action> LookActions() { return {{LookAtNode, 8}, {LookAtDevice, 16}, {LookAtJob, 16}, {LookWrongly, 2}}; }
 
 }  // namespace horus::calls

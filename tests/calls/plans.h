@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What deeds that plan share.
+// What actions that plan share.
 #ifndef HORUS_TESTS_CALLS_PLANS_H_
 #define HORUS_TESTS_CALLS_PLANS_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is checked of every call, and how random deeds are chosen.
+// What is checked of every call, and how random actions are chosen.
 #include "calls/world.h"
 
 #include <algorithm>
@@ -18,17 +18,18 @@ constexpr unsigned char kUntouched = 0xA5;
 // As a caller compiled against another header may have it; it holds a code and a short line.
 constexpr uint32_t kShortError = 24;
 
-// All deeds, each as often as it weighs.
-const std::vector<void (*)(World&)>& Deeds() {
-  static const std::vector<void (*)(World&)> deeds = [] {
+// All actions, each as often as it weighs.
+const std::vector<void (*)(World&)>& Actions() {
+  static const std::vector<void (*)(World&)> actions = [] {
     std::vector<void (*)(World&)> list;
-    for (const auto& some : {ClusterDeeds(), LookDeeds(), PlaceDeeds(), ModeDeeds(), QueueDeeds(), ModelDeeds(),
-                             PairDeeds(), PredictDeeds(), SimDeeds(), WatchDeeds(), FileDeeds()}) {
-      for (const Deed& deed : some) list.insert(list.end(), deed.weight, deed.act);
+    for (const auto& some :
+         {ClusterActions(), LookActions(), PlaceActions(), ModeActions(), QueueActions(), ModelActions(), PairActions(),
+          PredictActions(), SimActions(), MetricsActions(), FileActions()}) {
+      for (const Action& action : some) list.insert(list.end(), action.weight, action.act);
     }
     return list;
   }();
-  return deeds;
+  return actions;
 }
 
 bool IsUtf8(std::string_view text) {
@@ -78,8 +79,8 @@ World::World(Choices* source, const WorldOptions& given) : choices(*source), opt
   HORUS_TRY(*this, kNone, horus_cluster_create, static_cast<const horus_catalogue*>(nullptr), &made);
   cluster.reset(made);
   hash_ = StateHash();
-  const std::vector<Deed> deeds = ClusterDeeds();  // the first adds a node
-  for (uint64_t tries = 0; nodes.size() < options.nodes && tries < 4 * options.nodes; ++tries) deeds[0].act(*this);
+  const std::vector<Action> actions = ClusterActions();  // the first adds a node
+  for (uint64_t tries = 0; nodes.size() < options.nodes && tries < 4 * options.nodes; ++tries) actions[0].act(*this);
   horus_placer* placer = nullptr;
   horus_placer_options caches = HORUS_PLACER_OPTIONS_INIT;
   caches.cache_bytes = options.cache_bytes;
@@ -99,8 +100,8 @@ void World::BeginObservations() {
 }
 
 void World::Step() {
-  const auto& deeds = Deeds();
-  deeds[choices.Below(deeds.size())](*this);
+  const auto& actions = Actions();
+  actions[choices.Below(actions.size())](*this);
   // With a hash after every call nothing else can have changed unseen.
   if (options.check_every == 1 && generation == checked_) return;
   if (options.check_every > 1 && calls_ < next_check_) return;
@@ -153,7 +154,7 @@ horus_status World::Judge(const char* name, Effect effect, horus_status status, 
     count.longest = std::max(count.longest, took);
     count.together += took;
   }
-  Require(status >= HORUS_OK && status < HORUS_NO_MEMORY, "a status that no call may end with here", HORUS_OK,
+  Require(status >= HORUS_OK && status < HORUS_ERR_NO_MEMORY, "a status that no call may end with here", HORUS_OK,
           static_cast<uint64_t>(status));
   JudgeError(status);
   Note(static_cast<uint64_t>(status));

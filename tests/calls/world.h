@@ -37,7 +37,7 @@ using PredictorHandle = Handle<horus_predictor, horus_predictor_free>;
 using QueueHandle = Handle<horus_queue, horus_queue_free>;
 using ModelHandle = Handle<horus_interference, horus_interference_free>;
 using ObservationsHandle = Handle<horus_observations, horus_observations_free>;
-using WatchHandle = Handle<horus_watch, horus_watch_free>;
+using MetricsHandle = Handle<horus_metrics, horus_metrics_free>;
 
 // Whether the text may stand in a line of its own: no control characters, valid UTF-8.
 [[nodiscard]] bool IsLineOfUtf8(std::string_view text);
@@ -47,7 +47,7 @@ struct WorldOptions {
   uint64_t max_nodes = 5;      // that calls add up to
   uint32_t devices = 4;        // of a node at most
   uint64_t job_ids = 24;       // ids are 1 to this
-  uint64_t hostile = 8;        // one in so many arguments is spoiled
+  uint64_t hostile = 8;        // one in so many arguments is corrupted
   uint64_t variety = 4;        // one in so many jobs has relations, requests or a sensitivity of its own
   uint64_t other_placers = 1;  // one in so many plans is made by another than the default placer
   uint64_t cache_bytes = 0;    // of the default placer; 0 = as the library has it
@@ -115,7 +115,7 @@ class World {
  public:
   World(Choices* choices, const WorldOptions& options);
 
-  // One random deed: mostly one call, and those that check what it did.
+  // One random action: mostly one call, and those that check what it did.
   void Step();
   void CheckAll();
   void BeginObservations();  // with none, in place of those that are there
@@ -146,8 +146,8 @@ class World {
 
   Choices& choices;
   const WorldOptions options;
-  WatchHandle watch;
-  std::map<std::string, double> counted;  // by the watch, as it last said
+  MetricsHandle metrics;
+  std::map<std::string, double> counted;  // by the metrics, as it last said
   uint64_t ticks = 0;                     // of its clock, in nanoseconds
   ClusterHandle cluster;
   std::map<uint64_t, MirrorJob> jobs;
@@ -188,22 +188,22 @@ class World {
 
 #define HORUS_TRY(world, effect, function, ...) (world).Try(#function, Effect::effect, function, __VA_ARGS__)
 
-// Deeds, by subject. A weight is how often it is done beside the others.
-struct Deed {
+// Actions, by subject. A weight is how often it is done beside the others.
+struct Action {
   void (*act)(World&);
   uint32_t weight;
 };
-std::vector<Deed> ClusterDeeds();
-std::vector<Deed> LookDeeds();
-std::vector<Deed> PlaceDeeds();
-std::vector<Deed> ModeDeeds();
-std::vector<Deed> QueueDeeds();
-std::vector<Deed> ModelDeeds();
-std::vector<Deed> PairDeeds();
-std::vector<Deed> PredictDeeds();
-std::vector<Deed> FileDeeds();
-std::vector<Deed> SimDeeds();
-std::vector<Deed> WatchDeeds();
+std::vector<Action> ClusterActions();
+std::vector<Action> LookActions();
+std::vector<Action> PlaceActions();
+std::vector<Action> ModeActions();
+std::vector<Action> QueueActions();
+std::vector<Action> ModelActions();
+std::vector<Action> PairActions();
+std::vector<Action> PredictActions();
+std::vector<Action> FileActions();
+std::vector<Action> SimActions();
+std::vector<Action> MetricsActions();
 
 // What a call answered becomes one of the few models that are kept; one of them, or NULL.
 void KeepModel(World& world, horus_status status, horus_interference* model);

@@ -75,8 +75,8 @@ class Potential(Files):
         speeds = self.write("own.json", json.dumps({"NVIDIA GeForce RTX 3090": SPEEDS["k80"]}))
         document = self.ask("--speeds", speeds, "--mix", self.trace, "--gpus", "rtx-3090")
         self.assertEqual((document["reference"], document["cases"][0]["gpus"]), ("NVIDIA GeForce RTX 3090", 1))
-        foretold = self.ask("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", "--reference", "V100")
-        self.assertEqual(foretold["reference"], "v100-sxm2-16gb")
+        predicted = self.ask("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", "--reference", "V100")
+        self.assertEqual(predicted["reference"], "v100-sxm2-16gb")
 
     def test_shares_say_the_same_as_the_jobs_that_they_sum_up(self):
         # On k80 A takes 60 s and B 30.
@@ -139,7 +139,7 @@ class Potential(Files):
             for word in ("MAKESPAN CUT", "GAIN", "of ", "Sharing", "not even the best plan gains 5 %"):
                 self.assertIn(word, out)
 
-    def test_foretold_pairs_follow_model_and_mix(self):
+    def test_predicted_pairs_follow_model_and_mix(self):
         base = ("--cluster", ROOT / "examples/cluster.yaml", "--jobs", ROOT / "examples/jobs.yaml", "--bound", "none")
         horus = self.ask(*base)
         self.assertEqual(horus["source"], "horus")

@@ -91,7 +91,7 @@ class Pairs(Files):
         self.assertIn("predicted by models as they are", text)
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
 
-    def test_measured_demands_replace_what_graphs_foretell(self):
+    def test_measured_demands_replace_what_graphs_predict(self):
         """The slowdowns beside a job are drawn by how busy it is, which its graph does not tell: measured, it does."""
         files = self.files()
         names = [line.split(",")[0] for line in files[3].read_text().splitlines()[1:]]
@@ -107,9 +107,9 @@ class Pairs(Files):
             self.assertEqual((code, err), (0, ""))
             return json.loads(out)["evaluations"][0]["mape_pct"]
 
-        foretold = error(files[3])
-        self.assertLess(error(files[3], "--demands", demands), foretold / 2)
-        self.assertLess(error(graphless, "--demands", demands), foretold / 2)
+        predicted = error(files[3])
+        self.assertLess(error(files[3], "--demands", demands), predicted / 2)
+        self.assertLess(error(graphless, "--demands", demands), predicted / 2)
 
     def test_a_job_without_a_graph_needs_demands_where_pairs_name_it_alone(self):
         _, pairs, _, jobs = self.files()
@@ -139,9 +139,9 @@ class Pairs(Files):
             self.assertEqual(none["all"]["before"], none["all"]["after"])
             self.assertLess(two["residents"]["after"]["mape_pct"], two["residents"]["before"]["mape_pct"])
 
-    def test_any_two_jobs_are_foretold_without_their_families(self):
-        out = self.folder / "foretold.csv"
-        code, text, err = run("evaluate", *self.files(), "--model", "horus", "--foretell", out)
+    def test_any_two_jobs_are_predicted_without_their_families(self):
+        out = self.folder / "predicted.csv"
+        code, text, err = run("evaluate", *self.files(), "--model", "horus", "--predictions", out)
         self.assertEqual((code, err), (0, ""))
         with out.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
@@ -149,9 +149,9 @@ class Pairs(Files):
         for row in rows:
             self.assertLessEqual(1, float(row["slowdown"]))
             self.assertLessEqual(float(row["slowdown"]), float(row["bound"]))
-        code, text, err = run("evaluate", *self.files(), "--foretell", out)
+        code, text, err = run("evaluate", *self.files(), "--predictions", out)
         self.assertEqual((code, text), (2, ""))
-        self.assertIn("--foretell: expected one --model, found 0", err)
+        self.assertIn("--predictions: expected one --model, found 0", err)
 
     def test_text_fits_the_page(self):
         for args in (["train", "--out", self.folder / "p.hbundle"], ["evaluate", "--model", "factors", "--rows"],

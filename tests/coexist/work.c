@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libhorus must be able to do in any company: read a graph, foretell its demand, place it, save and restore. */
+/* What libhorus must be able to do in any company: read a graph, predict its demand, place it, save and restore. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -59,7 +59,7 @@ int coexist_work(void) {
   TRY(horus_placer_create(NULL, &placer, &error));
   TRY(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   TRY(horus_cluster_apply(cluster, plan, &error));
-  if (horus_cluster_snapshot(cluster, 0, NULL, &size, NULL) != HORUS_BUFFER_TOO_SMALL) return 1;
+  if (horus_cluster_snapshot(cluster, 0, NULL, &size, NULL) != HORUS_ERR_BUFFER_TOO_SMALL) return 1;
   bytes = malloc(size);
   if (bytes == NULL) return 1;
   TRY(horus_cluster_snapshot(cluster, size, bytes, &size, &error));

@@ -5,11 +5,11 @@
 static void StatusesHaveNames(void) {
   horus_status status;
   CHECK(strcmp(horus_status_name(HORUS_OK), "OK") == 0);
-  CHECK(strcmp(horus_status_name(HORUS_CONFLICT), "CONFLICT") == 0);
-  CHECK(strcmp(horus_status_name(HORUS_INTERNAL), "INTERNAL") == 0);
-  CHECK(strcmp(horus_status_name(HORUS_INTERNAL + 1), "UNKNOWN") == 0);
+  CHECK(strcmp(horus_status_name(HORUS_ERR_CONFLICT), "CONFLICT") == 0);
+  CHECK(strcmp(horus_status_name(HORUS_ERR_INTERNAL), "INTERNAL") == 0);
+  CHECK(strcmp(horus_status_name(HORUS_ERR_INTERNAL + 1), "UNKNOWN") == 0);
   CHECK(strcmp(horus_status_name(-1), "UNKNOWN") == 0);
-  for (status = HORUS_OK; status < HORUS_INTERNAL; ++status) {
+  for (status = HORUS_OK; status < HORUS_ERR_INTERNAL; ++status) {
     CHECK(strcmp(horus_status_name(status), horus_status_name(status + 1)) != 0);
   }
 }
@@ -20,9 +20,9 @@ static void VersionsAgreeWithTheHeader(void) {
   CHECK(strcmp(horus_version_text(), text) == 0);
   CHECK(horus_abi_number() == HORUS_ABI_NUMBER);
   CHECK_OK(horus_abi_check(HORUS_ABI_NUMBER, &error));
-  CHECK_STATUS(HORUS_VERSION, horus_abi_check(HORUS_ABI_NUMBER + 1, &error));
-  CHECK_STATUS(HORUS_VERSION, horus_abi_check(HORUS_ABI_NUMBER + 0x10000u, &error));
-  CHECK(horus_abi_check(0xFFFFFFFFu, NULL) == HORUS_VERSION); /* a null error is fine */
+  CHECK_STATUS(HORUS_ERR_VERSION, horus_abi_check(HORUS_ABI_NUMBER + 1, &error));
+  CHECK_STATUS(HORUS_ERR_VERSION, horus_abi_check(HORUS_ABI_NUMBER + 0x10000u, &error));
+  CHECK(horus_abi_check(0xFFFFFFFFu, NULL) == HORUS_ERR_VERSION); /* a null error is fine */
 }
 
 static void ErrorsAreWrittenUpToTheCallersSize(void) {
@@ -30,28 +30,28 @@ static void ErrorsAreWrittenUpToTheCallersSize(void) {
   size_t i;
   memset(error.message, 'x', sizeof error.message);
   error.struct_size = 8 + 10; /* an older caller with a message of ten bytes */
-  CHECK(horus_abi_check(0, &error) == HORUS_VERSION);
-  CHECK(error.status == HORUS_VERSION);
+  CHECK(horus_abi_check(0, &error) == HORUS_ERR_VERSION);
+  CHECK(error.status == HORUS_ERR_VERSION);
   CHECK(strlen(error.message) == 9);
   for (i = 10; i < sizeof error.message; ++i) CHECK(error.message[i] == 'x');
 
   error.struct_size = 8; /* no room for a message at all */
   error.status = HORUS_OK;
   memset(error.message, 'x', sizeof error.message);
-  CHECK(horus_abi_check(0, &error) == HORUS_VERSION);
-  CHECK(error.status == HORUS_VERSION && error.message[0] == 'x');
+  CHECK(horus_abi_check(0, &error) == HORUS_ERR_VERSION);
+  CHECK(error.status == HORUS_ERR_VERSION && error.message[0] == 'x');
 
   error.struct_size = 0; /* not initialised: nothing is written */
   error.status = HORUS_OK;
-  CHECK(horus_abi_check(0, &error) == HORUS_VERSION);
+  CHECK(horus_abi_check(0, &error) == HORUS_ERR_VERSION);
   CHECK(error.status == HORUS_OK && error.message[0] == 'x');
 }
 
 static void SuccessLeavesTheErrorAlone(void) {
   horus_error error = HORUS_ERROR_INIT;
-  error.status = HORUS_BUSY;
+  error.status = HORUS_ERR_BUSY;
   CHECK(horus_abi_check(HORUS_ABI_NUMBER, &error) == HORUS_OK);
-  CHECK(error.status == HORUS_BUSY && error.message[0] == '\0');
+  CHECK(error.status == HORUS_ERR_BUSY && error.message[0] == '\0');
 }
 
 int main(void) {

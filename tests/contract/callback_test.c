@@ -21,11 +21,11 @@ static int32_t reenter(caller* self) {
   horus_node node = two_gpu_node(50);
   horus_plan* out = NULL;
   ++self->calls;
-  CHECK_STATUS(HORUS_BUSY, horus_cluster_get_info(self->cluster, &info, &error));
-  CHECK_STATUS(HORUS_BUSY, horus_cluster_release(self->cluster, 1, &error));
-  CHECK_STATUS(HORUS_BUSY, horus_cluster_apply(self->cluster, self->plan, &error));
-  CHECK_STATUS(HORUS_BUSY, horus_cluster_add_node(self->cluster, &node, &error));
-  CHECK_STATUS(HORUS_BUSY,
+  CHECK_STATUS(HORUS_ERR_BUSY, horus_cluster_get_info(self->cluster, &info, &error));
+  CHECK_STATUS(HORUS_ERR_BUSY, horus_cluster_release(self->cluster, 1, &error));
+  CHECK_STATUS(HORUS_ERR_BUSY, horus_cluster_apply(self->cluster, self->plan, &error));
+  CHECK_STATUS(HORUS_ERR_BUSY, horus_cluster_add_node(self->cluster, &node, &error));
+  CHECK_STATUS(HORUS_ERR_BUSY,
                horus_placer_plan(self->placer, self->cluster, 1, self->jobs, 0, NULL, NULL, NULL, &out, &error));
   CHECK(out == NULL);
   return 0;
@@ -77,8 +77,8 @@ static void CallbacksMeetBusyHandles(void) {
     made = NULL;
     self.last_done = 0;
     self.progress_answer = 1;
-    CHECK_STATUS(HORUS_CANCELLED, horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, on_progress,
-                                                    &self, &made, &error));
+    CHECK_STATUS(HORUS_ERR_CANCELLED, horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, on_progress,
+                                                        &self, &made, &error));
     CHECK(made == NULL);
   }
   CHECK(state_hash(self.cluster) == hash); /* and nobody is BUSY any more */
@@ -116,7 +116,7 @@ static void OptionsCarryProgress(void) {
   rebalance.progress = preempt.progress = on_asked;
   rebalance.user = preempt.user = &self;
   for (self.progress_answer = 0; self.progress_answer < 2; ++self.progress_answer) {
-    const horus_status expected = self.progress_answer == 0 ? HORUS_OK : HORUS_CANCELLED;
+    const horus_status expected = self.progress_answer == 0 ? HORUS_OK : HORUS_ERR_CANCELLED;
     self.calls = 0;
     CHECK_STATUS(expected, horus_placer_rebalance(self.placer, self.cluster, &rebalance, &plan, &error));
     CHECK((plan != NULL) == (self.progress_answer == 0) && self.calls > 0);
@@ -157,7 +157,7 @@ static void BadSlowdownsEndThePlan(void) {
     CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, i, &model, &error));
     options.interference = model;
     CHECK_OK(horus_placer_create(&options, &self.placer, &error));
-    CHECK_MESSAGE(HORUS_CALLBACK, "slowdown",
+    CHECK_MESSAGE(HORUS_ERR_CALLBACK, "slowdown",
                   horus_placer_plan(self.placer, self.cluster, 1, self.jobs, 0, NULL, NULL, NULL, &plan, &error));
     CHECK(plan == NULL);
     horus_placer_free(self.placer);
@@ -277,7 +277,7 @@ static void BadCostsEndThePlan(void) {
     self.answer = kBad[i].answer;
     self.declined = kBad[i].declined;
     self.cost = kBad[i].cost;
-    CHECK_MESSAGE(HORUS_CALLBACK, kBad[i].message,
+    CHECK_MESSAGE(HORUS_ERR_CALLBACK, kBad[i].message,
                   horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
     CHECK(plan == NULL && state_hash(cluster) == hash);
   }
@@ -305,7 +305,7 @@ static void ACostThatIsLeftNanEndsThePlan(void) {
   jobs[0] = &given.job;
   options.policy_callback = on_nothing;
   CHECK_OK(horus_placer_create(&options, &placer, &error));
-  CHECK_MESSAGE(HORUS_CALLBACK, "policy callback: cost",
+  CHECK_MESSAGE(HORUS_ERR_CALLBACK, "policy callback: cost",
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
@@ -339,13 +339,13 @@ static void OptionsOfCallbackPoliciesAreChecked(void) {
   horus_placer* placer = NULL;
   int user = 0;
   options.policy_user = &user;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "policy_callback", horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "policy_callback", horus_placer_create(&options, &placer, &error));
   options.policy_callback = on_nothing;
   options.policy = "horus";
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "policy: expected NULL", horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "policy: expected NULL", horus_placer_create(&options, &placer, &error));
   options.policy = NULL;
   options.policy_callback_name = "\xff";
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   CHECK(placer == NULL);
 }
 

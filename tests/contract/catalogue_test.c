@@ -29,25 +29,25 @@ static void MigProfilesCanBeRead(const horus_catalogue* catalogue) {
     CHECK_OK(horus_catalogue_get_mig(catalogue, index, profile, &mig, &error));
     CHECK(mig.name != NULL && mig.mem_mib > 0 && mig.max_instances > 0);
   }
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_catalogue_get_mig(catalogue, index, gpu.mig_count, &mig, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_get_mig(catalogue, index, 0, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_get_mig(NULL, index, 0, &mig, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_catalogue_get_mig(catalogue, index, gpu.mig_count, &mig, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_get_mig(catalogue, index, 0, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_get_mig(NULL, index, 0, &mig, &error));
 }
 
 static void BadArgumentsLeaveOutputsAlone(const horus_catalogue* catalogue) {
   horus_gpu gpu = HORUS_GPU_INIT, before = HORUS_GPU_INIT;
   size_t index = 7;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_catalogue_get(catalogue, horus_catalogue_count(catalogue), &gpu, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_get(NULL, 0, &gpu, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_get(catalogue, 0, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_catalogue_get(catalogue, horus_catalogue_count(catalogue), &gpu, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_get(NULL, 0, &gpu, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_get(catalogue, 0, NULL, &error));
   CHECK(memcmp(&gpu, &before, sizeof gpu) == 0);
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "a100-40gb", horus_catalogue_find(catalogue, "a100-41gb", &index, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_find(catalogue, NULL, &index, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_find(NULL, "a100-40gb", &index, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_find(catalogue, "a100-40gb", NULL, &error));
-  CHECK(horus_catalogue_find(catalogue, "no such gpu", &index, NULL) == HORUS_NOT_FOUND);
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "a100-40gb", horus_catalogue_find(catalogue, "a100-41gb", &index, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_find(catalogue, NULL, &index, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_find(NULL, "a100-40gb", &index, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_find(catalogue, "a100-40gb", NULL, &error));
+  CHECK(horus_catalogue_find(catalogue, "no such gpu", &index, NULL) == HORUS_ERR_NOT_FOUND);
   CHECK(index == 7);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_default(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_default(NULL, &error));
 }
 
 static void ExtendAppendsACopy(const horus_catalogue* base) {
@@ -89,24 +89,24 @@ static void ExtendRefusesBadTypes(const horus_catalogue* base) {
   horus_catalogue* out = NULL;
   gpus[0] = &gpu;
   gpus[1] = NULL;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_extend(base, 1, NULL, &out, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_catalogue_extend(base, 1, gpus, NULL, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpus[1]", horus_catalogue_extend(base, 2, gpus, &out, &error));
-  CHECK_STATUS(HORUS_LIMIT, horus_catalogue_extend(base, (size_t)-1, gpus, &out, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_extend(base, 1, NULL, &out, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_catalogue_extend(base, 1, gpus, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpus[1]", horus_catalogue_extend(base, 2, gpus, &out, &error));
+  CHECK_STATUS(HORUS_ERR_LIMIT, horus_catalogue_extend(base, (size_t)-1, gpus, &out, &error));
   gpu.sm_count = -4;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "sm_count", horus_catalogue_extend(base, 1, gpus, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "sm_count", horus_catalogue_extend(base, 1, gpus, &out, &error));
   gpu = complete_gpu();
   gpu.name = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "name", horus_catalogue_extend(base, 1, gpus, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "name", horus_catalogue_extend(base, 1, gpus, &out, &error));
   gpu = complete_gpu();
   gpu.name = "a100-40gb";
-  CHECK_MESSAGE(HORUS_EXISTS, "a100-40gb", horus_catalogue_extend(base, 1, gpus, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_EXISTS, "a100-40gb", horus_catalogue_extend(base, 1, gpus, &out, &error));
   gpu = complete_gpu();
   gpu.display_name = "\xff\xfe";
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "UTF-8", horus_catalogue_extend(base, 1, gpus, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "UTF-8", horus_catalogue_extend(base, 1, gpus, &out, &error));
   gpu = complete_gpu();
   gpu.mig_count = 1; /* as horus_catalogue_get leaves it: without the profiles */
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mig_profiles", horus_catalogue_extend(base, 1, gpus, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mig_profiles", horus_catalogue_extend(base, 1, gpus, &out, &error));
   CHECK(out == NULL);
 }
 

@@ -8,11 +8,11 @@ static void NodesComeChangeAndGo(void) {
   horus_node_info info = HORUS_NODE_INFO_INIT;
   uint64_t ids[3] = {0, 0, 0}, hash = state_hash(cluster);
   size_t count = 99;
-  CHECK_STATUS(HORUS_EXISTS, horus_cluster_add_node(cluster, &node, &error));
+  CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_add_node(cluster, &node, &error));
   CHECK(state_hash(cluster) == hash);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_nodes(cluster, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_nodes(cluster, 0, NULL, &count, &error));
   CHECK(count == 3);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_nodes(cluster, 2, ids, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_nodes(cluster, 2, ids, &count, &error));
   CHECK(ids[0] == 0 && ids[1] == 0);
   CHECK_OK(horus_cluster_nodes(cluster, 3, ids, &count, &error));
   CHECK(ids[0] == 1 && ids[1] == 2 && ids[2] == 3);
@@ -22,10 +22,10 @@ static void NodesComeChangeAndGo(void) {
   CHECK_OK(horus_cluster_get_node(cluster, 2, &info, 0, NULL, &count, &error));
   CHECK(info.cpu_milli == 32000 && info.cpu_free_milli == 32000 && info.devices == 2 && count == 0);
   node.id = 77;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_change_node(cluster, &node, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_change_node(cluster, &node, &error));
   CHECK_OK(horus_cluster_remove_node(cluster, 2, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_remove_node(cluster, 2, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_get_node(cluster, 2, &info, 0, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_remove_node(cluster, 2, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_get_node(cluster, 2, &info, 0, NULL, NULL, &error));
   CHECK_OK(horus_cluster_nodes(cluster, 3, ids, &count, &error));
   CHECK(count == 2);
   horus_cluster_free(cluster);
@@ -42,33 +42,33 @@ static void BadNodesAreRefusedByField(void) {
   const char* const labels[1] = {"zone"};
   horus_node node = two_gpu_node(5);
   node.gpu_types = unknown;
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "node 5: gpu_types[1]", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "node 5: gpu_types[1]", horus_cluster_add_node(cluster, &node, &error));
   node.gpu_types = missing;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_types[1]", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_types[1]", horus_cluster_add_node(cluster, &node, &error));
   node.gpu_types = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_types", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_types", horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.sharing_modes = bad_modes;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "sharing_modes[1]", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "sharing_modes[1]", horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.nvlink_islands = bad_islands;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "nvlink_islands[1]", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "nvlink_islands[1]", horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.mig_profiles = profiles; /* a V100 has none */
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "mig_profiles[0]", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "mig_profiles[0]", horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.label_count = 1;
   node.label_keys = labels;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "label_values", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "label_values", horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.name = "caf\xc3";
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "UTF-8", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "UTF-8", horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.cpu_milli = -1;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_add_node(cluster, &node, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_add_node(cluster, &node, &error));
   node = two_gpu_node(5);
   node.device_count = 0xFFFFFFFFu;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "device_count", horus_cluster_add_node(cluster, &node, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "device_count", horus_cluster_add_node(cluster, &node, &error));
   CHECK(state_hash(cluster) == hash);
   horus_cluster_free(cluster);
 }
@@ -104,25 +104,27 @@ static void RunningJobsAreAdopted(void) {
   given_job given;
   give_job(&given, 10, 60, 4000);
   given.job.tasks = 2;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_adopt(cluster, &given.job, 2, unknown, devices, tasks, &reason, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_adopt(cluster, &given.job, 2, nodes, beyond, tasks, &reason, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
+               horus_cluster_adopt(cluster, &given.job, 2, unknown, devices, tasks, &reason, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_adopt(cluster, &given.job, 2, nodes, beyond, tasks, &reason, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_cluster_adopt(cluster, &given.job, 1, nodes, devices, tasks, &reason, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, NULL, &reason, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_cluster_adopt(cluster, &given.job, 2, NULL, devices, tasks, &reason, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, NULL, 2, nodes, devices, tasks, &reason, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_cluster_adopt(cluster, NULL, 2, nodes, devices, tasks, &reason, &error));
   CHECK(reason == 99 && state_hash(cluster) == hash);
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, tasks, &reason, &error));
   CHECK(reason == HORUS_REASON_NONE && state_hash(cluster) != hash);
-  CHECK_STATUS(HORUS_EXISTS, horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, tasks, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_adopt(cluster, &given.job, 2, nodes, devices, tasks, NULL, &error));
 
   CHECK_OK(horus_cluster_get_job(cluster, 10, &info, &error));
   CHECK(info.adopted == 1 && info.over_committed == 0 && info.tasks == 2 && info.gpus_per_task == 1);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_get_job(cluster, 11, &info, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_get_job(cluster, 11, &info, &error));
   slots.capacity = 1;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_job_slots(cluster, 10, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_job_slots(cluster, 10, &slots, &count, &error));
   CHECK(count == 2);
   slots.capacity = 2;
   slots.node_ids = slot_nodes;
@@ -131,8 +133,8 @@ static void RunningJobsAreAdopted(void) {
   CHECK_OK(horus_cluster_job_slots(cluster, 10, &slots, &count, &error));
   CHECK(slot_nodes[0] == 1 && slot_devices[0] == 0 && slot_tasks[0] == 0);
   CHECK(slot_nodes[1] == 2 && slot_devices[1] == 1 && slot_tasks[1] == 1);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_job_slots(cluster, 11, &slots, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_job_slots(cluster, 10, &slots, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_job_slots(cluster, 11, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_job_slots(cluster, 10, &slots, NULL, &error));
 
   /* What runs is true even where it does not fit: flagged, not refused. */
   give_job(&given, 11, 60, 15000);
@@ -159,46 +161,48 @@ static void StatesReportTheJobsThere(void) {
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, nodes, second, NULL, NULL, &error));
   hash = state_hash(cluster);
 
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
                horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 1, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 0 && state_hash(cluster) == hash);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_set_node_state(cluster, 1, 3, 2, jobs, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_set_node_state(cluster, 9, HORUS_STATE_DOWN, 2, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_node_state(cluster, 1, 3, 2, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
+               horus_cluster_set_node_state(cluster, 9, HORUS_STATE_DOWN, 2, jobs, &count, &error));
   CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 2, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 20 && jobs[1] == 21 && state_hash(cluster) != hash);
   CHECK_OK(horus_cluster_get_node(cluster, 1, &node, 2, jobs, &count, &error));
   CHECK(node.state == HORUS_STATE_DOWN && node.jobs == 2 && count == 2);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_get_node(cluster, 1, &node, 1, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_get_node(cluster, 1, &node, 1, jobs, &count, &error));
   CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_UP, 0, NULL, NULL, &error)); /* ids not wanted */
   CHECK(state_hash(cluster) == hash);
 
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
                horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, jobs, &count, &error));
   CHECK_OK(horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
   CHECK(count == 1 && jobs[0] == 20);
-  CHECK_STATUS(HORUS_NOT_FOUND,
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
                horus_cluster_set_device_state(cluster, 1, 2, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND,
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
                horus_cluster_set_device_state(cluster, 1, 0xFFFFFFFFu, HORUS_STATE_UP, 2, jobs, &count, &error));
   jobs[0] = 0;
   CHECK_OK(horus_cluster_get_device(cluster, 1, 1, &device, 2, jobs, &count, &error));
   CHECK(device.device_state == HORUS_STATE_DRAINED && device.node_state == HORUS_STATE_UP && device.tenants == 1);
   CHECK(device.mem_reserved_mib == 4000 && device.gpu_util_pct == 30 && device.mig_profile == NULL);
   CHECK(count == 1 && jobs[0] == 20 && device.sharing_mode == HORUS_SHARING_TIME_SLICE);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_get_device(cluster, 1, 1, &device, 0, jobs, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_get_device(cluster, 1, 2, &device, 2, jobs, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_get_device(cluster, 1, 0xFFFFFFFFu, &device, 2, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_get_device(cluster, 1, 1, &device, 0, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_get_device(cluster, 1, 2, &device, 2, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
+               horus_cluster_get_device(cluster, 1, 0xFFFFFFFFu, &device, 2, jobs, &count, &error));
 
-  CHECK_STATUS(HORUS_STATE, horus_cluster_remove_node(cluster, 1, &error)); /* its jobs are not forgotten */
+  CHECK_STATUS(HORUS_ERR_STATE, horus_cluster_remove_node(cluster, 1, &error)); /* its jobs are not forgotten */
   CHECK_OK(horus_cluster_get_info(cluster, &info, &error));
   CHECK(info.nodes == 2 && info.devices == 4 && info.devices_used == 2 && info.jobs == 2 && info.slots == 2);
   CHECK(info.gpu_util_pct == 15 && info.gpu_mem_reserved_mib == 8000 && info.cpu_used_milli == 2000);
   CHECK(info.bytes_held > 0);
   CHECK_OK(horus_cluster_jobs(cluster, 2, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 20 && jobs[1] == 21);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_jobs(cluster, 1, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_jobs(cluster, 1, jobs, &count, &error));
   CHECK_OK(horus_cluster_release(cluster, 20, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_release(cluster, 20, &error)); /* again: harmless */
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_release(cluster, 20, &error)); /* again: harmless */
   CHECK_OK(horus_cluster_release(cluster, 21, &error));
   CHECK_OK(horus_cluster_remove_node(cluster, 1, &error));
   horus_cluster_free(cluster);
@@ -233,12 +237,12 @@ static void JobsWithoutGpusTakeSlotsWithoutDevice(void) {
   CHECK_OK(horus_cluster_get_job(cluster, 5, &info, &error));
   CHECK(info.gpus_per_task == HORUS_JOB_NO_GPUS);
   job.id = 6;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, a_device, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, a_device, NULL, NULL, &error));
   CHECK_OK(horus_cluster_adopt(cluster, &job, 1, nodes, no_device, NULL, NULL, &error));
   CHECK_OK(horus_cluster_release(cluster, 5, &error));
   CHECK_OK(horus_cluster_release(cluster, 6, &error));
   job.gpus_per_task = -2;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, no_device, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &job, 1, nodes, no_device, NULL, NULL, &error));
   horus_placer_free(placer);
   horus_cluster_free(cluster);
 }
@@ -254,24 +258,24 @@ static void NullHandlesAreRefused(void) {
   size_t count = 5;
   given_job given;
   give_job(&given, 1, 10, 10);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_create(NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_add_node(NULL, &node, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_change_node(NULL, &node, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_change_node(cluster, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_remove_node(NULL, 1, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_set_node_state(NULL, 1, 0, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_set_device_state(NULL, 1, 0, 0, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(NULL, &given.job, 0, NULL, NULL, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_release(NULL, 1, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_get_info(NULL, &info, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_nodes(NULL, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_nodes(cluster, 4, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_nodes(cluster, 0, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_jobs(NULL, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_get_node(NULL, 1, &node_info, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_get_device(NULL, 1, 0, &device, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_get_job(NULL, 1, &job, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_job_slots(NULL, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_create(NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_add_node(NULL, &node, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_change_node(NULL, &node, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_change_node(cluster, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_remove_node(NULL, 1, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_node_state(NULL, 1, 0, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_device_state(NULL, 1, 0, 0, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_adopt(NULL, &given.job, 0, NULL, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_release(NULL, 1, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_info(NULL, &info, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_nodes(NULL, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_nodes(cluster, 4, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_nodes(cluster, 0, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_jobs(NULL, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_node(NULL, 1, &node_info, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_device(NULL, 1, 0, &device, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_job(NULL, 1, &job, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_job_slots(NULL, 1, &slots, &count, &error));
   CHECK(count == 5);
   horus_cluster_free(cluster);
   horus_cluster_free(NULL);

@@ -189,7 +189,7 @@ static void OfPlacers(void) {
   tasks.shares = shares;
   CHECK_FIELDS(take_workload, &tasks, of_tasks, 2);
   tasks.gpu_types = unknown;
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "no-such-gpu", take_workload(&tasks, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "no-such-gpu", take_workload(&tasks, &error));
   give_job(&one, 1, 40, 2000);
   seen[0] = &one.job;
   jobs.job_count = 1;
@@ -224,7 +224,7 @@ static void OfMeasuredPairs(void) {
   CHECK_FIELDS(take_table, &table, fields, 2);
   CHECK_STRUCT(take_table, &table, horus_pair_table);
   check_refused(take_table, NULL, "horus_pair_table", "found NULL");
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "out", horus_interference_from_table(NULL, &table, NULL, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "out", horus_interference_from_table(NULL, &table, NULL, NULL, &error));
   table.sharing_modes = modes;
   CHECK_OK(take_table(&table, &error));
   table.sharing_modes = beyond;
@@ -237,7 +237,7 @@ static horus_status take_observation(const void* given, horus_error* error) {
   uint64_t before;
   CHECK(horus_observations_create(0, &observations, NULL) == HORUS_OK);
   before = horus_observations_bytes_held(observations);
-  status = horus_observations_add(observations, NULL, given, error);
+  status = horus_observations_add_slowdown(observations, NULL, given, error);
   CHECK((horus_observations_bytes_held(observations) == before) == (status != HORUS_OK));
   horus_observations_free(observations);
   return status;

@@ -61,14 +61,14 @@ void FailuresThrowTheirStatus() {
   const horus::Interference model;
   horus::Observations observations;
   const std::vector<horus::Demand> one = {DemandOf(0)};
-  CHECK(StatusOf([] { horus::Interference oracle("oracle"); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([&] { (void)model.Slowdowns({.gpu_type = "abacus"}, one); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([&] { (void)model.Slowdowns({}, one); }) == HORUS_INVALID_ARGUMENT);
-  CHECK(StatusOf([&] { (void)model.Bundle(); }) == HORUS_UNSUPPORTED);
-  CHECK(StatusOf([&] { (void)horus::Interference::FromTable(TableOf(1e9)); }) == HORUS_INVALID_ARGUMENT);
-  CHECK(StatusOf([&] { observations.AddSlowdown(Observed(NAN)); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([] { horus::Interference oracle("oracle"); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([&] { (void)model.Slowdowns({.gpu_type = "abacus"}, one); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([&] { (void)model.Slowdowns({}, one); }) == HORUS_ERR_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)model.Bundle(); }) == HORUS_ERR_UNSUPPORTED);
+  CHECK(StatusOf([&] { (void)horus::Interference::FromTable(TableOf(1e9)); }) == HORUS_ERR_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { observations.AddSlowdown(Observed(NAN)); }) == HORUS_ERR_INVALID_ARGUMENT);
   CHECK(StatusOf([&] { observations.AddSlowdown({}); }) != HORUS_OK);
-  CHECK(StatusOf([&] { (void)horus::Interference::FromCallback(nullptr, nullptr, 1); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::Interference::FromCallback(nullptr, nullptr, 1); }) == HORUS_ERR_INVALID_ARGUMENT);
   const std::vector<std::byte> noise(64);
   CHECK(StatusOf([&] { (void)horus::Interference::FromBytes(noise); }) != HORUS_OK);
   CHECK(observations.Devices().empty() && observations.calibration().predictions == 0);
@@ -121,15 +121,15 @@ horus::PairData RunsOfSix() {
 void ModelsAreTrainedAndReadAgain() {
   horus::PairData data = RunsOfSix();
   const horus_status trained = StatusOf([&] { (void)horus::Interference::Fit(data); });
-  if (trained == HORUS_UNSUPPORTED) return;  // a build without graphs trains nothing
+  if (trained == HORUS_ERR_UNSUPPORTED) return;  // a build without graphs trains nothing
   const horus::Interference model = horus::Interference::Fit(data, {.promise = 0.5});
   CHECK(std::abs(Beside(model, 5, 4)[0].estimate - 1.6f) < 0.1f);
   const std::vector<std::byte> bundle = model.Bundle();
   CHECK(Beside(horus::Interference::FromBytes(bundle), 5, 0) == Beside(model, 5, 0));
-  CHECK(StatusOf([&] { (void)horus::Interference::FromBytes(bundle, "iasp"); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([&] { (void)horus::Interference::Fit(data, {.model = "oracle"}); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([&] { (void)horus::Interference::FromBytes(bundle, "iasp"); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([&] { (void)horus::Interference::Fit(data, {.model = "oracle"}); }) == HORUS_ERR_NOT_FOUND);
   data.jobs[3].demands.clear();
-  CHECK(StatusOf([&] { (void)horus::Interference::Fit(data); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::Interference::Fit(data); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 int32_t SlowsThreefold(void*, const horus_device*, size_t count, const horus_demand* const*, float* slowdown, float*) {
@@ -165,8 +165,8 @@ void LatencyFollowsFromSlowdown() {
   CHECK(largest > 1 && largest < 2);
   CHECK(horus::PredictLatency({.requests_per_s = 500, .service_us = 1'000, .slowdown = largest, .service_cv = 1})
             .p99_us <= 20'000);
-  CHECK(StatusOf([&] { (void)horus::PredictLatency({}); }) == HORUS_INVALID_ARGUMENT);
-  CHECK(StatusOf([&] { (void)horus::LargestSlowdown(load, NAN); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::PredictLatency({}); }) == HORUS_ERR_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::LargestSlowdown(load, NAN); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ void BatchesMovesAndWork() {
   CHECK(batch.size() == 2 && batch.at(0).placed() && horus::MovesOf(batch).empty());
   CHECK(horus::WorkOf(batch).after >= horus::WorkOf(batch).before);
   CHECK(StatusOf([&] { (void)horus::PlanBatch(placer, cluster, jobs, {}, std::vector<uint64_t>{7}); }) ==
-        HORUS_NOT_FOUND);
+        HORUS_ERR_NOT_FOUND);
   cluster.Apply(batch);
   CHECK(horus::MovesOf(horus::Rebalance(placer, cluster, {.downtime_s = -1})).empty());
   CHECK(StatusOf([&] { (void)horus::Rebalance(placer, cluster, {.jobs = std::vector<uint64_t>{9}}); }) ==
-        HORUS_NOT_FOUND);
+        HORUS_ERR_NOT_FOUND);
 }
 
 void WhatIfsAreNotApplied() {
@@ -50,7 +50,7 @@ void WhatIfsAreNotApplied() {
       {.kind = HORUS_CHANGE_NODE_STATE, .node = 1, .state = HORUS_STATE_DRAINED}};
   const horus::Plan plan = horus::WhatIf(placer, cluster, changes, jobs);
   CHECK(!plan.at(0).placed() && plan.at(0).reason == HORUS_REASON_NODE_DRAINED);
-  CHECK(StatusOf([&] { cluster.Apply(plan); }) == HORUS_STATE);
+  CHECK(StatusOf([&] { cluster.Apply(plan); }) == HORUS_ERR_STATE);
   const std::vector<horus::Change> placed = {
       {.kind = HORUS_CHANGE_PLACE, .spec = JobOf(5, 30, 2000), .slots = {{1, 0, 0}}}};
   CHECK(std::abs(horus::WorkOf(horus::WhatIf(placer, cluster, placed, {})).after - 1) < 1e-6);

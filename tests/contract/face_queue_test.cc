@@ -48,13 +48,13 @@ void OptionsAndSharesReachTheDiscipline() {
 
 void FailuresThrowTheirStatus() {
   CHECK(horus::Queue::Disciplines().size() == 10);
-  CHECK(StatusOf([] { horus::Queue("lifo"); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([] { horus::Queue("drf"); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([] { horus::Queue("lifo"); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([] { horus::Queue("drf"); }) == HORUS_ERR_INVALID_ARGUMENT);
   horus::Queue queue("fifo");
   queue.Push(JobOf(1, 0));
-  CHECK(StatusOf([&] { queue.Push(JobOf(1, 0)); }) == HORUS_EXISTS);
-  CHECK(StatusOf([&] { queue.Remove(2); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([&] { (void)queue.at(2); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([&] { queue.Push(JobOf(1, 0)); }) == HORUS_ERR_EXISTS);
+  CHECK(StatusOf([&] { queue.Remove(2); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([&] { (void)queue.at(2); }) == HORUS_ERR_NOT_FOUND);
 }
 
 }  // namespace

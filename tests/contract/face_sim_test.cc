@@ -52,7 +52,7 @@ void TracesSummariseTheirJobs() {
   const horus_trace_summary summary = trace.summary();
   CHECK(summary.jobs == 2 && summary.owners == 1 && summary.by_steps == 1 && summary.last_submit_us == 100'000);
   const std::vector<horus::TraceJob> wrong = {{.id = 1}};
-  CHECK(StatusOf([&] { (void)horus::Trace(wrong); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::Trace(wrong); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 void TracesTellTheirJobs() {
@@ -72,7 +72,7 @@ void TracesTellTheirJobs() {
   for (const horus::TraceJob& job : alike.Jobs()) {
     CHECK(job.tasks * job.gpus_per_task == 4 && job.duration_us == 60'000'000);
   }
-  CHECK(StatusOf([] { (void)horus::Trace::Synthetic({.preset = "rome"}); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([] { (void)horus::Trace::Synthetic({.preset = "rome"}); }) == HORUS_ERR_NOT_FOUND);
 }
 
 void SimulationsTellWhatBecameOfTheJobs() {
@@ -117,8 +117,8 @@ void OptionsReachTheSimulation() {
   CHECK(end({.outages = {{1, 50, 80}}}) == 130);
   CHECK(end({.discipline = "tetris", .know_run_times = false, .rebalance_us = 10, .rebalance = {.min_gain = 1}}) ==
         100);
-  CHECK(StatusOf([&] { end({.discipline = "lifo"}); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([&] { end({.weights = 9}); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { end({.discipline = "lifo"}); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([&] { end({.weights = 9}); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 void CoresCountWhereTheTruthFollowsThem() {
@@ -134,7 +134,7 @@ void CoresCountWhereTheTruthFollowsThem() {
   CHECK(end({}) == 100);
   CHECK(end({.sensitivities = doubled}) == 50);
   const std::vector<horus::ProfileSensitivity> torn = {{"a", {32'000, 48'000}, {1}, {1}}};
-  CHECK(StatusOf([&] { (void)truth.WithSensitivities(torn); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)truth.WithSensitivities(torn); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 void WhatWasLearnedIsAModel() {
@@ -146,7 +146,7 @@ void WhatWasLearnedIsAModel() {
   };
   const horus::Interference model = run(HORUS_SIM_LEARNS_CORRECTS).Model();
   CHECK(model.bytes_held() > 0 && !model.name().empty());
-  CHECK(StatusOf([&] { (void)run(HORUS_SIM_LEARNS_NOTHING).Model(); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)run(HORUS_SIM_LEARNS_NOTHING).Model(); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 void WhatACallbackThrowsGoesOn() {
@@ -163,7 +163,7 @@ void WhatACallbackThrowsGoesOn() {
     caught = true;
   }
   CHECK(caught);
-  CHECK(StatusOf([&] { run({.progress = [](double) { return false; }}); }) == HORUS_CANCELLED);
+  CHECK(StatusOf([&] { run({.progress = [](double) { return false; }}); }) == HORUS_ERR_CANCELLED);
   run({});
 }
 
@@ -176,12 +176,12 @@ void PotentialsTellGains() {
     CHECK(std::abs(potential.at[1].gain - 0.3) < 1e-9 && potential.at[1].pays && potential.at[1].admitted == 1);
     CHECK(horus::PotentialOf(speeds, {5, 8}, {4}).at.size() == 5);
   } catch (const horus::Error& error) {
-    CHECK(error.status() == HORUS_IO);  // the build has no libhorus_lp
+    CHECK(error.status() == HORUS_ERR_IO);  // the build has no libhorus_lp
   }
-  CHECK(StatusOf([&] { (void)horus::PotentialOf(speeds, {5}, {4}); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::PotentialOf(speeds, {5}, {4}); }) == HORUS_ERR_INVALID_ARGUMENT);
   horus::Speeds wrong = speeds;
   wrong.alone.pop_back();
-  CHECK(StatusOf([&] { (void)horus::Truth::FromSpeeds(wrong); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::Truth::FromSpeeds(wrong); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 }  // namespace

@@ -39,11 +39,11 @@ void HandlesMoveAndDoNotCopy() {
 void FailuresThrowTheirStatus() {
   horus::Cluster cluster;
   cluster.AddNode(NodeOfTwo(1));
-  CHECK(StatusOf([&] { cluster.AddNode(NodeOfTwo(1)); }) == HORUS_EXISTS);
-  CHECK(StatusOf([&] { cluster.Release(7); }) == HORUS_NOT_FOUND);
-  CHECK(StatusOf([] { horus::Placer placer({.policy = "clairvoyant"}); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([&] { cluster.AddNode(NodeOfTwo(1)); }) == HORUS_ERR_EXISTS);
+  CHECK(StatusOf([&] { cluster.Release(7); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([] { horus::Placer placer({.policy = "clairvoyant"}); }) == HORUS_ERR_NOT_FOUND);
   CHECK(StatusOf([] { (void)horus::Cluster::Restore({}); }) != HORUS_OK);
-  CHECK(StatusOf([] { (void)horus::Catalogue().Find("abacus"); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([] { (void)horus::Catalogue().Find("abacus"); }) == HORUS_ERR_NOT_FOUND);
 }
 
 void JobsGoTheWholeWay() {
@@ -94,8 +94,8 @@ void NodesChangeUnderTheirJobs() {
   cluster.ChangeNode(node);
   CHECK(cluster.info().devices == 3);
   node.devices.resize(1);
-  CHECK(StatusOf([&] { cluster.ChangeNode(node); }) == HORUS_STATE);  // job 1 would lose its place
-  CHECK(StatusOf([&] { cluster.ChangeNode(NodeOfTwo(2)); }) == HORUS_NOT_FOUND);
+  CHECK(StatusOf([&] { cluster.ChangeNode(node); }) == HORUS_ERR_STATE);  // job 1 would lose its place
+  CHECK(StatusOf([&] { cluster.ChangeNode(NodeOfTwo(2)); }) == HORUS_ERR_NOT_FOUND);
   CHECK(cluster.info().devices == 3);
 }
 
@@ -123,7 +123,7 @@ void GraphsTellWhatAStepCosts() {
   const horus::RunSpec two = {.batch = 2, .dims = {{"seq", 64}}};
   CHECK(graph.Cost(one).forward_flops > 0 && graph.Cost(two).forward_flops == 2 * graph.Cost(one).forward_flops);
   CHECK(!graph.Features(one).empty() && graph.Features(one) != graph.Features(two));
-  CHECK(StatusOf([&] { (void)graph.Cost({.dims = {{"seq", -1}}}); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)graph.Cost({.dims = {{"seq", -1}}}); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 void TheLargestBatchIsSolvedFor() {
@@ -135,8 +135,9 @@ void TheLargestBatchIsSolvedFor() {
   CHECK(solutions[0].reason == HORUS_SOLVED_MEMORY && solutions[0].short_mib > 0 && solutions[0].message.empty());
   const auto demands = predictor.Demands(graph, {.batch = solutions[1].largest}, types);
   CHECK(demands[1].mem_mib_upper == solutions[1].mem_mib_upper);
-  CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.dim = "depth"}, types); }) == HORUS_INVALID_ARGUMENT);
-  CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.resident_mib = {1}}, types); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.dim = "depth"}, types); }) == HORUS_ERR_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)predictor.Solve(graph, {}, {.resident_mib = {1}}, types); }) ==
+        HORUS_ERR_INVALID_ARGUMENT);
 }
 
 void MeasuredDemandsAreCommitted() {
@@ -157,7 +158,7 @@ void MeasuredDemandsAreCommitted() {
   const horus::Predictor again(predictor.Bundle());
   CHECK(again.Demands(graph, {.batch = 8}, types)[0].step_time_us == before.step_time_us);
   const horus_training_data none = HORUS_TRAINING_DATA_INIT;
-  CHECK(StatusOf([&] { horus::Predictor trained(none); }) == HORUS_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { horus::Predictor trained(none); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 #endif
 

@@ -32,7 +32,7 @@ static inline void check_refused(taker take, const void* given, const char* name
   horus_error error = HORUS_ERROR_INIT;
   const horus_status status = take(given, &error);
   const char* at = strstr(error.message, name);
-  if (status == HORUS_INVALID_ARGUMENT && at != NULL && strstr(at, found) != NULL) return;
+  if (status == HORUS_ERR_INVALID_ARGUMENT && at != NULL && strstr(at, found) != NULL) return;
   fprintf(stderr, "%s: expected INVALID_ARGUMENT with '%s', found %s: %s\n", name, found, horus_status_name(status),
           error.message);
   ++failures;
@@ -93,12 +93,12 @@ static inline void check_struct(taker take, void* given, const char* name, size_
   CHECK_OK(take(given, &error));
   for (i = 0; i < 2; ++i) {
     memcpy(given, &sizes[i], sizeof sizes[i]);
-    CHECK_MESSAGE(HORUS_INVALID_STRUCT, name, take(given, &error));
+    CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, name, take(given, &error));
   }
   memcpy(given, &good, sizeof good);
   memcpy((char*)given + reserved, &set, sizeof set);
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, name, take(given, &error));
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "reserved: expected 0, found 1", take(given, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, name, take(given, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "reserved: expected 0, found 1", take(given, &error));
   memcpy((char*)given + reserved, &none, sizeof none);
   CHECK_OK(take(given, &error)); /* nothing stuck */
 }

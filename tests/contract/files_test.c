@@ -21,10 +21,10 @@ static void WithoutTheReaderEverythingIsUnsupported(void) {
   horus_job_list* list = NULL;
   horus_trace* trace = NULL;
   CHECK_OK(horus_cluster_create(NULL, &empty, &error));
-  CHECK_MESSAGE(HORUS_UNSUPPORTED, "HORUS_WITH_FILES",
+  CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "HORUS_WITH_FILES",
                 horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &cluster, &error));
-  CHECK_STATUS(HORUS_UNSUPPORTED, horus_job_list_from_yaml(empty, NULL, "j.yaml", kJobs, &list, &error));
-  CHECK_STATUS(HORUS_UNSUPPORTED, horus_trace_from_file("t.csv", NULL, &trace, &error));
+  CHECK_STATUS(HORUS_ERR_UNSUPPORTED, horus_job_list_from_yaml(empty, NULL, "j.yaml", kJobs, &list, &error));
+  CHECK_STATUS(HORUS_ERR_UNSUPPORTED, horus_trace_from_file("t.csv", NULL, &trace, &error));
   CHECK(cluster == NULL && list == NULL && trace == NULL);
   horus_cluster_free(empty);
 }
@@ -42,12 +42,12 @@ static void JobsCrossWhole(const horus_cluster* cluster) {
   CHECK_OK(horus_job_list_get(list, 1, &job, &error));
   CHECK(job.kind == HORUS_JOB_BEST_EFFORT && job.tasks == 2 && job.cpu_milli == 2500 && job.gpu_types[0] == NULL);
   CHECK(job.demands[0]->gpu_util_pct == 10 && job.demands[0]->gpu_util_pct_upper == 30);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_job_list_get(list, 2, &job, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_job_list_get(NULL, 0, &job, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_job_list_get(list, 2, &job, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_job_list_get(NULL, 0, &job, &error));
   job.struct_size = 4;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_job_list_get(list, 0, &job, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_job_list_get(list, 0, &job, &error));
   horus_job_list_free(list);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "j.yaml:3",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "j.yaml:3",
                 horus_job_list_from_yaml(cluster, NULL, "j.yaml",
                                          "version: 1\njobs:\n  - {id: 9, demand: {any: {gpu_util_pct: 1, "
                                          "gpu_memory_gib: 1}}}\n",
@@ -72,15 +72,15 @@ static void ErrorsNameFileLineAndKeyAndLeaveOutputsAlone(void) {
   horus_job_list* list = NULL;
   horus_trace* trace = NULL;
   CHECK_MESSAGE(
-      HORUS_INVALID_ARGUMENT, "c.yaml:2: nodes[0].gpus[0].type",
+      HORUS_ERR_INVALID_ARGUMENT, "c.yaml:2: nodes[0].gpus[0].type",
       horus_cluster_from_yaml(NULL, NULL, "c.yaml",
                               "version: 1\nnodes: [{name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: t5}]}]", NULL,
                               &cluster, &error));
-  CHECK_STATUS(HORUS_IO, horus_cluster_from_yaml(NULL, NULL, "/nowhere/c.yaml", NULL, NULL, &cluster, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_from_yaml(NULL, NULL, NULL, kCluster, NULL, &cluster, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_job_list_from_yaml(NULL, NULL, "j.yaml", kJobs, &list, &error));
-  CHECK_STATUS(HORUS_IO, horus_trace_from_file("/nowhere/t.csv", NULL, &trace, &error));
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "nonsense", horus_trace_from_file("t.csv", "nonsense", &trace, &error));
+  CHECK_STATUS(HORUS_ERR_IO, horus_cluster_from_yaml(NULL, NULL, "/nowhere/c.yaml", NULL, NULL, &cluster, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_from_yaml(NULL, NULL, NULL, kCluster, NULL, &cluster, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_job_list_from_yaml(NULL, NULL, "j.yaml", kJobs, &list, &error));
+  CHECK_STATUS(HORUS_ERR_IO, horus_trace_from_file("/nowhere/t.csv", NULL, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "nonsense", horus_trace_from_file("t.csv", "nonsense", &trace, &error));
   CHECK(cluster == NULL && list == NULL && trace == NULL);
 }
 
@@ -126,8 +126,8 @@ static void AJobListIsReadFromItsFile(void) {
   horus_job_list_free(given);
   list = NULL;
   CHECK(remove(path) == 0);
-  CHECK_STATUS(HORUS_IO, horus_job_list_from_yaml(cluster, NULL, path, NULL, &list, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "j.yaml:2",
+  CHECK_STATUS(HORUS_ERR_IO, horus_job_list_from_yaml(cluster, NULL, path, NULL, &list, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "j.yaml:2",
                 horus_job_list_from_yaml(cluster, NULL, "j.yaml", "version: 1\njobs: 7\n", &list, &error));
   CHECK(list == NULL);
   horus_cluster_free(cluster);
@@ -138,18 +138,20 @@ static void WhatIsNotGivenIsNamed(void) {
   horus_job_list* list = NULL;
   horus_trace* trace = NULL;
   CHECK_OK(horus_cluster_create(NULL, &empty, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "out", horus_cluster_from_yaml(NULL, NULL, "c.yaml", "", NULL, NULL, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "path", horus_job_list_from_yaml(empty, NULL, NULL, kJobs, &list, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "out", horus_job_list_from_yaml(empty, NULL, "j.yaml", kJobs, NULL, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "path", horus_trace_from_file(NULL, NULL, &trace, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "out", horus_trace_from_file("t.csv", NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, /* one GPU holds no more than it has */
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "out",
+                horus_cluster_from_yaml(NULL, NULL, "c.yaml", "", NULL, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "path", horus_job_list_from_yaml(empty, NULL, NULL, kJobs, &list, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "out",
+                horus_job_list_from_yaml(empty, NULL, "j.yaml", kJobs, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "path", horus_trace_from_file(NULL, NULL, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "out", horus_trace_from_file("t.csv", NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, /* one GPU holds no more than it has */
                horus_cluster_from_yaml(NULL, NULL, "c.yaml",
                                        "version: 1\nnodes:\n  - {name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: "
                                        "t4}]}\nresidents:\n  - {id: 9, name: r, demand: {any: {gpu_util_pct: 20, "
                                        "gpu_memory_gib: 1}}, on: [{node: n, gpu: 1}]}\n",
                                        NULL, &cluster, &error));
-  CHECK_MESSAGE(HORUS_IO, "nowhere.onnx", /* whose demand is foretold from its graph */
+  CHECK_MESSAGE(HORUS_ERR_IO, "nowhere.onnx", /* whose demand is predicted from its graph */
                 horus_cluster_from_yaml(NULL, NULL, "c.yaml",
                                         "version: 1\nnodes:\n  - {name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: "
                                         "t4}]}\nresidents:\n  - {id: 9, name: r, model: nowhere.onnx, "
@@ -164,7 +166,7 @@ static void APredictorMayBeGiven(void) {
   horus_predictor* predictor = NULL;
   horus_cluster *cluster = NULL, *other = NULL;
   horus_job_list* list = NULL;
-  if (horus_predictor_default(&predictor, NULL) == HORUS_UNSUPPORTED) return;
+  if (horus_predictor_default(&predictor, NULL) == HORUS_ERR_UNSUPPORTED) return;
   CHECK_OK(horus_cluster_from_yaml(NULL, predictor, "c.yaml", kCluster, NULL, &cluster, &error));
   CHECK_OK(horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &other, &error));
   CHECK(state_hash(cluster) == state_hash(other));
@@ -184,7 +186,7 @@ static int32_t on_slowdown(void* user, const horus_device* device, size_t count,
   size_t i;
   (void)device, (void)demands, (void)slowdown_upper;
   for (i = 0; i < count; ++i) slowdown[i] = 1;
-  CHECK_STATUS(HORUS_BUSY, horus_job_list_from_yaml(planned, NULL, "j.yaml", kJobs, &list, &error));
+  CHECK_STATUS(HORUS_ERR_BUSY, horus_job_list_from_yaml(planned, NULL, "j.yaml", kJobs, &list, &error));
   CHECK(list == NULL);
   ++*(int*)user;
   return 0;
@@ -217,7 +219,7 @@ int main(void) {
   horus_cluster* cluster = NULL;
   horus_error error = HORUS_ERROR_INIT;
   NothingOfNull();
-  if (horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &cluster, &error) == HORUS_UNSUPPORTED) {
+  if (horus_cluster_from_yaml(NULL, NULL, "c.yaml", kCluster, NULL, &cluster, &error) == HORUS_ERR_UNSUPPORTED) {
     WithoutTheReaderEverythingIsUnsupported();
     return report();
   }

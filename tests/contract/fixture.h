@@ -115,18 +115,18 @@ static inline uint64_t state_hash(const horus_cluster* cluster) {
 }
 
 /* The value of a metric, -1 where there is none. */
-static inline double value_of(const horus_watch* watch, const char* name, const char* labels) {
+static inline double value_of(const horus_metrics* metrics, const char* name, const char* labels) {
   const char *names[1000], *found[1000];
   double values[1000], value = -1;
   int32_t kinds[1000];
-  horus_metrics columns = HORUS_METRICS_INIT;
+  horus_metric_columns columns = HORUS_METRIC_COLUMNS_INIT;
   size_t count = 0, i;
   columns.capacity = 1000;
   columns.names = names;
   columns.labels = found;
   columns.kinds = kinds;
   columns.values = values;
-  CHECK_OK(horus_watch_metrics(watch, &columns, &count, &error));
+  CHECK_OK(horus_metrics_get(metrics, &columns, &count, &error));
   for (i = 0; i < count; ++i) {
     if (strcmp(names[i], name) == 0 && strcmp(found[i], labels) == 0) value = values[i];
   }

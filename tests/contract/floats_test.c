@@ -38,7 +38,7 @@ static void of_interference(answers* to, horus_interference* model) {
   }
   jobs[1].demand.gpu_util_pct = NAN;
   CHECK_MESSAGE(
-      HORUS_INVALID_ARGUMENT, "gpu_util_pct",
+      HORUS_ERR_INVALID_ARGUMENT, "gpu_util_pct",
       horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 0), 3, demands, slowdown, upper, &error));
 }
 
@@ -63,7 +63,7 @@ static void of_plans(answers* to, horus_cluster* cluster) {
   horus_plan_free(plan);
   horus_placer_free(placer);
   options.slowdown_bound = (float)NAN;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slowdown_bound", horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slowdown_bound", horus_placer_create(&options, &placer, &error));
 }
 
 /* By a foreign solver, which computes with infinities. */
@@ -88,7 +88,7 @@ static void of_the_potential(answers* to) {
   rows.capacity = 8;
   rows.gains = gains;
   status = horus_potential_compute(&speeds, work, gpus, NULL, NULL, NULL, NULL, &rows, &count, NULL);
-  CHECK(status == HORUS_OK || status == HORUS_IO); /* a build without the solver */
+  CHECK(status == HORUS_OK || status == HORUS_ERR_IO); /* a build without the solver */
   for (i = 0; i < count; ++i) keep(to, gains[i]);
 }
 

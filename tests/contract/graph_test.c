@@ -41,24 +41,24 @@ static void BadFilesAreRefused(void) {
   horus_graph* graph = NULL;
   size_t size, i;
   char* bytes = read_file(RESNET, &size);
-  CHECK_MESSAGE(HORUS_IO, "no/such/file", horus_graph_from_file("no/such/file", NULL, &graph, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_file(NULL, NULL, &graph, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_file(RESNET, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_bytes(NULL, 0, NULL, &graph, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_from_bytes(bytes, size, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_CORRUPT, horus_graph_from_bytes("not an ONNX file", 16, NULL, &graph, &error));
-  CHECK_STATUS(HORUS_CORRUPT, horus_graph_from_bytes(bytes, size - 5, NULL, &graph, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, "no/such/file", horus_graph_from_file("no/such/file", NULL, &graph, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_from_file(NULL, NULL, &graph, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_from_file(RESNET, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_from_bytes(NULL, 0, NULL, &graph, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_from_bytes(bytes, size, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_graph_from_bytes("not an ONNX file", 16, NULL, &graph, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_graph_from_bytes(bytes, size - 5, NULL, &graph, &error));
   for (i = 0; i < size; i += 1 + size / 97) { /* whatever a cut file is, it is refused and freed */
     horus_graph* cut = NULL;
     if (horus_graph_from_bytes(bytes, i, NULL, &cut, NULL) == HORUS_OK) horus_graph_free(cut);
   }
   limits.max_nodes = 10;
-  CHECK_MESSAGE(HORUS_LIMIT, "10", horus_graph_from_bytes(bytes, size, &limits, &graph, &error));
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "10", horus_graph_from_bytes(bytes, size, &limits, &graph, &error));
   limits.struct_size = 3;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_from_bytes(bytes, size, &limits, &graph, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_graph_from_bytes(bytes, size, &limits, &graph, &error));
   limits.struct_size = sizeof limits;
   limits.reserved = 1;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_from_file(RESNET, &limits, &graph, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_graph_from_file(RESNET, &limits, &graph, &error));
   CHECK(graph == NULL);
   free(bytes);
 }
@@ -84,47 +84,47 @@ static void RunSpecsAreChecked(const horus_graph* graph) {
   horus_run_spec run = HORUS_RUN_SPEC_INIT;
   horus_step_cost cost = HORUS_STEP_COST_INIT;
   const horus_step_cost before = HORUS_STEP_COST_INIT;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(NULL, &run, &cost, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(graph, &run, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_cost(NULL, &run, &cost, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_cost(graph, &run, NULL, &error));
   run.mode = 2;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mode", horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mode", horus_graph_cost(graph, &run, &cost, &error));
   run.mode = HORUS_MODE_TRAINING;
   run.precision = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "precision", horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "precision", horus_graph_cost(graph, &run, &cost, &error));
   run.precision = HORUS_PRECISION_FP32;
   run.batch = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "batch", horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "batch", horus_graph_cost(graph, &run, &cost, &error));
   run.batch = 0;
   run.dim_count = 1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_names", horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "dim_names", horus_graph_cost(graph, &run, &cost, &error));
   run.dim_names = names;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_sizes", horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "dim_sizes", horus_graph_cost(graph, &run, &cost, &error));
   run.dim_sizes = sizes;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_cost(graph, &run, &cost, &error));
   run.dim_count = 4097;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "dim_count: expected at most 4096",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "dim_count: expected at most 4096",
                 horus_graph_cost(graph, &run, &cost, &error));
   run.dim_count = 0;
   run.frozen_count = 4097;
   run.frozen_prefixes = names;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "frozen_count: expected at most 4096",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "frozen_count: expected at most 4096",
                 horus_graph_cost(graph, &run, &cost, &error));
   run.frozen_count = 1;
   run.checkpoint_segments = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "checkpoint_segments", horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "checkpoint_segments", horus_graph_cost(graph, &run, &cost, &error));
   run.checkpoint_segments = 0;
   run.dim_count = 1;
   run.struct_size -= 1;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_cost(graph, &run, &cost, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_graph_cost(graph, &run, &cost, &error));
   CHECK(memcmp(&cost, &before, sizeof cost) == 0);
   cost.struct_size -= 1;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_cost(graph, NULL, &cost, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_graph_cost(graph, NULL, &cost, &error));
   {
     horus_graph_info info = HORUS_GRAPH_INFO_INIT;
     info.struct_size = 8;
-    CHECK_STATUS(HORUS_INVALID_STRUCT, horus_graph_get_info(graph, &info, &error));
-    CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_get_info(graph, NULL, &error));
-    CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_get_info(NULL, &info, &error));
+    CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_graph_get_info(graph, &info, &error));
+    CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_get_info(graph, NULL, &error));
+    CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_get_info(NULL, &info, &error));
   }
 }
 
@@ -150,14 +150,14 @@ static void FeatureRowsFollowTheSchema(const horus_graph* graph) {
   }
   CHECK(horus_feature_name(columns) == NULL && horus_feature_unit(columns) == NULL);
   CHECK(horus_feature_definition(columns) == NULL);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_graph_features(graph, NULL, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_graph_features(graph, NULL, 0, NULL, &count, &error));
   CHECK(count == columns);
   row[columns] = -7;
   CHECK_OK(horus_graph_features(graph, NULL, columns, row, &count, &error));
   CHECK(count == columns && row[columns] == -7);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_features(NULL, NULL, columns, row, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_features(graph, NULL, columns, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_graph_features(graph, NULL, columns, row, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_features(NULL, NULL, columns, row, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_features(graph, NULL, columns, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_graph_features(graph, NULL, columns, row, NULL, &error));
   free(row);
 }
 
@@ -176,20 +176,20 @@ static void FromAGraphToAPlacement(const horus_graph* graph) {
   demands[1] = &second;
   run.batch = 32;
   CHECK_OK(horus_predictor_default(&predictor, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_default(NULL, &error));
-  CHECK_STATUS(HORUS_CORRUPT, horus_predictor_from_bytes("not a bundle", 12, &none, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_from_bytes(NULL, 0, &none, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_from_bytes("x", 1, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_default(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_predictor_from_bytes("not a bundle", 12, &none, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_from_bytes(NULL, 0, &none, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_from_bytes("x", 1, NULL, &error));
   CHECK(none == NULL && horus_predictor_bytes_held(predictor) > 0 && horus_predictor_bytes_held(NULL) == 0);
 
 #define DEMAND(...) horus_predictor_demand(__VA_ARGS__, &error)
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "gpu_types[1]", DEMAND(predictor, NULL, graph, &run, 2, unknown, out));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(NULL, NULL, graph, &run, 2, types, out));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(predictor, NULL, NULL, &run, 2, types, out));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(predictor, NULL, graph, &run, 2, NULL, out));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, DEMAND(predictor, NULL, graph, &run, 2, types, NULL));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "gpu_types[1]", DEMAND(predictor, NULL, graph, &run, 2, unknown, out));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, DEMAND(NULL, NULL, graph, &run, 2, types, out));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, DEMAND(predictor, NULL, NULL, &run, 2, types, out));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, DEMAND(predictor, NULL, graph, &run, 2, NULL, out));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, DEMAND(predictor, NULL, graph, &run, 2, types, NULL));
   second.struct_size = 4;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "demands[1]", DEMAND(predictor, NULL, graph, &run, 2, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "demands[1]", DEMAND(predictor, NULL, graph, &run, 2, types, out));
   second.struct_size = sizeof second;
   CHECK(memcmp(&first, &untouched, sizeof first) == 0 && memcmp(&second, &untouched, sizeof second) == 0);
   CHECK_OK(DEMAND(predictor, NULL, graph, &run, 2, types, out));
@@ -251,40 +251,40 @@ static void TheLargestBatchIsSolvedFor(const horus_graph* graph) {
   CHECK_OK(horus_predictor_default(&predictor, &error));
 #define SOLVE(run, options, count, types, out) \
   horus_predictor_solve(predictor, NULL, graph, run, options, count, types, NULL, NULL, out, &error)
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_predictor_solve(NULL, NULL, graph, NULL, NULL, 3, types, NULL, NULL, out, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_predictor_solve(predictor, NULL, NULL, NULL, NULL, 3, types, NULL, NULL, out, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_types", SOLVE(NULL, NULL, 3, NULL, out));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "solutions", SOLVE(NULL, NULL, 3, types, NULL));
-  CHECK_STATUS(HORUS_NOT_FOUND, SOLVE(NULL, NULL, 1, unknown, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_types", SOLVE(NULL, NULL, 3, NULL, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "solutions", SOLVE(NULL, NULL, 3, types, NULL));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, SOLVE(NULL, NULL, 1, unknown, out));
   options.dim = "sequence";
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "expected batch", SOLVE(NULL, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "expected batch", SOLVE(NULL, &options, 3, types, out));
   options.dim = NULL;
   options.max_value = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "maximum", SOLVE(NULL, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "maximum", SOLVE(NULL, &options, 3, types, out));
   options.max_value = 0;
   options.resident_mib = negative;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "residents", SOLVE(NULL, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "residents", SOLVE(NULL, &options, 3, types, out));
   options.resident_mib = residents;
   run.batch = 4;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "bound to 4", SOLVE(&run, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "bound to 4", SOLVE(&run, &options, 3, types, out));
   run.batch = 0;
   run.dim_count = 1;
   run.dim_names = batch;
   run.dim_sizes = four;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, SOLVE(&run, &options, 3, types, out));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, SOLVE(&run, &options, 3, types, out));
   options.reserved = 1;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_solve_options", SOLVE(NULL, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_solve_options", SOLVE(NULL, &options, 3, types, out));
   options.reserved = 0;
   options.struct_size = 8;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_solve_options", SOLVE(NULL, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_solve_options", SOLVE(NULL, &options, 3, types, out));
   options.struct_size = sizeof options;
   solutions[2].struct_size = before[2].struct_size = 16;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "solutions[2]", SOLVE(NULL, &options, 3, types, out));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "solutions[2]", SOLVE(NULL, &options, 3, types, out));
   solutions[2].struct_size = before[2].struct_size = sizeof blank;
-  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_solve(predictor, NULL, graph, NULL, &options, 3, types, count_calls,
-                                                      &calls, out, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, horus_predictor_solve(predictor, NULL, graph, NULL, &options, 3, types, count_calls,
+                                                          &calls, out, &error));
   CHECK(calls == 3);
   CHECK(memcmp(solutions, before, sizeof before) == 0); /* nothing of all this touched the outputs */
 
@@ -343,10 +343,10 @@ static void APositionTableEndsTheSequence(void) {
   CHECK(solution.largest == 512 && solution.reason == HORUS_SOLVED_GRAPH && solution.next == 513);
   CHECK(strstr(solution.message, "Gather") != NULL && solution.short_mib == 0 && solution.mem_mib_upper > 0);
   options.dim = NULL; /* the sequence is left open: a bound would leave it out */
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "'seq'",
                 horus_predictor_solve(predictor, NULL, graph, NULL, &options, 1, types, NULL, NULL, out, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'", horus_graph_cost(graph, NULL, &cost, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "'seq'",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "'seq'", horus_graph_cost(graph, NULL, &cost, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "'seq'",
                 horus_predictor_demand(predictor, NULL, graph, NULL, 1, types, demands, &error));
   CHECK(demand.mem_mib == 0);
   horus_predictor_free(predictor);

@@ -79,49 +79,49 @@ static void BadArgumentsLeaveOutputsAlone(void) {
   const horus_demand* demands[2];
   float slowdown[2] = {7, 7}, upper[2] = {7, 7};
   demands_of(50, &first, &second, demands);
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "utilisation", horus_interference_create("oracle", &none, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_create("utilisation", NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "utilisation", horus_interference_create("oracle", &none, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_create("utilisation", NULL, &error));
   CHECK_OK(horus_interference_create(NULL, &model, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(NULL, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
                                            upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(NULL, HORUS_SHARING_MPS), 2,
-                                                                   demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(NULL, HORUS_SHARING_MPS),
+                                                                       2, demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, NULL, slowdown,
                                            upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, NULL,
                                            upper, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_slowdown(model, NULL, device_of("abacus", HORUS_SHARING_MPS), 2,
-                                                            demands, slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, -1), 2, demands,
-                                                                   slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_interference_slowdown(model, NULL, device_of("abacus", HORUS_SHARING_MPS), 2,
+                                                                demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, -1), 2,
+                                                                       demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(model, NULL, NULL, 2, demands, slowdown, upper, &error));
   {
     horus_device device = *device_of(FIXTURE_GPU, HORUS_SHARING_MIG);
     device.compute_share = 1.5;
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "compute_share",
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "compute_share",
                   horus_interference_slowdown(model, NULL, &device, 2, demands, slowdown, upper, &error));
   }
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 5), 2, demands,
-                                                                   slowdown, upper, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, 5), 2,
+                                                                       demands, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), (size_t)-1, demands,
                                            slowdown, upper, &error));
   second.gpu_util_pct = NAN;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "demands[1]",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "demands[1]",
                 horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,
                                             slowdown, upper, &error));
   second.gpu_util_pct = 50;
   second.gpu_util_pct_upper = 40; /* below the estimate */
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
                                            upper, &error));
   second.gpu_util_pct_upper = 0;
   second.flags = 0x80000000u;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_slowdown(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, slowdown,
                                            upper, &error));
   CHECK(slowdown[0] == 7 && slowdown[1] == 7 && upper[0] == 7 && upper[1] == 7 && none == NULL);
@@ -147,17 +147,17 @@ static void CallbackAnswersAreChecked(void) {
   script user = good;
   float slowdown[2] = {7, 7}, upper[2] = {7, 7};
   user.result = 3;
-  CHECK_MESSAGE(HORUS_CALLBACK, "3", ask(&user, slowdown, upper, &error));
+  CHECK_MESSAGE(HORUS_ERR_CALLBACK, "3", ask(&user, slowdown, upper, &error));
   user = good;
   user.slowdown = NAN;
-  CHECK_STATUS(HORUS_CALLBACK, ask(&user, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_CALLBACK, ask(&user, slowdown, upper, &error));
   user.slowdown = 0.5f;
-  CHECK_STATUS(HORUS_CALLBACK, ask(&user, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_CALLBACK, ask(&user, slowdown, upper, &error));
   user.slowdown = INFINITY;
-  CHECK_STATUS(HORUS_CALLBACK, ask(&user, slowdown, upper, &error));
+  CHECK_STATUS(HORUS_ERR_CALLBACK, ask(&user, slowdown, upper, &error));
   user = good;
   user.upper = 1.2f;
-  CHECK_MESSAGE(HORUS_CALLBACK, "slowdown_upper", ask(&user, slowdown, upper, &error));
+  CHECK_MESSAGE(HORUS_ERR_CALLBACK, "slowdown_upper", ask(&user, slowdown, upper, &error));
   CHECK(slowdown[0] == 7 && upper[1] == 7);
 
   user = good;
@@ -189,9 +189,9 @@ static void SlowdownsAreAskedForWithAProbability(void) {
   CHECK(at[0] == upper[0] && at[1] == upper[1]);
   CHECK_OK(AT(0.999));
   CHECK(at[0] > upper[0] && calibrated[0] == 0 && calibrated[1] == 0);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probability", AT(0.4));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probability", AT(1));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probability", AT(NAN));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "probability", AT(0.4));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "probability", AT(1));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "probability", AT(NAN));
   horus_interference_free(model);
 #undef AT
 }
@@ -210,20 +210,20 @@ static void CallbackModelsKnowOneProbability(void) {
   float at[2];
   given_job given;
   demands_of(50, &first, &second, demands);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "upper_probability",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "upper_probability",
                 horus_interference_from_callback_at(NULL, scripted, &user, 1, 2, &model, &error));
   CHECK_OK(horus_interference_from_callback_at(NULL, scripted, &user, 1, 0.95, &model, &error));
 #define ASK(p) \
   horus_interference_quantile(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, p, at, NULL, &error)
   CHECK_OK(ASK(0.95));
   CHECK(at[0] == 2.0f);
-  CHECK_MESSAGE(HORUS_UNSUPPORTED, "0.95", ASK(0.9));
+  CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "0.95", ASK(0.9));
   options.interference = model;
   CHECK_OK(horus_placer_create(&options, &placer, &error));
   give_job(&given, 1, 10, 2000);
   jobs[0] = &given.job;
   given.job.slowdown_confidence = 0.9f;
-  CHECK_MESSAGE(HORUS_UNSUPPORTED, "slowdown_confidence",
+  CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "slowdown_confidence",
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   given.job.slowdown_confidence = 0.95f;
   CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
@@ -250,11 +250,11 @@ static void CallbackModelsKeepToTheirCatalogue(void) {
   gpu.mig_count = 0;
   gpus[0] = &gpu;
   CHECK_OK(horus_catalogue_extend(base, 1, gpus, &extended, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_callback(base, NULL, NULL, 1, &model, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, NULL, NULL, 1, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, NULL, &error));
   CHECK_OK(horus_interference_from_callback(base, scripted, &user, 1, &model, &error));
   demands_of(50, &first, &second, demands);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "catalogue",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "catalogue",
                 horus_interference_slowdown(model, extended, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,
                                             slowdown, NULL, &error));
   horus_catalogue_free(base);

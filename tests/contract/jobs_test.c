@@ -49,13 +49,13 @@ static void LimitsAreLentTwiceOnlyByOverCommit(void) {
     const horus_job* jobs[1];
     horus_plan* plan = NULL;
     jobs[0] = &given.job;
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_mem_limit_mib",
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_mem_limit_mib",
                   horus_placer_plan(strict, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   }
   options.mem_overcommit = 0.5;
   {
     horus_placer* none = NULL;
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mem_overcommit", horus_placer_create(&options, &none, &error));
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mem_overcommit", horus_placer_create(&options, &none, &error));
   }
   horus_placer_free(strict);
   horus_placer_free(lending);
@@ -93,8 +93,8 @@ static void TenantsAndGroupsKeepApart(void) {
   given.job.spread_tasks = 1;
   CHECK(place(placer, cluster, &given).reason == HORUS_REASON_GANG);
   jobs[0] = &given.job;
-#define REFUSED(text)                         \
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, text, \
+#define REFUSED(text)                             \
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, text, \
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error))
   given.job.share = HORUS_SHARE_ANYONE + 1;
   REFUSED("share");
@@ -140,7 +140,7 @@ static void UnknownJobsRunAloneFirst(void) {
   given_job given;
   options.policy = "first-fit";
   options.probe_outside = 2;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "probe_outside", horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "probe_outside", horus_placer_create(&options, &placer, &error));
   options.probe_outside = 1;
   placer = placer_with(&options);
   give_job(&given, 1, 10, 2000);
@@ -172,7 +172,7 @@ static void TheWayWorthMostIsTaken(void) {
   options.gpu_price = 1;
   dear = placer_with(&options);
   options.gpu_price = 2;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_price", horus_placer_create(&options, &none, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_price", horus_placer_create(&options, &none, &error));
   give_job(&given, 1, 90, 2000);
   given.job.demand_count = 0;
   given.job.demands = NULL;
@@ -216,25 +216,25 @@ static void PoliciesTakeTheirSettings(void) {
 #define REFUSED(status, text) CHECK_MESSAGE(status, text, horus_placer_create(&options, &placer, &error))
   options.policy = "gavel-threshold";
   options.pack_threshold = -1;
-  REFUSED(HORUS_INVALID_ARGUMENT, "pack_threshold");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "pack_threshold");
   options.pack_threshold = 0;
   options.foreground_bound = 0.5;
-  REFUSED(HORUS_INVALID_ARGUMENT, "foreground_bound");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "foreground_bound");
   options.foreground_bound = 0;
   options.profiling_label = "";
-  REFUSED(HORUS_INVALID_ARGUMENT, "profiling_label");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "profiling_label");
   options.profiling_label = NULL;
   options.policy = "fgd";
   options.workload = &workload;
-  REFUSED(HORUS_INVALID_ARGUMENT, "workload");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "workload");
   workload.task_count = 2;
-  REFUSED(HORUS_INVALID_ARGUMENT, "gpus");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "gpus");
   workload.gpus = gpus;
   workload.gpu_milli = milli;
   workload.gpu_types = types;
   workload.shares = shares;
   shares[0] = 0.6;
-  REFUSED(HORUS_INVALID_ARGUMENT, "shares");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "shares");
   shares[0] = 0.5;
   CHECK_OK(horus_placer_create(&options, &placer, &error));
   give_job(&given, 1, 50, 4000);
@@ -285,7 +285,7 @@ static void JobsMayCarryTheirSensitivity(void) {
   CHECK(place(placer, bare, &given).verdict == HORUS_VERDICT_PLACE);
   given.job.sensitivity = &sensitivity;
   jobs[0] = &given.job;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "cpu_count",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "cpu_count",
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   sensitivity.cpu_count = 2;
   sensitivity.cpu_milli = cores;
@@ -296,7 +296,7 @@ static void JobsMayCarryTheirSensitivity(void) {
   CHECK(state_hash(cluster) != state_hash(bare)); /* it is part of what the cluster knows */
   given.job.id = 2;
   speeds[1] = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "speeds",
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   horus_placer_free(placer);
   horus_cluster_free(cluster);

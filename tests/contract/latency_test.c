@@ -77,10 +77,10 @@ static void WrongLoadsAreRefusedAndLeaveOutputsAlone(void) {
   for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     horus_request_load load = half_load();
     memcpy((char*)&load + wrong[i].offset, &wrong[i].value, sizeof wrong[i].value);
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, wrong[i].name, horus_latency_predict(&load, &latency, &error));
-    CHECK(horus_latency_predict(&load, &latency, NULL) == HORUS_INVALID_ARGUMENT);
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, wrong[i].name, horus_latency_predict(&load, &latency, &error));
+    CHECK(horus_latency_predict(&load, &latency, NULL) == HORUS_ERR_INVALID_ARGUMENT);
     if (wrong[i].offset == offsetof(horus_request_load, slowdown)) continue;
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, wrong[i].name,
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, wrong[i].name,
                   horus_latency_largest_slowdown(&load, 5000, &slowdown, &error));
   }
   CHECK(latency.utilisation == 7 && latency.mean_us == 7 && latency.p99_us == 7 && slowdown == 7);
@@ -93,21 +93,21 @@ static void WrongBoundsAndPointersAreRefused(void) {
   double slowdown = 7;
   size_t i;
   for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "p99_bound_us",
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "p99_bound_us",
                   horus_latency_largest_slowdown(&load, wrong[i], &slowdown, &error));
   }
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_latency_predict(NULL, &latency, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_latency_predict(&load, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_latency_largest_slowdown(NULL, 5000, &slowdown, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slowdown", horus_latency_largest_slowdown(&load, 5000, NULL, &error));
-  CHECK(horus_latency_largest_slowdown(NULL, 5000, NULL, NULL) == HORUS_INVALID_ARGUMENT);
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_latency_predict(NULL, &latency, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_latency_predict(&load, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_latency_largest_slowdown(NULL, 5000, &slowdown, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slowdown", horus_latency_largest_slowdown(&load, 5000, NULL, &error));
+  CHECK(horus_latency_largest_slowdown(NULL, 5000, NULL, NULL) == HORUS_ERR_INVALID_ARGUMENT);
   load.struct_size = 0;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_request_load", horus_latency_predict(&load, &latency, &error));
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_request_load",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_request_load", horus_latency_predict(&load, &latency, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_request_load",
                 horus_latency_largest_slowdown(&load, 5000, &slowdown, &error));
   load = half_load();
   latency.struct_size = 0;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_latency", horus_latency_predict(&load, &latency, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_latency", horus_latency_predict(&load, &latency, &error));
   CHECK(latency.utilisation == 7 && latency.mean_us == 7 && latency.p99_us == 7 && slowdown == 7);
 }
 

@@ -27,40 +27,42 @@ static void WrongTablesAreRefused(Table* table) {
   horus_predictor* predictor = NULL;
   horus_training_options options = HORUS_TRAINING_OPTIONS_INIT;
   int calls = 0;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_fit(NULL, NULL, NULL, NULL, NULL, &predictor, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_fit(NULL, NULL, NULL, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, NULL, &error));
   table->data.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
   table->data.struct_size = sizeof table->data;
   options.struct_size = 4;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
+               horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
   options.struct_size = sizeof options;
   options.reserved = 1;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
+               horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
   options.reserved = 0;
   table->data.families = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "families",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "families",
                 horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
   table->data.families = table->families;
   table->gpus[3] = "abacus";
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "row[3]",
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "row[3]",
                 horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
   table->gpus[3] = V100[0];
   table->step_us[5] = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[5]",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[5]",
                 horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
   table->step_us[5] = 4000;
   table->data.step_time_us = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "8 rows",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "8 rows",
                 horus_predictor_fit(NULL, &table->data, NULL, NULL, NULL, &predictor, &error));
   table->data.step_time_us = table->step_us;
   options.promise = 2;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "promise",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "promise",
                 horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
   options.promise = 0;
   options.library_path = "/no such library.so";
-  CHECK_STATUS(HORUS_IO, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
-  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_fit(NULL, &table->data, NULL, Count, &calls, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_IO, horus_predictor_fit(NULL, &table->data, &options, NULL, NULL, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, horus_predictor_fit(NULL, &table->data, NULL, Count, &calls, &predictor, &error));
   CHECK(predictor == NULL && calls == 3);
 }
 
@@ -91,13 +93,13 @@ static void ATrainedPredictorIsTheSameFromItsBytes(const Table* table, const hor
   horus_predictor_free(again);
   horus_predictor_free(built_in);
   untouched = quality;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "colour", &quality, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "colour", &quality, &error));
   CHECK(memcmp(&quality, &untouched, sizeof quality) == 0);
   quality.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_predictor_get_quality(trained, "step_time_us", &quality, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "step_time_us", NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_get_quality(NULL, "step_time_us", &untouched, &error));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_predictor_to_bytes(trained, 4, small, &size, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_predictor_get_quality(trained, "step_time_us", &quality, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_get_quality(trained, "step_time_us", NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_get_quality(NULL, "step_time_us", &untouched, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_predictor_to_bytes(trained, 4, small, &size, &error));
   CHECK(memcmp(small, "\7\7\7\7", 4) == 0);
   bytes = malloc(size);
   CHECK_OK(horus_predictor_to_bytes(trained, size, bytes, &size, &error));
@@ -115,26 +117,28 @@ static void EveryCallCanBeCancelled(const Table* table) {
   horus_training_options options = HORUS_TRAINING_OPTIONS_INIT;
   int calls = 2;
   options.rounds = -1;
-  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_fit(NULL, &table->data, &options, Count, &calls, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED,
+               horus_predictor_fit(NULL, &table->data, &options, Count, &calls, &predictor, &error));
   calls = -ROWS; /* after the rows */
-  CHECK_STATUS(HORUS_CANCELLED, horus_predictor_fit(NULL, &table->data, &options, Count, &calls, &predictor, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED,
+               horus_predictor_fit(NULL, &table->data, &options, Count, &calls, &predictor, &error));
   CHECK(predictor == NULL);
 }
 
-static void AWatchCountsWhatThePredictorKnewAlready(const horus_graph* graph) {
+static void MetricsCountsWhatThePredictorKnewAlready(const horus_graph* graph) {
   horus_predictor* predictor = NULL;
-  horus_watch* watch = NULL;
+  horus_metrics* metrics = NULL;
   CHECK_OK(horus_predictor_default(&predictor, &error));
-  CHECK_OK(horus_watch_create(NULL, &watch, &error));
-  CHECK_OK(horus_predictor_set_watch(predictor, watch, &error));
+  CHECK_OK(horus_metrics_create(NULL, &metrics, &error));
+  CHECK_OK(horus_predictor_set_metrics(predictor, metrics, &error));
   (void)DemandOf(predictor, graph, 8);
   (void)DemandOf(predictor, graph, 8);
   (void)DemandOf(predictor, graph, 16);
-  CHECK(value_of(watch, "horus_cache_hits_total", "cache=\"demands\"") == 1);
-  CHECK(value_of(watch, "horus_cache_misses_total", "cache=\"demands\"") == 2);
-  CHECK(value_of(watch, "horus_bytes_held", "handle=\"predictor\"") > 0);
+  CHECK(value_of(metrics, "horus_cache_hits_total", "cache=\"demands\"") == 1);
+  CHECK(value_of(metrics, "horus_cache_misses_total", "cache=\"demands\"") == 2);
+  CHECK(value_of(metrics, "horus_bytes_held", "handle=\"predictor\"") > 0);
   horus_predictor_free(predictor);
-  horus_watch_free(watch);
+  horus_metrics_free(metrics);
 }
 
 static void MeasuredBeatsPredicted(const horus_graph* graph) {
@@ -151,8 +155,8 @@ static void MeasuredBeatsPredicted(const horus_graph* graph) {
   observation.mem_mib = (double)before.mem_mib + 500;
   CHECK_OK(horus_observations_create(0, &observations, &error));
   CHECK_OK(horus_observations_add_demand(observations, NULL, &observation, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_commit(NULL, observations, &committed, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_predictor_commit(predictor, NULL, &committed, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_commit(NULL, observations, &committed, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_predictor_commit(predictor, NULL, &committed, &error));
   CHECK_OK(horus_predictor_commit(predictor, observations, &committed, &error));
   after = DemandOf(committed, graph, 32);
   CHECK(after.gpu_util_pct == 41 && after.mem_mib == before.mem_mib + 500);
@@ -182,22 +186,22 @@ static float LostBeside(const horus_demand* victim, const horus_demand* other) {
   return slowdown[0] - 1;
 }
 
-/* Its graph tells of small kernels, not of a loader that is slow: the one is foretold, the other is learned. */
+/* Its graph tells of small kernels, not of a loader that is slow: the one is predicted, the other is learned. */
 static void AJobThatWaitsForItsHostCostsOthersLittle(const horus_graph* neighbour_graph) {
   horus_graph *small = NULL, *points = NULL;
   horus_predictor *predictor = NULL, *committed = NULL;
   horus_observations* observations = NULL;
   horus_demand_observation observation = HORUS_DEMAND_OBSERVATION_INIT;
-  horus_demand neighbour, launching, foretold, seen;
+  horus_demand neighbour, launching, predicted, seen;
   CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/dqn_atari.onnx", NULL, &small, &error));
   CHECK_OK(horus_graph_from_file(HORUS_GRAPHS_DIR "/pointnet.onnx", NULL, &points, &error));
   CHECK_OK(horus_predictor_default(&predictor, &error));
   neighbour = DemandOf(predictor, neighbour_graph, 32);
   launching = DemandOf(predictor, small, 1);
-  foretold = DemandOf(predictor, points, 32);
-  CHECK(launching.gpu_util_pct < 15 && foretold.gpu_util_pct > 70);
-  CHECK(LostBeside(&neighbour, &launching) < LostBeside(&neighbour, &foretold) / 3);
-  observation.profile_id = foretold.profile_id;
+  predicted = DemandOf(predictor, points, 32);
+  CHECK(launching.gpu_util_pct < 15 && predicted.gpu_util_pct > 70);
+  CHECK(LostBeside(&neighbour, &launching) < LostBeside(&neighbour, &predicted) / 3);
+  observation.profile_id = predicted.profile_id;
   observation.gpu_type = V100[0];
   observation.measured = HORUS_OBSERVED_GPU_UTIL;
   observation.gpu_util_pct = 8;
@@ -205,7 +209,7 @@ static void AJobThatWaitsForItsHostCostsOthersLittle(const horus_graph* neighbou
   CHECK_OK(horus_observations_add_demand(observations, NULL, &observation, &error));
   CHECK_OK(horus_predictor_commit(predictor, observations, &committed, &error));
   seen = DemandOf(committed, points, 32);
-  CHECK(LostBeside(&neighbour, &seen) < LostBeside(&neighbour, &foretold) / 3);
+  CHECK(LostBeside(&neighbour, &seen) < LostBeside(&neighbour, &predicted) / 3);
   horus_observations_free(observations);
   horus_predictor_free(predictor);
   horus_predictor_free(committed);
@@ -226,7 +230,7 @@ int main(void) {
 #endif
   MeasuredBeatsPredicted(resnet);
   AJobThatWaitsForItsHostCostsOthersLittle(resnet);
-  AWatchCountsWhatThePredictorKnewAlready(resnet);
+  MetricsCountsWhatThePredictorKnewAlready(resnet);
   horus_graph_free(resnet);
   horus_graph_free(vgg);
   return report();

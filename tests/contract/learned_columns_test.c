@@ -84,7 +84,7 @@ static void OfPredictions(void) {
   CHECK_STRUCT(take_solve_options, &options, horus_solve_options);
   out[0] = &first;
   out[1] = &second;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpu_types[1]: expected a pointer, found NULL",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpu_types[1]: expected a pointer, found NULL",
                 horus_predictor_demand(predictor, NULL, graph, NULL, 2, no_type, out, &error));
   CHECK(memcmp(&first, &none, sizeof none) == 0 && memcmp(&second, &none, sizeof none) == 0);
   CHECK_OK(horus_predictor_demand(predictor, NULL, graph, NULL, 0, NULL, NULL, &error)); /* of no type: nothing */
@@ -92,10 +92,10 @@ static void OfPredictions(void) {
 
 /* Whose parameters stay as they are is no name by which demands are remembered; the answers are those of a fresh one.
  */
-static void FrozenRunsAreForetoldAnewEachTime(void) {
+static void FrozenRunsArePredictedAnewEachTime(void) {
   static const char* const types[1] = {FIXTURE_GPU};
   static const char* const prefixes[1] = {"layer1"};
-  horus_watch* watch = NULL;
+  horus_metrics* metrics = NULL;
   horus_run_spec run = HORUS_RUN_SPEC_INIT;
   horus_demand first = HORUS_DEMAND_INIT, second = HORUS_DEMAND_INIT;
   horus_solution solution = HORUS_SOLUTION_INIT;
@@ -103,20 +103,20 @@ static void FrozenRunsAreForetoldAnewEachTime(void) {
   horus_demand* out[1];
   run.frozen_count = 1;
   run.frozen_prefixes = prefixes;
-  CHECK_OK(horus_watch_create(NULL, &watch, &error));
-  CHECK_OK(horus_predictor_set_watch(predictor, watch, &error));
+  CHECK_OK(horus_metrics_create(NULL, &metrics, &error));
+  CHECK_OK(horus_predictor_set_metrics(predictor, metrics, &error));
   out[0] = &first;
   CHECK_OK(horus_predictor_demand(predictor, NULL, graph, &run, 1, types, out, &error));
   out[0] = &second;
   CHECK_OK(horus_predictor_demand(predictor, NULL, graph, &run, 1, types, out, &error));
   CHECK(first.mem_mib > 0 && memcmp(&first, &second, sizeof first) == 0);
-  CHECK(value_of(watch, "horus_cache_hits_total", "cache=\"demands\"") < 1);
-  CHECK(value_of(watch, "horus_cache_misses_total", "cache=\"demands\"") == 2);
+  CHECK(value_of(metrics, "horus_cache_hits_total", "cache=\"demands\"") < 1);
+  CHECK(value_of(metrics, "horus_cache_misses_total", "cache=\"demands\"") == 2);
   out_of[0] = &solution;
   CHECK_OK(horus_predictor_solve(predictor, NULL, graph, NULL, NULL, 1, types, NULL, NULL, out_of, &error));
-  CHECK(value_of(watch, "horus_calls_total", "call=\"solve\",status=\"OK\"") == 1 && solution.largest > 0);
-  CHECK_OK(horus_predictor_set_watch(predictor, NULL, &error));
-  horus_watch_free(watch);
+  CHECK(value_of(metrics, "horus_calls_total", "call=\"solve\",status=\"OK\"") == 1 && solution.largest > 0);
+  CHECK_OK(horus_predictor_set_metrics(predictor, NULL, &error));
+  horus_metrics_free(metrics);
 }
 
 static horus_status take_training(const void* given, horus_error* error) {
@@ -186,7 +186,7 @@ static void OfTraining(void) {
   check_refused(take_training, &data, "row[3]: graphs", "found NULL");
   graphs[3] = graph;
   types[5] = "opaque:";
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "row[5]", take_training(&data, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "row[5]", take_training(&data, &error));
   types[5] = FIXTURE_GPU;
   wrong.batch = 8; /* the same graph in another run */
   runs[2] = &wrong;
@@ -203,11 +203,11 @@ static void OfTraining(void) {
 static void OfWhatWasTrained(void) {
   horus_prediction_quality quality = HORUS_PREDICTION_QUALITY_INIT;
   size_t count = 7;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "predictor", horus_predictor_to_bytes(NULL, 0, NULL, &count, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "quantity", horus_predictor_get_quality(predictor, NULL, &quality, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "quantity: expected UTF-8",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "predictor", horus_predictor_to_bytes(NULL, 0, NULL, &count, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "quantity", horus_predictor_get_quality(predictor, NULL, &quality, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "quantity: expected UTF-8",
                 horus_predictor_get_quality(predictor, "\xff", &quality, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "model", horus_interference_to_bytes(NULL, 0, NULL, &count, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "model", horus_interference_to_bytes(NULL, 0, NULL, &count, &error));
   CHECK(count == 7 && quality.rows == 0);
 }
 
@@ -216,7 +216,7 @@ int main(void) {
   CHECK_OK(horus_predictor_default(&predictor, &error));
   OfRuns();
   OfPredictions();
-  FrozenRunsAreForetoldAnewEachTime();
+  FrozenRunsArePredictedAnewEachTime();
 #ifdef HORUS_WITH_TRAIN
   OfTraining();
 #endif

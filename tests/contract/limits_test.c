@@ -16,22 +16,22 @@ static void OfAJob(void) {
   for (i = 0; i < sizeof names / sizeof *names; ++i) names[i] = "g";
 #define ADOPT(slots) horus_cluster_adopt(cluster, &given.job, slots, &node, &device, NULL, NULL, &error)
   give_job(&given, 1, 50, 4000);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slot_count: expected at most 65536", ADOPT(TOO_MANY));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slot_count: expected at most 65536", ADOPT(TOO_MANY));
   given.job.group_count = TOO_MANY;
   given.job.groups = names;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "groups: expected at most 64", ADOPT(1));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "groups: expected at most 64", ADOPT(1));
   give_job(&given, 1, 50, 4000);
   given.job.avoid_count = 65;
   given.job.avoid_groups = names;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "avoid_groups: expected at most 64", ADOPT(1));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "avoid_groups: expected at most 64", ADOPT(1));
   give_job(&given, 1, 50, 4000);
   given.job.alternative_count = TOO_MANY;
   given.job.alternatives = ways;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "alternatives: expected at most 64", ADOPT(1));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "alternatives: expected at most 64", ADOPT(1));
   give_job(&given, 1, 50, 4000);
   given.job.selector_count = 257;
   given.job.selector_keys = given.job.selector_values = names;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "at most 256", ADOPT(1));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "at most 256", ADOPT(1));
   horus_cluster_free(cluster);
 }
 
@@ -52,7 +52,7 @@ static void OfAPlacer(void) {
   workload.task_count = TOO_MANY;
   workload.gpus = gpus;
   workload.shares = shares;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "task_count: expected at most 4096",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "task_count: expected at most 4096",
                 horus_placer_create(&options, &placer, &error));
   options.workload = NULL;
   options.gpu_price = -1; /* none */
@@ -61,7 +61,7 @@ static void OfAPlacer(void) {
     horus_cluster* cluster = cluster_of(1);
     const horus_change* const changes[1] = {NULL};
     horus_plan* plan = NULL;
-    CHECK_MESSAGE(HORUS_LIMIT, "changes: expected at most 1048576",
+    CHECK_MESSAGE(HORUS_ERR_LIMIT, "changes: expected at most 1048576",
                   horus_placer_what_if(placer, cluster, TOO_MANY, changes, 0, NULL, NULL, NULL, &plan, &error));
     CHECK(plan == NULL);
     horus_cluster_free(cluster);
@@ -71,7 +71,7 @@ static void OfAPlacer(void) {
   memset(name, 'n', sizeof name - 1);
   options.policy_callback = at_no_cost;
   options.policy_callback_name = name;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "policy_callback_name: expected at most 1024 bytes, found 1999",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "policy_callback_name: expected at most 1024 bytes, found 1999",
                 horus_placer_create(&options, &placer, &error));
   CHECK(placer == NULL);
 }
@@ -84,7 +84,7 @@ static void OfTheCatalogue(void) {
   gpu.name = "many";
   gpu.mig_count = TOO_MANY;
   gpu.mig_profiles = profiles;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mig_count, alias_count: expected at most 32 and 32",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mig_count, alias_count: expected at most 32 and 32",
                 horus_catalogue_extend(NULL, 1, gpus, &out, &error));
   CHECK(out == NULL);
 }
@@ -95,7 +95,8 @@ static void OfATrace(void) {
   horus_trace* trace = NULL;
   columns.profile_count = TOO_MANY;
   columns.profile_names = profiles;
-  CHECK_MESSAGE(HORUS_LIMIT, "profile_names: expected at most 4000000", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "profile_names: expected at most 4000000",
+                horus_trace_create(&columns, &trace, &error));
   CHECK(trace == NULL);
 }
 
@@ -108,8 +109,9 @@ static void OfMeasuredPairs(void) {
   {
     horus_error error = HORUS_ERROR_INIT;
     const horus_status status = horus_interference_fit(NULL, &data, NULL, NULL, NULL, &model, &error);
-    CHECK(status == HORUS_UNSUPPORTED || /* a build without graphs trains nothing */
-          (status == HORUS_LIMIT && strstr(error.message, "at most 64 devices, 2048 jobs and 200000 runs") != NULL));
+    CHECK(
+        status == HORUS_ERR_UNSUPPORTED || /* a build without graphs trains nothing */
+        (status == HORUS_ERR_LIMIT && strstr(error.message, "at most 64 devices, 2048 jobs and 200000 runs") != NULL));
   }
   CHECK(model == NULL);
 }

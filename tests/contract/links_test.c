@@ -50,7 +50,7 @@ static void TheNodeTellsItsNetwork(void) {
   horus_node node = two_gpu_node(1);
   CHECK_OK(horus_cluster_create(NULL, &cluster, &error));
   node.network_mb_s = -1;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_add_node(cluster, &node, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_add_node(cluster, &node, &error));
   node.network_mb_s = 25000;
   CHECK_OK(horus_cluster_add_node(cluster, &node, &error));
   CHECK_OK(horus_cluster_get_node(cluster, 1, &info, 0, NULL, NULL, &error));
@@ -62,7 +62,7 @@ static void ImpossibleRatiosAreRefused(void) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   horus_placer* placer = NULL;
   options.rack_oversubscription = 0.5;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   CHECK(placer == NULL);
 }
 

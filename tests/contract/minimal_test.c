@@ -2,7 +2,7 @@
 /* A build without ONNX: graphs and predictions say what is missing; the placer works without them. */
 #include "fixture.h"
 
-#define MISSING(call) CHECK_MESSAGE(HORUS_UNSUPPORTED, "HORUS_WITH_ONNX", call)
+#define MISSING(call) CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "HORUS_WITH_ONNX", call)
 
 int main(void) {
   horus_graph* graph = NULL;

@@ -42,17 +42,17 @@ static void ABatchIsPlannedTogetherAndApplies(void) {
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   plan = NULL;
-  CHECK_STATUS(HORUS_EXISTS,
+  CHECK_STATUS(HORUS_ERR_EXISTS,
                horus_placer_plan_batch(placer, cluster, 4, jobs, 0, NULL, NULL, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_plan_batch(placer, cluster, 1, NULL, 0, NULL, NULL, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_plan_batch(placer, cluster, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, &error));
   options.reserved = 1;
-  CHECK_STATUS(HORUS_INVALID_STRUCT,
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
                horus_placer_plan_batch(placer, cluster, 0, NULL, 0, NULL, &options, NULL, NULL, &plan, &error));
   options.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT,
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
                horus_placer_plan_batch(placer, cluster, 0, NULL, 0, NULL, &options, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
@@ -84,14 +84,14 @@ static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
   CHECK_OK(horus_job_list_get(specs, 0, &job, &error));
   CHECK(job.id == 2 && job.slowdown_bound == 3 && strcmp(job.tenant, "red") == 0 && job.demand_count == 1);
   CHECK(job.demands[0]->gpu_util_pct == 30 && job.share == HORUS_SHARE_SAME_TENANT);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_job_list_get(specs, 2, &job, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_job_list_get(specs, 2, &job, &error));
   horus_job_list_free(specs);
   CHECK_OK(horus_cluster_job_specs(cluster, 0, NULL, &specs, &error));
   CHECK(horus_job_list_count(specs) == 2);
   horus_job_list_free(specs);
   specs = NULL;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_job_specs(cluster, 2, left, &specs, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_job_specs(cluster, 1, NULL, &specs, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_job_specs(cluster, 2, left, &specs, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_job_specs(cluster, 1, NULL, &specs, &error));
   CHECK(specs == NULL);
   CHECK_OK(horus_placer_evacuate(placer, cluster, 1, left, NULL, NULL, &plan, &error));
   CHECK(horus_plan_count(plan) == 2 && horus_plan_move_count(plan) == 2);
@@ -102,8 +102,8 @@ static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
   plan = NULL;
   CHECK_OK(horus_cluster_get_node(cluster, 1, &node, 2, ids, &count, &error));
   CHECK(count == 0);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_evacuate(placer, cluster, 2, left, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_evacuate(placer, cluster, 1, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_placer_evacuate(placer, cluster, 2, left, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_evacuate(placer, cluster, 1, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
@@ -131,10 +131,10 @@ static void AReviewSaysWhoBreaksItsBoundAndMovesIt(void) {
   CHECK(review.node_id == 1 && review.device == 0);
   CHECK_OK(horus_plan_get_review(plan, 1, &review, &error));
   CHECK(review.job_id == 1 && review.broken == 0 && review.advice == HORUS_ADVICE_STAY && isinf(review.bound));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_get_review(plan, 2, &review, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get_review(plan, 2, &review, &error));
   review.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_plan_get_review(plan, 0, &review, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_get_review(NULL, 0, &review, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_plan_get_review(plan, 0, &review, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_get_review(NULL, 0, &review, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   plan = NULL;
@@ -144,7 +144,7 @@ static void AReviewSaysWhoBreaksItsBoundAndMovesIt(void) {
   plan = NULL;
   options.job_count = 1;
   options.job_ids = only;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "job_ids", horus_placer_review(placer, cluster, &options, &plan, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "job_ids", horus_placer_review(placer, cluster, &options, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
@@ -184,16 +184,16 @@ static void ARebalanceMovesWhatGains(void) {
   CHECK_OK(horus_plan_move_slots(plan, 0, 1, &slots, &count, &error));
   CHECK(count == 1 && node == 1 && device == 1);
   slots.capacity = 0;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_move_slots(plan, 0, 1, &slots, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_move_slots(plan, 0, 2, &slots, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_move_slots(plan, 1, 0, &slots, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_get_move(plan, 1, &move, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_move_slots(plan, 0, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_move_slots(plan, 0, 2, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_move_slots(plan, 1, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get_move(plan, 1, &move, &error));
   move.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_plan_get_move(plan, 0, &move, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_get_move(NULL, 0, &move, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_work(NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_plan_get_move(plan, 0, &move, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_get_move(NULL, 0, &move, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_work(NULL, NULL, NULL, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
-  CHECK_STATUS(HORUS_CONFLICT, horus_cluster_apply(cluster, plan, &error));
+  CHECK_STATUS(HORUS_ERR_CONFLICT, horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   plan = NULL;
   CHECK_OK(horus_placer_rebalance(placer, cluster, NULL, &plan, &error)); /* nothing left to gain */
@@ -201,14 +201,14 @@ static void ARebalanceMovesWhatGains(void) {
   horus_plan_free(plan);
   plan = NULL;
   options.job_count = 2;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
   options.downtime_s = -2;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
   options.job_ids = NULL;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
   options.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_rebalance(NULL, cluster, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_placer_rebalance(placer, cluster, &options, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_rebalance(NULL, cluster, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
@@ -241,7 +241,7 @@ static void AWhatIfHappensNowhere(void) {
   CHECK_OK(horus_placer_what_if(placer, cluster, 1, pointers, 1, jobs, NULL, NULL, &plan, &error));
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_DEFER);
   CHECK(fabs(work_before(plan) - 1) < 1e-6 && fabs(work_after(plan) - 2) < 1e-6);
-  CHECK_STATUS(HORUS_STATE, horus_cluster_apply(cluster, plan, &error));
+  CHECK_STATUS(HORUS_ERR_STATE, horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   changes[1].kind = HORUS_CHANGE_RELEASE;
   changes[1].job_id = 1;
@@ -260,22 +260,23 @@ static void AWhatIfHappensNowhere(void) {
   changes[3].job_id = 3;
   changes[3].slot_count = 1;
   changes[3].node_ids = &node;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, /* no devices */
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, /* no devices */
                horus_placer_what_if(placer, cluster, 4, pointers, 1, jobs, NULL, NULL, &plan, &error));
   changes[3].kind = HORUS_CHANGE_NODE_STATE;
   changes[3].state = 9;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_what_if(placer, cluster, 4, pointers, 1, jobs, NULL, NULL, &plan, &error));
   changes[3].state = HORUS_STATE_DOWN;
   changes[3].node_id = 77;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_what_if(placer, cluster, 4, pointers, 1, jobs, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
+               horus_placer_what_if(placer, cluster, 4, pointers, 1, jobs, NULL, NULL, &plan, &error));
   changes[3].kind = 5;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_what_if(placer, cluster, 4, pointers, 1, jobs, NULL, NULL, &plan, &error));
   changes[3].struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT,
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
                horus_placer_what_if(placer, cluster, 4, pointers, 1, jobs, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_what_if(placer, cluster, 1, NULL, 1, jobs, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
@@ -310,28 +311,28 @@ static void APreemptionNamesItsVictims(void) {
   CHECK(fabs(preemption.loss - 1) < 1e-6);
   CHECK_OK(horus_plan_preemption_victims(plan, 0, 2, victims, losses, &count, &error));
   CHECK(count == 1 && victims[0] == 2 && fabs(losses[0] - 1) < 1e-6);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_preemption_victims(plan, 0, 0, victims, losses, &count, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_preemption_victims(plan, 1, 2, victims, losses, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_preemption_victims(plan, 0, 0, victims, losses, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_preemption_victims(plan, 1, 2, victims, losses, &count, &error));
   slots.capacity = 1;
   slots.node_ids = &node;
   slots.devices = &device;
   CHECK_OK(horus_plan_preemption_slots(plan, 0, &slots, &count, &error));
   CHECK(count == 1 && node == 1 && device == 1);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_preemption_slots(plan, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_preemption_slots(plan, 1, &slots, &count, &error));
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_PREEMPT && move.job_id == 2 && move.to_slots == 0 && fabs(move.gain + 1) < 1e-6);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_get_preemption(plan, 1, &preemption, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get_preemption(plan, 1, &preemption, &error));
   preemption.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_plan_get_preemption(plan, 0, &preemption, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_plan_get_preemption(plan, 0, &preemption, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_release(cluster, 2, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_release(cluster, 2, &error));
   horus_plan_free(plan);
   plan = NULL;
-  CHECK_STATUS(HORUS_EXISTS, horus_placer_preempt(placer, cluster, &given.job, 0, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_EXISTS, horus_placer_preempt(placer, cluster, &given.job, 0, NULL, NULL, &plan, &error));
   options.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT,
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT,
                horus_placer_preempt(placer, cluster, &given.job, 0, NULL, &options, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_preempt(placer, cluster, NULL, 0, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_preempt(placer, cluster, NULL, 0, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   /* A plain plan tells no work. */
   give_job(&given, 10, 10, 14000);

@@ -17,26 +17,26 @@ static horus_demand_observation Observation(void) {
 static void WrongObservationsAreRefusedAndLeaveNothing(horus_observations* observations) {
   const uint64_t before = horus_observations_bytes_held(observations);
   horus_demand_observation observation = Observation();
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add_demand(NULL, NULL, &observation, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add_demand(observations, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_demand(NULL, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_demand(observations, NULL, NULL, &error));
   observation.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_observations_add_demand(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_observations_add_demand(observations, NULL, &observation, &error));
   observation = Observation();
   observation.gpu_type = "abacus";
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_observations_add_demand(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_observations_add_demand(observations, NULL, &observation, &error));
   observation = Observation();
   observation.profile_id = 0;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile_id",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "profile_id",
                 horus_observations_add_demand(observations, NULL, &observation, &error));
   observation = Observation();
   observation.measured = 16;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "measured",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "measured",
                 horus_observations_add_demand(observations, NULL, &observation, &error));
   observation.measured = 0;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add_demand(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_demand(observations, NULL, &observation, &error));
   observation = Observation();
   observation.mem_mib = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "mem_mib",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "mem_mib",
                 horus_observations_add_demand(observations, NULL, &observation, &error));
   CHECK(horus_observations_bytes_held(observations) == before);
 }
@@ -46,13 +46,13 @@ static void ASnapshotIsRestoredAndADamagedOneRefused(const horus_observations* o
   unsigned char* bytes;
   unsigned char* second;
   horus_observations* restored = NULL;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_observations_snapshot(observations, 0, NULL, &size, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_observations_snapshot(observations, 0, NULL, &size, &error));
   CHECK(size > 0);
   bytes = malloc(size + 1);
   second = malloc(size);
   CHECK_OK(horus_observations_snapshot(observations, size, bytes, &size, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_snapshot(observations, size, bytes, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_snapshot(NULL, size, bytes, &again, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_snapshot(observations, size, bytes, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_snapshot(NULL, size, bytes, &again, &error));
   CHECK_OK(horus_observations_restore(bytes, size, &restored, &error));
   CHECK_OK(horus_observations_snapshot(restored, size, second, &again, &error));
   CHECK(again == size && memcmp(bytes, second, size) == 0);
@@ -63,9 +63,9 @@ static void ASnapshotIsRestoredAndADamagedOneRefused(const horus_observations* o
     CHECK(horus_observations_restore(bytes, size, &restored, NULL) != HORUS_OK && restored == NULL);
     bytes[i] ^= 1;
   }
-  CHECK_STATUS(HORUS_CORRUPT, horus_observations_restore(bytes, size - 1, &restored, &error));
-  CHECK_STATUS(HORUS_CORRUPT, horus_observations_restore(bytes, size + 1, &restored, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_restore(NULL, size, &restored, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_observations_restore(bytes, size - 1, &restored, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_observations_restore(bytes, size + 1, &restored, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_restore(NULL, size, &restored, &error));
   CHECK(restored == NULL);
   free(bytes);
   free(second);
@@ -88,15 +88,15 @@ static void AnOldSnapshotIsRestoredAndADamagedOneRefused(const horus_observation
     CHECK(horus_observations_restore(bytes + 8, first, &restored, NULL) != HORUS_OK && restored == NULL);
     bytes[8 + i] ^= 1;
   }
-  CHECK_STATUS(HORUS_CORRUPT, horus_observations_restore(bytes + 8, first - 1, &restored, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_observations_restore(bytes + 8, first - 1, &restored, &error));
   CHECK(restored == NULL);
 }
 
 int main(void) {
   horus_observations* observations = NULL;
   const horus_demand_observation observation = Observation();
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_create(0, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_create((1u << 20) + 1, &observations, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_create(0, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_create((1u << 20) + 1, &observations, &error));
   CHECK_OK(horus_observations_create(1u << 20, &observations, &error));
   horus_observations_free(observations);
   CHECK_OK(horus_observations_create(0, &observations, &error));

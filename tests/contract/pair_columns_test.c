@@ -85,12 +85,12 @@ static void OfMeasuredPairs(void) {
   CHECK_FIELDS(take_pairs, &data, of_runs, RUNS);
   CHECK_STRUCT(take_pairs, &data, horus_pair_data);
   options.struct_size = 4;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_pair_options", take_pair_options(&options, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_pair_options", take_pair_options(&options, &error));
   data.sharing_modes = beyond;
   check_refused(take_pairs, &data, "expected", "found 9");
   data = good;
   data.gpu_types = unknown;
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "no-such-gpu", take_pairs(&data, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "no-such-gpu", take_pairs(&data, &error));
   data = good;
   demands[3] = NULL;
   check_refused(take_pairs, &data, "job[1]", "found NULL");
@@ -101,13 +101,13 @@ static void OfMeasuredPairs(void) {
 #define BEYOND(member, most) \
   data = good;               \
   data.member = (most) + 1;  \
-  CHECK_MESSAGE(HORUS_LIMIT, "at most 64 devices, 2048 jobs and 200000 runs", take_pairs(&data, &error))
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "at most 64 devices, 2048 jobs and 200000 runs", take_pairs(&data, &error))
   BEYOND(device_count, 64);
   BEYOND(job_count, 2048);
   BEYOND(count, 200000);
 #undef BEYOND
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "horus_pair_data: expected a struct, found NULL", take_pairs(NULL, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "out", horus_interference_fit(NULL, &good, NULL, NULL, NULL, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "horus_pair_data: expected a struct, found NULL", take_pairs(NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "out", horus_interference_fit(NULL, &good, NULL, NULL, NULL, NULL, &error));
 }
 
 int main(void) {

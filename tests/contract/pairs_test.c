@@ -51,9 +51,9 @@ static void check_measured(const horus_interference* model, const horus_demand* 
   two[1] = b;
   CHECK_OK(horus_interference_get_measured(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, measured, &error));
   CHECK(measured[0] == 1 && measured[3] == 1 && measured[1] == expected && measured[2] == expected);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_get_measured(model, NULL, device_of(FIXTURE_GPU, 0), 2, two, NULL, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND,
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
                horus_interference_get_measured(model, NULL, device_of("no such card", 0), 2, two, measured, &error));
 }
 
@@ -73,7 +73,7 @@ static void EveryModelSaysWhoItIs(void) {
     CHECK(strcmp(horus_interference_name(model), names[i]) == 0);
     CHECK(horus_interference_epoch(model) != last && horus_interference_bytes_held(model) > 0);
     last = horus_interference_epoch(model);
-    CHECK_STATUS(HORUS_UNSUPPORTED, horus_interference_to_bytes(model, 0, NULL, &count, &error));
+    CHECK_STATUS(HORUS_ERR_UNSUPPORTED, horus_interference_to_bytes(model, 0, NULL, &count, &error));
     CHECK_OK(horus_interference_get_changes(model, 0, NULL, NULL, NULL, &count, &error));
     CHECK(count == 0);
     horus_interference_free(model);
@@ -110,12 +110,12 @@ static void ATableAnswersWithWhatWasMeasured(void) {
   horus_interference_free(model);
   model = NULL;
   first[1] = 2; /* two copies of a job that differ */
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_table(NULL, &table, NULL, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_table(NULL, &table, NULL, &model, &error));
   first[1] = 1e9;
   second[1] = 1e9;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_table(NULL, &table, NULL, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_table(NULL, &table, NULL, &model, &error));
   table.slowdown_a = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slowdown_a",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slowdown_a",
                 horus_interference_from_table(NULL, &table, NULL, &model, &error));
   CHECK(model == NULL);
   horus_interference_free(fallback);
@@ -133,27 +133,29 @@ static void WrongObservationsAreRefusedAndLeaveNothing(horus_observations* obser
   for (i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     observation = observation_of(&one, others);
     observation.slowdown = wrong[i];
-    CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slowdown", horus_observations_add(observations, NULL, &observation, &error));
+    CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slowdown",
+                  horus_observations_add_slowdown(observations, NULL, &observation, &error));
   }
   observation = observation_of(&one, others);
   observation.gpu_type = "abacus";
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_observations_add(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_observations_add_slowdown(observations, NULL, &observation, &error));
   observation = observation_of(&one, others);
   observation.co_tenant_count = 0;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_slowdown(observations, NULL, &observation, &error));
   observation.co_tenant_count = 1000;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_slowdown(observations, NULL, &observation, &error));
   nobody.profile_id = 0;
   observation = observation_of(&nobody, others);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile_id", horus_observations_add(observations, NULL, &observation, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "profile_id",
+                horus_observations_add_slowdown(observations, NULL, &observation, &error));
   observation = observation_of(&one, others);
   observation.predicted_upper = 1.5;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "predicted_upper",
-                horus_observations_add(observations, NULL, &observation, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "predicted_upper",
+                horus_observations_add_slowdown(observations, NULL, &observation, &error));
   observation.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_observations_add(observations, NULL, &observation, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add(observations, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_add(NULL, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_observations_add_slowdown(observations, NULL, &observation, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_slowdown(observations, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_add_slowdown(NULL, NULL, &observation, &error));
   CHECK(horus_observations_bytes_held(observations) == before);
 }
 
@@ -169,13 +171,13 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   others[0] = &two;
   observation = observation_of(&one, others);
   CHECK_OK(horus_interference_create("horus", &model, &error));
-  CHECK_OK(horus_observations_add(observations, NULL, &observation, &error));
+  CHECK_OK(horus_observations_add_slowdown(observations, NULL, &observation, &error));
   CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &first, &error));
   CHECK(slowdown_of_first(first, &one, &two) > slowdown_of_first(model, &one, &two));
   /* The model was not trained on this GPU type: what is seen there tells of jobs that nobody saw. */
   CHECK(slowdown_of_first(first, &stranger, &stranger) > slowdown_of_first(model, &stranger, &stranger));
   CHECK(horus_interference_epoch(first) != horus_interference_epoch(model));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
                horus_interference_get_changes(first, 1, types, modes, profiles, &count, &error));
   CHECK(count == 3);
   CHECK_OK(horus_interference_get_changes(first, 4, types, modes, profiles, &count, &error));
@@ -185,12 +187,13 @@ static void ACommitMovesAnswersTowardsWhatWasSeen(horus_observations* observatio
   CHECK(slowdown_of_first(second, &one, &two) == slowdown_of_first(first, &one, &two));
   CHECK_OK(horus_interference_get_changes(second, 4, NULL, NULL, NULL, &count, &error));
   CHECK(count == 0);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_get_changes(second, 4, NULL, NULL, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_get_changes(second, 4, NULL, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_interference_commit(NULL, NULL, observations, NULL, NULL, &second, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(model, NULL, NULL, NULL, NULL, &second, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_commit(model, NULL, observations, NULL, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_CANCELLED, horus_interference_commit(model, NULL, observations, stop, NULL, &none, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_commit(model, NULL, NULL, NULL, NULL, &second, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_interference_commit(model, NULL, observations, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, horus_interference_commit(model, NULL, observations, stop, NULL, &none, &error));
   CHECK(none == NULL);
   horus_interference_free(first);
   horus_interference_free(second);
@@ -205,15 +208,15 @@ static void PredictedStandsBesideObserved(const horus_observations* observations
   CHECK_OK(horus_observations_get_calibration(observations, &calibration, &error));
   CHECK(calibration.predictions == 1 && fabs(calibration.error - 0.5) < 1e-12 && fabs(calibration.bias - 0.5) < 1e-12);
   CHECK(calibration.bounds == 1 && calibration.covered == 0);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
                horus_observations_get_devices(observations, 0, NULL, NULL, NULL, NULL, NULL, NULL, &count, &error));
   CHECK_OK(horus_observations_get_devices(observations, 2, device, profile, observed, predicted, upper, times, &count,
                                           &error));
   CHECK(count == 1 && device[0] == 9 && profile[0] == 100 && times[0] == 1);
   CHECK(observed[0] == 3 && predicted[0] == 2 && upper[0] == 2.5);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_get_calibration(NULL, &calibration, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_observations_get_calibration(observations, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_get_calibration(NULL, &calibration, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_observations_get_calibration(observations, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_observations_get_devices(observations, 2, device, NULL, NULL, NULL, NULL, NULL, NULL, &error));
 }
 
@@ -223,7 +226,7 @@ static void WhatWasSeenSurvivesASnapshot(const horus_observations* observations)
   horus_interference *model = NULL, *before = NULL, *after = NULL;
   size_t size = 0;
   unsigned char* bytes;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_observations_snapshot(observations, 0, NULL, &size, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_observations_snapshot(observations, 0, NULL, &size, &error));
   bytes = malloc(size);
   CHECK_OK(horus_observations_snapshot(observations, size, bytes, &size, &error));
   CHECK_OK(horus_observations_restore(bytes, size, &restored, &error));
@@ -280,37 +283,37 @@ static void AModelIsTrainedSavedAndReadAgain(void) {
   data.slowdown_a = first;
   data.slowdown_b = second;
   trained = horus_interference_fit(NULL, &data, &options, NULL, NULL, &model, NULL);
-  if (trained == HORUS_UNSUPPORTED) return; /* a build without graphs trains nothing */
+  if (trained == HORUS_ERR_UNSUPPORTED) return; /* a build without graphs trains nothing */
   CHECK(trained == HORUS_OK);
   CHECK(fabs(slowdown_of_first(model, &demands[5], &demands[4]) - 1.6) < 0.1);
   {
     size_t size = 0;
     unsigned char* bytes;
-    CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_interference_to_bytes(model, 0, NULL, &size, &error));
+    CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_interference_to_bytes(model, 0, NULL, &size, &error));
     bytes = malloc(size);
     CHECK_OK(horus_interference_to_bytes(model, size, bytes, &size, &error));
     CHECK_OK(horus_interference_from_bytes(NULL, bytes, size, NULL, &again, &error));
     CHECK(slowdown_of_first(again, &demands[5], &demands[0]) == slowdown_of_first(model, &demands[5], &demands[0]));
     horus_interference_free(again);
     again = NULL;
-    CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_from_bytes(NULL, bytes, size, "iasp", &again, &error));
-    CHECK_STATUS(HORUS_CORRUPT, horus_interference_from_bytes(NULL, bytes, size - 1, NULL, &again, &error));
-    CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_from_bytes(NULL, NULL, size, NULL, &again, &error));
+    CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_interference_from_bytes(NULL, bytes, size, "iasp", &again, &error));
+    CHECK_STATUS(HORUS_ERR_CORRUPT, horus_interference_from_bytes(NULL, bytes, size - 1, NULL, &again, &error));
+    CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_bytes(NULL, NULL, size, NULL, &again, &error));
     free(bytes);
   }
-  CHECK_STATUS(HORUS_CANCELLED, horus_interference_fit(NULL, &data, NULL, cancel, NULL, &again, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, horus_interference_fit(NULL, &data, NULL, cancel, NULL, &again, &error));
   options.model = "oracle";
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_interference_fit(NULL, &data, &options, NULL, NULL, &again, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_interference_fit(NULL, &data, &options, NULL, NULL, &again, &error));
   first[3] = 0;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[3]",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[3]",
                 horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
   first[3] = 1.5;
   a[3] = JOBS;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
   data.device_count = 2; /* then the second demand is the first job's too */
   data.gpu_types = two_types;
   data.job_count = JOBS / 2;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT,
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT,
                 "demands[1]: profile_id: expected that of the job's other demands, 100, found 101",
                 horus_interference_fit(NULL, &data, NULL, NULL, NULL, &again, &error));
   CHECK(again == NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Placers and their modes at the edges: no handle, no column, no job, catalogues that are equal, calls that are
- * watched.
+ * metered.
  */
 #include "fixture.h"
 
@@ -21,13 +21,13 @@ static void OptionsOfPlacers(void) {
   CHECK_OK(horus_catalogue_default(&types, &error));
 #define WITHOUT_CALLBACK "policy_callback: expected a function for the other policy_* fields, found NULL"
   options.policy_callback_name = "mine";
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, WITHOUT_CALLBACK, horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, WITHOUT_CALLBACK, horus_placer_create(&options, &placer, &error));
   options.policy_callback_name = NULL;
   options.policy_catalogue = types;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, WITHOUT_CALLBACK, horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, WITHOUT_CALLBACK, horus_placer_create(&options, &placer, &error));
   options.policy_catalogue = NULL;
   options.policy_user = types;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, WITHOUT_CALLBACK, horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, WITHOUT_CALLBACK, horus_placer_create(&options, &placer, &error));
 #undef WITHOUT_CALLBACK
   options.policy_user = NULL;
   CHECK(placer == NULL);
@@ -37,7 +37,7 @@ static void OptionsOfPlacers(void) {
   give_job(&two, 2, 40, 2000);
   jobs[0] = &one.job;
   jobs[1] = &two.job;
-  CHECK_MESSAGE(HORUS_LIMIT, "job_count: expected at most 1 (max_jobs), found 2",
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "job_count: expected at most 1 (max_jobs), found 2",
                 horus_placer_plan(placer, cluster, 2, jobs, 0, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
@@ -125,7 +125,7 @@ static void ModesNeedWhatTheyAreGiven(void) {
   given_job given;
   give_job(&given, 1, 40, 2000);
   jobs[0] = &given.job;
-#define REFUSED(text, call) CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, text, call)
+#define REFUSED(text, call) CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, text, call)
 #define BATCH(placer, cluster, count, out) \
   horus_placer_plan_batch(placer, cluster, 1, jobs, count, NULL, NULL, NULL, NULL, out, &error)
   REFUSED("placer", BATCH(NULL, cluster, 0, &plan));
@@ -147,7 +147,7 @@ static void ModesNeedWhatTheyAreGiven(void) {
   REFUSED("placer", WHAT_IF(NULL, cluster, &plan));
   REFUSED("cluster", WHAT_IF(placer, NULL, &plan));
   REFUSED("out", WHAT_IF(placer, cluster, NULL));
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "changes[0]: device: expected an index within the node, found 2147483648",
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "changes[0]: device: expected an index within the node, found 2147483648",
                 WHAT_IF(placer, cluster, &plan));
 #undef WHAT_IF
 #define PREEMPT(placer, cluster, count, out) \
@@ -189,7 +189,7 @@ static void PreemptionOverNodesSaysThatItIsNotExact(void) {
   CHECK(horus_plan_preemption_count(plan) == 1);
   CHECK_OK(horus_plan_get_preemption(plan, 0, &found, &error));
   CHECK(found.exact == 0 && found.victims == 2 && found.slots == 4);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "count",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "count",
                 horus_plan_preemption_victims(plan, 0, 4, victims, NULL, NULL, &error));
   CHECK(victims[0] == 0);
   CHECK_OK(horus_plan_preemption_victims(plan, 0, 4, victims, NULL, &count, &error)); /* without the losses */
@@ -203,8 +203,8 @@ static void PreemptionOverNodesSaysThatItIsNotExact(void) {
 static void ColumnsOfAnswersMayBeLeftOut(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of("horus");
-  horus_watch* watch = NULL;
-  horus_metrics metrics = HORUS_METRICS_INIT;
+  horus_metrics* metrics = NULL;
+  horus_metric_columns columns = HORUS_METRIC_COLUMNS_INIT;
   horus_slots slots = HORUS_SLOTS_INIT;
   horus_plan* plan;
   given_job given;
@@ -227,18 +227,18 @@ static void ColumnsOfAnswersMayBeLeftOut(void) {
   CHECK(count == 1);
   CHECK_OK(horus_plan_terms(plan, 0, 40, NULL, NULL, &count, &error));
   CHECK(count > 1);
-  CHECK_OK(horus_watch_create(NULL, &watch, &error));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_watch_metrics(watch, &metrics, &rows, &error));
-  metrics.capacity = rows;
-  CHECK_OK(horus_watch_metrics(watch, &metrics, &count, &error));
+  CHECK_OK(horus_metrics_create(NULL, &metrics, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_metrics_get(metrics, &columns, &rows, &error));
+  columns.capacity = rows;
+  CHECK_OK(horus_metrics_get(metrics, &columns, &count, &error));
   CHECK(count == rows && rows > 0);
-  horus_watch_free(watch);
+  horus_metrics_free(metrics);
   horus_plan_free(plan);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
 }
 
-/* A handle that is not there is watched by nobody, and named as of any other call. */
+/* A handle that is not there is metered by nobody, and named as of any other call. */
 static void CallsOfNoClusterAreRefused(void) {
   const horus_node node = two_gpu_node(1);
   const uint64_t one = 1;
@@ -248,7 +248,7 @@ static void CallsOfNoClusterAreRefused(void) {
   size_t count = 77;
   given_job given;
   give_job(&given, 1, 40, 2000);
-#define REFUSED(call) CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "cluster: expected a pointer, found NULL", call)
+#define REFUSED(call) CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "cluster: expected a pointer, found NULL", call)
   REFUSED(horus_cluster_add_node(none, &node, &error));
   REFUSED(horus_cluster_change_node(none, &node, &error));
   REFUSED(horus_cluster_remove_node(none, 1, &error));

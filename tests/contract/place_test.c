@@ -22,7 +22,7 @@ static void PlanningChangesNothingAndApplyDoes(void) {
   CHECK(decision.slots == 1 && decision.effects == 1 && decision.slowdown == 1 && decision.slowdown_upper >= 1);
   CHECK(isfinite(decision.cost) && decision.text != NULL && decision.text[0] != '\0');
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
-  CHECK_STATUS(HORUS_EXISTS, horus_cluster_apply(cluster, plan, &error)); /* twice: harmless */
+  CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_apply(cluster, plan, &error)); /* twice: harmless */
   CHECK_OK(horus_cluster_get_info(cluster, &info, &error));
   CHECK(info.jobs == 1 && info.state_hash != hash);
   CHECK_OK(horus_cluster_release(cluster, 7, &error));
@@ -61,14 +61,14 @@ static void DecisionsExplainThemselves(void) {
   slots.node_ids = nodes;
   slots.devices = devices;
   slots.tasks = tasks;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_slots(plan, 0, &slots, &count, &error));
   CHECK(count == 1 && nodes[0] == 0);
   slots.capacity = 2;
   CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
   CHECK(count == 1 && nodes[0] == 1 && devices[0] == 0 && tasks[0] == 0); /* a tie: the lowest device */
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_slots(plan, 1, &slots, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_slots(plan, 0, &slots, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_slots(NULL, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_slots(plan, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(plan, 0, &slots, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(NULL, 0, &slots, &count, &error));
 
   effects.job_ids = jobs;
   effects.node_ids = effect_nodes;
@@ -77,7 +77,7 @@ static void DecisionsExplainThemselves(void) {
   effects.slowdown_after = after;
   effects.slowdown_after_upper = upper;
   effects.calibrated_up_to = calibrated;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_effects(plan, 0, &effects, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_effects(plan, 0, &effects, &count, &error));
   CHECK(count == 2 && jobs[0] == 0);
   effects.capacity = 4;
   CHECK_OK(horus_plan_effects(plan, 0, &effects, &count, &error));
@@ -87,12 +87,12 @@ static void DecisionsExplainThemselves(void) {
     CHECK(before[i] == 1 && after[i] >= 1 && upper[i] >= after[i]);
     CHECK(calibrated[i] == 0); /* a rule: nothing was left out to vouch for it */
   }
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_effects(plan, 1, &effects, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_effects(NULL, 0, &effects, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_effects(plan, 0, &effects, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_effects(plan, 1, &effects, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_effects(NULL, 0, &effects, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_effects(plan, 0, &effects, NULL, &error));
 
   if (decision.terms > 0) {
-    CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_terms(plan, 0, 0, NULL, NULL, &count, &error));
+    CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_terms(plan, 0, 0, NULL, NULL, &count, &error));
     CHECK(count == decision.terms);
   }
   CHECK_OK(horus_plan_terms(plan, 0, 16, names, costs, &count, &error));
@@ -102,11 +102,11 @@ static void DecisionsExplainThemselves(void) {
     sum += costs[i];
   }
   CHECK(fabs(sum - decision.cost) <= 1e-9 * (1 + fabs(decision.cost)));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_terms(plan, 1, 16, names, costs, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_terms(NULL, 0, 16, names, costs, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_terms(plan, 0, 16, names, costs, NULL, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_get(plan, 1, &decision, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_get(NULL, 0, &decision, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_terms(plan, 1, 16, names, costs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_terms(NULL, 0, 16, names, costs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_terms(plan, 0, 16, names, costs, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get(plan, 1, &decision, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_get(NULL, 0, &decision, &error));
   horus_plan_free(plan);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
@@ -128,13 +128,13 @@ static void RefusalsAreAnswersWithReasons(void) {
   CHECK(decision.slots == 0 && decision.slowdown == 0 && isnan(decision.cost) && isnan(decision.runner_up_cost));
   CHECK(decision.miss_reason == HORUS_REASON_GPU_MEMORY && strcmp(decision.miss_unit, "MiB") == 0);
   CHECK(decision.miss_needed > decision.miss_available && decision.miss_available > 0);
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_plan_refusals(plan, 0, 0, NULL, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_refusals(plan, 0, 0, NULL, NULL, &count, &error));
   CHECK(count == 1);
   CHECK_OK(horus_plan_refusals(plan, 0, HORUS_REASON_SHARING_QUOTA + 1, reasons, counts, &count, &error));
   CHECK(count == 1 && reasons[0] == HORUS_REASON_GPU_MEMORY && counts[0] == 4);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_plan_refusals(plan, 1, 4, reasons, counts, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_refusals(NULL, 0, 4, reasons, counts, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_plan_refusals(plan, 0, 4, reasons, counts, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_refusals(plan, 1, 4, reasons, counts, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_refusals(NULL, 0, 4, reasons, counts, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_refusals(plan, 0, 4, reasons, counts, NULL, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error)); /* nothing to do is done */
   horus_plan_free(plan);
 
@@ -178,13 +178,13 @@ static void PlansThatSawAnOlderStateConflict(void) {
   second = plan_one(placer, cluster, &two);
   CHECK_OK(horus_cluster_apply(cluster, first, &error));
   hash = state_hash(cluster);
-  CHECK_MESSAGE(HORUS_CONFLICT, "1", horus_cluster_apply(cluster, second, &error));
+  CHECK_MESSAGE(HORUS_ERR_CONFLICT, "1", horus_cluster_apply(cluster, second, &error));
   CHECK(state_hash(cluster) == hash);
   horus_plan_free(second);
   second = plan_one(placer, cluster, &two); /* plan again, as the message says */
   CHECK_OK(horus_cluster_apply(cluster, second, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_apply(NULL, second, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_apply(cluster, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_apply(NULL, second, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_apply(cluster, NULL, &error));
   horus_plan_free(first);
   horus_plan_free(second);
   horus_placer_free(placer);
@@ -214,8 +214,9 @@ static void OnlyTheSubsetIsConsidered(void) {
   CHECK(decision_of(plan, 0).verdict != HORUS_VERDICT_PLACE);
   horus_plan_free(plan);
   plan = NULL;
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_placer_plan(placer, cluster, 1, jobs, 1, unknown, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, cluster, 1, jobs, 1, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_placer_plan(placer, cluster, 1, jobs, 1, unknown, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_placer_plan(placer, cluster, 1, jobs, 1, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
@@ -230,15 +231,15 @@ static void VerdictsComeAsColumns(void) {
   given_job given;
   give_job(&given, 1, 50, 4000);
   CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_NOT_FOUND,
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
                horus_placer_verdicts(placer, cluster, &given.job, 1, unknown, verdicts, costs, reasons, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_verdicts(placer, cluster, &given.job, 4, NULL, verdicts, costs, reasons, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_verdicts(placer, cluster, NULL, 4, nodes, verdicts, costs, reasons, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_verdicts(NULL, cluster, &given.job, 4, nodes, verdicts, costs, reasons, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_placer_verdicts(placer, NULL, &given.job, 4, nodes, verdicts, costs, reasons, &error));
   CHECK(verdicts[0] == 9 && costs[0] == -1 && reasons[0] == 9);
   CHECK_OK(horus_placer_verdicts(placer, cluster, &given.job, 4, nodes, verdicts, costs, reasons, &error));
@@ -266,46 +267,51 @@ static void BadJobsAreRefusedByField(void) {
 #define REFUSED(status, text) \
   CHECK_MESSAGE(status, text, horus_placer_plan(placer, cluster, 2, jobs, 0, NULL, NULL, NULL, &plan, &error))
   give_job(&bad, 1, 50, 4000);
-  REFUSED(HORUS_EXISTS, "1");
+  REFUSED(HORUS_ERR_EXISTS, "1");
   give_job(&bad, 2, 50, 4000);
   bad.job.kind = 3;
-  REFUSED(HORUS_INVALID_ARGUMENT, "jobs[1]: job 2: kind");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "jobs[1]: job 2: kind");
   give_job(&bad, 2, 50, 4000);
   bad.job.exclusive = 2;
-  REFUSED(HORUS_INVALID_ARGUMENT, "exclusive");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "exclusive");
   give_job(&bad, 2, 50, 4000);
   bad.job.demand_count = 0;
-  REFUSED(HORUS_INVALID_ARGUMENT, "demand_count");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demand_count");
   give_job(&bad, 2, 50, 4000);
   bad.job.demands = NULL;
-  REFUSED(HORUS_INVALID_ARGUMENT, "demands");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "demands");
   give_job(&bad, 2, 50, 4000);
   bad.job.gpu_types = abacus;
-  REFUSED(HORUS_NOT_FOUND, "abacus");
+  REFUSED(HORUS_ERR_NOT_FOUND, "abacus");
   give_job(&bad, 2, 50, 4000);
   bad.demand.gpu_util_pct = 101;
-  REFUSED(HORUS_INVALID_ARGUMENT, "gpu_util_pct");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "gpu_util_pct");
   give_job(&bad, 2, 50, 4000);
   bad.job.tasks = -1;
-  REFUSED(HORUS_INVALID_ARGUMENT, "tasks");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "tasks");
   give_job(&bad, 2, 50, 4000);
   bad.job.slowdown_bound = 0.5f;
-  REFUSED(HORUS_INVALID_ARGUMENT, "slowdown_bound");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "slowdown_bound");
   give_job(&bad, 2, 50, 4000);
   bad.job.selector_count = 1;
-  REFUSED(HORUS_INVALID_ARGUMENT, "selector_keys");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "selector_keys");
   give_job(&bad, 2, 50, 4000);
   bad.job.alternative_count = 1;
   bad.job.alternatives = alternatives;
-  REFUSED(HORUS_INVALID_ARGUMENT, "alternatives[0]");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "alternatives[0]");
   jobs[1] = NULL;
-  REFUSED(HORUS_INVALID_ARGUMENT, "jobs[1]");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "jobs[1]");
 #undef REFUSED
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, cluster, 1, NULL, 0, NULL, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(NULL, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, NULL, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, NULL, &error));
-  CHECK_STATUS(HORUS_LIMIT, horus_placer_plan(placer, cluster, (size_t)-1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_placer_plan(placer, cluster, 1, NULL, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_placer_plan(NULL, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_placer_plan(placer, NULL, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_LIMIT,
+               horus_placer_plan(placer, cluster, (size_t)-1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   CHECK_OK(horus_placer_plan(placer, cluster, 0, NULL, 0, NULL, NULL, NULL, &plan, &error)); /* no jobs, no decisions */
   CHECK(horus_plan_count(plan) == 0);

@@ -56,7 +56,7 @@ static void ATersePlacerDoesNotTellWhyAJobWaits(void) {
     horus_placer_free(placer);
   }
   options.terse = 2;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   horus_cluster_free(cluster);
 }
 
@@ -76,15 +76,15 @@ static void OptionsAreChecked(void) {
   horus_placer_options options = HORUS_PLACER_OPTIONS_INIT;
   horus_placer* placer = NULL;
   options.policy = "clairvoyant";
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "first-fit", horus_placer_create(&options, &placer, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "first-fit", horus_placer_create(&options, &placer, &error));
   options.policy = NULL;
   options.slowdown_bound = NAN;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   options.slowdown_bound = 0;
   options.mem_headroom_mib = -2;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   options.mem_headroom_mib = 0;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, NULL, &error));
   CHECK(placer == NULL);
   options.mem_headroom_mib = -1; /* none: the whole device may be used */
   CHECK_OK(horus_placer_create(&options, &placer, &error));

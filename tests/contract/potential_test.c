@@ -40,7 +40,7 @@ static int solves(void) {
   const horus_status status =
       horus_potential_compute(&speeds, kWork, kGpus, NULL, NULL, NULL, NULL, NULL, NULL, &error);
   if (status == HORUS_OK) return 1;
-  CHECK(status == HORUS_IO && strstr(error.message, "libhorus_lp") != NULL);
+  CHECK(status == HORUS_ERR_IO && strstr(error.message, "libhorus_lp") != NULL);
   return 0;
 }
 
@@ -95,8 +95,8 @@ static void CancellingEndsIt(void) {
   horus_potential potential = HORUS_POTENTIAL_INIT;
   int calls = 0;
   size_t count = 77;
-  CHECK_STATUS(HORUS_CANCELLED, horus_potential_compute(&speeds, kWork, kGpus, NULL, count_calls, &calls, &potential,
-                                                        NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, horus_potential_compute(&speeds, kWork, kGpus, NULL, count_calls, &calls,
+                                                            &potential, NULL, &count, &error));
   CHECK(calls == 2 && potential.pairs == 0 && count == 77);
 }
 
@@ -112,49 +112,49 @@ static void WrongArgumentsAreRefused(void) {
 #define COMPUTE(work, gpus) \
   horus_potential_compute(&speeds, work, gpus, &options, NULL, NULL, &potential, NULL, NULL, &error)
   rows.capacity = 4;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL,
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
                horus_potential_compute(&speeds, kWork, kGpus, NULL, NULL, NULL, NULL, &rows, &count, &error));
   CHECK(count == 5);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "work", COMPUTE(NULL, kGpus));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpus", COMPUTE(kWork, NULL));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "work[1]", COMPUTE(nan_work, kGpus));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "gpus[0]", COMPUTE(kWork, negative));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "work: expected some", COMPUTE(none, kGpus));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "work: expected some", COMPUTE(kWork, none));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "work", COMPUTE(NULL, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpus", COMPUTE(kWork, NULL));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "work[1]", COMPUTE(nan_work, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "gpus[0]", COMPUTE(kWork, negative));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "work: expected some", COMPUTE(none, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "work: expected some", COMPUTE(kWork, none));
   options.bound_count = 1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slowdown_bounds", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slowdown_bounds", COMPUTE(kWork, kGpus));
   options.slowdown_bounds = low;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "slowdown_bounds[0]", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "slowdown_bounds[0]", COMPUTE(kWork, kGpus));
   options.bound_count = 1001;
-  CHECK_STATUS(HORUS_LIMIT, COMPUTE(kWork, kGpus));
+  CHECK_STATUS(HORUS_ERR_LIMIT, COMPUTE(kWork, kGpus));
   options.bound_count = 0;
   options.least_gain = -2;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "least gain", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "least gain", COMPUTE(kWork, kGpus));
   options.least_gain = 0;
   speeds.speeds_a = fast;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds: pairs[0]", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "speeds: pairs[0]", COMPUTE(kWork, kGpus));
   speeds = speeds_of();
   speeds.pairs_b = twice; /* the first two pairs are one */
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds: pairs[1]", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "speeds: pairs[1]", COMPUTE(kWork, kGpus));
   speeds.pairs_b = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds: pairs_b", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "speeds: pairs_b", COMPUTE(kWork, kGpus));
   speeds = speeds_of();
   speeds.alone = nan_work;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds: alone[1]", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "speeds: alone[1]", COMPUTE(kWork, kGpus));
   speeds.alone = none;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "speeds: alone", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "speeds: alone", COMPUTE(kWork, kGpus));
   speeds = speeds_of();
   speeds.reference = 1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "reference", COMPUTE(kWork, kGpus));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "reference", COMPUTE(kWork, kGpus));
   speeds = speeds_of();
   speeds.gpu_count = 65;
-  CHECK_STATUS(HORUS_LIMIT, COMPUTE(kWork, kGpus));
+  CHECK_STATUS(HORUS_ERR_LIMIT, COMPUTE(kWork, kGpus));
   speeds.struct_size = 4;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, COMPUTE(kWork, kGpus));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, COMPUTE(kWork, kGpus));
   speeds = speeds_of();
   potential.struct_size = 4;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, COMPUTE(kWork, kGpus));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT,
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, COMPUTE(kWork, kGpus));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
                horus_potential_compute(NULL, kWork, kGpus, NULL, NULL, NULL, NULL, NULL, NULL, &error));
 #undef COMPUTE
   CHECK(potential.pairs == 0);
@@ -187,7 +187,7 @@ static void TextsAndStructsAreChecked(void) {
     CHECK_STRUCT(take_options, &options, horus_potential_options);
     CHECK_STRUCT(take_rows, &rows, horus_potential_rows);
   }
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "work[1]: expected a finite number, at least 0, found inf",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "work[1]: expected a finite number, at least 0, found inf",
                 horus_potential_compute(&speeds, endless, kGpus, NULL, NULL, NULL, NULL, NULL, NULL, &error));
 }
 

@@ -24,15 +24,15 @@ static void SimulationsAreTheSame(void) {
   world it;
   horus_sim_metrics alone, observed;
   horus_sim_result* result = NULL;
-  int watched;
+  int metered;
   open_world(&it, 1);
   CHECK_OK(play(&it, NULL, NULL, NULL, NULL, &result, &error));
   alone = metrics_of(result);
   horus_sim_result_free(result);
-  for (watched = 0; watched < 2; ++watched) {
+  for (metered = 0; metered < 2; ++metered) {
     result = NULL;
     told = 0;
-    CHECK_OK(play(&it, NULL, watched ? look_on : NULL, watched ? NULL : go_on, &told, &result, &error));
+    CHECK_OK(play(&it, NULL, metered ? look_on : NULL, metered ? NULL : go_on, &told, &result, &error));
     observed = metrics_of(result);
     CHECK(told && observed.finished == 2 && memcmp(&alone, &observed, sizeof alone) == 0);
     horus_sim_result_free(result);
@@ -55,7 +55,7 @@ static void PotentialsAreTheSame(void) {
 #ifdef HORUS_WITH_TRAIN
 static void* bytes_of(const horus_predictor* predictor, size_t* size) {
   void* bytes;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_predictor_to_bytes(predictor, 0, NULL, size, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_predictor_to_bytes(predictor, 0, NULL, size, &error));
   bytes = malloc(*size);
   CHECK_OK(horus_predictor_to_bytes(predictor, *size, bytes, size, &error));
   return bytes;

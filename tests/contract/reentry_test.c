@@ -9,12 +9,12 @@ typedef struct inside {
   horus_cluster* cluster; /* one node, one job */
   horus_placer* other;    /* not the one that plans */
   const horus_plan* plan;
-  horus_watch* watch; /* of the cluster */
+  horus_metrics* metrics; /* of the cluster */
   int calls;
 } inside;
 
 /* What a call made or counted may not be touched. */
-#define IS_BUSY(call) CHECK_MESSAGE(HORUS_BUSY, "cluster: in use by the planning call", call)
+#define IS_BUSY(call) CHECK_MESSAGE(HORUS_ERR_BUSY, "cluster: in use by the planning call", call)
 
 static void changes_are_refused(const inside* self) {
   const uint64_t node_id = 1;
@@ -34,7 +34,7 @@ static void changes_are_refused(const inside* self) {
   IS_BUSY(horus_cluster_adopt(self->cluster, &given.job, 1, &node_id, &device, NULL, &reason, &error));
   IS_BUSY(horus_cluster_apply(self->cluster, self->plan, &error));
   IS_BUSY(horus_cluster_release(self->cluster, 1, &error));
-  IS_BUSY(horus_cluster_set_watch(self->cluster, NULL, &error));
+  IS_BUSY(horus_cluster_set_metrics(self->cluster, NULL, &error));
   CHECK(ids[0] == 77 && count == 77 && reason == 77);
 }
 
@@ -90,12 +90,12 @@ static void files_are_refused(const inside* self) {
   horus_error error = HORUS_ERROR_INIT;
   const horus_status status =
       horus_job_list_from_yaml(self->cluster, NULL, "j.yaml", "version: 1\njobs: []\n", &list, &error);
-  CHECK(list == NULL && (status == HORUS_BUSY || status == HORUS_UNSUPPORTED)); /* a build without the reader */
+  CHECK(list == NULL && (status == HORUS_ERR_BUSY || status == HORUS_ERR_UNSUPPORTED)); /* a build without the reader */
 }
 
-/* A watch may be read from everywhere: of a cluster that it cannot ask it tells what it last knew. */
-static void the_watch_answers(const inside* self, double bytes) {
-  CHECK(value_of(self->watch, "horus_bytes_held", "handle=\"cluster\"") == bytes);
+/* Metrics may be read from everywhere: of a cluster that it cannot ask it tells what it last knew. */
+static void the_metrics_answer(const inside* self, double bytes) {
+  CHECK(value_of(self->metrics, "horus_bytes_held", "handle=\"cluster\"") == bytes);
 }
 
 static double held_before;
@@ -111,7 +111,7 @@ static int32_t on_slowdown(void* user, const horus_device* device, size_t count,
   looks_are_refused(self);
   plans_are_refused(self);
   files_are_refused(self);
-  the_watch_answers(self, held_before);
+  the_metrics_answer(self, held_before);
   return 0;
 }
 
@@ -131,7 +131,7 @@ static void observe(horus_observations* observations, uint64_t victim, uint64_t 
   seen.co_tenant_count = 1;
   seen.co_tenants = others;
   seen.slowdown = 3;
-  CHECK_OK(horus_observations_add(observations, NULL, &seen, &error));
+  CHECK_OK(horus_observations_add_slowdown(observations, NULL, &seen, &error));
 }
 
 typedef struct observer {
@@ -198,8 +198,8 @@ int main(void) {
   WhatIsObservedMeanwhileIsNotCommitted();
   self.cluster = cluster_of(1);
   self.other = placer_of("first-fit");
-  CHECK_OK(horus_watch_create(NULL, &self.watch, &error));
-  CHECK_OK(horus_cluster_set_watch(self.cluster, self.watch, &error));
+  CHECK_OK(horus_metrics_create(NULL, &self.metrics, &error));
+  CHECK_OK(horus_cluster_set_metrics(self.cluster, self.metrics, &error));
   give_job(&resident, 1, 40, 2000);
   CHECK_OK(horus_cluster_adopt(self.cluster, &resident.job, 1, &node, &device, NULL, NULL, &error));
   give_job(&next, 2, 40, 2000);
@@ -208,13 +208,13 @@ int main(void) {
   options.interference = model;
   options.policy = "horus";
   CHECK_OK(horus_placer_create(&options, &placer, &error));
-  held_before = value_of(self.watch, "horus_bytes_held", "handle=\"cluster\"");
+  held_before = value_of(self.metrics, "horus_bytes_held", "handle=\"cluster\"");
   hash = state_hash(self.cluster);
   jobs[0] = &next.job;
   CHECK_OK(horus_placer_plan(placer, self.cluster, 1, jobs, 0, NULL, NULL, NULL, &made, &error));
   CHECK(self.calls > 0 && held_before > 0 && state_hash(self.cluster) == hash);
-  CHECK(value_of(self.watch, "horus_calls_total", "call=\"adopt\",status=\"BUSY\"") == 1); /* counted as any other */
-  CHECK_OK(horus_cluster_apply(self.cluster, waiting, &error));                            /* nobody is BUSY any more */
+  CHECK(value_of(self.metrics, "horus_calls_total", "call=\"adopt\",status=\"BUSY\"") == 1); /* counted as any other */
+  CHECK_OK(horus_cluster_apply(self.cluster, waiting, &error)); /* nobody is BUSY any more */
   CHECK(state_hash(self.cluster) != hash);
   horus_plan_free(made);
   horus_plan_free(waiting);
@@ -222,6 +222,6 @@ int main(void) {
   horus_placer_free(self.other);
   horus_interference_free(model);
   horus_cluster_free(self.cluster);
-  horus_watch_free(self.watch);
+  horus_metrics_free(self.metrics);
   return report();
 }

@@ -42,10 +42,10 @@ static void OfTraces(void) {
   check_refused(take_trace, &columns, "owner_names[0]", "found");
   columns = good;
   columns.owner_count = 4000001;
-  CHECK_MESSAGE(HORUS_LIMIT, "owner_names: expected at most 4000000, found 4000001", take_trace(&columns, &error));
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "owner_names: expected at most 4000000, found 4000001", take_trace(&columns, &error));
   columns = good;
   columns.type_list_count = 4000001;
-  CHECK_MESSAGE(HORUS_LIMIT, "type_lists: expected at most 4000000, found 4000001", take_trace(&columns, &error));
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "type_lists: expected at most 4000000, found 4000001", take_trace(&columns, &error));
 }
 
 static horus_status take_synthetic(const void* given, horus_error* error) {
@@ -77,7 +77,7 @@ static void OfSyntheticTraces(void) {
   options.profile_names = kProfiles;
   CHECK_FIELDS(take_synthetic, &options, fields, 2);
   options.reserved0 = 1;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_synthetic_options: reserved0", take_synthetic(&options, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_synthetic_options: reserved0", take_synthetic(&options, &error));
   options.reserved0 = 0;
   CHECK_OK(horus_trace_create_synthetic(&options, &plain, &error));
   options.size_weights = options.profile_weights = alike; /* as if left out */
@@ -123,10 +123,10 @@ static void OfSpeeds(void) {
   speeds = good;
   speeds.profile_count = 0;
   check_refused(take_speeds, &speeds, "speeds: expected GPU types and profiles", "found 1 and 0");
-#define BEYOND(member, most)                                                                   \
-  speeds = good;                                                                               \
-  speeds.member = (most) + 1;                                                                  \
-  CHECK_MESSAGE(HORUS_LIMIT, "expected at most 64 GPU types, 2048 profiles and 4000000 pairs", \
+#define BEYOND(member, most)                                                                       \
+  speeds = good;                                                                                   \
+  speeds.member = (most) + 1;                                                                      \
+  CHECK_MESSAGE(HORUS_ERR_LIMIT, "expected at most 64 GPU types, 2048 profiles and 4000000 pairs", \
                 take_speeds(&speeds, &error))
   BEYOND(gpu_count, 64);
   BEYOND(profile_count, 2048);
@@ -176,7 +176,7 @@ static void OfProfiles(void) {
   check_refused(take_demands, &given.columns, "row[0]: profiles", "found");
   given.columns.profiles = kProfiles;
   given.columns.gpu_types = unknown;
-  CHECK_MESSAGE(HORUS_NOT_FOUND, "demands: row[1]", take_demands(&given.columns, &error));
+  CHECK_MESSAGE(HORUS_ERR_NOT_FOUND, "demands: row[1]", take_demands(&given.columns, &error));
   given.columns.profiles = same;
   given.columns.gpu_types = then_any;
   check_refused(take_demands, &given.columns, "row[1]: gpu_types", "or any alone");
@@ -244,7 +244,7 @@ static void OfSimulations(void) {
   options.rebalance = &rebalance;
   check_refused(take_options, &options, "rebalance: job_ids", "expected NULL");
   rebalance.struct_size = 4;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, "horus_rebalance_options", take_options(&options, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "horus_rebalance_options", take_options(&options, &error));
   options.rebalance = NULL;
   measured.count = 1;
   options.measured = &measured;

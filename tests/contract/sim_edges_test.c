@@ -28,7 +28,7 @@ static void JobsNameWhatTheyRun(void) {
   columns.count = 1;
   columns.duration_us = duration;
   trace = trace_with(columns);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, run(trace, NULL, &result, &error)); /* of a job with GPUs it is required */
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, run(trace, NULL, &result, &error)); /* of a job with GPUs it is required */
   horus_trace_free(trace);
   columns.duration_us = NULL;
   columns.steps = steps;
@@ -36,7 +36,7 @@ static void JobsNameWhatTheyRun(void) {
   columns.profile_names = unknown;
   columns.profiles = second;
   trace = trace_with(columns);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile: expected one with a speed alone, found 'z'",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "profile: expected one with a speed alone, found 'z'",
                 run(trace, NULL, &result, &error));
   horus_trace_free(trace);
   CHECK(result == NULL);
@@ -117,7 +117,7 @@ static void OptionsOtherThanTheirDefaultsAreRead(void) {
 
   options.rebalance = &rebalance;
   rebalance.job_count = 1; /* of no column */
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "rebalance: job_ids: expected NULL, found 1 ids",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "rebalance: job_ids: expected NULL, found 1 ids",
                 play(&box, &options, NULL, NULL, NULL, &result, &error));
   CHECK(result == NULL);
 }

@@ -220,11 +220,12 @@ static void ObserversSeeEveryEventAndMayCancel(void) {
   memset(&to, 0, sizeof to);
   to.it = &it;
   to.stop_at = 4;
-  CHECK_STATUS(HORUS_CANCELLED, play(&it, NULL, tell, NULL, &to, &result, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, play(&it, NULL, tell, NULL, &to, &result, &error));
   CHECK(to.calls == 4 && result == NULL && state_hash(it.cluster) == hash);
   to.calls = to.stop_at = 0;
   CHECK_OK(play(&it, NULL, tell, NULL, &to, &result, &error));
-  CHECK(to.calls == 6 && to.times[5] == 1250000 && to.placer_status == HORUS_BUSY && to.cluster_status == HORUS_BUSY);
+  CHECK(to.calls == 6 && to.times[5] == 1250000 && to.placer_status == HORUS_ERR_BUSY &&
+        to.cluster_status == HORUS_ERR_BUSY);
   for (i = 0; i < 6; ++i) CHECK(to.kinds[i] == kinds[i] && to.job_ids[i] == ids[i]);
   for (i = 3; i < 6; ++i) CHECK(to.nodes[i] == 1 && to.devices[i] == 0);
   horus_sim_result_free(result);
@@ -234,7 +235,7 @@ static void ObserversSeeEveryEventAndMayCancel(void) {
   horus_sim_result_free(result);
   result = NULL;
   done = -1;
-  CHECK_STATUS(HORUS_CANCELLED, play(&it, NULL, NULL, advance, &done, &result, &error));
+  CHECK_STATUS(HORUS_ERR_CANCELLED, play(&it, NULL, NULL, advance, &done, &result, &error));
   CHECK(result == NULL);
   close_world(&it);
 }
@@ -252,7 +253,7 @@ static void ThePlacerGoesOnAsBefore(void) {
   after = plan_one(it.placer, it.cluster, &job);
   CHECK(decision_of(before, 0).cost == decision_of(after, 0).cost);
   CHECK_OK(horus_cluster_apply(it.cluster, after, &error));
-  CHECK_STATUS(HORUS_EXISTS, horus_cluster_apply(it.cluster, before, &error));
+  CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_apply(it.cluster, before, &error));
   horus_plan_free(before);
   horus_plan_free(after);
   close_world(&it);
@@ -308,15 +309,15 @@ static void WhatWasLearnedIsNotTriedAgain(void) {
   CHECK_OK(horus_placer_create(&bounded, &it.placer, &error));
   CHECK(ends_with(&it, &options, ends).failures == 2 && ends[2] == 150);
   CHECK_OK(play(&it, &options, NULL, NULL, NULL, &result, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "a simulation that learned",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "a simulation that learned",
                 horus_sim_result_get_model(result, &model, &error));
   horus_sim_result_free(result);
   options.learns = HORUS_SIM_LEARNS_FAILURES;
   CHECK(ends_with(&it, &options, ends).failures == 1 && ends[2] == 150);
   CHECK_OK(play(&it, &options, NULL, NULL, NULL, &result, &error));
   CHECK_OK(horus_sim_result_get_model(result, &model, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_sim_result_get_model(result, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_sim_result_get_model(NULL, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_sim_result_get_model(result, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_sim_result_get_model(NULL, &model, &error));
   horus_sim_result_free(result);
   horus_placer_free(it.placer);
   bounded.interference = model;

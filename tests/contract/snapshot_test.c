@@ -37,7 +37,7 @@ static size_t place_all(horus_cluster* cluster, horus_placer* placer) {
 static void* save(const horus_cluster* cluster, size_t* size) {
   void* bytes;
   *size = 0;
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_snapshot(cluster, 0, NULL, size, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_snapshot(cluster, 0, NULL, size, &error));
   CHECK(*size > 0);
   bytes = malloc(*size);
   CHECK_OK(horus_cluster_snapshot(cluster, *size, bytes, size, &error));
@@ -79,16 +79,16 @@ static void DamagedSnapshotsAreRefused(const horus_cluster* cluster) {
   size_t size = 0, i;
   unsigned char* bytes = save(cluster, &size);
   unsigned char byte = 0;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_restore(NULL, NULL, 0, &out, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_restore(NULL, bytes, size, NULL, &error));
-  CHECK_STATUS(HORUS_CORRUPT, horus_cluster_restore(NULL, &byte, 0, &out, &error));
-  CHECK_STATUS(HORUS_CORRUPT, horus_cluster_restore(NULL, "not a snapshot", 14, &out, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_restore(NULL, NULL, 0, &out, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_restore(NULL, bytes, size, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_cluster_restore(NULL, &byte, 0, &out, &error));
+  CHECK_STATUS(HORUS_ERR_CORRUPT, horus_cluster_restore(NULL, "not a snapshot", 14, &out, &error));
   for (i = 1; i < size; i += 1 + size / 61) {
-    CHECK_STATUS(HORUS_CORRUPT, horus_cluster_restore(NULL, bytes, size - i, &out, &error));
+    CHECK_STATUS(HORUS_ERR_CORRUPT, horus_cluster_restore(NULL, bytes, size - i, &out, &error));
   }
   for (i = size / 3; i < size; i += 1 + size / 61) { /* one bit, behind the header */
     bytes[i] ^= 4;
-    CHECK_STATUS(HORUS_CORRUPT, horus_cluster_restore(NULL, bytes, size, &out, &error));
+    CHECK_STATUS(HORUS_ERR_CORRUPT, horus_cluster_restore(NULL, bytes, size, &out, &error));
     bytes[i] ^= 4;
   }
   CHECK(out == NULL);
@@ -98,10 +98,10 @@ static void DamagedSnapshotsAreRefused(const horus_cluster* cluster) {
 static void SnapshotArgumentsAreChecked(const horus_cluster* cluster) {
   unsigned char bytes[4] = {9, 9, 9, 9};
   size_t count = 0;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot(NULL, 4, bytes, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot(cluster, 4, NULL, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot(cluster, 4, bytes, NULL, &error));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_cluster_snapshot(cluster, 4, bytes, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_snapshot(NULL, 4, bytes, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_snapshot(cluster, 4, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_snapshot(cluster, 4, bytes, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_snapshot(cluster, 4, bytes, &count, &error));
   CHECK(count > 4 && bytes[0] == 9 && bytes[3] == 9);
 }
 
@@ -122,12 +122,12 @@ static void FilesHoldTheSnapshot(const horus_cluster* cluster) {
   horus_cluster_free(restored);
   restored = NULL;
   CHECK(remove(path) == 0);
-  CHECK_MESSAGE(HORUS_IO, path, horus_cluster_restore_file(NULL, path, &restored, &error));
-  CHECK_MESSAGE(HORUS_IO, "no/such/folder", horus_cluster_snapshot_file(cluster, "no/such/folder/file", &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot_file(NULL, path, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_snapshot_file(cluster, NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_restore_file(NULL, NULL, &restored, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_restore_file(NULL, path, NULL, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, path, horus_cluster_restore_file(NULL, path, &restored, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, "no/such/folder", horus_cluster_snapshot_file(cluster, "no/such/folder/file", &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_snapshot_file(NULL, path, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_snapshot_file(cluster, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_restore_file(NULL, NULL, &restored, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_restore_file(NULL, path, NULL, &error));
   CHECK(restored == NULL);
   free(bytes);
   free(written);

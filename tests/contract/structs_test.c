@@ -159,25 +159,25 @@ static void check_input(const input_row* row) {
   CHECK(row->take(&given, NULL) == HORUS_OK);
 
   given.struct_size = 0;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, row->name, row->take(&given, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
   given.struct_size = (uint32_t)row->size - 1;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, row->name, row->take(&given, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
   given.struct_size = 0xFFFFFFF0u; /* not initialised */
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, row->name, row->take(&given, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
 
   given.struct_size = (uint32_t)row->size + 64; /* a newer caller that uses nothing new */
   CHECK_OK(row->take(&given, &error));
   given.bytes[row->size + 17] = 1; /* a newer caller that does: struct, offset and size are named */
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, row->name, row->take(&given, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
   {
     char offset[32];
     snprintf(offset, sizeof offset, "byte %u of %u", (unsigned)row->size + 17, (unsigned)row->size + 64);
-    CHECK_MESSAGE(HORUS_INVALID_STRUCT, offset, row->take(&given, &error));
+    CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, offset, row->take(&given, &error));
   }
   given.bytes[row->size + 17] = 0;
   if (row->reserved_at != 0) {
     given.bytes[row->reserved_at] = 1;
-    CHECK_MESSAGE(HORUS_INVALID_STRUCT, "reserved", row->take(&given, &error));
+    CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, "reserved", row->take(&given, &error));
   }
 }
 
@@ -234,12 +234,12 @@ static void check_inputs(void) {
     };
     for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_input(&rows[i]);
   }
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_node(NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_job(NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_slots(NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_effects(NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_demand(NULL, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, take_load(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, take_node(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, take_job(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, take_slots(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, take_effects(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, take_demand(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, take_load(NULL, &error));
   CHECK_OK(take_options(NULL, &error)); /* optional */
 }
 
@@ -297,13 +297,13 @@ static void check_output(const output_row* row) {
 
   before.struct_size = 0;
   out = before;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, row->name, row->fill(&out, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->fill(&out, &error));
   CHECK(memcmp(&out, &before, sizeof out) == 0);
   before.struct_size = (uint32_t)(row->first != 0 ? row->first : row->size) - 1;
   out = before;
-  CHECK_MESSAGE(HORUS_INVALID_STRUCT, row->name, row->fill(&out, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->fill(&out, &error));
   CHECK(memcmp(&out, &before, sizeof out) == 0);
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, row->fill(NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, row->fill(NULL, &error));
 
   before.struct_size = (uint32_t)row->size + 64; /* a newer caller: what we do not know stays */
   out = before;

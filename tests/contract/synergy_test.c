@@ -79,7 +79,7 @@ static void ARoundGrantsAndCutsBack(void) {
     CHECK(count == 1 && node == 1 && device == 0);
   }
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
-  CHECK_STATUS(HORUS_EXISTS, horus_cluster_apply(cluster, plan, &error));
+  CHECK_STATUS(HORUS_ERR_EXISTS, horus_cluster_apply(cluster, plan, &error));
   CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
   CHECK(info.cpu_milli == FAIR_CPU && info.stated_cpu_milli == 1000);
   horus_plan_free(plan);
@@ -105,7 +105,8 @@ static void AdoptedJobsMayHoldMoreThanTheyStated(void) {
   give_job(&given, 1, 40, 2000);
   given.job.cpu_milli = 64000;
   given.job.stated_cpu_milli = 64001;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
   given.job.stated_cpu_milli = -1;
   CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, &node, &device, NULL, NULL, &error));
   CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
@@ -129,10 +130,10 @@ static void ModesRefuseRounds(void) {
   horus_plan* plan = NULL;
   give_job(&given, 1, 40, 2000);
   jobs[0] = &given.job;
-  CHECK_MESSAGE(HORUS_UNSUPPORTED, "synergy-fair",
+  CHECK_MESSAGE(HORUS_ERR_UNSUPPORTED, "synergy-fair",
                 horus_placer_plan_batch(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_UNSUPPORTED, horus_placer_rebalance(placer, cluster, NULL, &plan, &error));
-  CHECK_STATUS(HORUS_UNSUPPORTED, horus_placer_preempt(placer, cluster, &given.job, 0, NULL, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_UNSUPPORTED, horus_placer_rebalance(placer, cluster, NULL, &plan, &error));
+  CHECK_STATUS(HORUS_ERR_UNSUPPORTED, horus_placer_preempt(placer, cluster, &given.job, 0, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
   horus_cluster_free(cluster);
@@ -151,7 +152,7 @@ static void OptAnswersOrSaysWhatItLacks(void) {
   jobs[0] = &given.job;
   status = horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error);
   if (status != HORUS_OK) { /* the build has no libhorus_lp */
-    CHECK(status == HORUS_IO && plan == NULL);
+    CHECK(status == HORUS_ERR_IO && plan == NULL);
     CHECK(strstr(error.message, "libhorus_lp") != NULL);
   }
   CHECK(state_hash(cluster) == before);
@@ -165,10 +166,10 @@ static void SettingsAreChecked(void) {
   horus_placer* placer = NULL;
   options.policy = "synergy-tune";
   options.synergy_tolerance = 1;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   options.synergy_tolerance = -1;
   options.synergy_grow = 2;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_placer_create(&options, &placer, &error));
   options.synergy_grow = 1;
   CHECK_OK(horus_placer_create(&options, &placer, &error));
   horus_placer_free(placer);

@@ -18,11 +18,11 @@ static void* work(void* argument) {
     horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
     horus_plan* plan = NULL;
     const horus_job* jobs[1];
-    horus_status applied = HORUS_CONFLICT;
+    horus_status applied = HORUS_ERR_CONFLICT;
     given_job given;
     give_job(&given, worker * 1000 + round, 20, 1000);
     jobs[0] = &given.job;
-    while (applied == HORUS_CONFLICT && !wrong) { /* optimistic: plan again until nobody came between */
+    while (applied == HORUS_ERR_CONFLICT && !wrong) { /* optimistic: plan again until nobody came between */
       wrong |= horus_placer_plan(placer, shared, 1, jobs, 0, NULL, NULL, NULL, &plan, NULL) != HORUS_OK;
       applied = horus_cluster_apply(shared, plan, NULL);
       horus_plan_free(plan);
@@ -65,7 +65,7 @@ static void PlanningKeepsNobodyFromWriting(void) {
   jobs[0] = &given.job;
   CHECK_OK(horus_placer_plan(placer, shared, 1, jobs, 0, NULL, let_write, &wrong, &second, &error));
   CHECK(!wrong);
-  CHECK_STATUS(HORUS_CONFLICT, horus_cluster_apply(shared, second, &error)); /* its node is another by now */
+  CHECK_STATUS(HORUS_ERR_CONFLICT, horus_cluster_apply(shared, second, &error)); /* its node is another by now */
   horus_plan_free(first);
   horus_plan_free(second);
   horus_placer_free(placer);
@@ -85,8 +85,8 @@ static int32_t write_to_the_other(void* user, double done) {
   (void)done;
   if (self->asked++ != 0) return 0;
   (void)pthread_barrier_wait(self->both_inside);
-  self->wrong |= horus_cluster_release(self->other, 1, NULL) != HORUS_BUSY;
-  self->wrong |= horus_cluster_release(self->idle, 1, NULL) != HORUS_NOT_FOUND; /* what is free is written */
+  self->wrong |= horus_cluster_release(self->other, 1, NULL) != HORUS_ERR_BUSY;
+  self->wrong |= horus_cluster_release(self->idle, 1, NULL) != HORUS_ERR_NOT_FOUND; /* what is free is written */
   (void)pthread_barrier_wait(self->both_answered);
   return 0;
 }
@@ -122,7 +122,7 @@ static void PlannersDoNotWaitForEachOther(void) {
   plan_a_batch(&two);
   CHECK(pthread_join(thread, NULL) == 0);
   CHECK(one.asked > 0 && !one.wrong && two.asked > 0 && !two.wrong);
-  CHECK_STATUS(HORUS_NOT_FOUND, horus_cluster_release(second, 1, &error)); /* nobody is BUSY any more */
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_cluster_release(second, 1, &error)); /* nobody is BUSY any more */
   pthread_barrier_destroy(&inside);
   pthread_barrier_destroy(&answered);
   horus_cluster_free(first);

@@ -116,45 +116,45 @@ static void WrongRowsAreNamed(void) {
   horus_trace* trace = NULL;
   horus_trace_columns columns = three_jobs();
   columns.submit_us = negative;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[1]: submit_us: expected 0 to",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[1]: submit_us: expected 0 to",
                 horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.duration_us = both;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[1]: duration_us, steps", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[1]: duration_us, steps", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.deadline_us = lowest;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[2]: deadline_us", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[2]: deadline_us", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.ids = twice;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "found 7 twice", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "found 7 twice", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.profiles = beyond;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[2]: profiles: expected less than 2",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[2]: profiles: expected less than 2",
                 horus_trace_create(&columns, &trace, &error));
   columns.profile_names = NULL;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile_names", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "profile_names", horus_trace_create(&columns, &trace, &error));
   columns.profile_names = bad_utf8;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile_names[1]: expected UTF-8",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "profile_names[1]: expected UTF-8",
                 horus_trace_create(&columns, &trace, &error));
   columns.profile_names = spaced;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "profile_names[1]", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "profile_names[1]", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.gpu_milli = wide; /* 1, were it cut to 16 bits */
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[1]: gpu_milli", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[1]: gpu_milli", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.kinds = unknown;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[1]: kinds", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[1]: kinds", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.endless = flags;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[2]: endless: expected 0 or 1",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[2]: endless: expected 0 or 1",
                 horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.type_list_count = 2;
   columns.type_lists = no_type;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "type_lists[1]", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "type_lists[1]", horus_trace_create(&columns, &trace, &error));
   columns = three_jobs();
   columns.count = 4000001;
-  CHECK_STATUS(HORUS_LIMIT, horus_trace_create(&columns, &trace, &error));
+  CHECK_STATUS(HORUS_ERR_LIMIT, horus_trace_create(&columns, &trace, &error));
   CHECK(trace == NULL);
 }
 
@@ -162,20 +162,20 @@ static void WrongArgumentsAreRefused(void) {
   horus_trace_columns columns = three_jobs();
   horus_trace_summary summary = HORUS_TRACE_SUMMARY_INIT;
   horus_trace* trace = NULL;
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_create(NULL, &trace, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_create(&columns, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_create(NULL, &trace, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_create(&columns, NULL, &error));
   columns.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_trace_create(&columns, &trace, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_trace_create(&columns, &trace, &error));
   columns.struct_size = sizeof columns;
   columns.reserved = 1;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_trace_create(&columns, &trace, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_trace_create(&columns, &trace, &error));
   CHECK(trace == NULL);
   columns.reserved = 0;
   CHECK_OK(horus_trace_create(&columns, &trace, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_get_summary(NULL, &summary, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_get_summary(trace, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_get_summary(NULL, &summary, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_get_summary(trace, NULL, &error));
   summary.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_trace_get_summary(trace, &summary, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_trace_get_summary(trace, &summary, &error));
   CHECK(summary.jobs == 0);
   horus_trace_free(trace);
 }
@@ -205,7 +205,7 @@ static void JobsAreReadAsTheyWereGiven(void) {
   columns.gpu_us = gpu;
   columns.network_us = network;
   CHECK_OK(horus_trace_create(&columns, &trace, &error));
-  CHECK_STATUS(HORUS_BUFFER_TOO_SMALL, horus_trace_get_jobs(trace, &jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_trace_get_jobs(trace, &jobs, &count, &error));
   CHECK(count == 3);
   jobs.capacity = 3;
   jobs.ids = ids;
@@ -229,15 +229,15 @@ static void JobsAreReadAsTheyWereGiven(void) {
   CHECK(horus_trace_owner_name(trace, 1) == NULL && horus_trace_owner_name(NULL, 0) == NULL);
   CHECK(step_back[0] == 80 && host_back[1] == 10 && network_back[0] == 5);
   CHECK(step_back[2] == 0 && host_back[2] == 0); /* no step, nothing of it */
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_get_jobs(NULL, &jobs, &count, &error));
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_get_jobs(trace, &jobs, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_get_jobs(NULL, &jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_get_jobs(trace, &jobs, NULL, &error));
   jobs.struct_size = 8;
-  CHECK_STATUS(HORUS_INVALID_STRUCT, horus_trace_get_jobs(trace, &jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_trace_get_jobs(trace, &jobs, &count, &error));
   horus_trace_free(trace);
   trace = NULL;
   columns.step_us = submit; /* 0, 10, 20 */
   submit[1] = -1;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "row[1]: step_us", horus_trace_create(&columns, &trace, &error));
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "row[1]: step_us", horus_trace_create(&columns, &trace, &error));
   CHECK(trace == NULL);
 }
 
@@ -282,19 +282,19 @@ static void DrawnTracesFollowTheirOptions(void) {
   CHECK_MESSAGE(status, text, horus_trace_create_synthetic(&options, &trace, &error)); \
   options = none
   options.preset = "rome";
-  REFUSED(HORUS_NOT_FOUND, "rome");
+  REFUSED(HORUS_ERR_NOT_FOUND, "rome");
   options.arrivals = 4;
-  REFUSED(HORUS_INVALID_ARGUMENT, "arrivals: expected HORUS_ARRIVALS_*");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "arrivals: expected HORUS_ARRIVALS_*");
   options.jobs = -1;
-  REFUSED(HORUS_INVALID_ARGUMENT, "synthetic: jobs: expected 1 to 4000000, found -1");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "synthetic: jobs: expected 1 to 4000000, found -1");
   options.size_count = 1;
-  REFUSED(HORUS_INVALID_ARGUMENT, "size_gpus");
+  REFUSED(HORUS_ERR_INVALID_ARGUMENT, "size_gpus");
   options.profile_count = 4000001;
-  REFUSED(HORUS_LIMIT, "profile_count");
+  REFUSED(HORUS_ERR_LIMIT, "profile_count");
   options.struct_size = 8;
-  REFUSED(HORUS_INVALID_STRUCT, "horus_synthetic_options");
+  REFUSED(HORUS_ERR_INVALID_STRUCT, "horus_synthetic_options");
 #undef REFUSED
-  CHECK_STATUS(HORUS_INVALID_ARGUMENT, horus_trace_create_synthetic(&options, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_trace_create_synthetic(&options, NULL, &error));
   CHECK(trace == NULL);
 }
 

@@ -47,7 +47,7 @@ static void PlansApplyToTheTypesTheyWereMadeFor(const horus_catalogue* more) {
   horus_plan* plan;
   give_job(&given, 1, 50, 4000);
   plan = plan_one(placer, cluster, &given);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "plan: expected one for the GPU types of this cluster",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "plan: expected one for the GPU types of this cluster",
                 horus_cluster_apply(other, plan, &error));
   CHECK(state_hash(other) == hash);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
@@ -73,17 +73,17 @@ static void ModelsAndPlacersAgree(const horus_catalogue* more) {
   given_job given;
   give_job(&given, 1, 50, 4000);
   jobs[0] = &given.job;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "fallback: expected a model for the GPU types of the catalogue",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "fallback: expected a model for the GPU types of the catalogue",
                 horus_interference_from_table(NULL, &table, other, &made, &error));
   CHECK_OK(horus_observations_create(0, &observations, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "catalogue: expected the GPU types that the model was made for",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "catalogue: expected the GPU types that the model was made for",
                 horus_interference_commit(other, NULL, observations, NULL, NULL, &made, &error));
   CHECK(made == NULL);
   horus_observations_free(observations);
 
   options.interference = model;
   CHECK_OK(horus_placer_create(&options, &placer, &error));
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "cluster: expected the GPU types that the placer's callbacks were made for",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "cluster: expected the GPU types that the placer's callbacks were made for",
                 horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
   CHECK(plan == NULL);
   horus_placer_free(placer);
@@ -95,13 +95,14 @@ static void ModelsAndPlacersAgree(const horus_catalogue* more) {
   workload.shares = shares;
   options.interference = other;
   options.workload = &workload;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "workload: expected the GPU types that the callback model was made for",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "workload: expected the GPU types that the callback model was made for",
                 horus_placer_create(&options, &placer, &error));
   options.workload = NULL;
   options.interference = model;
   options.policy_callback = at_no_cost;
   options.policy_catalogue = more;
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "policy_catalogue: expected the GPU types that the callback model was made for",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT,
+                "policy_catalogue: expected the GPU types that the callback model was made for",
                 horus_placer_create(&options, &placer, &error));
   CHECK(placer == NULL);
   options.interference = other;
@@ -124,10 +125,10 @@ static void SimulationsAndTheirTruthsAgree(const horus_catalogue* more) {
   demands_of_two demands;
   give_demands(&demands, 4000);
   CHECK_MESSAGE(
-      HORUS_INVALID_ARGUMENT, "truth: expected one for the GPU types of this cluster",
+      HORUS_ERR_INVALID_ARGUMENT, "truth: expected one for the GPU types of this cluster",
       horus_sim_run(trace, &demands.columns, truth, cluster, placer, NULL, NULL, NULL, NULL, &result, &error));
   CHECK(result == NULL);
-  CHECK_MESSAGE(HORUS_INVALID_ARGUMENT, "model: expected one for the GPU types of the catalogue",
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "model: expected one for the GPU types of the catalogue",
                 horus_truth_from_model(NULL, other, &demands.columns, &made, &error));
   CHECK(made == NULL);
   horus_interference_free(other);

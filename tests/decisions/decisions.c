@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what every policy decides of one made-up stream of jobs, what every interference model foretells of random
+/* Prints what every policy decides of one made-up stream of jobs, what every interference model predicts of random
  * tenants, and what made traces look like, each number to its last bit: equal text, equal decisions, on every
  * architecture. */
 #include <horus/horus.h>

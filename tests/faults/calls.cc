@@ -192,7 +192,7 @@ void CheckNothingHappened(Trial& trial) {
     Problem(trial, "the cluster changed");
   }
   if (!HasError(trial)) return;
-  if (trial.error->status != HORUS_NO_MEMORY || trial.error->message[0] == '\0')
+  if (trial.error->status != HORUS_ERR_NO_MEMORY || trial.error->message[0] == '\0')
     Problem(trial, "the error does not say so");
   *trial.error = trial.error_before;
 }
@@ -304,7 +304,7 @@ bool Again(Trial* trial, horus_status status) {
     ++TheLedger().counts[trial->function->name].failed;
   }
   if (status == HORUS_OK) return Finish(*trial), false;  // it did without
-  if (status == HORUS_NO_MEMORY) {
+  if (status == HORUS_ERR_NO_MEMORY) {
     CheckNothingHappened(*trial);
     trial->at = NextAt(trial->at);
   } else {

@@ -63,7 +63,7 @@ static void ErrorsOfWritingLeaveTheOldFile(const horus_cluster* old, const horus
         ++met;
         /* The folder's own close, after everything is done, matters to nobody. */
         if (faults[i] == kCloseFull && before == 1) continue;
-        CHECK(status == HORUS_IO && strstr(found.message, path) != NULL);
+        CHECK(status == HORUS_ERR_IO && strstr(found.message, path) != NULL);
         CHECK(hash_of_file() == state_hash(folder_only ? cluster : old));
         CHECK(!folder_only || strstr(found.message, "folder") != NULL);
         CHECK(files_in_folder() == 1);
@@ -96,11 +96,11 @@ static void InterruptionsAndPartsAreNoErrors(const horus_cluster* cluster) {
 static void ErrorsOfReadingGiveNoCluster(void) {
   horus_cluster* out = NULL;
   FailFiles(kOpenRefused, 0, 1);
-  CHECK_MESSAGE(HORUS_IO, path, horus_cluster_restore_file(NULL, path, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, path, horus_cluster_restore_file(NULL, path, &out, &error));
   FailFiles(kReadBroken, 0, 1);
-  CHECK_MESSAGE(HORUS_IO, path, horus_cluster_restore_file(NULL, path, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, path, horus_cluster_restore_file(NULL, path, &out, &error));
   FailFiles(kReadEnds, 0, 1);
-  CHECK_MESSAGE(HORUS_CORRUPT, path, horus_cluster_restore_file(NULL, path, &out, &error));
+  CHECK_MESSAGE(HORUS_ERR_CORRUPT, path, horus_cluster_restore_file(NULL, path, &out, &error));
   FailFiles(kNoFault, -1, 0);
   CHECK(out == NULL);
 }
@@ -117,7 +117,7 @@ static void TheFileKeepsItsModeAndItsLink(const horus_cluster* old, const horus_
   CHECK_OK(horus_cluster_snapshot_file(old, link, &error));
   CHECK(hash_of_file() == state_hash(old) && lstat(link, &info) == 0 && S_ISLNK(info.st_mode));
   CHECK(unlink(link) == 0 && symlink(link + strlen(folder) + 1, link) == 0); /* to itself */
-  CHECK_MESSAGE(HORUS_IO, link, horus_cluster_snapshot_file(old, link, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, link, horus_cluster_snapshot_file(old, link, &error));
   CHECK(unlink(link) == 0 && files_in_folder() == 1);
 }
 
@@ -126,7 +126,7 @@ static void APipeIsRefusedAndStays(const horus_cluster* cluster) {
   struct stat info;
   snprintf(pipe, sizeof pipe, "%s/pipe", folder);
   CHECK(mkfifo(pipe, 0600) == 0);
-  CHECK_MESSAGE(HORUS_IO, "expected a regular file", horus_cluster_snapshot_file(cluster, pipe, &error));
+  CHECK_MESSAGE(HORUS_ERR_IO, "expected a regular file", horus_cluster_snapshot_file(cluster, pipe, &error));
   CHECK(stat(pipe, &info) == 0 && S_ISFIFO(info.st_mode));
   CHECK(unlink(pipe) == 0);
 }
@@ -149,7 +149,7 @@ static void EveryTruncationIsSeen(void) {
   CHECK(stat(path, &info) == 0);
   for (size = info.st_size - 1; size >= 0; --size) {
     CHECK(truncate(path, size) == 0);
-    CHECK_MESSAGE(HORUS_CORRUPT, path, horus_cluster_restore_file(NULL, path, &out, &error));
+    CHECK_MESSAGE(HORUS_ERR_CORRUPT, path, horus_cluster_restore_file(NULL, path, &out, &error));
   }
   CHECK(out == NULL);
 }

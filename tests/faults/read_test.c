@@ -55,7 +55,7 @@ static void ErrorsNameTheFileAndNothingComesOut(const Reader* reader) {
       met = FaultsMet();
       FailFiles(kNoFault, -1, 0);
       if (met > 0) {
-        CHECK(status == HORUS_IO && held == 0);
+        CHECK(status == HORUS_ERR_IO && held == 0);
         CHECK(strstr(found.message, reader->path) != NULL || (before > 0 && strstr(found.message, ".onnx") != NULL));
       } else {
         CHECK(status == HORUS_OK && before > 0);

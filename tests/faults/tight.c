@@ -68,7 +68,7 @@ static int solve_within(size_t bytes) {
     held = mallinfo2().uordblks;
     status = (int)solve();
     malloc_trim(0);
-    _exit(status == HORUS_NO_MEMORY && mallinfo2().uordblks > held ? LOST : status);
+    _exit(status == HORUS_ERR_NO_MEMORY && mallinfo2().uordblks > held ? LOST : status);
   }
   if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
   return WEXITSTATUS(status);
@@ -77,7 +77,7 @@ static int solve_within(size_t bytes) {
 int main(void) {
   size_t bytes, solved = 0, refused = 0;
   const horus_status here = solve(); /* loads the solver */
-  if (here == HORUS_IO) {
+  if (here == HORUS_ERR_IO) {
     puts("SKIPPED: built without the solver of linear programs");
     return 77;
   }
@@ -86,8 +86,8 @@ int main(void) {
   for (bytes = 0; bytes <= MOST_BYTES; bytes += STEP_BYTES) {
     const int status = solve_within(bytes);
     if (status == HORUS_OK) ++solved;
-    if (status == HORUS_NO_MEMORY) ++refused;
-    if (status != HORUS_OK && status != HORUS_NO_MEMORY) {
+    if (status == HORUS_ERR_NO_MEMORY) ++refused;
+    if (status != HORUS_OK && status != HORUS_ERR_NO_MEMORY) {
       fprintf(stderr, "with %lu KiB left: %d\n", (unsigned long)(bytes >> 10), status);
       ++failures;
     }

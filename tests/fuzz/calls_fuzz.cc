@@ -9,13 +9,13 @@
 namespace {
 
 // An input stays far below the fuzzer's limit on time.
-constexpr int kMostDeeds = 64;
+constexpr int kMostActions = 64;
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   horus::calls::Choices choices(std::span<const uint8_t>(data, size));
   horus::calls::World world(&choices, {});
-  for (int deeds = 0; deeds < kMostDeeds && !choices.over(); ++deeds) world.Step();
+  for (int actions = 0; actions < kMostActions && !choices.over(); ++actions) world.Step();
   return 0;
 }

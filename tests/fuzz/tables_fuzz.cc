@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "io/decision_log.h"
-#include "io/foretold_file.h"
 #include "io/gpu_file.h"
 #include "io/job_table.h"
 #include "io/mix_file.h"
 #include "io/openb_file.h"
+#include "io/predictions_file.h"
 #include "io/sensitivity_file.h"
 #include "io/speeds_file.h"
 
@@ -57,13 +57,13 @@ void Mix(std::string_view text) {
   for (const horus::MixRow& row : mix->rows) Demand(std::isfinite(row.amount) && row.amount >= 0);
 }
 
-void Foretold(std::string_view text) {
-  const auto rows = horus::ParseForetold("fuzz", text);
+void Predicted(std::string_view text) {
+  const auto rows = horus::ParsePredicted("fuzz", text);
   if (!rows.ok()) return Refused(rows.status());
-  for (const horus::ForetoldPair& row : *rows) Demand(row.slowdown >= 1 && !(row.bound < row.slowdown));
-  const std::string written = horus::ForetoldText(*rows);
-  const auto again = horus::ParseForetold("again", written);
-  Demand(again.ok() && again->size() == rows->size() && horus::ForetoldText(*again) == written);
+  for (const horus::PredictedPair& row : *rows) Demand(row.slowdown >= 1 && !(row.bound < row.slowdown));
+  const std::string written = horus::PredictedText(*rows);
+  const auto again = horus::ParsePredicted("again", written);
+  Demand(again.ok() && again->size() == rows->size() && horus::PredictedText(*again) == written);
 }
 
 void Sensitivities(std::string_view text) {
@@ -120,7 +120,7 @@ void Decisions(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static constexpr void (*kReaders[])(std::string_view) = {Gpus,     Speeds,     Mix,       Foretold, Sensitivities,
+  static constexpr void (*kReaders[])(std::string_view) = {Gpus,     Speeds,     Mix,       Predicted, Sensitivities,
                                                            JobTable, OpenbNodes, OpenbPods, Decisions};
   if (size == 0) return 0;
   kReaders[data[0] % std::size(kReaders)]({reinterpret_cast<const char*>(data) + 1, size - 1});

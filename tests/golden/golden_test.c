@@ -105,7 +105,7 @@ static void newer_snapshot_is_refused(const char* name) {
   horus_cluster* restored = NULL;
   content(name);
   ++bytes[8]; /* the format version, little-endian */
-  CHECK_MESSAGE(HORUS_VERSION, "version 3 is newer than 2",
+  CHECK_MESSAGE(HORUS_ERR_VERSION, "version 3 is newer than 2",
                 horus_cluster_restore(NULL, bytes, size, &restored, &error));
   CHECK(restored == NULL);
 }
@@ -198,7 +198,7 @@ int main(void) {
   observations_are_read("observations/demands-alone", sizeof(uint64_t));
   observations_are_read("observations/two-parts", 0);
 #ifdef GOLDEN_ONNX
-  predictor_is_told_no("predictors/2026-11-21-first.hbundle", HORUS_CORRUPT, "series coverage");
+  predictor_is_told_no("predictors/2026-11-21-first.hbundle", HORUS_ERR_CORRUPT, "series coverage");
   predictor_is_read("predictors/2026-11-21-reviewed.hbundle");
 #endif
 #ifdef GOLDEN_FILES

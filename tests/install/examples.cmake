@@ -15,7 +15,7 @@ function(run_example program)
   endif()
 endfunction()
 
-# What was observed lies above what was foretold, so the answer for the first job must have risen.
+# What was observed lies above what was predicted, so the answer for the first job must have risen.
 function(run_interference program)
   run("${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${PREFIX}/${LIBDIR}" "${program}")
   if(NOT output MATCHES "before: +([0-9.]+) times.*changed: job 1 on .*after : +([0-9.]+) times"

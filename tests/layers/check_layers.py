@@ -18,13 +18,13 @@ ALLOWED = {
     "predict": {"base", "device", "graph", "features", "trees"},
     "interference": {"base", "device", "trees", "demand"},
     "place": {"base", "device", "interference", "demand"},
-    "watch": {"base", "place"},
+    "metrics": {"base", "place"},
     "queue": {"base", "demand"},
     "sim": {"base", "device", "demand", "interference", "place", "queue"},
     "io": {"base", "device", "graph", "features", "predict", "demand", "interference", "place", "queue", "sim"},
-    "capi": {"base", "device", "graph", "features", "trees", "predict", "demand", "interference", "place", "watch",
+    "capi": {"base", "device", "graph", "features", "trees", "predict", "demand", "interference", "place", "metrics",
              "queue", "sim", "io"},
-    "cli": {"base", "device", "graph", "features", "trees", "predict", "demand", "interference", "place", "watch",
+    "cli": {"base", "device", "graph", "features", "trees", "predict", "demand", "interference", "place", "metrics",
             "queue", "sim", "io"},
 }
 # Folders that see the public headers only.

@@ -26,7 +26,7 @@ class Silence(unittest.TestCase):
                 sampler.check()
 
 
-class Watch(unittest.TestCase):
+class Metrics(unittest.TestCase):
     class Slow:
         index = 0
 

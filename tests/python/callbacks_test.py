@@ -102,9 +102,9 @@ def owners(horus, world):
     def slow(owner):
         return lambda device, tenants: np.ones(len(tenants)) if owner else None
 
-    def watched(owner):
+    def metered(owner):
         cluster = horus.Cluster()
-        cluster.watch(horus.Watch(lambda level, line: owner))
+        cluster.set_metrics(horus.Metrics(lambda level, line: owner))
         return cluster
 
     beliefs = {"a": world.demand()}
@@ -117,7 +117,7 @@ def owners(horus, world):
         "result": lambda owner: horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs), world.cluster(),
                                                horus.Placer(interference=slow(owner)),
                                                horus.SimOptions(learns="pairs", observe_us=1_000)).model(),
-        "watch": lambda owner: horus.Watch(lambda level, line: owner), "watched": watched,
+        "metrics": lambda owner: horus.Metrics(lambda level, line: owner), "metered": metered,
     }
 
 
@@ -151,12 +151,12 @@ def test_what_is_still_used_is_not_collected(horus, world):
     assert place()[0].verdict == "place"
 
 
-@pytest.mark.parametrize("watched", ["placer", "predictor", "cluster"])
-def test_a_watch_may_be_changed_while_other_threads_use_what_it_watches(horus, world, resnet, watched):
+@pytest.mark.parametrize("metered", ["placer", "predictor", "cluster"])
+def test_metrics_may_be_changed_while_other_threads_use_what_it_metrics(horus, world, resnet, metered):
     cluster, placer, predictor, job = world.cluster(), horus.Placer(), horus.Predictor(), world.job()
     predictor.predict(resnet, "t4")
     use = {"placer": lambda: placer.place(cluster, job), "predictor": lambda: predictor.predict(resnet, "t4"),
-           "cluster": lambda: cluster.set_node_state(1, "up")}[watched]
+           "cluster": lambda: cluster.set_node_state(1, "up")}[metered]
     stop, heard = threading.Event(), []
 
     def call():
@@ -171,21 +171,21 @@ def test_a_watch_may_be_changed_while_other_threads_use_what_it_watches(horus, w
         thread.start()
     try:
         for i in range(2_000):
-            {"placer": placer, "predictor": predictor, "cluster": cluster}[watched].watch(
-                horus.Watch(lambda level, line, i=i: heard.append(i), level="debug") if i % 2 else None)
+            {"placer": placer, "predictor": predictor, "cluster": cluster}[metered].set_metrics(
+                horus.Metrics(lambda level, line, i=i: heard.append(i), level="debug") if i % 2 else None)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
     use()
     assert heard[-1] == 1_999
-    {"placer": placer, "predictor": predictor, "cluster": cluster}[watched].watch(None)
+    {"placer": placer, "predictor": predictor, "cluster": cluster}[metered].set_metrics(None)
     count = len(heard)
     use()
     assert len(heard) == count
 
 
-def test_of_watches_set_at_once_the_one_that_is_told_lives(horus, world):
+def test_of_metrics_set_at_once_the_one_that_is_told_lives(horus, world):
     class Log:
         def __call__(self, level, line):
             heard.append(self)
@@ -200,13 +200,13 @@ def test_of_watches_set_at_once_the_one_that_is_told_lives(horus, world):
                 time.sleep(0.004)  # the setters wait for this call
             return 0.0
 
-        def watch(placer=horus.Placer(price)):
+        def metrics(placer=horus.Placer(price)):
             log = Log()
             logs.append(weakref.ref(log))
-            placer.watch(horus.Watch(log, level="debug"))
+            placer.set_metrics(horus.Metrics(log, level="debug"))
 
-        placer = watch.__defaults__[0]
-        threads = [threading.Thread(target=placer.place, args=(cluster, job))] + [threading.Thread(target=watch) for _ in range(6)]
+        placer = metrics.__defaults__[0]
+        threads = [threading.Thread(target=placer.place, args=(cluster, job))] + [threading.Thread(target=metrics) for _ in range(6)]
         threads[0].start()
         began.wait(30)
         for thread in threads[1:]:
@@ -218,7 +218,7 @@ def test_of_watches_set_at_once_the_one_that_is_told_lives(horus, world):
         assert heard and {id(log) for log in heard} == {id(log()) for log in logs if log() is not None}
 
 
-def test_who_sets_a_watch_waits_for_calls_that_run_not_for_all_to_come(horus, world):
+def test_who_sets_metrics_waits_for_calls_that_run_not_for_all_to_come(horus, world):
     cluster, stop = world.cluster(), threading.Event()
 
     def place():
@@ -229,7 +229,7 @@ def test_who_sets_a_watch_waits_for_calls_that_run_not_for_all_to_come(horus, wo
     threads = [threading.Thread(target=place, daemon=True) for _ in range(4)]
     for thread in threads:
         thread.start()
-    setter = threading.Thread(target=cluster.watch, args=(None,), daemon=True)
+    setter = threading.Thread(target=cluster.set_metrics, args=(None,), daemon=True)
     setter.start()
     setter.join(60)
     waits = setter.is_alive()
@@ -244,11 +244,11 @@ def test_a_log_may_not_take_away_who_hears_it(horus, world):
 
     def log(level, line):
         try:
-            placer.watch(None)
+            placer.set_metrics(None)
         except horus.Busy:
             refused.append(line)
 
-    placer.watch(horus.Watch(log, level="debug"))
+    placer.set_metrics(horus.Metrics(log, level="debug"))
     placer.place(world.cluster(), world.jobs(3))
     assert len(refused) == 4  # a line a decision, and one of the call
 
@@ -262,12 +262,12 @@ def test_a_log_does_not_swallow_ctrl_c(horus, world, meant_for_the_caller):
         raise meant_for_the_caller
 
     cluster.adopt(world.job(100), [world.horus.Slot(1, 0, 0)])
-    cluster.watch(horus.Watch(log, level="debug"))
+    cluster.set_metrics(horus.Metrics(log, level="debug"))
     for change in (lambda: cluster.add_node(horus.Node(id=50)), lambda: cluster.set_node_state(50, "drained"),
                    lambda: cluster.set_node_state(1, "drained")):  # which asks twice, as a job is there
         with pytest.raises(meant_for_the_caller):
             change()
-    cluster.watch(None)
+    cluster.set_metrics(None)
     assert [cluster.node(node)["state"] for node in (1, 50)] == ["drained"] * 2 and len(told) >= 3  # the calls were done
 
 
@@ -280,7 +280,7 @@ made = {
     "plain": horus.Placer, "policy": lambda: horus.Placer(lambda candidate: 0.0),
     "model": lambda: horus.Placer(interference=lambda device, tenants: numpy.ones(len(tenants))),
     "answer": lambda: horus.Placer(lambda candidate: Answer()),
-    "progress": horus.Placer, "watch": horus.Placer, "broken log": horus.Placer}[sys.argv[1]]
+    "progress": horus.Placer, "metrics": horus.Placer, "broken log": horus.Placer}[sys.argv[1]]
 
 class Answer:
     def __float__(self):
@@ -295,8 +295,8 @@ def broken(level, line):
 
 def place():
     placer = made()
-    if sys.argv[1] in ("watch", "broken log"):
-        placer.watch(horus.Watch(broken if sys.argv[1] == "broken log" else lambda level, line: None, level="debug"))
+    if sys.argv[1] in ("metrics", "broken log"):
+        placer.set_metrics(horus.Metrics(broken if sys.argv[1] == "broken log" else lambda level, line: None, level="debug"))
     while True:
         placer.place(cluster, jobs, progress=(lambda share: None) if sys.argv[1] == "progress" else None)
 
@@ -306,7 +306,7 @@ time.sleep(0.3)
 """
 
 
-@pytest.mark.parametrize("way", ["plain", "policy", "answer", "model", "progress", "watch", "broken log"])
+@pytest.mark.parametrize("way", ["plain", "policy", "answer", "model", "progress", "metrics", "broken log"])
 def test_daemon_threads_in_the_library_let_the_interpreter_end(horus, way):
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", AT_THE_END, way], capture_output=True, text=True, timeout=120)

@@ -61,8 +61,8 @@ def objects(horus):
              plan[0].effects[0],
              horus.Potential({"pairs": 1, "run": 1, "apart": 0, "exclusive": 1.0, "left_out": 0.0},
                              {"slowdown_bound": np.array([1.5]), "gain": np.array([0.5]), "pays": np.array([True])})]
-    watch = horus.Watch()
-    found += [watch, watch.metrics()[0]]
+    metrics = horus.Metrics()
+    found += [metrics, metrics.rows()[0]]
     refused = placer.place(cluster, horus.Job(id=9, demands={"t4": demand}, cpu_milli=9_000))[0]
     found += [refused.miss]
     urgent = placer.preempt(cluster, horus.Job(id=10, demands={"t4": demand}, cpu_milli=7_950, priority=9))
@@ -164,11 +164,11 @@ def test_rows_of_demands_are_seen_where_they_lie(horus):
     rows = horus.demand_rows(gpu_util_pct=[50.0, 50, 50, 50])
     seen = []
 
-    def watched(device, tenants):
+    def metered(device, tenants):
         seen.append(tenants["gpu_util_pct"].tolist())
         return np.ones(len(tenants))
 
-    model = horus.InterferenceModel.from_callable(watched)
+    model = horus.InterferenceModel.from_callable(metered)
     model.slowdown("t4", rows.reshape(2, 2))
     rows["gpu_util_pct"][0] = 10  # no copy was kept, none is made
     model.slowdown("t4", rows.reshape(2, 2))

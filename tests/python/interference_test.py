@@ -133,7 +133,7 @@ def test_models_by_name_pickle_and_unknown_names_are_told(horus):
     assert "iasp" in repr(model) and "<table>" in model._repr_html_()
 
 
-def test_measured_pairs_are_told_apart_from_foretold_ones(horus):
+def test_measured_pairs_are_told_apart_from_predicted_ones(horus):
     one, two, three = (horus.Demand(gpu_util_pct=50, mem_mib=100, step_time_us=1000, profile_id=i) for i in (1, 2, 3))
     model = horus.InterferenceModel.from_table([DEVICE], [1], [2], [1.5], [float("nan")])
     told = model.measured(DEVICE, [one, two, three])

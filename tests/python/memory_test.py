@@ -50,7 +50,7 @@ def right_calls(horus, world, resnet, predictor):
     compared = horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer})
     text, queue = "version: 1\nnodes: [{name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: t4}]}]\n", horus.Queue("srtf")
     jobs = "version: 1\njobs: [{demand: {any: {gpu_util_pct: 5, gpu_memory_gib: 1}}}]\n"
-    watch = horus.Watch(lambda level, line: None, level="debug")
+    metrics = horus.Metrics(lambda level, line: None, level="debug")
     half = {"a": horus.Sensitivity(cpu_milli=[1_000], mem_mib=[1_024], speeds=[1.0])}
 
     def queued():
@@ -61,10 +61,10 @@ def right_calls(horus, world, resnet, predictor):
         queue.serve(2, 5)
         return queue.window(5, 3), queue.job(3), queue.pop(5)
 
-    def watched():
+    def metered():
         for handle in (cluster, placer, predictor):
-            handle.watch(watch)
-            handle.watch(None)
+            handle.set_metrics(metrics)
+            handle.set_metrics(None)
 
     def applied():
         cluster.apply(placer.place(cluster, job))
@@ -134,8 +134,8 @@ def right_calls(horus, world, resnet, predictor):
         "Truth.with_sensitivities": lambda: truth.with_sensitivities(half),
         "Truth.from_model": lambda: horus.Truth.from_model(beliefs),
         "Truth.from_speeds": lambda: horus.Truth.from_speeds(["t4"], ["a"], [[1.0]]),
-        "Cluster.watch": watched, "Placer.watch": watched, "Predictor.watch": watched, "Watch.metrics": watch.metrics,
-        "Watch.text": watch.text,
+        "Cluster.set_metrics": metered, "Placer.set_metrics": metered, "Predictor.set_metrics": metered, "Metrics.rows": metrics.rows,
+        "Metrics.text": metrics.text,
         "compare": lambda: horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer}),
         "simulate": lambda: horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer),
         "demand_rows": lambda: horus.demand_rows(demands), "demands_of": lambda: horus.demands_of(rows),

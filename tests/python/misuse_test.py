@@ -72,7 +72,7 @@ def test_a_list_may_change_while_the_library_waits(horus, world):
         inside.set()
         go_on.wait(30)
 
-    cluster.watch(horus.Watch(log, level="debug"))
+    cluster.set_metrics(horus.Metrics(log, level="debug"))
     inside.clear()
     writer = threading.Thread(target=cluster.set_node_state, args=(1, "up"))
     jobs, plans = world.jobs(100), []

@@ -86,7 +86,7 @@ TEST(History, OfPlansAppliesAndReleasesIsThatOfSomeSingleThread) {
     history.push_back(last);
     for (const Operation& one : history) {
       overlapping += one.ended > one.began + 1 && one.began < last.began ? 1 : 0;
-      conflicts += one.answer.status == HORUS_CONFLICT ? 1 : 0;
+      conflicts += one.answer.status == HORUS_ERR_CONFLICT ? 1 : 0;
     }
     ASSERT_TRUE(IsLinearisable(horus::Cluster::Restore(before), history)) << "history " << i << "\n"
                                                                           << Describe(history);
@@ -116,9 +116,9 @@ TEST(History, WithAnAnswerThatNoOrderGivesIsRefused) {
   history[1].answer = Do(history[1], cluster, placer, nullptr);
   history[2] = Told(Kind::kRelease, 1, HORUS_OK, 3, 4);  // within the application: it may have come after
   EXPECT_TRUE(IsLinearisable(start, history));
-  history[2] = Told(Kind::kRelease, 1, HORUS_NOT_FOUND, 3, 4);  // or before
+  history[2] = Told(Kind::kRelease, 1, HORUS_ERR_NOT_FOUND, 3, 4);  // or before
   EXPECT_TRUE(IsLinearisable(start, history));
-  history[2] = Told(Kind::kRelease, 1, HORUS_NOT_FOUND, 6, 7);  // but not before once it had ended
+  history[2] = Told(Kind::kRelease, 1, HORUS_ERR_NOT_FOUND, 6, 7);  // but not before once it had ended
   EXPECT_FALSE(IsLinearisable(start, history));
   history[2] = Told(Kind::kRelease, 2, HORUS_OK, 3, 4);  // a job that never was
   EXPECT_FALSE(IsLinearisable(start, history));

@@ -128,21 +128,21 @@ TEST(Shared, CommittedModelsAreUsedWhileNewOnesAreMade) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Shared, AWatchCountsEveryCallAndIsReadMeanwhile) {
+TEST(Shared, MetricsCountEveryCallAndIsReadMeanwhile) {
   horus::Cluster cluster = ClusterOf(1);
   std::atomic<int> lines = 0, unordered = 0;
-  const horus::Watch watch({.log = [&](int32_t, const char*) { ++lines; }});
-  cluster.SetWatch(&watch);
+  const horus::Metrics metrics({.log = [&](int32_t, const char*) { ++lines; }});
+  cluster.SetMetrics(&metrics);
   InThreads([&](int thread, int round) {
     try {
       cluster.Release(static_cast<uint64_t>(1 + thread));
     } catch (const horus::Error&) {
       // Expected: nobody is there.
     }
-    if (round % 8 == 0) unordered += watch.Text().find("horus_conflicts_total 0\n") == std::string::npos ? 1 : 0;
+    if (round % 8 == 0) unordered += metrics.Text().find("horus_conflicts_total 0\n") == std::string::npos ? 1 : 0;
   });
   double calls = 0;
-  for (const horus::Metric& metric : watch.Metrics()) {
+  for (const horus::Metric& metric : metrics.Rows()) {
     if (metric.name == "horus_calls_total" && metric.labels == "call=\"release\",status=\"NOT_FOUND\"") {
       calls = metric.value;
     }
@@ -167,7 +167,7 @@ TEST(Shared, SnapshotsAndQueriesRunBesideWriters) {
           cluster.Apply(plan);
           break;
         } catch (const horus::Error& error) {
-          if (error.status() != HORUS_CONFLICT) throw;
+          if (error.status() != HORUS_ERR_CONFLICT) throw;
         }
       }
       cluster.Release(id);

@@ -30,7 +30,7 @@ PairTable::Row& PairTable::RowOf(uint32_t context, const TenantClass& newcomer) 
   if (std::unique_ptr<Row>* known = rows_.Find(key)) return **known;
   auto row = std::make_unique<Row>();
   row->pairs.resize(kNobody + 1, {.mine = {}, .theirs = {}});
-  row->briefs.resize(kNobody + 1, {0, 0, 0, 0});
+  row->summaries.resize(kNobody + 1, {0, 0, 0, 0});
   return *rows_.Insert(key, std::move(row));
 }
 
@@ -46,18 +46,18 @@ absl::Status PairTable::Ask(const InterferenceModel& model, uint32_t context, co
 absl::Status PairTable::Fill(const InterferenceModel& model, uint32_t context, Row& row, uint32_t guest,
                              const TenantClass& newcomer, const TenantClass& resident, TenantPair& pair) {
   HORUS_RETURN_IF_ERROR(Ask(model, context, newcomer, resident, pair));
-  if (guest >= row.briefs.size()) {
+  if (guest >= row.summaries.size()) {
     const size_t before = row.pairs.capacity();
     row.pairs.resize(std::max<size_t>(guest + 1, contexts_[context].guests.size() + kNobody + 1));
-    row.briefs.resize(row.pairs.size());
-    row_bytes_ += (row.pairs.capacity() - before) * (sizeof(TenantPair) + sizeof(Brief));
+    row.summaries.resize(row.pairs.size());
+    row_bytes_ += (row.pairs.capacity() - before) * (sizeof(TenantPair) + sizeof(StateSummary));
   }
   row.pairs[guest] = pair;
-  const auto brief = [](int64_t excess) {
-    return static_cast<uint16_t>(std::min(excess / Brief::kStep, Brief::kMost));
+  const auto summary = [](int64_t excess) {
+    return static_cast<uint16_t>(std::min(excess / StateSummary::kStep, StateSummary::kMost));
   };
-  row.briefs[guest] = {brief(pair.mine.estimate), brief(pair.theirs.estimate), brief(pair.mine.upper),
-                       brief(pair.theirs.upper)};
+  row.summaries[guest] = {summary(pair.mine.estimate), summary(pair.theirs.estimate), summary(pair.mine.upper),
+                          summary(pair.theirs.upper)};
   return absl::OkStatus();
 }
 

@@ -33,7 +33,7 @@ class PairTable {
  public:
   // The same in fewer bits, never more than it truly is: for those who look at very many to pass over most. The rows of
   // many classes must stay in the processor's cache.
-  struct Brief {
+  struct StateSummary {
     static constexpr uint16_t kUnknown = UINT16_MAX;
     static constexpr int64_t kMost = kUnknown - 1;
     static constexpr int64_t kStep = 100;  // of a TenantPair's units
@@ -45,7 +45,7 @@ class PairTable {
   // The pairs of one newcomer on one kind of device, by guest. It stays where it is until Clear.
   struct Row {
     std::vector<TenantPair> pairs;
-    std::vector<Brief> briefs;  // of the same size
+    std::vector<StateSummary> summaries;  // of the same size
   };
 
   // A guest that costs nobody anything.

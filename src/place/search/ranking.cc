@@ -41,14 +41,14 @@ constexpr uint64_t kClassBytes = sizeof(Ranking) + 64;
 
 }  // namespace
 
-void Rankings::List(const Scorer::Brief& brief) {
-  if (at_.size() <= brief.state) at_.resize(brief.state + size_t{1}, kNowhere);
-  uint32_t& at = at_[brief.state];
+void Rankings::List(const Scorer::StateSummary& summary) {
+  if (at_.size() <= summary.state) at_.resize(summary.state + size_t{1}, kNowhere);
+  uint32_t& at = at_[summary.state];
   if (at == kNowhere) {
-    listed_.push_back(brief);
+    listed_.push_back(summary);
     at = static_cast<uint32_t>(listed_.size() - 1);
   } else {
-    listed_[at] = brief;
+    listed_[at] = summary;
   }
 }
 
@@ -62,9 +62,9 @@ absl::Status Rankings::Relist(const Ledger& ledger, const DeviceIndex& index, Sc
   at_.clear();
   for (uint32_t state = 0; state < index.state_limit(); ++state) {
     if (!index.has_devices(state)) continue;
-    Scorer::Brief brief;
-    HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, brief));
-    List(brief);
+    Scorer::StateSummary summary;
+    HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), state, summary));
+    List(summary);
   }
   opened_begin_ = index.opened_end();
   generation_ = index.generation();
@@ -82,14 +82,14 @@ absl::Status Rankings::Describe(const Ledger& ledger, const DeviceIndex& index, 
     opened_begin_ = index.opened_begin();
   }
   for (const DeviceIndex::Opening& opening : index.opened_since(opened_begin_ + opened_.size())) {
-    Scorer::Brief brief;  // of nothing
+    Scorer::StateSummary summary;  // of nothing
     // What is something else by now was opened again as such.
     if (ledger.states().digest(opening.state) == opening.digest) {
-      HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, brief));
-      List(brief);
-      SiftForAll(scorer, brief);
+      HORUS_RETURN_IF_ERROR(scorer.Describe(ledger.states(), opening.state, summary));
+      List(summary);
+      SiftForAll(scorer, summary);
     }
-    opened_.push_back(brief);
+    opened_.push_back(summary);
   }
   return absl::OkStatus();
 }
@@ -137,17 +137,17 @@ void Rankings::Admit(Scorer& scorer, Ranking& ranking) {
   sieve_.Admit(scorer, slot, ranking.cutoff);
 }
 
-void Rankings::SiftForAll(const Scorer& scorer, const Scorer::Brief& brief) {
+void Rankings::SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summary) {
   if (seats_.empty()) return;
   hits_.clear();
-  if (!sieve_.Sift(*scorer.policy().least_cost(), brief, hits_)) {
+  if (!sieve_.Sift(*scorer.policy().least_cost(), summary, hits_)) {
     DismissAll(opened_begin_ + opened_.size());
     sieve_.Clear();
     return;
   }
   for (const Sieve::Hit& hit : hits_) {
     Ranking& ranking = *seats_[hit.slot].ranking;
-    ranking.sieved.push_back({static_cast<double>(hit.floor), brief.state, false, brief.digest});
+    ranking.sieved.push_back({static_cast<double>(hit.floor), summary.state, false, summary.digest});
     ++entries_;
     if (ranking.sieved.size() <= kMostSievedOverWanted * ranking.wanted) continue;
     ForgetSieved(ranking);  // to be made anew, should it come again
@@ -157,11 +157,11 @@ void Rankings::SiftForAll(const Scorer& scorer, const Scorer::Brief& brief) {
 }
 
 absl::Status Rankings::Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                            std::span<const Scorer::Brief> briefs, double cutoff) {
+                            std::span<const Scorer::StateSummary> summaries, double cutoff) {
   left_.clear();
-  scorer.Sift(briefs, cutoff, left_);
+  scorer.Sift(summaries, cutoff, left_);
   for (const Scorer::Sifted& one : left_) {
-    RankedState entry{one.floor, briefs[one.at].state, false, briefs[one.at].digest};
+    RankedState entry{one.floor, summaries[one.at].state, false, summaries[one.at].digest};
     if (!IsCurrent(entry, index)) continue;
     if (!std::isinf(one.floor)) {
       scratch_.push_back(entry);
@@ -206,12 +206,12 @@ void Rankings::Keep(double cutoff, Ranking& ranking) {
 absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer, Ranking& ranking) {
   ranking.generation = 0;  // until it is whole
   for (size_t i = 0; i < listed_.size();) {
-    const Scorer::Brief& brief = listed_[i];
-    if (brief.digest == index.digest(brief.state)) {
+    const Scorer::StateSummary& summary = listed_[i];
+    if (summary.digest == index.digest(summary.state)) {
       ++i;
       continue;
     }
-    at_[brief.state] = kNowhere;  // it has no devices any more
+    at_[summary.state] = kNowhere;  // it has no devices any more
     if (i + 1 < listed_.size()) {
       listed_[i] = listed_.back();
       at_[listed_[i].state] = static_cast<uint32_t>(i);
@@ -222,7 +222,7 @@ absl::Status Rankings::Rebuild(const Ledger& ledger, const DeviceIndex& index, S
   scratch_.clear();
   double cutoff = kInfinity;
   for (size_t from = 0; from < listed_.size(); from += kSiftedAtOnce) {
-    const auto some = std::span<const Scorer::Brief>(listed_).subspan(from);
+    const auto some = std::span<const Scorer::StateSummary>(listed_).subspan(from);
     HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, some.first(std::min(some.size(), kSiftedAtOnce)), cutoff));
     if (scratch_.size() > kMostOverWanted * ranking.wanted) CutBack(ranking.wanted, cutoff);
   }
@@ -240,14 +240,14 @@ absl::Status Rankings::CatchUp(const Ledger& ledger, const DeviceIndex& index, S
     if (std::isinf(entry.cost)) {
       bool fits = false;
       HORUS_RETURN_IF_ERROR(Weigh(ledger, scorer, entry, fits));
-      if (ranking.slot != Ranking::kNoSlot) sieve_.Met(listed_[at_[entry.state]], ranking.slot);
+      if (ranking.slot != Ranking::kNoSlot) sieve_.Add(listed_[at_[entry.state]], ranking.slot);
       if (!fits || !(entry.cost < ranking.cutoff)) continue;
     }
     scratch_.push_back(entry);
   }
   ForgetSieved(ranking);
   if (ranking.slot == Ranking::kNoSlot) {
-    const auto opened = std::span<const Scorer::Brief>(opened_).subspan(ranking.seen - opened_begin_);
+    const auto opened = std::span<const Scorer::StateSummary>(opened_).subspan(ranking.seen - opened_begin_);
     HORUS_RETURN_IF_ERROR(Sift(ledger, index, scorer, opened, ranking.cutoff));
   }
   ranking.seen = index.opened_end();

@@ -65,8 +65,9 @@ class Rankings {
   }
   [[nodiscard]] uint64_t bytes_held() const {
     return of_class_.bytes_held() + of_class_.size() * sizeof(Ranking) + entries_ * kEntryBytes +
-           (opened_.capacity() + listed_.capacity()) * sizeof(Scorer::Brief) + at_.capacity() * sizeof(uint32_t) +
-           left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() + scratch_.capacity() * sizeof(RankedState);
+           (opened_.capacity() + listed_.capacity()) * sizeof(Scorer::StateSummary) +
+           at_.capacity() * sizeof(uint32_t) + left_.capacity() * sizeof(Scorer::Sifted) + sieve_.bytes_held() +
+           scratch_.capacity() * sizeof(RankedState);
   }
 
  private:
@@ -78,9 +79,9 @@ class Rankings {
 
   // Describes what the index has opened since; once for all classes.
   [[nodiscard]] absl::Status Describe(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
-  void List(const Scorer::Brief& brief);
+  void List(const Scorer::StateSummary& summary);
   // For the classes in the sieve.
-  void SiftForAll(const Scorer& scorer, const Scorer::Brief& brief);
+  void SiftForAll(const Scorer& scorer, const Scorer::StateSummary& summary);
   // A slot for a class that came again, if there is one.
   void Admit(Scorer& scorer, Ranking& ranking);
   // The class looks for itself again, from `seen` on.
@@ -89,21 +90,21 @@ class Rankings {
   void ForgetSieved(Ranking& ranking) noexcept;
   [[nodiscard]] absl::Status Relist(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer);
   void CutBack(size_t wanted, double& cutoff);
-  // Appends to scratch_ those of `briefs` that may cost less than `cutoff`.
+  // Appends to scratch_ those of `summaries` that may cost less than `cutoff`.
   [[nodiscard]] absl::Status Sift(const Ledger& ledger, const DeviceIndex& index, Scorer& scorer,
-                                  std::span<const Scorer::Brief> briefs, double cutoff);
+                                  std::span<const Scorer::StateSummary> summaries, double cutoff);
 
   uint64_t most_bytes_;  // of rankings: beyond, all are forgotten
   uint64_t entries_ = 0;
   uint64_t epoch_ = 0;                        // of the model
   IdMap<std::unique_ptr<Ranking>> of_class_;  // by JobView::digest
   static constexpr uint32_t kNowhere = UINT32_MAX;
-  uint64_t generation_ = 0;            // of the index
-  uint64_t numbering_ = 0;             // Scorer::numbering of the descriptions
-  std::vector<Scorer::Brief> opened_;  // of the index's openings from opened_begin_ on
+  uint64_t generation_ = 0;                   // of the index
+  uint64_t numbering_ = 0;                    // Scorer::numbering of the descriptions
+  std::vector<Scorer::StateSummary> opened_;  // of the index's openings from opened_begin_ on
   uint64_t opened_begin_ = 0;
-  std::vector<Scorer::Brief> listed_;  // of every state with devices, and of some that have none any more
-  std::vector<uint32_t> at_;           // where it is listed, by state
+  std::vector<Scorer::StateSummary> listed_;  // of every state with devices, and of some that have none any more
+  std::vector<uint32_t> at_;                  // where it is listed, by state
   Sieve sieve_;
   struct Seat {
     Ranking* ranking = nullptr;  // null = free

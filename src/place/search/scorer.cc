@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging a device for a job, with a memo over (job class, device state).
+// Judging a device for a job, with a memo over (job class, device state); sifting out states that need no judging.
 #include "place/search/scorer.h"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ void Scorer::CheckEpoch() {
   memo_entries_ = 0;
   pairs_.Clear();
   ++numbering_;
-  crowds_.clear();
+  pair_states_.clear();
   memo_epoch_ = model_->epoch();
 }
 
@@ -163,11 +163,11 @@ absl::Status Scorer::Predict(const DeviceContext& device, size_t count, std::vec
   return absl::OkStatus();
 }
 
-absl::Status Scorer::Foretell(const StateTable& states, uint32_t state, const JobView::OnType& on) {
+absl::Status Scorer::PredictCandidate(const StateTable& states, uint32_t state, const JobView::OnType& on) {
   const DeviceRow& device = states.state(state);
-  const Crowd* crowd = nullptr;
-  HORUS_RETURN_IF_ERROR(CrowdOf(states, state, crowd));
-  if (crowd != nullptr) return AddPairs(states, device.tenants, *crowd, OnContextOf(crowd->context));
+  const PairState* pair_state = nullptr;
+  HORUS_RETURN_IF_ERROR(PairStateOf(states, state, pair_state));
+  if (pair_state != nullptr) return AddPairs(states, device.tenants, *pair_state, OnContextOf(pair_state->context));
   demands_.clear();
   tenants_.clear();
   promises_.clear();
@@ -224,7 +224,7 @@ absl::Status Scorer::Weigh(const StateTable& states, uint32_t state, DeviceVerdi
   verdict.own_work = 0;
   verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &shortfall);
   if (verdict.reason == Reason::kNone) {
-    HORUS_RETURN_IF_ERROR(Foretell(states, state, *on));
+    HORUS_RETURN_IF_ERROR(PredictCandidate(states, state, *on));
     verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &shortfall);
     if (verdict.reason == Reason::kNone) return Price(CandidateOf(device, *on), verdict);
   }
@@ -239,7 +239,7 @@ absl::Status Scorer::Evaluate(const StateTable& states, uint32_t state, Evaluati
   const JobView::OnType* on = view_->On(device.type);
   verdict.reason = FitDevice(on == nullptr ? nullptr : &on->tenant, device, limits_, &evaluation.shortfall);
   if (verdict.reason == Reason::kNone) {
-    HORUS_RETURN_IF_ERROR(Foretell(states, state, *on));
+    HORUS_RETURN_IF_ERROR(PredictCandidate(states, state, *on));
     evaluation.candidate = CandidateOf(device, *on);
     verdict.reason = FitSlowdowns(promises_, before_, after_, limits_, &evaluation.shortfall);
     if (verdict.reason == Reason::kNone) return Price(evaluation.candidate, verdict);
@@ -249,7 +249,288 @@ absl::Status Scorer::Evaluate(const StateTable& states, uint32_t state, Evaluati
 }
 
 uint64_t Scorer::bytes_held() const {
-  return memo_entries_ * sizeof(Entry) + memo_.bytes_held() + pairs_.bytes_held() + crowds_.capacity() * sizeof(Crowd);
+  return memo_entries_ * sizeof(Entry) + memo_.bytes_held() + pairs_.bytes_held() +
+         pair_states_.capacity() * sizeof(PairState);
+}
+
+// What is kept so that few states are weighed: pairs of tenants that met, loads, and the least that a state can cost.
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// States between the one at hand and the one whose pairs are fetched.
+constexpr size_t kAhead = 8;
+// Of bounds on loads, as a share: well above kSlowdownTolerance; what lies between is weighed.
+constexpr double kLoadMargin = 1e-5;
+
+// What breaks this breaks the promise whatever becomes of the estimate: a higher confidence than that of the upper
+// bounds counts as theirs.
+Promise LeastOf(Promise promise, const FitLimits& limits) {
+  if (static_cast<double>(promise.confidence) >= limits.upper_probability) promise.confidence = 0;
+  return promise;
+}
+
+// The most excess that can be added to the upper bound of `before` without breaking a promise, in steps of
+// PairTable::StateSummary; kUnknown and more = no matter how much.
+uint32_t RoomFor(const Promise& promise, const PairExcess& before, const FitLimits& limits) {
+  const std::array<Slowdown, 1> now = {SlowdownOf(before)};
+  // Broken already: whether it grows worse, the estimate says too.
+  if (promise.confidence > 0 && IsBeyond(SlowdownFor(promise, now[0], limits), BoundOf(promise, limits)))
+    return PairTable::StateSummary::kUnknown;
+  const auto fits = [&](int64_t more) {
+    PairExcess after = before;
+    AddExcess(after, {0, more * PairTable::StateSummary::kStep});
+    // The resident stands first, a newcomer that nothing slows last.
+    return FitSlowdowns(std::array<Promise, 2>{LeastOf(promise, limits), Promise{kMaxSlowdownBound}}, now,
+                        std::array<Slowdown, 2>{SlowdownOf(after), Slowdown()}, limits) == Reason::kNone;
+  };
+  int64_t low = 0;
+  int64_t high = PairTable::StateSummary::kMost;
+  if (fits(high)) return PairTable::StateSummary::kUnknown;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (fits(middle)) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return static_cast<uint32_t>(low);
+}
+
+// The sum of loads that certainly breaks the promise; infinity where the estimate counts too.
+double LoadBoundOf(const Promise& promise, const FitLimits& limits) {
+  return LeastOf(promise, limits).confidence > 0 ? kInfinity : BoundOf(promise, limits);
+}
+
+}  // namespace
+
+absl::Status Scorer::Meet(const StateTable& states, const DeviceRow& device, PairState& pair_state) {
+  pair_state.digest = 0;  // until all is known
+  pair_state.context = static_cast<uint16_t>(pairs_.ContextOf(ContextOf(device)));
+  pair_state.residents = static_cast<uint16_t>(device.tenants.size());
+  pair_state.before = {};
+  for (size_t i = 0; i < device.tenants.size(); ++i) {
+    const TenantClass& one = states.tenant(device.tenants[i]);
+    pair_state.guests[i] = pairs_.GuestOf(pair_state.context, one);
+    pair_state.promises[i] = one.promise;
+    pair_state.weights[i] = one.worth;
+    for (size_t j = i + 1; j < device.tenants.size(); ++j) {
+      TenantPair pair;
+      HORUS_RETURN_IF_ERROR(pairs_.Find(*model_, pair_state.context, one, states.tenant(device.tenants[j]), pair));
+      AddExcess(pair_state.before[i], pair.mine);
+      AddExcess(pair_state.before[j], pair.theirs);
+    }
+  }
+  for (size_t i = 0; i < pair_state.residents; ++i)
+    pair_state.room[i] = RoomFor(pair_state.promises[i], pair_state.before[i], limits_);
+  pair_state.digest = device.digest;
+  return absl::OkStatus();
+}
+
+Scorer::OnContext& Scorer::Enter(uint32_t context) {
+  if (on_context_.size() <= context) on_context_.resize(pairs_.contexts());
+  OnContext& here = on_context_[context];
+  const DeviceContext& device = pairs_.device(context);
+  here.asked = true;
+  here.on = view_->On(device.type);
+  if (here.on == nullptr) return here;
+  here.mem_mib = here.on->tenant.memory.request_mib + limits_.mem_headroom_mib;
+  here.exclusive = here.on->tenant.exclusive;
+  here.relative_speed = here.on->SpeedOn(device.compute_share);
+  if (adds_loads_) {
+    here.most_load = LoadBoundOf(here.on->tenant.promise, limits_) * (1 + kLoadMargin) * kLoadUnitsPerSlowdown;
+    here.known = model_->PredictLoad(device, here.on->tenant.demand, here.load).ok();
+    return here;
+  }
+  here.row = &pairs_.RowOf(context, here.on->tenant);
+  here.most_upper = RoomFor(here.on->tenant.promise, {}, limits_);
+  if (here.most_upper == PairTable::StateSummary::kUnknown) here.most_upper = UINT64_MAX;
+  return here;
+}
+
+absl::Status Scorer::AddPairs(const StateTable& states, const TenantIds& tenants, const PairState& pair_state,
+                              OnContext& here) {
+  const TenantClass& newcomer = here.on->tenant;
+  const size_t residents = pair_state.residents;
+  demands_.resize(residents + 1);
+  tenants_.resize(residents + 1);
+  promises_.resize(residents + 1);
+  before_.resize(residents);
+  after_.resize(residents + 1);
+  PairExcess own;
+  for (size_t i = 0; i < residents; ++i) {
+    const TenantClass& resident = states.tenant(tenants[i]);
+    TenantPair pair;
+    HORUS_RETURN_IF_ERROR(
+        pairs_.Find(*model_, pair_state.context, *here.row, pair_state.guests[i], newcomer, resident, pair));
+    demands_[i] = &resident.demand;
+    tenants_[i] = &resident;
+    promises_[i] = pair_state.promises[i];
+    AddExcess(own, pair.mine);
+    before_[i] = SlowdownOf(pair_state.before[i]);
+    AddExcess(pair.theirs, pair_state.before[i]);
+    after_[i] = SlowdownOf(pair.theirs);
+  }
+  demands_[residents] = &newcomer.demand;
+  tenants_[residents] = &newcomer;
+  promises_[residents] = newcomer.promise;
+  after_[residents] = SlowdownOf(own);
+  return absl::OkStatus();
+}
+
+absl::Status Scorer::PairStateOf(const StateTable& states, uint32_t state, const PairState*& pair_state) {
+  const DeviceRow& device = states.state(state);
+  pair_state = nullptr;
+  if (!adds_pairs_ || device.tenants.size() > PairState::kMost) return absl::OkStatus();
+  if (pair_states_.size() <= state) pair_states_.resize(states.state_limit());
+  PairState& known = pair_states_[state];
+  if (known.digest != device.digest) HORUS_RETURN_IF_ERROR(Meet(states, device, known));
+  pair_state = &known;
+  return absl::OkStatus();
+}
+
+void Scorer::DescribeLoads(const StateTable& states, const DeviceRow& device, StateSummary& summary) {
+  const DeviceContext context = ContextOf(device);
+  summary.loads = {};
+  double room = kInfinity;
+  for (const uint32_t id : device.tenants) {
+    const TenantClass& tenant = states.tenant(id);
+    Load load;
+    if (!model_->PredictLoad(context, tenant.demand, load).ok()) return;  // weighing says why
+    summary.loads.weight += static_cast<double>(tenant.worth);
+    summary.loads.estimate += load.estimate;
+    summary.loads.upper += load.upper;
+    room = std::min(room, LoadBoundOf(tenant.promise, limits_));
+  }
+  summary.loads.upper = std::max(summary.loads.estimate, summary.loads.upper);
+  // A neighbour that is beyond its bound already refuses only what makes it worse.
+  double units = std::max(room * kLoadUnitsPerSlowdown, static_cast<double>(summary.loads.upper));
+  constexpr auto kMost = static_cast<double>(int64_t{1} << 62);
+  if (device.tenants.empty()) units = kInfinity;
+  summary.loads.room = units * (1 + kLoadMargin) < kMost ? static_cast<int64_t>(units * (1 + kLoadMargin)) : INT64_MAX;
+  summary.context = static_cast<uint16_t>(pairs_.ContextOf(context));
+  summary.residents = static_cast<uint16_t>(device.tenants.size());
+}
+
+absl::Status Scorer::Describe(const StateTable& states, uint32_t state, StateSummary& summary) {
+  const DeviceRow& device = states.state(state);
+  summary = {.digest = device.digest, .state = state};
+  const int64_t free = device.mem_mib - device.mem_used_upper_mib;
+  if (free < 0 || free >= INT32_MAX || device.tenants.size() >= StateSummary::kNotSifted) return absl::OkStatus();
+  summary.mem_free_mib = static_cast<int32_t>(free);
+  summary.per_mem_mib = 1 / static_cast<float>(std::max(device.mem_mib, int64_t{1}));
+  if (adds_loads_) {
+    DescribeLoads(states, device, summary);
+    return absl::OkStatus();
+  }
+  const PairState* pair_state = nullptr;
+  HORUS_RETURN_IF_ERROR(PairStateOf(states, state, pair_state));
+  if (pair_state == nullptr || pair_state->residents > summary.pairs.guests.size()) return absl::OkStatus();
+  for (size_t i = 0; i < pair_state->residents; ++i) {
+    summary.pairs.guests[i] = pair_state->guests[i];
+    summary.pairs.before[i] = SlowdownOf(pair_state->before[i]).estimate;
+    summary.pairs.weight[i] = pair_state->weights[i];
+    summary.pairs.room[i] = pair_state->room[i];
+  }
+  for (size_t i = pair_state->residents; i < summary.pairs.guests.size(); ++i) summary.pairs.before[i] = 1;
+  summary.context = pair_state->context;
+  summary.residents = pair_state->residents;
+  return absl::OkStatus();
+}
+
+// The rows of many classes do not stay in the processor's cache.
+void Scorer::Prefetch(const StateSummary& summary) const {
+  if (summary.residents == StateSummary::kNotSifted || summary.context >= on_context_.size()) return;
+  const PairTable::Row* row = on_context_[summary.context].row;
+  if (row == nullptr) return;
+  for (const uint32_t guest : summary.pairs.guests) {
+    if (guest < row->summaries.size()) __builtin_prefetch(&row->summaries[guest]);
+  }
+}
+
+void Scorer::SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
+                       std::vector<Sifted>& left) {
+  constexpr double kUnit = 1e-6 * PairTable::StateSummary::kStep;  // of excess
+  for (uint32_t i = 0; i < summaries.size(); ++i) {
+    const StateSummary& summary = summaries[i];
+    if (summary.digest == 0) continue;
+    if (i + kAhead < summaries.size()) Prefetch(summaries[i + kAhead]);
+    if (summary.residents == StateSummary::kNotSifted) {
+      left.push_back({i, -kInfinity});
+      continue;
+    }
+    const OnContext& here = OnContextOf(summary.context);
+    if (here.on == nullptr) continue;
+    const std::span<const PairTable::StateSummary> known = here.row->summaries;
+    const StateSummary::Pairs& pairs = summary.pairs;
+    if (std::max({pairs.guests[0], pairs.guests[1], pairs.guests[2]}) >= known.size()) {
+      left.push_back({i, -kInfinity});
+      continue;
+    }
+    // No branch depends on who the residents are: the processor could not foresee it.
+    uint64_t own = 0;
+    uint64_t upper = 0;
+    double lost = 0;
+    bool met = true;
+    bool fits = true;
+    for (size_t r = 0; r < pairs.guests.size(); ++r) {
+      const PairTable::StateSummary& pair = known[pairs.guests[r]];
+      met &= pair.mine != PairTable::StateSummary::kUnknown;
+      own += pair.mine;
+      upper += pair.mine_upper;
+      fits &= pair.theirs_upper <= pairs.room[r];
+      const auto before = static_cast<double>(pairs.before[r]);
+      const double theirs = kUnit * pair.theirs;
+      lost += static_cast<double>(pairs.weight[r]) * theirs / (before * (before + theirs));
+    }
+    fits &= upper <= here.most_upper;
+    const double speed = here.relative_speed / (1 + kUnit * static_cast<double>(own));
+    const double floor = Floor(least, here, summary, speed, lost);
+    if (!met) {
+      left.push_back({i, -kInfinity});
+    } else if (fits & (here.mem_mib <= summary.mem_free_mib) & !(here.exclusive & (summary.residents > 0)) &
+               (floor < cutoff)) {
+      left.push_back({i, floor});
+    }
+  }
+}
+
+void Scorer::SiftLoads(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
+                       std::vector<Sifted>& left) {
+  constexpr double kUnit = 1 / kLoadUnitsPerSlowdown;
+  for (uint32_t i = 0; i < summaries.size(); ++i) {
+    const StateSummary& summary = summaries[i];
+    if (summary.digest == 0) continue;
+    if (summary.residents == StateSummary::kNotSifted) {
+      left.push_back({i, -kInfinity});
+      continue;
+    }
+    const OnContext& here = OnContextOf(summary.context);
+    if (here.on == nullptr) continue;
+    if (!here.known) {
+      left.push_back({i, -kInfinity});
+      continue;
+    }
+    const int64_t load = summary.loads.estimate + here.load.estimate;
+    const int64_t upper = std::max(load, summary.loads.upper + here.load.upper);
+    const bool fits = (static_cast<double>(upper) <= here.most_load) & (upper <= summary.loads.room) &
+                      (here.mem_mib <= summary.mem_free_mib) & !(here.exclusive & (summary.residents > 0));
+    const double before = std::max(1.0, kUnit * static_cast<double>(summary.loads.estimate));
+    const double after = std::max(1.0, kUnit * static_cast<double>(load));
+    const double lost = summary.loads.weight * (after - before) / (after * before);
+    const double floor = Floor(least, here, summary, here.relative_speed / after, lost);
+    if (fits & (floor < cutoff)) left.push_back({i, floor});
+  }
+}
+
+void Scorer::Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left) {
+  const LeastCost* least = policy_->least_cost();
+  if (least != nullptr && adds_pairs_) return SiftPairs(*least, summaries, cutoff, left);
+  if (least != nullptr && adds_loads_) return SiftLoads(*least, summaries, cutoff, left);
+  for (uint32_t i = 0; i < summaries.size(); ++i) {
+    if (summaries[i].digest != 0) left.push_back({i, -kInfinity});
+  }
 }
 
 }  // namespace horus

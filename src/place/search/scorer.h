@@ -77,7 +77,7 @@ class Scorer {
   [[nodiscard]] absl::Status Weigh(const StateTable& states, uint32_t state, DeviceVerdict& verdict);
   // A state as Sift wants it. Those with many tenants, and all where the model adds neither pairs nor loads, are not
   // sifted.
-  struct Brief {
+  struct StateSummary {
     uint64_t digest = 0;  // of the state when it was described; 0 = of no state
     uint32_t state = 0;
     uint16_t context = 0;
@@ -102,7 +102,7 @@ class Scorer {
     };
     static constexpr uint16_t kNotSifted = UINT16_MAX;
   };
-  [[nodiscard]] absl::Status Describe(const StateTable& states, uint32_t state, Brief& brief);
+  [[nodiscard]] absl::Status Describe(const StateTable& states, uint32_t state, StateSummary& summary);
   // What Sift lets through.
   struct Sifted {
     uint32_t at = 0;   // position
@@ -110,7 +110,7 @@ class Scorer {
   };
   // Appends to `left` those that may take the current job at a cost below `cutoff`; the others may not. Much cheaper
   // than weighing: most of many are passed over.
-  void Sift(std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
+  void Sift(std::span<const StateSummary> summaries, double cutoff, std::vector<Sifted>& left);
   // The current job on one kind of device.
   struct OnContext {
     bool asked = false;
@@ -169,7 +169,7 @@ class Scorer {
     std::vector<double> own_work;
   };
   // What the scorer needs of a state to add up pairs.
-  struct Crowd {
+  struct PairState {
     static constexpr size_t kMost = 4;  // residents; more are predicted as a whole
     uint64_t digest = 0;                // of the state; 0 = nothing known. Nothing here is an id of a state table
     uint16_t context = 0;
@@ -182,26 +182,28 @@ class Scorer {
   };
   [[nodiscard]] absl::Status Predict(const DeviceContext& device, size_t count, std::vector<Slowdown>& out);
   // Fills demands_, promises_, before_ and after_ for the newcomer `on` beside the tenants of a device.
-  [[nodiscard]] absl::Status Foretell(const StateTable& states, uint32_t state, const JobView::OnType& on);
+  [[nodiscard]] absl::Status PredictCandidate(const StateTable& states, uint32_t state, const JobView::OnType& on);
   [[nodiscard]] OnContext& Enter(uint32_t context);
-  void DescribeLoads(const StateTable& states, const DeviceRow& device, Brief& brief);
-  void SiftPairs(const LeastCost& least, std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
-  void Prefetch(const Brief& brief) const;
-  void SiftLoads(const LeastCost& least, std::span<const Brief> briefs, double cutoff, std::vector<Sifted>& left);
+  void DescribeLoads(const StateTable& states, const DeviceRow& device, StateSummary& summary);
+  void SiftPairs(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
+                 std::vector<Sifted>& left);
+  void Prefetch(const StateSummary& summary) const;
+  void SiftLoads(const LeastCost& least, std::span<const StateSummary> summaries, double cutoff,
+                 std::vector<Sifted>& left);
   // Of costs: more than what floats round in the slowdowns of a few tenants, far less than what costs differ by.
   static constexpr double kCostMargin = 1e-6;
-  [[nodiscard]] static double Floor(const LeastCost& least, const OnContext& here, const Brief& brief, double speed,
-                                    double lost) {
-    const auto left = static_cast<double>(brief.mem_free_mib - here.on->tenant.memory.request_mib) *
-                      static_cast<double>(brief.per_mem_mib);
+  [[nodiscard]] static double Floor(const LeastCost& least, const OnContext& here, const StateSummary& summary,
+                                    double speed, double lost) {
+    const auto left = static_cast<double>(summary.mem_free_mib - here.on->tenant.memory.request_mib) *
+                      static_cast<double>(summary.per_mem_mib);
     return least.own_work * speed + least.lost_work * lost / static_cast<double>(here.on->tenant.weight) +
-           least.memory_left * left + (brief.residents == 0 ? least.idle : 0) - kCostMargin;
+           least.memory_left * left + (summary.residents == 0 ? least.idle : 0) - kCostMargin;
   }
   // What is known of the state; null where it is predicted as a whole.
-  [[nodiscard]] absl::Status CrowdOf(const StateTable& states, uint32_t state, const Crowd*& crowd);
-  [[nodiscard]] absl::Status AddPairs(const StateTable& states, const TenantIds& tenants, const Crowd& crowd,
+  [[nodiscard]] absl::Status PairStateOf(const StateTable& states, uint32_t state, const PairState*& pair_state);
+  [[nodiscard]] absl::Status AddPairs(const StateTable& states, const TenantIds& tenants, const PairState& pair_state,
                                       OnContext& here);
-  [[nodiscard]] absl::Status Meet(const StateTable& states, const DeviceRow& device, Crowd& crowd);
+  [[nodiscard]] absl::Status Meet(const StateTable& states, const DeviceRow& device, PairState& pair_state);
   [[nodiscard]] DeviceCandidate CandidateOf(const DeviceRow& device, const JobView::OnType& on) const;
   [[nodiscard]] absl::Status Price(const DeviceCandidate& candidate, DeviceVerdict& verdict) const;
   void CheckEpoch();
@@ -229,8 +231,8 @@ class Scorer {
   bool adds_loads_;
   uint64_t numbering_ = 0;
   PairTable pairs_;
-  std::vector<Crowd> crowds_;          // by state id
-  std::vector<OnContext> on_context_;  // by context
+  std::vector<PairState> pair_states_;  // by state id
+  std::vector<OnContext> on_context_;   // by context
 
   std::vector<const Demand*> demands_;  // scratch
   std::vector<const TenantClass*> tenants_;

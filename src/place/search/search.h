@@ -140,7 +140,7 @@ class Search {
   [[nodiscard]] bool CanRank(const JobView& view) const;
   // The best two places of a job of one GPU, by the index. Nothing found: nothing in `result`.
   [[nodiscard]] absl::Status TakeRanked(const Ledger& ledger, const JobView& view, SearchResult& result);
-  // The bounded search (search_sample.cc): of the devices drawn those that may be best are priced, max_candidates_ at
+  // The bounded search: of the devices drawn those that may be best are priced, max_candidates_ at
   // most once one was found. Nothing found: nothing in `result`.
   struct Drawn {
     double least = 0;     // that it can cost
@@ -193,7 +193,7 @@ class Search {
   // Appends the cheapest devices of the offer at that pace.
   void AddCheapest(const NodeOffer& offer, size_t count, double pace, std::vector<PricedGpu>& gpus) const;
 
-  // Gangs by the index (search_spread.cc): the same choice as Scan's. Nothing found: no slots.
+  // Gangs by the index: the same choice as Scan's. Nothing found: no slots.
   struct OfferRange {  // of a node that was looked at, in offers_
     uint32_t first = 0;
     uint32_t last = 0;
@@ -218,7 +218,7 @@ class Search {
                                              std::span<const IndexedRack> racks, double pace, Span& best,
                                              SearchResult& result);
 
-  // Gangs that send gradients (search_links.cc).
+  // Gangs that send gradients.
   [[nodiscard]] bool Linked(const JobView& view) const;
   // How the job runs on the GPUs of the span.
   [[nodiscard]] GangPace PaceOf(const Ledger& ledger, const JobView& view, const Span& span) const;

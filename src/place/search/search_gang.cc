@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs that fit no single node: the heuristic "fewest nodes, one rack first".
 #include <algorithm>
+#include <limits>
+#include <queue>
 #include <tuple>
 #include <utility>
 
 #include "base/status.h"
+#include "place/admit.h"
+#include "place/communication.h"
+#include "place/fit.h"
 #include "place/search/search.h"
 
 namespace horus {
@@ -202,6 +207,334 @@ void Search::TrySpan(const Ledger& ledger, const JobView& view, double pace, std
   span.racks = static_cast<size_t>(std::unique(used_racks.begin(), used_racks.end()) - used_racks.begin());
   const auto rank = [](const Span& one) { return std::tuple(one.picks.size(), one.racks, one.price.cost); };
   if (best.picks.empty() || rank(span) < rank(best)) best = std::move(span);
+}
+
+// Gangs on all nodes, by the index: looks only at nodes that may hold the whole gang, else at racks that may matter.
+namespace {
+
+using Entry = GangIndex::Entry;
+
+int64_t TasksOn(const Entry& entry, int32_t per_task) { return entry.open / per_task; }
+
+// No fewer nodes of these hold so many tasks.
+size_t LeastNodes(std::span<const Entry> entries, int32_t per_task, int64_t tasks, std::vector<int64_t>& scratch) {
+  scratch.clear();
+  for (const Entry& entry : entries) scratch.push_back(TasksOn(entry, per_task));
+  std::sort(scratch.begin(), scratch.end(), std::greater<>());
+  size_t nodes = 0;
+  while (nodes < scratch.size() && tasks > 0) tasks -= scratch[nodes++];
+  return nodes;
+}
+
+}  // namespace
+
+bool Search::CanIndexGang(const JobView& view) const {
+  const JobSpec& job = *view.job;
+  return GpuCount(job) > 1 && !scorer_.exhaustive() && !(job.tasks == 1 && scorer_.policy().PricesNode(job));
+}
+
+absl::Status Search::OfferNode(const Ledger& ledger, const JobView& view, uint32_t node_row, SearchResult& result) {
+  const JobSpec& job = *view.job;
+  const LedgerNode& node = ledger.node(node_row);
+  if (AdmitNode(scorer_.policy(), ledger, node_row, job) != Reason::kNone) return absl::OkStatus();
+  HORUS_RETURN_IF_ERROR(GatherNode(ledger, node_row, view, result));
+  TakeGang(ledger, node_row, view, HostTasks(job, node.free, job.tasks), result);
+  return absl::OkStatus();
+}
+
+// What the nodes of one rack and group offer at that pace; tells how many tasks.
+absl::Status Search::OfferRack(const Ledger& ledger, const JobView& view, std::span<const Entry> rack, double pace,
+                               std::vector<Share>& shares, int64_t& tasks, SearchResult& result) {
+  tasks = 0;
+  shares.clear();
+  for (const Entry& entry : rack) {
+    if (TasksOn(entry, view.job->gpus_per_task) == 0) continue;
+    const OfferRange* known = node_offers_.Find(entry.node_row);
+    if (known == nullptr) {
+      const auto first = static_cast<uint32_t>(offers_.size());
+      HORUS_RETURN_IF_ERROR(OfferNode(ledger, view, entry.node_row, result));
+      known = &node_offers_.Insert(entry.node_row, {first, static_cast<uint32_t>(offers_.size())});
+    }
+    for (uint32_t i = known->first; i < known->last; ++i) {
+      if (offers_[i].group != entry.group) continue;
+      const Share share = ShareOf(view, i, pace);
+      if (share.tasks == 0) continue;
+      shares.push_back(share);
+      tasks += share.tasks;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All racks of a group together, those with most tasks first, as far as the gang needs them.
+absl::Status Search::SpreadOverRacks(const Ledger& ledger, const JobView& view, std::span<const IndexedRack> racks,
+                                     double pace, Span& best, SearchResult& result) {
+  struct Turn {
+    int64_t tasks = 0;  // at most; exactly, once they are offered
+    uint64_t rack = 0;
+    size_t index = 0;
+    bool offered = false;
+    bool operator<(const Turn& other) const {  // the queue takes the largest
+      return std::tie(tasks, other.rack) < std::tie(other.tasks, rack);
+    }
+  };
+  std::vector<Turn> heap;
+  for (size_t i = 0; i < racks.size(); ++i) heap.push_back({racks[i].most, racks[i].entries.front().rack, i});
+  std::priority_queue<Turn> queue(std::less<Turn>(), std::move(heap));
+  std::vector<Share> shares;
+  std::vector<Share> of_rack;
+  int64_t left = view.job->tasks;
+  while (left > 0 && !queue.empty()) {
+    Turn turn = queue.top();
+    queue.pop();
+    const bool exact = std::exchange(turn.offered, true);
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, racks[turn.index].entries, pace, of_rack, turn.tasks, result));
+    if (!exact) {
+      if (turn.tasks > 0) queue.push(turn);
+      continue;
+    }
+    shares.insert(shares.end(), of_rack.begin(), of_rack.end());
+    left -= turn.tasks;
+  }
+  if (left > 0) return absl::OkStatus();
+  const auto rack = [&](const Share& share) { return ledger.spec(offers_[share.offer].node_row).rack; };
+  std::stable_sort(shares.begin(), shares.end(), [&](const Share& a, const Share& b) { return rack(a) < rack(b); });
+  TrySpan(ledger, view, pace, std::move(shares), best);
+  return absl::OkStatus();
+}
+
+absl::Status Search::SpreadGroup(const Ledger& ledger, const JobView& view, std::span<const Entry> group, double pace,
+                                 Span& best, SearchResult& result) {
+  const int32_t per_task = view.job->gpus_per_task;
+  const int64_t tasks = view.job->tasks;
+  std::vector<IndexedRack> racks;
+  int64_t most = 0;
+  for (size_t begin = 0, end = 0; begin < group.size(); begin = end) {
+    int64_t in_rack = 0;
+    while (end < group.size() && group[end].rack == group[begin].rack) in_rack += TasksOn(group[end++], per_task);
+    if (in_rack > 0) racks.push_back({group.subspan(begin, end - begin), in_rack});
+    most += in_rack;
+  }
+  if (most < tasks) return absl::OkStatus();
+  std::vector<int64_t> scratch;
+  if (!best.picks.empty() && LeastNodes(group, per_task, tasks, scratch) > best.picks.size()) return absl::OkStatus();
+  bool one_rack = false;
+  std::vector<const IndexedRack*> passed;  // too many nodes, if they hold it at all
+  std::vector<Share> shares;
+  int64_t held = 0;
+  for (const IndexedRack& rack : racks) {
+    if (rack.most < tasks) continue;
+    if (!best.picks.empty() && LeastNodes(rack.entries, per_task, tasks, scratch) > best.picks.size()) {
+      passed.push_back(&rack);
+      continue;
+    }
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, rack.entries, pace, shares, held, result));
+    if (held < tasks) continue;
+    one_rack = true;
+    TrySpan(ledger, view, pace, shares, best);
+  }
+  for (size_t i = 0; i < passed.size() && !one_rack; ++i) {
+    HORUS_RETURN_IF_ERROR(OfferRack(ledger, view, passed[i]->entries, pace, shares, held, result));
+    one_rack = held >= tasks;
+  }
+  return one_rack ? absl::OkStatus() : SpreadOverRacks(ledger, view, racks, pace, best, result);
+}
+
+absl::Status Search::SpreadIndexed(const Ledger& ledger, const JobView& view, double pace, Span& best,
+                                   SearchResult& result) {
+  const std::span<const Entry> entries = gangs_.entries();
+  for (size_t begin = 0, end = 0; begin < entries.size(); begin = end) {
+    while (end < entries.size() && entries[end].group == entries[begin].group) ++end;
+    HORUS_RETURN_IF_ERROR(SpreadGroup(ledger, view, entries.subspan(begin, end - begin), pace, best, result));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Search::TakeIndexedGang(const Ledger& ledger, const JobView& view, SearchResult& result) {
+  const int32_t per_task = view.job->gpus_per_task;
+  offers_.clear();
+  offered_.clear();
+  node_offers_.clear();
+  gangs_.CatchUp(ledger);
+  const std::span<const Entry> entries = gangs_.entries();
+  std::vector<std::pair<NodeId, uint32_t>> whole;  // nodes that may hold the whole gang
+  for (const Entry& entry : entries) {
+    if (TasksOn(entry, per_task) >= view.job->tasks) whole.emplace_back(entry.node, entry.node_row);
+  }
+  std::sort(whole.begin(), whole.end());
+  whole.erase(std::unique(whole.begin(), whole.end()), whole.end());
+  for (const auto& [id, row] : whole) {
+    const auto first = static_cast<uint32_t>(offers_.size());
+    HORUS_RETURN_IF_ERROR(OfferNode(ledger, view, row, result));
+    node_offers_.Insert(row, {first, static_cast<uint32_t>(offers_.size())});
+  }
+  if (!result.best.slots.empty() || view.job->tasks == 1) return absl::OkStatus();
+  const auto at = [&](double pace, Span& best) { return SpreadIndexed(ledger, view, pace, best, result); };
+  return SpreadAtPaces(ledger, view, at, result);
+}
+
+// Gangs inside one node, and what gangs lose to the links between their GPUs.
+
+double RelativeSpeedOn(const JobView& view, GpuTypeId type) {
+  for (const JobView::OnType& on : view.types) {
+    if (!on.type.valid() || on.type == type) return on.relative_speed;
+  }
+  return 1;
+}
+
+bool Search::Linked(const JobView& view) const {
+  const JobSpec& job = *view.job;
+  return waits_ && scorer_.policy().prices_links() &&
+         std::any_of(job.demands.begin(), job.demands.end(), [](const auto& one) { return Communicates(one.demand); });
+}
+
+// Exact: whatever the cheapest GPUs are, their fastest common links are those of some part of the node. Taken as GPUs
+// of that part they are priced right, and every other choice of any part is priced too high or right.
+void Search::TakeTogether(const Ledger& ledger, const JobView& view, const NodeOffer& offer, double cutoff,
+                          Placement& placement) const {
+  const auto wanted = static_cast<size_t>(GpuCount(*view.job));
+  const std::vector<DeviceSpec>& devices = ledger.spec(offer.node_row).devices;
+  GangPace pace{.speed = offer.speed};
+  placement = {.cost = cutoff};
+  std::vector<PricedGpu> chosen;
+  const auto try_on = [&](std::span<const PricedGpu> gpus) {
+    const GangOffer one{gpus, wanted};
+    const GangPrice price = CheapestGang({&one, 1}, pace, chosen);
+    if (!(price.cost < placement.cost)) return;
+    placement = {.cost = price.cost, .sent = price.sent, .straggler = price.straggler};
+    for (const PricedGpu& gpu : chosen) placement.slots.push_back({offer.node_row, gpu.device, 0, 0});
+  };
+  if (!linked_) try_on(Offered(offer));
+  std::vector<PricedGpu> parts;
+  for (const Reach reach : kReaches) {
+    if (!linked_) break;
+    const DeviceSpec& first = devices[static_cast<size_t>(Offered(offer).front().device)];
+    const Demand& demand = *FindDemand(*view.job, first.type);
+    pace.communication =
+        CommunicationShare(demand, RingUs(static_cast<double>(demand.gradient_mib), wanted, LinkMbPerS(first, reach)));
+    parts.clear();
+    for (PricedGpu gpu : Offered(offer)) {
+      const int32_t part = PartOf(devices[static_cast<size_t>(gpu.device)], reach);
+      if (part < 0) continue;
+      gpu.group = static_cast<uint32_t>(part);
+      parts.push_back(gpu);
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+    for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+      while (end < parts.size() && parts[end].group == parts[begin].group) ++end;
+      if (end - begin >= wanted) try_on(std::span(parts).subspan(begin, end - begin));
+    }
+  }
+  std::sort(placement.slots.begin(), placement.slots.end(),
+            [](const PlacedSlot& a, const PlacedSlot& b) { return a.device < b.device; });
+  for (size_t i = 0; i < placement.slots.size(); ++i) {
+    placement.slots[i].task = static_cast<int32_t>(i) / view.job->gpus_per_task;
+  }
+}
+
+GangPace Search::PaceOf(const Ledger& ledger, const JobView& view, const Span& span) const {
+  GangPace pace{.speed = offers_[span.picks.front().first].speed};
+  if (!linked_) return pace;
+  std::vector<GangSlot> slots;
+  auto gpu = span.gpus.begin();
+  for (const auto& [pick, tasks] : span.picks) {
+    const NodeSpec& node = ledger.spec(offers_[pick].node_row);
+    for (int32_t i = 0; i < tasks * view.job->gpus_per_task; ++i) slots.push_back({&node, (gpu++)->device});
+  }
+  const Demand& demand =
+      *FindDemand(*view.job, slots.front().node->devices[static_cast<size_t>(slots.front().device)].type);
+  pace.communication = CommunicationShare(
+      demand, GangAllReduceUs(static_cast<double>(demand.gradient_mib), slots, rack_oversubscription_));
+  return pace;
+}
+
+bool Search::ChooseInPart(const Ledger& ledger, const NodeOffer& offer, size_t gpus, double pace, Reach reach,
+                          std::vector<PricedGpu>& part) const {
+  const NodeSpec& node = ledger.spec(offer.node_row);
+  std::vector<PricedGpu> sorted;
+  for (PricedGpu gpu : Offered(offer)) {
+    const int32_t in = PartOf(node.devices[static_cast<size_t>(gpu.device)], reach);
+    if (in < 0) continue;
+    gpu.group = static_cast<uint32_t>(in);
+    sorted.push_back(gpu);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const PricedGpu& a, const PricedGpu& b) { return a.group < b.group; });
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    double sum = 0;
+    size_t taken = 0;
+    for (; end < sorted.size() && sorted[end].group == sorted[begin].group; ++end) {
+      if (taken == gpus || !Keeps(offer, sorted[end], pace)) continue;
+      sum += sorted[end].cost;
+      ++taken;
+    }
+    if (taken < gpus || sum >= least) continue;
+    least = sum;
+    part.assign(sorted.begin() + static_cast<ptrdiff_t>(begin), sorted.begin() + static_cast<ptrdiff_t>(end));
+  }
+  return least < std::numeric_limits<double>::infinity();
+}
+
+// Each node's GPUs come from one part where that pays for the gang.
+void Search::Settle(const Ledger& ledger, const JobView& view, Span& span) const {
+  if (IsCpuOnly(*view.job)) return;
+  const auto gpus_of = [&](int32_t tasks) { return static_cast<size_t>(tasks * view.job->gpus_per_task); };
+  Span best;
+  for (const Reach reach : {Reach::kNode, Reach::kSocket, Reach::kSwitch, Reach::kIsland}) {
+    if (reach != Reach::kNode && !linked_) break;
+    Span one{.picks = span.picks, .racks = span.racks, .pace = span.pace};
+    std::vector<std::vector<PricedGpu>> parts(one.picks.size());
+    std::vector<GangOffer> offers;
+    for (size_t i = 0; i < one.picks.size(); ++i) {
+      const NodeOffer& offer = offers_[one.picks[i].first];
+      const size_t wanted = gpus_of(one.picks[i].second);
+      const bool together = reach != Reach::kNode && ChooseInPart(ledger, offer, wanted, one.pace, reach, parts[i]);
+      offers.push_back({together ? std::span<const PricedGpu>(parts[i]) : Offered(offer), wanted});
+      const auto first = offers.back().gpus.begin();
+      one.gpus.insert(one.gpus.end(), first, first + static_cast<ptrdiff_t>(wanted));
+    }
+    // Their links are nearly those of the cheapest in the same parts.
+    const GangPace about = PaceOf(ledger, view, one);
+    (void)CheapestGang(offers, about, one.gpus);
+    one.price = PriceGang(one.gpus, PaceOf(ledger, view, one));
+    if (best.picks.empty() || one.price.cost < best.price.cost) best = std::move(one);
+  }
+  span = std::move(best);
+}
+
+absl::Status Search::PriceSlots(const Ledger& ledger, const JobView& view, Placement& placement) {
+  const Policy& policy = scorer_.policy();
+  const JobSpec& job = *view.job;
+  std::vector<PricedGpu> gpus;
+  std::vector<GangSlot> gang;
+  for (const PlacedSlot& slot : placement.slots) {
+    DeviceVerdict verdict;
+    if (slot.device != kNoDevice) {
+      const uint32_t state = ledger.state_id(ledger.device_of(slot));
+      HORUS_RETURN_IF_ERROR(scorer_.Weigh(ledger.states(), state, verdict));
+    }
+    if (policy.uses_place()) verdict.cost += policy.ScorePlace(PlaceOf(ledger, slot.node_row, job.id, slot.device));
+    gpus.push_back({verdict.cost, slot.device, 0, verdict.own_work});
+    gang.push_back({&ledger.spec(slot.node_row), slot.device});
+  }
+  GangPace pace;
+  waits_ = GpuCount(job) > 1 && policy.maximises_work();
+  linked_ = Linked(view);
+  if (waits_) {
+    const GpuTypeId type = gang.front().node->devices[static_cast<size_t>(gang.front().device)].type;
+    pace.speed = RelativeSpeedOn(view, type);
+    if (const Demand* demand = FindDemand(job, type); linked_ && demand != nullptr) {
+      pace.communication = CommunicationShare(
+          *demand, GangAllReduceUs(static_cast<double>(demand->gradient_mib), gang, rack_oversubscription_));
+    }
+  }
+  const GangPrice price = PriceGang(gpus, pace);
+  placement.cost = price.cost;
+  placement.sent = price.sent;
+  placement.straggler = price.straggler;
+  return absl::OkStatus();
 }
 
 }  // namespace horus

@@ -13,8 +13,8 @@ constexpr float kFloatMargin = 1e-5F;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // A guest beyond what the row knows was not met.
-PairTable::Brief PairIn(const PairTable::Row* row, uint32_t guest) {
-  return row != nullptr && guest < row->briefs.size() ? row->briefs[guest] : PairTable::Brief();
+PairTable::StateSummary PairIn(const PairTable::Row* row, uint32_t guest) {
+  return row != nullptr && guest < row->summaries.size() ? row->summaries[guest] : PairTable::StateSummary();
 }
 
 }  // namespace
@@ -85,8 +85,8 @@ void Sieve::Dismiss(uint32_t slot) noexcept {
   }
 }
 
-void Sieve::Met(const Scorer::Brief& state, uint32_t slot) {
-  if (state.residents == Scorer::Brief::kNotSifted) return;
+void Sieve::Add(const Scorer::StateSummary& state, uint32_t slot) {
+  if (state.residents == Scorer::StateSummary::kNotSifted) return;
   Kind& kind = KindOf(state.context);
   for (const uint32_t guest : state.pairs.guests) {
     if (Column* column = ColumnOf(kind, guest)) column->Set(slot, PairIn(kind.rows[slot], guest));
@@ -100,10 +100,10 @@ void Sieve::Clear() {
 }
 
 // Without branches, on arrays of one width, so that the compiler makes vector instructions of it.
-void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::Brief& state,
+void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::StateSummary& state,
                  const std::array<const Column*, 3>& guests, uint32_t from, std::vector<Hit>& hits) const {
-  constexpr auto kUnit = static_cast<float>(1e-6 * PairTable::Brief::kStep);  // of excess
-  constexpr int32_t kUnknown = PairTable::Brief::kUnknown;
+  constexpr auto kUnit = static_cast<float>(1e-6 * PairTable::StateSummary::kStep);  // of excess
+  constexpr int32_t kUnknown = PairTable::StateSummary::kUnknown;
   alignas(64) std::array<int32_t, kLanes> own = {}, upper = {}, fits, unknown = {};
   alignas(64) std::array<float, kLanes> lost = {}, floor;
   fits.fill(1);
@@ -149,8 +149,8 @@ void Sieve::Step(const LeastCost& least, const Kind& kind, const Scorer::Brief& 
   }
 }
 
-bool Sieve::Sift(const LeastCost& least, const Scorer::Brief& state, std::vector<Hit>& hits) {
-  if (state.residents == Scorer::Brief::kNotSifted) {
+bool Sieve::Sift(const LeastCost& least, const Scorer::StateSummary& state, std::vector<Hit>& hits) {
+  if (state.residents == Scorer::StateSummary::kNotSifted) {
     for (uint32_t slot = 0; slot < end_; ++slot) {
       if (taken_[slot]) hits.push_back({slot, -kInfinity});
     }

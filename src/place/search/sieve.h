@@ -42,11 +42,11 @@ class Sieve {
   void SetCutoff(uint32_t slot, double cutoff) { cutoff_[slot] = static_cast<float>(cutoff); }
   void Dismiss(uint32_t slot) noexcept;
   // The scorer's current class, which has that slot, has met the guests of the state.
-  void Met(const Scorer::Brief& state, uint32_t slot);
+  void Add(const Scorer::StateSummary& state, uint32_t slot);
   void Clear();
 
   // Appends to `hits`. False: too many guests to keep; nothing was appended.
-  [[nodiscard]] bool Sift(const LeastCost& least, const Scorer::Brief& state, std::vector<Hit>& hits);
+  [[nodiscard]] bool Sift(const LeastCost& least, const Scorer::StateSummary& state, std::vector<Hit>& hits);
 
   [[nodiscard]] uint64_t bytes_held() const;
 
@@ -54,13 +54,13 @@ class Sieve {
   static constexpr uint32_t kLanes = 32;                                      // in a step
   static constexpr int32_t kNeverFits = std::numeric_limits<int32_t>::max();  // more than a state that is sifted has
 
-  // What a guest and each class cost each other: PairTable::Brief by column.
+  // What a guest and each class cost each other: PairTable::StateSummary by column.
   struct Column {
     alignas(64) std::array<uint16_t, kSlots> mine;
     std::array<uint16_t, kSlots> theirs;
     std::array<uint16_t, kSlots> mine_upper;
     std::array<uint16_t, kSlots> theirs_upper;
-    void Set(uint32_t slot, const PairTable::Brief& pair) {
+    void Set(uint32_t slot, const PairTable::StateSummary& pair) {
       mine[slot] = pair.mine;
       theirs[slot] = pair.theirs;
       mine_upper[slot] = pair.mine_upper;
@@ -81,7 +81,7 @@ class Sieve {
 
   [[nodiscard]] Kind& KindOf(uint32_t context);
   [[nodiscard]] Column* ColumnOf(Kind& kind, uint32_t guest);  // null: too many
-  void Step(const LeastCost& least, const Kind& kind, const Scorer::Brief& state,
+  void Step(const LeastCost& least, const Kind& kind, const Scorer::StateSummary& state,
             const std::array<const Column*, 3>& guests, uint32_t from, std::vector<Hit>& hits) const;
 
   std::array<float, kSlots> cutoff_ = {};

@@ -176,7 +176,7 @@ class Cluster {
   class Undo;
   struct Growth;
   [[nodiscard]] absl::Status CheckActions(const Plan& plan) const;
-  // cluster_resize.cc. Those who take more are appended to `grown`.
+  // Those who take more are appended to `grown`.
   [[nodiscard]] absl::Status ApplyResize(const Action& action, std::span<const NodeId> seen, Undo& undo,
                                          std::vector<Growth>& grown);
   [[nodiscard]] absl::Status CheckGrown(std::span<const Growth> grown) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Foretells all pairs once, and reads prices off the linear program.
+// Predicts all pairs once, and reads prices off the linear program.
 #include "sim/bound/prices.h"
 
 #include <algorithm>
@@ -47,9 +47,9 @@ absl::StatusOr<WorkPrices> WorkPrices::Create(std::span<const ProfileDemands> be
     devices.push_back({"", {.type = type, .mode = mode}, mem_mib, shares});
     prices.gpus_.push_back(count);
   }
-  std::vector<ForetoldProfile> profiles;
+  std::vector<PredictedProfile> profiles;
   for (const ProfileDemands& belief : beliefs) {
-    ForetoldProfile& profile = profiles.emplace_back();
+    PredictedProfile& profile = profiles.emplace_back();
     for (const DeviceKind& device : devices) {
       const auto at = std::find_if(belief.begin(), belief.end(), [&](const TypeDemand& one) {
         return !one.type.valid() || one.type == device.context.type;
@@ -58,7 +58,7 @@ absl::StatusOr<WorkPrices> WorkPrices::Create(std::span<const ProfileDemands> be
     }
   }
   HORUS_ASSIGN_OR_RETURN(prices.table_,
-                         ForetellSpeeds(profiles, devices, placer.model(), placer.options().mem_headroom_mib));
+                         PredictSpeeds(profiles, devices, placer.model(), placer.options().mem_headroom_mib));
   return prices;
 }
 

@@ -24,7 +24,7 @@ namespace horus {
 
 class WorkPrices {
  public:
-  // Pairs as the placer's model foretells them within its slowdown bound, on the whole GPUs of the cluster's nodes.
+  // Pairs as the placer's model predicts them within its slowdown bound, on the whole GPUs of the cluster's nodes.
   // Profiles without demands are worth 1. Errors: those of the model.
   [[nodiscard]] static absl::StatusOr<WorkPrices> Create(std::span<const ProfileDemands> beliefs,
                                                          const Cluster& cluster, const Placer& placer,

@@ -22,13 +22,13 @@
 #include "place/placer.h"
 #include "sim/run/alarms.h"
 #include "sim/run/cluster_map.h"
+#include "sim/run/device_observer.h"
 #include "sim/run/execution.h"
 #include "sim/run/node_events.h"
 #include "sim/run/pricing.h"
 #include "sim/run/profiling.h"
 #include "sim/run/refused_jobs.h"
 #include "sim/run/use_meter.h"
-#include "sim/run/watching.h"
 #include "sim/simulator.h"
 
 namespace horus {
@@ -65,13 +65,13 @@ class SimRun {
   [[nodiscard]] absl::Status DecideWhenDue();
   [[nodiscard]] absl::Status Tell(SimEventKind kind, uint32_t job, std::span<const Slot> slots = {}) const;
 
-  // run_jobs.cc: what the placer and the queue are told.
+  // What the placer and the queue are told.
   void ResolveTypes();
   [[nodiscard]] JobSpec SpecOf(uint32_t job) const;
   [[nodiscard]] QueuedJob QueuedOf(uint32_t job) const;
   [[nodiscard]] absl::Status Enqueue(uint32_t job);
 
-  // run_place.cc: jobs come to places and leave them.
+  // Jobs come to places and leave them.
   [[nodiscard]] absl::Status Decide();
   [[nodiscard]] absl::StatusOr<Plan> AskPlacer(const JobSpec& spec);
   [[nodiscard]] absl::Status Admit(const Action& action);
@@ -93,44 +93,44 @@ class SimRun {
   [[nodiscard]] absl::Status EndStart(uint32_t job, SimEventKind why);
   [[nodiscard]] absl::Status StopWork(uint32_t job, RunEnd& end);
 
-  // run_host.cc: cores and host memory.
+  // Cores and host memory.
   void SetHost(const JobSpec& spec);
   void UpdateHostSpeed(uint32_t job);
   void ShareHosts(std::span<const uint32_t> devices);
 
-  // run_window.cc: the best of the window.
+  // The best of the window.
   using Kind = std::tuple<uint32_t, uint32_t, int32_t, int32_t, uint16_t, JobKind, int32_t, int64_t, int64_t, bool,
                           float, bool, size_t>;
   [[nodiscard]] Kind KindOf(uint32_t job) const;
   [[nodiscard]] absl::Status DecideBest();
 
-  // run_wait.cc: jobs that wait although they could share.
+  // Jobs that wait although they could share.
   [[nodiscard]] double LeftUs(uint32_t job) const;
   [[nodiscard]] std::vector<double> IdleTimes(const JobSpec& spec) const;
   [[nodiscard]] int64_t GpusOfThose(std::span<const uint64_t> jobs) const;
   [[nodiscard]] bool HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
                                    size_t rank) const;
 
-  // run_moves.cc: running jobs go elsewhere.
+  // Running jobs go elsewhere.
   [[nodiscard]] absl::Status PutBack(uint32_t job, SimEventKind why);
   [[nodiscard]] absl::Status RebalanceDue();
   [[nodiscard]] absl::Status MoveTo(uint32_t job, const Action& action);
 
-  // run_rounds.cc: policies that decide rounds.
+  // Policies that decide rounds.
   [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> Contenders();
   [[nodiscard]] absl::Status DecideRound();
   [[nodiscard]] absl::Status CarryOut(const Plan& plan);
 
-  // run_nodes.cc: nodes fail and come back.
+  // Nodes fail and come back.
   [[nodiscard]] absl::Status NodesDue();
   [[nodiscard]] absl::Status Interrupt(uint32_t job);
 
-  // run_watch.cc: what follows of what is seen of jobs while they run.
-  [[nodiscard]] absl::Status WatchDue();
+  // What follows of what is seen of jobs while they run.
+  [[nodiscard]] absl::Status ObserveDue();
   [[nodiscard]] absl::StatusOr<bool> LearnFailure(uint32_t job);
   [[nodiscard]] absl::Status ProfilingDue();
 
-  // run_preempt.cc: those whose rank fell behind make room.
+  // Those whose rank fell behind make room.
   [[nodiscard]] absl::Status DecideByRank();
   [[nodiscard]] absl::StatusOr<std::vector<uint32_t>> Ranking();
   [[nodiscard]] absl::Status Preempt(uint32_t job);
@@ -152,20 +152,20 @@ class SimRun {
   Execution execution_;
   UseMeter meter_;
   Profiling profiling_;
-  Watching watching_;
+  DeviceObserver device_observer_;
   Pricing pricing_;
   NodeEvents node_events_;
-  Alarms launches_;                                         // of jobs that hold places and will begin to work
-  std::vector<std::vector<GpuTypeId>> types_;               // by type list; those that the cluster's catalogue knows
-  std::vector<Life> lives_;                                 // by job
-  std::map<uint32_t, QueueResources> owners_;               // what they hold
-  std::map<uint32_t, std::vector<GpuTypeId>> too_small_;    // types on which a job's memory does not fit
-  std::map<uint32_t, std::vector<uint32_t>> host_nodes_;    // of jobs without GPUs, by task
-  std::map<uint32_t, std::vector<TenantEffect>> foretold_;  // of jobs that are to start
-  RefusedJobs<Kind> refused_;                               // since a job left
-  uint64_t changes_ = 0;                                    // jobs that came to places or left, nodes too
-  uint64_t round_changes_ = 0;                              // of the last round
-  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};    // changes and epoch at which nothing was to be moved
+  Alarms launches_;                                          // of jobs that hold places and will begin to work
+  std::vector<std::vector<GpuTypeId>> types_;                // by type list; those that the cluster's catalogue knows
+  std::vector<Life> lives_;                                  // by job
+  std::map<uint32_t, QueueResources> owners_;                // what they hold
+  std::map<uint32_t, std::vector<GpuTypeId>> too_small_;     // types on which a job's memory does not fit
+  std::map<uint32_t, std::vector<uint32_t>> host_nodes_;     // of jobs without GPUs, by task
+  std::map<uint32_t, std::vector<TenantEffect>> predicted_;  // of jobs that are to start
+  RefusedJobs<Kind> refused_;                                // since a job left
+  uint64_t changes_ = 0;                                     // jobs that came to places or left, nodes too
+  uint64_t round_changes_ = 0;                               // of the last round
+  std::pair<uint64_t, uint64_t> settled_{UINT64_MAX, 0};     // changes and epoch at which nothing was to be moved
   SimResult result_;
   Work most_work_ = 0;  // 0 = does not count
   int64_t now_us_ = 0;

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/status.h"
 #include "sim/run/run.h"
+#include "sim/run/waiting.h"
 
 namespace horus {
 
@@ -73,7 +78,7 @@ void SimRun::Vacate(uint32_t job) {
   Occupy(job, -1);
   lives_[job].devices.clear();
   host_nodes_.erase(job);
-  foretold_.erase(job);
+  predicted_.erase(job);
 }
 
 // What the job's owner holds.
@@ -130,11 +135,11 @@ absl::Status SimRun::Start(uint32_t job) {
     life.began = true;
     if (record.start_us < 0) record.start_us = now_us_;
     ShareHosts(life.devices);
-    for (const uint32_t device : life.devices) watching_.Restart(device);
+    for (const uint32_t device : life.devices) device_observer_.Restart(device);
     if (!life.devices.empty()) profiling_.Begin(job, map_.node_of(life.devices[0]), now_us_);
-    if (const auto at = foretold_.find(job); at != foretold_.end()) {
+    if (const auto at = predicted_.find(job); at != predicted_.end()) {
       CompareWithTruth(at->second);
-      foretold_.erase(at);
+      predicted_.erase(at);
     }
     return Tell(SimEventKind::kStart, job, SlotsOf(job));
   }
@@ -191,7 +196,7 @@ absl::Status SimRun::StopWork(uint32_t job, RunEnd& end) {
   }
   HORUS_RETURN_IF_ERROR(execution_.Stop(job, end));
   ShareHosts(life.devices);
-  for (const uint32_t device : life.devices) watching_.Restart(device);
+  for (const uint32_t device : life.devices) device_observer_.Restart(device);
   profiling_.Stop(job);
   life.left = end.left;
   SimJob& record = result_.jobs[job];
@@ -218,7 +223,7 @@ absl::Status SimRun::Settle(uint32_t job, Plan& plan, bool& left_queue) {
   left_queue = verdict != Verdict::kDefer;
   if (verdict == Verdict::kPlace) {
     std::vector<TenantEffect>& effects = plan.decisions.front().effects;
-    if (std::ssize(effects) > GpusOf(trace_.jobs[job])) foretold_[job] = std::move(effects);
+    if (std::ssize(effects) > GpusOf(trace_.jobs[job])) predicted_[job] = std::move(effects);
     return Admit(plan.actions.front());
   }
   if (verdict == Verdict::kDefer) return absl::OkStatus();
@@ -275,6 +280,204 @@ absl::Status SimRun::Decide() {
       refused_.AddJob(window[i]);
     }
   }
+  return absl::OkStatus();
+}
+
+// Jobs that wait although they could share.
+
+double SimRun::LeftUs(uint32_t job) const {
+  const Work left = lives_[job].phase == Phase::kRunning ? execution_.LeftOf(job) : lives_[job].left;
+  return static_cast<double>(left) / static_cast<double>(kFullRate);
+}
+
+// When the GPUs in use that the job could run on fall idle, ascending: as if sharing neither gained nor lost, for how
+// fast tenants really are nobody is told.
+std::vector<double> SimRun::IdleTimes(const JobSpec& spec) const {
+  std::vector<double> times;
+  for (uint32_t device = 0; device < map_.devices(); ++device) {
+    const std::span<const uint32_t> tenants = execution_.TenantsOf(device);
+    const bool runs = std::any_of(spec.demands.begin(), spec.demands.end(), [&](const TypeDemand& one) {
+      return !one.type.valid() || one.type == map_.device(device).type;
+    });
+    if (tenants.empty() || !runs) continue;
+    double left_us = 0;
+    for (const uint32_t tenant : tenants) left_us += LeftUs(tenant);
+    times.push_back(left_us);
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+int64_t SimRun::GpusOfThose(std::span<const uint64_t> jobs) const {
+  int64_t gpus = 0;
+  for (const uint64_t job : jobs) gpus += GpusOf(trace_.jobs[job]);
+  return gpus;
+}
+
+// Of the job at `rank` of the window.
+bool SimRun::HadBetterWait(const JobSpec& spec, const Decision& decision, std::span<const uint64_t> window,
+                           size_t rank) const {
+  if (!options_.weigh_waiting || decision.effects.size() <= decision.slots.size()) return false;
+  const int64_t before = GpusOfThose(window.first(rank));
+  const std::vector<double> idle = IdleTimes(spec);
+  const auto of = [&](int64_t gpus) {
+    return gpus < std::ssize(idle) ? idle[static_cast<size_t>(gpus)] : std::numeric_limits<double>::infinity();
+  };
+  std::vector<SharingNeighbour> neighbours;
+  std::map<JobId, size_t> places;
+  for (const TenantEffect& effect : decision.effects) {
+    if (effect.is_new) continue;
+    // A gang runs as its slowest GPU.
+    const auto [at, first] = places.emplace(effect.job, neighbours.size());
+    if (first) neighbours.push_back({.left_us = LeftUs(static_cast<uint32_t>(effect.job))});
+    SharingNeighbour& one = neighbours[at->second];
+    one.before = std::max(one.before, static_cast<double>(effect.before.estimate));
+    one.after = std::max(one.after, static_cast<double>(effect.after.estimate));
+  }
+  WaitOutlook outlook{.idle_us = of(before + std::ssize(decision.slots) - 1)};
+  if (options_.rebalance_us > 0) {  // beyond the window one GPU each
+    outlook.apart_us = of(GpusOfThose(window) + static_cast<int64_t>(queue_.size() - window.size()));
+  }
+  return WaitingIsBetter({.left_us = LeftUs(static_cast<uint32_t>(spec.id)),
+                          .slowdown = static_cast<double>(decision.own.estimate),
+                          .neighbours = neighbours},
+                         outlook);
+}
+
+// Of the jobs that may be tried now the one that its place suits best.
+// Jobs that the placer cannot tell apart: where one would go, so would the others.
+SimRun::Kind SimRun::KindOf(uint32_t job) const {
+  const TraceJob& one = trace_.jobs[job];
+  const auto too_small = too_small_.find(job);
+  return {one.profile,
+          one.gpu_types,
+          one.tasks,
+          one.gpus_per_task,
+          one.gpu_milli,
+          one.kind,
+          one.priority,
+          one.cpu_milli,
+          one.mem_mib,
+          lives_[job].alone,
+          pricing_.WeightOf(job),
+          profiling_.IsProfiled(job),
+          too_small == too_small_.end() ? 0 : too_small->second.size()};
+}
+
+absl::Status SimRun::DecideBest() {
+  while (queue_.size() > 0) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, look_ahead_));
+    std::vector<Kind> tried;
+    std::optional<std::pair<double, uint32_t>> best;  // cost in units of work, and job
+    Plan best_plan;
+    bool changed = false;
+    for (size_t i = 0; i < window.size(); ++i) {
+      const uint64_t id = window[i];
+      const auto job = static_cast<uint32_t>(id);
+      if (best && trace_.jobs[job].priority < trace_.jobs[best->second].priority) break;
+      const Kind kind = KindOf(job);
+      if (std::find(tried.begin(), tried.end(), kind) != tried.end()) continue;
+      tried.push_back(kind);
+      if (refused_.HasJob(id) || refused_.HasKind(kind)) continue;
+      const JobSpec spec = SpecOf(job);
+      HORUS_ASSIGN_OR_RETURN(Plan plan, AskPlacer(spec));
+      const Decision& decision = plan.decisions.front();
+      if (decision.verdict == Verdict::kDefer) {
+        refused_.AddKind(kind);
+      } else if (HadBetterWait(spec, decision, window, i)) {
+        refused_.AddJob(id);
+      } else if (decision.verdict != Verdict::kPlace) {
+        HORUS_RETURN_IF_ERROR(Settle(job, plan, changed));
+        break;
+      } else {
+        // Of such policies a cost is in units of the job's own work.
+        const double unit = placer_->policy().maximises_work() ? static_cast<double>(pricing_.WeightOf(job)) : 1;
+        const double cost = unit * decision.winner.cost;
+        if (best && best->first <= cost) continue;
+        best.emplace(cost, job);
+        best_plan = std::move(plan);
+      }
+    }
+    if (changed) continue;
+    if (!best) break;
+    HORUS_RETURN_IF_ERROR(Settle(best->second, best_plan, changed));
+  }
+  return absl::OkStatus();
+}
+
+// Policies that decide rounds: whoever may run in one plan, with leases those that run too.
+
+// Who takes part in the round, in the queue's order: of those that wait all that GPUs are left for by their number, up
+// to and with as many as are tried when the first does not fit; with leases all that hold whole GPUs too.
+absl::StatusOr<std::vector<uint32_t>> SimRun::Contenders() {
+  std::vector<uint32_t> order, chosen;
+  if (options_.preempt) {
+    HORUS_ASSIGN_OR_RETURN(order, Ranking());
+  } else {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<uint64_t> window, queue_.Window(now_us_, queue_.size()));
+    order.assign(window.begin(), window.end());
+  }
+  int64_t left = static_cast<int64_t>(options_.preempt ? meter_.up() : meter_.idle());
+  size_t refused = 0;
+  for (const uint32_t job : order) {
+    const bool holds = lives_[job].phase != Phase::kWaiting;
+    const TraceJob& one = trace_.jobs[job];
+    if (holds && (one.gpus_per_task == 0 || (one.gpu_milli != 0 && one.gpu_milli < kMilliPerGpu))) continue;
+    if (!holds && refused == look_ahead_) continue;
+    const bool fits = GpusOf(one) <= left;
+    if (fits) left -= GpusOf(one);
+    if (!fits && !holds) ++refused;
+    chosen.push_back(job);
+  }
+  return chosen;
+}
+
+absl::Status SimRun::DecideRound() {
+  // A round that finds all as the last one left it gives what that one gave, but for ranks of those who wait.
+  if (queue_.size() == 0 && (!options_.preempt || changes_ == round_changes_)) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const std::vector<uint32_t> jobs, Contenders());
+  std::vector<JobSpec> specs;
+  for (const uint32_t job : jobs) specs.push_back(SpecOf(job));
+  const auto begin = std::chrono::steady_clock::now();
+  HORUS_ASSIGN_OR_RETURN(const Plan plan, placer_->MakeRound(cluster_, specs));
+  const std::chrono::duration<float, std::micro> took = std::chrono::steady_clock::now() - begin;
+  result_.took_us.push_back(took.count());
+  result_.decisions += jobs.size();
+  if (!plan.actions.empty()) HORUS_RETURN_IF_ERROR(cluster_.Apply(plan));
+  HORUS_RETURN_IF_ERROR(CarryOut(plan));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (plan.decisions[i].verdict != Verdict::kReject || lives_[jobs[i]].phase != Phase::kWaiting) continue;
+    HORUS_RETURN_IF_ERROR(queue_.Remove(jobs[i]));
+    HORUS_RETURN_IF_ERROR(Reject(jobs[i]));
+  }
+  round_changes_ = changes_;
+  return absl::OkStatus();
+}
+
+// What the cluster did already. All leave before the first comes, as there.
+absl::Status SimRun::CarryOut(const Plan& plan) {
+  for (const Action& action : plan.actions) {
+    if (action.kind != ActionKind::kMigrate && action.kind != ActionKind::kPreempt) continue;
+    const auto job = static_cast<uint32_t>(action.job->id);
+    RunEnd end;
+    HORUS_RETURN_IF_ERROR(StopWork(job, end));
+    if (action.kind == ActionKind::kMigrate) {
+      Vacate(job);
+      continue;
+    }
+    ++result_.jobs[job].preemptions;
+    HORUS_RETURN_IF_ERROR(Tell(SimEventKind::kPreempt, job, SlotsOf(job)));
+    Vacate(job);
+    HORUS_RETURN_IF_ERROR(Charge(job, -1));
+    HORUS_RETURN_IF_ERROR(Enqueue(job));
+  }
+  for (const Action& action : plan.actions) {
+    const auto job = static_cast<uint32_t>(action.job->id);
+    if (action.kind == ActionKind::kResize) SetHost(*action.job);
+    if (action.kind == ActionKind::kMigrate) HORUS_RETURN_IF_ERROR(MoveTo(job, action));
+    if (action.kind == ActionKind::kPlace) HORUS_RETURN_IF_ERROR(Admit(action));
+  }
+  refused_.Clear();
   return absl::OkStatus();
 }
 

@@ -23,13 +23,13 @@ namespace horus {
 
 enum class Learns : uint8_t {
   kNothing = 0,   // a job that failed beside others runs alone
-  kFailures = 1,  // pairs of profiles that failed are not tried again: each is foretold to slow the other 1,000 times
-  kPairs = 2,     // and pairs that ran answer for themselves, once a device was watched
-  kCorrects = 3,  // and what was seen of them corrects what is foretold of others (CorrectedModel)
+  kFailures = 1,  // pairs of profiles that failed are not tried again: each is predicted to slow the other 1,000 times
+  kPairs = 2,     // and pairs that ran answer for themselves, once a device was observed
+  kCorrects = 3,  // and what was seen of them corrects what is predicted of others (CorrectedModel)
 };
 
 inline constexpr int64_t kLearnFromUs =
-    60'000'000;  // how long tenants who share are watched, as `reactive` profiles a job
+    60'000'000;  // how long tenants who share are observed, as `reactive` profiles a job
 
 class PairLearner final : public SimLearner {
  public:

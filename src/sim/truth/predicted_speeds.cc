@@ -18,17 +18,17 @@ bool Fits(int64_t mem_mib, const DeviceKind& device, int64_t headroom_mib) {
 }
 
 // As the fit rules count: a sharer without a request takes one thousandth.
-bool MayShare(const ForetoldProfile& a, const ForetoldProfile& b, const DeviceKind& device) {
+bool MayShare(const PredictedProfile& a, const PredictedProfile& b, const DeviceKind& device) {
   return device.shares && !a.exclusive && !b.exclusive &&
          std::max(a.gpu_milli, 1) + std::max(b.gpu_milli, 1) <= kMilliPerGpu;
 }
 
-bool Keeps(const ForetoldProfile& profile, const Slowdown& slowdown) {
+bool Keeps(const PredictedProfile& profile, const Slowdown& slowdown) {
   return profile.slowdown_bound == 0 || slowdown.upper <= profile.slowdown_bound;
 }
 
-absl::StatusOr<PairSpeed> ForetellPair(const ForetoldProfile& a, const ForetoldProfile& b, uint32_t gpu,
-                                       const DeviceKind& device, const InterferenceModel& model, int64_t headroom_mib) {
+absl::StatusOr<PairSpeed> PredictPair(const PredictedProfile& a, const PredictedProfile& b, uint32_t gpu,
+                                      const DeviceKind& device, const InterferenceModel& model, int64_t headroom_mib) {
   PairSpeed pair{.gpu = gpu};
   const std::array<const Demand*, 2> tenants = {a.demands[gpu], b.demands[gpu]};
   const int64_t mem_mib = tenants[0]->mem_mib.upper + tenants[1]->mem_mib.upper;
@@ -44,11 +44,11 @@ absl::StatusOr<PairSpeed> ForetellPair(const ForetoldProfile& a, const ForetoldP
 
 }  // namespace
 
-absl::StatusOr<SpeedTable> ForetellSpeeds(std::span<const ForetoldProfile> profiles,
-                                          std::span<const DeviceKind> devices, const InterferenceModel& model,
-                                          int64_t headroom_mib) {
+absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const PredictedProfile> profiles,
+                                         std::span<const DeviceKind> devices, const InterferenceModel& model,
+                                         int64_t headroom_mib) {
   SpeedTable table;
-  for (const ForetoldProfile& profile : profiles) table.profiles.push_back(profile.name);
+  for (const PredictedProfile& profile : profiles) table.profiles.push_back(profile.name);
   table.alone.assign(profiles.size() * devices.size(), 0);
   for (size_t i = 0; i < profiles.size(); ++i) {
     const std::vector<const Demand*>& demands = profiles[i].demands;
@@ -67,7 +67,7 @@ absl::StatusOr<SpeedTable> ForetellSpeeds(std::span<const ForetoldProfile> profi
       for (uint32_t b = a; b < profiles.size() && table.Alone(gpu, a) > 0; ++b) {
         if (table.Alone(gpu, b) == 0) continue;
         HORUS_ASSIGN_OR_RETURN(PairSpeed pair,
-                               ForetellPair(profiles[a], profiles[b], gpu, devices[gpu], model, headroom_mib));
+                               PredictPair(profiles[a], profiles[b], gpu, devices[gpu], model, headroom_mib));
         pair.a = a;
         pair.b = b;
         table.pairs.push_back(pair);

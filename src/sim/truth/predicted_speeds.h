@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of speeds foretold by an interference model, for jobs whose pairs nobody measured.
+// A table of speeds predicted by an interference model, for jobs whose pairs nobody measured.
 //
 // Enters:  profiles with their demands by device kind; device kinds; the model.
 // Leaves:  the table: pairs that fit the memory and may share, at the speeds that the model estimates.
@@ -19,7 +19,7 @@
 
 namespace horus {
 
-struct ForetoldProfile {
+struct PredictedProfile {
   std::string name;
   std::vector<const Demand*> demands;  // by device kind; nullptr = not allowed there
   bool exclusive = false;              // never shares
@@ -35,15 +35,15 @@ struct DeviceKind {
 };
 
 // As PlacerOptions::mem_headroom_mib.
-inline constexpr int64_t kForetoldHeadroomMib = 500;
+inline constexpr int64_t kPredictedHeadroomMib = 500;
 
 // Speeds are the model's estimates; bounds count its upper slowdowns, as the placer does. Memory that two jobs' upper
 // bounds exceed keeps them apart, and a job off a device that is too small. Without a step time on every kind that a
 // profile may use its speed counts 1 on each. Errors: those of the model.
-[[nodiscard]] absl::StatusOr<SpeedTable> ForetellSpeeds(std::span<const ForetoldProfile> profiles,
-                                                        std::span<const DeviceKind> devices,
-                                                        const InterferenceModel& model,
-                                                        int64_t headroom_mib = kForetoldHeadroomMib);
+[[nodiscard]] absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const PredictedProfile> profiles,
+                                                       std::span<const DeviceKind> devices,
+                                                       const InterferenceModel& model,
+                                                       int64_t headroom_mib = kPredictedHeadroomMib);
 
 }  // namespace horus
 

@@ -14,7 +14,7 @@
 #include "capi/callback_policy.h"
 #include "capi/error.h"
 #include "capi/guard.h"
-#include "capi/watching.h"
+#include "capi/telemetry.h"
 
 namespace horus::capi {
 namespace {
@@ -30,17 +30,17 @@ std::string Thrown(horus_status expected, const Exception& exception) {
 }
 
 TEST(Guard, TurnsEveryExceptionIntoAStatus) {
-  EXPECT_EQ(Thrown(HORUS_NO_MEMORY, std::bad_alloc()), "an allocation failed");
-  EXPECT_EQ(Thrown(HORUS_NO_MEMORY, std::length_error("vector")), "a count is larger than memory can hold");
-  EXPECT_EQ(Thrown(HORUS_INTERNAL, std::runtime_error("what went wrong")), "what went wrong");
-  EXPECT_EQ(Thrown(HORUS_INTERNAL, 7), "an exception of unknown type");
+  EXPECT_EQ(Thrown(HORUS_ERR_NO_MEMORY, std::bad_alloc()), "an allocation failed");
+  EXPECT_EQ(Thrown(HORUS_ERR_NO_MEMORY, std::length_error("vector")), "a count is larger than memory can hold");
+  EXPECT_EQ(Thrown(HORUS_ERR_INTERNAL, std::runtime_error("what went wrong")), "what went wrong");
+  EXPECT_EQ(Thrown(HORUS_ERR_INTERNAL, 7), "an exception of unknown type");
 }
 
 TEST(Error, WhatHasNoCodeOfItsOwnIsInternal) {
   EXPECT_EQ(CodeOf(absl::OkStatus()), HORUS_OK);
   for (const absl::Status& status :
        {absl::UnknownError("?"), absl::InternalError("?"), absl::PermissionDeniedError("?")}) {
-    EXPECT_EQ(CodeOf(status), HORUS_INTERNAL) << status;
+    EXPECT_EQ(CodeOf(status), HORUS_ERR_INTERNAL) << status;
   }
 }
 
@@ -59,19 +59,19 @@ TEST(Callbacks, AreNotAskedAboutTypesBeyondTheirCatalogue) {
   EXPECT_EQ(policy.name(), "mine");
 }
 
-TEST(Watching, TellsFaultsOfTheLibraryWhateverTheLevel) {
+TEST(Telemetry, TellsFaultsOfTheLibraryWhateverTheLevel) {
   std::vector<std::string> lines;
-  horus_watch_options options = HORUS_WATCH_OPTIONS_INIT;
+  horus_metrics_options options = HORUS_METRICS_OPTIONS_INIT;
   options.log_level = HORUS_LOG_ERROR;
   options.log_user = &lines;
   options.log = [](void* user, int32_t level, const char* text) {
     EXPECT_EQ(level, HORUS_LOG_ERROR);
     static_cast<std::vector<std::string>*>(user)->push_back(text);
   };
-  const auto watch = std::make_shared<Watch>(options);
-  for (const horus_status status : {HORUS_INTERNAL, HORUS_NO_MEMORY, HORUS_CONFLICT, HORUS_NOT_FOUND}) {
+  const auto telemetry = std::make_shared<Telemetry>(options);
+  for (const horus_status status : {HORUS_ERR_INTERNAL, HORUS_ERR_NO_MEMORY, HORUS_ERR_CONFLICT, HORUS_ERR_NOT_FOUND}) {
     horus_error error = HORUS_ERROR_INIT;
-    EXPECT_EQ(WatchedCall(watch, Call::kApply, &error).End(Fail(&error, status, "why")), status);
+    EXPECT_EQ(MeteredCall(telemetry, Call::kApply, &error).End(Fail(&error, status, "why")), status);
   }
   EXPECT_THAT(lines, testing::ElementsAre("apply: INTERNAL: why", "apply: NO_MEMORY: why"));
 }

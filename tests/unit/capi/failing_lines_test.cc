@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan is told to its watch line by line: where memory runs out, lines are missing and nothing else.
+// A plan is told to its telemetry line by line: where memory runs out, lines are missing and nothing else.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "capi/watching.h"
+#include "capi/telemetry.h"
 #include "failing_new.h"
 #include "place/plan.h"
 
@@ -22,7 +22,7 @@ struct Told {
 // With so many allocations for all of them.
 size_t LinesTold(size_t allocations) {
   Told told;
-  horus_watch_options options = HORUS_WATCH_OPTIONS_INIT;
+  horus_metrics_options options = HORUS_METRICS_OPTIONS_INIT;
   options.log_level = HORUS_LOG_DEBUG;
   options.log_user = &told;
   options.log = [](void* user, int32_t level, const char* text) {  // allocates nothing
@@ -30,11 +30,11 @@ size_t LinesTold(size_t allocations) {
     to->whole = to->whole && level == HORUS_LOG_DEBUG && std::strcmp(text, kLine) == 0;
     ++to->lines;
   };
-  Watch watch(options);
+  Telemetry telemetry(options);
   Plan plan;
   plan.decisions.resize(kDecisions);
   allocations_left = allocations;
-  TellDecisions(watch, plan);
+  TellDecisions(telemetry, plan);
   allocations_left = kNever;
   EXPECT_TRUE(told.whole);
   return told.lines;

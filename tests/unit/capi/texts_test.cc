@@ -49,8 +49,8 @@ TEST(Fail, CutsAMessageToTheCallersStruct) {
   std::string text;
   while (text.size() < sizeof(horus_error)) text += "\u00e9";
   horus_error error = HORUS_ERROR_INIT;
-  EXPECT_EQ(Fail(&error, HORUS_STATE, text), HORUS_STATE);
-  EXPECT_EQ(error.status, HORUS_STATE);
+  EXPECT_EQ(Fail(&error, HORUS_ERR_STATE, text), HORUS_ERR_STATE);
+  EXPECT_EQ(error.status, HORUS_ERR_STATE);
   const size_t length = std::strlen(error.message);
   EXPECT_EQ(length % 2, 0u);
   EXPECT_GE(length + 2, sizeof error.message - 1);

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The law, but every job suffers by a factor of its own that nothing foretells.
+// The law, but every job suffers by a factor of its own that nothing predicts.
 PairSet WilfulSet(size_t jobs = 6) {
   PairSet set = LawfulSet(jobs);
   std::erase_if(set.runs, [](const PairRun& run) { return run.device != 0; });  // one is enough, and faster

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation on pairs: every row is foretold without its group, and references are what they say.
+// Evaluation on pairs: every row is predicted without its group, and references are what they say.
 #include "interference/evaluate_pairs.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ double Mape(const std::vector<PairPrediction>& predictions) {
   return 100 * sum / static_cast<double>(predictions.size());
 }
 
-TEST(EvaluatePairs, ForetellsEveryRowOnceForEachGroupThatItBelongsTo) {
+TEST(EvaluatePairs, PredictsEveryRowOnceForEachGroupThatItBelongsTo) {
   const PairSet set = LawfulSet(8);
   const std::vector<PairRow> rows = RowsOf(set);
   for (const PairLeave leave : {PairLeave::kPair, PairLeave::kJob, PairLeave::kFamily, PairLeave::kGpu}) {

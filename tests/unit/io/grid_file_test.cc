@@ -158,11 +158,11 @@ TEST(GridFile, UnmeasuredJobsAreAloneWhereSpeedsAreMeasured) {
 
 TEST(GridFile, ABoundNeedsMeasuredSpeeds) {
   EXPECT_TRUE(Parse(Whole() + "lp_bound: true\n")->lp_bound);
-  std::string foretold = Whole() + "lp_bound: true\n";
-  const size_t at = foretold.find("truth:");
-  const size_t end = foretold.find('\n', at);
-  foretold.replace(at, end - at, "truth: {interference: utilisation}");
-  EXPECT_THAT(Refusal(foretold), HasSubstr("lp_bound: expected measured speeds"));
+  std::string predicted = Whole() + "lp_bound: true\n";
+  const size_t at = predicted.find("truth:");
+  const size_t end = predicted.find('\n', at);
+  predicted.replace(at, end - at, "truth: {interference: utilisation}");
+  EXPECT_THAT(Refusal(predicted), HasSubstr("lp_bound: expected measured speeds"));
 }
 
 TEST(GridFile, RefusesMoreRunsThanItsLimit) {

@@ -58,10 +58,10 @@ TEST(Fit, DistanceIsOneWhereThereIsNoAmount) {
 
 TEST(Fit, EndlessIsOnlyAWaitAndOnlyTheLongestThatIsCounted) {
   const double most = static_cast<float>(kMostServiceUs);
-  EXPECT_TRUE(IsEndless(most, kLateUnit));
-  EXPECT_TRUE(IsEndless(2 * most, kLateUnit));
-  EXPECT_FALSE(IsEndless(most / 2, kLateUnit));
-  EXPECT_FALSE(IsEndless(most, "MiB"));
+  EXPECT_TRUE(IsUnbounded(most, kLateUnit));
+  EXPECT_TRUE(IsUnbounded(2 * most, kLateUnit));
+  EXPECT_FALSE(IsUnbounded(most / 2, kLateUnit));
+  EXPECT_FALSE(IsUnbounded(most, "MiB"));
 }
 
 TEST(Fit, ANodeMustBeUpAndCarryEveryLabelAskedFor) {

@@ -97,7 +97,7 @@ TEST(LatencyBound, RefusesWhatMissesItEvenAlone) {
   EXPECT_THAT(DescribeDecision(refused), HasSubstr("us p99 even alone"));
   JobSpec flooded = Server(1, 25'000);
   flooded.request_rate_hz = 1e6;
-  EXPECT_THAT(DescribeDecision(Decide(Nodes(1, 1), flooded)), HasSubstr("predicted endless us p99 even alone"));
+  EXPECT_THAT(DescribeDecision(Decide(Nodes(1, 1), flooded)), HasSubstr("predicted unbounded us p99 even alone"));
   // One that runs so already is left as it is: nobody makes it worse.
   Cluster cluster = Nodes(1, 1);
   const Slot slot{1, 0, 0};

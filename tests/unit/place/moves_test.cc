@@ -279,11 +279,11 @@ TEST(WhatIf, KnowsHowManyJobsADeviceHolds) {
 }
 
 // Asked so many times; then it says stop.
-WatchFn PatientFor(int& times) {
+GoOnFn PatientFor(int& times) {
   return [&times] { return times-- > 0; };
 }
 
-TEST(Watch, EndsEveryModeBetweenTwoSearches) {
+TEST(Metrics, EndsEveryModeBetweenTwoSearches) {
   const Cluster cluster = TwoFull();
   const uint64_t before = cluster.state_hash();
   JobSpec urgent = OneGpu(3, 40, 14'000);
@@ -301,7 +301,7 @@ TEST(Watch, EndsEveryModeBetweenTwoSearches) {
       {"preempt", [&] { return PlanPreemption(*placer, cluster, urgent); }}};
   for (const auto& [name, run] : modes) {
     int times = 1'000'000;
-    placer->Watch(PatientFor(times));
+    placer->SetGoOn(PatientFor(times));
     ASSERT_TRUE(run().ok()) << name << ": " << run().status();
     const int asked = 1'000'000 - times;
     ASSERT_GT(asked, 1) << name;
@@ -309,13 +309,13 @@ TEST(Watch, EndsEveryModeBetweenTwoSearches) {
       times = patience;
       EXPECT_EQ(run().status().code(), absl::StatusCode::kCancelled) << name << " after " << patience;
     }
-    placer->Watch(nullptr);
+    placer->SetGoOn(nullptr);
     EXPECT_TRUE(run().ok()) << name;
   }
   EXPECT_EQ(cluster.state_hash(), before);
 }
 
-TEST(Watch, EndsARoundBetweenTwoJobs) {
+TEST(Metrics, EndsARoundBetweenTwoJobs) {
   Cluster cluster = Nodes(2, 2);
   const auto placer = MakePlacer("synergy-tune");
   const std::vector<JobSpec> first = {OneGpu(1), Gang(2, 1, 2)};
@@ -329,7 +329,7 @@ TEST(Watch, EndsARoundBetweenTwoJobs) {
       {"round", [&] { return placer->MakeRound(cluster, std::vector{OneGpu(1), OneGpu(4), Gang(7, 1, 2)}); }}};
   for (const auto& [name, run] : modes) {
     int times = 1'000'000;
-    placer->Watch(PatientFor(times));
+    placer->SetGoOn(PatientFor(times));
     const auto expected = run();
     ASSERT_TRUE(expected.ok()) << name << ": " << expected.status();
     const int asked = 1'000'000 - times;
@@ -338,7 +338,7 @@ TEST(Watch, EndsARoundBetweenTwoJobs) {
       times = patience;
       EXPECT_EQ(run().status().code(), absl::StatusCode::kCancelled) << name << " after " << patience;
     }
-    placer->Watch(nullptr);
+    placer->SetGoOn(nullptr);
     EXPECT_EQ(run()->decisions, expected->decisions) << name;
   }
 }

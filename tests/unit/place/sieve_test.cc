@@ -11,8 +11,8 @@
 namespace horus {
 namespace {
 
-Scorer::Brief BesideGuest(uint32_t guest) {
-  Scorer::Brief state{
+Scorer::StateSummary BesideGuest(uint32_t guest) {
+  Scorer::StateSummary state{
       .digest = 1, .state = 0, .context = 0, .residents = 1, .mem_free_mib = 1000, .per_mem_mib = 1e-3F};
   state.pairs.guests[0] = guest;
   state.pairs.before.fill(1);

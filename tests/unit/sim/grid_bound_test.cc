@@ -56,7 +56,7 @@ TEST(GridBound, IsNotAskedForUnlessWanted) {
   EXPECT_FALSE(outcome->metrics.gap_closed.has_value());
 }
 
-// 1,000,000 MiB are foretold at most; it runs all the same, for it was measured there.
+// 1,000,000 MiB are predicted at most; it runs all the same, for it was measured there.
 TEST(GridBound, WhatWasMeasuredAloneHasRoom) {
   const auto outcome = RunOne(Pairs("exclusive"), {0, 0, 1});
   ASSERT_TRUE(outcome.ok()) << outcome.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Foretold tables: speeds are estimates, bounds count upper slowdowns, and what may not share is apart.
+// Predicted tables: speeds are estimates, bounds count upper slowdowns, and what may not share is apart.
 #include "sim/truth/predicted_speeds.h"
 
 #include <gmock/gmock.h>
@@ -38,8 +38,8 @@ Demand Job(float util, int64_t mem_mib, int64_t step_us) {
 const Demand kLight = Job(25, 1000, 1000);
 const Demand kHeavy = Job(100, 4000, 2000);
 
-SpeedTable Foretell(const std::vector<ForetoldProfile>& profiles, const std::vector<DeviceKind>& devices) {
-  const auto table = ForetellSpeeds(profiles, devices, BusyModel());
+SpeedTable Predict(const std::vector<PredictedProfile>& profiles, const std::vector<DeviceKind>& devices) {
+  const auto table = PredictSpeeds(profiles, devices, BusyModel());
   EXPECT_TRUE(table.ok()) << table.status();
   return table.ok() ? *table : SpeedTable{};
 }
@@ -55,9 +55,9 @@ PairSpeed PairOf(const SpeedTable& table, uint32_t a, uint32_t b) {
   return {};
 }
 
-TEST(ForetellSpeeds, TakesEstimatesForSpeedsAndUppersForBounds) {
+TEST(PredictSpeeds, TakesEstimatesForSpeedsAndUppersForBounds) {
   const SpeedTable table =
-      Foretell({{.name = "light", .demands = {&kLight}}, {.name = "heavy", .demands = {&kHeavy}}}, kOne);
+      Predict({{.name = "light", .demands = {&kLight}}, {.name = "heavy", .demands = {&kHeavy}}}, kOne);
   EXPECT_THAT(table.profiles, ElementsAre("light", "heavy"));
   EXPECT_THAT(table.alone, ElementsAre(1000, 500));  // steps a second
   ASSERT_EQ(table.pairs.size(), 3);
@@ -69,43 +69,43 @@ TEST(ForetellSpeeds, TakesEstimatesForSpeedsAndUppersForBounds) {
   EXPECT_TRUE(pair.IsAdmitted(2.6));
 }
 
-TEST(ForetellSpeeds, MemoryKeepsApartWhatDoesNotFitBesideTheHeadroom) {
+TEST(PredictSpeeds, MemoryKeepsApartWhatDoesNotFitBesideTheHeadroom) {
   // 4000 + 4000 + 500 MiB of headroom.
   for (const int64_t mem_mib : {8499, 8500}) {
     const SpeedTable table =
-        Foretell({{.name = "heavy", .demands = {&kHeavy}}}, {{.name = "gpu", .context = {}, .mem_mib = mem_mib}});
+        Predict({{.name = "heavy", .demands = {&kHeavy}}}, {{.name = "gpu", .context = {}, .mem_mib = mem_mib}});
     EXPECT_EQ(PairOf(table, 0, 0).Runs(), mem_mib == 8500);
   }
   const SpeedTable small =
-      Foretell({{.name = "heavy", .demands = {&kHeavy}}}, {{.name = "gpu", .context = {}, .mem_mib = 4400}});
+      Predict({{.name = "heavy", .demands = {&kHeavy}}}, {{.name = "gpu", .context = {}, .mem_mib = 4400}});
   EXPECT_THAT(small.alone, ElementsAre(0));
   EXPECT_TRUE(small.pairs.empty());
 }
 
-TEST(ForetellSpeeds, KeepsApartWhoDoesNotShare) {
-  const SpeedTable table = Foretell({{.name = "alone", .demands = {&kLight}, .exclusive = true},
-                                     {.name = "most", .demands = {&kLight}, .gpu_milli = 600},
-                                     {.name = "some", .demands = {&kLight}, .gpu_milli = 400},
-                                     {.name = "picky", .demands = {&kLight}, .slowdown_bound = 1.4}},
-                                    kOne);
+TEST(PredictSpeeds, KeepsApartWhoDoesNotShare) {
+  const SpeedTable table = Predict({{.name = "alone", .demands = {&kLight}, .exclusive = true},
+                                    {.name = "most", .demands = {&kLight}, .gpu_milli = 600},
+                                    {.name = "some", .demands = {&kLight}, .gpu_milli = 400},
+                                    {.name = "picky", .demands = {&kLight}, .slowdown_bound = 1.4}},
+                                   kOne);
   EXPECT_FALSE(PairOf(table, 0, 2).Runs());
   EXPECT_FALSE(PairOf(table, 1, 1).Runs());
   EXPECT_TRUE(PairOf(table, 1, 2).Runs());
   EXPECT_TRUE(PairOf(table, 3, 3).Runs());  // upper slowdown 1.375
-  const SpeedTable beside = Foretell(
+  const SpeedTable beside = Predict(
       {{.name = "picky", .demands = {&kLight}, .slowdown_bound = 1.3}, {.name = "light", .demands = {&kLight}}}, kOne);
   EXPECT_FALSE(PairOf(beside, 0, 1).Runs());
   EXPECT_TRUE(PairOf(beside, 1, 1).Runs());
   std::vector<DeviceKind> exclusive = kOne;
   exclusive[0].shares = false;
-  EXPECT_FALSE(PairOf(Foretell({{.name = "light", .demands = {&kLight}}}, exclusive), 0, 0).Runs());
+  EXPECT_FALSE(PairOf(Predict({{.name = "light", .demands = {&kLight}}}, exclusive), 0, 0).Runs());
 }
 
-TEST(ForetellSpeeds, WithoutAStepTimeEverywhereSpeedsCountAlike) {
+TEST(PredictSpeeds, WithoutAStepTimeEverywhereSpeedsCountAlike) {
   const Demand untimed = Job(25, 1000, 0);
   const std::vector<DeviceKind> two = {kOne[0], {.name = "other", .context = {}, .mem_mib = 16'000}};
-  EXPECT_THAT(Foretell({{.name = "half", .demands = {&kLight, &untimed}}}, two).alone, ElementsAre(1, 1));
-  EXPECT_THAT(Foretell({{.name = "here", .demands = {&kLight, nullptr}}}, two).alone, ElementsAre(1000, 0));
+  EXPECT_THAT(Predict({{.name = "half", .demands = {&kLight, &untimed}}}, two).alone, ElementsAre(1, 1));
+  EXPECT_THAT(Predict({{.name = "here", .demands = {&kLight, nullptr}}}, two).alone, ElementsAre(1000, 0));
 }
 
 }  // namespace

@@ -215,7 +215,7 @@ std::vector<Slot> JobSlots(const ClusterHandle& cluster, uint64_t job) {
     Run([&](horus_error* error) {
       status = cluster.Read(error,
                             [&](horus_error* e) { return horus_cluster_job_slots(cluster.get(), job, &c, &count, e); });
-      return status == HORUS_BUFFER_TOO_SMALL ? HORUS_OK : status;
+      return status == HORUS_ERR_BUFFER_TOO_SMALL ? HORUS_OK : status;
     });
     if (status == HORUS_OK && count <= columns.nodes.size()) return columns.Rows(count);
     columns = SlotColumns(count);

@@ -23,7 +23,7 @@ void Raise(horus_status status, const std::string& message) {
 }
 
 void Refuse(const std::string& what, const std::string& expected, const std::string& found) {
-  Raise(HORUS_INVALID_ARGUMENT, what + ": expected " + expected + ", found " + found);
+  Raise(HORUS_ERR_INVALID_ARGUMENT, what + ": expected " + expected + ", found " + found);
 }
 
 std::string Shown(py::handle value) {
@@ -107,7 +107,7 @@ int32_t Progress::Tell(void* user, double done) {
 void Progress::Check(double done) {
   if (!Due()) return;
   const Held held;
-  if (!Ask(done)) Raise(HORUS_CANCELLED, "the progress callback asked to stop");
+  if (!Ask(done)) Raise(HORUS_ERR_CANCELLED, "the progress callback asked to stop");
 }
 
 std::vector<const char*> Texts(const std::vector<std::string>& names) {

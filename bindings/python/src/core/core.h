@@ -143,7 +143,7 @@ std::vector<T> Collect(const Function& function) {
     for (;;) {
       size_t count = 0;
       const horus_status status = function(values.size(), values.data(), &count, error);
-      if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) return status;
+      if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) return status;
       values.resize(count);
       if (status == HORUS_OK) return status;
     }
@@ -250,7 +250,7 @@ void BindPotential(py::module_& m);
 void BindSim(py::module_& m);
 void BindFiles(py::module_& m);
 void BindLearn(py::module_& m);
-void BindWatch(py::module_& m);
+void BindMetrics(py::module_& m);
 
 }  // namespace horus_python
 

@@ -11,7 +11,7 @@ namespace horus_python {
 
 using GraphHandle = Handle<horus_graph, horus_graph_free>;
 using CatalogueHandle = Handle<horus_catalogue, horus_catalogue_free>;
-using PredictorHandle = LockedHandle<horus_predictor, horus_predictor_free>;  // Write: who watches it
+using PredictorHandle = LockedHandle<horus_predictor, horus_predictor_free>;  // Write: whose metrics count it
 using ObservationsHandle = LockedHandle<horus_observations, horus_observations_free>;
 
 // The built-in catalogue for none.

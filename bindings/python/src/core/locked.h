@@ -21,9 +21,9 @@ inline bool IsFinalizing() {
 
 // What a call answers that would have to wait within a callback.
 inline horus_status InUse(horus_error* error) {
-  error->status = HORUS_BUSY;
+  error->status = HORUS_ERR_BUSY;
   std::strncpy(error->message, "in use by the call that called back", sizeof error->message - 1);
-  return HORUS_BUSY;
+  return HORUS_ERR_BUSY;
 }
 
 template <typename T, void (*Free)(T*)>

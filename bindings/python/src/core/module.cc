@@ -63,6 +63,6 @@ PYBIND11_MODULE(_core, m) {
   BindTruth(m);
   BindSim(m);
   BindFiles(m);
-  BindWatch(m);
+  BindMetrics(m);
   GiveTables(m);
 }

@@ -67,8 +67,9 @@ void AddSlowdown(const ObservationsHandle& observations, const CatalogueHandle* 
   seen.predicted_upper = predicted_upper;
   seen.device_id = device_id;
   Run([&](horus_error* error) {
-    return observations.Write(
-        error, [&](horus_error* e) { return horus_observations_add(observations.get(), Of(catalogue), &seen, e); });
+    return observations.Write(error, [&](horus_error* e) {
+      return horus_observations_add_slowdown(observations.get(), Of(catalogue), &seen, e);
+    });
   });
 }
 
@@ -94,7 +95,7 @@ py::dict Devices(const ObservationsHandle& observations) {
     size_t count = 0;
     const horus_status status = horus_observations_get_devices(observations.get(), 0, nullptr, nullptr, nullptr,
                                                                nullptr, nullptr, nullptr, &count, error);
-    if (status != HORUS_OK && status != HORUS_BUFFER_TOO_SMALL) return status;
+    if (status != HORUS_OK && status != HORUS_ERR_BUFFER_TOO_SMALL) return status;
     for (auto* column : {&devices, &profiles, &times}) column->resize(count);
     for (auto* column : {&observed, &predicted, &upper}) column->resize(count);
     return horus_observations_get_devices(observations.get(), count, devices.data(), profiles.data(), observed.data(),

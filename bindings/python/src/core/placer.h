@@ -8,7 +8,7 @@
 
 namespace horus_python {
 
-using PlacerHandle = LockedHandle<horus_placer, horus_placer_free>;  // Write: who watches it
+using PlacerHandle = LockedHandle<horus_placer, horus_placer_free>;  // Write: whose metrics count it
 
 // What a cluster typically has to run, as columns of tasks or as jobs that were seen.
 struct Workload {

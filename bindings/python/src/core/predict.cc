@@ -125,7 +125,7 @@ py::dict Quality(const PredictorHandle& predictor) {
     horus_prediction_quality q = HORUS_PREDICTION_QUALITY_INIT;
     horus_error error = HORUS_ERROR_INIT;
     const horus_status status = horus_predictor_get_quality(predictor.get(), quantity, &q, &error);
-    if (status == HORUS_NOT_FOUND) continue;
+    if (status == HORUS_ERR_NOT_FOUND) continue;
     if (status != HORUS_OK) Raise(status, error.message);
     py::dict row;
     row["promised"] = q.promised;

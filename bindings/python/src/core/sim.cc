@@ -65,12 +65,12 @@ struct SimOptions : horus_sim_options {
 };
 
 // A simulation while it runs: progress, and events to an observer.
-struct Watch {
+struct Asking {
   Progress progress;
   py::object observer;
 
   static int32_t Observe(void* user, const horus_sim_event* event) {
-    auto* self = static_cast<Watch*>(user);
+    auto* self = static_cast<Asking*>(user);
     return Callback([&] {
       py::list slots;
       for (size_t i = 0; i < event->slot_count; ++i) {
@@ -83,7 +83,7 @@ struct Watch {
       return go_on ? 0 : 1;
     });
   }
-  static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Watch*>(user)->progress, done); }
+  static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Asking*>(user)->progress, done); }
 };
 
 // The C struct over options, which it borrows.
@@ -136,12 +136,12 @@ std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const p
                                                const py::object& observer, const py::object& progress) {
   const CProfileDemands believed(beliefs, "beliefs");
   const CSimOptions c(options);
-  Watch watch{Progress(progress), observer};
+  Asking asking{Progress(progress), observer};
   return Make<SimResultHandle, horus_sim_result>(
       [&](horus_sim_result** out, horus_error* error) {
         return ReadBoth(placer, cluster, error, [&](horus_error* e) {
           return horus_sim_run(trace.get(), believed.get(), truth.get(), cluster.get(), placer.get(), c.get(),
-                               observer.is_none() ? nullptr : &Watch::Observe, &Watch::Tell, &watch, out, e);
+                               observer.is_none() ? nullptr : &Asking::Observe, &Asking::Tell, &asking, out, e);
         });
       },
       placer.keeps());  // a learned model stands on the placer's

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .sim import Outage, ProfileDemand, Rebalance, SimOptions, SimResult, Truth, simulate
     from .speeds import Potential, potential
     from .trace import SyntheticOptions, Trace
-    from .watch import Metric, Watch
+    from .metrics import Metric, Metrics
 
     __version__: str
 
@@ -46,7 +46,7 @@ _ROOMS = {
     "queue": ("Queue", "QueueOptions", "QueuedJob", "queues"),
     "trace": ("SyntheticOptions", "Trace"),
     "sim": ("Outage", "ProfileDemand", "Rebalance", "SimOptions", "SimResult", "Truth", "simulate"),
-    "watch": ("Metric", "Watch"),
+    "metrics": ("Metric", "Metrics"),
     "comparison": ("Comparison", "compare"),
     "errors": ("Busy", "CallbackError", "Cancelled", "Conflict", "CorruptError", "Error", "Exists", "FileError",
                "InternalError", "InvalidArgument", "LimitError", "NoMemory", "NotFound", "StateError", "Unsupported"),
@@ -63,7 +63,7 @@ __all__ = ["DEMAND_GIVEN", "DEMAND_MEASURED", "DEMAND_OUTSIDE", "DEMAND_PREDICTE
            "QueueOptions", "QueuedJob", "Rebalance", "RunSpec", "Sensitivity", "SharedDevice", "SimOptions",
            "SimResult", "Slot", "Slowdown", "Solution", "StateError", "StepCost", "SyntheticOptions", "TenantReview", "Trace",
            "Truth",
-           "Unsupported", "Watch", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",
+           "Unsupported", "Metrics", "Workload", "compare", "demand_dtype", "demand_rows", "demands_of", "feature_schema", "gpus",
            "largest_slowdown", "policies", "potential", "queues", "read_jobs", "request_latency", "simulate"]
 
 

@@ -16,8 +16,8 @@ from ._args import ids, instance, integer, sequence, text
 from ._core import Device, Job, Node, Slot
 from .catalogue import Catalogue, handle_of
 from .predict import Predictor, _bytes_of
-from .watch import Watch
-from .watch import handle_of as watch_handle_of
+from .metrics import Metrics
+from .metrics import handle_of as metrics_handle_of
 
 if TYPE_CHECKING:
     from .place import Plan
@@ -107,9 +107,9 @@ class Cluster:
         """Removes a job. Raises NotFound, so that a second release is harmless."""
         self._handle.release(integer(job, "job"))
 
-    def watch(self, watch: Watch | None) -> None:
-        """Lets `watch` count and tell the calls on this cluster; None = nobody. Waits for calls that run."""
-        _core.watch_cluster(watch_handle_of(watch), self._handle)
+    def set_metrics(self, metrics: Metrics | None) -> None:
+        """Lets `metrics` count and log the calls on this cluster; None = none. Waits for calls that run."""
+        _core.meter_cluster(metrics_handle_of(metrics), self._handle)
 
     # What there is.
 

@@ -178,7 +178,7 @@ class InterferenceModel:
 
     def measured(self, device: SharedDevice | str, tenants: Sequence[Demand],
                  catalogue: Catalogue | None = None) -> npt.NDArray[np.bool_]:
-        """[i, j]: whether the slowdown of tenant i beside tenant j was measured (`from_table`), or is foretold."""
+        """[i, j]: whether the slowdown of tenant i beside tenant j was measured (`from_table`), or is predicted."""
         return self._handle.measured(handle_of(catalogue), shared_device(device), sequence(tenants, Demand, "tenants"))
 
     def observe(self, observations: Observations, catalogue: Catalogue | None = None,

@@ -16,8 +16,8 @@ from .catalogue import Catalogue, handle_of
 from .cluster import Cluster
 from .errors import StateError
 from .interference import InterferenceModel, model_of
-from .watch import Watch
-from .watch import handle_of as watch_handle_of
+from .metrics import Metrics
+from .metrics import handle_of as metrics_handle_of
 
 __all__ = ["Alternative", "Candidate", "Change", "Decision", "Effect", "Explanation", "Job", "Miss", "Move", "Placer",
            "Plan", "Preemption", "Sensitivity", "TenantReview", "Workload", "policies"]
@@ -263,9 +263,9 @@ class Placer:
         nodes["reason"] = np.asarray([_core.reason_name(r) if r else "" for r in nodes["reason"].tolist()])
         return Explanation(self.place(where, job)[0], nodes)
 
-    def watch(self, watch: Watch | None) -> None:
-        """Lets `watch` count and tell the calls on this placer; None = nobody. Waits for calls that run."""
-        _core.watch_placer(watch_handle_of(watch), self._handle)
+    def set_metrics(self, metrics: Metrics | None) -> None:
+        """Lets `metrics` count and log the calls on this placer; None = none. Waits for calls that run."""
+        _core.meter_placer(metrics_handle_of(metrics), self._handle)
 
     @property
     def policy(self) -> str | Callable[[Candidate], float | None]:

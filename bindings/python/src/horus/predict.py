@@ -18,8 +18,8 @@ from ._train import training_library
 from .catalogue import Catalogue, handle_of
 from .errors import InvalidArgument
 from .graph import Graph, _run
-from .watch import Watch
-from .watch import handle_of as watch_handle_of
+from .metrics import Metrics
+from .metrics import handle_of as metrics_handle_of
 
 __all__ = ["Demand", "Observations", "Predictor", "Solution", "demand_dtype", "demand_rows", "demands_of"]
 
@@ -198,9 +198,9 @@ class Predictor:
         not listed the roofline alone predicts."""
         return self._handle.quality()
 
-    def watch(self, watch: Watch | None) -> None:
-        """Lets `watch` count and tell the calls on this predictor; None = nobody. Waits for calls that run."""
-        _core.watch_predictor(watch_handle_of(watch), self._handle)
+    def set_metrics(self, metrics: Metrics | None) -> None:
+        """Lets `metrics` count and log the calls on this predictor; None = none. Waits for calls that run."""
+        _core.meter_predictor(metrics_handle_of(metrics), self._handle)
 
     @property
     def epoch(self) -> int:

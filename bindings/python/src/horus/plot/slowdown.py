@@ -25,7 +25,7 @@ def slowdown_matrix(slowdowns: Any, jobs: Sequence[str] | None = None, *, bound:
 
     slowdowns: a square array, as `InterferenceModel.matrix` returns it, NaN = unknown, inf = cannot run together; or an
     object or mapping with `slowdowns` and `jobs`; or columns `victim`, `other`, `slowdown` (as `horus evaluate
-    --foretell` writes them).
+    --predictions` writes them).
 
     jobs: names of the rows. bound: cells above it get a cross.
     """

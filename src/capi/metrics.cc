@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/metrics.h: making and reading metrics. Handles of graphs and predictors: predictor.cc.
+#include "horus/metrics.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/args.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/structs.h"
+#include "capi/telemetry.h"
+
+namespace horus::capi {
+namespace {
+
+static_assert(HORUS_METRIC_COUNTER == static_cast<int>(MetricKind::kCounter) &&
+              HORUS_METRIC_GAUGE == static_cast<int>(MetricKind::kGauge) &&
+              HORUS_METRIC_HISTOGRAM == static_cast<int>(MetricKind::kHistogram));
+
+absl::StatusOr<std::unique_ptr<horus_metrics>> MakeTelemetry(const horus_metrics_options* given) {
+  HORUS_ASSIGN_OR_RETURN(horus_metrics_options options, ReadOptionalStruct(given));
+  if (options.log_level < 0 || options.log_level > HORUS_LOG_DEBUG) {
+    return InvalidArgument("log_level: expected 0 (warnings) to %d, found %d", HORUS_LOG_DEBUG, options.log_level);
+  }
+  if (options.log_level == 0) options.log_level = HORUS_LOG_WARNING;
+  return std::make_unique<horus_metrics>(horus_metrics{std::make_shared<Telemetry>(options)});
+}
+
+absl::Status WriteMetrics(const std::vector<MetricRow>& rows, const horus_metric_columns* out, size_t* count) {
+  HORUS_ASSIGN_OR_RETURN(const horus_metric_columns columns, ReadStruct(out));
+  HORUS_RETURN_IF_ERROR(CheckCapacity(rows.size(), columns.capacity, count));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    Put(columns.names, i, rows[i].name);
+    Put(columns.labels, i, rows[i].labels);
+    Put(columns.kinds, i, rows[i].family->kind);
+    Put(columns.values, i, rows[i].value);
+  }
+  *count = rows.size();
+  return absl::OkStatus();
+}
+
+// A callback of a call on the cluster must not change its metrics: that call still tells them.
+absl::Status SetTelemetry(horus_cluster& cluster, std::shared_ptr<Telemetry> metrics) {
+  HORUS_RETURN_IF_ERROR(cluster.gate.Write().status());
+  cluster.telemetry.Set(std::move(metrics), HandleKind::kCluster, [&cluster]() -> std::optional<uint64_t> {
+    const auto lock = cluster.gate.Read();
+    if (!lock.ok()) return std::nullopt;  // asked from a callback
+    return cluster.value.bytes_held();
+  });
+  return absl::OkStatus();
+}
+
+absl::Status SetTelemetry(horus_placer& placer, std::shared_ptr<Telemetry> metrics) {
+  if (placer.busy.load()) {
+    return CError(HORUS_ERR_BUSY, "placer: in use by the call whose callback runs, or by another thread");
+  }
+  placer.bytes_held = placer.value->bytes_held();
+  placer.telemetry.Set(std::move(metrics), HandleKind::kPlacer,
+                       [&placer] { return std::optional<uint64_t>(placer.bytes_held.load()); });
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_metrics_create(const horus_metrics_options* options, horus_metrics** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(std::unique_ptr<horus_metrics> metrics, MakeTelemetry(options));
+    *out = metrics.release();
+    return absl::OkStatus();
+  });
+}
+
+void horus_metrics_free(horus_metrics* metrics) { delete metrics; }
+
+horus_status horus_cluster_set_metrics(horus_cluster* cluster, const horus_metrics* metrics, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
+    return SetTelemetry(*cluster, TelemetryOf(metrics));
+  });
+}
+
+horus_status horus_placer_set_metrics(horus_placer* placer, const horus_metrics* metrics, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}}));
+    return SetTelemetry(*placer, TelemetryOf(metrics));
+  });
+}
+
+horus_status horus_metrics_get(const horus_metrics* metrics, const horus_metric_columns* columns, size_t* count,
+                               horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{metrics, "metrics"}, {columns, "columns"}, {count, "count"}}));
+    return WriteMetrics(metrics->value->Rows(), columns, count);
+  });
+}
+
+horus_status horus_metrics_text(const horus_metrics* metrics, size_t capacity, char* text, size_t* count,
+                                horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{metrics, "metrics"}, {count, "count"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(text, "text", capacity));
+    const std::string written = horus::MetricsText(metrics->value->Rows());
+    HORUS_RETURN_IF_ERROR(CheckCapacity(written.size() + 1, capacity, count));
+    std::memcpy(text, written.c_str(), written.size() + 1);
+    *count = written.size() + 1;
+    return absl::OkStatus();
+  });
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bundles to bytes, and from untrusted ones: every count is checked against the bytes present before it is used.
+#include "trees/bundle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "trees/bundle_check.h"
+#include "trees/bundle_format.h"
+
+namespace horus {
+namespace {
+
+using namespace bundle_format;
+using Bytes = std::span<const uint8_t>;
+
+absl::Status Damaged(std::string_view what, uint64_t expected, uint64_t found) {
+  return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: expected %d, found %d", what, expected, found);
+}
+
+absl::Status CheckChecksum(std::string_view what, uint64_t expected, uint64_t found) {
+  if (expected == found) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: damaged: expected the checksum %016x, found %016x", what,
+                   expected, found);
+}
+
+absl::Status CheckCount(std::string_view what, uint64_t count, uint64_t limit, uint64_t each_bytes, size_t left) {
+  if (count > limit) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %s: %d, the limit is %d", what, count, limit);
+  }
+  if (count > left / each_bytes) {
+    // Bounded: for a message: count was read as 32 bits.
+    return MakeError(absl::StatusCode::kDataLoss, "bundle: %s: %d need at least %d bytes, %d are left", what, count,
+                     count * each_bytes, left);
+  }
+  return absl::OkStatus();
+}
+
+// The sections of a file whose header and table are sound.
+absl::StatusOr<std::vector<Bytes>> ReadSections(Bytes file, const BundleLimits& limits) {
+  const std::string_view magic(reinterpret_cast<const char*>(file.data()), std::min(file.size(), kMagic.size()));
+  if (magic != kMagic) {
+    return MakeError(absl::StatusCode::kDataLoss, "not a model bundle: expected it to start with %s, found %s",
+                     Quoted(kMagic), Quoted(magic));
+  }
+  ByteReader header(file.subspan(kMagic.size()));
+  const uint32_t version = header.U32();
+  if (header.ok() && version > kBundleFormatVersion) {
+    return MakeError(absl::StatusCode::kOutOfRange,
+                     "bundle: format version %d is newer than version %d, the newest that this library reads", version,
+                     kBundleFormatVersion);
+  }
+  const uint32_t count = header.U32();
+  const uint64_t total = header.U64();
+  const uint64_t checksum = header.U64();
+  if (!header.ok()) return Damaged("bytes of header", kHeaderBytes, file.size());
+  if (version == 0) return Damaged("format version", kBundleFormatVersion, version);
+  if (total != file.size()) return Damaged("bytes of file", total, file.size());
+  if (total > limits.max_bytes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %d bytes, the limit is %d", total,
+                     limits.max_bytes);
+  }
+  if (count == 0) return Damaged("sections", 1, count);
+  HORUS_RETURN_IF_ERROR(
+      CheckCount("sections", count, uint64_t{limits.max_targets} + 1, kTableEntryBytes, header.left()));
+  // Bounded: CheckCount: what is counted is left in the file.
+  const Bytes table_bytes = file.subspan(kHeaderBytes, count * kTableEntryBytes);
+  std::string covered(reinterpret_cast<const char*>(file.data()), kChecksumAt);
+  covered.append(reinterpret_cast<const char*>(table_bytes.data()), table_bytes.size());
+  HORUS_RETURN_IF_ERROR(CheckChecksum("header", checksum, Hash64(covered)));
+
+  std::vector<Bytes> sections;
+  ByteReader table(table_bytes);
+  Bytes rest = file.subspan(kHeaderBytes + table_bytes.size());
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t size = table.U64();
+    const uint64_t expected = table.U64();
+    if (size > rest.size()) return Damaged(Formatted("bytes of section %d", i), size, rest.size());
+    sections.push_back(rest.first(size));
+    rest = rest.subspan(size);
+    HORUS_RETURN_IF_ERROR(CheckChecksum(Formatted("section %d", i), expected, Hash64(sections.back().data(), size)));
+  }
+  if (!rest.empty()) return Damaged("bytes after the last section", 0, rest.size());
+  return sections;
+}
+
+absl::Status ReadText(ByteReader& in, std::string_view what, size_t limit, std::string& out) {
+  const std::string_view text = in.Text();
+  if (!in.ok()) return MakeError(absl::StatusCode::kDataLoss, "bundle: manifest: ends inside the %s", what);
+  if (text.size() > limit) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %s: %d bytes, the limit is %d", what, text.size(),
+                     limit);
+  }
+  out = text;
+  return absl::OkStatus();
+}
+
+absl::Status ReadSeries(ByteReader& in, const BundleLimits& limits, std::vector<NamedSeries>& out) {
+  const uint32_t count = in.U32();
+  HORUS_RETURN_IF_ERROR(CheckCount("series", count, limits.max_series, kSeriesMinBytes, in.left()));
+  for (uint32_t i = 0; i < count; ++i) {
+    NamedSeries& series = out.emplace_back();
+    HORUS_RETURN_IF_ERROR(ReadText(in, "name of a series", limits.max_name_bytes, series.name));
+    const uint32_t values = in.U32();
+    HORUS_RETURN_IF_ERROR(
+        CheckCount("values of a series", values, limits.max_series_values, sizeof(double), in.left()));
+    series.values.reserve(values);
+    for (uint32_t v = 0; v < values; ++v) series.values.push_back(in.F64());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadManifest(Bytes section, const BundleLimits& limits, Bundle& bundle) {
+  ByteReader in(section);
+  bundle.schema_hash = in.U64();
+  bundle.data_fingerprint = in.U64();
+  HORUS_RETURN_IF_ERROR(ReadText(in, "library version", limits.max_name_bytes, bundle.library_version));
+  HORUS_RETURN_IF_ERROR(ReadText(in, "training summary", limits.max_text_bytes, bundle.training_summary));
+  HORUS_RETURN_IF_ERROR(ReadSeries(in, limits, bundle.series));
+  const uint32_t targets = in.U32();
+  HORUS_RETURN_IF_ERROR(CheckCount("targets", targets, limits.max_targets, kTargetMinBytes, in.left()));
+  for (uint32_t i = 0; i < targets; ++i) {
+    BundleTarget& target = bundle.targets.emplace_back();
+    HORUS_RETURN_IF_ERROR(ReadText(in, "name of a target", limits.max_name_bytes, target.name));
+    target.link = static_cast<Link>(in.U32());
+    HORUS_RETURN_IF_ERROR(ReadSeries(in, limits, target.calibration));
+  }
+  if (!in.ok()) return MakeError(absl::StatusCode::kDataLoss, "bundle: manifest: ends too early");
+  if (in.left() != 0) return Damaged("bytes after the manifest", 0, in.left());
+  return absl::OkStatus();
+}
+
+// Restores the right children of one tree in pre-order. Whether it is whole is for ValidateForest to say.
+void LinkRightChildren(std::span<TreeNode> tree, std::vector<uint32_t>& open) {
+  open.clear();
+  for (uint32_t at = 0; at < tree.size(); ++at) {
+    if (!tree[at].is_leaf()) {
+      open.push_back(at);
+    } else if (!open.empty()) {
+      tree[open.back()].right = at + 1;
+      open.pop_back();
+    }
+  }
+}
+
+absl::Status ReadForest(Bytes section, const BundleLimits& limits, ForestData& forest) {
+  ByteReader in(section);
+  forest.num_features = in.U32();
+  forest.base_score = in.F32();
+  const uint32_t trees = in.U32();
+  const uint32_t nodes = in.U32();
+  if (!in.ok()) return Damaged("bytes of a forest's header", kForestHeaderBytes, section.size());
+  HORUS_RETURN_IF_ERROR(CheckCount("trees", trees, limits.forest.max_trees, kTreeBytes, in.left()));
+  // Bounded: CheckCount: what is counted is left in the file.
+  HORUS_RETURN_IF_ERROR(
+      CheckCount("nodes", nodes, limits.forest.max_nodes, kNodeBytes, in.left() - trees * kTreeBytes));
+  // Bounded: CheckCount: what is counted is left in the file.
+  const uint64_t expected = trees * uint64_t{kTreeBytes} + nodes * uint64_t{kNodeBytes};
+  if (in.left() != expected) return Damaged("bytes of trees and nodes", expected, in.left());
+  forest.tree_sizes.resize(trees);
+  for (uint32_t& size : forest.tree_sizes) size = in.U32();
+  forest.nodes.resize(nodes);
+  for (TreeNode& node : forest.nodes) {
+    node.split = in.U32();
+    node.value = in.F32();
+    node.cover = in.F32();
+  }
+  std::span<TreeNode> rest(forest.nodes);
+  std::vector<uint32_t> open;
+  for (const uint32_t size : forest.tree_sizes) {
+    if (size > rest.size()) break;  // ValidateForest says so
+    LinkRightChildren(rest.first(size), open);
+    rest = rest.subspan(size);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Bundle> ReadBundle(std::span<const uint8_t> bytes, const BundleLimits& limits,
+                                  std::optional<uint64_t> expected_schema) {
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Bytes> sections, ReadSections(bytes, limits));
+  Bundle bundle;
+  HORUS_RETURN_IF_ERROR(ReadManifest(sections[0], limits, bundle));
+  if (expected_schema.has_value() && bundle.schema_hash != *expected_schema) {
+    return MakeError(absl::StatusCode::kFailedPrecondition,
+                     "bundle: trained on the feature schema %016x, this library's is %016x (written by version %s); "
+                     "train it again",
+                     bundle.schema_hash, *expected_schema, Quoted(bundle.library_version));
+  }
+  if (sections.size() != bundle.targets.size() + 1) {
+    return Damaged("sections", bundle.targets.size() + 1, sections.size());
+  }
+  for (size_t i = 0; i < bundle.targets.size(); ++i) {
+    HORUS_RETURN_IF_ERROR(ReadForest(sections[i + 1], limits, bundle.targets[i].forest));
+  }
+  HORUS_RETURN_IF_ERROR(CheckBundle(bundle, limits));
+  return bundle;
+}
+
+// Writes a bundle, and answers the small questions about one in memory.
+namespace {
+
+using namespace bundle_format;
+
+void AppendSeries(ByteWriter& out, std::span<const NamedSeries> all) {
+  out.U32(static_cast<uint32_t>(all.size()));
+  for (const NamedSeries& series : all) {
+    out.Text(series.name);
+    out.U32(static_cast<uint32_t>(series.values.size()));
+    for (const double value : series.values) out.F64(value);
+  }
+}
+
+std::string ManifestBytes(const Bundle& bundle) {
+  ByteWriter out;
+  out.U64(bundle.schema_hash);
+  out.U64(bundle.data_fingerprint);
+  out.Text(bundle.library_version);
+  out.Text(bundle.training_summary);
+  AppendSeries(out, bundle.series);
+  out.U32(static_cast<uint32_t>(bundle.targets.size()));
+  for (const BundleTarget& target : bundle.targets) {
+    out.Text(target.name);
+    out.U32(static_cast<uint32_t>(target.link));
+    AppendSeries(out, target.calibration);
+  }
+  return out.bytes();
+}
+
+std::string ForestBytes(const ForestData& forest) {
+  ByteWriter out;
+  out.U32(forest.num_features);
+  out.F32(forest.base_score);
+  out.U32(static_cast<uint32_t>(forest.tree_sizes.size()));
+  out.U32(static_cast<uint32_t>(forest.nodes.size()));
+  for (const uint32_t size : forest.tree_sizes) out.U32(size);
+  for (const TreeNode& node : forest.nodes) {
+    out.U32(node.split);
+    out.F32(node.value);
+    out.F32(node.cover);
+  }
+  return out.bytes();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> WriteBundle(const Bundle& bundle, const BundleLimits& limits) {
+  HORUS_RETURN_IF_ERROR(CheckBundle(bundle, limits));
+  std::vector<std::string> sections = {ManifestBytes(bundle)};
+  for (const BundleTarget& target : bundle.targets) sections.push_back(ForestBytes(target.forest));
+
+  std::string table;
+  // Bounded: sections are in memory.
+  uint64_t total = kHeaderBytes + kTableEntryBytes * sections.size();
+  for (const std::string& section : sections) {
+    AppendLittleEndian<uint64_t>(table, section.size());
+    AppendLittleEndian<uint64_t>(table, Hash64(section));
+    total += section.size();
+  }
+  if (total > limits.max_bytes) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "bundle: %d bytes, the limit is %d", total,
+                     limits.max_bytes);
+  }
+  std::string out(kMagic);
+  out.reserve(total);
+  AppendLittleEndian<uint32_t>(out, kBundleFormatVersion);
+  AppendLittleEndian<uint32_t>(out, static_cast<uint32_t>(sections.size()));
+  AppendLittleEndian<uint64_t>(out, total);
+  AppendLittleEndian<uint64_t>(out, Hash64(out + table));
+  out += table;
+  for (const std::string& section : sections) out += section;
+  return out;
+}
+
+double ApplyLink(Link link, double margin) {
+  switch (link) {
+    case Link::kIdentity:
+      return margin;
+    case Link::kExp:
+      return std::exp(margin);
+    case Link::kExpm1:
+      return std::expm1(margin);
+  }
+  return margin;
+}
+
+const NamedSeries* FindSeries(std::span<const NamedSeries> series, std::string_view name) {
+  for (const NamedSeries& one : series) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+const BundleTarget* Bundle::FindTarget(std::string_view name) const {
+  for (const BundleTarget& target : targets) {
+    if (target.name == name) return &target;
+  }
+  return nullptr;
+}
+
+}  // namespace horus

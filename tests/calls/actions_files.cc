@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actions of files: snapshots of the cluster, whole and damaged, in a file of this process; and people's files, which
+// libhorus answers with UNSUPPORTED where it was built without their readers.
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "calls/arguments.h"
+#include "calls/corrupt.h"
+#include "calls/world.h"
+#include "capi/handles.h"
+
+namespace horus::calls {
+namespace {
+
+const horus_catalogue* const kBuiltIn = nullptr;
+const horus_predictor* const kDefault = nullptr;
+constexpr const char* kNowhere = "/nowhere/at/all";
+
+// A file's name that no other process uses, always equally long; what is there goes with this.
+class ScratchFile {
+ public:
+  ScratchFile() {
+    char name[32];
+    std::snprintf(name, sizeof name, "horus-calls-%010d", static_cast<int>(getpid()));
+    path_ = std::filesystem::temp_directory_path() / name;
+  }
+  ~ScratchFile() { std::remove(path()); }
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+
+  [[nodiscard]] const char* path() const { return path_.c_str(); }
+  [[nodiscard]] std::string Read() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void Write(std::string_view bytes) const {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+void SnapshotIntoFile(World& world) {
+  const ScratchFile file;
+  world.Require(HORUS_TRY(world, kNone, horus_cluster_snapshot_file,
+                          static_cast<const horus_cluster*>(world.cluster.get()), kNowhere) == HORUS_ERR_IO,
+                "a file where no folder is");
+  world.Require(HORUS_TRY(world, kNone, horus_cluster_snapshot_file,
+                          static_cast<const horus_cluster*>(world.cluster.get()), file.path()) == HORUS_OK,
+                "a snapshot's file");
+  const bool damaged = world.choices.OneIn(2);
+  if (damaged) {
+    std::string bytes = file.Read();
+    bytes[world.choices.Below(bytes.size())] ^= static_cast<char>(1 + world.choices.Below(255));
+    if (world.choices.OneIn(2)) bytes.resize(world.choices.Below(bytes.size()));
+    file.Write(bytes);
+  }
+  horus_cluster* out = nullptr;
+  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_restore_file, kBuiltIn, file.path(), &out);
+  const ClusterHandle restored(out);
+  world.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
+  world.Require(damaged || status == HORUS_OK, "a snapshot's file is refused");
+  if (out != nullptr) {
+    world.Require(out->value.state_hash() == world.cluster->value.state_hash(), "a restored state differs");
+  }
+  horus_cluster* none = nullptr;
+  world.Require(
+      HORUS_TRY(world, kNone, horus_cluster_restore_file, kBuiltIn, kNowhere, &none) == HORUS_ERR_IO && none == nullptr,
+      "a file that is not there");
+}
+
+// One of a few words; hostile ones now and then.
+std::string Word(World& world, std::string_view usual) {
+  constexpr std::array<const char*, 8> kWrong = {"-1", "1e400", "[]", "{a: b}", "*a", "18446744073709551616",
+                                                 "\"", "~"};
+  return world.choices.OneIn(32) ? world.choices.Of(kWrong) : std::string(usual);
+}
+
+void ReadClusterFile(World& world) {
+  std::string text = "version: " + Word(world, "1") + "\nnodes:\n";
+  for (uint64_t left = 1 + world.choices.Below(3); left > 0; --left) {
+    text += "  - {name: n" + std::to_string(left) + ", cpu_cores: " + Word(world, "16") +
+            ", memory_gib: " + Word(world, "64") + ", count: " + Word(world, "2") +
+            ", gpus: [{type: " + Word(world, world.choices.Of(kGpuTypes)) + ", count: " + Word(world, "4") + "}]}\n";
+  }
+  horus_cluster* out = nullptr;
+  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_from_yaml, kBuiltIn, kDefault, "cluster.yaml",
+                                        text.c_str(), static_cast<horus_catalogue**>(nullptr), &out);
+  const ClusterHandle cluster(out);
+  world.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
+  if (out == nullptr) return;
+  const absl::Status inside = out->value.CheckInvariants();
+  world.Require(inside.ok(), std::string(inside.message()).c_str());
+}
+
+void ReadJobsFile(World& world) {
+  std::string text = "version: 1\njobs:\n";
+  for (uint64_t left = 1 + world.choices.Below(3); left > 0; --left) {
+    text += "  - {name: j" + std::to_string(left) + ", id: " + std::to_string(world.AnyJobId()) +
+            ", gpus: " + Word(world, "1") + ", demand: {any: {gpu_util_pct: " + Word(world, "[30, 40]") +
+            ", gpu_memory_gib: " + Word(world, "[1, 2]") + "}}}\n";
+  }
+  horus_job_list* out = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_job_list_from_yaml, static_cast<const horus_cluster*>(world.cluster.get()),
+                kDefault, "jobs.yaml", text.c_str(), &out);
+  const Handle<horus_job_list, horus_job_list_free> list(out);
+  world.Require((status == HORUS_OK) == (out != nullptr), "jobs come with success alone");
+  const size_t count = horus_job_list_count(out);
+  for (size_t i = 0; i <= count; ++i) {
+    Roomy<horus_job> job{HORUS_JOB_INIT};
+    const horus_status got =
+        HORUS_TRY(world, kNone, horus_job_list_get, static_cast<const horus_job_list*>(out), i, &job.value);
+    if (out != nullptr)
+      world.Require(got == (i < count ? HORUS_OK : HORUS_ERR_NOT_FOUND), "the jobs of a list", count, i);
+    if (got == HORUS_OK) world.Require(!world.jobs.contains(job.value.id), "an id that a resident has", job.value.id);
+  }
+}
+
+void ReadTraceFile(World& world) {
+  const ScratchFile file;
+  std::string text = "job_id,submit_s,duration_s,num_gpus\n";
+  for (uint64_t row = world.choices.Below(4); row > 0; --row) {
+    text += std::to_string(row) + "," + Word(world, "10") + "," + Word(world, "60") + "," + Word(world, "1") + "\n";
+  }
+  file.Write(text);
+  constexpr std::array<const char*, 6> kFormats = {nullptr, "plain", "openb", "gavel", "pai", "no such format"};
+  horus_trace* out = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_trace_from_file, world.choices.OneIn(8) ? kNowhere : file.path(),
+                world.choices.Of(kFormats), &out);
+  world.Require((status == HORUS_OK) == (out != nullptr), "a trace comes with success alone");
+  horus_trace_free(out);
+}
+
+}  // namespace
+
+std::vector<Action> FileActions() {
+  return {{SnapshotIntoFile, 1}, {ReadClusterFile, 1}, {ReadJobsFile, 1}, {ReadTraceFile, 1}};
+}
+
+}  // namespace horus::calls

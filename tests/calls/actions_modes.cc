@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actions of the other ways to plan, and placers of all policies, those of the caller among them.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "calls/arguments.h"
+#include "calls/plans.h"
+#include "calls/world.h"
+
+namespace horus::calls {
+namespace {
+
+constexpr size_t kMostPlacers = 4;
+constexpr size_t kPolicies = 64;  // more than there are
+
+void CheckWork(World& world, const horus_plan* plan, bool grows) {
+  double before = 0, after = 0;
+  world.Require(HORUS_TRY(world, kNone, horus_plan_work, plan, &before, &after) == HORUS_OK, "the work of a plan");
+  constexpr double kRounding = 1e-6;
+  if (grows && !std::isnan(before) && !std::isnan(after)) {
+    world.Require(after >= before - kRounding * (1 + std::abs(before)), "a plan that is worse than none");
+  }
+}
+
+void Batch(World& world) {
+  JobsArgument jobs;
+  SomeJobs(world, jobs);
+  Roomy<horus_batch_options> options{HORUS_BATCH_OPTIONS_INIT};
+  options.value.max_rounds = 2;
+  options.value.restarts = 1;
+  options.value.max_evaluations = 500;
+  MaybeCorrupt(world.choices, world.options.hostile, options);
+  const std::vector<uint64_t> subset = SomeNodes(world);
+  horus_plan* plan = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_placer_plan_batch, SomePlacer(world), world.cluster.get(), jobs.pointers.size(),
+                jobs.pointers.data(), subset.size(), subset.empty() ? nullptr : subset.data(), &options.value,
+                world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
+  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  if (plan == nullptr) return;
+  CheckWork(world, plan, true);
+  Keep(world, plan, false);
+  if (world.choices.OneIn(2)) ApplyLast(world);
+}
+
+void Rebalance(World& world) {
+  Roomy<horus_rebalance_options> options{HORUS_REBALANCE_OPTIONS_INIT};
+  std::array<uint64_t, 3> only = {};
+  for (uint64_t& id : only) id = world.SomeJob();
+  options.value.max_migrations = static_cast<uint32_t>(world.choices.Below(4));
+  options.value.max_searches = 30;
+  if (world.choices.OneIn(2)) {
+    options.value.job_count = 1 + world.choices.Below(only.size());
+    options.value.job_ids = only.data();
+  }
+  if (world.choices.OneIn(32)) options.value.progress = StopNow;
+  options.value.user = &world;
+  MaybeCorrupt(world.choices, world.options.hostile, options);
+  horus_plan* plan = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_placer_rebalance, SomePlacer(world), world.cluster.get(), &options.value, &plan);
+  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  if (plan == nullptr) return;
+  CheckWork(world, plan, true);
+  Keep(world, plan, false);
+  if (world.choices.OneIn(2)) ApplyLast(world);
+}
+
+// Something that is only supposed.
+struct ChangeArgument {
+  Roomy<horus_change> change{HORUS_CHANGE_INIT};
+  JobArgument job;
+  std::array<uint64_t, 2> node_ids = {};
+  std::array<uint32_t, 2> devices = {}, tasks = {0, 1};
+};
+
+void MakeChange(World& world, ChangeArgument& out) {
+  horus_change& change = out.change.value;
+  change.kind = static_cast<int32_t>(world.choices.Below(6));
+  change.job_id = world.SomeJob();
+  change.node_id = world.SomeNode();
+  change.state = static_cast<int32_t>(world.choices.Below(4));
+  change.device = static_cast<uint32_t>(world.choices.Below(world.options.devices + 1));
+  for (size_t i = 0; i < out.node_ids.size(); ++i) {
+    out.node_ids[i] = world.SomeNode();
+    out.devices[i] = static_cast<uint32_t>(world.choices.Below(world.DevicesOf(out.node_ids[i]) + 1));
+  }
+  change.slot_count = 1 + world.choices.Below(2);
+  change.node_ids = out.node_ids.data();
+  change.devices = out.devices.data();
+  change.tasks = out.tasks.data();
+  if (change.kind == HORUS_CHANGE_PLACE) {
+    MakeJob(world.choices, world.AnyJobId(), world.options.hostile, world.options.variety, out.job);
+    change.job = &out.job.job.value;
+  }
+  MaybeCorrupt(world.choices, world.options.hostile, out.change);
+}
+
+void WhatIf(World& world) {
+  JobsArgument jobs;
+  SomeJobs(world, jobs);
+  std::array<ChangeArgument, 3> changes;
+  std::array<const horus_change*, 3> pointers = {};
+  const size_t count = world.choices.Below(4);
+  for (size_t i = 0; i < count; ++i) {
+    MakeChange(world, changes[i]);
+    pointers[i] = &changes[i].change.value;
+  }
+  horus_plan* plan = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_placer_what_if, SomePlacer(world), world.cluster.get(), count, pointers.data(),
+                jobs.pointers.size(), jobs.pointers.data(), world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
+  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  if (plan == nullptr) return;
+  CheckWork(world, plan, false);
+  Keep(world, plan, true);
+}
+
+void Preempt(World& world) {
+  JobArgument job;
+  MakeJob(world.choices, world.AnyJobId(), world.options.hostile, world.options.variety, job);
+  job.job.value.priority += 3;
+  Roomy<horus_preempt_options> options{HORUS_PREEMPT_OPTIONS_INIT};
+  options.value.max_candidates = static_cast<uint32_t>(world.choices.Below(4));
+  options.value.max_checks = 200;
+  MaybeCorrupt(world.choices, world.options.hostile, options);
+  const std::vector<uint64_t> subset = SomeNodes(world);
+  horus_plan* plan = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_placer_preempt, SomePlacer(world), world.cluster.get(), &job.job.value,
+                subset.size(), subset.empty() ? nullptr : subset.data(), &options.value, &plan);
+  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  if (plan == nullptr) return;
+  double least = 0;
+  for (size_t i = 0; i < horus_plan_preemption_count(plan); ++i) {
+    horus_preemption preemption = HORUS_PREEMPTION_INIT;
+    HORUS_TRY(world, kNone, horus_plan_get_preemption, plan, i, &preemption);
+    world.Require(i == 0 || preemption.loss >= least, "preemptions by ascending loss", i);
+    least = preemption.loss;
+    std::vector<uint64_t> victims(preemption.victims + 1);
+    size_t count = 0;
+    HORUS_TRY(world, kNone, horus_plan_preemption_victims, plan, i, size_t{preemption.victims}, victims.data(), nullptr,
+              &count);
+    world.Require(count == preemption.victims, "victims", preemption.victims, count);
+    for (size_t v = 0; v < count; ++v) world.Require(world.jobs.contains(victims[v]), "a victim that is not there");
+    horus_slots slots = HORUS_SLOTS_INIT;
+    slots.capacity = preemption.slots;
+    HORUS_TRY(world, kNone, horus_plan_preemption_slots, plan, i, &slots, &count);
+    world.Require(count == preemption.slots, "slots of a preemption", preemption.slots, count);
+  }
+  Keep(world, plan, false);
+  if (world.choices.OneIn(2)) ApplyLast(world);
+}
+
+// The caller's policy: mostly by what the device has left; now and then it fails, and it may call nothing back.
+int32_t PriceByCallback(void* user, const horus_policy_candidate* candidate, double* cost, int32_t* declined) {
+  World& world = *static_cast<World*>(user);
+  world.Require(candidate->count >= 1 && std::isnan(*cost) && *declined == 0, "what a policy callback gets");
+  if (!world.simulating) {
+    horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
+    world.Require(horus_cluster_get_info(world.cluster.get(), &info, nullptr) == HORUS_ERR_BUSY,
+                  "a call from a callback");
+    world.Require(horus_cluster_release(world.cluster.get(), 1, nullptr) == HORUS_ERR_BUSY,
+                  "a release from a callback");
+  }
+  *cost = static_cast<double>(candidate->mem_used_mib + candidate->gpu_milli_used);
+  *declined = candidate->count > 3 ? 1 : 0;
+  return 0;
+}
+int32_t FailByCallback(void*, const horus_policy_candidate* candidate, double* cost, int32_t*) {
+  *cost = candidate->count > 1 ? std::nan("") : 1.0;
+  return candidate->count > 2 ? 1 : 0;
+}
+
+struct PlacerArgument {
+  Roomy<horus_placer_options> options{HORUS_PLACER_OPTIONS_INIT};
+  Roomy<horus_workload> workload{HORUS_WORKLOAD_INIT};
+  std::array<int64_t, 2> cpu_milli = {1'000, 4'000};
+  std::array<int32_t, 2> gpus = {1, 1}, gpu_milli = {500, 1'000};
+  std::array<const char*, 2> gpu_types = {nullptr, "k80"};
+  std::array<double, 2> shares = {0.25, 0.75};
+};
+
+void MakeWorkload(World& world, PlacerArgument& out) {
+  horus_workload& workload = out.workload.value;
+  workload.task_count = 2;
+  workload.cpu_milli = out.cpu_milli.data();
+  workload.gpus = out.gpus.data();
+  workload.gpu_milli = out.gpu_milli.data();
+  workload.gpu_types = out.gpu_types.data();
+  workload.shares = out.shares.data();
+  MaybeCorrupt(world.choices, world.options.hostile, out.workload);
+  out.options.value.workload = &out.workload.value;
+}
+
+void NewPlacer(World& world) {
+  PlacerArgument argument;
+  horus_placer_options& options = argument.options.value;
+  const uint64_t which = world.choices.Below(kPolicies);
+  options.policy = horus_policy_name(which);  // NULL past the end: the default
+  options.max_tenants = static_cast<int32_t>(world.choices.Below(5));
+  options.seed = world.choices.Below(256);
+  options.interference = world.models.empty() || world.choices.OneIn(2)
+                             ? nullptr
+                             : world.models[world.choices.Below(world.models.size())].get();
+  options.slowdown_bound = world.choices.OneIn(2) ? 0.0f : 1.5f;
+  options.mem_headroom_mib = static_cast<int64_t>(world.choices.Below(3)) - 1;
+  options.mem_overcommit = world.choices.OneIn(4) ? 1.5 : 0;
+  options.rack_oversubscription = world.choices.OneIn(4) ? 2 : 0;
+  options.probe_outside = world.choices.OneIn(4) ? 1 : 0;
+  options.max_candidates = world.choices.OneIn(8) ? 8 : 0;
+  options.terse = world.choices.OneIn(4) ? 1 : 0;
+  options.cache_bytes = world.choices.OneIn(2) ? 0 : 65'536;
+  if (options.policy == nullptr && world.choices.OneIn(2)) {
+    options.policy_callback = world.choices.OneIn(4) ? FailByCallback : PriceByCallback;
+    options.policy_user = &world;
+  }
+  if (world.choices.OneIn(4)) MakeWorkload(world, argument);
+  MaybeCorrupt(world.choices, world.options.hostile, argument.options);
+  horus_placer* out = nullptr;
+  const horus_status status = HORUS_TRY(world, kNone, horus_placer_create, &options, &out);
+  world.Require((status == HORUS_OK) == (out != nullptr), "a placer comes with success alone");
+  if (out == nullptr) return;
+  if (world.placers.size() >= kMostPlacers) {
+    world.placers.erase(world.placers.begin() + static_cast<std::ptrdiff_t>(1 + world.choices.Below(kMostPlacers - 1)));
+  }
+  world.placers.emplace_back(out);
+}
+
+}  // namespace
+
+void Evacuate(World& world) {
+  const std::vector<uint64_t> nodes = SomeNodes(world);
+  horus_plan* plan = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_placer_evacuate, SomePlacer(world), world.cluster.get(), nodes.size(),
+                nodes.empty() ? nullptr : nodes.data(), world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
+  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  if (plan == nullptr) return;
+  CheckWork(world, plan, false);  // what must go may lose
+  Keep(world, plan, false);
+  if (world.choices.OneIn(2)) ApplyLast(world);
+}
+
+// Residents as they can be planned again.
+void Specs(World& world) {
+  const std::array<uint64_t, 2> wanted = {world.SomeJob(), world.SomeJob()};
+  const bool all = world.choices.OneIn(2);
+  horus_job_list* list = nullptr;
+  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_job_specs, world.cluster.get(),
+                                        all ? 0 : wanted.size(), all ? nullptr : wanted.data(), &list);
+  world.Require((status == HORUS_OK) == (list != nullptr), "a list comes with success alone");
+  if (all) world.Require(horus_job_list_count(list) == world.jobs.size(), "a specification for every resident");
+  horus_job_list_free(list);
+}
+
+std::vector<Action> ModeActions() {
+  return {{Batch, 2}, {Rebalance, 2}, {Evacuate, 1}, {Specs, 1}, {WhatIf, 2}, {Preempt, 4}, {NewPlacer, 2}};
+}
+
+}  // namespace horus::calls

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Actions of interference models that are learned from measured pairs, and of their bundles.
+#include <array>
+#include <bit>
+#include <string>
+#include <vector>
+
+#include "calls/arguments.h"
+#include "calls/corrupt.h"
+#include "calls/world.h"
+
+namespace horus::calls {
+namespace {
+
+constexpr size_t kJobs = 4, kRuns = 10;
+const horus_catalogue* const kBuiltIn = nullptr;
+
+struct PairsArgument {
+  Roomy<horus_pair_data> data{HORUS_PAIR_DATA_INIT};
+  std::array<const char*, 1> gpu_types = {};
+  std::array<const char*, kJobs> families = {"a", "a", "b", "c"};
+  std::array<Roomy<horus_demand>, kJobs> demands;
+  std::array<const horus_demand*, kJobs> pointers = {};
+  std::array<uint32_t, kRuns> devices = {}, a = {}, b = {};
+  std::array<double, kRuns> slowdown_a = {}, slowdown_b = {};
+};
+
+// Every pair of the four jobs, two copies of one included.
+void MakePairs(World& world, PairsArgument& out) {
+  out.gpu_types[0] = world.choices.OneIn(32) ? HostileText(world.choices) : world.choices.Of(kGpuTypes);
+  for (size_t i = 0; i < kJobs; ++i) {
+    MakeDemand(world.choices, 8 * world.options.hostile, out.demands[i]);
+    out.demands[i].value.profile_id = i + 1;
+    out.pointers[i] = &out.demands[i].value;
+  }
+  size_t row = 0;
+  for (uint32_t a = 0; a < kJobs; ++a) {
+    for (uint32_t b = a; b < kJobs; ++b, ++row) {
+      out.a[row] = a;
+      out.b[row] = b;
+      out.slowdown_a[row] = 1 + 0.1 * static_cast<double>(world.choices.Below(16));
+      out.slowdown_b[row] = 1 + 0.1 * static_cast<double>(world.choices.Below(16));
+    }
+  }
+  if (world.choices.OneIn(8)) out.slowdown_a[0] = std::bit_cast<double>(world.choices.HostileBits());
+  if (world.choices.OneIn(8)) out.a[1] = static_cast<uint32_t>(world.choices.HostileBits());
+  horus_pair_data& data = out.data.value;
+  data.device_count = out.gpu_types.size();
+  data.gpu_types = out.gpu_types.data();
+  data.job_count = kJobs;
+  data.families = out.families.data();
+  data.demands = out.pointers.data();
+  data.count = kRuns;
+  data.devices = out.devices.data();
+  data.jobs_a = out.a.data();
+  data.jobs_b = out.b.data();
+  data.slowdown_a = out.slowdown_a.data();
+  data.slowdown_b = out.slowdown_b.data();
+  MaybeCorrupt(world.choices, world.options.hostile, out.data);
+}
+
+int32_t GoOnMostly(void* user, double) { return static_cast<World*>(user)->choices.OneIn(64) ? 1 : 0; }
+
+void FitPairs(World& world) {
+  if (world.fits++ >= world.options.max_fits) return;
+  constexpr std::array<const char*, 4> kModels = {"horus", "iasp", "iapp", "no such model"};
+  PairsArgument pairs;
+  MakePairs(world, pairs);
+  Roomy<horus_pair_options> options{HORUS_PAIR_OPTIONS_INIT};
+  options.value.model = world.choices.Of(kModels);
+  options.value.promise = 0.6;
+  MaybeCorrupt(world.choices, world.options.hostile, options);
+  horus_interference* out = nullptr;
+  const horus_status status = HORUS_TRY(world, kNone, horus_interference_fit, kBuiltIn, &pairs.data.value,
+                                        &options.value, GoOnMostly, static_cast<void*>(&world), &out);
+  KeepModel(world, status, out);
+  if (out != nullptr) world.Note(horus_interference_epoch(out));
+}
+
+void SaveModel(World& world) {
+  const horus_interference* model = SomeModel(world);
+  size_t size = 0;
+  const horus_status room = HORUS_TRY(world, kNone, horus_interference_to_bytes, model, size_t{0}, nullptr, &size);
+  world.Require(room != HORUS_OK, "a bundle into no room");
+  if (room != HORUS_ERR_BUFFER_TOO_SMALL) return;
+  std::string bytes(size, '\0'), again(size, '\0');
+  world.Require(HORUS_TRY(world, kNone, horus_interference_to_bytes, model, size, bytes.data(), &size) == HORUS_OK,
+                "a bundle into enough room");
+  const bool damaged = world.choices.OneIn(2);
+  if (damaged) bytes[world.choices.Below(size)] ^= static_cast<char>(1 + world.choices.Below(255));
+  const std::string name = horus_interference_name(model);
+  horus_interference* out = nullptr;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_interference_from_bytes, kBuiltIn, bytes.data(), bytes.size(), name.c_str(), &out);
+  world.Require(damaged ? status != HORUS_OK : status == HORUS_OK, "damage is seen, and nothing else");
+  if (out != nullptr) {
+    world.Require(HORUS_TRY(world, kNone, horus_interference_to_bytes, out, size, again.data(), &size) == HORUS_OK &&
+                      again == bytes,
+                  "a bundle's bytes come back");
+  }
+  KeepModel(world, status, out);
+}
+
+void LookAtObservedDevices(World& world) {
+  constexpr size_t kRoom = 64;
+  std::array<uint64_t, kRoom> devices = {}, times = {};
+  std::array<double, kRoom> observed = {};
+  size_t count = 0;
+  const horus_status status =
+      HORUS_TRY(world, kNone, horus_observations_get_devices, world.observations.get(), kRoom, devices.data(), nullptr,
+                observed.data(), nullptr, nullptr, times.data(), &count);
+  world.Require((status == HORUS_OK) == (count <= kRoom), "observed devices that fit", kRoom, count);
+  for (size_t i = 0; status == HORUS_OK && i < count; ++i) {
+    world.Require(devices[i] != 0 && observed[i] > 0 && times[i] > 0, "an observed device", i);
+  }
+}
+
+}  // namespace
+
+std::vector<Action> PairActions() { return {{FitPairs, 1}, {SaveModel, 1}, {LookAtObservedDevices, 1}}; }
+
+}  // namespace horus::calls

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Corrupting: one field of an argument struct becomes something that a careless or hostile caller might have put there.
+// Pointers are corrupted to NULL alone and counts never promise more than there is, unless that is beyond a documented
+// limit: what else a caller could do wrong no library can see.
+//
+// Enters:  a struct in a Roomy, and the table of its fields.   Leaves: the same with one field changed.
+// Units:   none.
+// Cost:    none.                          Thread class: pure functions.
+#ifndef HORUS_TESTS_CALLS_CORRUPT_H_
+#define HORUS_TESTS_CALLS_CORRUPT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "calls/choices.h"
+#include "horus/horus.h"
+
+namespace horus::calls {
+
+// A struct with room behind it, as one of a newer header has.
+inline constexpr size_t kRoom = 32;
+template <typename T>
+struct Roomy {
+  T value;
+  unsigned char room[kRoom] = {};
+};
+
+// kCount has a documented limit, kFewer none: what it counts is there only as far as it says.
+enum class FieldKind : uint8_t { kNumber, kCount, kFewer, kText, kPointer };
+
+struct Field {
+  size_t offset;
+  size_t size;
+  FieldKind kind;
+};
+
+template <typename M>
+constexpr Field MakeField(std::string_view name, size_t offset) {
+  FieldKind kind = FieldKind::kNumber;
+  if (std::is_same_v<M, const char*>) {
+    kind = FieldKind::kText;
+  } else if (std::is_pointer_v<M>) {
+    kind = FieldKind::kPointer;
+  } else if (name.ends_with("count") || name == "count") {
+    kind = FieldKind::kCount;
+  }
+  return {offset, sizeof(M), kind};
+}
+#define HORUS_FIELD(type, member) MakeField<decltype(type::member)>(#member, offsetof(type, member))
+#define HORUS_FEWER(type, member) \
+  Field { offsetof(type, member), sizeof(type::member), FieldKind::kFewer }
+
+// Fields of `type`; what is not listed stays as it is.
+template <typename T>
+std::span<const Field> FieldsOf();
+
+// A text that no name is.
+[[nodiscard]] const char* HostileText(Choices& choices);
+
+void CorruptBytes(Choices& choices, std::span<const Field> fields, void* base, size_t size);
+
+// With one chance in `n`.
+template <typename T>
+void MaybeCorrupt(Choices& choices, uint64_t n, Roomy<T>& given) {
+  if (choices.OneIn(n)) CorruptBytes(choices, FieldsOf<T>(), &given, sizeof(T));
+}
+
+}  // namespace horus::calls
+
+#endif  // HORUS_TESTS_CALLS_CORRUPT_H_
