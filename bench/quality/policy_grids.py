@@ -58,10 +58,11 @@ def family(weights):
     return [paying("horus", weights), paying("horus online", weights, learn="pairs"), *eager,
             dict(PAYING, name="horus alike", weights="alike"),
             {"name": "horus one by one", "policy": "horus"},
+            {"name": "oracle one by one", "policy": "horus", "interference": "truth"},
             paying("oracle", weights, interference="truth")]
 
 
-REFERENCES = ("horus", "horus online", "horus eager", "horus alike", "horus one by one", "horus of 5", "horus alone", "oracle")
+REFERENCES = ("horus", "horus online", "horus eager", "horus alike", "horus one by one", "oracle one by one", "horus of 5", "horus alone", "oracle")
 
 
 def speeds_under(data):
