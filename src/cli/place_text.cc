@@ -16,6 +16,7 @@
 #include "cli/place_refusals.h"
 #include "cli/table.h"
 #include "interference/quantile.h"
+#include "place/explain.h"
 #include "place/own_bound.h"
 
 namespace horus::cli {
@@ -50,22 +51,6 @@ std::string WhereText(const PlacementReport& placement, const Decision& decision
   }
   if (nodes > kShownNodes) absl::StrAppend(&text, "\nand ", nodes - kShownNodes, " more nodes");
   return text;
-}
-
-// The others on the job's devices, each once, with the worst slowdown among its devices there.
-std::vector<TenantEffect> NeighboursOf(const Decision& decision) {
-  std::vector<TenantEffect> neighbours;
-  for (const TenantEffect& effect : decision.effects) {
-    if (effect.is_new) continue;
-    const auto known = std::find_if(neighbours.begin(), neighbours.end(),
-                                    [&](const TenantEffect& other) { return other.job == effect.job; });
-    if (known == neighbours.end()) {
-      neighbours.push_back(effect);
-    } else if (effect.after.estimate > known->after.estimate) {
-      *known = effect;
-    }
-  }
-  return neighbours;
 }
 
 std::string BesideText(const PlacementReport& placement, const Decision& decision) {

@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kHugeNumber = 1e9;       // of what has no other end; chosen
 constexpr double kMostTolerance = 0.999;  // below 1
-constexpr Scale kPercentToMilli = {.per_unit = 10, .min = 0.1, .max = 100, .exact = true};
 constexpr int64_t kMaxLookAhead = 1'000'000;
 constexpr int64_t kMaxProfilingNodes = 1'000'000;
 // Bounded: a constant.

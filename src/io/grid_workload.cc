@@ -23,7 +23,6 @@ constexpr std::array<std::string_view, 3> kArrivals = {"backlog", "poisson", "bu
 
 constexpr Scale kHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 0, .max = 1e6};  // 114 years
 constexpr Scale kPctToMilli = {.per_unit = 10, .min = 0, .max = 1e5, .exact = true};         // 1000 times
-constexpr Scale kPercentileToMilli = {.per_unit = 10, .min = 0.1, .max = 100, .exact = true};
 constexpr Scale kLoadToMilli = {.per_unit = 1000, .min = 1e-3, .max = 1e6, .exact = true};
 constexpr size_t kMaxLoads = 100;
 constexpr size_t kMaxProfiles = 100'000;
@@ -102,7 +101,7 @@ absl::Status ReadEdits(const YamlMap& map, GridEdits& edits) {
   HORUS_RETURN_IF_ERROR(map.ReadInteger("sample", 1, static_cast<int64_t>(kMaxTraceJobs), edits.sample));
   HORUS_RETURN_IF_ERROR(map.ReadBool("backlog", edits.backlog));
   int64_t clip = edits.clip_milli;
-  HORUS_RETURN_IF_ERROR(map.ReadScaled("clip_percentile", kPercentileToMilli, clip));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("clip_percentile", kPercentToMilli, clip));
   edits.clip_milli = static_cast<int32_t>(clip);
   return absl::OkStatus();
 }

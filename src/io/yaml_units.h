@@ -18,6 +18,8 @@ inline constexpr Scale kGibToMib = {.per_unit = 1024, .min = 0, .max = 1e6};
 inline constexpr Scale kSecondsToUs = {.per_unit = 1'000'000, .min = 0, .max = 4e9};   // 126 years
 inline constexpr Scale kMillisecondsToUs = {.per_unit = 1000, .min = 0, .max = 1e10};  // 115 days
 
+inline constexpr Scale kPercentToMilli = {.per_unit = 10, .min = 0.1, .max = 100, .exact = true};
+
 }  // namespace horus
 
 #endif  // HORUS_IO_YAML_UNITS_H_

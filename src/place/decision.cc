@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "place/explain.h"
 #include "place/fit.h"
 
 namespace horus {
@@ -97,17 +98,14 @@ std::string DescribeMiss(const Decision& decision) {
 // Who is beside the job and what it costs all of them; of many the first few.
 std::string DescribeCompany(const Decision& decision) {
   constexpr size_t kMostTold = 4;
-  std::vector<const TenantEffect*> others;
-  for (const TenantEffect& effect : decision.effects) {
-    if (!effect.is_new) others.push_back(&effect);
-  }
+  const std::vector<TenantEffect> others = NeighboursOf(decision);
   if (others.empty()) return ", alone.";
   std::string jobs, costs;
   for (size_t i = 0; i < std::min(others.size(), kMostTold); ++i) {
     const char* comma = i == 0 ? "" : ", ";
-    AppendFormatted(&jobs, "%sjob %d", comma, others[i]->job);
-    AppendFormatted(&costs, "%sjob %d from %.3g to %.3g", comma, others[i]->job, others[i]->before.estimate,
-                    others[i]->after.estimate);
+    AppendFormatted(&jobs, "%sjob %d", comma, others[i].job);
+    AppendFormatted(&costs, "%sjob %d from %.3g to %.3g", comma, others[i].job, others[i].before.estimate,
+                    others[i].after.estimate);
   }
   if (others.size() > kMostTold) jobs += Formatted(" and %d more", others.size() - kMostTold);
   return Formatted(" beside %s; expected slowdown %.3g (at most %.3g); slows %s.", jobs, decision.own.estimate,

@@ -24,6 +24,21 @@ void AddGangTerms(const Placement& placement, PricedPlace& priced) {
 
 }  // namespace
 
+std::vector<TenantEffect> NeighboursOf(const Decision& decision) {
+  std::vector<TenantEffect> neighbours;
+  for (const TenantEffect& effect : decision.effects) {
+    if (effect.is_new) continue;
+    const auto known = std::find_if(neighbours.begin(), neighbours.end(),
+                                    [&](const TenantEffect& other) { return other.job == effect.job; });
+    if (known == neighbours.end()) {
+      neighbours.push_back(effect);
+    } else if (effect.after.estimate > known->after.estimate) {
+      *known = effect;
+    }
+  }
+  return neighbours;
+}
+
 absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
                                    Decision& decision) {
   const uint32_t device = ledger.device_of(slot);
@@ -37,9 +52,12 @@ absl::Status Explainer::AddEffects(const Ledger& ledger, const JobView& view, co
   if (own.estimate > decision.own.estimate) decision.own.estimate = own.estimate;
   if (own.upper > decision.own.upper) decision.own.upper = own.upper;
   decision.relative_speed = std::min(decision.relative_speed, candidate.relative_speed);
-  std::vector<const Demand*> demands;
-  for (const TenantClass* tenant : candidate.tenants) demands.push_back(&tenant->demand);
-  const std::vector<float> calibrated = scorer_.model().CalibratedUpTo(ContextOf(row), demands);
+  std::vector<float> calibrated = {1};  // alone it is certain
+  if (candidate.residents() > 0) {
+    std::vector<const Demand*> demands;
+    for (const TenantClass* tenant : candidate.tenants) demands.push_back(&tenant->demand);
+    calibrated = scorer_.model().CalibratedUpTo(ContextOf(row), demands);
+  }
   decision.effects.push_back({view.job->id, node, slot.device, true, Slowdown(), own, calibrated.back()});
   const auto first = static_cast<ptrdiff_t>(decision.effects.size());
   decision.trial |= IsTrial(candidate.after);

@@ -21,6 +21,9 @@
 
 namespace horus {
 
+// The others on the devices of a placed job, each once, with the worst slowdown among its devices there.
+[[nodiscard]] std::vector<TenantEffect> NeighboursOf(const Decision& decision);
+
 class Explainer {
  public:
   explicit Explainer(Scorer& scorer) : scorer_(scorer), pricer_(scorer) {}

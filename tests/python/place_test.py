@@ -252,3 +252,18 @@ def test_a_review_says_who_breaks_its_bound_and_moves_it(horus, world):
     assert (second.job, second.broken, second.advice) == (2, False, "stay")
     cluster.apply(plan)
     assert horus.Placer().review(cluster).reviews == []
+
+
+@pytest.mark.parametrize(("upper", "trial"), [(1.9, False), (2.5, True)])
+def test_sharing_that_pays_by_expectation_alone_is_a_trial(horus, world, upper, trial):
+    def slowed(device, tenants):
+        many = len(tenants) > 1
+        return np.full(len(tenants), 1.2 if many else 1.0), np.full(len(tenants), upper if many else 1.0)
+
+    placer = horus.Placer(interference=horus.InterferenceModel.from_callable(slowed))
+    cluster = world.cluster(nodes=1, devices=1)
+    plan = placer.place(cluster, [world.job(1), world.job(2)])
+    assert [decision.trial for decision in plan] == [False, trial]
+    assert [effect.calibrated_up_to for effect in plan[0].effects] == [1]  # alone
+    cluster.apply(plan)
+    assert [one.trial for one in placer.review(cluster).reviews] == [trial, trial]

@@ -294,6 +294,9 @@ TEST(Placer, ADecisionIsASentenceThatNamesTheNodeTheNeighboursAndWhatTheyLose) {
   EXPECT_EQ(DescribeDecision(PlaceOne(cluster, *placer, OneGpu(7, 60, 1000))), "Placed on left device 0, alone.");
   EXPECT_EQ(DescribeDecision(PlaceOne(cluster, *placer, OneGpu(8, 60, 1000))),
             "Placed on left device 0 beside job 7; expected slowdown 1.2 (at most 1.2); slows job 7 from 1 to 1.2.");
+  Cluster two = Nodes(1, 2);
+  ASSERT_TRUE(two.Adopt(Gang(5, 1, 2, 20), std::vector<Slot>{{1, 0, 0}, {1, 1, 0}}).ok());
+  EXPECT_THAT(DescribeDecision(Decide(two, Gang(6, 1, 2, 20))), HasSubstr("beside job 5; ")) << "once";
   EXPECT_THAT(DescribeDecision(Decide(cluster, OneGpu(9, 60, 1 << 20))), HasSubstr("Nearest: left device 0"));
 }
 
