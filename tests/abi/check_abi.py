@@ -2,7 +2,7 @@
 """Compares what libhorus.so exports and needs with the committed lists; looks for untested functions and structs.
 
 Usage: check_abi.py symbols LIBRARY LIST | needed LIBRARY LIST | bound LIBRARY LIST | tested LIST TEST_FOLDER |
-                    structs INCLUDE_FOLDER LAYOUT_FOLDER FIRST_SIZES
+                    structs INCLUDE_FOLDER FIRST_SIZES
 Exit status 1 and a line per difference when they disagree; the message says how to accept a wanted change.
 """
 
@@ -63,23 +63,15 @@ def untested(path, folder):
     return [f"no contract test calls {name}" for name in names if name not in called]
 
 
-def unguarded(include, layouts, first_sizes):
-    """What the layout test lacks, and structs that do not tell their size or whose first size is nowhere kept."""
-    text = "".join(p.read_text(encoding="utf-8") for p in sorted(pathlib.Path(layouts).glob("layout_*.[ch]")))
-    rows = re.findall(r"^ *SIZE\((\w+), \d+\)", text, re.M)
-    rows += [".".join(names) for names in re.findall(r"^ *OFFSET\((\w+), (\w+), \d+\)", text, re.M)]
+def unguarded(include, first_sizes):
+    """Structs that do not tell their size or whose first size is nowhere kept."""
     sizes = re.findall(r"^HORUS_FIRST_RELEASE\((\w+), ", pathlib.Path(first_sizes).read_text(encoding="utf-8"), re.M)
-    found = [one for one in declarations.read_headers(include) if one.kind in ("struct", "field")]
+    found = declarations.read_headers(include)
     names = {one.name for one in found}
     structs = [one.name for one in found if one.kind == "struct"]
-    problems = [f"no layout test has {one.name}" for one in found if one.name not in rows]
-    problems += [f"{name} does not tell its size" for name in structs if f"{name}.struct_size" not in names]
-    problems += [
-        f"{pathlib.Path(first_sizes).name} lacks {name}"
-        for name in structs
-        if name not in sizes and name not in NO_FIRST_SIZE
-    ]
-    return problems + [f"the layout test has {name}, which no header has" for name in rows if name not in names]
+    problems = [f"{name} does not tell its size" for name in structs if f"{name}.struct_size" not in names]
+    lacking = [name for name in structs if name not in sizes and name not in NO_FIRST_SIZE]
+    return problems + [f"{pathlib.Path(first_sizes).name} lacks {name}" for name in lacking]
 
 
 def main():
@@ -91,7 +83,7 @@ def main():
     elif kind == "bound":
         problems = interposable(first, second)
     elif kind == "structs":
-        problems = unguarded(first, second, sys.argv[4])
+        problems = unguarded(first, second)
     else:
         problems = untested(first, second)
     for problem in problems:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that every public declaration says since which release it exists, and what will go until when.
 
-Usage: check_since.py INCLUDE_FOLDER LEDGER [--accept | --judge]
-The ledger holds "RELEASE NAME" or "RELEASE CONSTANT VALUE" of all that was ever accepted: neither changes, and nothing
-leaves it without a break of the ABI. What is not in it must be of the release being made.
---accept adds that, and takes over what broke. --judge: exit status 1 where programs break.
+Usage: check_since.py INCLUDE_FOLDER LEDGER [--accept | --judge | --layout [EMULATOR]]
+The ledger holds "RELEASE NAME" of all that was ever accepted, behind it the value of a constant, the offset of a field ("@8")
+or the size of a struct ("#264"), of 64-bit machines: no line changes but that of a struct that grows, and none leaves it
+without a break of the ABI. What is not in it must be of the release being made.
+--accept adds that, and takes over what broke. --judge: exit status 1 where programs break. --layout: compares offsets and sizes
+alone, by the compiler that CC names; exit status 77 on machines that are not of 64 bits.
 """
 
 import pathlib
@@ -12,7 +14,9 @@ import re
 import sys
 
 import declarations
+import layout
 
+SKIPPED = 77
 KEPT_MINORS = 2  # minor releases that a deprecated declaration stays, docs/abi.md
 
 
@@ -37,13 +41,16 @@ def line_of(one, kept):
 
 
 def breaks(found, ledger):
-    values = {one.name: one.value for one in found}
-    lines = [f"{name} is gone, of release {ledger[name][0]}" for name in ledger if name not in values]
-    return lines + [
-        f"{name} is {values[name]}, expected {ledger[name][1]}"
-        for name in ledger
-        if name in values and values[name] != ledger[name][1]
-    ]
+    now = {one.name: one for one in found}
+    lines = [f"{name} is gone, of release {ledger[name][0]}" for name in ledger if name not in now]
+    for name, (_, kept) in ledger.items():
+        if name in now and broken(now[name], kept):
+            lines.append(f"{name} is {now[name].value}, expected {kept}")
+    return lines
+
+
+def broken(one, kept):
+    return layout.breaks(one.value, kept) if one.kind in layout.KINDS else one.value != kept
 
 
 def of_one(one, present, ledger):
@@ -72,17 +79,36 @@ def check(found, present, ledger):
     return problems + breaks(found, ledger)
 
 
+def accept(found, path):
+    kept = read_ledger(path)
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    path.write_text("\n".join(lines + [line_of(one, kept) for one in found]) + "\n", encoding="utf-8")
+
+
+def check_layout(folder, found, path, emulator):
+    told = layout.measured(folder, found, emulator)
+    if not told:
+        print("skipped: the ledger has the layout of 64-bit machines")
+        return SKIPPED
+    problems = list(layout.differences(told, {name: kept for name, (_, kept) in read_ledger(path).items()}))
+    print("\n".join(problems) or f"layout: {len(told)} structs and fields as accepted")
+    return 1 if problems else 0
+
+
 def main():
-    folder, path = sys.argv[1:3]
+    folder, path, mode = sys.argv[1], pathlib.Path(sys.argv[2]), "".join(sys.argv[3:4])
     found, present = declarations.read_headers(folder), present_release(folder)
-    if "--accept" in sys.argv[3:]:
-        old = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-        kept = read_ledger(path)
-        lines = [line for line in old if line.startswith("#")]
-        lines += [line_of(one, kept) for one in found]
-        pathlib.Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    judging = "--judge" in sys.argv[3:]
-    problems = breaks(found, read_ledger(path)) if judging else check(found, present, read_ledger(path))
+    if mode == "--layout":
+        return check_layout(folder, found, path, sys.argv[4:])
+    if mode:
+        told = layout.measured(folder, found)
+        if not told:
+            sys.exit("expected a 64-bit machine: the ledger has its layout")
+        for one in found:
+            one.value = told.get(one.name, one.value)
+    if mode == "--accept":
+        accept(found, path)
+    problems = breaks(found, read_ledger(path)) if mode == "--judge" else check(found, present, read_ledger(path))
     for problem in problems:
         print(problem)
     if problems:
