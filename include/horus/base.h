@@ -29,6 +29,27 @@
 
 #include "horus/version.h"
 
+/* What every INIT macro is: all zero but struct_size. A function in C++, where -Wmissing-field-initializers speaks of
+ * {.struct_size = sizeof(type)} too; of {sizeof(type)} it does so in both languages. */
+/* clang-format off */
+#ifdef __cplusplus
+extern "C++" {
+template <typename Struct>
+#if __cplusplus >= 201402L
+constexpr
+#endif
+Struct horus_init() {
+  Struct value = Struct();
+  value.struct_size = sizeof(Struct);
+  return value;
+}
+}
+#define HORUS_INIT(type) horus_init<type>()
+#else
+#define HORUS_INIT(type) {.struct_size = sizeof(type)}
+#endif
+/* clang-format on */
+
 #if defined(__GNUC__) || defined(__clang__)
 #define HORUS_API __attribute__((visibility("default")))
 #else
@@ -66,7 +87,7 @@ typedef struct horus_error {
   horus_status status;
   char message[1016]; /* one line, cut to fit, always ended by NUL */
 } horus_error;
-#define HORUS_ERROR_INIT {sizeof(horus_error), HORUS_OK, {0}}
+#define HORUS_ERROR_INIT HORUS_INIT(horus_error)
 
 /* The constant's name without its prefix, e.g. "CONFLICT"; "UNKNOWN" for other numbers. Static text.
  * Any thread. */

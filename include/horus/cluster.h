@@ -50,8 +50,7 @@ typedef struct horus_node {
   const char* const* label_values;
   int64_t network_mb_s; /* to other nodes, one direction; 0 = 12,000 (100 Gbit/s) */
 } horus_node;
-#define HORUS_NODE_INIT \
-  {sizeof(horus_node), 0, 0, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, 0}
+#define HORUS_NODE_INIT HORUS_INIT(horus_node)
 
 /* Kinds of job. */
 #define HORUS_JOB_TRAINING 0
@@ -81,7 +80,7 @@ typedef struct horus_job_alternative {
   int64_t mem_mib;
   int64_t storage_mb_s;
 } horus_job_alternative;
-#define HORUS_JOB_ALTERNATIVE_INIT {sizeof(horus_job_alternative), 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0}
+#define HORUS_JOB_ALTERNATIVE_INIT HORUS_INIT(horus_job_alternative)
 
 /* How fast a job runs with so many cores and so much host memory per GPU, relative to any one share: row-major
  * [cpu_count x mem_count]; 0 or NaN = not measured. Both axes ascend from above 0; at most 256 points each. Read by the
@@ -95,7 +94,7 @@ typedef struct horus_sensitivity {
   const int64_t* mem_mib;
   const float* speeds;
 } horus_sensitivity;
-#define HORUS_SENSITIVITY_INIT {sizeof(horus_sensitivity), 0, 0, NULL, 0, NULL, NULL}
+#define HORUS_SENSITIVITY_INIT HORUS_INIT(horus_sensitivity)
 
 /* One job: `tasks` processes placed together (a gang, all or nothing), each on gpus_per_task GPUs of one node.
  * Host resources are per task. At most 65,536 GPUs, 4,096 demands and 256 selectors. */
@@ -150,46 +149,7 @@ typedef struct horus_job {
   float slowdown_confidence; /* probability with which slowdown_bound or the latency is to hold, 0.5 to 0.999; 0 =
                                 that of the model's upper bounds, 0.9 unless a callback model states another */
 } horus_job;
-#define HORUS_JOB_INIT \
-  {sizeof(horus_job),  \
-   0,                  \
-   0,                  \
-   NULL,               \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   NULL,               \
-   NULL,               \
-   0,                  \
-   NULL,               \
-   NULL,               \
-   NULL,               \
-   0,                  \
-   NULL,               \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   0,                  \
-   NULL,               \
-   0,                  \
-   NULL,               \
-   NULL,               \
-   0,                  \
-   0,                  \
-   0,                  \
-   0}
+#define HORUS_JOB_INIT HORUS_INIT(horus_job)
 
 /* An empty cluster over the types of `catalogue` (which may be freed; NULL = the built-in one).
  * Errors: INVALID_ARGUMENT, NO_MEMORY. */
@@ -228,7 +188,7 @@ typedef struct horus_slots {
   uint32_t* devices; /* index within the node; UINT32_MAX for a task without GPUs */
   uint32_t* tasks;   /* task of the gang, from 0 */
 } horus_slots;
-#define HORUS_SLOTS_INIT {sizeof(horus_slots), 0, 0, NULL, NULL, NULL}
+#define HORUS_SLOTS_INIT HORUS_INIT(horus_slots)
 
 /* Takes in a job that runs already: slot_count rows of nodes, devices and tasks (tasks may be NULL for a
  * one-task job). What runs is true even where the library would not have placed it; only unknown places, a device
@@ -261,7 +221,7 @@ typedef struct horus_cluster_info {
   uint64_t state_hash; /* equal for equal states, whatever led there */
   uint64_t bytes_held; /* memory of the handle */
 } horus_cluster_info;
-#define HORUS_CLUSTER_INFO_INIT {sizeof(horus_cluster_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_CLUSTER_INFO_INIT HORUS_INIT(horus_cluster_info)
 
 /* Errors: INVALID_ARGUMENT, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_info(const horus_cluster* cluster, horus_cluster_info* info,
@@ -289,7 +249,7 @@ typedef struct horus_node_info {
   uint64_t rack;
   int64_t network_mb_s;
 } horus_node_info;
-#define HORUS_NODE_INFO_INIT {sizeof(horus_node_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_NODE_INFO_INIT HORUS_INIT(horus_node_info)
 
 /* Node `node_id`; the ids of the jobs on it, ascending, go to job_ids (NULL = not wanted; count may be NULL).
  * Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. */
@@ -311,7 +271,7 @@ typedef struct horus_device_info {
   const char* mig_profile;  /* NULL unless a MIG instance; borrowed from the cluster */
   int64_t mem_limit_mib;    /* sum of the tenants' limits */
 } horus_device_info;
-#define HORUS_DEVICE_INFO_INIT {sizeof(horus_device_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0}
+#define HORUS_DEVICE_INFO_INIT HORUS_INIT(horus_device_info)
 
 /* Device `device` of node `node_id`; its tenants' job ids, ascending, go to job_ids (NULL = not wanted;
  * count may be NULL). Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. */
@@ -335,7 +295,7 @@ typedef struct horus_job_info {
                                where a synergy policy granted more */
   int64_t stated_mem_mib;
 } horus_job_info;
-#define HORUS_JOB_INFO_INIT {sizeof(horus_job_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_JOB_INFO_INIT HORUS_INIT(horus_job_info)
 
 /* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,

@@ -25,7 +25,7 @@ typedef struct horus_mig_profile {
   int64_t mem_mib;       /* that a process in one instance sees */
   int64_t max_instances; /* that fit on one GPU at once */
 } horus_mig_profile;
-#define HORUS_MIG_PROFILE_INIT {sizeof(horus_mig_profile), 0, NULL, 0, 0, 0, 0}
+#define HORUS_MIG_PROFILE_INIT HORUS_INIT(horus_mig_profile)
 
 /* One GPU type. Rates are dense peaks at the boost clock with a multiply-add counted as two; 0 = not supported.
  * Text that the library fills in is borrowed from the catalogue. */
@@ -59,8 +59,7 @@ typedef struct horus_gpu {
   size_t alias_count;                           /* length of aliases, at most 32; input only */
   const char* const* aliases;                   /* other spellings of the name; input only */
 } horus_gpu;
-#define HORUS_GPU_INIT \
-  {sizeof(horus_gpu), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL}
+#define HORUS_GPU_INIT HORUS_INIT(horus_gpu)
 
 /* The built-in catalogue. Errors: INVALID_ARGUMENT, NO_MEMORY. Any thread. */
 HORUS_API horus_status horus_catalogue_default(horus_catalogue** out, horus_error* error);
@@ -130,7 +129,7 @@ typedef struct horus_demand {
   float distance;    /* ln of "times beyond what the predictor was trained on"; 0 = inside */
   float operator_us; /* mean time of an operator, weighted by that time; 0 = unknown */
 } horus_demand;
-#define HORUS_DEMAND_INIT {sizeof(horus_demand), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0}
+#define HORUS_DEMAND_INIT HORUS_INIT(horus_demand)
 
 /* Predicts demands from graphs. Immutable: share freely. */
 typedef struct horus_predictor horus_predictor;
@@ -168,7 +167,7 @@ typedef struct horus_solve_options {
   int64_t max_value;           /* largest value to try, 1 to 2^31 - 1; 0 = 1,048,576 */
   const int64_t* resident_mib; /* per device, MiB: sum of its residents' upper bounds, 0 to 2^32; NULL = none */
 } horus_solve_options;
-#define HORUS_SOLVE_OPTIONS_INIT {sizeof(horus_solve_options), 0, NULL, 0, NULL}
+#define HORUS_SOLVE_OPTIONS_INIT HORUS_INIT(horus_solve_options)
 
 /* What ends the range behind the largest value. */
 #define HORUS_SOLVED_MEMORY 1  /* the bound of `next` exceeds the memory that is left */
@@ -187,7 +186,7 @@ typedef struct horus_solution {
   int64_t short_mib;     /* MEMORY: what `next` lacks, >= 1; else 0 */
   char message[464];     /* GRAPH: one line, cut to fit, always ended by NUL; else empty */
 } horus_solution;
-#define HORUS_SOLUTION_INIT {sizeof(horus_solution), 0, 0, 0, 0, 0, 0, 0, {0}}
+#define HORUS_SOLUTION_INIT HORUS_INIT(horus_solution)
 
 /* The largest value of a dimension of `graph` run as `run` (NULL = defaults) whose upper bound of memory fits, for each
  * of `count` devices, of the types named by `gpu_types` (a type may come several times, with other residents), into the

@@ -24,7 +24,7 @@ typedef struct horus_graph_limits {
   uint64_t max_name_bytes;       /* of one name, operator type or text; default 16 KiB */
   uint64_t max_rank;             /* dimensions of one tensor; default 64 */
 } horus_graph_limits;
-#define HORUS_GRAPH_LIMITS_INIT {sizeof(horus_graph_limits), 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_GRAPH_LIMITS_INIT HORUS_INIT(horus_graph_limits)
 
 /* Reads an ONNX file: IR 3 to 11, opset 7 and later. Weights and external data are skipped, never loaded.
  * `limits` may be NULL. *out is to be freed by horus_graph_free.
@@ -49,7 +49,7 @@ typedef struct horus_graph_info {
   uint64_t fingerprint; /* of structure, types and attributes; names and weights do not count */
   uint64_t bytes_held;  /* memory of the handle */
 } horus_graph_info;
-#define HORUS_GRAPH_INFO_INIT {sizeof(horus_graph_info), 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_GRAPH_INFO_INIT HORUS_INIT(horus_graph_info)
 
 /* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_graph_get_info(const horus_graph* graph, horus_graph_info* info, horus_error* error);
@@ -96,7 +96,7 @@ typedef struct horus_run_spec {
   int32_t framework;                  /* HORUS_FRAMEWORK_* */
   uint32_t reserved;
 } horus_run_spec;
-#define HORUS_RUN_SPEC_INIT {sizeof(horus_run_spec), 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, NULL, 0, 0}
+#define HORUS_RUN_SPEC_INIT HORUS_INIT(horus_run_spec)
 
 /* What one step costs. FLOPs count a multiply-add as 2. */
 typedef struct horus_step_cost {
@@ -118,7 +118,7 @@ typedef struct horus_step_cost {
   int64_t workspace_bytes;    /* all else at the peak: the batch, temporaries, library scratch, allocator slack */
   int64_t horus_memory_bytes; /* the Horus memory formula, as a baseline */
 } horus_step_cost;
-#define HORUS_STEP_COST_INIT {sizeof(horus_step_cost), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_STEP_COST_INIT HORUS_INIT(horus_step_cost)
 
 /* Cost of one step. `run` may be NULL (training, float32, SGD, batch of the file).
  * Errors: INVALID_ARGUMENT (unknown dimension, contradictory shapes: node and operator are named),

@@ -24,7 +24,7 @@ typedef struct horus_device {
   const char* gpu_type; /* name or alias of the catalogue */
   double compute_share; /* of the GPU's compute that a MIG instance has, up to 1; 0 = 1, the whole GPU */
 } horus_device;
-#define HORUS_DEVICE_INIT {sizeof(horus_device), 0, NULL, 0}
+#define HORUS_DEVICE_INIT HORUS_INIT(horus_device)
 
 /* An interference model. Immutable: share freely (a callback model: as its callback allows). */
 typedef struct horus_interference horus_interference;
@@ -52,7 +52,7 @@ typedef struct horus_pair_table {
   const double* slowdown_b;
   double noise; /* a bound is so much above what was measured: 0 = 0.05, up to 10 */
 } horus_pair_table;
-#define HORUS_PAIR_TABLE_INIT {sizeof(horus_pair_table), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0}
+#define HORUS_PAIR_TABLE_INIT HORUS_INIT(horus_pair_table)
 
 /* A model that answers with what was measured, and with `fallback` (NULL = the built-in "horus") where nothing was.
  * With three and more tenants the excesses of pairs add up: nobody has published a measurement of triples. Over another
@@ -135,7 +135,7 @@ typedef struct horus_request_load {
   double slowdown;       /* where the job runs, 1 to 1e9; 0 = 1 */
   double service_cv;     /* standard deviation / mean of that time, 0 (always the same) to 1 */
 } horus_request_load;
-#define HORUS_REQUEST_LOAD_INIT {sizeof(horus_request_load), 0, 0, 0, 0, 0}
+#define HORUS_REQUEST_LOAD_INIT HORUS_INIT(horus_request_load)
 
 /* Time from arrival to answer. */
 typedef struct horus_latency {
@@ -145,7 +145,7 @@ typedef struct horus_latency {
   double mean_us;     /* infinity then */
   double p99_us;      /* 99th percentile; infinity then */
 } horus_latency;
-#define HORUS_LATENCY_INIT {sizeof(horus_latency), 0, 0, 0, 0}
+#define HORUS_LATENCY_INIT HORUS_INIT(horus_latency)
 
 /* What requests take at that load and slowdown. Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any
  * thread. */

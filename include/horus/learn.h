@@ -30,8 +30,7 @@ typedef struct horus_training_data {
   const double* step_time_us;        /* one step, > 0 */
   const double* power_w;             /* board power, mean over the steps, > 0 */
 } horus_training_data;
-#define HORUS_TRAINING_DATA_INIT \
-  {sizeof(horus_training_data), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define HORUS_TRAINING_DATA_INIT HORUS_INIT(horus_training_data)
 
 typedef struct horus_training_options {
   uint32_t struct_size;
@@ -42,7 +41,7 @@ typedef struct horus_training_options {
   const char* library_path;    /* of libhorus_train.so; NULL = beside libhorus, then where the loader looks */
   const horus_predictor* base; /* its models of the other quantities are kept; NULL = the built-in predictor */
 } horus_training_options;
-#define HORUS_TRAINING_OPTIONS_INIT {sizeof(horus_training_options), 0, 0, 0, 0, NULL, NULL}
+#define HORUS_TRAINING_OPTIONS_INIT HORUS_INIT(horus_training_options)
 
 /* A predictor trained on the rows: every quantity that at least 8 of them measure, and the others as `base` has them.
  * Equal rows give equal predictors with the same XGBoost on the same architecture. Loads libhorus_train.so at the first
@@ -70,7 +69,7 @@ typedef struct horus_prediction_quality {
   int64_t gpu_types;
   int64_t trees;
 } horus_prediction_quality;
-#define HORUS_PREDICTION_QUALITY_INIT {sizeof(horus_prediction_quality), 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_PREDICTION_QUALITY_INIT HORUS_INIT(horus_prediction_quality)
 
 /* Of `quantity`: "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us" or "power_w".
  * Errors: NOT_FOUND (the roofline alone predicts it), INVALID_ARGUMENT, UNSUPPORTED. Any thread. */
@@ -95,7 +94,7 @@ typedef struct horus_demand_observation {
   double mem_mib;         /* peak */
   double step_time_us;    /* alone on the GPU */
 } horus_demand_observation;
-#define HORUS_DEMAND_OBSERVATION_INIT {sizeof(horus_demand_observation), 0, 0, NULL, 0, 0, 0, 0}
+#define HORUS_DEMAND_OBSERVATION_INIT HORUS_INIT(horus_demand_observation)
 
 /* Room for `capacity` pairs of profile and GPU type (0 = 65,536, at most 1,048,576); beyond it the longest unseen is
  * forgotten. Errors: INVALID_ARGUMENT, NO_MEMORY. */

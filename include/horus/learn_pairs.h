@@ -32,8 +32,7 @@ typedef struct horus_pair_data {
   const double* slowdown_a;     /* of job a beside job b, 0.5 to 1,000; NaN = not measured */
   const double* slowdown_b;
 } horus_pair_data;
-#define HORUS_PAIR_DATA_INIT \
-  {sizeof(horus_pair_data), 0, 0, NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL}
+#define HORUS_PAIR_DATA_INIT HORUS_INIT(horus_pair_data)
 
 typedef struct horus_pair_options {
   uint32_t struct_size;
@@ -43,7 +42,7 @@ typedef struct horus_pair_options {
   const char*
       library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
 } horus_pair_options;
-#define HORUS_PAIR_OPTIONS_INIT {sizeof(horus_pair_options), 0, NULL, 0, NULL}
+#define HORUS_PAIR_OPTIONS_INIT HORUS_INIT(horus_pair_options)
 
 /* A model trained on the runs. Equal runs give equal models. `options` may be NULL; `progress` (NULL = none) is called
  * on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column, expected, found), NOT_FOUND (type, model),
@@ -71,7 +70,7 @@ typedef struct horus_slowdown_observation {
   double predicted_upper;
   uint64_t device_id; /* the caller's, for horus_observations_get_devices; 0 = none */
 } horus_slowdown_observation;
-#define HORUS_SLOWDOWN_OBSERVATION_INIT {sizeof(horus_slowdown_observation), 0, NULL, 0, NULL, 0, NULL, 0, 0, 0, 0}
+#define HORUS_SLOWDOWN_OBSERVATION_INIT HORUS_INIT(horus_slowdown_observation)
 
 /* Collects one observation in constant time; it becomes visible by horus_interference_commit. At most 16,384 sets of
  * jobs (about 16 MiB) are remembered, the longest unseen goes first. Errors: INVALID_ARGUMENT (field, expected, found),
@@ -106,7 +105,7 @@ typedef struct horus_calibration {
   double bounds;      /* predictions with a bound that count */
   double covered;     /* share of them at or above what was observed, 0-1 */
 } horus_calibration;
-#define HORUS_CALIBRATION_INIT {sizeof(horus_calibration), 0, 0, 0, 0, 0, 0}
+#define HORUS_CALIBRATION_INIT HORUS_INIT(horus_calibration)
 
 /* Errors: INVALID_ARGUMENT, INVALID_STRUCT. */
 HORUS_API horus_status horus_observations_get_calibration(const horus_observations* observations,

@@ -34,7 +34,7 @@ typedef struct horus_metrics_options {
   horus_clock clock; /* NULL = no times */
   void* clock_user;
 } horus_metrics_options;
-#define HORUS_METRICS_OPTIONS_INIT {sizeof(horus_metrics_options), 0, NULL, NULL, NULL, NULL}
+#define HORUS_METRICS_OPTIONS_INIT HORUS_INIT(horus_metrics_options)
 
 /* Counts what the handles that it is set on do, together. Internally synchronised. */
 typedef struct horus_metrics horus_metrics;
@@ -68,7 +68,7 @@ typedef struct horus_metric_columns {
   int32_t* kinds;      /* HORUS_METRIC_* */
   double* values;      /* counts, bytes, seconds */
 } horus_metric_columns;
-#define HORUS_METRIC_COLUMNS_INIT {sizeof(horus_metric_columns), 0, 0, NULL, NULL, NULL, NULL}
+#define HORUS_METRIC_COLUMNS_INIT HORUS_INIT(horus_metric_columns)
 
 /* Everything that was counted since they were made. Rows with labels appear with their first count, so that there
  * may be more of them from one call to the next. Errors: BUFFER_TOO_SMALL, INVALID_STRUCT, INVALID_ARGUMENT. Any

@@ -24,7 +24,7 @@ typedef struct horus_batch_options {
   int32_t reserved;
   uint64_t max_evaluations; /* places priced in all: bounds the time; 0 = 800,000 */
 } horus_batch_options;
-#define HORUS_BATCH_OPTIONS_INIT {sizeof(horus_batch_options), 0, 0, 0, 0}
+#define HORUS_BATCH_OPTIONS_INIT HORUS_INIT(horus_batch_options)
 
 /* As horus_placer_plan, but the jobs are weighed together: never worse than one by one (docs/modes.md says by what).
  * horus_plan_work tells the work of the jobs' devices that one by one would have added, and what this plan adds.
@@ -47,7 +47,7 @@ typedef struct horus_rebalance_options {
   horus_progress progress; /* by migrations found; may be NULL */
   void* user;              /* of progress */
 } horus_rebalance_options;
-#define HORUS_REBALANCE_OPTIONS_INIT {sizeof(horus_rebalance_options), 0, 0, 0, 0, 0, 0, NULL, NULL, NULL}
+#define HORUS_REBALANCE_OPTIONS_INIT HORUS_INIT(horus_rebalance_options)
 
 /* Migrations of residents that gain more work than they cost, greedily; a decision and a move for each. An empty plan
  * says that nothing gains. `options` may be NULL. Errors: INVALID_ARGUMENT, INVALID_STRUCT, NOT_FOUND (a job),
@@ -85,7 +85,7 @@ typedef struct horus_tenant_review {
   int32_t trial;    /* 1 = by the upper bounds that is below 1 */
   uint32_t reserved0;
 } horus_tenant_review;
-#define HORUS_TENANT_REVIEW_INIT {sizeof(horus_tenant_review), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_TENANT_REVIEW_INIT HORUS_INIT(horus_tenant_review)
 
 /* The jobs that share, by the placer's model as it is now: who breaks its bound, whose pack does less than one job
  * alone, and what to do. The plan moves those of ADVICE_MOVE: for a broken bound wherever all bounds are kept, else
@@ -120,7 +120,7 @@ typedef struct horus_change {
   const uint32_t* devices;
   const uint32_t* tasks;
 } horus_change;
-#define HORUS_CHANGE_INIT {sizeof(horus_change), 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL}
+#define HORUS_CHANGE_INIT HORUS_INIT(horus_change)
 
 /* Decides the jobs as horus_placer_plan would after the changes, in their order. Nothing happens: the plan has
  * decisions and work, and horus_cluster_apply refuses it (STATE). A job that leaves may be decided anew. Errors
@@ -137,7 +137,7 @@ typedef struct horus_preempt_options {
   horus_progress progress; /* asked whether to go on; it is told no share. May be NULL */
   void* user;              /* of progress */
 } horus_preempt_options;
-#define HORUS_PREEMPT_OPTIONS_INIT {sizeof(horus_preempt_options), 0, 0, NULL, NULL}
+#define HORUS_PREEMPT_OPTIONS_INIT HORUS_INIT(horus_preempt_options)
 
 /* Who of lower priority would have to go for `job`: candidates by ascending loss of work; the plan preempts the victims
  * of the first and places the job. Where it fits as things are, the plan just places it; where nobody can make room it
@@ -169,7 +169,7 @@ typedef struct horus_move {
   int64_t mem_mib_before;
   int64_t mem_mib;
 } horus_move;
-#define HORUS_MOVE_INIT {sizeof(horus_move), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_MOVE_INIT HORUS_INIT(horus_move)
 
 /* Migrations, resizes and preemptions of a plan; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_move_count(const horus_plan* plan);
@@ -188,7 +188,7 @@ typedef struct horus_preemption {
   uint32_t victims; /* rows of horus_plan_preemption_victims */
   uint32_t slots;   /* rows of horus_plan_preemption_slots */
 } horus_preemption;
-#define HORUS_PREEMPTION_INIT {sizeof(horus_preemption), 0, 0, 0, 0, 0}
+#define HORUS_PREEMPTION_INIT HORUS_INIT(horus_preemption)
 
 /* Candidates of a plan by horus_placer_preempt, by ascending loss; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_preemption_count(const horus_plan* plan);

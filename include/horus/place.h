@@ -62,7 +62,7 @@ typedef struct horus_workload {
   const horus_job* const* jobs;
   const horus_catalogue* catalogue; /* of the types; NULL = the built-in one; a cluster must then use the same types */
 } horus_workload;
-#define HORUS_WORKLOAD_INIT {sizeof(horus_workload), 0, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL}
+#define HORUS_WORKLOAD_INIT HORUS_INIT(horus_workload)
 
 typedef struct horus_placer_options {
   uint32_t struct_size;
@@ -102,11 +102,7 @@ typedef struct horus_placer_options {
   float sharing_quota; /* share of the cluster's GPUs that may have several tenants, 0 to 1; 0 = 1: all; -1 = none:
                           sharing is off. Plans keep it, horus_cluster_adopt and plans of other placers need not */
 } horus_placer_options;
-/* clang-format off */
-#define HORUS_PLACER_OPTIONS_INIT \
-  {sizeof(horus_placer_options), 0, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL, \
-   0, 0, 0, 0, 0}
-/* clang-format on */
+#define HORUS_PLACER_OPTIONS_INIT HORUS_INIT(horus_placer_options)
 
 /* `options` may be NULL. Errors: NOT_FOUND (policy; the names are listed), INVALID_ARGUMENT. */
 HORUS_API horus_status horus_placer_create(const horus_placer_options* options, horus_placer** out, horus_error* error);
@@ -174,8 +170,7 @@ typedef struct horus_decision {
   int32_t trial; /* 1 = it shares where that pays by expectation, not by the upper bounds: what is observed decides */
   uint32_t reserved1;
 } horus_decision;
-#define HORUS_DECISION_INIT \
-  {sizeof(horus_decision), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);
@@ -205,7 +200,7 @@ typedef struct horus_effects {
   float* slowdown_after_upper;
   float* calibrated_up_to; /* with which probability at most what was left out vouches for that bound; 1 = alone */
 } horus_effects;
-#define HORUS_EFFECTS_INIT {sizeof(horus_effects), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define HORUS_EFFECTS_INIT HORUS_INIT(horus_effects)
 /* Errors: NOT_FOUND, BUFFER_TOO_SMALL, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_effects(const horus_plan* plan, size_t index, const horus_effects* effects,
                                           size_t* count, horus_error* error);

@@ -31,7 +31,7 @@ typedef struct horus_speeds {
   const double* speeds_b;
   const double* slowdowns; /* of the slower side, as bounds count it, >= 1; 0 or NULL = as the speeds say */
 } horus_speeds;
-#define HORUS_SPEEDS_INIT {sizeof(horus_speeds), 0, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL}
+#define HORUS_SPEEDS_INIT HORUS_INIT(horus_speeds)
 
 typedef struct horus_potential_options {
   uint32_t struct_size;
@@ -41,7 +41,7 @@ typedef struct horus_potential_options {
   double least_gain;             /* from which on sharing pays; 0 = 0.05, -1 = from any */
   const char* library_path;      /* of libhorus_lp.so; NULL = beside libhorus, then where the loader looks */
 } horus_potential_options;
-#define HORUS_POTENTIAL_OPTIONS_INIT {sizeof(horus_potential_options), 0, 0, NULL, 0, NULL}
+#define HORUS_POTENTIAL_OPTIONS_INIT HORUS_INIT(horus_potential_options)
 
 /* Of all bounds. Rates count GPUs of the reference type that work alone. */
 typedef struct horus_potential {
@@ -53,7 +53,7 @@ typedef struct horus_potential {
   double exclusive; /* the best rate without sharing */
   double left_out;  /* share of the work: of profiles that no GPU here runs. It counts nowhere else */
 } horus_potential;
-#define HORUS_POTENTIAL_INIT {sizeof(horus_potential), 0, 0, 0, 0, 0, 0}
+#define HORUS_POTENTIAL_INIT HORUS_INIT(horus_potential)
 
 /* A row a bound, in their order; columns hold `capacity` elements, NULL columns are skipped. */
 typedef struct horus_potential_rows {
@@ -68,7 +68,7 @@ typedef struct horus_potential_rows {
   double* admitted_of_mix; /* chance that two jobs, drawn by their work for a GPU drawn at random, may share it */
   int32_t* pays;           /* 1 = the gain is at least least_gain */
 } horus_potential_rows;
-#define HORUS_POTENTIAL_ROWS_INIT {sizeof(horus_potential_rows), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define HORUS_POTENTIAL_ROWS_INIT HORUS_INIT(horus_potential_rows)
 
 /* The bound on the work rate of this mix on these GPUs (docs/potential.md). `work`: by profile, seconds alone on the
  * reference type, in any common unit, some above 0. `gpus`: by GPU type, how many. Names of `speeds` are not read.

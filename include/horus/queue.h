@@ -33,7 +33,7 @@ typedef struct horus_queue_options {
   double recluster_share;   /* horus-plus: changes, as a share of the queue, that make it cluster anew; 0 = 0.25 */
   int64_t patience_us;      /* any: who has waited so long goes first within its priority; 0 = never */
 } horus_queue_options;
-#define HORUS_QUEUE_OPTIONS_INIT {sizeof(horus_queue_options), 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0}
+#define HORUS_QUEUE_OPTIONS_INIT HORUS_INIT(horus_queue_options)
 
 /* `options` may be NULL. Errors: NOT_FOUND (discipline; the names are listed), INVALID_ARGUMENT (option, expected,
  * found), INVALID_STRUCT. */
@@ -74,7 +74,7 @@ typedef struct horus_queued_job {
   int64_t deadline_us;       /* 0 = none: last by edf */
   int64_t ideal_us;          /* submission to end with its fair share of the cluster; 0 = total_us; read by ftf */
 } horus_queued_job;
-#define HORUS_QUEUED_JOB_INIT {sizeof(horus_queued_job), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_QUEUED_JOB_INIT HORUS_INIT(horus_queued_job)
 
 /* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT, LIMIT (67,108,864 jobs).
  */

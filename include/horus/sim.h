@@ -30,7 +30,7 @@ typedef struct horus_profile_demands {
   const char* const* gpu_types; /* NULL column or entry = any type, then the profile's only row */
   const horus_demand* const* demands;
 } horus_profile_demands;
-#define HORUS_PROFILE_DEMANDS_INIT {sizeof(horus_profile_demands), 0, 0, NULL, NULL, NULL}
+#define HORUS_PROFILE_DEMANDS_INIT HORUS_INIT(horus_profile_demands)
 
 /* How fast jobs really run, alone and beside others. Only the simulation asks it, no queue and no placer. Immutable:
  * share freely (with a callback model: as its callback allows). */
@@ -61,7 +61,7 @@ typedef struct horus_profile_sensitivities {
   const char* const* profiles;
   const horus_sensitivity* const* sensitivities;
 } horus_profile_sensitivities;
-#define HORUS_PROFILE_SENSITIVITIES_INIT {sizeof(horus_profile_sensitivities), 0, 0, NULL, NULL}
+#define HORUS_PROFILE_SENSITIVITIES_INIT HORUS_INIT(horus_profile_sensitivities)
 
 /* `truth`, and speeds that follow cores and host memory: those that a job was granted, else asks for, else its part of
  * its GPU's fair share of the node. They multiply with what neighbours leave, which nobody measured. Profiles without a
@@ -125,38 +125,7 @@ typedef struct horus_sim_options {
   int32_t learns;                                   /* HORUS_SIM_LEARNS_* */
   uint32_t reserved1;
 } horus_sim_options;
-#define HORUS_SIM_OPTIONS_INIT \
-  {sizeof(horus_sim_options),  \
-   0,                          \
-   NULL,                       \
-   NULL,                       \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   NULL,                       \
-   NULL,                       \
-   0,                          \
-   NULL,                       \
-   NULL,                       \
-   NULL,                       \
-   0,                          \
-   NULL,                       \
-   0,                          \
-   0,                          \
-   NULL,                       \
-   NULL,                       \
-   0,                          \
-   0,                          \
-   NULL,                       \
-   0,                          \
-   0}
+#define HORUS_SIM_OPTIONS_INIT HORUS_INIT(horus_sim_options)
 
 #define HORUS_SIM_ARRIVE 0
 #define HORUS_SIM_START 1
@@ -213,7 +182,7 @@ typedef struct horus_sim_window {
   int64_t to_us;         /* and before it; 0 = all */
   double slowdown_bound; /* of a job's mean slowdown; 0 = none */
 } horus_sim_window;
-#define HORUS_SIM_WINDOW_INIT {sizeof(horus_sim_window), 0, 0, 0, 0}
+#define HORUS_SIM_WINDOW_INIT HORUS_INIT(horus_sim_window)
 
 /* Positions in a spread: a quantile is the least value that so large a share of the values does not exceed. */
 #define HORUS_SPREAD_MEAN 0
@@ -259,40 +228,7 @@ typedef struct horus_sim_metrics {
   uint64_t decisions; /* jobs that the placer was asked about */
   int64_t end_us;     /* of the last event */
 } horus_sim_metrics;
-#define HORUS_SIM_METRICS_INIT \
-  {sizeof(horus_sim_metrics),  \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   {0, 0, 0, 0},               \
-   {0, 0, 0, 0},               \
-   {0, 0, 0, 0},               \
-   {0, 0, 0, 0},               \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   {0, 0, 0, 0},               \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0,                          \
-   0}
+#define HORUS_SIM_METRICS_INIT HORUS_INIT(horus_sim_metrics)
 
 /* `window` may be NULL: all jobs. Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const horus_sim_window* window,
@@ -325,25 +261,7 @@ typedef struct horus_sim_jobs {
   int32_t* interruptions;
   int32_t* restarts;
 } horus_sim_jobs;
-#define HORUS_SIM_JOBS_INIT \
-  {sizeof(horus_sim_jobs),  \
-   0,                       \
-   0,                       \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL,                    \
-   NULL}
+#define HORUS_SIM_JOBS_INIT HORUS_INIT(horus_sim_jobs)
 
 /* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_sim_jobs* jobs, size_t* count,

@@ -49,36 +49,7 @@ typedef struct horus_trace_columns {
   const int64_t* gpu_us;
   const int64_t* network_us;
 } horus_trace_columns;
-#define HORUS_TRACE_COLUMNS_INIT \
-  {sizeof(horus_trace_columns),  \
-   0,                            \
-   0,                            \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   0,                            \
-   NULL,                         \
-   NULL,                         \
-   0,                            \
-   NULL,                         \
-   NULL,                         \
-   0,                            \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL,                         \
-   NULL}
+#define HORUS_TRACE_COLUMNS_INIT HORUS_INIT(horus_trace_columns)
 
 /* The columns are copied. Errors: INVALID_ARGUMENT (row, field, expected, found; an id twice), INVALID_STRUCT, LIMIT.
  * Any thread. */
@@ -115,29 +86,7 @@ typedef struct horus_synthetic_options {
   int32_t owners; /* so many, equally likely */
   uint32_t reserved0;
 } horus_synthetic_options;
-#define HORUS_SYNTHETIC_OPTIONS_INIT \
-  {sizeof(horus_synthetic_options),  \
-   0,                                \
-   NULL,                             \
-   0,                                \
-   0,                                \
-   0,                                \
-   0,                                \
-   0,                                \
-   0,                                \
-   0,                                \
-   NULL,                             \
-   NULL,                             \
-   0,                                \
-   NULL,                             \
-   NULL,                             \
-   0,                                \
-   NULL,                             \
-   NULL,                             \
-   NULL,                             \
-   NULL,                             \
-   0,                                \
-   0}
+#define HORUS_SYNTHETIC_OPTIONS_INIT HORUS_INIT(horus_synthetic_options)
 
 /* Draws a trace; the same for equal options on every machine. `options` may be NULL. Errors: INVALID_ARGUMENT (field,
  * expected, found), NOT_FOUND (preset), INVALID_STRUCT, LIMIT. Any thread. */
@@ -185,30 +134,7 @@ typedef struct horus_trace_jobs {
   int64_t* gpu_us;
   int64_t* network_us;
 } horus_trace_jobs;
-#define HORUS_TRACE_JOBS_INIT \
-  {sizeof(horus_trace_jobs),  \
-   0,                         \
-   0,                         \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL,                      \
-   NULL}
+#define HORUS_TRACE_JOBS_INIT HORUS_INIT(horus_trace_jobs)
 
 /* Errors: BUFFER_TOO_SMALL, INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_trace_get_jobs(const horus_trace* trace, const horus_trace_jobs* jobs, size_t* count,
@@ -234,7 +160,7 @@ typedef struct horus_trace_summary {
   double gpu_us;      /* GPU time of the jobs that state a duration and end */
   uint64_t digest;    /* of the content: equal digests, equal workloads */
 } horus_trace_summary;
-#define HORUS_TRACE_SUMMARY_INIT {sizeof(horus_trace_summary), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define HORUS_TRACE_SUMMARY_INIT HORUS_INIT(horus_trace_summary)
 
 /* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_trace_get_summary(const horus_trace* trace, horus_trace_summary* summary,

@@ -13,8 +13,8 @@ import sys
 
 import declarations
 
-# Structs that no caller passes by a first size: errors are written to any size; the library itself fills the others.
-NO_FIRST_SIZE = {"horus_error", "horus_policy_candidate", "horus_sim_event"}
+FILLED_BY_US = {"horus_policy_candidate", "horus_sim_event"}  # structs that callbacks get and no caller makes
+NO_FIRST_SIZE = FILLED_BY_US | {"horus_error"}  # an error is written to any size
 
 
 def run(*command):
@@ -64,12 +64,15 @@ def untested(path, folder):
 
 
 def unguarded(include, first_sizes):
-    """Structs that do not tell their size or whose first size is nowhere kept."""
+    """Structs that do not tell their size, lack their initialiser or have their first size nowhere kept."""
+    text = "".join(path.read_text(encoding="utf-8") for path in declarations.headers(include, deep=True))
     sizes = re.findall(r"^HORUS_FIRST_RELEASE\((\w+), ", pathlib.Path(first_sizes).read_text(encoding="utf-8"), re.M)
-    found = declarations.read_headers(include)
+    found = declarations.read_headers(include, deep=True)
     names = {one.name for one in found}
     structs = [one.name for one in found if one.kind == "struct"]
     problems = [f"{name} does not tell its size" for name in structs if f"{name}.struct_size" not in names]
+    wanted = [f"#define {name.upper()}_INIT HORUS_INIT({name})" for name in structs if name not in FILLED_BY_US]
+    problems += [f"no header has: {line}" for line in wanted if f"\n{line}\n" not in text]
     lacking = [name for name in structs if name not in sizes and name not in NO_FIRST_SIZE]
     return problems + [f"{pathlib.Path(first_sizes).name} lacks {name}" for name in lacking]
 

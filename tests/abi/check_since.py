@@ -2,11 +2,11 @@
 """Checks that every public declaration says since which release it exists, and what will go until when.
 
 Usage: check_since.py INCLUDE_FOLDER LEDGER [--accept | --judge | --layout [EMULATOR]]
-The ledger holds "RELEASE NAME" of all that was ever accepted, behind it the value of a constant, the offset of a field ("@8")
-or the size of a struct ("#264"), of 64-bit machines: no line changes but that of a struct that grows, and none leaves it
-without a break of the ABI. What is not in it must be of the release being made.
---accept adds that, and takes over what broke. --judge: exit status 1 where programs break. --layout: compares offsets and sizes
-alone, by the compiler that CC names; exit status 77 on machines that are not of 64 bits.
+The ledger holds "RELEASE NAME" of all that was ever accepted, behind it the value of a constant, the offset of a field
+("@8") or the size of a struct ("#264"), of 64-bit machines: no line changes but that of a struct that grows, and none
+leaves it without a break of the ABI. What is not in it must be of the release being made.
+--accept adds that, and takes over what broke. --judge: exit status 1 where programs break. --layout: compares offsets
+and sizes alone, by the compiler that CC names; exit status 77 on machines that are not of 64 bits.
 """
 
 import pathlib

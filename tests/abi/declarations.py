@@ -13,6 +13,7 @@ import re
 HEADER = re.compile(r"Since (\d+\.\d+) where nothing else is said\.")
 SINCE = re.compile(r"\bSince (\d+\.\d+)\.")
 THREADS = re.compile(r"\bImmutable\b|\bOne thread at a time\b|\binternally synchronised\b", re.I)
+CPLUSPLUS = re.compile(r"#ifdef __cplusplus\n(?:#if.*?#endif|(?!#endif).)*#endif", re.S)
 RESERVED = {"reserved", "reserved0", "reserved1"}  # those that src/capi/structs.h expects to be 0
 DEPRECATED = re.compile(r"\bDeprecated since (\d+\.\d+) until (\d+\.\d+): \S")
 
@@ -111,7 +112,7 @@ def read_header(path):
     head = re.search(r"/\*.*?\*/\s*/\*(.*?)\*/", raw, re.S)
     default = head and HEADER.search(words(head[1]))
     default = default and default[1]
-    text = re.sub(r"#ifdef __cplusplus\n.*?#endif", "", raw, flags=re.S)
+    text = CPLUSPLUS.sub("", raw)
     for code, comments in statements(text):
         found = named(code)
         if not found:
@@ -119,7 +120,7 @@ def read_header(path):
                 raise ValueError(f"{path}: not understood: {code[:60]!r}")
             continue
         kind, name, body = found
-        if name in (f"HORUS_{path.stem.upper()}_H_", "HORUS_API"):
+        if name.endswith("_H_") or name == "HORUS_API":
             continue
         whole = declared(name, kind, path.name, comments, default)
         if kind == "constant" and not name.endswith("_INIT") and path.name != "version.h":
@@ -130,5 +131,10 @@ def read_header(path):
             yield declared(f"{name}.{field_name[1]}", "field", path.name, said, whole.since)
 
 
-def read_headers(folder):
-    return [one for path in sorted(pathlib.Path(folder).glob("*.h")) for one in read_header(path)]
+def headers(folder, deep=False):
+    """The headers of a folder, and with `deep` those of the folders in it."""
+    return sorted(pathlib.Path(folder).glob("**/*.h" if deep else "*.h"))
+
+
+def read_headers(folder, deep=False):
+    return [one for path in headers(folder, deep) for one in read_header(path)]

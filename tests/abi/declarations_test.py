@@ -5,6 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
+import check_abi
 import check_since
 import declarations
 
@@ -15,6 +16,10 @@ TEXT = """/* SPDX-License-Identifier: Apache-2.0 */
 #define HORUS_TOPIC_H_
 #include "horus/base.h"
 #ifdef __cplusplus
+extern "C++" {
+#if __cplusplus >= 201402L
+#endif
+}
 extern "C" {
 #endif
 #define HORUS_A 1 /* not a / slash */
@@ -37,6 +42,11 @@ HORUS_API void horus_older(void);
 typedef int32_t (*horus_callback)(void* user);
 typedef struct horus_handle horus_handle;
 #endif
+"""
+STRUCT = """typedef struct horus_{0} {{
+  uint32_t struct_size;
+}} horus_{0};
+#define HORUS_{1}_INIT HORUS_INIT(horus_{0})
 """
 
 
@@ -90,6 +100,25 @@ class Declarations(unittest.TestCase):
         self.assertEqual(problems(header % "reserved1"), [])
         self.assertEqual(problems(header % "reservations"), [])
         self.assertIn("horus_a.reserved2 expected a name", "".join(problems(header % "reserved2")))
+
+
+class Guards(unittest.TestCase):
+    def told(self, old, new):
+        """Of a header and one in a folder below it, which is changed."""
+        with tempfile.TemporaryDirectory() as root:
+            folder, sizes = pathlib.Path(root), pathlib.Path(root) / "sizes"
+            (folder / "lab").mkdir()
+            (folder / "row.h").write_text(STRUCT.format("row", "ROW"), encoding="utf-8")
+            (folder / "lab/new.h").write_text(STRUCT.format("new", "NEW").replace(old, new), encoding="utf-8")
+            sizes.write_text("HORUS_FIRST_RELEASE(horus_row, n);\nHORUS_FIRST_RELEASE(horus_new, n);\n", encoding="utf-8")
+            return check_abi.unguarded(folder, sizes)
+
+    def test_a_struct_that_is_not_guarded_is_named(self):
+        self.assertEqual(self.told("new", "new"), [])
+        self.assertEqual(self.told("struct_size", "length"), ["horus_new does not tell its size"])
+        self.assertEqual(self.told("INIT(horus_new)", "INIT(horus_row)"),
+                         ["no header has: #define HORUS_NEW_INIT HORUS_INIT(horus_new)"])
+        self.assertIn("sizes lacks horus_old", self.told("horus_new", "horus_old"))
 
 
 class Since(unittest.TestCase):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the fields of the public structs are on 64-bit machines, as a compiler has it: "@8" is a field's offset, "#264" a struct's size.
+"""Where the fields of the public structs are on 64-bit machines, as a compiler has it.
 
-A small C program tells; the ledger of check_since.py keeps it.
+A small C program tells, the ledger of check_since.py keeps it: "@8" is a field's offset, "#264" a struct's size.
 """
 
 import os
@@ -37,7 +37,7 @@ def measured(folder, found, emulator=()):
 
 
 def breaks(now, kept):
-    """Whether a field or struct that is `now` so breaks programs that know it as `kept`; not what is not known, nor a struct that grew."""
+    """Whether a field or struct that is `now` so breaks programs that know it as `kept`. One that grew does not."""
     if now is None or kept is None:
         return False
     return int(now[1:]) < int(kept[1:]) if now[0] == kept[0] == "#" else now != kept
