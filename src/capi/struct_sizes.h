@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The structs of the C ABI as the first release had them: the least that any caller passes.
 //
-// Enters:  nothing.                       Leaves: name and first size of each struct.
+// Enters:  nothing.                       Leaves: the first size of each struct.
 // Units:   bytes; given by the last field of the first release, so that they hold on every platform.
 // Cost:    none.                          Thread class: constants.
 #ifndef HORUS_CAPI_STRUCT_SIZES_H_
@@ -13,16 +13,14 @@
 
 namespace horus::capi {
 
+// A struct without a row is not frozen yet: all of it.
 template <typename T>
-struct FirstRelease;
+inline constexpr size_t kFirstSize = sizeof(T);
 
-// A row never changes once its release is out; a new field at the end of a struct leaves it alone.
-#define HORUS_FIRST_RELEASE(Type, last_field)                                              \
-  template <>                                                                              \
-  struct FirstRelease<Type> {                                                              \
-    static constexpr const char* kName = #Type;                                            \
-    static constexpr size_t kSize = offsetof(Type, last_field) + sizeof(Type::last_field); \
-  }
+// scripts/abi-accept adds the row of a new struct. It never changes: a new field at the struct's end leaves it alone.
+#define HORUS_FIRST_RELEASE(Type, last_field) \
+  template <>                                 \
+  inline constexpr size_t kFirstSize<Type> = offsetof(Type, last_field) + sizeof(Type::last_field)
 
 HORUS_FIRST_RELEASE(horus_graph_limits, max_rank);
 HORUS_FIRST_RELEASE(horus_graph_info, bytes_held);

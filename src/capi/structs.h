@@ -11,19 +11,29 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "capi/error.h"
 #include "capi/struct_sizes.h"
 
 namespace horus::capi {
 
+// The name of T, by what gcc and clang call this function: "... [with T = horus_job; ...]", "... [T = horus_job]".
+template <typename T>
+consteval std::string_view NameOf() {
+  constexpr std::string_view kBefore = "T = ";
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find(kBefore) + kBefore.size());
+  return text.substr(0, text.find_first_of(";]"));
+}
+
 struct StructShape {
-  const char* name;
+  std::string_view name;
   size_t first_size;  // in the first release: no caller can have a smaller one
   size_t known_size;  // in this release
 };
 template <typename T>
-inline constexpr StructShape kShape = {FirstRelease<T>::kName, FirstRelease<T>::kSize, sizeof(T)};
+inline constexpr StructShape kShape = {NameOf<T>(), kFirstSize<T>, sizeof(T)};
 
 // Null, too small, implausibly large, or set beyond what this release knows.
 [[nodiscard]] absl::Status CheckInputStruct(const void* given, const StructShape& shape);

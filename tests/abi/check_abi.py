@@ -63,18 +63,24 @@ def untested(path, folder):
     return [f"no contract test calls {name}" for name in names if name not in called]
 
 
+def without_first_size(structs, text):
+    """Those that have no row in src/capi/struct_sizes.h, in words of its text, and need one."""
+    known = set(re.findall(r"^HORUS_FIRST_RELEASE\((\w+), ", text, re.M)) | NO_FIRST_SIZE
+    return [name for name in structs if name not in known]
+
+
 def unguarded(include, first_sizes):
-    """Structs that do not tell their size, lack their initialiser or have their first size nowhere kept."""
+    """Structs that do not tell their size or lack their initialiser; those of the top folder without a first size."""
     text = "".join(path.read_text(encoding="utf-8") for path in declarations.headers(include, deep=True))
-    sizes = re.findall(r"^HORUS_FIRST_RELEASE\((\w+), ", pathlib.Path(first_sizes).read_text(encoding="utf-8"), re.M)
     found = declarations.read_headers(include, deep=True)
     names = {one.name for one in found}
     structs = [one.name for one in found if one.kind == "struct"]
     problems = [f"{name} does not tell its size" for name in structs if f"{name}.struct_size" not in names]
     wanted = [f"#define {name.upper()}_INIT HORUS_INIT({name})" for name in structs if name not in FILLED_BY_US]
     problems += [f"no header has: {line}" for line in wanted if f"\n{line}\n" not in text]
-    lacking = [name for name in structs if name not in sizes and name not in NO_FIRST_SIZE]
-    return problems + [f"{pathlib.Path(first_sizes).name} lacks {name}" for name in lacking]
+    frozen = [one.name for one in declarations.read_headers(include) if one.kind == "struct"]
+    lacking = without_first_size(frozen, pathlib.Path(first_sizes).read_text(encoding="utf-8"))
+    return problems + [f"{pathlib.Path(first_sizes).name} lacks {name}: scripts/abi-accept adds it" for name in lacking]
 
 
 def main():

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that every public declaration says since which release it exists, and what will go until when.
 
-Usage: check_since.py INCLUDE_FOLDER LEDGER [--accept | --judge | --layout [EMULATOR]]
+Usage: check_since.py INCLUDE_FOLDER LEDGER [--accept FIRST_SIZES | --judge | --layout [EMULATOR]]
 The ledger holds "RELEASE NAME" of all that was ever accepted, behind it the value of a constant, the offset of a field
 ("@8") or the size of a struct ("#264"), of 64-bit machines: no line changes but that of a struct that grows, and none
 leaves it without a break of the ABI. What is not in it must be of the release being made.
---accept adds that, and takes over what broke. --judge: exit status 1 where programs break. --layout: compares offsets
-and sizes alone, by the compiler that CC names; exit status 77 on machines that are not of 64 bits.
+--accept adds that, and takes over what broke; a new struct also gets its row in FIRST_SIZES. --judge: exit status 1 where
+programs break. --layout: compares offsets and sizes alone, by the compiler that CC names; exit status 77 on machines that
+are not of 64 bits.
 """
 
 import pathlib
 import re
 import sys
 
+import check_abi
 import declarations
 import layout
 
@@ -85,6 +87,16 @@ def accept(found, path):
     path.write_text("\n".join(lines + [line_of(one, kept) for one in found]) + "\n", encoding="utf-8")
 
 
+def add_first_sizes(found, path):
+    """Rows of the structs that have none, by their last field: what they grow later is not in it."""
+    text = path.read_text(encoding="utf-8")
+    last = dict(one.name.split(".") for one in found if one.kind == "field")
+    lacking = check_abi.without_first_size(list(last), text)
+    rows = "".join(f"HORUS_FIRST_RELEASE({struct}, {last[struct]});\n" for struct in lacking)
+    end = "\n#undef HORUS_FIRST_RELEASE"
+    path.write_text(text.replace(end, rows + end), encoding="utf-8")
+
+
 def check_layout(folder, found, path, emulator):
     told = layout.measured(folder, found, emulator)
     if not told:
@@ -108,6 +120,7 @@ def main():
             one.value = told.get(one.name, one.value)
     if mode == "--accept":
         accept(found, path)
+        add_first_sizes(found, pathlib.Path(sys.argv[4]))
     problems = breaks(found, read_ledger(path)) if mode == "--judge" else check(found, present, read_ledger(path))
     for problem in problems:
         print(problem)

@@ -103,14 +103,14 @@ class Declarations(unittest.TestCase):
 
 
 class Guards(unittest.TestCase):
-    def told(self, old, new):
+    def told(self, old, new, guarded="row"):
         """Of a header and one in a folder below it, which is changed."""
         with tempfile.TemporaryDirectory() as root:
             folder, sizes = pathlib.Path(root), pathlib.Path(root) / "sizes"
             (folder / "lab").mkdir()
             (folder / "row.h").write_text(STRUCT.format("row", "ROW"), encoding="utf-8")
             (folder / "lab/new.h").write_text(STRUCT.format("new", "NEW").replace(old, new), encoding="utf-8")
-            sizes.write_text("HORUS_FIRST_RELEASE(horus_row, n);\nHORUS_FIRST_RELEASE(horus_new, n);\n", encoding="utf-8")
+            sizes.write_text(f"HORUS_FIRST_RELEASE(horus_{guarded}, n);\n", encoding="utf-8")
             return check_abi.unguarded(folder, sizes)
 
     def test_a_struct_that_is_not_guarded_is_named(self):
@@ -118,7 +118,16 @@ class Guards(unittest.TestCase):
         self.assertEqual(self.told("struct_size", "length"), ["horus_new does not tell its size"])
         self.assertEqual(self.told("INIT(horus_new)", "INIT(horus_row)"),
                          ["no header has: #define HORUS_NEW_INIT HORUS_INIT(horus_new)"])
-        self.assertIn("sizes lacks horus_old", self.told("horus_new", "horus_old"))
+
+    def test_the_first_size_of_what_is_frozen_is_kept(self):
+        self.assertEqual(self.told("new", "new", "new"), ["sizes lacks horus_row: scripts/abi-accept adds it"])
+        with tempfile.TemporaryDirectory() as root:
+            sizes = pathlib.Path(root) / "sizes"
+            sizes.write_text("HORUS_FIRST_RELEASE(horus_old, n);\n\n#undef HORUS_FIRST_RELEASE\n", encoding="utf-8")
+            for body in ("double x[4]", "double y; int32_t z"):
+                check_since.add_first_sizes(read(TEXT.replace("double x[4]", body)).values(), sizes)
+                self.assertEqual(sizes.read_text(encoding="utf-8"), "HORUS_FIRST_RELEASE(horus_old, n);\n"
+                                 "HORUS_FIRST_RELEASE(horus_row, x);\n\n#undef HORUS_FIRST_RELEASE\n")
 
 
 class Since(unittest.TestCase):
