@@ -27,6 +27,7 @@ class Declaration:
     deprecated: tuple | None  # (since, until)
     complaints: list
     value: str | None = None  # of a constant that programs compile in; initialisers and releases are not frozen
+    type: str | None = None  # of a field: "const char*", "float[8]"
 
 
 def words(comment):
@@ -127,8 +128,10 @@ def read_header(path):
             whole.value = words(code.partition(name)[2]).strip()
         yield whole
         for field, said in statements(body or ""):
-            field_name = re.search(r"(\w+)(?:\[[^\]]*\])?;$", field)
-            yield declared(f"{name}.{field_name[1]}", "field", path.name, said, whole.since)
+            written = re.match(r"(.*?)\s*(\w+)(\[[^\]]*\])?;$", field, re.S)
+            one = declared(f"{name}.{written[2]}", "field", path.name, said, whole.since)
+            one.type = written[1] + (written[3] or "")
+            yield one
 
 
 def headers(folder, deep=False):

@@ -25,11 +25,12 @@ uint32_t HostileStructSize(Choices& choices, size_t size) {
   return choices.Of(sizes);
 }
 
-void CorruptCount(Choices& choices, bool limited, char* at) {
+void CorruptCount(Choices& choices, const Field& field, char* at) {
   uint64_t count = 0;
-  std::memcpy(&count, at, sizeof count);
-  count = limited && choices.OneIn(4) ? choices.Of(kHugeCounts) : choices.Below(count + 1);
-  std::memcpy(at, &count, sizeof count);
+  std::memcpy(&count, at, field.size);  // its low bytes
+  const bool beyond = field.kind == FieldKind::kCount && choices.OneIn(4);
+  count = beyond ? choices.Of(kHugeCounts) : choices.Below(count + 1);
+  std::memcpy(at, &count, field.size);
 }
 
 }  // namespace
@@ -73,7 +74,7 @@ void CorruptBytes(Choices& choices, std::span<const Field> fields, void* base, s
     }
     case FieldKind::kCount:
     case FieldKind::kFewer:
-      return CorruptCount(choices, field.kind == FieldKind::kCount, at);
+      return CorruptCount(choices, field, at);
     case FieldKind::kText: {
       const char* text = choices.OneIn(4) ? nullptr : HostileText(choices);
       std::memcpy(at, &text, sizeof text);

@@ -12,8 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
-#include <type_traits>
 
 #include "calls/choices.h"
 #include "horus/horus.h"
@@ -37,23 +35,7 @@ struct Field {
   FieldKind kind;
 };
 
-template <typename M>
-constexpr Field MakeField(std::string_view name, size_t offset) {
-  FieldKind kind = FieldKind::kNumber;
-  if (std::is_same_v<M, const char*>) {
-    kind = FieldKind::kText;
-  } else if (std::is_pointer_v<M>) {
-    kind = FieldKind::kPointer;
-  } else if (name.ends_with("count") || name == "count") {
-    kind = FieldKind::kCount;
-  }
-  return {offset, sizeof(M), kind};
-}
-#define HORUS_FIELD(type, member) MakeField<decltype(type::member)>(#member, offsetof(type, member))
-#define HORUS_FEWER(type, member) \
-  Field { offsetof(type, member), sizeof(type::member), FieldKind::kFewer }
-
-// Fields of `type`; what is not listed stays as it is.
+// Fields of `T`, from its header: make_fields.py.
 template <typename T>
 std::span<const Field> FieldsOf();
 
