@@ -9,10 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "horus/catalogue.hpp"
@@ -83,6 +85,14 @@ struct Solution {
   std::string message;
 };
 
+namespace detail {
+
+inline Solution SolutionFrom(const horus_solution& c) {
+  return {c.largest, c.reason, c.flags, c.next, c.mem_mib_upper, c.short_mib, c.message};
+}
+
+}  // namespace detail
+
 class Predictor {
  public:
   Predictor() {
@@ -143,9 +153,7 @@ class Predictor {
     detail::Call(horus_predictor_solve, handle_.get(), detail::HandleOf(catalogue), graph.get(),
                  detail::CRunSpec(run).get(), &c, count, names.data(), nullptr, nullptr, out.data());
     std::vector<Solution> solutions;
-    for (const horus_solution& s : found) {
-      solutions.push_back({s.largest, s.reason, s.flags, s.next, s.mem_mib_upper, s.short_mib, s.message});
-    }
+    for (const horus_solution& solution : found) solutions.push_back(detail::SolutionFrom(solution));
     return solutions;
   }
   // Before other threads use it; null = nobody.
@@ -157,21 +165,22 @@ class Predictor {
   detail::Owned<horus_predictor, horus_predictor_free> handle_;
 };
 
-struct Slot {
-  uint64_t node = 0;
-  uint32_t device = 0;
-  uint32_t task = 0;
-  friend bool operator==(const Slot&, const Slot&) = default;
-};
-
 struct Effect {
   uint64_t job = 0;
   uint64_t node = 0;
   uint32_t device = 0;
-  float slowdown_before = 0;
-  float slowdown_after = 0;
-  float slowdown_after_upper = 0;
+  float slowdown_before = 1, slowdown_after = 1, slowdown_after_upper = 1;
   float calibrated_up_to = 0;  // up to which probability what was left out vouches for that bound
+};
+
+// The nearest miss of a refusal.
+struct Miss {
+  int32_t reason = HORUS_REASON_NONE;
+  uint64_t node = 0;
+  uint32_t device = 0;  // UINT32_MAX = the node as a whole
+  double needed = 0, available = 0;
+  std::string unit = {};
+  double estimate = 0;  // expected, where the predicted amount above is an upper bound; else 0
 };
 
 // One decision; unlike horus_decision it owns its text and what belongs to it.
@@ -189,65 +198,114 @@ struct Decision {
   int32_t alternative = -1;
   int64_t cpu_milli = 0, mem_mib = 0;  // when placed: what each task holds
   bool predicted_never = false;        // deferred, but by a prediction the cluster cannot take it even empty
+  float slowdown_upper = 0;
+  double runner_up_cost = std::numeric_limits<double>::quiet_NaN();  // NaN = there is no other place
+  std::optional<Miss> miss = std::nullopt;
+  std::vector<std::pair<std::string, double>> terms = {};   // of the cost, which they sum to
+  std::vector<std::pair<int32_t, uint64_t>> refusals = {};  // devices refused by each reason
   [[nodiscard]] bool placed() const { return verdict == HORUS_VERDICT_PLACE; }
 };
+
+namespace detail {
+
+// `read` fills columns with that many slots.
+template <typename AnyCaller, typename Read>
+std::vector<Slot> ReadSlots(const AnyCaller& call, size_t count, const Read& read) {
+  CSlots columns(count);
+  const horus_slots c = columns.get();
+  call([&](horus_error* error) { return read(&c, &count, error); });
+  return columns.Rows(count);
+}
+
+template <typename AnyCaller>
+std::vector<Effect> ReadEffects(const AnyCaller& call, const horus_plan* plan, size_t index, size_t count) {
+  std::vector<uint64_t> jobs(count), nodes(count);
+  std::vector<uint32_t> devices(count);
+  std::vector<float> before(count), after(count), upper(count), calibrated(count);
+  const horus_effects columns = {sizeof(horus_effects),
+                                 0,
+                                 count,
+                                 jobs.data(),
+                                 nodes.data(),
+                                 devices.data(),
+                                 before.data(),
+                                 after.data(),
+                                 upper.data(),
+                                 calibrated.data()};
+  call([&](horus_error* error) { return horus_plan_effects(plan, index, &columns, &count, error); });
+  std::vector<Effect> effects;
+  for (size_t i = 0; i < count; ++i) {
+    effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i], calibrated[i]});
+  }
+  return effects;
+}
+
+template <typename AnyCaller>
+void ReadTerms(const AnyCaller& call, const horus_plan* plan, size_t index, size_t count, Decision& decision) {
+  std::vector<const char*> names(count);
+  std::vector<double> costs(count);
+  call([&](horus_error* error) {
+    return horus_plan_terms(plan, index, count, names.data(), costs.data(), &count, error);
+  });
+  for (size_t i = 0; i < count; ++i) decision.terms.emplace_back(names[i], costs[i]);
+}
+
+template <typename AnyCaller>
+void ReadRefusals(const AnyCaller& call, const horus_plan* plan, size_t index, Decision& decision) {
+  size_t count = CountOf([&](size_t* needed, horus_error* error) {
+    return horus_plan_refusals(plan, index, 0, nullptr, nullptr, needed, error);
+  });
+  std::vector<int32_t> reasons(count);
+  std::vector<uint64_t> counts(count);
+  call([&](horus_error* error) {
+    return horus_plan_refusals(plan, index, count, reasons.data(), counts.data(), &count, error);
+  });
+  for (size_t i = 0; i < count; ++i) decision.refusals.emplace_back(reasons[i], counts[i]);
+}
+
+template <typename AnyCaller>
+Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t index) {
+  horus_decision c = HORUS_DECISION_INIT;
+  call([&](horus_error* error) { return horus_plan_get(plan, index, &c, error); });
+  Decision decision;
+  decision.job = c.job_id;
+  decision.verdict = c.verdict;
+  decision.reason = c.reason;
+  decision.text = c.text;
+  decision.slowdown = c.slowdown;
+  decision.slowdown_upper = c.slowdown_upper;
+  decision.cost = c.cost;
+  decision.runner_up_cost = c.runner_up_cost;
+  decision.probe = c.probe == 1;
+  decision.trial = c.trial == 1;
+  decision.alternative = c.alternative;
+  decision.predicted_never = c.predicted_never == 1;
+  decision.cpu_milli = c.cpu_milli;
+  decision.mem_mib = c.mem_mib;
+  if (c.miss_reason != HORUS_REASON_NONE) {
+    decision.miss = Miss{c.miss_reason,    c.miss_node,         c.miss_device,  c.miss_needed,
+                         c.miss_available, TextOf(c.miss_unit), c.miss_estimate};
+  }
+  decision.slots = ReadSlots(call, c.slots, [&](const horus_slots* columns, size_t* count, horus_error* error) {
+    return horus_plan_slots(plan, index, columns, count, error);
+  });
+  decision.effects = ReadEffects(call, plan, index, c.effects);
+  ReadTerms(call, plan, index, c.terms, decision);
+  ReadRefusals(call, plan, index, decision);
+  return decision;
+}
+
+}  // namespace detail
 
 class Plan {
  public:
   [[nodiscard]] size_t size() const noexcept { return horus_plan_count(get()); }
-  [[nodiscard]] Decision at(size_t index) const {
-    horus_decision c = HORUS_DECISION_INIT;
-    detail::Call(horus_plan_get, get(), index, &c);
-    return {c.job_id,
-            c.verdict,
-            c.reason,
-            c.slowdown,
-            c.cost,
-            c.text,
-            SlotsOf(index, c.slots),
-            EffectsOf(index, c.effects),
-            c.probe == 1,
-            c.trial == 1,
-            c.alternative,
-            c.cpu_milli,
-            c.mem_mib,
-            c.predicted_never == 1};
-  }
+  [[nodiscard]] Decision at(size_t index) const { return detail::ReadDecision(detail::Caller(), get(), index); }
   [[nodiscard]] const horus_plan* get() const noexcept { return handle_.get(); }
 
   explicit Plan(horus_plan* owned) noexcept : handle_(owned) {}
 
  private:
-  [[nodiscard]] std::vector<Slot> SlotsOf(size_t index, size_t count) const {
-    std::vector<uint64_t> nodes(count);
-    std::vector<uint32_t> devices(count), tasks(count);
-    const horus_slots columns = {sizeof(horus_slots), 0, count, nodes.data(), devices.data(), tasks.data()};
-    detail::Call(horus_plan_slots, get(), index, &columns, &count);
-    std::vector<Slot> slots;
-    for (size_t i = 0; i < count; ++i) slots.push_back({nodes[i], devices[i], tasks[i]});
-    return slots;
-  }
-  [[nodiscard]] std::vector<Effect> EffectsOf(size_t index, size_t count) const {
-    std::vector<uint64_t> jobs(count), nodes(count);
-    std::vector<uint32_t> devices(count);
-    std::vector<float> before(count), after(count), upper(count), calibrated(count);
-    const horus_effects columns = {sizeof(horus_effects),
-                                   0,
-                                   count,
-                                   jobs.data(),
-                                   nodes.data(),
-                                   devices.data(),
-                                   before.data(),
-                                   after.data(),
-                                   upper.data(),
-                                   calibrated.data()};
-    detail::Call(horus_plan_effects, get(), index, &columns, &count);
-    std::vector<Effect> effects;
-    for (size_t i = 0; i < count; ++i) {
-      effects.push_back({jobs[i], nodes[i], devices[i], before[i], after[i], upper[i], calibrated[i]});
-    }
-    return effects;
-  }
   detail::Owned<horus_plan, horus_plan_free> handle_;
 };
 
@@ -287,16 +345,10 @@ class Cluster {
   }
   // The first constraint that the job breaks where it runs, or HORUS_REASON_NONE.
   int32_t Adopt(const Job& job, const std::vector<Slot>& slots) {
-    std::vector<uint64_t> nodes;
-    std::vector<uint32_t> devices, tasks;
-    for (const Slot& slot : slots) {
-      nodes.push_back(slot.node);
-      devices.push_back(slot.device);
-      tasks.push_back(slot.task);
-    }
+    const detail::CSlots c(slots);
     int32_t reason = HORUS_REASON_NONE;
-    detail::Call(horus_cluster_adopt, get(), detail::CJob(job).get(), slots.size(), nodes.data(), devices.data(),
-                 tasks.data(), &reason);
+    detail::Call(horus_cluster_adopt, get(), detail::CJob(job).get(), slots.size(), c.nodes.data(), c.devices.data(),
+                 c.tasks.data(), &reason);
     return reason;
   }
   void Apply(const Plan& plan) { detail::Call(horus_cluster_apply, get(), plan.get()); }
@@ -335,32 +387,49 @@ struct PlacerOptions {
   const horus_workload* workload = nullptr;         // may go once the placer is made
   double synergy_tolerance = 0;                     // of "synergy-*"; 0 = the default; -1 = none
   bool synergy_grow = false;
-  uint32_t max_candidates = 0;  // 0 = all
-  bool terse = false;           // decisions that defer do not tell why
-  float sharing_quota = 0;      // share of the GPUs that may have several tenants; 0 = 1: all; -1 = none
+  uint32_t max_candidates = 0;             // 0 = all
+  bool terse = false;                      // decisions that defer do not tell why
+  float sharing_quota = 0;                 // share of the GPUs that may have several tenants; 0 = 1: all; -1 = none
+  int64_t mem_headroom_mib = 0;            // device memory to keep free; 0 = the default; -1 = none
+  uint64_t max_jobs = 0, cache_bytes = 0;  // of one plan; of what was scored before; 0 = the default
+  double rack_oversubscription = 0;        // of links between racks; 0 = 1
 };
+
+namespace detail {
+
+// Borrows the options.
+inline horus_placer_options ToC(const PlacerOptions& options) {
+  horus_placer_options c = HORUS_PLACER_OPTIONS_INIT;
+  c.policy = options.policy.c_str();
+  c.slowdown_bound = options.slowdown_bound;
+  c.max_tenants = options.max_tenants;
+  c.seed = options.seed;
+  c.interference = options.interference == nullptr ? nullptr : options.interference->get();
+  c.mem_overcommit = options.mem_overcommit;
+  c.probe_outside = options.probe_outside ? 1 : 0;
+  c.gpu_price = options.gpu_price;
+  c.pack_threshold = options.pack_threshold;
+  c.foreground_bound = options.foreground_bound;
+  c.profiling_label = TextOrNull(options.profiling_label);
+  c.workload = options.workload;
+  c.synergy_tolerance = options.synergy_tolerance;
+  c.synergy_grow = options.synergy_grow ? 1 : 0;
+  c.max_candidates = options.max_candidates;
+  c.terse = options.terse ? 1 : 0;
+  c.sharing_quota = options.sharing_quota;
+  c.mem_headroom_mib = options.mem_headroom_mib;
+  c.max_jobs = options.max_jobs;
+  c.cache_bytes = options.cache_bytes;
+  c.rack_oversubscription = options.rack_oversubscription;
+  return c;
+}
+
+}  // namespace detail
 
 class Placer {
  public:
   explicit Placer(const PlacerOptions& options = {}) {
-    horus_placer_options c = HORUS_PLACER_OPTIONS_INIT;
-    c.policy = options.policy.c_str();
-    c.slowdown_bound = options.slowdown_bound;
-    c.max_tenants = options.max_tenants;
-    c.seed = options.seed;
-    c.mem_overcommit = options.mem_overcommit;
-    c.probe_outside = options.probe_outside ? 1 : 0;
-    c.gpu_price = options.gpu_price;
-    c.pack_threshold = options.pack_threshold;
-    c.foreground_bound = options.foreground_bound;
-    c.profiling_label = options.profiling_label.empty() ? nullptr : options.profiling_label.c_str();
-    c.workload = options.workload;
-    c.synergy_tolerance = options.synergy_tolerance;
-    c.synergy_grow = options.synergy_grow ? 1 : 0;
-    c.max_candidates = options.max_candidates;
-    c.terse = options.terse ? 1 : 0;
-    c.sharing_quota = options.sharing_quota;
-    c.interference = options.interference == nullptr ? nullptr : options.interference->get();
+    const horus_placer_options c = detail::ToC(options);
     horus_placer* out = nullptr;
     detail::Call(horus_placer_create, &c, &out);
     handle_.reset(out);

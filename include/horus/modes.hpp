@@ -41,7 +41,7 @@ struct Change {
   uint64_t node = 0;
   uint32_t device = 0;
   int32_t state = HORUS_STATE_UP;
-  Job spec = {};
+  std::optional<Job> spec = std::nullopt;
   std::vector<Slot> slots = {};
 };
 
@@ -64,6 +64,17 @@ struct Preemption {
   std::vector<uint64_t> victims;
   std::vector<double> losses;
   std::vector<Slot> slots;
+};
+
+// A job that shares, on the device where it is slowest.
+struct TenantReview {
+  int32_t advice = HORUS_ADVICE_STAY;
+  uint64_t job = 0, node = 0;
+  uint32_t device = 0;
+  bool broken = false;
+  float slowdown = 1, slowdown_upper = 1;
+  double held = 1, bound = 0, pack_work = 0;
+  bool trial = false;
 };
 
 namespace detail {
@@ -109,47 +120,69 @@ inline horus_rebalance_options ToC(const RebalanceOptions& options, const CSubse
           nullptr};
 }
 
-// `read` fills columns with that many slots.
-template <typename Read>
-std::vector<Slot> ReadSlots(size_t count, const Read& read) {
-  std::vector<uint64_t> nodes(count);
-  std::vector<uint32_t> devices(count), tasks(count);
-  const horus_slots columns = {sizeof(horus_slots), 0, count, nodes.data(), devices.data(), tasks.data()};
-  read(&columns, &count);
-  std::vector<Slot> slots;
-  for (size_t i = 0; i < count; ++i) slots.push_back({nodes[i], devices[i], tasks[i]});
-  return slots;
-}
-
 class CChange {
  public:
-  explicit CChange(const Change& change) : job_(change.spec) {
-    for (const Slot& slot : change.slots) {
-      nodes_.push_back(slot.node);
-      devices_.push_back(slot.device);
-      tasks_.push_back(slot.task);
-    }
+  explicit CChange(const Change& change) : slots_(change.slots) {
+    if (change.spec) job_.emplace(*change.spec);
     c_.kind = change.kind;
     c_.job_id = change.job;
     c_.node_id = change.node;
     c_.device = change.device;
     c_.state = change.state;
-    c_.job = job_.get();
-    c_.slot_count = nodes_.size();
-    c_.node_ids = nodes_.data();
-    c_.devices = devices_.data();
-    c_.tasks = tasks_.data();
+    c_.job = job_ ? job_->get() : nullptr;
+    c_.slot_count = slots_.nodes.size();
+    c_.node_ids = slots_.nodes.data();
+    c_.devices = slots_.devices.data();
+    c_.tasks = slots_.tasks.data();
   }
   CChange(const CChange&) = delete;
   CChange& operator=(const CChange&) = delete;
   [[nodiscard]] const horus_change* get() const { return &c_; }
 
  private:
-  CJob job_;
-  std::vector<uint64_t> nodes_;
-  std::vector<uint32_t> devices_, tasks_;
+  std::optional<CJob> job_;
+  CSlots slots_;
   horus_change c_ = HORUS_CHANGE_INIT;
 };
+
+template <typename AnyCaller>
+TenantReview ReadReview(const AnyCaller& call, const horus_plan* plan, size_t index) {
+  horus_tenant_review c = HORUS_TENANT_REVIEW_INIT;
+  call([&](horus_error* error) { return horus_plan_get_review(plan, index, &c, error); });
+  return {c.advice,         c.job_id, c.node_id, c.device,    c.broken == 1, c.slowdown,
+          c.slowdown_upper, c.held,   c.bound,   c.pack_work, c.trial == 1};
+}
+
+template <typename AnyCaller>
+Move ReadMove(const AnyCaller& call, const horus_plan* plan, size_t index) {
+  horus_move c = HORUS_MOVE_INIT;
+  call([&](horus_error* error) { return horus_plan_get_move(plan, index, &c, error); });
+  const auto slots = [&](int32_t to, size_t rows) {
+    return ReadSlots(call, rows, [&](const horus_slots* columns, size_t* count, horus_error* error) {
+      return horus_plan_move_slots(plan, index, to, columns, count, error);
+    });
+  };
+  return {
+      c.kind,      c.job_id,         c.gain,   c.cost, slots(0, c.from_slots), slots(1, c.to_slots), c.cpu_milli_before,
+      c.cpu_milli, c.mem_mib_before, c.mem_mib};
+}
+
+template <typename AnyCaller>
+Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t index) {
+  horus_preemption c = HORUS_PREEMPTION_INIT;
+  call([&](horus_error* error) { return horus_plan_get_preemption(plan, index, &c, error); });
+  Preemption one = {c.node_id, c.loss, c.exact == 1, std::vector<uint64_t>(c.victims), std::vector<double>(c.victims),
+                    {}};
+  size_t count = 0;
+  call([&](horus_error* error) {
+    return horus_plan_preemption_victims(plan, index, one.victims.size(), one.victims.data(), one.losses.data(), &count,
+                                         error);
+  });
+  one.slots = ReadSlots(call, c.slots, [&](const horus_slots* columns, size_t* rows, horus_error* error) {
+    return horus_plan_preemption_slots(plan, index, columns, rows, error);
+  });
+  return one;
+}
 
 }  // namespace detail
 
@@ -226,24 +259,11 @@ class CChange {
   return work;
 }
 
-struct TenantReview {
-  int32_t advice = HORUS_ADVICE_STAY;
-  uint64_t job = 0, node = 0;
-  uint32_t device = 0;
-  bool broken = false;
-  float slowdown = 1, slowdown_upper = 1;
-  double held = 1, bound = 0, pack_work = 0;
-  bool trial = false;
-};
-
 // Of a plan by Review: those with a broken bound first.
 [[nodiscard]] inline std::vector<TenantReview> ReviewsOf(const Plan& plan) {
   std::vector<TenantReview> reviews;
   for (size_t i = 0; i < horus_plan_review_count(plan.get()); ++i) {
-    horus_tenant_review c = HORUS_TENANT_REVIEW_INIT;
-    detail::Call(horus_plan_get_review, plan.get(), i, &c);
-    reviews.push_back({c.advice, c.job_id, c.node_id, c.device, c.broken == 1, c.slowdown, c.slowdown_upper, c.held,
-                       c.bound, c.pack_work, c.trial == 1});
+    reviews.push_back(detail::ReadReview(detail::Caller(), plan.get(), i));
   }
   return reviews;
 }
@@ -251,15 +271,7 @@ struct TenantReview {
 [[nodiscard]] inline std::vector<Move> MovesOf(const Plan& plan) {
   std::vector<Move> moves;
   for (size_t i = 0; i < horus_plan_move_count(plan.get()); ++i) {
-    horus_move c = HORUS_MOVE_INIT;
-    detail::Call(horus_plan_get_move, plan.get(), i, &c);
-    const auto slots = [&](int32_t to) {
-      return detail::ReadSlots(to == 0 ? c.from_slots : c.to_slots, [&](const horus_slots* columns, size_t* count) {
-        detail::Call(horus_plan_move_slots, plan.get(), i, to, columns, count);
-      });
-    };
-    moves.push_back({c.kind, c.job_id, c.gain, c.cost, slots(0), slots(1), c.cpu_milli_before, c.cpu_milli,
-                     c.mem_mib_before, c.mem_mib});
+    moves.push_back(detail::ReadMove(detail::Caller(), plan.get(), i));
   }
   return moves;
 }
@@ -267,17 +279,7 @@ struct TenantReview {
 [[nodiscard]] inline std::vector<Preemption> PreemptionsOf(const Plan& plan) {
   std::vector<Preemption> preemptions;
   for (size_t i = 0; i < horus_plan_preemption_count(plan.get()); ++i) {
-    horus_preemption c = HORUS_PREEMPTION_INIT;
-    detail::Call(horus_plan_get_preemption, plan.get(), i, &c);
-    Preemption one = {c.node_id, c.loss, c.exact == 1, std::vector<uint64_t>(c.victims), std::vector<double>(c.victims),
-                      {}};
-    size_t count = 0;
-    detail::Call(horus_plan_preemption_victims, plan.get(), i, one.victims.size(), one.victims.data(),
-                 one.losses.data(), &count);
-    one.slots = detail::ReadSlots(c.slots, [&](const horus_slots* columns, size_t* rows) {
-      detail::Call(horus_plan_preemption_slots, plan.get(), i, columns, rows);
-    });
-    preemptions.push_back(std::move(one));
+    preemptions.push_back(detail::ReadPreemption(detail::Caller(), plan.get(), i));
   }
   return preemptions;
 }

@@ -25,12 +25,7 @@ struct ProfileDemand {
   Demand demand = {};
 };
 
-// How fast jobs of a profile run with so many cores and so much host memory per GPU (horus_sensitivity).
-struct ProfileSensitivity {
-  std::string profile = {};
-  std::vector<int64_t> cpu_milli = {}, mem_mib = {};  // ascending
-  std::vector<float> speeds = {};                     // [cpu_milli x mem_mib]; 0 = not measured
-};
+using ProfileSensitivity = std::pair<std::string, Sensitivity>;  // a profile, and that of its jobs
 
 struct PairSpeed {
   uint32_t gpu = 0, a = 0, b = 0;   // positions
@@ -89,7 +84,7 @@ class CProfileDemands {
   explicit CProfileDemands(std::span<const ProfileDemand> rows) {
     for (const ProfileDemand& row : rows) {
       profiles_.push_back(row.profile.c_str());
-      types_.push_back(row.gpu_type.empty() ? nullptr : row.gpu_type.c_str());
+      types_.push_back(TextOrNull(row.gpu_type));
       demands_.push_back(&row.demand);
     }
     c_.count = rows.size();
@@ -111,16 +106,9 @@ class CProfileDemands {
 class CProfileSensitivities {
  public:
   explicit CProfileSensitivities(std::span<const ProfileSensitivity> rows) {
-    for (const ProfileSensitivity& row : rows) {
-      const size_t cells = row.cpu_milli.size() * row.mem_mib.size();
-      if (row.speeds.size() != cells) {
-        throw Error(HORUS_ERR_INVALID_ARGUMENT, "sensitivities: " + row.profile + ": expected " +
-                                                    std::to_string(cells) + " speeds, found " +
-                                                    std::to_string(row.speeds.size()));
-      }
-      profiles_.push_back(row.profile.c_str());
-      matrices_.push_back({sizeof(horus_sensitivity), 0, row.cpu_milli.size(), Column(row.cpu_milli),
-                           row.mem_mib.size(), Column(row.mem_mib), Column(row.speeds)});
+    for (const auto& [profile, matrix] : rows) {
+      profiles_.push_back(profile.c_str());
+      matrices_.push_back(ToC(matrix, "sensitivities[" + profile + "]"));
     }
     for (const horus_sensitivity& matrix : matrices_) sensitivities_.push_back(&matrix);
     c_.count = rows.size();

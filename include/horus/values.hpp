@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -30,12 +31,21 @@ class Error : public std::runtime_error {
 
 namespace detail {
 
+// Calls `function(horus_error*)` and throws what it reports. What reads values takes any caller like this one: a
+// binding has its own, which lets go of its interpreter's lock meanwhile.
+struct Caller {
+  template <typename Function>
+  void operator()(const Function& function) const {
+    horus_error error = HORUS_ERROR_INIT;
+    const horus_status status = function(&error);
+    if (status != HORUS_OK) throw Error(status, error.message);
+  }
+};
+
 // Calls `function` with the arguments and an error struct; throws what it reports.
 template <typename Function, typename... Args>
 void Call(Function function, Args... args) {
-  horus_error error = HORUS_ERROR_INIT;
-  const horus_status status = function(args..., &error);
-  if (status != HORUS_OK) throw Error(status, error.message);
+  Caller()([&](horus_error* error) { return function(args..., error); });
 }
 
 template <typename T, void (*Free)(T*)>
@@ -92,6 +102,7 @@ inline void CheckAbi() { detail::Call(horus_abi_check, HORUS_ABI_NUMBER); }
 // The plain structs of the C ABI whose zero is a good default.
 struct Demand : horus_demand {
   Demand() : horus_demand(HORUS_DEMAND_INIT) {}
+  explicit Demand(const horus_demand& demand) : horus_demand(demand) {}
 };
 struct RunSpec {
   int32_t mode = HORUS_MODE_TRAINING;
@@ -151,6 +162,7 @@ struct Device {
   int32_t max_tenants = 0;
   int32_t pcie_switch = 0;
   int32_t socket = 0;
+  int64_t mem_mib = 0;  // as the driver reports it; 0 = the catalogue's
 };
 
 struct Node {
@@ -165,11 +177,29 @@ struct Node {
   int64_t network_mb_s = 0;  // to other nodes; 0 = the default
 };
 
-// One way of running a job; the host's part as the job states it.
+// A place of a job: a row of horus_slots.
+struct Slot {
+  uint64_t node = 0;
+  uint32_t device = 0;
+  uint32_t task = 0;
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+// How fast a job runs with so many cores and so much host memory per GPU, for synergy policies.
+struct Sensitivity {
+  std::vector<int64_t> cpu_milli = {}, mem_mib = {};  // ascending
+  std::vector<float> speeds = {};                     // row-major [cpu_milli x mem_mib]; 0 or NaN = not measured
+};
+
+// GPU types ("" = any) and the demand on each.
+using Demands = std::vector<std::pair<std::string, Demand>>;
+
+// One way of running a job.
 struct Alternative {
   int32_t tasks = 1, gpus_per_task = 1, gpu_milli = 0;
   double rate = 0;  // progress per second, in any unit that all ways share
-  std::vector<std::pair<std::string, Demand>> demands = {};
+  Demands demands = {};
+  int64_t cpu_milli = 0, mem_mib = 0, storage_mb_s = 0;  // per task; 0 = what the job states, -1 = none
 };
 
 struct Job {
@@ -191,10 +221,10 @@ struct Job {
   int32_t share = HORUS_SHARE_SAME_TENANT;
   bool spread_tasks = false;
   std::vector<std::string> groups = {}, avoid_groups = {};
-  std::vector<std::pair<std::string, Demand>> demands = {};  // GPU type ("" = any) and the demand on it
+  Demands demands = {};
   std::vector<std::pair<std::string, std::string>> selectors = {};
   std::vector<Alternative> alternatives = {};  // then no tasks, GPUs and demands of its own
-  const horus_sensitivity* sensitivity = nullptr;
+  std::optional<Sensitivity> sensitivity = std::nullopt;
   int64_t stated_cpu_milli = 0, stated_mem_mib = 0;  // where it holds more than it asked for; -1 = nothing
 };
 
@@ -211,6 +241,54 @@ struct CPairs {
   std::vector<const char*> keys, values;
 };
 
+// Likewise demands by GPU type.
+struct CDemands {
+  explicit CDemands(const Demands& demands) {
+    for (const auto& [type, demand] : demands) {
+      types.push_back(TextOrNull(type));
+      values.push_back(&demand);
+    }
+  }
+  std::vector<const char*> types;
+  std::vector<const horus_demand*> values;
+};
+
+// Slots as columns.
+struct CSlots {
+  explicit CSlots(size_t rows) : nodes(rows), devices(rows), tasks(rows) {}
+  explicit CSlots(const std::vector<Slot>& slots) {
+    for (const Slot& slot : slots) {
+      nodes.push_back(slot.node);
+      devices.push_back(slot.device);
+      tasks.push_back(slot.task);
+    }
+  }
+  [[nodiscard]] horus_slots get() {
+    return {sizeof(horus_slots), 0, nodes.size(), nodes.data(), devices.data(), tasks.data()};
+  }
+  [[nodiscard]] std::vector<Slot> Rows(size_t count) const {
+    std::vector<Slot> slots;
+    for (size_t i = 0; i < count; ++i) slots.push_back({nodes[i], devices[i], tasks[i]});
+    return slots;
+  }
+  std::vector<uint64_t> nodes;
+  std::vector<uint32_t> devices, tasks;
+};
+
+// Borrows the matrix; `what` names it where its size does not fit its axes.
+inline horus_sensitivity ToC(const Sensitivity& matrix, const std::string& what) {
+  const size_t cells = matrix.cpu_milli.size() * matrix.mem_mib.size();
+  if (matrix.speeds.size() != cells) {
+    throw Error(HORUS_ERR_INVALID_ARGUMENT, what + ".speeds: expected " + std::to_string(cells) +
+                                                " values (cores x memory), found " +
+                                                std::to_string(matrix.speeds.size()));
+  }
+  return {sizeof(horus_sensitivity), 0,
+          matrix.cpu_milli.size(),   Column(matrix.cpu_milli),
+          matrix.mem_mib.size(),     Column(matrix.mem_mib),
+          Column(matrix.speeds)};
+}
+
 // A Node as the C ABI takes it; borrows the Node.
 class CNode {
  public:
@@ -218,12 +296,13 @@ class CNode {
     for (const Device& device : node.devices) {
       types_.push_back(device.gpu_type.c_str());
       modes_.push_back(device.sharing_mode);
-      profiles_.push_back(device.mig_profile.empty() ? nullptr : device.mig_profile.c_str());
+      profiles_.push_back(TextOrNull(device.mig_profile));
       cards_.push_back(device.physical_gpu);
       islands_.push_back(device.nvlink_island);
       switches_.push_back(device.pcie_switch);
       sockets_.push_back(device.socket);
       tenants_.push_back(device.max_tenants);
+      mem_mib_.push_back(device.mem_mib);
     }
     c_.device_count = static_cast<uint32_t>(node.devices.size());
     c_.id = node.id;
@@ -241,6 +320,7 @@ class CNode {
     c_.pcie_switches = Column(switches_);
     c_.sockets = Column(sockets_);
     c_.max_tenants = Column(tenants_);
+    c_.gpu_mem_mib = Column(mem_mib_);
     c_.label_count = node.labels.size();
     c_.label_keys = Column(labels_.keys);
     c_.label_values = Column(labels_.values);
@@ -252,29 +332,28 @@ class CNode {
  private:
   std::vector<const char*> types_, profiles_;
   std::vector<int32_t> modes_, cards_, islands_, switches_, sockets_, tenants_;
+  std::vector<int64_t> mem_mib_;
   CPairs labels_;
   horus_node c_ = HORUS_NODE_INIT;
 };
 
 // Borrows the Alternative.
 struct CAlternative {
-  explicit CAlternative(const Alternative& way) {
-    for (const auto& [type, demand] : way.demands) {
-      types.push_back(type.empty() ? nullptr : type.c_str());
-      demands.push_back(&demand);
-    }
+  explicit CAlternative(const Alternative& way) : demands(way.demands) {
     c.tasks = way.tasks;
     c.gpus_per_task = way.gpus_per_task;
     c.gpu_milli = way.gpu_milli;
     c.rate = way.rate;
     c.demand_count = way.demands.size();
-    c.gpu_types = Column(types);
-    c.demands = Column(demands);
+    c.gpu_types = Column(demands.types);
+    c.demands = Column(demands.values);
+    c.cpu_milli = way.cpu_milli;
+    c.mem_mib = way.mem_mib;
+    c.storage_mb_s = way.storage_mb_s;
   }
   CAlternative(const CAlternative&) = delete;
   CAlternative& operator=(const CAlternative&) = delete;
-  std::vector<const char*> types;
-  std::vector<const horus_demand*> demands;
+  CDemands demands;
   horus_job_alternative c = HORUS_JOB_ALTERNATIVE_INIT;
 };
 
@@ -282,11 +361,10 @@ struct CAlternative {
 class CJob {
  public:
   explicit CJob(const Job& job)
-      : selectors_(job.selectors), groups_(Texts(job.groups)), avoid_groups_(Texts(job.avoid_groups)) {
-    for (const auto& [type, demand] : job.demands) {
-      types_.push_back(type.empty() ? nullptr : type.c_str());
-      demands_.push_back(&demand);
-    }
+      : demands_(job.demands),
+        selectors_(job.selectors),
+        groups_(Texts(job.groups)),
+        avoid_groups_(Texts(job.avoid_groups)) {
     for (const Alternative& way : job.alternatives) ways_.push_back(std::make_unique<CAlternative>(way));
     for (const auto& way : ways_) way_pointers_.push_back(&way->c);
     c_.alternative_count = way_pointers_.size();
@@ -312,7 +390,10 @@ class CJob {
     c_.deadline_us = job.deadline_us;
     c_.request_rate_hz = job.request_rate_hz;
     c_.latency_bound_us = job.latency_bound_us;
-    c_.sensitivity = job.sensitivity;
+    if (job.sensitivity) {
+      sensitivity_ = ToC(*job.sensitivity, "Job.sensitivity");
+      c_.sensitivity = &sensitivity_;
+    }
     c_.stated_cpu_milli = job.stated_cpu_milli;
     c_.stated_mem_mib = job.stated_mem_mib;
     c_.share = job.share;
@@ -322,8 +403,8 @@ class CJob {
     c_.avoid_count = avoid_groups_.size();
     c_.avoid_groups = Column(avoid_groups_);
     c_.demand_count = job.demands.size();
-    c_.gpu_types = Column(types_);
-    c_.demands = Column(demands_);
+    c_.gpu_types = Column(demands_.types);
+    c_.demands = Column(demands_.values);
     c_.selector_count = job.selectors.size();
     c_.selector_keys = Column(selectors_.keys);
     c_.selector_values = Column(selectors_.values);
@@ -333,16 +414,72 @@ class CJob {
   [[nodiscard]] const horus_job* get() const { return &c_; }
 
  private:
-  std::vector<const char*> types_;
-  std::vector<const horus_demand*> demands_;
+  CDemands demands_;
   CPairs selectors_;
   std::vector<const char*> groups_, avoid_groups_;
   std::vector<std::unique_ptr<CAlternative>> ways_;
   std::vector<const horus_job_alternative*> way_pointers_;
+  horus_sensitivity sensitivity_ = HORUS_SENSITIVITY_INIT;
   horus_job c_ = HORUS_JOB_INIT;
 };
 
+inline std::string TextOf(const char* text) { return text == nullptr ? "" : text; }
+
+inline Demands DemandsFrom(size_t count, const char* const* types, const horus_demand* const* demands) {
+  Demands made;
+  for (size_t i = 0; i < count; ++i) {
+    made.emplace_back(TextOf(types == nullptr ? nullptr : types[i]), Demand(*demands[i]));
+  }
+  return made;
+}
+
 }  // namespace detail
+
+// A copy of a job of the C ABI, such as those of a horus_job_list.
+inline Job JobFrom(const horus_job& c) {
+  Job job;
+  job.id = c.id;
+  job.name = detail::TextOf(c.name);
+  job.tenant = detail::TextOf(c.tenant);
+  job.kind = c.kind;
+  job.tasks = c.tasks;
+  job.gpus_per_task = c.gpus_per_task;
+  job.gpu_milli = c.gpu_milli;
+  job.exclusive = c.exclusive == 1;
+  job.priority = c.priority;
+  job.slowdown_bound = c.slowdown_bound;
+  job.slowdown_confidence = c.slowdown_confidence;
+  job.weight = c.weight;
+  job.cpu_milli = c.cpu_milli;
+  job.mem_mib = c.mem_mib;
+  job.storage_mb_s = c.storage_mb_s;
+  job.submit_us = c.submit_us;
+  job.gpu_mem_request_mib = c.gpu_mem_request_mib;
+  job.gpu_mem_limit_mib = c.gpu_mem_limit_mib;
+  job.deadline_us = c.deadline_us;
+  job.request_rate_hz = c.request_rate_hz;
+  job.latency_bound_us = c.latency_bound_us;
+  job.share = c.share;
+  job.spread_tasks = c.spread_tasks == 1;
+  job.groups.assign(c.groups, c.groups + c.group_count);
+  job.avoid_groups.assign(c.avoid_groups, c.avoid_groups + c.avoid_count);
+  job.demands = detail::DemandsFrom(c.demand_count, c.gpu_types, c.demands);
+  for (size_t i = 0; i < c.selector_count; ++i) job.selectors.emplace_back(c.selector_keys[i], c.selector_values[i]);
+  for (size_t i = 0; i < c.alternative_count; ++i) {
+    const horus_job_alternative& way = *c.alternatives[i];
+    job.alternatives.push_back({way.tasks, way.gpus_per_task, way.gpu_milli, way.rate,
+                                detail::DemandsFrom(way.demand_count, way.gpu_types, way.demands), way.cpu_milli,
+                                way.mem_mib, way.storage_mb_s});
+  }
+  if (const horus_sensitivity* s = c.sensitivity) {
+    job.sensitivity = Sensitivity{{s->cpu_milli, s->cpu_milli + s->cpu_count},
+                                  {s->mem_mib, s->mem_mib + s->mem_count},
+                                  {s->speeds, s->speeds + s->cpu_count * s->mem_count}};
+  }
+  job.stated_cpu_milli = c.stated_cpu_milli;
+  job.stated_mem_mib = c.stated_mem_mib;
+  return job;
+}
 
 }  // namespace face_v0
 }  // namespace horus

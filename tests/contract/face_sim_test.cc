@@ -124,7 +124,7 @@ void OptionsReachTheSimulation() {
 void CoresCountWhereTheTruthFollowsThem() {
   const horus::Cluster cluster = OneNode();
   horus::Placer placer({.policy = "synergy-tune"});
-  const std::vector<horus::ProfileSensitivity> doubled = {{"a", {32'000, 48'000}, {1}, {1, 2}}};
+  const std::vector<horus::ProfileSensitivity> doubled = {{"a", {{32'000, 48'000}, {1}, {1, 2}}}};
   const horus::Truth truth = horus::Truth::FromSpeeds(Measured()).WithSensitivities(doubled);
   const std::vector<horus::TraceJob> jobs = {{.id = 1, .duration_us = 100, .profile = "a"}};
   const horus::Trace trace(jobs);
@@ -133,7 +133,7 @@ void CoresCountWhereTheTruthFollowsThem() {
   };
   CHECK(end({}) == 100);
   CHECK(end({.sensitivities = doubled}) == 50);
-  const std::vector<horus::ProfileSensitivity> torn = {{"a", {32'000, 48'000}, {1}, {1}}};
+  const std::vector<horus::ProfileSensitivity> torn = {{"a", {{32'000, 48'000}, {1}, {1}}}};
   CHECK(StatusOf([&] { (void)truth.WithSensitivities(torn); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 

@@ -111,6 +111,78 @@ void TheBestWayThatFitsIsChosen() {
   CHECK(plan.at(0).placed() && plan.at(0).slots.size() == 2);
 }
 
+void WaysStateTheirOwnHostResources() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  const horus::Demands demands = JobOf(1, 4'000).demands;
+  const horus::Job job = {.id = 1,
+                          .cpu_milli = 1'000,
+                          .alternatives = {{.rate = 1, .demands = demands},
+                                           {.gpus_per_task = 2, .rate = 2, .demands = demands, .cpu_milli = 32'000}}};
+  const horus::Plan plan = horus::Placer({.policy = "first-fit"}).MakePlan(cluster, job);
+  CHECK(plan.at(0).placed() && plan.at(0).alternative == 0 && plan.at(0).cpu_milli == 1'000);
+}
+
+void DevicesHaveTheMemoryOfTheirDriver() {
+  horus::Cluster cluster;
+  cluster.AddNode({.id = 1, .devices = {{.gpu_type = "t4"}}});
+  const int64_t whole = cluster.info().gpu_mem_mib;
+  cluster.AddNode({.id = 2, .devices = {{.gpu_type = "t4", .mem_mib = 10'000}}});
+  CHECK(whole > 10'000 && cluster.info().gpu_mem_mib == whole + 10'000);
+}
+
+void RefusalsTellTheNearestMiss() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  horus::Placer placer({.policy = "first-fit", .mem_headroom_mib = -1, .max_jobs = 1});
+  const horus::Decision refused = placer.MakePlan(cluster, JobOf(1, 400'000)).at(0);
+  CHECK(refused.miss && refused.miss->reason == HORUS_REASON_GPU_MEMORY && refused.miss->needed == 400'000);
+  CHECK(refused.miss->unit == "MiB" && refused.refusals.size() == 1 && refused.refusals[0].second == 2);
+  const horus::Decision placed = placer.MakePlan(cluster, JobOf(2, 4'000)).at(0);
+  CHECK(placed.placed() && !placed.miss && placed.refusals.empty());
+  const std::vector<horus::Job> two = {JobOf(3, 1), JobOf(4, 1)};
+  CHECK(StatusOf([&] { (void)placer.MakePlan(cluster, two); }) == HORUS_ERR_LIMIT);
+}
+
+void JobsComeBackFromTheCAbi() {
+  horus::Job job = JobOf(7, 4'000);
+  job.name = "n";
+  job.priority = 3;
+  job.spread_tasks = true;
+  job.groups = {"g"};
+  job.avoid_groups = {"h"};
+  job.selectors = {{"zone", "a"}};
+  job.alternatives = {{.tasks = 2, .rate = 1, .demands = {{"t4", job.demands[0].second}}, .mem_mib = -1}};
+  job.sensitivity = horus::Sensitivity{{1'000, 2'000}, {512}, {1, 2}};
+  job.stated_cpu_milli = -1;
+  const horus::Job back = horus::JobFrom(*horus::detail::CJob(job).get());
+  CHECK(back.id == 7 && back.name == "n" && back.tenant.empty() && back.priority == 3 && back.spread_tasks);
+  CHECK(back.groups == job.groups && back.avoid_groups == job.avoid_groups && back.selectors == job.selectors);
+  CHECK(back.demands.size() == 1 && back.demands[0].first.empty() && back.demands[0].second.mem_mib == 4'000);
+  CHECK(back.alternatives.size() == 1 && back.alternatives[0].tasks == 2 && back.alternatives[0].mem_mib == -1);
+  CHECK(back.alternatives[0].demands.size() == 1 && back.alternatives[0].demands[0].first == "t4");
+  CHECK(back.sensitivity && back.sensitivity->cpu_milli == job.sensitivity->cpu_milli);
+  CHECK(back.sensitivity->mem_mib == std::vector<int64_t>{512} && back.sensitivity->speeds == job.sensitivity->speeds);
+  CHECK(back.stated_cpu_milli == -1 && back.stated_mem_mib == 0);
+}
+
+void TornMatricesAreRefused() {
+  horus::Cluster cluster;
+  cluster.AddNode(NodeOfTwo(1));
+  horus::Job job = JobOf(1, 4'000);
+  job.sensitivity = horus::Sensitivity{{1'000, 2'000}, {512}, {1, 2}};
+  CHECK(horus::Placer({.policy = "synergy-tune"}).MakePlan(cluster, job).at(0).placed());
+  job.sensitivity->speeds.pop_back();
+  try {
+    cluster.Adopt(job, {{1, 0, 0}});
+    CHECK(false);
+  } catch (const horus::Error& error) {
+    const std::string told = error.what();
+    CHECK(error.status() == HORUS_ERR_INVALID_ARGUMENT);
+    CHECK(told.find("Job.sensitivity.speeds: expected 2 values (cores x memory), found 1") != std::string::npos);
+  }
+}
+
 #ifdef HORUS_GRAPHS_DIR
 void GraphsTellWhatAStepCosts() {
   const horus::Graph graph = horus::Graph::FromFile(HORUS_GRAPHS_DIR "/bert_base.onnx");
@@ -171,6 +243,11 @@ int main() {
   CataloguesCanBeRead();
   NodesChangeUnderTheirJobs();
   TheBestWayThatFitsIsChosen();
+  WaysStateTheirOwnHostResources();
+  DevicesHaveTheMemoryOfTheirDriver();
+  RefusalsTellTheNearestMiss();
+  JobsComeBackFromTheCAbi();
+  TornMatricesAreRefused();
 #ifdef HORUS_GRAPHS_DIR
   GraphsTellWhatAStepCosts();
   TheLargestBatchIsSolvedFor();
