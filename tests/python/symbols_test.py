@@ -19,9 +19,17 @@ def left_out():
     return dict(rows)
 
 
+def code(folder, pattern):
+    return "\n".join(re.sub(r"//.*", "", path.read_text()) for path in sorted((ROOT / folder).glob(pattern)))
+
+
 def called():
-    folder = ROOT / "bindings/python/src/core"
-    text = "\n".join(re.sub(r"//.*", "", path.read_text()) for path in sorted(folder.glob("*.*")))
+    """By the module itself, or by the readers of the C++ face that it calls, and those that they call."""
+    text = code("bindings/python/src/core", "*.*")
+    readers = dict(re.findall(r"^template <typename AnyCaller[^\n]*\n[^\n]*?(Read\w+)\((.*?)^}",
+                              code("include/horus", "*.hpp"), re.MULTILINE | re.DOTALL))
+    for name in sorted(readers, key=lambda name: name != "ReadDecision"):  # which calls others
+        text += readers[name] if re.search(rf"\b{name}\(", text) else ""
     return set(re.findall(r"\bhorus_\w+\b", text)) & exported()
 
 

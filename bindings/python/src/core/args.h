@@ -31,10 +31,20 @@ struct Word {
 // values.
 [[nodiscard]] bool Same(py::handle a, py::handle b);
 
-template <typename T, typename Enable = void>
-struct Arg;
-
 [[noreturn]] void WrongType(const std::string& what, const std::string& expected, py::handle found);
+
+// A class of the module, unless below.
+template <typename T, typename Enable = void>
+struct Arg {
+  static T From(py::handle value, const std::string& what) {
+    if (!py::isinstance<T>(value)) WrongType(what, NameOf<T>(), value);
+    return py::cast<const T&>(value);
+  }
+  static std::string In() { return NameOf<T>(); }
+  static std::string Out() { return NameOf<T>(); }
+  static py::object To(const T& value) { return py::cast(value); }
+};
+
 // After a conversion failed: forgets that the type or the range is wrong. What else a value's own __index__ or
 // __float__ raised goes on.
 void ForgetMismatch();
@@ -164,28 +174,16 @@ struct Arg<std::vector<std::pair<std::string, T>>> {
   }
 };
 
-// A class of the module. `name` is the one that Python sees.
-template <typename T>
-struct ValueArg {
-  static T From(py::handle value, const std::string& what) {
-    if (!py::isinstance<T>(value)) WrongType(what, T::kName, value);
-    return py::cast<const T&>(value);
-  }
-  static std::string In() { return T::kName; }
-  static std::string Out() { return T::kName; }
-  static py::object To(const T& value) { return py::cast(value); }
-};
-
 // Pointers into a tuple of objects of a class of the module; the tuple must live on. No other sequence: a list may lose
 // its items while the library reads them, others may make theirs for each look.
-template <typename T>
-std::vector<const T*> PointersOf(const py::tuple& values, const std::string& what) {
-  std::vector<const T*> pointers;
+template <typename T, typename Base = T>
+std::vector<const Base*> PointersOf(const py::tuple& values, const std::string& what) {
+  std::vector<const Base*> pointers;
   const size_t count = values.size();
   pointers.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     const py::object value = values[i];
-    if (!py::isinstance<T>(value)) WrongType(what + "[" + std::to_string(i) + "]", T::kName, value);
+    if (!py::isinstance<T>(value)) WrongType(what + "[" + std::to_string(i) + "]", NameOf<T>(), value);
     pointers.push_back(py::cast<const T*>(value));
   }
   return pointers;

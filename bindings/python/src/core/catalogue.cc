@@ -7,20 +7,11 @@ namespace horus_python {
 namespace {
 
 struct MigProfile {
-  static constexpr const char* kName = "MigProfile";
   std::string name = {};
   int64_t compute_slices = 0, memory_slices = 0, mem_mib = 0, max_instances = 0;
 };
 
-}  // namespace
-
-template <>
-struct Arg<MigProfile> : ValueArg<MigProfile> {};
-
-namespace {
-
 struct Gpu {
-  static constexpr const char* kName = "Gpu";
   std::string name, display_name, architecture, source;
   int64_t compute_capability = 0, sm_count = 0, boost_clock_mhz = 0, fp64_gflops = 0, fp32_gflops = 0, tf32_gflops = 0,
           fp16_gflops = 0, bf16_gflops = 0, fp8_gflops = 0, int8_gops = 0, mem_mib = 0, mem_bandwidth_mb_s = 0,
@@ -28,13 +19,6 @@ struct Gpu {
   std::vector<MigProfile> mig_profiles = {};
   std::vector<std::string> aliases = {};
 };
-
-}  // namespace
-
-template <>
-struct Arg<Gpu> : ValueArg<Gpu> {};
-
-namespace {
 
 // Every number that both structs name alike.
 template <typename From, typename To>
@@ -130,14 +114,15 @@ std::unique_ptr<CatalogueHandle> Extend(const CatalogueHandle& base, const py::t
 }  // namespace
 
 void BindCatalogue(py::module_& m) {
-  Record<MigProfile>(m, "A part of a GPU: a MIG instance of this profile.")
+  Record<MigProfile>(m, "MigProfile", "A part of a GPU: a MIG instance of this profile.")
       .Field("name", &MigProfile::name, "as nvidia-smi prints it, e.g. 3g.20gb")
       .Field("compute_slices", &MigProfile::compute_slices, "of the GPU's seven or four")
       .Field("memory_slices", &MigProfile::memory_slices, "of the GPU's eight or four")
       .Field("mem_mib", &MigProfile::mem_mib, "that a process in one instance sees")
       .Field("max_instances", &MigProfile::max_instances, "that fit on one GPU at once");
   Record<Gpu>(
-      m, "One GPU type. Rates are dense peaks at the boost clock, a multiply-add counted as two; 0 = not supported.")
+      m, "Gpu",
+      "One GPU type. Rates are dense peaks at the boost clock, a multiply-add counted as two; 0 = not supported.")
       .Field("name", &Gpu::name, "kebab-case, e.g. a100-40gb")
       .Field("display_name", &Gpu::display_name, "as the vendor writes it")
       .Field("architecture", &Gpu::architecture, "e.g. Ampere")

@@ -19,6 +19,12 @@ T* MadeOf(PyObject* self) {
   return made ? static_cast<T*>(object->simple_value_holder[0]) : nullptr;
 }
 
+// The name of a class of the module, as Python sees it.
+template <typename T>
+std::string NameOf() {
+  return py::cast<std::string>(py::type::of<T>().attr("__name__"));
+}
+
 // Final, as the stubs say, and without subclasses' ways around __init__. What has Visit and Drop takes part in cyclic
 // garbage collection.
 template <typename T>
@@ -38,11 +44,12 @@ py::class_<T> Class(py::module_& m, const char* name, const char* doc = nullptr)
       };
     }
   };
-  py::class_<T> made(m, name, py::is_final(), py::custom_type_setup(setup), doc);
+  // Local: other modules may have classes for values of the C++ face, too.
+  py::class_<T> made(m, name, py::is_final(), py::module_local(), py::custom_type_setup(setup), doc);
   // Asked for memory only where a function is given an object of T.__new__(T).
   auto* type = reinterpret_cast<PyTypeObject*>(made.ptr());
   py::detail::get_type_info(type)->operator_new = [](size_t) -> void* {
-    throw py::type_error(py::cast<std::string>(py::type::of<T>().attr("__name__")) + ".__init__ was never called");
+    throw py::type_error(NameOf<T>() + ".__init__ was never called");
   };
   return made;
 }

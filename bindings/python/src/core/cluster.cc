@@ -10,20 +10,6 @@
 
 namespace horus_python {
 
-SlotColumns::SlotColumns(const std::vector<Slot>& slots) {
-  for (const Slot& slot : slots) {
-    nodes.push_back(slot.node);
-    devices.push_back(slot.device);
-    tasks.push_back(slot.task);
-  }
-}
-
-std::vector<Slot> SlotColumns::Rows(size_t count) const {
-  std::vector<Slot> slots;
-  for (size_t i = 0; i < count; ++i) slots.push_back({nodes[i], devices[i], tasks[i]});
-  return slots;
-}
-
 namespace {
 
 using Cluster = std::unique_ptr<ClusterHandle>;
@@ -50,11 +36,11 @@ void Read(const ClusterHandle& cluster, const Function& function) {
 }
 
 void AddNode(const ClusterHandle& cluster, const Node& node) {
-  const CNode c(node);
+  const horus::detail::CNode c(node);
   Write(cluster, [&](horus_error* error) { return horus_cluster_add_node(cluster.get(), c.get(), error); });
 }
 void ChangeNode(const ClusterHandle& cluster, const Node& node) {
-  const CNode c(node);
+  const horus::detail::CNode c(node);
   Write(cluster, [&](horus_error* error) { return horus_cluster_change_node(cluster.get(), c.get(), error); });
 }
 void RemoveNode(const ClusterHandle& cluster, uint64_t node) {
@@ -76,7 +62,7 @@ std::vector<uint64_t> SetState(const ClusterHandle& cluster, uint64_t node, std:
 }
 
 std::string Adopt(const ClusterHandle& cluster, const Job& job, const py::sequence& slots) {
-  const SlotColumns c(Arg<std::vector<Slot>>::From(slots, "slots"));
+  const horus::detail::CSlots c(Arg<std::vector<Slot>>::From(slots, "slots"));
   const horus_job* cjob = job.get();
   int32_t reason = HORUS_REASON_NONE;
   Write(cluster, [&](horus_error* error) {
@@ -207,10 +193,10 @@ py::dict JobInfo(const ClusterHandle& cluster, uint64_t job) {
 }
 
 std::vector<Slot> JobSlots(const ClusterHandle& cluster, uint64_t job) {
-  SlotColumns columns(0);
+  horus::detail::CSlots columns(0);
   size_t count = 0;
   for (;;) {
-    horus_slots c = columns.ToC();
+    horus_slots c = columns.get();
     horus_status status = HORUS_OK;
     Run([&](horus_error* error) {
       status = cluster.Read(error,
@@ -218,7 +204,7 @@ std::vector<Slot> JobSlots(const ClusterHandle& cluster, uint64_t job) {
       return status == HORUS_ERR_BUFFER_TOO_SMALL ? HORUS_OK : status;
     });
     if (status == HORUS_OK && count <= columns.nodes.size()) return columns.Rows(count);
-    columns = SlotColumns(count);
+    columns = horus::detail::CSlots(count);
   }
 }
 
@@ -232,7 +218,7 @@ py::bytes Snapshot(const ClusterHandle& cluster) {
 }  // namespace
 
 void BindCluster(py::module_& m) {
-  Record<Slot>(m, "A place of a job: a device of a node, and the task of the gang that has it.", 3)
+  Record<Slot>(m, "Slot", "A place of a job: a device of a node, and the task of the gang that has it.", 3)
       .Field("node", &Slot::node, "node id")
       .Field("device", &Slot::device, "index within the node; 2^32 - 1 for a task without GPUs")
       .Field("task", &Slot::task, "of the gang, from 0");

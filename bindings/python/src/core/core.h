@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "class.h"
-#include "horus/horus.h"
+#include "horus/horus.hpp"
 
 namespace horus_python {
 
@@ -192,10 +192,7 @@ class Handle {
   }
 
  private:
-  struct Deleter {
-    void operator()(T* handle) const noexcept { Free(handle); }
-  };
-  std::unique_ptr<T, Deleter> handle_;
+  horus::detail::Owned<T, Free> handle_;
   std::vector<py::object> keeps_;
   mutable std::atomic<PyObject*> told_ = nullptr;
 };

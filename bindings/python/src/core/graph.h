@@ -14,6 +14,10 @@ using CatalogueHandle = Handle<horus_catalogue, horus_catalogue_free>;
 using PredictorHandle = LockedHandle<horus_predictor, horus_predictor_free>;  // Write: whose metrics count it
 using ObservationsHandle = LockedHandle<horus_observations, horus_observations_free>;
 
+// What is measured of runs, and predicted.
+constexpr const char* kQuantities[] = {"gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct",
+                                       "mem_mib",      "step_time_us",     "power_w"};
+
 // The built-in catalogue for none.
 inline const horus_catalogue* Of(const CatalogueHandle* catalogue) {
   return catalogue == nullptr ? nullptr : catalogue->get();

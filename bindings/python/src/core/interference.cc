@@ -93,13 +93,12 @@ Model Commit(const InterferenceHandle& model, const CatalogueHandle* catalogue, 
 // Of the tenants of one device.
 py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catalogue, const SharedDevice& device,
                    const py::tuple& tenants) {
-  std::vector<const horus_demand*> demands;
-  for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
+  const std::vector<const horus_demand*> demands = PointersOf<Demand, horus_demand>(tenants, "tenants");
   const auto count = static_cast<py::ssize_t>(demands.size());
   py::array_t<float> estimate(count), upper(count);
   float* first = estimate.mutable_data();
   float* second = upper.mutable_data();
-  const horus_device c = device.ToC();
+  const horus_device c = horus::detail::ToC(device);
   Run([&](horus_error* error) {
     return horus_interference_slowdown(model.get(), Of(catalogue), &c, demands.size(), demands.data(), first, second,
                                        error);
@@ -109,14 +108,13 @@ py::tuple Slowdown(const InterferenceHandle& model, const CatalogueHandle* catal
 
 py::tuple Quantile(const InterferenceHandle& model, const CatalogueHandle* catalogue, const SharedDevice& device,
                    const py::tuple& tenants, double probability) {
-  std::vector<const horus_demand*> demands;
-  for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
+  const std::vector<const horus_demand*> demands = PointersOf<Demand, horus_demand>(tenants, "tenants");
   const auto count = static_cast<py::ssize_t>(demands.size());
   py::array_t<float> slowdown(count);
   py::array_t<bool> calibrated(count);
   std::vector<uint8_t> flags(demands.size());
   float* out = slowdown.mutable_data();
-  const horus_device c = device.ToC();
+  const horus_device c = horus::detail::ToC(device);
   Run([&](horus_error* error) {
     return horus_interference_quantile(model.get(), Of(catalogue), &c, demands.size(), demands.data(), probability, out,
                                        flags.data(), error);
@@ -128,12 +126,11 @@ py::tuple Quantile(const InterferenceHandle& model, const CatalogueHandle* catal
 // [tenants x tenants]
 py::array_t<bool> Measured(const InterferenceHandle& model, const CatalogueHandle* catalogue,
                            const SharedDevice& device, const py::tuple& tenants) {
-  std::vector<const horus_demand*> demands;
-  for (const Demand* demand : PointersOf<Demand>(tenants, "tenants")) demands.push_back(demand);
+  const std::vector<const horus_demand*> demands = PointersOf<Demand, horus_demand>(tenants, "tenants");
   const auto count = static_cast<py::ssize_t>(demands.size());
   py::array_t<bool> measured({count, count});
   std::vector<uint8_t> flags(demands.size() * demands.size());
-  const horus_device c = device.ToC();
+  const horus_device c = horus::detail::ToC(device);
   Run([&](horus_error* error) {
     return horus_interference_get_measured(model.get(), Of(catalogue), &c, demands.size(), demands.data(), flags.data(),
                                            error);
@@ -155,7 +152,7 @@ py::tuple SlowdownRows(const InterferenceHandle& model, const CatalogueHandle* c
   const horus_demand* data = rows.data();
   float* first = estimate.mutable_data();
   float* second = upper.mutable_data();
-  const horus_device c = device.ToC();
+  const horus_device c = horus::detail::ToC(device);
   Progress tell(progress);
   std::vector<horus_demand> row(wide);  // a copy: the model, or another thread, may write where the rows lie
   std::vector<const horus_demand*> demands;
@@ -233,7 +230,7 @@ int32_t AskPython(void* user, const horus_device* device, size_t count, const ho
 }
 
 void BindInterference(py::module_& m) {
-  Record<SharedDevice>(m, "A device as an interference model sees it.", 1)
+  Record<SharedDevice>(m, "SharedDevice", "A device as an interference model sees it.", 1)
       .Field("gpu_type", &SharedDevice::gpu_type, "name or alias of the catalogue")
       .OneOf("sharing_mode", &SharedDevice::sharing_mode, kSharingModes, "how jobs share it; default = time-slice")
       .Field("compute_share", &SharedDevice::compute_share,

@@ -9,19 +9,8 @@ namespace horus_python {
 
 using InterferenceHandle = Handle<horus_interference, horus_interference_free>;
 
-struct SharedDevice {
-  static constexpr const char* kName = "SharedDevice";
-  std::string gpu_type = {};
-  int32_t sharing_mode = 0;
-  double compute_share = 0;
-  [[nodiscard]] horus_device ToC() const {
-    return {sizeof(horus_device), sharing_mode, gpu_type.empty() ? nullptr : gpu_type.c_str(), compute_share};
-  }
-};
+using horus::SharedDevice;
 [[nodiscard]] SharedDevice FromC(const horus_device& device);
-
-template <>
-struct Arg<SharedDevice> : ValueArg<SharedDevice> {};
 
 // Calls the caller's own model; `user` is the callable.
 int32_t AskPython(void* user, const horus_device* device, size_t count, const horus_demand* const* demands,

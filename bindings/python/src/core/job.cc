@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs and their alternatives; see values.h.
-#include <limits>
-
 #include "record.h"
 #include "values.h"
 
@@ -15,155 +13,36 @@ const Word kShares[] = {{HORUS_SHARE_SAME_TENANT, "same-tenant"}, {HORUS_SHARE_A
 
 namespace {
 
-// "any" stands for every GPU type, as in jobs.yaml.
-std::vector<std::pair<std::string, horus::Demand>> FaceDemands(const Demands& demands) {
-  std::vector<std::pair<std::string, horus::Demand>> face;
-  for (const auto& [type, demand] : demands) {
-    face.emplace_back(type == "any" ? "" : type, horus::Demand());
-    static_cast<horus_demand&>(face.back().second) = demand;
-  }
-  return face;
-}
-
-Demands DemandsFromC(size_t count, const char* const* types, const horus_demand* const* demands) {
-  Demands made;
-  for (size_t i = 0; i < count; ++i) made.emplace_back(types[i] == nullptr ? "any" : types[i], Demand(*demands[i]));
-  return made;
-}
-
-horus::Job FaceOf(const Job& job) {
-  horus::Job face;
-  face.id = job.id;
-  face.name = job.name;
-  face.tenant = job.tenant;
-  face.kind = job.kind;
-  face.tasks = job.alternatives.empty() ? job.tasks : 0;
-  face.gpus_per_task = job.alternatives.empty() ? job.gpus_per_task : 0;
-  face.gpu_milli = job.gpu_milli;
-  face.exclusive = job.exclusive;
-  face.priority = job.priority;
-  face.slowdown_bound = job.slowdown_bound;
-  face.slowdown_confidence = job.slowdown_confidence;
-  face.weight = job.weight;
-  face.cpu_milli = job.cpu_milli;
-  face.mem_mib = job.mem_mib;
-  face.storage_mb_s = job.storage_mb_s;
-  face.submit_us = job.submit_us;
-  face.gpu_mem_request_mib = job.gpu_mem_request_mib;
-  face.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
-  face.deadline_us = job.deadline_us;
-  face.request_rate_hz = job.request_rate_hz;
-  face.latency_bound_us = job.latency_bound_us;
-  face.share = job.share;
-  face.spread_tasks = job.spread_tasks;
-  face.groups = job.groups;
-  face.avoid_groups = job.avoid_groups;
-  face.demands = FaceDemands(job.demands);
-  face.selectors = job.selectors;
-  for (const Alternative& way : job.alternatives) {
-    face.alternatives.push_back({way.tasks, way.gpus_per_task, way.gpu_milli, way.rate, FaceDemands(way.demands)});
-  }
-  face.stated_cpu_milli = job.stated_cpu_milli;
-  face.stated_mem_mib = job.stated_mem_mib;
-  return face;
+// "any" stands for every GPU type, as in jobs.yaml; the C++ face leaves it empty.
+void Rename(horus::Job& job, const std::string& from, const std::string& to) {
+  const auto rename = [&](horus::Demands& demands) {
+    for (auto& [type, demand] : demands) {
+      if (type == from) type = to;
+    }
+  };
+  rename(job.demands);
+  for (Alternative& way : job.alternatives) rename(way.demands);
 }
 
 }  // namespace
 
-// The columns of a job and what the C++ face does not carry: host resources of alternatives, sensitivity.
 class CJob {
  public:
-  explicit CJob(const Job& job)
-      : face_(FaceOf(job)), columns_(face_), sensitivity_(job.sensitivity), c_(*columns_.get()) {
-    if (sensitivity_) {
-      csensitivity_ = ToC(*sensitivity_, "Job.sensitivity");
-      c_.sensitivity = &csensitivity_;
-    }
-    for (size_t i = 0; i < job.alternatives.size(); ++i) {
-      const Alternative& way = job.alternatives[i];
-      ways_.push_back(*c_.alternatives[i]);
-      ways_.back().cpu_milli = way.cpu_milli;
-      ways_.back().mem_mib = way.mem_mib;
-      ways_.back().storage_mb_s = way.storage_mb_s;
-    }
-    for (const horus_job_alternative& way : ways_) pointers_.push_back(&way);
-    if (!pointers_.empty()) c_.alternatives = pointers_.data();
-  }
-  CJob(const CJob&) = delete;
-  CJob& operator=(const CJob&) = delete;
-  [[nodiscard]] const horus_job* get() const { return &c_; }
+  explicit CJob(horus::Job job) : job_(std::move(job)), columns_(job_) {}
+  [[nodiscard]] const horus_job* get() const { return columns_.get(); }
 
  private:
-  horus::Job face_;
+  horus::Job job_;
   horus::detail::CJob columns_;
-  std::optional<Sensitivity> sensitivity_;
-  horus_sensitivity csensitivity_ = HORUS_SENSITIVITY_INIT;
-  std::vector<horus_job_alternative> ways_;
-  std::vector<const horus_job_alternative*> pointers_;
-  horus_job c_;
 };
 
 const horus_job* Job::get() const {
-  if (!c_) c_ = std::make_shared<const CJob>(*this);
+  if (c_) return c_->get();
+  horus::Job job = *this;
+  Rename(job, "any", "");
+  if (!job.alternatives.empty()) job.tasks = job.gpus_per_task = 0;  // as those say
+  c_ = std::make_shared<const CJob>(std::move(job));
   return c_->get();
-}
-
-horus_sensitivity ToC(const Sensitivity& sensitivity, const std::string& what) {
-  const size_t cells = sensitivity.cpu_milli.size() * sensitivity.mem_mib.size();
-  if (sensitivity.speeds.size() != cells) {
-    Refuse(what + ".speeds", std::to_string(cells) + " values (cores x memory)",
-           std::to_string(sensitivity.speeds.size()));
-  }
-  return {sizeof(horus_sensitivity),    0,
-          sensitivity.cpu_milli.size(), sensitivity.cpu_milli.data(),
-          sensitivity.mem_mib.size(),   sensitivity.mem_mib.data(),
-          sensitivity.speeds.data()};
-}
-
-Job JobFromC(const horus_job& c) {
-  const auto text = [](const char* given) { return std::string(given == nullptr ? "" : given); };
-  Job job;
-  job.id = c.id;
-  job.name = text(c.name);
-  job.tenant = text(c.tenant);
-  job.kind = c.kind;
-  job.tasks = c.tasks;
-  job.gpus_per_task = c.gpus_per_task;
-  job.gpu_milli = c.gpu_milli;
-  job.exclusive = c.exclusive == 1;
-  job.priority = c.priority;
-  job.slowdown_bound = c.slowdown_bound;
-  job.slowdown_confidence = c.slowdown_confidence;
-  job.weight = c.weight;
-  job.cpu_milli = c.cpu_milli;
-  job.mem_mib = c.mem_mib;
-  job.storage_mb_s = c.storage_mb_s;
-  job.submit_us = c.submit_us;
-  job.deadline_us = c.deadline_us;
-  job.request_rate_hz = c.request_rate_hz;
-  job.latency_bound_us = c.latency_bound_us;
-  job.gpu_mem_request_mib = c.gpu_mem_request_mib;
-  job.gpu_mem_limit_mib = c.gpu_mem_limit_mib;
-  job.share = c.share;
-  job.spread_tasks = c.spread_tasks == 1;
-  job.groups.assign(c.groups, c.groups + c.group_count);
-  job.avoid_groups.assign(c.avoid_groups, c.avoid_groups + c.avoid_count);
-  job.demands = DemandsFromC(c.demand_count, c.gpu_types, c.demands);
-  for (size_t i = 0; i < c.selector_count; ++i) job.selectors.emplace_back(c.selector_keys[i], c.selector_values[i]);
-  for (size_t i = 0; i < c.alternative_count; ++i) {
-    const horus_job_alternative& way = *c.alternatives[i];
-    job.alternatives.push_back({way.tasks, way.gpus_per_task, way.gpu_milli, way.rate,
-                                DemandsFromC(way.demand_count, way.gpu_types, way.demands), way.cpu_milli, way.mem_mib,
-                                way.storage_mb_s});
-  }
-  if (const horus_sensitivity* s = c.sensitivity) {
-    job.sensitivity = Sensitivity{{s->cpu_milli, s->cpu_milli + s->cpu_count},
-                                  {s->mem_mib, s->mem_mib + s->mem_count},
-                                  {s->speeds, s->speeds + s->cpu_count * s->mem_count}};
-  }
-  job.stated_cpu_milli = c.stated_cpu_milli;
-  job.stated_mem_mib = c.stated_mem_mib;
-  return job;
 }
 
 py::tuple JobsOf(const JobList& list) {
@@ -171,7 +50,9 @@ py::tuple JobsOf(const JobList& list) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     horus_job c = HORUS_JOB_INIT;
     Run([&](horus_error* error) { return horus_job_list_get(list.get(), i, &c, error); });
-    jobs[i] = py::cast(JobFromC(c));
+    horus::Job job = horus::JobFrom(c);
+    Rename(job, "", "any");
+    jobs[i] = py::cast(Job(std::move(job)));
   }
   return jobs;
 }
@@ -183,12 +64,12 @@ std::vector<const horus_job*> JobPointers(const py::tuple& jobs, const char* wha
 }
 
 void BindJob(py::module_& m) {
-  Record<Sensitivity>(m,
+  Record<Sensitivity>(m, "Sensitivity",
                       "How fast a job runs with so many cores and so much host memory per GPU, for synergy policies.")
       .Field("cpu_milli", &Sensitivity::cpu_milli, "axis: thousandths of a core per GPU, ascending")
       .Field("mem_mib", &Sensitivity::mem_mib, "axis: host memory per GPU in MiB, ascending")
       .Field("speeds", &Sensitivity::speeds, "row-major [cpu x mem]; 0 or NaN = not measured");
-  Record<Alternative>(m, "One way of running a job, of which the placer picks the one worth most.")
+  Record<Alternative>(m, "Alternative", "One way of running a job, of which the placer picks the one worth most.")
       .Field("tasks", &Alternative::tasks, "processes placed together")
       .Field("gpus_per_task", &Alternative::gpus_per_task, "on one node")
       .Field("gpu_milli", &Alternative::gpu_milli, "as that of Job")
@@ -197,7 +78,7 @@ void BindJob(py::module_& m) {
       .Field("cpu_milli", &Alternative::cpu_milli, "per task; 0 = what the job states, -1 = none")
       .Field("mem_mib", &Alternative::mem_mib, "per task; likewise")
       .Field("storage_mb_s", &Alternative::storage_mb_s, "per task; likewise");
-  Record<Job>(m,
+  Record<Job>(m, "Job",
               "One job: tasks placed together, all or nothing, each on GPUs of one node. Host resources are per task.")
       .Field("id", &Job::id, "the caller's; unique among placed jobs")
       .Field("name", &Job::name, "for people")

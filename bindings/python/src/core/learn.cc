@@ -7,9 +7,6 @@
 namespace horus_python {
 namespace {
 
-constexpr const char* kMeasured[] = {"gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct",
-                                     "mem_mib",      "step_time_us",     "power_w"};
-
 void SameRows(const char* what, size_t found, size_t rows) {
   if (found != rows) Refuse(what, std::to_string(rows) + " rows, as graphs", std::to_string(found));
 }
@@ -35,7 +32,7 @@ std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, 
   }
   std::vector<py::object> held;
   std::vector<const double*> columns;
-  for (const char* name : kMeasured) {
+  for (const char* name : kQuantities) {
     const py::object given = measured.contains(name) ? py::object(measured[name]) : py::none();
     columns.push_back(MaybeColumn<double>(given, name, static_cast<py::ssize_t>(rows)).data());
     held.push_back(given);
@@ -59,7 +56,7 @@ std::unique_ptr<PredictorHandle> FitPredictor(const CatalogueHandle* catalogue, 
   options.rounds = rounds;
   options.promise = promise;
   options.seed = seed;
-  options.library_path = library.empty() ? nullptr : library.c_str();
+  options.library_path = horus::detail::TextOrNull(library);
   options.base = base == nullptr ? nullptr : base->get();
   Progress tell(progress);
   return Make<PredictorHandle, horus_predictor>([&](horus_predictor** out, horus_error* error) {
@@ -105,7 +102,7 @@ std::unique_ptr<InterferenceHandle> FitInterference(
   data.slowdown_a = slow_a.data();
   data.slowdown_b = slow_b.data();
   const horus_pair_options options = {sizeof(horus_pair_options), seed, model.c_str(), promise,
-                                      library.empty() ? nullptr : library.c_str()};
+                                      horus::detail::TextOrNull(library)};
   Progress tell(progress);
   return Make<InterferenceHandle, horus_interference>([&](horus_interference** out, horus_error* error) {
     return horus_interference_fit(Of(catalogue), &data, &options, &Progress::Tell, &tell, out, error);

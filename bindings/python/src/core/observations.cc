@@ -53,8 +53,7 @@ void AddDemand(const ObservationsHandle& observations, const CatalogueHandle* ca
 void AddSlowdown(const ObservationsHandle& observations, const CatalogueHandle* catalogue, const SharedDevice& device,
                  const Demand& job, const py::tuple& co_tenants, double slowdown, double predicted,
                  double predicted_upper, uint64_t device_id) {
-  std::vector<const horus_demand*> others;
-  for (const Demand* demand : PointersOf<Demand>(co_tenants, "co_tenants")) others.push_back(demand);
+  const std::vector<const horus_demand*> others = PointersOf<Demand, horus_demand>(co_tenants, "co_tenants");
   horus_slowdown_observation seen = HORUS_SLOWDOWN_OBSERVATION_INIT;
   seen.sharing_mode = device.sharing_mode;
   seen.gpu_type = device.gpu_type.c_str();

@@ -10,32 +10,22 @@
 namespace horus_python {
 namespace {
 
-struct PlacerOptions : horus_placer_options {
-  static constexpr const char* kName = "PlacerOptions";
-  PlacerOptions() : horus_placer_options(HORUS_PLACER_OPTIONS_INIT) {}
-  std::string policy_name = "horus", label = {};
+struct PlacerOptions : horus::PlacerOptions {
   std::optional<Workload> workload_of = std::nullopt;
-  bool probe = false, grow = false, short_answers = false;
 };
 
-std::unique_ptr<PlacerHandle> Create(PlacerOptions options, const InterferenceHandle* interference,
+std::unique_ptr<PlacerHandle> Create(const PlacerOptions& given, const InterferenceHandle* interference,
                                      const py::object& callable, const CatalogueHandle* catalogue) {
+  horus_placer_options options = horus::detail::ToC(given);
   std::optional<CWorkload> workload;
-  if (options.workload_of) workload.emplace(*options.workload_of, Of(catalogue));
+  if (given.workload_of) options.workload = workload.emplace(*given.workload_of, Of(catalogue)).get();
   std::vector<py::object> keeps;
   if (interference != nullptr) keeps = interference->keeps();
   options.interference = interference == nullptr ? nullptr : interference->get();
-  options.probe_outside = options.probe ? 1 : 0;
-  options.synergy_grow = options.grow ? 1 : 0;
-  options.terse = options.short_answers ? 1 : 0;
-  options.profiling_label = options.label.empty() ? nullptr : options.label.c_str();
-  if (workload) options.workload = workload->get();
-  if (callable.is_none()) {
-    options.policy = options.policy_name.c_str();
-  } else {
+  if (!callable.is_none()) {
+    options.policy_callback_name = std::exchange(options.policy, nullptr);
     options.policy_callback = &PricePython;
     options.policy_user = callable.ptr();
-    options.policy_callback_name = options.policy_name.c_str();
     options.policy_catalogue = Of(catalogue);
     keeps.push_back(callable);
   }
@@ -146,45 +136,25 @@ const Word kChanges[] = {{HORUS_CHANGE_RELEASE, "release"},           {HORUS_CHA
                          {HORUS_CHANGE_DEVICE_STATE, "device-state"}, {HORUS_CHANGE_PLACE, "place"},
                          {HORUS_CHANGE_MIGRATE, "migrate"},           {0, nullptr}};
 
-struct Change {
-  static constexpr const char* kName = "Change";
-  int32_t kind = HORUS_CHANGE_RELEASE;
-  uint64_t job = 0, node = 0;
-  uint32_t device = 0;
-  int32_t state = HORUS_STATE_UP;
-  std::optional<Job> spec = std::nullopt;
-  std::vector<Slot> slots = {};
-};
-
-struct CChange {
-  explicit CChange(const Change& change) : slots(change.slots) {
-    c.kind = change.kind;
-    c.job_id = change.job;
-    c.node_id = change.node;
-    c.device = change.device;
-    c.state = change.state;
-    c.job = change.spec ? change.spec->get() : nullptr;
-    c.slot_count = slots.nodes.size();
-    c.node_ids = slots.nodes.data();
-    c.devices = slots.devices.data();
-    c.tasks = slots.tasks.data();
-  }
-  SlotColumns slots;
-  horus_change c = HORUS_CHANGE_INIT;
+struct Change : horus::Change {
+  std::optional<Job> planned = std::nullopt;  // in the place of spec
 };
 
 Plan WhatIf(const PlacerHandle& placer, const ClusterHandle& cluster, const py::tuple& changes, const py::tuple& jobs,
             const py::object& progress) {
-  std::vector<std::unique_ptr<CChange>> owned;
-  std::vector<const horus_change*> supposed;
+  std::vector<std::unique_ptr<horus::detail::CChange>> owned;
+  std::vector<horus_change> supposed;
   for (const Change* change : PointersOf<Change>(changes, "changes")) {
-    owned.push_back(std::make_unique<CChange>(*change));
-    supposed.push_back(&owned.back()->c);
+    owned.push_back(std::make_unique<horus::detail::CChange>(*change));
+    supposed.push_back(*owned.back()->get());
+    if (change->planned) supposed.back().job = change->planned->get();
   }
+  std::vector<const horus_change*> changed;
+  for (const horus_change& change : supposed) changed.push_back(&change);
   const std::vector<const horus_job*> pointers = JobPointers(jobs, "jobs");
   Progress tell(progress);
   return MakePlan(placer, cluster, [&](horus_plan** out, horus_error* error) {
-    return horus_placer_what_if(placer.get(), cluster.get(), supposed.size(), supposed.data(), pointers.size(),
+    return horus_placer_what_if(placer.get(), cluster.get(), changed.size(), changed.data(), pointers.size(),
                                 pointers.data(), &Progress::Tell, &tell, out, error);
   });
 }
@@ -212,7 +182,7 @@ py::dict Verdicts(const PlacerHandle& placer, const ClusterHandle& cluster, cons
 }
 
 void BindOptions(py::module_& m) {
-  Record<Workload>(m,
+  Record<Workload>(m, "Workload",
                    "What a cluster typically has to run: columns of tasks with their shares, or jobs that were seen.")
       .Field("cpu_milli", &Workload::cpu_milli, "of each task; empty = 0")
       .Field("gpus", &Workload::gpus, "of each task; 0 = none")
@@ -220,12 +190,12 @@ void BindOptions(py::module_& m) {
       .Field("gpu_types", &Workload::gpu_types, "the type that it must have; '' = any; empty = any for all")
       .Field("shares", &Workload::shares, "of all tasks; they sum to 1")
       .Field("jobs", &Workload::jobs, "that were seen, instead of tasks");
-  Record<PlacerOptions>(m, "Options of a placer; see horus.Placer.")
-      .Field("policy", &PlacerOptions::policy_name, "name of the policy")
+  Record<PlacerOptions>(m, "PlacerOptions", "Options of a placer; see horus.Placer.")
+      .Field("policy", &PlacerOptions::policy, "name of the policy")
       .Field("max_tenants", &PlacerOptions::max_tenants, "per device; 0 = 3")
       .Field("seed", &PlacerOptions::seed, "of random policies")
       .Field("slowdown_bound", &PlacerOptions::slowdown_bound, "for jobs without their own; 0 = the policy's default")
-      .Field("probe_outside", &PlacerOptions::probe, "jobs unlike the training data run alone first")
+      .Field("probe_outside", &PlacerOptions::probe_outside, "jobs unlike the training data run alone first")
       .Field("mem_headroom_mib", &PlacerOptions::mem_headroom_mib, "device memory to keep free; 0 = 500, -1 = none")
       .Field("max_jobs", &PlacerOptions::max_jobs, "of one plan; 0 = 1,048,576")
       .Field("cache_bytes", &PlacerOptions::cache_bytes, "of what was scored before, at most; 0 = 256 MiB")
@@ -234,21 +204,21 @@ void BindOptions(py::module_& m) {
       .Field("gpu_price", &PlacerOptions::gpu_price, "of jobs with alternatives; 0 = 0.5, -1 = none")
       .Field("pack_threshold", &PlacerOptions::pack_threshold, "of gavel-threshold; 0 = 1.5")
       .Field("foreground_bound", &PlacerOptions::foreground_bound, "of foreground; 0 = 1.1")
-      .Field("profiling_label", &PlacerOptions::label, "of reactive; '' = horus-profiling")
+      .Field("profiling_label", &PlacerOptions::profiling_label, "of reactive; '' = horus-profiling")
       .Field("workload", &PlacerOptions::workload_of, "of fgd and horus; None = every task wants one whole GPU")
       .Field("synergy_tolerance", &PlacerOptions::synergy_tolerance, "of synergy-*; 0 = 0.03, -1 = none")
-      .Field("synergy_grow", &PlacerOptions::grow, "of synergy-tune: hand out what is left")
+      .Field("synergy_grow", &PlacerOptions::synergy_grow, "of synergy-tune: hand out what is left")
       .Field("max_candidates", &PlacerOptions::max_candidates, "price at most so many devices; 0 = all")
       .Field("sharing_quota", &PlacerOptions::sharing_quota,
              "share of the GPUs that may have several tenants; 0 = 1: all, -1 = none")
-      .Field("terse", &PlacerOptions::short_answers, "decisions that defer do not tell why");
-  Record<Change>(m, "Something that is only supposed; fields that the kind does not name are not read.")
+      .Field("terse", &PlacerOptions::terse, "decisions that defer do not tell why");
+  Record<Change>(m, "Change", "Something that is only supposed; fields that the kind does not name are not read.")
       .OneOf("kind", &Change::kind, kChanges, "what changes")
       .Field("job", &Change::job, "release, migrate: job id")
       .Field("node", &Change::node, "node-state, device-state: node id")
       .Field("device", &Change::device, "device-state: index within the node")
       .OneOf("state", &Change::state, kStates, "node-state, device-state")
-      .Field("spec", &Change::spec, "place: the job")
+      .Field("spec", &Change::planned, "place: the job")
       .Field("slots", &Change::slots, "place, migrate: where");
 }
 

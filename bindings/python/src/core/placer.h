@@ -12,18 +12,12 @@ using PlacerHandle = LockedHandle<horus_placer, horus_placer_free>;  // Write: w
 
 // What a cluster typically has to run, as columns of tasks or as jobs that were seen.
 struct Workload {
-  static constexpr const char* kName = "Workload";
   std::vector<int64_t> cpu_milli = {};
   std::vector<int32_t> gpus = {}, gpu_milli = {};
   std::vector<std::string> gpu_types = {};
   std::vector<double> shares = {};
   std::vector<Job> jobs = {};
 };
-template <>
-struct Arg<Job> : ValueArg<Job> {};
-template <>
-struct Arg<Workload> : ValueArg<Workload> {};
-
 // A Workload as the C ABI takes it; borrows the Workload.
 class CWorkload {
  public:

@@ -22,12 +22,9 @@ py::tuple Compute(const std::vector<std::string>& gpu_types, const std::vector<s
   const auto seconds = Column<double>(work, "work", static_cast<py::ssize_t>(profiles.size()));
   const auto counts = Column<double>(gpus, "gpus", static_cast<py::ssize_t>(gpu_types.size()));
   const auto limits = Column<double>(bounds, "slowdown_bounds");
-  const horus_potential_options options = {sizeof(horus_potential_options),
-                                           0,
-                                           static_cast<size_t>(limits.size()),
-                                           limits.data(),
-                                           least_gain,
-                                           library.empty() ? nullptr : library.c_str()};
+  const horus_potential_options options = {
+      sizeof(horus_potential_options),   0, static_cast<size_t>(limits.size()), limits.data(), least_gain,
+      horus::detail::TextOrNull(library)};
   constexpr size_t kDefaultBounds = 5;
   const size_t rows = limits.size() == 0 ? kDefaultBounds : static_cast<size_t>(limits.size());
   py::dict columns;

@@ -7,19 +7,10 @@
 namespace horus_python {
 namespace {
 
-struct Solution {
-  static constexpr const char* kName = "Solution";
-  int64_t largest = 0, next = 0, mem_mib_upper = 0, short_mib = 0;
-  int32_t reason = HORUS_SOLVED_MEMORY;
-  uint32_t flags = 0;
-  std::string message = {};
-};
+using horus::Solution;
 
 const Word kSolved[] = {
     {HORUS_SOLVED_MEMORY, "memory"}, {HORUS_SOLVED_GRAPH, "graph"}, {HORUS_SOLVED_MAXIMUM, "maximum"}, {0, nullptr}};
-const char* const kQuantities[] = {"gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct",
-                                   "mem_mib",      "step_time_us",     "power_w"};
-
 using Predictor = std::unique_ptr<PredictorHandle>;
 
 Predictor Default() { return Make<PredictorHandle, horus_predictor>(&horus_predictor_default); }
@@ -112,9 +103,7 @@ std::vector<Solution> Solve(const PredictorHandle& predictor, const CatalogueHan
     });
   });
   std::vector<Solution> solutions;
-  for (const horus_solution& s : found) {
-    solutions.push_back({s.largest, s.next, s.mem_mib_upper, s.short_mib, s.reason, s.flags, s.message});
-  }
+  for (const horus_solution& solution : found) solutions.push_back(horus::detail::SolutionFrom(solution));
   return solutions;
 }
 
@@ -141,15 +130,12 @@ py::dict Quality(const PredictorHandle& predictor) {
 
 }  // namespace
 
-template <>
-struct Arg<Solution> : ValueArg<Solution> {};
-
 void BindPredictor(py::module_& m) {
   PYBIND11_NUMPY_DTYPE(horus_demand, struct_size, flags, profile_id, gpu_util_pct, gpu_util_pct_upper, mem_bw_util_pct,
                        mem_bw_util_pct_upper, mem_mib, mem_mib_upper, step_time_us, step_time_us_upper, gradient_mib,
                        traits, power_w, power_w_upper, distance, operator_us);
   m.attr("demand_dtype") = py::dtype::of<horus_demand>();
-  Record<Solution>(m, "The largest value of a dimension that fits one device.")
+  Record<Solution>(m, "Solution", "The largest value of a dimension that fits one device.")
       .Field("largest", &Solution::largest, "elements; 0 = not even the least value fits")
       .OneOf("reason", &Solution::reason, kSolved, "what ends the range: memory, the graph, or max_value")
       .Field("next", &Solution::next, "the value that does not fit")

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues alone. Calls are short and keep the interpreter's lock, so that threads may share a queue.
-#include "queue.h"
-
 #include <algorithm>
 
 #include "columns.h"
@@ -10,12 +8,8 @@
 namespace horus_python {
 namespace {
 
+using horus::QueuedJob, horus::QueueOptions;
 using QueueHandle = Handle<horus_queue, horus_queue_free>;
-
-struct QueuedJob : horus_queued_job {
-  static constexpr const char* kName = "QueuedJob";
-  QueuedJob() : horus_queued_job(HORUS_QUEUED_JOB_INIT) {}
-};
 
 template <typename Function>
 void RunHeld(const Function& function) {
@@ -25,7 +19,7 @@ void RunHeld(const Function& function) {
 }
 
 std::unique_ptr<QueueHandle> Create(const std::string& discipline, const QueueOptions& options) {
-  const horus_queue_options c = options.ToC();
+  const horus_queue_options c = horus::detail::ToC(options);
   return Make<QueueHandle, horus_queue>(
       [&](horus_queue** out, horus_error* error) { return horus_queue_create(discipline.c_str(), &c, out, error); });
 }
@@ -82,20 +76,26 @@ void SetOwnerUsage(const QueueHandle& queue, uint64_t owner, int64_t gpu_milli, 
 }
 
 void BindRecords(py::module_& m) {
-  Record<QueueOptions>(m, "Options of a queue discipline; what a discipline does not read it only checks.")
+  Record<QueueOptions>(m, "QueueOptions",
+                       "Options of a queue discipline; what a discipline does not read it only checks.")
       .Field("clusters", &QueueOptions::clusters, "horus-plus: 3 to 5; 0 = 4")
-      .Field("gpu_milli", &QueueOptions::gpu_milli, "drf, tetris: the cluster, in thousandths of a GPU")
-      .Field("cpu_milli", &QueueOptions::cpu_milli, "likewise, in thousandths of a core")
-      .Field("mem_mib", &QueueOptions::mem_mib, "likewise, host memory")
-      .Field("las_thresholds_gpu_us", &QueueOptions::thresholds,
+      .Field(
+          "gpu_milli", [](auto& options) -> auto& { return options.capacity.gpu_milli; },
+          "drf, tetris: the cluster, in thousandths of a GPU")
+      .Field(
+          "cpu_milli", [](auto& options) -> auto& { return options.capacity.cpu_milli; },
+          "likewise, in thousandths of a core")
+      .Field(
+          "mem_mib", [](auto& options) -> auto& { return options.capacity.mem_mib; }, "likewise, host memory")
+      .Field("las_thresholds_gpu_us", &QueueOptions::las_thresholds_gpu_us,
              "las: attained service that ends each queue, ascending; empty = one of 3,250 s")
-      .Field("las_continuous", &QueueOptions::continuous, "las: by attained service itself")
+      .Field("las_continuous", &QueueOptions::las_continuous, "las: by attained service itself")
       .Field("aging_us_per_pct", &QueueOptions::aging_us_per_pct,
              "horus, horus-plus: waiting that outweighs one per cent of utilisation; 0 = the default, -1 = none")
       .Field("recluster_share", &QueueOptions::recluster_share,
              "horus-plus: changes, as a share of the queue, that make it cluster anew; 0 = 0.25")
       .Field("patience_us", &QueueOptions::patience_us, "who has waited so long goes first; 0 = never");
-  Record<QueuedJob>(m, "A job that waits. Run times are predictions for the job alone on its GPUs.")
+  Record<QueuedJob>(m, "QueuedJob", "A job that waits. Run times are predictions for the job alone on its GPUs.")
       .Field("id", &QueuedJob::id, "the caller's; unique in the queue")
       .Field("priority", &QueuedJob::priority, "higher first, before every discipline")
       .Field("owner", &QueuedJob::owner, "the caller's number; read by drf")
@@ -117,9 +117,6 @@ void BindRecords(py::module_& m) {
 }
 
 }  // namespace
-
-template <>
-struct Arg<QueuedJob> : ValueArg<QueuedJob> {};
 
 void BindQueue(py::module_& m) {
   BindRecords(m);

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,25 +17,31 @@
 
 namespace horus_python {
 
-// T has `static constexpr const char* kName`, a default constructor and copies. Values do not change once made.
+// T has copies. Values do not change once made.
 template <typename T>
 class Record {
  public:
   // The first `positional` fields may be given without their names.
-  Record(py::module_& m, const char* doc, size_t positional = 0) : class_(Class<T>(m, T::kName)), doc_(doc) {
+  Record(py::module_& m, const char* name, const char* doc, size_t positional = 0, T defaults = {})
+      : class_(Class<T>(m, name)), doc_(doc) {
+    Table().name = name;
     Table().positional = positional;
+    Table().defaults = std::move(defaults);
   }
   Record(const Record&) = delete;
   Record& operator=(const Record&) = delete;
   ~Record() { Finish(); }
 
-  template <typename M, typename Owner>
-  Record& Field(const char* name, M Owner::* member, const char* doc) {
-    using A = Arg<M>;
+  // `member`: a pointer to it, or a function from T& to it.
+  template <typename Member>
+  Record& Field(const char* name, Member member, const char* doc) {
+    using A = Arg<std::remove_cvref_t<std::invoke_result_t<Member, T&>>>;
     return Add(
         name, A::In(), A::Out(), doc,
-        [member](T& value, py::handle given, const std::string& what) { value.*member = A::From(given, what); },
-        [member](const T& value) -> py::object { return A::To(value.*member); });
+        [member](T& value, py::handle given, const std::string& what) {
+          std::invoke(member, value) = A::From(given, what);
+        },
+        [member](const T& value) -> py::object { return A::To(std::invoke(member, value)); });
   }
   // A constant, as one of the words.
   template <typename Owner>
@@ -59,8 +66,10 @@ class Record {
     std::function<py::object(const T&)> get;
   };
   struct Fields {
+    std::string name;
     std::vector<FieldOf> fields;
     size_t positional = 0;
+    T defaults = {};
   };
   // One table a type for the life of the process: constructors read it.
   static Fields& Table() {
@@ -70,18 +79,18 @@ class Record {
 
   static void Set(T& value, const std::string& name, py::handle given) {
     for (const FieldOf& field : Table().fields) {
-      if (field.name == name) return field.set(value, given, T::kName + ("." + name));
+      if (field.name == name) return field.set(value, given, Table().name + "." + name);
     }
     std::string known;
     for (const FieldOf& field : Table().fields) known += (known.empty() ? "" : ", ") + field.name;
-    PyErr_SetString(PyExc_TypeError, (std::string(T::kName) + " has no field '" + name + "'; it has " + known).c_str());
+    PyErr_SetString(PyExc_TypeError, (Table().name + " has no field '" + name + "'; it has " + known).c_str());
     throw py::error_already_set();
   }
-  static std::string KeyOf(py::handle name) { return Arg<std::string>::From(name, T::kName + std::string(": name")); }
+  static std::string KeyOf(py::handle name) { return Arg<std::string>::From(name, Table().name + ": name"); }
   static T FromArguments(const py::args& args, const py::kwargs& keywords) {
-    T value;
+    T value = Table().defaults;
     if (args.size() > Table().positional) {
-      PyErr_SetString(PyExc_TypeError, (std::string(T::kName) + " takes " + std::to_string(Table().positional) +
+      PyErr_SetString(PyExc_TypeError, (Table().name + " takes " + std::to_string(Table().positional) +
                                         " positional arguments, found " + std::to_string(args.size()))
                                            .c_str());
       throw py::error_already_set();
@@ -89,10 +98,10 @@ class Record {
     for (size_t i = 0; i < args.size(); ++i) {
       const FieldOf& field = Table().fields[i];
       if (keywords.contains(field.name.c_str())) {
-        PyErr_SetString(PyExc_TypeError, (std::string(T::kName) + "." + field.name + " is given twice").c_str());
+        PyErr_SetString(PyExc_TypeError, (Table().name + "." + field.name + " is given twice").c_str());
         throw py::error_already_set();
       }
-      field.set(value, py::object(args[i]), T::kName + ("." + field.name));
+      field.set(value, py::object(args[i]), Table().name + "." + field.name);
     }
     for (const auto& [name, given] : keywords) Set(value, KeyOf(name), given);
     return value;
@@ -103,7 +112,7 @@ class Record {
     return out;
   }
   static T FromDict(const py::dict& fields) {
-    T value;
+    T value = Table().defaults;
     const auto own = py::reinterpret_steal<py::dict>(PyDict_Copy(fields.ptr()));  // a field's __index__ may change it
     if (!own) throw py::error_already_set();
     for (const auto& [name, given] : own) Set(value, KeyOf(name), given);
@@ -115,21 +124,19 @@ class Record {
   }
   // The fields that differ from their defaults.
   static std::string Repr(const T& value) {
-    const T defaults;
     std::string text;
     for (const FieldOf& field : Table().fields) {
       const py::object now = field.get(value);
-      if (now.equal(field.get(defaults))) continue;
+      if (now.equal(field.get(Table().defaults))) continue;
       text += (text.empty() ? "" : ", ") + field.name + "=" + py::cast<std::string>(py::repr(now));
     }
-    return std::string(T::kName) + "(" + text + ")";
+    return Table().name + "(" + text + ")";
   }
 
   // Signatures go into docstrings, from where the stubs take them.
   void Finish() {
     std::string signature;
     std::string list;
-    const T defaults;
     const auto& fields = Table().fields;
     for (size_t i = 0; i < fields.size(); ++i) {
       if (i == Table().positional) signature += ", *";
@@ -157,7 +164,8 @@ class Record {
           if constexpr (requires(T& made) { made.Changed(); }) other.Changed();
           return other;
         },
-        ("replace(self, *" + changed + ") -> " + T::kName + "\n\nThe same with other values in some fields.").c_str());
+        ("replace(self, *" + changed + ") -> " + Table().name + "\n\nThe same with other values in some fields.")
+            .c_str());
     class_.def("to_dict", &ToDict, "to_dict(self) -> dict[str, typing.Any]\n\nEvery field by its name.");
     class_.def("__repr__", &Repr, "__repr__(self) -> str");
     class_.def(

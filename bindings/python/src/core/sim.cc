@@ -3,29 +3,8 @@
 #include "sim.h"
 
 #include "columns.h"
-#include "queue.h"
 
 namespace horus_python {
-namespace {
-
-struct Outage {
-  static constexpr const char* kName = "Outage";
-  uint64_t node = 0;
-  int64_t from_us = 0, until_us = 0;
-};
-
-struct Rebalance : horus_rebalance_options {
-  static constexpr const char* kName = "Rebalance";
-  Rebalance() : horus_rebalance_options(HORUS_REBALANCE_OPTIONS_INIT) {}
-};
-
-}  // namespace
-
-template <>
-struct Arg<Rebalance> : ValueArg<Rebalance> {};
-template <>
-struct Arg<Outage> : ValueArg<Outage> {};
-
 namespace {
 
 const Word kWeights[] = {{HORUS_SIM_WEIGHTS_ALIKE, "alike"},
@@ -51,16 +30,9 @@ const Word kEvents[] = {{HORUS_SIM_ARRIVE, "arrive"},
                         {HORUS_SIM_NODE_UP, "node-up"},
                         {0, nullptr}};
 
-struct SimOptions : horus_sim_options {
-  static constexpr const char* kName = "SimOptions";
-  SimOptions() : horus_sim_options(HORUS_SIM_OPTIONS_INIT) {}
-  std::string queue_name = "fifo", label = {}, lp_library = {};
-  bool know_run_times = true, preempts = false, best = false, each_job = false, weigh = false;
-  std::optional<QueueOptions> queue_options = std::nullopt;
-  std::optional<Rebalance> moves = std::nullopt;
-  std::vector<ProfileDemand> profiled = {};
-  Sensitivities told = {};
-  std::vector<Outage> outages = {};
+struct SimOptions : horus::SimOptions {
+  std::optional<horus::QueueOptions> queue_options = std::nullopt;
+  std::optional<horus::RebalanceOptions> moves = std::nullopt;
   std::optional<Workload> workload_of = std::nullopt;
 };
 
@@ -86,56 +58,19 @@ struct Asking {
   static int32_t Tell(void* user, double done) { return Progress::Tell(&static_cast<Asking*>(user)->progress, done); }
 };
 
-// The C struct over options, which it borrows.
-class CSimOptions {
- public:
-  explicit CSimOptions(const SimOptions& options)
-      : c_(options), measured_(options.profiled), sensitivities_(options.told), outages_(options.outages.size()) {
-    if (options.queue_options) queue_ = options.queue_options->ToC();
-    c_.queue = &queue_;
-    if (options.moves) c_.rebalance = &*options.moves;
-    if (!options.profiled.empty()) c_.measured = measured_.get();
-    if (!options.told.empty()) c_.sensitivities = sensitivities_.get();
-    c_.lp_library_path = options.lp_library.empty() ? nullptr : options.lp_library.c_str();
-    c_.discipline = options.queue_name.c_str();
-    c_.hide_run_times = options.know_run_times ? 0 : 1;
-    c_.preempt = options.preempts ? 1 : 0;
-    c_.best_of_window = options.best ? 1 : 0;
-    c_.profile_each_job = options.each_job ? 1 : 0;
-    c_.weigh_waiting = options.weigh ? 1 : 0;
-    c_.profiling_label = options.label.empty() ? nullptr : options.label.c_str();
-    if (options.workload_of) workload_.emplace(*options.workload_of, nullptr);
-    if (workload_) c_.workload = workload_->get();
-    for (const Outage& outage : options.outages) {
-      from_.push_back(outage.from_us);
-      until_.push_back(outage.until_us);
-    }
-    for (size_t i = 0; i < outages_.size(); ++i) outages_[i] = options.outages[i].node;
-    c_.outage_count = outages_.size();
-    c_.outage_nodes = outages_.data();
-    c_.outage_from_us = from_.data();
-    c_.outage_until_us = until_.data();
-  }
-  CSimOptions(const CSimOptions&) = delete;
-  CSimOptions& operator=(const CSimOptions&) = delete;
-  [[nodiscard]] const horus_sim_options* get() const { return &c_; }
-
- private:
-  horus_sim_options c_;
-  horus_queue_options queue_ = HORUS_QUEUE_OPTIONS_INIT;
-  CProfileDemands measured_;
-  CProfileSensitivities sensitivities_;
-  std::optional<CWorkload> workload_;
-  std::vector<uint64_t> outages_;
-  std::vector<int64_t> from_, until_;
-};
-
 std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const py::tuple& beliefs,
                                                const TruthHandle& truth, const ClusterHandle& cluster,
                                                const PlacerHandle& placer, const SimOptions& options,
                                                const py::object& observer, const py::object& progress) {
-  const CProfileDemands believed(beliefs, "beliefs");
-  const CSimOptions c(options);
+  const std::vector<ProfileDemand> rows = FaceOf(beliefs, "beliefs");
+  const horus::detail::CProfileDemands believed(rows);
+  horus::SimOptions face = options;
+  if (options.queue_options) face.queue = *options.queue_options;
+  if (options.moves) face.rebalance = *options.moves;
+  face.measured = FaceOf(options.measured);
+  std::optional<CWorkload> workload;
+  if (options.workload_of) face.workload = workload.emplace(*options.workload_of, nullptr).get();
+  const horus::detail::CSimOptions c(face);
   Asking asking{Progress(progress), observer};
   return Make<SimResultHandle, horus_sim_result>(
       [&](horus_sim_result** out, horus_error* error) {
@@ -251,25 +186,25 @@ std::unique_ptr<InterferenceHandle> Model(const SimResultHandle& result) {
 }
 
 void BindOptions(py::module_& m) {
-  Record<Rebalance>(m, "How residents move at the multiples of SimOptions.rebalance_us.")
-      .Field("max_migrations", &Rebalance::max_migrations, "at once; 0 = 16")
-      .Field("downtime_s", &Rebalance::downtime_s, "that a migration costs the job; 0 = 30, -1 = none")
-      .Field("horizon_s", &Rebalance::horizon_s, "over which the gain counts; 0 = 3,600")
-      .Field("min_gain", &Rebalance::min_gain, "beyond the cost, in units of work")
-      .Field("max_searches", &Rebalance::max_searches, "bounds the time; 0 = 10,000");
-  Record<Outage>(m, "A node fails for a while.", 3)
-      .Field("node", &Outage::node, "node id")
-      .Field("from_us", &Outage::from_us, "on the trace's clock")
-      .Field("until_us", &Outage::until_us, "up again");
-  Record<SimOptions>(m, "Options of a simulation; see horus.simulate. Times in microseconds.")
-      .Field("queue", &SimOptions::queue_name, "discipline: fifo, srtf, las, horus-plus, ...")
+  Record<horus::RebalanceOptions>(m, "Rebalance", "How residents move at the multiples of SimOptions.rebalance_us.")
+      .Field("max_migrations", &horus::RebalanceOptions::max_migrations, "at once; 0 = 16")
+      .Field("downtime_s", &horus::RebalanceOptions::downtime_s, "that a migration costs the job; 0 = 30, -1 = none")
+      .Field("horizon_s", &horus::RebalanceOptions::horizon_s, "over which the gain counts; 0 = 3,600")
+      .Field("min_gain", &horus::RebalanceOptions::min_gain, "beyond the cost, in units of work")
+      .Field("max_searches", &horus::RebalanceOptions::max_searches, "bounds the time; 0 = 10,000");
+  Record<horus::SimOutage>(m, "Outage", "A node fails for a while.", 3)
+      .Field("node", &horus::SimOutage::node, "node id")
+      .Field("from_us", &horus::SimOutage::from_us, "on the trace's clock")
+      .Field("until_us", &horus::SimOutage::until_us, "up again");
+  Record<SimOptions>(m, "SimOptions", "Options of a simulation; see horus.simulate. Times in microseconds.")
+      .Field("queue", &SimOptions::discipline, "discipline: fifo, srtf, las, horus-plus, ...")
       .Field("know_run_times", &SimOptions::know_run_times, "the queue is told how long jobs run alone")
       .Field("queue_options", &SimOptions::queue_options, "of the discipline; None = its defaults")
       .Field("horizon_us", &SimOptions::horizon_us, "nothing happens at or after it; 0 = until all is done")
       .Field("look_ahead", &SimOptions::look_ahead, "waiting jobs that are tried; 0 = as the discipline says")
       .Field("round_us", &SimOptions::round_us, "decisions at its multiples alone; 0 = at each event")
-      .Field("preempt", &SimOptions::preempts, "jobs that wait take the places of such as rank behind them")
-      .Field("best_of_window", &SimOptions::best, "of the look-ahead the job goes that its place suits best")
+      .Field("preempt", &SimOptions::preempt, "jobs that wait take the places of such as rank behind them")
+      .Field("best_of_window", &SimOptions::best_of_window, "of the look-ahead the job goes that its place suits best")
       .OneOf("weights", &SimOptions::weights, kWeights, "what a job's work counts")
       .Field("restart_us", &SimOptions::restart_us, "that a job which worked before holds its places before it works")
       .Field("checkpoint_us", &SimOptions::checkpoint_us, "between two checkpoints; 0 = failures lose nothing")
@@ -279,13 +214,15 @@ void BindOptions(py::module_& m) {
       .Field("rebalance", &SimOptions::moves, "how they move then; None = the defaults")
       .Field("observe_us", &SimOptions::observe_us, "tenants who shared so long are seen; 0 = never")
       .Field("profiling_us", &SimOptions::profiling_us, "of a new profile on a profiling node; 0 = none")
-      .Field("profiling_label", &SimOptions::label, "of such nodes; '' = horus-profiling")
-      .Field("profile_each_job", &SimOptions::each_job, "no job speaks for others of its profile")
-      .Field("measured", &SimOptions::profiled, "what profiling finds; empty = what was believed")
+      .Field("profiling_label", &SimOptions::profiling_label, "of such nodes; '' = horus-profiling")
+      .Field("profile_each_job", &SimOptions::profile_each_job, "no job speaks for others of its profile")
+      .Field("measured", &SimOptions::measured, "what profiling finds; empty = what was believed")
       .OneOf("learns", &SimOptions::learns, kLearns, "what is learned of devices that two jobs share while jobs run")
-      .Field("sensitivities", &SimOptions::told, "to cores and host memory by profile, that synergy policies are told")
-      .Field("lp_library", &SimOptions::lp_library, "libhorus_lp.so, for weights='prices'; '' = where it is found")
-      .Field("weigh_waiting", &SimOptions::weigh, "a job that would share waits where that delays everybody less")
+      .Field("sensitivities", &SimOptions::sensitivities,
+             "to cores and host memory by profile, that synergy policies are told")
+      .Field("lp_library", &SimOptions::lp_library_path, "libhorus_lp.so, for weights='prices'; '' = where it is found")
+      .Field("weigh_waiting", &SimOptions::weigh_waiting,
+             "a job that would share waits where that delays everybody less")
       .Field("workload", &SimOptions::workload_of, "what fragments are measured against; None = the trace's own tasks");
 }
 

@@ -13,7 +13,6 @@ const Word kArrivals[] = {{HORUS_ARRIVALS_PRESET, "preset"},
                           {0, nullptr}};
 
 struct SyntheticOptions : horus_synthetic_options {
-  static constexpr const char* kName = "SyntheticOptions";
   SyntheticOptions() : horus_synthetic_options(HORUS_SYNTHETIC_OPTIONS_INIT) { seed = 1; }
   std::string preset_name = "philly";
   std::vector<int32_t> gpus = {}, shares_milli = {};
@@ -21,13 +20,6 @@ struct SyntheticOptions : horus_synthetic_options {
   std::vector<int64_t> durations = {}, profile_cpu = {}, profile_mem = {};
   std::vector<std::string> profiles = {};
 };
-
-}  // namespace
-
-template <>
-struct Arg<SyntheticOptions> : ValueArg<SyntheticOptions> {};
-
-namespace {
 
 // Names in the order of their positions, and the positions.
 struct Names {
@@ -82,12 +74,8 @@ void CheckLength(const char* name, size_t found, const char* other, size_t expec
   }
 }
 
-template <typename T>
-const T* DataOrNull(const std::vector<T>& values) {
-  return values.empty() ? nullptr : values.data();
-}
-
 std::unique_ptr<TraceHandle> Synthetic(const SyntheticOptions& options) {
+  using horus::detail::Column;
   CheckLength("size_weights", options.weights.size(), "size_gpus", options.gpus.size());
   CheckLength("profile_weights", options.of_profiles.size(), "profile_names", options.profiles.size());
   CheckLength("profile_cpu_milli", options.profile_cpu.size(), "profile_names", options.profiles.size());
@@ -100,16 +88,16 @@ std::unique_ptr<TraceHandle> Synthetic(const SyntheticOptions& options) {
   horus_synthetic_options c = options;
   c.preset = options.preset_name.c_str();
   c.size_count = options.gpus.size();
-  c.size_gpus = DataOrNull(options.gpus);
-  c.size_weights = DataOrNull(options.weights);
+  c.size_gpus = Column(options.gpus);
+  c.size_weights = Column(options.weights);
   c.duration_count = options.durations.size();
-  c.duration_shares_milli = DataOrNull(options.shares_milli);
-  c.duration_us = DataOrNull(options.durations);
+  c.duration_shares_milli = Column(options.shares_milli);
+  c.duration_us = Column(options.durations);
   c.profile_count = names.size();
-  c.profile_names = DataOrNull(names);
-  c.profile_weights = DataOrNull(options.of_profiles);
-  c.profile_cpu_milli = DataOrNull(options.profile_cpu);
-  c.profile_mem_mib = DataOrNull(options.profile_mem);
+  c.profile_names = Column(names);
+  c.profile_weights = Column(options.of_profiles);
+  c.profile_cpu_milli = Column(options.profile_cpu);
+  c.profile_mem_mib = Column(options.profile_mem);
   return Make<TraceHandle, horus_trace>(
       [&](horus_trace** out, horus_error* error) { return horus_trace_create_synthetic(&c, out, error); });
 }
@@ -205,7 +193,7 @@ py::dict Columns(const TraceHandle& trace) {
 }
 
 void BindSynthetic(py::module_& m) {
-  Record<SyntheticOptions>(m,
+  Record<SyntheticOptions>(m, "SyntheticOptions",
                            "A made trace: a preset and what is changed of it. What is left 0 or empty stays as the "
                            "preset has it (docs/traces.md).")
       .Field("preset", &SyntheticOptions::preset_name, "philly or horus2020")
@@ -232,7 +220,7 @@ void BindSynthetic(py::module_& m) {
 
 void BindTrace(py::module_& m) {
   BindSynthetic(m);
-  Record<ProfileDemand>(m, "What jobs of a profile demand of a GPU type.", 3)
+  Record<ProfileDemand>(m, "ProfileDemand", "What jobs of a profile demand of a GPU type.", 3, {.gpu_type = "any"})
       .Field("profile", &ProfileDemand::profile, "as the trace names it")
       .Field("gpu_type", &ProfileDemand::gpu_type, "any = every type")
       .Field("demand", &ProfileDemand::demand, "per GPU");

@@ -8,11 +8,12 @@ namespace {
 
 std::unique_ptr<TruthHandle> FromModel(const CatalogueHandle* catalogue, const InterferenceHandle* model,
                                        const py::tuple& demands) {
-  const CProfileDemands rows(demands, "demands");
+  const std::vector<ProfileDemand> rows = FaceOf(demands, "demands");
+  const horus::detail::CProfileDemands believed(rows);
   const horus_interference* c = model == nullptr ? nullptr : model->get();
   return Make<TruthHandle, horus_truth>(
       [&](horus_truth** out, horus_error* error) {
-        return horus_truth_from_model(Of(catalogue), c, rows.get(), out, error);
+        return horus_truth_from_model(Of(catalogue), c, believed.get(), out, error);
       },
       model == nullptr ? std::vector<py::object>() : model->keeps());
 }
@@ -30,8 +31,8 @@ std::unique_ptr<TruthHandle> FromSpeeds(const CatalogueHandle* catalogue, const 
 }
 
 std::unique_ptr<TruthHandle> WithSensitivities(const TruthHandle& truth, const py::object& given) {
-  const auto sensitivities = Arg<Sensitivities>::From(given, "sensitivities");
-  const CProfileSensitivities c(sensitivities);
+  const auto sensitivities = Arg<std::vector<horus::ProfileSensitivity>>::From(given, "sensitivities");
+  const horus::detail::CProfileSensitivities c(sensitivities);
   return Make<TruthHandle, horus_truth>(
       [&](horus_truth** out, horus_error* error) {
         return horus_truth_with_sensitivities(truth.get(), c.get(), out, error);
@@ -41,38 +42,19 @@ std::unique_ptr<TruthHandle> WithSensitivities(const TruthHandle& truth, const p
 
 }  // namespace
 
-CProfileDemands::CProfileDemands(const py::tuple& rows, const char* what) {
-  for (const ProfileDemand* row : PointersOf<ProfileDemand>(rows, what)) Add(*row);
-  Finish();
-}
-
-CProfileDemands::CProfileDemands(const std::vector<ProfileDemand>& rows) {
-  for (const ProfileDemand& row : rows) Add(row);
-  Finish();
-}
-
-void CProfileDemands::Add(const ProfileDemand& row) {
-  profiles_.push_back(row.profile.c_str());
-  types_.push_back(row.gpu_type == "any" ? nullptr : row.gpu_type.c_str());
-  demands_.push_back(&row.demand);
-}
-
-void CProfileDemands::Finish() {
-  c_.count = profiles_.size();
-  c_.profiles = profiles_.data();
-  c_.gpu_types = types_.data();
-  c_.demands = demands_.data();
-}
-
-CProfileSensitivities::CProfileSensitivities(const Sensitivities& rows) {
-  for (const auto& [profile, sensitivity] : rows) {
-    profiles_.push_back(profile.c_str());
-    values_.push_back(ToC(sensitivity, "sensitivities[" + profile + "]"));
+std::vector<ProfileDemand> FaceOf(std::vector<ProfileDemand> rows) {
+  for (ProfileDemand& row : rows) {
+    if (row.gpu_type.empty())
+      Raise(HORUS_ERR_NOT_FOUND, "ProfileDemand.gpu_type: expected a GPU type, or 'any', found ''");
+    if (row.gpu_type == "any") row.gpu_type.clear();
   }
-  for (const horus_sensitivity& value : values_) pointers_.push_back(&value);
-  c_.count = profiles_.size();
-  c_.profiles = profiles_.data();
-  c_.sensitivities = pointers_.data();
+  return rows;
+}
+
+std::vector<ProfileDemand> FaceOf(const py::tuple& rows, const char* what) {
+  std::vector<ProfileDemand> copies;
+  for (const ProfileDemand* row : PointersOf<ProfileDemand>(rows, what)) copies.push_back(*row);
+  return FaceOf(std::move(copies));
 }
 
 void BindTruth(py::module_& m) {

@@ -2,8 +2,6 @@
 // Runs, demands, devices and nodes; see values.h. Jobs: job.cc.
 #include "values.h"
 
-#include <array>
-
 #include "record.h"
 
 namespace horus_python {
@@ -36,26 +34,10 @@ const Word kSharingModes[] = {{0, "default"},
 const Word kStates[] = {
     {HORUS_STATE_UP, "up"}, {HORUS_STATE_DRAINED, "drained"}, {HORUS_STATE_DOWN, "down"}, {0, nullptr}};
 
-CNode::CNode(const Node& node)
-    : face_{.id = node.id,
-            .name = node.name,
-            .cpu_milli = node.cpu_milli,
-            .mem_mib = node.mem_mib,
-            .storage_mb_s = node.storage_mb_s,
-            .rack = node.rack,
-            .devices = std::vector<horus::Device>(node.devices.begin(), node.devices.end()),
-            .labels = node.labels,
-            .network_mb_s = node.network_mb_s},
-      columns_(face_),
-      c_(*columns_.get()) {
-  for (const Device& device : node.devices) gpu_mem_mib_.push_back(device.mem_mib);
-  c_.gpu_mem_mib = horus::detail::Column(gpu_mem_mib_);
-}
-
 namespace {
 
 void BindRun(py::module_& m) {
-  Record<RunSpec>(m, "How a graph is run: what horus_run_spec says.")
+  Record<RunSpec>(m, "RunSpec", "How a graph is run: what horus_run_spec says.")
       .OneOf("mode", &RunSpec::mode, kModes, "training steps, or inference")
       .OneOf("precision", &RunSpec::precision, kPrecisions, "of weights and matrix work; amp is autocast")
       .OneOf("optimizer", &RunSpec::optimizer, kOptimizers, "of training")
@@ -82,7 +64,7 @@ void SetTraits(Demand& demand, py::handle given, const std::string& what) {
 }
 
 void BindDemand(py::module_& m) {
-  Record<Demand> record(m,
+  Record<Demand> record(m, "Demand",
                         "What a job asks of one GPU of one type: predicted, measured or stated. Each pair is an "
                         "estimate and an upper bound; a bound of 0 beside a positive estimate means the same.");
   record.Field("gpu_util_pct", &Demand::gpu_util_pct, "GPU-busy percentage alone on the GPU, 0-100")
@@ -123,7 +105,7 @@ void BindDemand(py::module_& m) {
 }
 
 void BindNode(py::module_& m) {
-  Record<Device>(m, "One GPU, or one MIG instance, of a node.", 1)
+  Record<Device>(m, "Device", "One GPU, or one MIG instance, of a node.", 1)
       .Field("gpu_type", &Device::gpu_type, "name or alias of the catalogue, see horus.gpus()")
       .OneOf("sharing_mode", &Device::sharing_mode, kSharingModes,
              "how jobs share it; default = mig with a MIG profile, else time-slice")
@@ -134,7 +116,7 @@ void BindNode(py::module_& m) {
       .Field("socket", &Device::socket, "CPU socket that it hangs on")
       .Field("max_tenants", &Device::max_tenants, "jobs on it at once; 0 = the placer's limit")
       .Field("mem_mib", &Device::mem_mib, "memory as the driver reports it; 0 = the catalogue's");
-  Record<Node>(m, "One machine of a cluster.")
+  Record<Node>(m, "Node", "One machine of a cluster.")
       .Field("id", &Node::id, "the caller's; unique in the cluster")
       .Field("name", &Node::name, "for people")
       .Field("cpu_milli", &Node::cpu_milli, "thousandths of a core")

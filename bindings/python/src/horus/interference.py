@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from ._core import Demand, Latency, SharedDevice
 from ._frames import Pairs, is_table, pairs_of
 from ._train import training_library
 from .catalogue import Catalogue, handle_of
+from .errors import NotFound
 from .predict import Observations, Predictor, _bytes_of, demand_dtype, shared_device
 
 __all__ = ["InterferenceModel", "Latency", "Quantile", "SharedDevice", "Slowdown", "largest_slowdown", "request_latency"]
@@ -227,13 +229,11 @@ class InterferenceModel:
             return self._callable, None
         if self._bundle is not None:
             return None, self._bundle
-        if InterferenceModel(self.name).epoch == self.epoch if self.name in _BUILT_IN else False:
-            return None, None
+        with contextlib.suppress(NotFound):  # no built-in model is called so
+            if InterferenceModel(self.name).epoch == self.epoch:
+                return None, None
         raise TypeError(f"an InterferenceModel {self.name!r} made by from_table or observe cannot be pickled: pickle what "
                         "it was made of")
-
-
-_BUILT_IN = ("horus", "boosted", "iasp", "iapp", "utilisation")
 
 
 def _unpickled(name: str, call: Any, bundle: bytes | None) -> InterferenceModel:
