@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Install rules: headers, libraries, command, CMake package, pkg-config file. Components: library, dev and command here,
-# train and lp beside their targets.
+# train and lp beside their targets, lab for what links libhorus_lab.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/horus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev
@@ -39,6 +39,10 @@ if(HORUS_STATIC)
   horus_link_line(_line ${HORUS_STATIC_LIBS})
   set(HORUS_PC_PRIVATE "Libs.private:${_line}\n")
 endif()
+if(HORUS_WITH_LAB)
+  install(TARGETS horus_laboratory EXPORT horusLabTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lab)
+  install(EXPORT horusLabTargets NAMESPACE horus:: DESTINATION ${_package_dir} COMPONENT lab)
+endif()
 configure_package_config_file(cmake/horusConfig.cmake.in "${PROJECT_BINARY_DIR}/horusConfig.cmake"
   INSTALL_DESTINATION ${_package_dir})
 # Before 1.0 a minor release may break source compatibility.
@@ -47,5 +51,13 @@ install(FILES "${PROJECT_BINARY_DIR}/horusConfig.cmake" "${PROJECT_BINARY_DIR}/h
   DESTINATION ${_package_dir} COMPONENT dev)
 
 file(RELATIVE_PATH HORUS_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+set(HORUS_PC_NAME horus)
 configure_file(cmake/horus.pc.in "${PROJECT_BINARY_DIR}/horus.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/horus.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+if(HORUS_WITH_LAB)
+  set(HORUS_PC_NAME horus_lab)
+  set(HORUS_PC_PRIVATE)
+  set(HORUS_PC_STATIC OFF)
+  configure_file(cmake/horus.pc.in "${PROJECT_BINARY_DIR}/horus_lab.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/horus_lab.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT lab)
+endif()

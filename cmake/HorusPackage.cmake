@@ -56,9 +56,10 @@ macro(horus_side_package component text)
     horus_package_library(${component} libhorus-${component}${HORUS_SOVERSION} libhorus_${component})
   endif()
 endmacro()
-horus_side_package(train "What the library loads to learn from measured runs; it brings XGBoost.")
+horus_side_package(lab "For researchers: the library with traces, simulator, training and rival\npolicies in one, with what links it.")
+horus_side_package(train "What the laboratory loads to learn from measured runs; it brings XGBoost.")
 horus_side_package(lp
-  "What the library loads for the policy synergy-opt and for horus potential;\nit brings COIN-OR Clp.")
+  "What the laboratory loads for the policy synergy-opt and for horus potential;\nit brings COIN-OR Clp.")
 if(TARGET horus_cli)
   horus_package(command horus science
     "The command: inspect graphs, place queues, compare policies in a simulated\ncluster, profile your own GPU.")

@@ -80,20 +80,14 @@ function(horus_unoptimised target)
   endif()
 endfunction()
 
-# horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...] [PRECOMPILE <header>...] [UNOPTIMISED])
-# One static, position-independent library per room. DEPS are the rooms it may include (see
-# tests/layers/check_layers.py); LIBS are foreign libraries, entered by this room alone.
-# horus_closure() reads both back. PRECOMPILE: headers of those that many of its files include. UNOPTIMISED: see horus_unoptimised().
-function(horus_room name)
-  cmake_parse_arguments(ARG "UNOPTIMISED" "" "SOURCES;DEPS;LIBS;PRECOMPILE" ${ARGN})
-  add_library(horus_${name} STATIC ${ARG_SOURCES})
+# horus_room_settings(<name> [DEPS <room>...] [LIBS <foreign library>...]) : how horus_<name>, static or objects, is compiled.
+function(horus_room_settings name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
   set_target_properties(horus_${name} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF)
   target_include_directories(horus_${name} PUBLIC
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
-  set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_DEPS ${ARG_DEPS})
-  set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_LIBS ${ARG_LIBS})
   list(TRANSFORM ARG_DEPS PREPEND horus_)
   # Foreign headers are not ours to warn about.
   foreach(_lib IN LISTS ARG_LIBS)
@@ -105,6 +99,18 @@ function(horus_room name)
     endif()
   endforeach()
   target_link_libraries(horus_${name} PUBLIC ${ARG_DEPS} ${ARG_LIBS} PRIVATE $<BUILD_INTERFACE:horus_settings>)
+endfunction()
+
+# horus_room(<name> SOURCES <file>... [DEPS <room>...] [LIBS <foreign library>...] [PRECOMPILE <header>...] [UNOPTIMISED])
+# One static, position-independent library per room. DEPS are the rooms it may include (see
+# tests/layers/check_layers.py); LIBS are foreign libraries, entered by this room alone.
+# horus_closure() reads both back. PRECOMPILE: headers of those that many of its files include. UNOPTIMISED: see horus_unoptimised().
+function(horus_room name)
+  cmake_parse_arguments(ARG "UNOPTIMISED" "" "SOURCES;DEPS;LIBS;PRECOMPILE" ${ARGN})
+  add_library(horus_${name} STATIC ${ARG_SOURCES})
+  horus_room_settings(${name} DEPS ${ARG_DEPS} LIBS ${ARG_LIBS})
+  set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_DEPS ${ARG_DEPS})
+  set_property(GLOBAL PROPERTY HORUS_ROOM_${name}_LIBS ${ARG_LIBS})
   set(_owner horus_base)
   if(ARG_UNOPTIMISED)
     horus_unoptimised(horus_${name})
@@ -115,4 +121,29 @@ function(horus_room name)
   if(HORUS_PCH STREQUAL "ON")
     horus_precompile(horus_${name} ${_owner} ${HORUS_COMMON_HEADERS} ${ARG_PRECOMPILE})
   endif()
+endfunction()
+
+# horus_shared(<target> <file name> OBJECTS <target>... MAP <version script>) : a library of the C ABI: these objects whole,
+# of the rooms below them what they need; only what the script names leaves.
+function(horus_shared target file)
+  cmake_parse_arguments(ARG "" "MAP" "OBJECTS" ${ARGN})
+  list(TRANSFORM ARG_OBJECTS REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE _objects)
+  add_library(${target} SHARED ${_objects})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file}
+    LINKER_LANGUAGE CXX VERSION ${HORUS_SOVERSION} SOVERSION ${HORUS_SOVERSION} LINK_DEPENDS "${ARG_MAP}")
+  foreach(_room IN LISTS ARG_OBJECTS)
+    get_target_property(_type ${_room} TYPE)
+    if(_type STREQUAL "STATIC_LIBRARY")
+      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${_room}>)
+    endif()
+  endforeach()
+  # -Bsymbolic-functions: calls from inside stay inside, whichever other libhorus the process has loaded.
+  target_link_options(${target} PRIVATE
+    "LINKER:-Bsymbolic-functions" "LINKER:--version-script=${ARG_MAP}" "LINKER:--as-needed" ${HORUS_NO_UNDEFINED})
+  horus_harden(${target})
+  if(HORUS_SANITIZE)
+    target_link_options(${target} PRIVATE -fsanitize=${HORUS_SANITIZE})
+  endif()
+  target_include_directories(${target} INTERFACE
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endfunction()

@@ -9,8 +9,8 @@
 #include "bench/micro/busy_cluster.h"
 #include "bench/rows.h"
 #include "interference/registry.h"
-#include "sim/simulator.h"
-#include "sim/trace/synthetic.h"
+#include "lab/simulator.h"
+#include "lab/trace/synthetic.h"
 
 namespace horus::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "base/hash.h"
-#include "io/gavel_file.h"
+#include "lab/io/gavel_file.h"
 
 namespace horus::bench {
 namespace {

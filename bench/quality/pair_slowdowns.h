@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured slowdowns of pairs, one table per file and GPU type.
 //
-// Enters:  a folder of throughput files as src/io/gavel_file.h reads them, at any depth.
+// Enters:  a folder of throughput files as src/lab/io/gavel_file.h reads them, at any depth.
 // Leaves:  for each GPU of each file the jobs that ran with every other, and what each lost beside each.
 // Units:   slowdown = speed alone / speed shared.
 // Cost:    linear in the files.                Thread class: pure functions.

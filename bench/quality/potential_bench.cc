@@ -15,9 +15,9 @@
 #include "base/hash.h"
 #include "bench/quality/pair_slowdowns.h"
 #include "bench/rows.h"
-#include "io/mix_file.h"
-#include "io/speeds_file.h"
-#include "sim/bound/potential.h"
+#include "lab/bound/potential.h"
+#include "lab/io/mix_file.h"
+#include "lab/io/speeds_file.h"
 
 namespace horus::bench {
 namespace {

@@ -2,7 +2,7 @@
 // Two policies on one trace: what would sharing GPUs have done to these jobs? Measured speeds are the truth, stated
 // demands are what the placer believes. Usage: simulate
 #include <cstdio>
-#include <horus/horus.hpp>
+#include <horus/lab/lab.hpp>
 #include <limits>
 #include <vector>
 

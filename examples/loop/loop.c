@@ -85,6 +85,7 @@ int main(void) {
   const horus_job* queue[JOBS];
   uint32_t gpus[JOBS];
   size_t i, count;
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
   int better;
   TRY(horus_abi_check(HORUS_ABI_NUMBER, &error));
   TRY(horus_cluster_create(NULL, &cluster, &error));
@@ -124,7 +125,7 @@ int main(void) {
     printf("job %llu: %s\n", (unsigned long long)decision.job_id, decision.text);
     slots.capacity = 1;
     slots.devices = &gpus[decision.job_id - 1];
-    TRY(horus_plan_slots(plan, i, &slots, &count, &error));
+    TRY(horus_plan_slots(plan, HORUS_SLOTS_DECISION, i, &slots, &count, &error));
   }
   TRY(horus_cluster_apply(cluster, plan, &error));
 
@@ -141,19 +142,20 @@ int main(void) {
   mender = placer_of(better ? learned : model);
 
   TRY(horus_placer_review(mender, cluster, NULL, &review, &error));
-  for (i = 0; i < horus_plan_review_count(review); ++i) {
+  TRY(horus_plan_get_info(review, &info, &error));
+  for (i = 0; i < info.reviews; ++i) {
     horus_tenant_review one = HORUS_TENANT_REVIEW_INIT;
     TRY(horus_plan_get_review(review, i, &one, &error));
     printf("  job %u on gpu %u: slowed %.2fx, the GPU does %.2f of the work of one job alone: %s\n",
            (unsigned)one.job_id, one.device, one.slowdown, one.pack_work, kAdvice[one.advice]);
   }
-  for (i = 0; i < horus_plan_move_count(review); ++i) {
+  for (i = 0; i < info.moves; ++i) {
     horus_move move = HORUS_MOVE_INIT;
     horus_slots slots = HORUS_SLOTS_INIT;
     TRY(horus_plan_get_move(review, i, &move, &error));
     slots.capacity = 1;
     slots.devices = &gpus[move.job_id - 1];
-    TRY(horus_plan_move_slots(review, i, 1, &slots, &count, &error));
+    TRY(horus_plan_slots(review, HORUS_SLOTS_MOVE_TO, i, &slots, &count, &error));
     printf("  job %u moves to gpu %u: %.2f of work gained\n", (unsigned)move.job_id, gpus[move.job_id - 1], move.gain);
   }
   TRY(horus_cluster_apply(cluster, review, &error));

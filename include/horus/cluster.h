@@ -167,16 +167,14 @@ HORUS_API horus_status horus_cluster_change_node(horus_cluster* cluster, const h
 /* Errors: NOT_FOUND, STATE (jobs are there: release them first). Caller's lock. */
 HORUS_API horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id, horus_error* error);
 
-/* Sets HORUS_STATE_* of a node, or of one of its devices. The jobs that are resident there stay so until they are
- * released; their ids are written in ascending order to job_ids (`capacity` elements; NULL = not wanted) and
- * counted in *count (may be NULL). BUFFER_TOO_SMALL: nothing but *count changed.
- * Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. */
-HORUS_API horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state,
-                                                    size_t capacity, uint64_t* job_ids, size_t* count,
-                                                    horus_error* error);
-HORUS_API horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t node_id, uint32_t device,
-                                                      int32_t state, size_t capacity, uint64_t* job_ids, size_t* count,
-                                                      horus_error* error);
+#define HORUS_WHOLE_NODE UINT32_MAX /* Since 0.2. */
+
+/* Sets HORUS_STATE_* of a device of a node, or of the node (device = HORUS_WHOLE_NODE). The jobs that are resident
+ * there stay so until they are released; their ids are written in ascending order to job_ids (`capacity` elements; NULL
+ * = not wanted) and counted in *count (may be NULL). BUFFER_TOO_SMALL: nothing but *count changed. Errors: NOT_FOUND,
+ * INVALID_ARGUMENT, BUFFER_TOO_SMALL. Caller's lock. Since 0.2. */
+HORUS_API horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
+                                               size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error);
 
 /* Where a job runs: one row per device used (without GPUs: one row per task), in the order (task, node, device).
  * Columns have the caller's `capacity`; NULL columns are skipped. */
@@ -300,22 +298,6 @@ typedef struct horus_job_info {
 /* A resident job. Errors: NOT_FOUND, INVALID_STRUCT. */
 HORUS_API horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id, horus_job_info* info,
                                              horus_error* error);
-
-/* Jobs with their demands, of a cluster or of a file (horus_job_list_from_yaml). Immutable: share freely. */
-typedef struct horus_job_list horus_job_list;
-
-/* What residents asked for, as they can be planned again: those of `job_ids` in that order; NULL with 0 = all, by
- * ascending id. Errors: NOT_FOUND (a job), LIMIT (more ids than residents). */
-HORUS_API horus_status horus_cluster_job_specs(const horus_cluster* cluster, size_t job_count, const uint64_t* job_ids,
-                                               horus_job_list** out, horus_error* error);
-/* Accepts NULL. */
-HORUS_API void horus_job_list_free(horus_job_list* list);
-/* Jobs in it; memory of the handle in bytes, about; 0 for NULL. Any thread. */
-HORUS_API size_t horus_job_list_count(const horus_job_list* list);
-HORUS_API uint64_t horus_job_list_bytes_held(const horus_job_list* list);
-/* The job at `index`, in the order of its making; what it points to is borrowed from the list. Errors: NOT_FOUND,
- * INVALID_STRUCT. Any thread. */
-HORUS_API horus_status horus_job_list_get(const horus_job_list* list, size_t index, horus_job* job, horus_error* error);
 
 /* Slots of a resident job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. */
 HORUS_API horus_status horus_cluster_job_slots(const horus_cluster* cluster, uint64_t job_id, const horus_slots* slots,

@@ -147,9 +147,6 @@ HORUS_API horus_status horus_predictor_from_bytes(const void* bytes, size_t size
 /* Accepts NULL. */
 HORUS_API void horus_predictor_free(horus_predictor* predictor);
 
-/* Memory of the handle in bytes; 0 for NULL. Any thread. */
-HORUS_API uint64_t horus_predictor_bytes_held(const horus_predictor* predictor);
-
 /* Demand of `graph` run as `run` (NULL = defaults) on each of `count` GPU types, named by `gpu_types`, into
  * the structs that `demands` points to. All or nothing. The graph is analysed once, whatever the count, and not at
  * all where the predictor was asked the same before.

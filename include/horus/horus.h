@@ -1,24 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
- * The whole C ABI, one header a topic, in the order in which a job walks through the library.
- * Since 0.1 where nothing else is said. */
+ * The whole C ABI, one header a topic. Since 0.1 where nothing else is said.
+ *
+ * Start with these; examples/c/place.c is a program of them:
+ *   horus_cluster_create, horus_cluster_add_node    the cluster as it is
+ *   horus_graph_from_file                           a job's ONNX graph
+ *   horus_predictor_default, horus_predictor_demand what the job will demand of each GPU type
+ *   horus_placer_create                             a policy with its options
+ *   horus_placer_plan                               where jobs should go
+ *   horus_plan_get, horus_plan_slots                each decision, with its reason
+ *   horus_cluster_apply, horus_cluster_release      a plan carried out; a job ended
+ *   horus_observations_add_slowdown, horus_interference_commit
+ *                                                   what was seen, and a model that learned it
+ *
+ * Every handle has a function that frees it. A simulator, traces and training are in horus/lab/lab.h. */
 #ifndef HORUS_HORUS_H_
 #define HORUS_HORUS_H_
 
 #include "horus/base.h"         /* status, errors, versions */
 #include "horus/cluster.h"      /* nodes, devices, jobs; apply, release, snapshot */
 #include "horus/demand.h"       /* GPU catalogue, predicted demand */
-#include "horus/files.h"        /* people's files, where the build reads them */
-#include "horus/graph.h"        /* ONNX graph -> cost and features */
+#include "horus/graph.h"        /* ONNX graphs */
 #include "horus/interference.h" /* demands on one device -> slowdown of each tenant */
-#include "horus/learn.h"        /* training on measured runs; observations of running jobs */
-#include "horus/learn_pairs.h"  /* training on measured pairs; correcting by observed slowdowns */
+#include "horus/learn.h"        /* observations of running jobs, and predictors that answer with them */
+#include "horus/learn_pairs.h"  /* interference models corrected by observed slowdowns */
 #include "horus/metrics.h"      /* a log and counters */
 #include "horus/modes.h"        /* batches, rebalancing, what-ifs, preemption */
 #include "horus/place.h"        /* plans, decisions, verdicts */
-#include "horus/potential.h"    /* what sharing could give, before any policy */
 #include "horus/queue.h"        /* who goes first */
-#include "horus/sim.h"          /* a trace on a cluster: what becomes of the jobs */
-#include "horus/trace.h"        /* jobs that came: what simulations play */
 
 #endif /* HORUS_HORUS_H_ */

@@ -51,17 +51,6 @@ class Graph {
     for (size_t i = 0; const char* name = horus_graph_dim_name(get(), i); ++i) names.emplace_back(name);
     return names;
   }
-  [[nodiscard]] horus_step_cost Cost(const RunSpec& run = {}) const {
-    horus_step_cost cost = HORUS_STEP_COST_INIT;
-    detail::Call(horus_graph_cost, get(), detail::CRunSpec(run).get(), &cost);
-    return cost;
-  }
-  [[nodiscard]] std::vector<float> Features(const RunSpec& run = {}) const {
-    const detail::CRunSpec c(run);
-    return detail::Collect<float>([&](size_t capacity, float* values, size_t* count, horus_error* error) {
-      return horus_graph_features(get(), c.get(), capacity, values, count, error);
-    });
-  }
   [[nodiscard]] const horus_graph* get() const noexcept { return handle_.get(); }
 
  private:
@@ -103,13 +92,6 @@ class Predictor {
   explicit Predictor(std::span<const std::byte> bundle) {
     horus_predictor* out = nullptr;
     detail::Call(horus_predictor_from_bytes, bundle.data(), bundle.size(), &out);
-    handle_.reset(out);
-  }
-  // Trained on measured runs.
-  explicit Predictor(const horus_training_data& data, const horus_training_options* options = nullptr,
-                     const Catalogue* catalogue = nullptr) {
-    horus_predictor* out = nullptr;
-    detail::Call(horus_predictor_fit, detail::HandleOf(catalogue), &data, options, nullptr, nullptr, &out);
     handle_.reset(out);
   }
   // A predictor of a new epoch that answers with what was measured.
@@ -159,8 +141,10 @@ class Predictor {
   // Before other threads use it; null = nobody.
   void SetMetrics(const Metrics* metrics) { metered_.Set(horus_predictor_set_metrics, handle_.get(), metrics); }
 
+  // Takes the handle, and frees it.
+  explicit Predictor(horus_predictor* owned) noexcept : handle_(owned) {}
+
  private:
-  explicit Predictor(horus_predictor* owned) : handle_(owned) {}
   detail::Metered metered_;  // before the handle, which goes first
   detail::Owned<horus_predictor, horus_predictor_free> handle_;
 };
@@ -287,7 +271,7 @@ Decision ReadDecision(const AnyCaller& call, const horus_plan* plan, size_t inde
                          c.miss_available, TextOf(c.miss_unit), c.miss_estimate};
   }
   decision.slots = ReadSlots(call, c.slots, [&](const horus_slots* columns, size_t* count, horus_error* error) {
-    return horus_plan_slots(plan, index, columns, count, error);
+    return horus_plan_slots(plan, HORUS_SLOTS_DECISION, index, columns, count, error);
   });
   decision.effects = ReadEffects(call, plan, index, c.effects);
   ReadTerms(call, plan, index, c.terms, decision);
@@ -340,7 +324,8 @@ class Cluster {
   std::vector<uint64_t> SetNodeState(uint64_t node, int32_t state) {
     return detail::Collect<uint64_t>([&](size_t capacity, uint64_t* jobs, size_t* count, horus_error* error) {
       uint64_t none = 0;
-      return horus_cluster_set_node_state(get(), node, state, capacity, jobs == nullptr ? &none : jobs, count, error);
+      return horus_cluster_set_state(get(), node, HORUS_WHOLE_NODE, state, capacity, jobs == nullptr ? &none : jobs,
+                                     count, error);
     });
   }
   // The first constraint that the job breaks where it runs, or HORUS_REASON_NONE.
@@ -463,6 +448,6 @@ class Placer {
 }  // namespace face_v0
 }  // namespace horus
 
-#include "horus/modes.hpp"  // which needs all of the above, and brings sim.hpp, which needs it
+#include "horus/modes.hpp"  // which needs all of the above
 
 #endif  // HORUS_HORUS_HPP_

@@ -74,27 +74,18 @@ typedef int32_t (*horus_interference_callback)(void* user, const horus_device* d
 
 /* A model that asks `callback`. `epoch` must differ between models that answer differently. `catalogue` gives the
  * type names; it may be freed afterwards, but a cluster must use the same types. `user` must outlive the model and
- * every placer made with it. Errors: INVALID_ARGUMENT. */
+ * every placer made with it. slowdown_upper is not exceeded with `upper_probability`: 0.5 to 0.999, 0 = 0.9; it is the
+ * only one that may be asked of the model. Errors: INVALID_ARGUMENT. */
 HORUS_API horus_status horus_interference_from_callback(const horus_catalogue* catalogue,
                                                         horus_interference_callback callback, void* user,
-                                                        uint64_t epoch, horus_interference** out, horus_error* error);
-
-/* The same where slowdown_upper is not exceeded with another probability than 0.9: 0.5 to 0.999. It is the only one
- * that may be asked of the model. Errors: INVALID_ARGUMENT. */
-HORUS_API horus_status horus_interference_from_callback_at(const horus_catalogue* catalogue,
-                                                           horus_interference_callback callback, void* user,
-                                                           uint64_t epoch, double upper_probability,
-                                                           horus_interference** out, horus_error* error);
+                                                        uint64_t epoch, double upper_probability,
+                                                        horus_interference** out, horus_error* error);
 
 /* "horus", "table", "callback", ...; lives as long as the model. NULL for NULL. Any thread. */
 HORUS_API const char* horus_interference_name(const horus_interference* model);
 
 /* Differs between models that answer differently; 0 for NULL. Any thread. */
 HORUS_API uint64_t horus_interference_epoch(const horus_interference* model);
-
-/* Memory of the model in bytes, without that of a fallback or of what it corrects; 0 for NULL. Any thread.
- */
-HORUS_API uint64_t horus_interference_bytes_held(const horus_interference* model);
 
 /* A placer keeps what it needs of the model. Accepts NULL. */
 HORUS_API void horus_interference_free(horus_interference* model);
@@ -124,39 +115,6 @@ HORUS_API horus_status horus_interference_get_measured(const horus_interference*
                                                        const horus_catalogue* catalogue, const horus_device* device,
                                                        size_t count, const horus_demand* const* demands,
                                                        uint8_t* measured, horus_error* error);
-
-/* Requests to an inference job: they arrive at random (Poisson) and are served one at a time, first come first served.
- */
-typedef struct horus_request_load {
-  uint32_t struct_size;
-  uint32_t reserved;
-  double requests_per_s; /* 0 or more */
-  double service_us;     /* mean time of one request, alone on the device, > 0 */
-  double slowdown;       /* where the job runs, 1 to 1e9; 0 = 1 */
-  double service_cv;     /* standard deviation / mean of that time, 0 (always the same) to 1 */
-} horus_request_load;
-#define HORUS_REQUEST_LOAD_INIT HORUS_INIT(horus_request_load)
-
-/* Time from arrival to answer. */
-typedef struct horus_latency {
-  uint32_t struct_size;
-  uint32_t reserved;
-  double utilisation; /* share of the time in which a request is served; 1 and above = the queue grows without end */
-  double mean_us;     /* infinity then */
-  double p99_us;      /* 99th percentile; infinity then */
-} horus_latency;
-#define HORUS_LATENCY_INIT HORUS_INIT(horus_latency)
-
-/* What requests take at that load and slowdown. Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any
- * thread. */
-HORUS_API horus_status horus_latency_predict(const horus_request_load* load, horus_latency* latency,
-                                             horus_error* error);
-
-/* The largest slowdown, up to 1e9, at which the 99th percentile is at most `p99_bound_us` (> 0): a slowdown_bound for
- * such a job. load->slowdown is not read. *slowdown becomes 0 where not even 1 is within the bound.
- * Errors: INVALID_ARGUMENT (field, expected, found), INVALID_STRUCT. Any thread. */
-HORUS_API horus_status horus_latency_largest_slowdown(const horus_request_load* load, double p99_bound_us,
-                                                      double* slowdown, horus_error* error);
 
 #ifdef __cplusplus
 }

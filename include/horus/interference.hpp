@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Interference models in C++, over interference.h and learn_pairs.h: made, asked, trained, corrected by what was seen;
-// and what a slowdown does to latency. Included by horus.hpp.
+// Interference models in C++, over interference.h and learn_pairs.h: made, asked, corrected by what was seen. Included
+// by horus.hpp.
 #ifndef HORUS_INTERFERENCE_HPP_
 #define HORUS_INTERFERENCE_HPP_
 
@@ -49,18 +49,8 @@ class Interference {
   [[nodiscard]] static Interference FromCallback(horus_interference_callback callback, void* user, uint64_t epoch,
                                                  const Catalogue* catalogue = nullptr, double upper_probability = 0.9) {
     horus_interference* out = nullptr;
-    detail::Call(horus_interference_from_callback_at, detail::HandleOf(catalogue), callback, user, epoch,
+    detail::Call(horus_interference_from_callback, detail::HandleOf(catalogue), callback, user, epoch,
                  upper_probability, &out);
-    return Interference(out);
-  }
-  // Trained on measured runs.
-  [[nodiscard]] static Interference Fit(const PairData& data, const PairOptions& options = {},
-                                        const Catalogue* catalogue = nullptr) {
-    const horus_pair_options c = {sizeof(horus_pair_options), options.seed, detail::TextOrNull(options.model),
-                                  options.promise, detail::TextOrNull(options.library_path)};
-    horus_interference* out = nullptr;
-    detail::Call(horus_interference_fit, detail::HandleOf(catalogue), detail::CPairData(data).get(), &c, nullptr,
-                 nullptr, &out);
     return Interference(out);
   }
   // A model of a new epoch that answers more like what was observed; this one stays.
@@ -130,30 +120,14 @@ class Interference {
     return name == nullptr ? "" : name;  // null once moved from
   }
   [[nodiscard]] uint64_t epoch() const noexcept { return horus_interference_epoch(get()); }
-  [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_interference_bytes_held(get()); }
   [[nodiscard]] const horus_interference* get() const noexcept { return handle_.get(); }
 
+  // Takes the handle, and frees it.
+  explicit Interference(horus_interference* owned) noexcept : handle_(owned) {}
+
  private:
-  friend class SimResult;  // which tells what was learned
-  explicit Interference(horus_interference* owned) : handle_(owned) {}
   detail::Owned<horus_interference, horus_interference_free> handle_;
 };
-
-// What requests take at that load and slowdown; infinite where they come faster than they are served.
-[[nodiscard]] inline horus_latency PredictLatency(const RequestLoad& load) {
-  const horus_request_load c = detail::ToC(load);
-  horus_latency latency = HORUS_LATENCY_INIT;
-  detail::Call(horus_latency_predict, &c, &latency);
-  return latency;
-}
-
-// The largest slowdown that keeps the 99th percentile within the bound; load.slowdown is not read. 0 = none does.
-[[nodiscard]] inline double LargestSlowdown(const RequestLoad& load, double p99_bound_us) {
-  const horus_request_load c = detail::ToC(load);
-  double slowdown = 0;
-  detail::Call(horus_latency_largest_slowdown, &c, p99_bound_us, &slowdown);
-  return slowdown;
-}
 
 }  // namespace face_v0
 }  // namespace horus

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Learning interference: models trained on measured pairs, and corrected by what running tenants were seen to lose.
+/* Learning interference: models corrected by what running tenants were seen to lose. Training is in lab/train.h.
  * Since 0.1 where nothing else is said. */
 #ifndef HORUS_LEARN_PAIRS_H_
 #define HORUS_LEARN_PAIRS_H_
@@ -12,44 +12,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Runs of two jobs side by side, columns of `count` values (at most 200,000), on `device_count` kinds of device (64),
- * of `job_count` jobs (2,048). */
-typedef struct horus_pair_data {
-  uint32_t struct_size;
-  uint32_t reserved;
-  size_t device_count;
-  const char* const* gpu_types; /* [device_count] names of the catalogue */
-  const int32_t* sharing_modes; /* [device_count] HORUS_SHARING_*; NULL = TIME_SLICE */
-  size_t job_count;
-  const char* const* families;        /* [job_count] jobs of one family are left out together by the calibration */
-  const horus_demand* const* demands; /* [job_count x device_count], job major; one profile_id a job */
-  size_t count;
-  const uint32_t* devices; /* [count] positions */
-  const uint32_t* jobs_a;
-  const uint32_t* jobs_b;       /* may equal jobs_a: two copies */
-  const char* const* campaigns; /* runs of one site and time; NULL = one campaign */
-  const double* slowdown_a;     /* of job a beside job b, 0.5 to 1,000; NaN = not measured */
-  const double* slowdown_b;
-} horus_pair_data;
-#define HORUS_PAIR_DATA_INIT HORUS_INIT(horus_pair_data)
-
-typedef struct horus_pair_options {
-  uint32_t struct_size;
-  uint32_t seed;
-  const char* model; /* "horus", "boosted", "iasp" or "iapp"; NULL = "horus" */
-  double promise;    /* at which bounds are fitted, 0.5 to 0.99; 0 = 0.9. n groups tell up to n / (n + 1) */
-  const char*
-      library_path; /* of libhorus_train.so, for "boosted"; NULL = beside libhorus, then where the loader looks */
-} horus_pair_options;
-#define HORUS_PAIR_OPTIONS_INIT HORUS_INIT(horus_pair_options)
-
-/* A model trained on the runs. Equal runs give equal models. `options` may be NULL; `progress` (NULL = none) is called
- * on this thread, non-zero cancels. Errors: INVALID_ARGUMENT (row, column, expected, found), NOT_FOUND (type, model),
- * INVALID_STRUCT, LIMIT, CANCELLED, IO (the library), UNSUPPORTED. Any thread. */
-HORUS_API horus_status horus_interference_fit(const horus_catalogue* catalogue, const horus_pair_data* data,
-                                              const horus_pair_options* options, horus_progress progress, void* user,
-                                              horus_interference** out, horus_error* error);
 
 /* The bundle of a model that was trained or read from one, for horus_interference_from_bytes. `capacity` and *count as
  * in horus_predictor_to_bytes. Errors: BUFFER_TOO_SMALL, UNSUPPORTED (a model of another origin). Any thread. */

@@ -27,7 +27,7 @@ typedef struct horus_batch_options {
 #define HORUS_BATCH_OPTIONS_INIT HORUS_INIT(horus_batch_options)
 
 /* As horus_placer_plan, but the jobs are weighed together: never worse than one by one (docs/modes.md says by what).
- * horus_plan_work tells the work of the jobs' devices that one by one would have added, and what this plan adds.
+ * horus_plan_get_info tells the work of the jobs' devices that one by one would have added, and what this plan adds.
  * `options` and `progress` may be NULL. Errors: as horus_placer_plan. */
 HORUS_API horus_status horus_placer_plan_batch(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
                                                const horus_job* const* jobs, size_t node_count,
@@ -94,8 +94,6 @@ typedef struct horus_tenant_review {
 HORUS_API horus_status horus_placer_review(horus_placer* placer, const horus_cluster* cluster,
                                            const horus_rebalance_options* options, horus_plan** out,
                                            horus_error* error);
-/* 0 unless the plan is a review. Any thread. */
-HORUS_API size_t horus_plan_review_count(const horus_plan* plan);
 /* Broken bounds first, the furthest ahead, then by pack_work. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
                                              horus_error* error);
@@ -146,9 +144,20 @@ HORUS_API horus_status horus_placer_preempt(horus_placer* placer, const horus_cl
                                             size_t node_count, const uint64_t* node_ids,
                                             const horus_preempt_options* options, horus_plan** out, horus_error* error);
 
-/* Useful work without and with the plan, of the whole cluster unless said otherwise; NaN where the mode does not tell.
- * Either may be NULL. Errors: INVALID_ARGUMENT. Any thread. */
-HORUS_API horus_status horus_plan_work(const horus_plan* plan, double* before, double* after, horus_error* error);
+/* What a plan has beside its decisions. Useful work is that of the whole cluster unless said otherwise. Since 0.2. */
+typedef struct horus_plan_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t moves;       /* rows of horus_plan_get_move */
+  uint64_t reviews;     /* rows of horus_plan_get_review */
+  uint64_t preemptions; /* rows of horus_plan_get_preemption */
+  double work_before;   /* useful work without the plan; NaN where the mode does not tell */
+  double work_after;    /* and with it */
+} horus_plan_info;
+#define HORUS_PLAN_INFO_INIT HORUS_INIT(horus_plan_info)
+
+/* Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. Since 0.2. */
+HORUS_API horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error);
 
 #define HORUS_MOVE_RESIZE 1 /* stays where it is with other CPU and host memory */
 #define HORUS_MOVE_MIGRATE 2
@@ -162,7 +171,7 @@ typedef struct horus_move {
   double gain;         /* work of the cluster by this move, after those before it; of a victim minus its own work; of a
                           resize by how much the job's speed changes, by its sensitivity: 1 = at its fair share */
   double cost;         /* of a migration: its downtime's work, spread over the horizon */
-  uint32_t from_slots; /* rows of horus_plan_move_slots */
+  uint32_t from_slots; /* rows of horus_plan_slots */
   uint32_t to_slots;
   int64_t cpu_milli_before; /* of a resize, per task: what it holds now, and once the plan is applied; else 0 */
   int64_t cpu_milli;
@@ -171,13 +180,8 @@ typedef struct horus_move {
 } horus_move;
 #define HORUS_MOVE_INIT HORUS_INIT(horus_move)
 
-/* Migrations, resizes and preemptions of a plan; 0 for NULL. Any thread. */
-HORUS_API size_t horus_plan_move_count(const horus_plan* plan);
 /* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error);
-/* Where the job was (`to` = 0) or goes (1). Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Any thread. */
-HORUS_API horus_status horus_plan_move_slots(const horus_plan* plan, size_t index, int32_t to, const horus_slots* slots,
-                                             size_t* count, horus_error* error);
 
 /* A place where a job would fit once its victims are gone. */
 typedef struct horus_preemption {
@@ -186,13 +190,11 @@ typedef struct horus_preemption {
   uint64_t node_id; /* of the first slot */
   double loss;      /* of work, of all victims */
   uint32_t victims; /* rows of horus_plan_preemption_victims */
-  uint32_t slots;   /* rows of horus_plan_preemption_slots */
+  uint32_t slots;   /* rows of horus_plan_slots */
 } horus_preemption;
 #define HORUS_PREEMPTION_INIT HORUS_INIT(horus_preemption)
 
-/* Candidates of a plan by horus_placer_preempt, by ascending loss; 0 for NULL. Any thread. */
-HORUS_API size_t horus_plan_preemption_count(const horus_plan* plan);
-/* Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
+/* By ascending loss. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
                                                  horus_error* error);
 /* Its victims by ascending id, and the work that each loses: job_ids[] and losses[] hold `capacity` elements; either
@@ -200,9 +202,6 @@ HORUS_API horus_status horus_plan_get_preemption(const horus_plan* plan, size_t 
 HORUS_API horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index, size_t capacity,
                                                      uint64_t* job_ids, double* losses, size_t* count,
                                                      horus_error* error);
-/* Where the job would go. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
-HORUS_API horus_status horus_plan_preemption_slots(const horus_plan* plan, size_t index, const horus_slots* slots,
-                                                   size_t* count, horus_error* error);
 
 #ifdef __cplusplus
 }

@@ -157,14 +157,21 @@ template <typename AnyCaller>
 Move ReadMove(const AnyCaller& call, const horus_plan* plan, size_t index) {
   horus_move c = HORUS_MOVE_INIT;
   call([&](horus_error* error) { return horus_plan_get_move(plan, index, &c, error); });
-  const auto slots = [&](int32_t to, size_t rows) {
+  const auto slots = [&](int32_t of, size_t rows) {
     return ReadSlots(call, rows, [&](const horus_slots* columns, size_t* count, horus_error* error) {
-      return horus_plan_move_slots(plan, index, to, columns, count, error);
+      return horus_plan_slots(plan, of, index, columns, count, error);
     });
   };
-  return {
-      c.kind,      c.job_id,         c.gain,   c.cost, slots(0, c.from_slots), slots(1, c.to_slots), c.cpu_milli_before,
-      c.cpu_milli, c.mem_mib_before, c.mem_mib};
+  return {c.kind,
+          c.job_id,
+          c.gain,
+          c.cost,
+          slots(HORUS_SLOTS_MOVE_FROM, c.from_slots),
+          slots(HORUS_SLOTS_MOVE_TO, c.to_slots),
+          c.cpu_milli_before,
+          c.cpu_milli,
+          c.mem_mib_before,
+          c.mem_mib};
 }
 
 template <typename AnyCaller>
@@ -179,7 +186,7 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
                                          error);
   });
   one.slots = ReadSlots(call, c.slots, [&](const horus_slots* columns, size_t* rows, horus_error* error) {
-    return horus_plan_preemption_slots(plan, index, columns, rows, error);
+    return horus_plan_slots(plan, HORUS_SLOTS_PREEMPTION, index, columns, rows, error);
   });
   return one;
 }
@@ -253,16 +260,25 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
   return Plan(out);
 }
 
+namespace detail {
+
+inline horus_plan_info InfoOf(const Plan& plan) {
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
+  Call(horus_plan_get_info, plan.get(), &info);
+  return info;
+}
+
+}  // namespace detail
+
 [[nodiscard]] inline Work WorkOf(const Plan& plan) {
-  Work work;
-  detail::Call(horus_plan_work, plan.get(), &work.before, &work.after);
-  return work;
+  const horus_plan_info info = detail::InfoOf(plan);
+  return {info.work_before, info.work_after};
 }
 
 // Of a plan by Review: those with a broken bound first.
 [[nodiscard]] inline std::vector<TenantReview> ReviewsOf(const Plan& plan) {
   std::vector<TenantReview> reviews;
-  for (size_t i = 0; i < horus_plan_review_count(plan.get()); ++i) {
+  for (size_t i = 0, n = detail::InfoOf(plan).reviews; i < n; ++i) {
     reviews.push_back(detail::ReadReview(detail::Caller(), plan.get(), i));
   }
   return reviews;
@@ -270,7 +286,7 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
 
 [[nodiscard]] inline std::vector<Move> MovesOf(const Plan& plan) {
   std::vector<Move> moves;
-  for (size_t i = 0; i < horus_plan_move_count(plan.get()); ++i) {
+  for (size_t i = 0, n = detail::InfoOf(plan).moves; i < n; ++i) {
     moves.push_back(detail::ReadMove(detail::Caller(), plan.get(), i));
   }
   return moves;
@@ -278,7 +294,7 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
 
 [[nodiscard]] inline std::vector<Preemption> PreemptionsOf(const Plan& plan) {
   std::vector<Preemption> preemptions;
-  for (size_t i = 0; i < horus_plan_preemption_count(plan.get()); ++i) {
+  for (size_t i = 0, n = detail::InfoOf(plan).preemptions; i < n; ++i) {
     preemptions.push_back(detail::ReadPreemption(detail::Caller(), plan.get(), i));
   }
   return preemptions;
@@ -286,7 +302,5 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
 
 }  // namespace face_v0
 }  // namespace horus
-
-#include "horus/sim.hpp"  // which needs all of the above
 
 #endif  // HORUS_MODES_HPP_

@@ -75,7 +75,6 @@ class Observations {
       return horus_observations_snapshot(get(), capacity, bytes, count, error);
     });
   }
-  [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_observations_bytes_held(get()); }
   [[nodiscard]] const horus_observations* get() const noexcept { return handle_.get(); }
 
  private:

@@ -166,25 +166,25 @@ typedef struct horus_decision {
   int64_t mem_mib;
   double miss_estimate; /* where the predicted amount in the miss is an upper bound: what is expected of it; else 0 */
   int32_t predicted_never; /* 1 = DEFER, though the cluster would refuse it empty and up too: by a prediction alone */
-  uint32_t reserved0;
   int32_t trial; /* 1 = it shares where that pays by expectation, not by the upper bounds: what is observed decides */
-  uint32_t reserved1;
 } horus_decision;
 #define HORUS_DECISION_INIT HORUS_INIT(horus_decision)
 
 /* Number of decisions, one per job in planning order; 0 for NULL. Any thread. */
 HORUS_API size_t horus_plan_count(const horus_plan* plan);
 
-/* Memory of the handle in bytes, about, without the sentences of its decisions; 0 for NULL. Any thread. */
-HORUS_API uint64_t horus_plan_bytes_held(const horus_plan* plan);
-
 /* Decision `index`. Errors: NOT_FOUND, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision,
                                       horus_error* error);
 
-/* Where decision `index` puts its job. Errors: NOT_FOUND, BUFFER_TOO_SMALL. Any thread. */
-HORUS_API horus_status horus_plan_slots(const horus_plan* plan, size_t index, const horus_slots* slots, size_t* count,
-                                        horus_error* error);
+/* Of which row of a plan horus_plan_slots tells the places. */
+#define HORUS_SLOTS_DECISION 0   /* where decision `index` puts its job. Since 0.2. */
+#define HORUS_SLOTS_MOVE_FROM 1  /* where move `index` takes its job from. Since 0.2. */
+#define HORUS_SLOTS_MOVE_TO 2    /* and where to. Since 0.2. */
+#define HORUS_SLOTS_PREEMPTION 3 /* where the job of preemption `index` would go. Since 0.2. */
+/* `of`: HORUS_SLOTS_*. Errors: NOT_FOUND, INVALID_ARGUMENT, BUFFER_TOO_SMALL. Any thread. */
+HORUS_API horus_status horus_plan_slots(const horus_plan* plan, int32_t of, size_t index, const horus_slots* slots,
+                                        size_t* count, horus_error* error);
 
 /* What a decision does to everyone on the devices it uses, the job itself included: one row per tenant and
  * device. NULL columns are skipped. */

@@ -42,9 +42,8 @@ HORUS_API horus_status horus_queue_create(const char* discipline, const horus_qu
 /* Accepts NULL. */
 HORUS_API void horus_queue_free(horus_queue* queue);
 
-/* Jobs in it; memory of the handle in bytes; 0 for NULL. */
+/* Jobs in it; 0 for NULL. */
 HORUS_API size_t horus_queue_count(const horus_queue* queue);
-HORUS_API uint64_t horus_queue_bytes_held(const horus_queue* queue);
 
 /* How many of the first jobs the discipline means to be tried until one fits, before the queue waits: 5 for horus and
  * horus-plus, else 1; 0 for NULL. */

@@ -107,7 +107,6 @@ class Queue {
   }
   [[nodiscard]] size_t size() const noexcept { return horus_queue_count(get()); }
   [[nodiscard]] size_t look_ahead() const noexcept { return horus_queue_look_ahead(get()); }
-  [[nodiscard]] uint64_t bytes_held() const noexcept { return horus_queue_bytes_held(get()); }
   [[nodiscard]] horus_queue* get() const noexcept { return handle_.get(); }
 
  private:

@@ -6,12 +6,12 @@
 
 /* Release, semantic versioning. */
 #define HORUS_VERSION_MAJOR 0
-#define HORUS_VERSION_MINOR 1
+#define HORUS_VERSION_MINOR 2
 #define HORUS_VERSION_PATCH 0
 
 /* ABI number. 0 = not frozen yet: then the revision below is raised at each break. */
 #define HORUS_ABI 0
-#define HORUS_ABI_REVISION 3
+#define HORUS_ABI_REVISION 4
 
 /* What horus_abi_check() compares: ABI in the high half, revision in the low half. */
 #define HORUS_ABI_NUMBER (HORUS_ABI * 0x10000u + HORUS_ABI_REVISION)

@@ -87,20 +87,14 @@ horus_status horus_cluster_remove_node(horus_cluster* cluster, uint64_t node_id,
   });
 }
 
-horus_status horus_cluster_set_node_state(horus_cluster* cluster, uint64_t node_id, int32_t state, size_t capacity,
-                                          uint64_t* job_ids, size_t* count, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kSetNodeState, error, [&]() -> absl::Status {
+horus_status horus_cluster_set_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
+                                     size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
+  const bool whole = device == HORUS_WHOLE_NODE;
+  const horus::Call call = whole ? horus::Call::kSetNodeState : horus::Call::kSetDeviceState;
+  return GuardMetered(cluster, call, error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
-    return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
-  });
-}
-
-horus_status horus_cluster_set_device_state(horus_cluster* cluster, uint64_t node_id, uint32_t device, int32_t state,
-                                            size_t capacity, uint64_t* job_ids, size_t* count, horus_error* error) {
-  return GuardMetered(cluster, horus::Call::kSetDeviceState, error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}}));
-    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Write());
+    if (whole) return SetNodeState(cluster->value, node_id, state, {capacity, job_ids, count});
     return SetDeviceState(cluster->value, node_id, device, state, {capacity, job_ids, count});
   });
 }
@@ -198,7 +192,7 @@ horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device
   return info;
 }
 
-horus_job_info JobToC(const JobInfo& job) {
+horus_job_info JobInfoToC(const JobInfo& job) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
   info.kind = static_cast<int32_t>(job.spec->kind);
   info.tasks = job.spec->tasks;
@@ -310,7 +304,7 @@ horus_status horus_cluster_get_job(const horus_cluster* cluster, uint64_t job_id
     HORUS_RETURN_IF_ERROR(CheckOutput(info));
     HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
     HORUS_ASSIGN_OR_RETURN(const horus::JobInfo job, cluster->value.Job(job_id));
-    WriteStruct(JobToC(job), info);
+    WriteStruct(JobInfoToC(job), info);
     return absl::OkStatus();
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/graph.h: reading graphs, what one step costs, the feature row and its schema.
+// horus/graph.h: reading graphs.
 #include "horus/graph.h"
 
 #include <algorithm>
@@ -12,11 +12,8 @@
 #include "capi/args.h"
 #include "capi/graph_handles.h"
 #include "capi/guard.h"
-#include "capi/run_convert.h"
 #include "capi/structs.h"
-#include "features/feature_row.h"
 #include "graph/reader.h"
-#include "predict/predictor.h"
 
 namespace horus::capi {
 namespace {
@@ -47,18 +44,6 @@ horus_graph_info InfoOf(const Graph& graph) {
   info.fingerprint = graph.fingerprint;
   info.bytes_held = static_cast<uint64_t>(graph.bytes_held);
   return info;
-}
-
-absl::StatusOr<JobProfile> ProfileOf(const horus_graph* graph, const horus_run_spec* given) {
-  HORUS_RETURN_IF_ERROR(Require({{graph, "graph"}}));
-  HORUS_ASSIGN_OR_RETURN(const RunSpec run, RunFromC(given));
-  return Analyse(graph->value, run);
-}
-
-// Column `index` of the schema; null past the end.
-const FeatureColumn* ColumnAt(size_t index) {
-  const std::span<const FeatureColumn> columns = JobFeatureColumns();
-  return index < columns.size() ? &columns[index] : nullptr;
 }
 
 }  // namespace
@@ -104,46 +89,3 @@ const char* horus_graph_dim_name(const horus_graph* graph, size_t index) {
   if (graph == nullptr || index >= graph->value->symbols.size()) return nullptr;
   return graph->value->symbols[index].c_str();
 }
-
-horus_status horus_graph_cost(const horus_graph* graph, const horus_run_spec* run, horus_step_cost* cost,
-                              horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(CheckOutput(cost));
-    HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, ProfileOf(graph, run));
-    WriteStruct(CostToC(profile), cost);
-    return absl::OkStatus();
-  });
-}
-
-horus_status horus_graph_features(const horus_graph* graph, const horus_run_spec* run, size_t capacity, float* values,
-                                  size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
-    HORUS_RETURN_IF_ERROR(RequireColumn(values, "values", capacity));
-    HORUS_ASSIGN_OR_RETURN(const horus::JobProfile profile, ProfileOf(graph, run));
-    HORUS_RETURN_IF_ERROR(CheckCapacity(profile.features.size(), capacity, count));
-    std::copy(profile.features.begin(), profile.features.end(), values);
-    *count = profile.features.size();
-    return absl::OkStatus();
-  });
-}
-
-size_t horus_feature_count(void) { return horus::JobFeatureColumns().size(); }
-
-// The texts are literals, so data() is ended by NUL.
-const char* horus_feature_name(size_t index) {
-  const horus::FeatureColumn* column = ColumnAt(index);
-  return column == nullptr ? nullptr : column->name.data();
-}
-
-const char* horus_feature_unit(size_t index) {
-  const horus::FeatureColumn* column = ColumnAt(index);
-  return column == nullptr ? nullptr : column->unit.data();
-}
-
-const char* horus_feature_definition(size_t index) {
-  const horus::FeatureColumn* column = ColumnAt(index);
-  return column == nullptr ? nullptr : column->definition.data();
-}
-
-uint64_t horus_feature_schema_hash(void) { return horus::FeatureSchemaHash(); }

@@ -28,6 +28,7 @@ struct horus_predictor {
   // Demands without what was measured: a commit leaves them as they are, so predictors of all epochs share them.
   std::shared_ptr<horus::DemandCache> cache;
   horus::capi::TelemetrySlot telemetry{this};
+  [[nodiscard]] uint64_t bytes_held() const { return static_cast<uint64_t>(value->bytes_held() + cache->bytes_held()); }
 };
 
 #endif  // HORUS_CAPI_GRAPH_HANDLES_H_

@@ -162,22 +162,13 @@ uint64_t horus_interference_epoch(const horus_interference* model) {
   return model == nullptr ? 0 : model->value->epoch();
 }
 
-uint64_t horus_interference_bytes_held(const horus_interference* model) {
-  return model == nullptr ? 0 : sizeof(*model) + model->bundle.capacity() + model->value->bytes_held();
-}
-
 horus_status horus_interference_from_callback(const horus_catalogue* catalogue, horus_interference_callback callback,
-                                              void* user, uint64_t epoch, horus_interference** out,
-                                              horus_error* error) {
-  return horus_interference_from_callback_at(catalogue, callback, user, epoch, horus::kUpperProbability, out, error);
-}
-
-horus_status horus_interference_from_callback_at(const horus_catalogue* catalogue, horus_interference_callback callback,
-                                                 void* user, uint64_t epoch, double upper_probability,
-                                                 horus_interference** out, horus_error* error) {
+                                              void* user, uint64_t epoch, double upper_probability,
+                                              horus_interference** out, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
     if (callback == nullptr) return horus::InvalidArgument("callback: expected a function, found NULL");
+    if (upper_probability == 0) upper_probability = horus::kUpperProbability;
     HORUS_RETURN_IF_ERROR(CheckProbability("upper_probability", upper_probability));
     auto types = CatalogueOf(catalogue);
     auto model = std::make_shared<const CallbackModel>(types, callback, user, epoch, upper_probability);

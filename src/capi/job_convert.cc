@@ -7,7 +7,6 @@
 
 #include "capi/args.h"
 #include "capi/demand_convert.h"
-#include "capi/job_to_c.h"
 #include "capi/labels.h"
 #include "capi/structs.h"
 
@@ -171,7 +170,7 @@ absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_
 
 }  // namespace horus::capi
 
-// Field by field, as job_convert.cc reads them; see job_to_c.h.
+// Field by field, as job_convert.cc reads them.
 namespace horus::capi {
 namespace {
 

@@ -296,17 +296,22 @@ absl::Status WriteVictims(const PreemptionCandidate& candidate, size_t capacity,
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
 
-horus_status horus_plan_work(const horus_plan* plan, double* before, double* after, horus_error* error) {
+horus_status horus_plan_get_info(const horus_plan* plan, horus_plan_info* info, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(info));
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    Put(before, 0, plan->value.has_work ? plan->value.work_before : kNone);
-    Put(after, 0, plan->value.has_work ? plan->value.work_after : kNone);
+    const bool told = plan->value.has_work;
+    WriteStruct<horus_plan_info>({.struct_size = sizeof(horus_plan_info),
+                                  .moves = plan->value.moves.size(),
+                                  .reviews = plan->reviews.size(),
+                                  .preemptions = plan->value.candidates.size(),
+                                  .work_before = told ? plan->value.work_before : kNone,
+                                  .work_after = told ? plan->value.work_after : kNone},
+                                 info);
     return absl::OkStatus();
   });
 }
-
-size_t horus_plan_move_count(const horus_plan* plan) { return plan == nullptr ? 0 : plan->value.moves.size(); }
 
 horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_move* move, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
@@ -317,17 +322,6 @@ horus_status horus_plan_get_move(const horus_plan* plan, size_t index, horus_mov
   });
 }
 
-horus_status horus_plan_move_slots(const horus_plan* plan, size_t index, int32_t to, const horus_slots* slots,
-                                   size_t* count, horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Move* found, MoveAt(plan, index));
-    if (to != 0 && to != 1) return horus::InvalidArgument("to: expected 0 (where it was) or 1, found %d", to);
-    return WriteSlots(to == 0 ? found->from : found->to, slots, count);
-  });
-}
-
-size_t horus_plan_review_count(const horus_plan* plan) { return plan == nullptr ? 0 : plan->reviews.size(); }
-
 horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_tenant_review* review,
                                    horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
@@ -337,10 +331,6 @@ horus_status horus_plan_get_review(const horus_plan* plan, size_t index, horus_t
     WriteStruct(ReviewToC(plan->reviews[index]), review);
     return absl::OkStatus();
   });
-}
-
-size_t horus_plan_preemption_count(const horus_plan* plan) {
-  return plan == nullptr ? 0 : plan->value.candidates.size();
 }
 
 horus_status horus_plan_get_preemption(const horus_plan* plan, size_t index, horus_preemption* preemption,
@@ -358,13 +348,5 @@ horus_status horus_plan_preemption_victims(const horus_plan* plan, size_t index,
   return Guard(error, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::PreemptionCandidate* found, CandidateAt(plan, index));
     return WriteVictims(*found, capacity, job_ids, losses, count);
-  });
-}
-
-horus_status horus_plan_preemption_slots(const horus_plan* plan, size_t index, const horus_slots* slots, size_t* count,
-                                         horus_error* error) {
-  return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::PreemptionCandidate* found, CandidateAt(plan, index));
-    return WriteSlots(found->slots, slots, count);
   });
 }

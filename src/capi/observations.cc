@@ -81,11 +81,6 @@ horus_status horus_observations_create(size_t capacity, horus_observations** out
 
 void horus_observations_free(horus_observations* observations) { delete observations; }
 
-uint64_t horus_observations_bytes_held(const horus_observations* observations) {
-  if (observations == nullptr) return 0;
-  return static_cast<uint64_t>(observations->demands.bytes_held()) + observations->slowdowns.bytes_held();
-}
-
 horus_status horus_observations_add_demand(horus_observations* observations, const horus_catalogue* catalogue,
                                            const horus_demand_observation* observation, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {

@@ -222,8 +222,8 @@ uint64_t horus_placer_bytes_held(const horus_placer* placer) {
 }
 
 const char* horus_policy_name(size_t index) {
-  const std::span<const std::string_view> names = horus::PolicyNames();
-  return index < names.size() ? names[index].data() : nullptr;
+  const std::string_view name = horus::PolicyName(index);
+  return name.empty() ? nullptr : name.data();  // literals: ended by NUL
 }
 
 horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
@@ -281,11 +281,36 @@ static_assert(HORUS_REASON_POLICY == static_cast<int>(Reason::kPolicy) &&
               HORUS_REASON_SHARING_QUOTA == static_cast<int>(Reason::kSharingQuota) &&
               HORUS_REASON_SHARING_QUOTA + 1 == kReasonCount);
 
+absl::Status NoSuch(const char* what, size_t count, size_t index) {
+  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d %s, found %d", count, what, index);
+}
+
 absl::StatusOr<const Decision*> DecisionAt(const horus_plan* plan, size_t index) {
   HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
   if (index < plan->value.decisions.size()) return &plan->value.decisions[index];
-  return MakeError(absl::StatusCode::kNotFound, "index: expected less than %d decisions, found %d",
-                   plan->value.decisions.size(), index);
+  return NoSuch("decisions", plan->value.decisions.size(), index);
+}
+
+// The places of a row of the plan: HORUS_SLOTS_*.
+absl::StatusOr<const std::vector<Slot>*> SlotsAt(const horus_plan* plan, int32_t of, size_t index) {
+  if (of == HORUS_SLOTS_DECISION) {
+    HORUS_ASSIGN_OR_RETURN(const Decision* decision, DecisionAt(plan, index));
+    return &decision->slots;
+  }
+  HORUS_RETURN_IF_ERROR(Require({{plan, "plan"}}));
+  const std::vector<Move>& moves = plan->value.moves;
+  const std::vector<PreemptionCandidate>& candidates = plan->value.candidates;
+  switch (of) {
+    case HORUS_SLOTS_MOVE_FROM:
+    case HORUS_SLOTS_MOVE_TO:
+      if (index >= moves.size()) return NoSuch("moves", moves.size(), index);
+      return of == HORUS_SLOTS_MOVE_FROM ? &moves[index].from : &moves[index].to;
+    case HORUS_SLOTS_PREEMPTION:
+      if (index >= candidates.size()) return NoSuch("preemptions", candidates.size(), index);
+      return &candidates[index].slots;
+    default:
+      return InvalidArgument("of: expected HORUS_SLOTS_* (0 to 3), found %d", of);
+  }
 }
 
 const char* TextOf(const horus_plan& plan, size_t index) {
@@ -331,28 +356,6 @@ horus_decision DecisionToC(const Decision& decision) {
   return c;
 }
 
-template <typename T>
-uint64_t BytesOf(const std::vector<T>& values) {
-  return values.capacity() * sizeof(T);
-}
-
-// Without the texts, which another thread may be writing.
-uint64_t BytesOf(const Plan& plan) {
-  uint64_t bytes = BytesOf(plan.actions) + BytesOf(plan.decisions) + BytesOf(plan.seen);
-  for (const Action& action : plan.actions) {
-    bytes += BytesOf(action.slots) + sizeof(JobSpec) + BytesOf(action.job->demands);
-  }
-  for (const Decision& decision : plan.decisions) {
-    bytes += BytesOf(decision.slots) + BytesOf(decision.effects) + BytesOf(decision.winner.terms) +
-             BytesOf(decision.runner_up.terms);
-  }
-  for (const Move& move : plan.moves) bytes += sizeof(Move) + BytesOf(move.from) + BytesOf(move.to);
-  for (const PreemptionCandidate& one : plan.candidates) {
-    bytes += sizeof(PreemptionCandidate) + BytesOf(one.victims) + BytesOf(one.losses) + BytesOf(one.slots);
-  }
-  return bytes;
-}
-
 absl::Status WriteEffects(const std::vector<TenantEffect>& effects, const horus_effects* out, size_t* count) {
   HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
   HORUS_ASSIGN_OR_RETURN(const horus_effects columns, ReadStruct(out));
@@ -394,10 +397,6 @@ void horus_plan_free(horus_plan* plan) { delete plan; }
 
 size_t horus_plan_count(const horus_plan* plan) { return plan == nullptr ? 0 : plan->value.decisions.size(); }
 
-uint64_t horus_plan_bytes_held(const horus_plan* plan) {
-  return plan == nullptr ? 0 : sizeof(horus_plan) + BytesOf(plan->value);
-}
-
 horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision* decision, horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_ASSIGN_OR_RETURN(const horus::Decision* found, DecisionAt(plan, index));
@@ -409,11 +408,11 @@ horus_status horus_plan_get(const horus_plan* plan, size_t index, horus_decision
   });
 }
 
-horus_status horus_plan_slots(const horus_plan* plan, size_t index, const horus_slots* slots, size_t* count,
+horus_status horus_plan_slots(const horus_plan* plan, int32_t of, size_t index, const horus_slots* slots, size_t* count,
                               horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
-    HORUS_ASSIGN_OR_RETURN(const horus::Decision* decision, DecisionAt(plan, index));
-    return WriteSlots(decision->slots, slots, count);
+    HORUS_ASSIGN_OR_RETURN(const std::vector<horus::Slot>* found, SlotsAt(plan, of, index));
+    return WriteSlots(*found, slots, count);
   });
 }
 

@@ -146,17 +146,12 @@ horus_status horus_predictor_from_bytes(const void* bytes, size_t size, horus_pr
 
 void horus_predictor_free(horus_predictor* predictor) { delete predictor; }
 
-uint64_t horus_predictor_bytes_held(const horus_predictor* predictor) {
-  return predictor == nullptr ? 0
-                              : static_cast<uint64_t>(predictor->value->bytes_held() + predictor->cache->bytes_held());
-}
-
 horus_status horus_predictor_set_metrics(horus_predictor* predictor, const horus_metrics* telemetry,
                                          horus_error* error) {
   return Guard(error, [&]() -> absl::Status {
     HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}}));
     predictor->telemetry.Set(TelemetryOf(telemetry), HandleKind::kPredictor,
-                             [predictor] { return std::optional(horus_predictor_bytes_held(predictor)); });
+                             [predictor] { return std::optional(predictor->bytes_held()); });
     return absl::OkStatus();
   });
 }

@@ -120,8 +120,6 @@ void horus_queue_free(horus_queue* queue) { delete queue; }
 
 size_t horus_queue_count(const horus_queue* queue) { return queue == nullptr ? 0 : queue->value->size(); }
 
-uint64_t horus_queue_bytes_held(const horus_queue* queue) { return queue == nullptr ? 0 : queue->value->bytes_held(); }
-
 size_t horus_queue_look_ahead(const horus_queue* queue) { return queue == nullptr ? 0 : queue->value->look_ahead(); }
 
 horus_status horus_queue_push(horus_queue* queue, const horus_queued_job* job, horus_error* error) {

@@ -38,12 +38,6 @@ absl::Status CheckRange(const char* name, int32_t value, int32_t last) {
   return InvalidArgument("horus_run_spec: %s: expected 0 to %d, found %d", name, last, value);
 }
 
-// Whole number nearest to an amount; the largest one for amounts beyond 64 bits.
-int64_t Whole(double amount) {
-  constexpr double kLimit = 9.2e18;  // below 2^63
-  return amount >= kLimit ? std::numeric_limits<int64_t>::max() : std::llround(amount);
-}
-
 }  // namespace
 
 absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
@@ -83,29 +77,6 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
     run.dims.dims.emplace_back(std::move(name), c.dim_sizes[i]);
   }
   return run;
-}
-
-horus_step_cost CostToC(const JobProfile& profile) {
-  const CostTotals& totals = profile.cost.totals;
-  const StepMemory& memory = profile.memory;
-  horus_step_cost c = HORUS_STEP_COST_INIT;
-  c.parameters = Whole(profile.cost.parameters);
-  c.forward_flops = totals.forward_flops;
-  c.forward_flops_other = totals.forward_flops_other;
-  c.training_flops = totals.forward_flops + totals.backward_flops;
-  c.horus_flops = totals.horus_flops;
-  c.step_bytes = profile.cost.StepBytes();
-  c.kernels = Whole(profile.cost.StepKernels());
-  c.operators = static_cast<int64_t>(profile.shaped->ops.size());
-  c.operators_unknown = profile.cost.coverage.ops - profile.cost.coverage.ops_known;
-  c.weights_bytes = memory.weights;
-  c.gradients_bytes = memory.gradients;
-  c.optimizer_bytes = memory.optimizer + memory.master_weights;
-  c.activations_bytes = memory.activations;
-  c.workspace_bytes = memory.buckets + memory.inputs + memory.transient + memory.workspace + memory.loaded_kernels +
-                      memory.allocator_slack;
-  c.horus_memory_bytes = memory.horus;
-  return c;
 }
 
 }  // namespace horus::capi

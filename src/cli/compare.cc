@@ -25,8 +25,8 @@
 #include "cli/record.h"
 #include "cli/table.h"
 #include "io/json_text.h"
+#include "lab/grid_metrics.h"
 #include "nlohmann/json.hpp"
-#include "sim/grid_metrics.h"
 
 namespace horus::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "cli/table.h"
 #include "io/csv.h"
 #include "io/json_text.h"
+#include "lab/grid_metrics.h"
 #include "nlohmann/json.hpp"
-#include "sim/grid_metrics.h"
 
 namespace horus::cli {
 namespace {

@@ -22,8 +22,8 @@
 #include "base/text.h"
 #include "cli/progress.h"
 #include "io/json_text.h"
+#include "lab/grid_metrics.h"
 #include "nlohmann/json.hpp"
-#include "sim/grid_metrics.h"
 
 namespace horus::cli {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "sim/grid.h"
+#include "lab/grid.h"
 
 namespace horus::cli {
 

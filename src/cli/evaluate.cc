@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate: how well measured runs are predicted when their family, net or GPU type is left out of training.
-#include "predict/evaluate.h"
-
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -16,8 +14,9 @@
 #include "cli/table.h"
 #include "cli/training.h"
 #include "io/json_text.h"
+#include "lab/evaluate/baselines.h"
+#include "lab/evaluate/evaluate_predictor.h"
 #include "nlohmann/json.hpp"
-#include "predict/baselines.h"
 
 namespace horus::cli {
 namespace {

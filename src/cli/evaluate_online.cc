@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate --pairs --observe: how fast a model learns what jobs of an unknown family lose and cost.
-#include "interference/evaluate_online.h"
+#include "lab/evaluate/evaluate_online.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus evaluate --pairs: how well interference models predict pairs, jobs, families or GPU types left out of
 // training, or, as they are, all of them.
-#include "interference/evaluate_pairs.h"
+#include "lab/evaluate/evaluate_pairs.h"
 
 #include <algorithm>
 #include <array>

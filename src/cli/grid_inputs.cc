@@ -17,13 +17,13 @@
 #include "cli/interference_choice.h"
 #include "cli/progress.h"
 #include "horus/version.h"
-#include "io/job_table.h"
 #include "io/jobs_file.h"
-#include "io/predictions_file.h"
 #include "io/sensitivity_file.h"
-#include "io/speeds_file.h"
+#include "lab/io/job_table.h"
+#include "lab/io/predictions_file.h"
+#include "lab/io/speeds_file.h"
+#include "lab/truth/ignorant_model.h"
 #include "place/state/requests.h"
-#include "sim/truth/ignorant_model.h"
 
 namespace horus::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "io/grid_file.h"
-#include "sim/grid.h"
+#include "lab/grid.h"
+#include "lab/io/grid_file.h"
 
 namespace horus::cli {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "io/grid_file.h"
+#include "lab/io/grid_file.h"
 
 namespace CLI {
 class App;

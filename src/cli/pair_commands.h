@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cli/pair_training.h"
-#include "interference/evaluate_online.h"
 #include "interference/train_pairs.h"
+#include "lab/evaluate/evaluate_online.h"
 
 namespace horus::cli {
 

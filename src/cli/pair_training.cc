@@ -14,7 +14,7 @@
 #include "cli/inputs.h"
 #include "cli/progress.h"
 #include "interference/job_point.h"
-#include "io/job_table.h"
+#include "lab/io/job_table.h"
 
 namespace horus::cli {
 namespace {

@@ -18,7 +18,7 @@
 #include "device/catalogue.h"
 #include "interference/pair_set.h"
 #include "interference/train_pairs.h"
-#include "io/pairs_file.h"
+#include "lab/io/pairs_file.h"
 #include "predict/predictor.h"
 
 namespace CLI {

@@ -21,9 +21,9 @@
 #include "device/catalogue.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
-#include "io/mix_file.h"
-#include "io/speeds_file.h"
-#include "sim/truth/predicted_speeds.h"
+#include "lab/io/mix_file.h"
+#include "lab/io/speeds_file.h"
+#include "lab/truth/predicted_speeds.h"
 
 namespace horus::cli {
 namespace {

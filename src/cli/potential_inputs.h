@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/interference_choice.h"
-#include "sim/truth/speed_table.h"
+#include "lab/truth/speed_table.h"
 
 namespace horus::cli {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/bound/potential.h"
+#include "lab/bound/potential.h"
 
 namespace horus::cli {
 

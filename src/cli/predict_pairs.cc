@@ -8,8 +8,8 @@
 #include "cli/pair_commands.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "interference/evaluate_pairs.h"
-#include "io/predictions_file.h"
+#include "lab/evaluate/evaluate_pairs.h"
+#include "lab/io/predictions_file.h"
 
 namespace horus::cli {
 namespace {

@@ -24,8 +24,8 @@
 #include "cli/table.h"
 #include "cli/timeline.h"
 #include "io/json_text.h"
+#include "lab/grid_metrics.h"
 #include "nlohmann/json.hpp"
-#include "sim/grid_metrics.h"
 
 namespace horus::cli {
 namespace {

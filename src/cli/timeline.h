@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sim/grid.h"
+#include "lab/grid.h"
 
 namespace horus::cli {
 

@@ -15,8 +15,8 @@
 #include "cli/exit_code.h"
 #include "cli/table.h"
 #include "cli/traces_report.h"
-#include "io/traces/trace_file.h"
-#include "sim/trace/synthetic.h"
+#include "lab/io/traces/trace_file.h"
+#include "lab/trace/synthetic.h"
 
 namespace horus::cli {
 namespace {

@@ -9,8 +9,8 @@
 #include "cli/numbers.h"
 #include "cli/table.h"
 #include "io/json_text.h"
+#include "lab/trace/trace_summary.h"
 #include "nlohmann/json.hpp"
-#include "sim/trace/trace_summary.h"
 
 namespace horus::cli {
 namespace {

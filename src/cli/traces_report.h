@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "io/traces/trace_file.h"
+#include "lab/io/traces/trace_file.h"
 
 namespace horus::cli {
 

@@ -13,7 +13,7 @@
 #include "cli/progress.h"
 #include "features/feature_row.h"
 #include "graph/reader.h"
-#include "io/dataset_file.h"
+#include "lab/io/dataset_file.h"
 #include "predict/predictor.h"
 #include "predict/quantity.h"
 

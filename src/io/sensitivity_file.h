@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "sim/grid.h"
+#include "place/sensitivity.h"
 
 namespace horus {
 

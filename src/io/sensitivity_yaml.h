@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "io/job_request.h"
-#include "sim/truth/truth.h"
+#include "place/sensitivity.h"
 
 namespace horus {
 

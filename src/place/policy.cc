@@ -4,7 +4,9 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/text.h"
@@ -14,17 +16,12 @@
 namespace horus {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Policy> (*make)(const PolicyOptions&);
-};
-
 template <SynergyRule rule>
 std::unique_ptr<Policy> MakeSynergy(const PolicyOptions& options) {
   return MakeSynergyPolicy(rule, options);
 }
 
-constexpr std::array<Entry, 28> kPolicies = {{
+constexpr std::array<PolicyEntry, 12> kPolicies = {{
     {"horus", MakeHorusPolicy},
     {"horus-paper", MakeHorusPaperPolicy},
     {"horus-as-coded", MakeHorusAsCodedPolicy},
@@ -33,33 +30,11 @@ constexpr std::array<Entry, 28> kPolicies = {{
     {"best-fit", MakeBestFitPolicy},
     {"random", MakeRandomPolicy},
     {"exclusive", MakeExclusivePolicy},
-    {"fgd", MakeFgdPolicy},
-    {"dotprod", MakeDotProdPolicy},
-    {"gpu-packing", MakeGpuPackingPolicy},
-    {"gpu-clustering", MakeGpuClusteringPolicy},
     {"least-utilised", MakeLeastUtilisedPolicy},
-    {"reactive", MakeReactivePolicy},
-    {"gandiva", MakeGandivaPolicy},
-    {"gavel-threshold", MakeGavelThresholdPolicy},
-    {"gavel-maxmin", MakeGavelMaxminPolicy},
-    {"lucid", MakeLucidPolicy},
-    {"muri", MakeMuriPolicy},
-    {"miso", MakeMisoPolicy},
-    {"pollux-avoid", MakePolluxAvoidPolicy},
-    {"foreground", MakeForegroundPolicy},
-    {"filler", MakeFillerPolicy},
-    {"oracle", MakeOraclePolicy},
     {"synergy-greedy", MakeSynergy<SynergyRule::kGreedy>},
     {"synergy-fair", MakeSynergy<SynergyRule::kFair>},
     {"synergy-tune", MakeSynergy<SynergyRule::kTune>},
-    {"synergy-opt", MakeSynergy<SynergyRule::kOpt>},
 }};
-
-constexpr auto kNames = [] {
-  std::array<std::string_view, kPolicies.size()> names;
-  for (size_t i = 0; i < names.size(); ++i) names[i] = kPolicies[i].name;
-  return names;
-}();
 
 absl::Status CheckOptions(const PolicyOptions& options) {
   if (!(options.pack_threshold >= 0 && std::isfinite(options.pack_threshold))) {
@@ -116,14 +91,27 @@ absl::StatusOr<Revision> Policy::Revise(const ObservedSharing& observed) const {
   return Revision();
 }
 
-std::span<const std::string_view> PolicyNames() { return kNames; }
+std::string_view PolicyName(size_t index) {
+  const std::span<const PolicyEntry> others = LabPolicies();
+  if (index < kPolicies.size()) return kPolicies[index].name;
+  return index - kPolicies.size() < others.size() ? others[index - kPolicies.size()].name : std::string_view();
+}
+
+std::vector<std::string_view> PolicyNames() {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; !PolicyName(i).empty(); ++i) names.push_back(PolicyName(i));
+  return names;
+}
 
 absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name, const PolicyOptions& options) {
   HORUS_RETURN_IF_ERROR(CheckOptions(options));
-  for (const Entry& entry : kPolicies) {
-    if (entry.name == name) return entry.make(options);
+  for (const std::span<const PolicyEntry> entries : {std::span<const PolicyEntry>(kPolicies), LabPolicies()}) {
+    for (const PolicyEntry& entry : entries) {
+      if (entry.name == name) return entry.make(options);
+    }
   }
-  return MakeError(absl::StatusCode::kNotFound, "policy: %s", ExpectedOneOf(PolicyNames(), name));
+  return MakeError(absl::StatusCode::kNotFound, "policy: %s%s", ExpectedOneOf(PolicyNames(), name),
+                   LabPolicies().empty() ? "; those of other systems are in libhorus_lab" : "");
 }
 
 }  // namespace horus

@@ -214,7 +214,8 @@ struct PolicyOptions {
 };
 
 // The built-in names, in a fixed order; "horus" first.
-[[nodiscard]] std::span<const std::string_view> PolicyNames();
+[[nodiscard]] std::vector<std::string_view> PolicyNames();
+[[nodiscard]] std::string_view PolicyName(size_t index);  // empty past the end; ended by NUL
 
 // The policy of that name; NOT_FOUND lists the names, INVALID_ARGUMENT tells the setting out of range.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Policy>> MakePolicy(std::string_view name,

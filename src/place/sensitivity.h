@@ -10,8 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -95,6 +98,8 @@ class SharedSensitivity {
  private:
   std::shared_ptr<const Sensitivity> matrix_;
 };
+
+using SensitivitiesByName = std::map<std::string, SharedSensitivity, std::less<>>;  // by profile
 
 // The size of a share in units of `fair`: cores and memory weigh alike.
 [[nodiscard]] double SizeOf(const HostShare& share, const HostShare& fair);

@@ -85,7 +85,7 @@ static void plan_and_apply(horus_cluster* cluster, horus_placer* placer) {
     EXPECT_OK(horus_plan_get(plan, i, &decision, &error));
     EXPECT(decision.verdict == HORUS_VERDICT_PLACE && decision.job_id == 100 + i && decision.slots == 1);
     EXPECT(decision.slowdown >= 1 && decision.text != NULL && decision.alternative == -1);
-    EXPECT_OK(horus_plan_slots(plan, i, &slots, &count, &error));
+    EXPECT_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, i, &slots, &count, &error));
     EXPECT(count == 1 && node >= 1 && node <= NODES && device < 2);
   }
   EXPECT_OK(horus_cluster_apply(cluster, plan, &error));

@@ -13,7 +13,7 @@
 
 #include "calls/arguments.h"
 #include "calls/corrupt.h"
-#include "calls/world.h"
+#include "calls/harness.h"
 #include "capi/handles.h"
 
 namespace horus::calls {
@@ -49,96 +49,99 @@ class ScratchFile {
   std::filesystem::path path_;
 };
 
-void SnapshotIntoFile(World& world) {
+void SnapshotIntoFile(Harness& harness) {
   const ScratchFile file;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_snapshot_file,
-                          static_cast<const horus_cluster*>(world.cluster.get()), kNowhere) == HORUS_ERR_IO,
-                "a file where no folder is");
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_snapshot_file,
-                          static_cast<const horus_cluster*>(world.cluster.get()), file.path()) == HORUS_OK,
-                "a snapshot's file");
-  const bool damaged = world.choices.OneIn(2);
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_snapshot_file,
+                            static_cast<const horus_cluster*>(harness.cluster.get()), kNowhere) == HORUS_ERR_IO,
+                  "a file where no folder is");
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_snapshot_file,
+                            static_cast<const horus_cluster*>(harness.cluster.get()), file.path()) == HORUS_OK,
+                  "a snapshot's file");
+  const bool damaged = harness.choices.OneIn(2);
   if (damaged) {
     std::string bytes = file.Read();
-    bytes[world.choices.Below(bytes.size())] ^= static_cast<char>(1 + world.choices.Below(255));
-    if (world.choices.OneIn(2)) bytes.resize(world.choices.Below(bytes.size()));
+    bytes[harness.choices.Below(bytes.size())] ^= static_cast<char>(1 + harness.choices.Below(255));
+    if (harness.choices.OneIn(2)) bytes.resize(harness.choices.Below(bytes.size()));
     file.Write(bytes);
   }
   horus_cluster* out = nullptr;
-  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_restore_file, kBuiltIn, file.path(), &out);
+  const horus_status status = HORUS_TRY(harness, kNone, horus_cluster_restore_file, kBuiltIn, file.path(), &out);
   const ClusterHandle restored(out);
-  world.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
-  world.Require(damaged || status == HORUS_OK, "a snapshot's file is refused");
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
+  harness.Require(damaged || status == HORUS_OK, "a snapshot's file is refused");
   if (out != nullptr) {
-    world.Require(out->value.state_hash() == world.cluster->value.state_hash(), "a restored state differs");
+    harness.Require(out->value.state_hash() == harness.cluster->value.state_hash(), "a restored state differs");
   }
   horus_cluster* none = nullptr;
-  world.Require(
-      HORUS_TRY(world, kNone, horus_cluster_restore_file, kBuiltIn, kNowhere, &none) == HORUS_ERR_IO && none == nullptr,
-      "a file that is not there");
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_restore_file, kBuiltIn, kNowhere, &none) == HORUS_ERR_IO &&
+                      none == nullptr,
+                  "a file that is not there");
 }
 
 // One of a few words; hostile ones now and then.
-std::string Word(World& world, std::string_view usual) {
+std::string Word(Harness& harness, std::string_view usual) {
   constexpr std::array<const char*, 8> kWrong = {"-1", "1e400", "[]", "{a: b}", "*a", "18446744073709551616",
                                                  "\"", "~"};
-  return world.choices.OneIn(32) ? world.choices.Of(kWrong) : std::string(usual);
+  return harness.choices.OneIn(32) ? harness.choices.Of(kWrong) : std::string(usual);
 }
 
-void ReadClusterFile(World& world) {
-  std::string text = "version: " + Word(world, "1") + "\nnodes:\n";
-  for (uint64_t left = 1 + world.choices.Below(3); left > 0; --left) {
-    text += "  - {name: n" + std::to_string(left) + ", cpu_cores: " + Word(world, "16") +
-            ", memory_gib: " + Word(world, "64") + ", count: " + Word(world, "2") +
-            ", gpus: [{type: " + Word(world, world.choices.Of(kGpuTypes)) + ", count: " + Word(world, "4") + "}]}\n";
+void ReadClusterFile(Harness& harness) {
+  std::string text = "version: " + Word(harness, "1") + "\nnodes:\n";
+  for (uint64_t left = 1 + harness.choices.Below(3); left > 0; --left) {
+    text += "  - {name: n" + std::to_string(left) + ", cpu_cores: " + Word(harness, "16") +
+            ", memory_gib: " + Word(harness, "64") + ", count: " + Word(harness, "2") +
+            ", gpus: [{type: " + Word(harness, harness.choices.Of(kGpuTypes)) + ", count: " + Word(harness, "4") +
+            "}]}\n";
   }
   horus_cluster* out = nullptr;
-  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_from_yaml, kBuiltIn, kDefault, "cluster.yaml",
+  const horus_status status = HORUS_TRY(harness, kNone, horus_cluster_from_yaml, kBuiltIn, kDefault, "cluster.yaml",
                                         text.c_str(), static_cast<horus_catalogue**>(nullptr), &out);
   const ClusterHandle cluster(out);
-  world.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a cluster comes with success alone");
   if (out == nullptr) return;
   const absl::Status inside = out->value.CheckInvariants();
-  world.Require(inside.ok(), std::string(inside.message()).c_str());
+  harness.Require(inside.ok(), std::string(inside.message()).c_str());
 }
 
-void ReadJobsFile(World& world) {
+void ReadJobsFile(Harness& harness) {
   std::string text = "version: 1\njobs:\n";
-  for (uint64_t left = 1 + world.choices.Below(3); left > 0; --left) {
-    text += "  - {name: j" + std::to_string(left) + ", id: " + std::to_string(world.AnyJobId()) +
-            ", gpus: " + Word(world, "1") + ", demand: {any: {gpu_util_pct: " + Word(world, "[30, 40]") +
-            ", gpu_memory_gib: " + Word(world, "[1, 2]") + "}}}\n";
+  for (uint64_t left = 1 + harness.choices.Below(3); left > 0; --left) {
+    text += "  - {name: j" + std::to_string(left) + ", id: " + std::to_string(harness.AnyJobId()) +
+            ", gpus: " + Word(harness, "1") + ", demand: {any: {gpu_util_pct: " + Word(harness, "[30, 40]") +
+            ", gpu_memory_gib: " + Word(harness, "[1, 2]") + "}}}\n";
   }
   horus_job_list* out = nullptr;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_job_list_from_yaml, static_cast<const horus_cluster*>(world.cluster.get()),
+      HORUS_TRY(harness, kNone, horus_job_list_from_yaml, static_cast<const horus_cluster*>(harness.cluster.get()),
                 kDefault, "jobs.yaml", text.c_str(), &out);
   const Handle<horus_job_list, horus_job_list_free> list(out);
-  world.Require((status == HORUS_OK) == (out != nullptr), "jobs come with success alone");
+  harness.Require((status == HORUS_OK) == (out != nullptr), "jobs come with success alone");
   const size_t count = horus_job_list_count(out);
   for (size_t i = 0; i <= count; ++i) {
     Roomy<horus_job> job{HORUS_JOB_INIT};
     const horus_status got =
-        HORUS_TRY(world, kNone, horus_job_list_get, static_cast<const horus_job_list*>(out), i, &job.value);
+        HORUS_TRY(harness, kNone, horus_job_list_get, static_cast<const horus_job_list*>(out), i, &job.value);
     if (out != nullptr)
-      world.Require(got == (i < count ? HORUS_OK : HORUS_ERR_NOT_FOUND), "the jobs of a list", count, i);
-    if (got == HORUS_OK) world.Require(!world.jobs.contains(job.value.id), "an id that a resident has", job.value.id);
+      harness.Require(got == (i < count ? HORUS_OK : HORUS_ERR_NOT_FOUND), "the jobs of a list", count, i);
+    if (got == HORUS_OK)
+      harness.Require(!harness.jobs.contains(job.value.id), "an id that a resident has", job.value.id);
   }
 }
 
-void ReadTraceFile(World& world) {
+void ReadTraceFile(Harness& harness) {
   const ScratchFile file;
   std::string text = "job_id,submit_s,duration_s,num_gpus\n";
-  for (uint64_t row = world.choices.Below(4); row > 0; --row) {
-    text += std::to_string(row) + "," + Word(world, "10") + "," + Word(world, "60") + "," + Word(world, "1") + "\n";
+  for (uint64_t row = harness.choices.Below(4); row > 0; --row) {
+    text +=
+        std::to_string(row) + "," + Word(harness, "10") + "," + Word(harness, "60") + "," + Word(harness, "1") + "\n";
   }
   file.Write(text);
   constexpr std::array<const char*, 6> kFormats = {nullptr, "plain", "openb", "gavel", "pai", "no such format"};
   horus_trace* out = nullptr;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_trace_from_file, world.choices.OneIn(8) ? kNowhere : file.path(),
-                world.choices.Of(kFormats), &out);
-  world.Require((status == HORUS_OK) == (out != nullptr), "a trace comes with success alone");
+      HORUS_TRY(harness, kNone, horus_trace_from_file, harness.choices.OneIn(8) ? kNowhere : file.path(),
+                harness.choices.Of(kFormats), &out);
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a trace comes with success alone");
   horus_trace_free(out);
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "calls/arguments.h"
+#include "calls/harness.h"
 #include "calls/plans.h"
-#include "calls/world.h"
 
 namespace horus::calls {
 namespace {
@@ -15,57 +15,57 @@ namespace {
 constexpr size_t kMostPlacers = 4;
 constexpr size_t kPolicies = 64;  // more than there are
 
-void CheckWork(World& world, const horus_plan* plan, bool grows) {
-  double before = 0, after = 0;
-  world.Require(HORUS_TRY(world, kNone, horus_plan_work, plan, &before, &after) == HORUS_OK, "the work of a plan");
+void CheckWork(Harness& harness, const horus_plan* plan, bool grows) {
+  const horus_plan_info info = InfoOf(harness, plan);
+  const double before = info.work_before, after = info.work_after;
   constexpr double kRounding = 1e-6;
   if (grows && !std::isnan(before) && !std::isnan(after)) {
-    world.Require(after >= before - kRounding * (1 + std::abs(before)), "a plan that is worse than none");
+    harness.Require(after >= before - kRounding * (1 + std::abs(before)), "a plan that is worse than none");
   }
 }
 
-void Batch(World& world) {
+void Batch(Harness& harness) {
   JobsArgument jobs;
-  SomeJobs(world, jobs);
+  SomeJobs(harness, jobs);
   Roomy<horus_batch_options> options{HORUS_BATCH_OPTIONS_INIT};
   options.value.max_rounds = 2;
   options.value.restarts = 1;
   options.value.max_evaluations = 500;
-  MaybeCorrupt(world.choices, world.options.hostile, options);
-  const std::vector<uint64_t> subset = SomeNodes(world);
+  MaybeCorrupt(harness.choices, harness.options.hostile, options);
+  const std::vector<uint64_t> subset = SomeNodes(harness);
   horus_plan* plan = nullptr;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_placer_plan_batch, SomePlacer(world), world.cluster.get(), jobs.pointers.size(),
-                jobs.pointers.data(), subset.size(), subset.empty() ? nullptr : subset.data(), &options.value,
-                world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
-  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+      HORUS_TRY(harness, kNone, horus_placer_plan_batch, SomePlacer(harness), harness.cluster.get(),
+                jobs.pointers.size(), jobs.pointers.data(), subset.size(), subset.empty() ? nullptr : subset.data(),
+                &options.value, harness.choices.OneIn(32) ? StopNow : nullptr, &harness, &plan);
+  harness.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
-  CheckWork(world, plan, true);
-  Keep(world, plan, false);
-  if (world.choices.OneIn(2)) ApplyLast(world);
+  CheckWork(harness, plan, true);
+  Keep(harness, plan, false);
+  if (harness.choices.OneIn(2)) ApplyLast(harness);
 }
 
-void Rebalance(World& world) {
+void Rebalance(Harness& harness) {
   Roomy<horus_rebalance_options> options{HORUS_REBALANCE_OPTIONS_INIT};
   std::array<uint64_t, 3> only = {};
-  for (uint64_t& id : only) id = world.SomeJob();
-  options.value.max_migrations = static_cast<uint32_t>(world.choices.Below(4));
+  for (uint64_t& id : only) id = harness.SomeJob();
+  options.value.max_migrations = static_cast<uint32_t>(harness.choices.Below(4));
   options.value.max_searches = 30;
-  if (world.choices.OneIn(2)) {
-    options.value.job_count = 1 + world.choices.Below(only.size());
+  if (harness.choices.OneIn(2)) {
+    options.value.job_count = 1 + harness.choices.Below(only.size());
     options.value.job_ids = only.data();
   }
-  if (world.choices.OneIn(32)) options.value.progress = StopNow;
-  options.value.user = &world;
-  MaybeCorrupt(world.choices, world.options.hostile, options);
+  if (harness.choices.OneIn(32)) options.value.progress = StopNow;
+  options.value.user = &harness;
+  MaybeCorrupt(harness.choices, harness.options.hostile, options);
   horus_plan* plan = nullptr;
-  const horus_status status =
-      HORUS_TRY(world, kNone, horus_placer_rebalance, SomePlacer(world), world.cluster.get(), &options.value, &plan);
-  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  const horus_status status = HORUS_TRY(harness, kNone, horus_placer_rebalance, SomePlacer(harness),
+                                        harness.cluster.get(), &options.value, &plan);
+  harness.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
-  CheckWork(world, plan, true);
-  Keep(world, plan, false);
-  if (world.choices.OneIn(2)) ApplyLast(world);
+  CheckWork(harness, plan, true);
+  Keep(harness, plan, false);
+  if (harness.choices.OneIn(2)) ApplyLast(harness);
 }
 
 // Something that is only supposed.
@@ -76,94 +76,94 @@ struct ChangeArgument {
   std::array<uint32_t, 2> devices = {}, tasks = {0, 1};
 };
 
-void MakeChange(World& world, ChangeArgument& out) {
+void MakeChange(Harness& harness, ChangeArgument& out) {
   horus_change& change = out.change.value;
-  change.kind = static_cast<int32_t>(world.choices.Below(6));
-  change.job_id = world.SomeJob();
-  change.node_id = world.SomeNode();
-  change.state = static_cast<int32_t>(world.choices.Below(4));
-  change.device = static_cast<uint32_t>(world.choices.Below(world.options.devices + 1));
+  change.kind = static_cast<int32_t>(harness.choices.Below(6));
+  change.job_id = harness.SomeJob();
+  change.node_id = harness.SomeNode();
+  change.state = static_cast<int32_t>(harness.choices.Below(4));
+  change.device = static_cast<uint32_t>(harness.choices.Below(harness.options.devices + 1));
   for (size_t i = 0; i < out.node_ids.size(); ++i) {
-    out.node_ids[i] = world.SomeNode();
-    out.devices[i] = static_cast<uint32_t>(world.choices.Below(world.DevicesOf(out.node_ids[i]) + 1));
+    out.node_ids[i] = harness.SomeNode();
+    out.devices[i] = static_cast<uint32_t>(harness.choices.Below(harness.DevicesOf(out.node_ids[i]) + 1));
   }
-  change.slot_count = 1 + world.choices.Below(2);
+  change.slot_count = 1 + harness.choices.Below(2);
   change.node_ids = out.node_ids.data();
   change.devices = out.devices.data();
   change.tasks = out.tasks.data();
   if (change.kind == HORUS_CHANGE_PLACE) {
-    MakeJob(world.choices, world.AnyJobId(), world.options.hostile, world.options.variety, out.job);
+    MakeJob(harness.choices, harness.AnyJobId(), harness.options.hostile, harness.options.variety, out.job);
     change.job = &out.job.job.value;
   }
-  MaybeCorrupt(world.choices, world.options.hostile, out.change);
+  MaybeCorrupt(harness.choices, harness.options.hostile, out.change);
 }
 
-void WhatIf(World& world) {
+void WhatIf(Harness& harness) {
   JobsArgument jobs;
-  SomeJobs(world, jobs);
+  SomeJobs(harness, jobs);
   std::array<ChangeArgument, 3> changes;
   std::array<const horus_change*, 3> pointers = {};
-  const size_t count = world.choices.Below(4);
+  const size_t count = harness.choices.Below(4);
   for (size_t i = 0; i < count; ++i) {
-    MakeChange(world, changes[i]);
+    MakeChange(harness, changes[i]);
     pointers[i] = &changes[i].change.value;
   }
   horus_plan* plan = nullptr;
-  const horus_status status =
-      HORUS_TRY(world, kNone, horus_placer_what_if, SomePlacer(world), world.cluster.get(), count, pointers.data(),
-                jobs.pointers.size(), jobs.pointers.data(), world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
-  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  const horus_status status = HORUS_TRY(
+      harness, kNone, horus_placer_what_if, SomePlacer(harness), harness.cluster.get(), count, pointers.data(),
+      jobs.pointers.size(), jobs.pointers.data(), harness.choices.OneIn(32) ? StopNow : nullptr, &harness, &plan);
+  harness.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
-  CheckWork(world, plan, false);
-  Keep(world, plan, true);
+  CheckWork(harness, plan, false);
+  Keep(harness, plan, true);
 }
 
-void Preempt(World& world) {
+void Preempt(Harness& harness) {
   JobArgument job;
-  MakeJob(world.choices, world.AnyJobId(), world.options.hostile, world.options.variety, job);
+  MakeJob(harness.choices, harness.AnyJobId(), harness.options.hostile, harness.options.variety, job);
   job.job.value.priority += 3;
   Roomy<horus_preempt_options> options{HORUS_PREEMPT_OPTIONS_INIT};
-  options.value.max_candidates = static_cast<uint32_t>(world.choices.Below(4));
+  options.value.max_candidates = static_cast<uint32_t>(harness.choices.Below(4));
   options.value.max_checks = 200;
-  MaybeCorrupt(world.choices, world.options.hostile, options);
-  const std::vector<uint64_t> subset = SomeNodes(world);
+  MaybeCorrupt(harness.choices, harness.options.hostile, options);
+  const std::vector<uint64_t> subset = SomeNodes(harness);
   horus_plan* plan = nullptr;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_placer_preempt, SomePlacer(world), world.cluster.get(), &job.job.value,
+      HORUS_TRY(harness, kNone, horus_placer_preempt, SomePlacer(harness), harness.cluster.get(), &job.job.value,
                 subset.size(), subset.empty() ? nullptr : subset.data(), &options.value, &plan);
-  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+  harness.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
   double least = 0;
-  for (size_t i = 0; i < horus_plan_preemption_count(plan); ++i) {
+  for (size_t i = 0, n = InfoOf(harness, plan).preemptions; i < n; ++i) {
     horus_preemption preemption = HORUS_PREEMPTION_INIT;
-    HORUS_TRY(world, kNone, horus_plan_get_preemption, plan, i, &preemption);
-    world.Require(i == 0 || preemption.loss >= least, "preemptions by ascending loss", i);
+    HORUS_TRY(harness, kNone, horus_plan_get_preemption, plan, i, &preemption);
+    harness.Require(i == 0 || preemption.loss >= least, "preemptions by ascending loss", i);
     least = preemption.loss;
     std::vector<uint64_t> victims(preemption.victims + 1);
     size_t count = 0;
-    HORUS_TRY(world, kNone, horus_plan_preemption_victims, plan, i, size_t{preemption.victims}, victims.data(), nullptr,
-              &count);
-    world.Require(count == preemption.victims, "victims", preemption.victims, count);
-    for (size_t v = 0; v < count; ++v) world.Require(world.jobs.contains(victims[v]), "a victim that is not there");
+    HORUS_TRY(harness, kNone, horus_plan_preemption_victims, plan, i, size_t{preemption.victims}, victims.data(),
+              nullptr, &count);
+    harness.Require(count == preemption.victims, "victims", preemption.victims, count);
+    for (size_t v = 0; v < count; ++v) harness.Require(harness.jobs.contains(victims[v]), "a victim that is not there");
     horus_slots slots = HORUS_SLOTS_INIT;
     slots.capacity = preemption.slots;
-    HORUS_TRY(world, kNone, horus_plan_preemption_slots, plan, i, &slots, &count);
-    world.Require(count == preemption.slots, "slots of a preemption", preemption.slots, count);
+    HORUS_TRY(harness, kNone, horus_plan_slots, plan, HORUS_SLOTS_PREEMPTION, i, &slots, &count);
+    harness.Require(count == preemption.slots, "slots of a preemption", preemption.slots, count);
   }
-  Keep(world, plan, false);
-  if (world.choices.OneIn(2)) ApplyLast(world);
+  Keep(harness, plan, false);
+  if (harness.choices.OneIn(2)) ApplyLast(harness);
 }
 
 // The caller's policy: mostly by what the device has left; now and then it fails, and it may call nothing back.
 int32_t PriceByCallback(void* user, const horus_policy_candidate* candidate, double* cost, int32_t* declined) {
-  World& world = *static_cast<World*>(user);
-  world.Require(candidate->count >= 1 && std::isnan(*cost) && *declined == 0, "what a policy callback gets");
-  if (!world.simulating) {
+  Harness& harness = *static_cast<Harness*>(user);
+  harness.Require(candidate->count >= 1 && std::isnan(*cost) && *declined == 0, "what a policy callback gets");
+  if (!harness.simulating) {
     horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
-    world.Require(horus_cluster_get_info(world.cluster.get(), &info, nullptr) == HORUS_ERR_BUSY,
-                  "a call from a callback");
-    world.Require(horus_cluster_release(world.cluster.get(), 1, nullptr) == HORUS_ERR_BUSY,
-                  "a release from a callback");
+    harness.Require(horus_cluster_get_info(harness.cluster.get(), &info, nullptr) == HORUS_ERR_BUSY,
+                    "a call from a callback");
+    harness.Require(horus_cluster_release(harness.cluster.get(), 1, nullptr) == HORUS_ERR_BUSY,
+                    "a release from a callback");
   }
   *cost = static_cast<double>(candidate->mem_used_mib + candidate->gpu_milli_used);
   *declined = candidate->count > 3 ? 1 : 0;
@@ -183,7 +183,7 @@ struct PlacerArgument {
   std::array<double, 2> shares = {0.25, 0.75};
 };
 
-void MakeWorkload(World& world, PlacerArgument& out) {
+void MakeWorkload(Harness& harness, PlacerArgument& out) {
   horus_workload& workload = out.workload.value;
   workload.task_count = 2;
   workload.cpu_milli = out.cpu_milli.data();
@@ -191,68 +191,69 @@ void MakeWorkload(World& world, PlacerArgument& out) {
   workload.gpu_milli = out.gpu_milli.data();
   workload.gpu_types = out.gpu_types.data();
   workload.shares = out.shares.data();
-  MaybeCorrupt(world.choices, world.options.hostile, out.workload);
+  MaybeCorrupt(harness.choices, harness.options.hostile, out.workload);
   out.options.value.workload = &out.workload.value;
 }
 
-void NewPlacer(World& world) {
+void NewPlacer(Harness& harness) {
   PlacerArgument argument;
   horus_placer_options& options = argument.options.value;
-  const uint64_t which = world.choices.Below(kPolicies);
+  const uint64_t which = harness.choices.Below(kPolicies);
   options.policy = horus_policy_name(which);  // NULL past the end: the default
-  options.max_tenants = static_cast<int32_t>(world.choices.Below(5));
-  options.seed = world.choices.Below(256);
-  options.interference = world.models.empty() || world.choices.OneIn(2)
+  options.max_tenants = static_cast<int32_t>(harness.choices.Below(5));
+  options.seed = harness.choices.Below(256);
+  options.interference = harness.models.empty() || harness.choices.OneIn(2)
                              ? nullptr
-                             : world.models[world.choices.Below(world.models.size())].get();
-  options.slowdown_bound = world.choices.OneIn(2) ? 0.0f : 1.5f;
-  options.mem_headroom_mib = static_cast<int64_t>(world.choices.Below(3)) - 1;
-  options.mem_overcommit = world.choices.OneIn(4) ? 1.5 : 0;
-  options.rack_oversubscription = world.choices.OneIn(4) ? 2 : 0;
-  options.probe_outside = world.choices.OneIn(4) ? 1 : 0;
-  options.max_candidates = world.choices.OneIn(8) ? 8 : 0;
-  options.terse = world.choices.OneIn(4) ? 1 : 0;
-  options.cache_bytes = world.choices.OneIn(2) ? 0 : 65'536;
-  if (options.policy == nullptr && world.choices.OneIn(2)) {
-    options.policy_callback = world.choices.OneIn(4) ? FailByCallback : PriceByCallback;
-    options.policy_user = &world;
+                             : harness.models[harness.choices.Below(harness.models.size())].get();
+  options.slowdown_bound = harness.choices.OneIn(2) ? 0.0f : 1.5f;
+  options.mem_headroom_mib = static_cast<int64_t>(harness.choices.Below(3)) - 1;
+  options.mem_overcommit = harness.choices.OneIn(4) ? 1.5 : 0;
+  options.rack_oversubscription = harness.choices.OneIn(4) ? 2 : 0;
+  options.probe_outside = harness.choices.OneIn(4) ? 1 : 0;
+  options.max_candidates = harness.choices.OneIn(8) ? 8 : 0;
+  options.terse = harness.choices.OneIn(4) ? 1 : 0;
+  options.cache_bytes = harness.choices.OneIn(2) ? 0 : 65'536;
+  if (options.policy == nullptr && harness.choices.OneIn(2)) {
+    options.policy_callback = harness.choices.OneIn(4) ? FailByCallback : PriceByCallback;
+    options.policy_user = &harness;
   }
-  if (world.choices.OneIn(4)) MakeWorkload(world, argument);
-  MaybeCorrupt(world.choices, world.options.hostile, argument.options);
+  if (harness.choices.OneIn(4)) MakeWorkload(harness, argument);
+  MaybeCorrupt(harness.choices, harness.options.hostile, argument.options);
   horus_placer* out = nullptr;
-  const horus_status status = HORUS_TRY(world, kNone, horus_placer_create, &options, &out);
-  world.Require((status == HORUS_OK) == (out != nullptr), "a placer comes with success alone");
+  const horus_status status = HORUS_TRY(harness, kNone, horus_placer_create, &options, &out);
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a placer comes with success alone");
   if (out == nullptr) return;
-  if (world.placers.size() >= kMostPlacers) {
-    world.placers.erase(world.placers.begin() + static_cast<std::ptrdiff_t>(1 + world.choices.Below(kMostPlacers - 1)));
+  if (harness.placers.size() >= kMostPlacers) {
+    harness.placers.erase(harness.placers.begin() +
+                          static_cast<std::ptrdiff_t>(1 + harness.choices.Below(kMostPlacers - 1)));
   }
-  world.placers.emplace_back(out);
+  harness.placers.emplace_back(out);
 }
 
 }  // namespace
 
-void Evacuate(World& world) {
-  const std::vector<uint64_t> nodes = SomeNodes(world);
+void Evacuate(Harness& harness) {
+  const std::vector<uint64_t> nodes = SomeNodes(harness);
   horus_plan* plan = nullptr;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_placer_evacuate, SomePlacer(world), world.cluster.get(), nodes.size(),
-                nodes.empty() ? nullptr : nodes.data(), world.choices.OneIn(32) ? StopNow : nullptr, &world, &plan);
-  world.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
+      HORUS_TRY(harness, kNone, horus_placer_evacuate, SomePlacer(harness), harness.cluster.get(), nodes.size(),
+                nodes.empty() ? nullptr : nodes.data(), harness.choices.OneIn(32) ? StopNow : nullptr, &harness, &plan);
+  harness.Require((status == HORUS_OK) == (plan != nullptr), "a plan comes with success alone");
   if (plan == nullptr) return;
-  CheckWork(world, plan, false);  // what must go may lose
-  Keep(world, plan, false);
-  if (world.choices.OneIn(2)) ApplyLast(world);
+  CheckWork(harness, plan, false);  // what must go may lose
+  Keep(harness, plan, false);
+  if (harness.choices.OneIn(2)) ApplyLast(harness);
 }
 
 // Residents as they can be planned again.
-void Specs(World& world) {
-  const std::array<uint64_t, 2> wanted = {world.SomeJob(), world.SomeJob()};
-  const bool all = world.choices.OneIn(2);
+void Specs(Harness& harness) {
+  const std::array<uint64_t, 2> wanted = {harness.SomeJob(), harness.SomeJob()};
+  const bool all = harness.choices.OneIn(2);
   horus_job_list* list = nullptr;
-  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_job_specs, world.cluster.get(),
+  const horus_status status = HORUS_TRY(harness, kNone, horus_cluster_job_specs, harness.cluster.get(),
                                         all ? 0 : wanted.size(), all ? nullptr : wanted.data(), &list);
-  world.Require((status == HORUS_OK) == (list != nullptr), "a list comes with success alone");
-  if (all) world.Require(horus_job_list_count(list) == world.jobs.size(), "a specification for every resident");
+  harness.Require((status == HORUS_OK) == (list != nullptr), "a list comes with success alone");
+  if (all) harness.Require(horus_job_list_count(list) == harness.jobs.size(), "a specification for every resident");
   horus_job_list_free(list);
 }
 

@@ -7,7 +7,7 @@
 
 #include "calls/arguments.h"
 #include "calls/corrupt.h"
-#include "calls/world.h"
+#include "calls/harness.h"
 
 namespace horus::calls {
 namespace {
@@ -26,10 +26,10 @@ struct PairsArgument {
 };
 
 // Every pair of the four jobs, two copies of one included.
-void MakePairs(World& world, PairsArgument& out) {
-  out.gpu_types[0] = world.choices.OneIn(32) ? HostileText(world.choices) : world.choices.Of(kGpuTypes);
+void MakePairs(Harness& harness, PairsArgument& out) {
+  out.gpu_types[0] = harness.choices.OneIn(32) ? HostileText(harness.choices) : harness.choices.Of(kGpuTypes);
   for (size_t i = 0; i < kJobs; ++i) {
-    MakeDemand(world.choices, 8 * world.options.hostile, out.demands[i]);
+    MakeDemand(harness.choices, 8 * harness.options.hostile, out.demands[i]);
     out.demands[i].value.profile_id = i + 1;
     out.pointers[i] = &out.demands[i].value;
   }
@@ -38,12 +38,12 @@ void MakePairs(World& world, PairsArgument& out) {
     for (uint32_t b = a; b < kJobs; ++b, ++row) {
       out.a[row] = a;
       out.b[row] = b;
-      out.slowdown_a[row] = 1 + 0.1 * static_cast<double>(world.choices.Below(16));
-      out.slowdown_b[row] = 1 + 0.1 * static_cast<double>(world.choices.Below(16));
+      out.slowdown_a[row] = 1 + 0.1 * static_cast<double>(harness.choices.Below(16));
+      out.slowdown_b[row] = 1 + 0.1 * static_cast<double>(harness.choices.Below(16));
     }
   }
-  if (world.choices.OneIn(8)) out.slowdown_a[0] = std::bit_cast<double>(world.choices.HostileBits());
-  if (world.choices.OneIn(8)) out.a[1] = static_cast<uint32_t>(world.choices.HostileBits());
+  if (harness.choices.OneIn(8)) out.slowdown_a[0] = std::bit_cast<double>(harness.choices.HostileBits());
+  if (harness.choices.OneIn(8)) out.a[1] = static_cast<uint32_t>(harness.choices.HostileBits());
   horus_pair_data& data = out.data.value;
   data.device_count = out.gpu_types.size();
   data.gpu_types = out.gpu_types.data();
@@ -56,62 +56,63 @@ void MakePairs(World& world, PairsArgument& out) {
   data.jobs_b = out.b.data();
   data.slowdown_a = out.slowdown_a.data();
   data.slowdown_b = out.slowdown_b.data();
-  MaybeCorrupt(world.choices, world.options.hostile, out.data);
+  MaybeCorrupt(harness.choices, harness.options.hostile, out.data);
 }
 
-int32_t GoOnMostly(void* user, double) { return static_cast<World*>(user)->choices.OneIn(64) ? 1 : 0; }
+int32_t GoOnMostly(void* user, double) { return static_cast<Harness*>(user)->choices.OneIn(64) ? 1 : 0; }
 
-void FitPairs(World& world) {
-  if (world.fits++ >= world.options.max_fits) return;
+void FitPairs(Harness& harness) {
+  if (harness.fits++ >= harness.options.max_fits) return;
   constexpr std::array<const char*, 4> kModels = {"horus", "iasp", "iapp", "no such model"};
   PairsArgument pairs;
-  MakePairs(world, pairs);
+  MakePairs(harness, pairs);
   Roomy<horus_pair_options> options{HORUS_PAIR_OPTIONS_INIT};
-  options.value.model = world.choices.Of(kModels);
+  options.value.model = harness.choices.Of(kModels);
   options.value.promise = 0.6;
-  MaybeCorrupt(world.choices, world.options.hostile, options);
+  MaybeCorrupt(harness.choices, harness.options.hostile, options);
   horus_interference* out = nullptr;
-  const horus_status status = HORUS_TRY(world, kNone, horus_interference_fit, kBuiltIn, &pairs.data.value,
-                                        &options.value, GoOnMostly, static_cast<void*>(&world), &out);
-  KeepModel(world, status, out);
-  if (out != nullptr) world.Note(horus_interference_epoch(out));
+  const horus_status status = HORUS_TRY(harness, kNone, horus_interference_fit, kBuiltIn, &pairs.data.value,
+                                        &options.value, GoOnMostly, static_cast<void*>(&harness), &out);
+  KeepModel(harness, status, out);
+  if (out != nullptr) harness.Note(horus_interference_epoch(out));
 }
 
-void SaveModel(World& world) {
-  const horus_interference* model = SomeModel(world);
+void SaveModel(Harness& harness) {
+  const horus_interference* model = SomeModel(harness);
   size_t size = 0;
-  const horus_status room = HORUS_TRY(world, kNone, horus_interference_to_bytes, model, size_t{0}, nullptr, &size);
-  world.Require(room != HORUS_OK, "a bundle into no room");
+  const horus_status room = HORUS_TRY(harness, kNone, horus_interference_to_bytes, model, size_t{0}, nullptr, &size);
+  harness.Require(room != HORUS_OK, "a bundle into no room");
   if (room != HORUS_ERR_BUFFER_TOO_SMALL) return;
   std::string bytes(size, '\0'), again(size, '\0');
-  world.Require(HORUS_TRY(world, kNone, horus_interference_to_bytes, model, size, bytes.data(), &size) == HORUS_OK,
-                "a bundle into enough room");
-  const bool damaged = world.choices.OneIn(2);
-  if (damaged) bytes[world.choices.Below(size)] ^= static_cast<char>(1 + world.choices.Below(255));
+  harness.Require(HORUS_TRY(harness, kNone, horus_interference_to_bytes, model, size, bytes.data(), &size) == HORUS_OK,
+                  "a bundle into enough room");
+  const bool damaged = harness.choices.OneIn(2);
+  if (damaged) bytes[harness.choices.Below(size)] ^= static_cast<char>(1 + harness.choices.Below(255));
   const std::string name = horus_interference_name(model);
   horus_interference* out = nullptr;
-  const horus_status status =
-      HORUS_TRY(world, kNone, horus_interference_from_bytes, kBuiltIn, bytes.data(), bytes.size(), name.c_str(), &out);
-  world.Require(damaged ? status != HORUS_OK : status == HORUS_OK, "damage is seen, and nothing else");
+  const horus_status status = HORUS_TRY(harness, kNone, horus_interference_from_bytes, kBuiltIn, bytes.data(),
+                                        bytes.size(), name.c_str(), &out);
+  harness.Require(damaged ? status != HORUS_OK : status == HORUS_OK, "damage is seen, and nothing else");
   if (out != nullptr) {
-    world.Require(HORUS_TRY(world, kNone, horus_interference_to_bytes, out, size, again.data(), &size) == HORUS_OK &&
-                      again == bytes,
-                  "a bundle's bytes come back");
+    harness.Require(
+        HORUS_TRY(harness, kNone, horus_interference_to_bytes, out, size, again.data(), &size) == HORUS_OK &&
+            again == bytes,
+        "a bundle's bytes come back");
   }
-  KeepModel(world, status, out);
+  KeepModel(harness, status, out);
 }
 
-void LookAtObservedDevices(World& world) {
+void LookAtObservedDevices(Harness& harness) {
   constexpr size_t kRoom = 64;
   std::array<uint64_t, kRoom> devices = {}, times = {};
   std::array<double, kRoom> observed = {};
   size_t count = 0;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_observations_get_devices, world.observations.get(), kRoom, devices.data(), nullptr,
-                observed.data(), nullptr, nullptr, times.data(), &count);
-  world.Require((status == HORUS_OK) == (count <= kRoom), "observed devices that fit", kRoom, count);
+      HORUS_TRY(harness, kNone, horus_observations_get_devices, harness.observations.get(), kRoom, devices.data(),
+                nullptr, observed.data(), nullptr, nullptr, times.data(), &count);
+  harness.Require((status == HORUS_OK) == (count <= kRoom), "observed devices that fit", kRoom, count);
   for (size_t i = 0; status == HORUS_OK && i < count; ++i) {
-    world.Require(devices[i] != 0 && observed[i] > 0 && times[i] > 0, "an observed device", i);
+    harness.Require(devices[i] != 0 && observed[i] > 0 && times[i] > 0, "an observed device", i);
   }
 }
 

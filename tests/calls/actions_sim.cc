@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "calls/arguments.h"
 #include "calls/corrupt.h"
+#include "calls/harness.h"
 #include "calls/plans.h"
-#include "calls/world.h"
 
 namespace horus::calls {
 namespace {
@@ -32,20 +32,20 @@ struct TraceArgument {
   std::array<uint32_t, kRows> profiles = {};
 };
 
-void MakeTrace(World& world, TraceArgument& out) {
+void MakeTrace(Harness& harness, TraceArgument& out) {
   for (size_t i = 0; i < kRows; ++i) {
     out.ids[i] = i + 1;
-    out.submit_us[i] = static_cast<int64_t>(world.choices.Below(8)) * kMinuteUs;
-    out.duration_us[i] = static_cast<int64_t>(1 + world.choices.Below(16)) * kMinuteUs;
-    out.tasks[i] = static_cast<int32_t>(world.choices.Below(3));
-    out.profiles[i] = static_cast<uint32_t>(world.choices.Below(kProfiles.size()));
+    out.submit_us[i] = static_cast<int64_t>(harness.choices.Below(8)) * kMinuteUs;
+    out.duration_us[i] = static_cast<int64_t>(1 + harness.choices.Below(16)) * kMinuteUs;
+    out.tasks[i] = static_cast<int32_t>(harness.choices.Below(3));
+    out.profiles[i] = static_cast<uint32_t>(harness.choices.Below(kProfiles.size()));
   }
-  if (world.choices.OneIn(8)) out.ids[0] = world.choices.HostileBits();
-  if (world.choices.OneIn(8)) out.submit_us[1] = static_cast<int64_t>(world.choices.HostileBits());
-  if (world.choices.OneIn(8)) out.tasks[2] = static_cast<int32_t>(world.choices.HostileBits());
-  if (world.choices.OneIn(8)) out.profiles[3] = static_cast<uint32_t>(world.choices.HostileBits());
+  if (harness.choices.OneIn(8)) out.ids[0] = harness.choices.HostileBits();
+  if (harness.choices.OneIn(8)) out.submit_us[1] = static_cast<int64_t>(harness.choices.HostileBits());
+  if (harness.choices.OneIn(8)) out.tasks[2] = static_cast<int32_t>(harness.choices.HostileBits());
+  if (harness.choices.OneIn(8)) out.profiles[3] = static_cast<uint32_t>(harness.choices.HostileBits());
   horus_trace_columns& columns = out.columns.value;
-  columns.count = world.choices.Below(kRows + 1);
+  columns.count = harness.choices.Below(kRows + 1);
   columns.ids = out.ids.data();
   columns.submit_us = out.submit_us.data();
   columns.duration_us = out.duration_us.data();
@@ -53,34 +53,35 @@ void MakeTrace(World& world, TraceArgument& out) {
   columns.profile_count = kProfiles.size();
   columns.profile_names = kProfiles.data();
   columns.profiles = out.profiles.data();
-  MaybeCorrupt(world.choices, world.options.hostile, out.columns);
+  MaybeCorrupt(harness.choices, harness.options.hostile, out.columns);
 }
 
-TraceHandle SomeTrace(World& world) {
+TraceHandle SomeTrace(Harness& harness) {
   horus_trace* trace = nullptr;
   horus_status status = HORUS_OK;
-  if (world.choices.OneIn(4)) {
+  if (harness.choices.OneIn(4)) {
     Roomy<horus_synthetic_options> options{HORUS_SYNTHETIC_OPTIONS_INIT};
-    options.value.jobs = static_cast<int64_t>(1 + world.choices.Below(8));
+    options.value.jobs = static_cast<int64_t>(1 + harness.choices.Below(8));
     options.value.capacity_gpu_milli = 8'000;
-    MaybeCorrupt(world.choices, 4, options);
-    status = HORUS_TRY(world, kNone, horus_trace_create_synthetic, &options.value, &trace);
+    MaybeCorrupt(harness.choices, 4, options);
+    status = HORUS_TRY(harness, kNone, horus_trace_create_synthetic, &options.value, &trace);
   } else {
     TraceArgument columns;
-    MakeTrace(world, columns);
-    status = HORUS_TRY(world, kNone, horus_trace_create, &columns.columns.value, &trace);
+    MakeTrace(harness, columns);
+    status = HORUS_TRY(harness, kNone, horus_trace_create, &columns.columns.value, &trace);
   }
-  world.Require((status == HORUS_OK) == (trace != nullptr), "a trace comes with success alone");
+  harness.Require((status == HORUS_OK) == (trace != nullptr), "a trace comes with success alone");
   if (trace != nullptr) {
     horus_trace_summary summary = HORUS_TRACE_SUMMARY_INIT;
-    world.Require(HORUS_TRY(world, kNone, horus_trace_get_summary, trace, &summary) == HORUS_OK, "a summary");
-    world.Require(summary.jobs == horus_trace_count(trace), "jobs of a trace", horus_trace_count(trace), summary.jobs);
-    (void)horus_trace_profile_name(trace, world.choices.HostileBits());
-    (void)horus_trace_owner_name(trace, world.choices.HostileBits());
-    (void)horus_trace_type_name(trace, 0, world.choices.HostileBits());
+    harness.Require(HORUS_TRY(harness, kNone, horus_trace_get_summary, trace, &summary) == HORUS_OK, "a summary");
+    harness.Require(summary.jobs == horus_trace_count(trace), "jobs of a trace", horus_trace_count(trace),
+                    summary.jobs);
+    (void)horus_trace_profile_name(trace, harness.choices.HostileBits());
+    (void)horus_trace_owner_name(trace, harness.choices.HostileBits());
+    (void)horus_trace_type_name(trace, 0, harness.choices.HostileBits());
     horus_trace_jobs rows = HORUS_TRACE_JOBS_INIT;
     size_t count = 0;
-    HORUS_TRY(world, kNone, horus_trace_get_jobs, trace, &rows, &count);
+    HORUS_TRY(harness, kNone, horus_trace_get_jobs, trace, &rows, &count);
   }
   return TraceHandle(trace);
 }
@@ -91,9 +92,9 @@ struct BeliefsArgument {
   std::array<const horus_demand*, 2> pointers = {};
 };
 
-void MakeBeliefs(World& world, BeliefsArgument& out) {
+void MakeBeliefs(Harness& harness, BeliefsArgument& out) {
   for (size_t i = 0; i < out.demands.size(); ++i) {
-    MakeDemand(world.choices, 8 * world.options.hostile, out.demands[i]);
+    MakeDemand(harness.choices, 8 * harness.options.hostile, out.demands[i]);
     out.demands[i].value.step_time_us = 100'000;
     out.demands[i].value.profile_id = i + 1;
     out.pointers[i] = &out.demands[i].value;
@@ -101,7 +102,7 @@ void MakeBeliefs(World& world, BeliefsArgument& out) {
   out.rows.value.count = 2;
   out.rows.value.profiles = kProfiles.data();
   out.rows.value.demands = out.pointers.data();
-  MaybeCorrupt(world.choices, 2 * world.options.hostile, out.rows);
+  MaybeCorrupt(harness.choices, 2 * harness.options.hostile, out.rows);
 }
 
 struct SpeedsArgument {
@@ -112,7 +113,7 @@ struct SpeedsArgument {
   Roomy<horus_speeds> speeds{HORUS_SPEEDS_INIT};
 };
 
-void MakeSpeeds(World& world, SpeedsArgument& out) {
+void MakeSpeeds(Harness& harness, SpeedsArgument& out) {
   horus_speeds& speeds = out.speeds.value;
   speeds.gpu_count = out.gpu_types.size();
   speeds.gpu_types = out.gpu_types.data();
@@ -125,25 +126,25 @@ void MakeSpeeds(World& world, SpeedsArgument& out) {
   speeds.pairs_b = out.b.data();
   speeds.speeds_a = out.of_a.data();
   speeds.speeds_b = out.of_b.data();
-  MaybeCorrupt(world.choices, 4, out.speeds);
+  MaybeCorrupt(harness.choices, 4, out.speeds);
 }
 
 // Predicted by a model or measured; in one of four cases speeds follow cores and host memory.
-TruthHandle SomeTruth(World& world, const horus_profile_demands* beliefs) {
+TruthHandle SomeTruth(Harness& harness, const horus_profile_demands* beliefs) {
   horus_truth* out = nullptr;
   horus_status status = HORUS_OK;
-  if (world.choices.OneIn(2)) {
+  if (harness.choices.OneIn(2)) {
     const horus_interference* const model = nullptr;
-    status = HORUS_TRY(world, kNone, horus_truth_from_model, kBuiltIn, model, beliefs, &out);
+    status = HORUS_TRY(harness, kNone, horus_truth_from_model, kBuiltIn, model, beliefs, &out);
   } else {
     SpeedsArgument speeds;
-    MakeSpeeds(world, speeds);
-    status = HORUS_TRY(world, kNone, horus_truth_from_speeds, kBuiltIn, &speeds.speeds.value,
-                       world.choices.OneIn(16) ? 2 : static_cast<int32_t>(world.choices.Below(2)), &out);
+    MakeSpeeds(harness, speeds);
+    status = HORUS_TRY(harness, kNone, horus_truth_from_speeds, kBuiltIn, &speeds.speeds.value,
+                       harness.choices.OneIn(16) ? 2 : static_cast<int32_t>(harness.choices.Below(2)), &out);
   }
-  world.Require((status == HORUS_OK) == (out != nullptr), "a truth comes with success alone");
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a truth comes with success alone");
   TruthHandle truth(out);
-  if (!world.choices.OneIn(4)) return truth;
+  if (!harness.choices.OneIn(4)) return truth;
   const std::array<int64_t, 2> cpu_milli = {1'000, 4'000};
   const std::array<int64_t, 1> mem_mib = {1'024};
   const std::array<float, 2> shares = {0.5f, 1};
@@ -158,18 +159,18 @@ TruthHandle SomeTruth(World& world, const horus_profile_demands* beliefs) {
   rows.value.count = pointers.size();
   rows.value.profiles = kProfiles.data();
   rows.value.sensitivities = pointers.data();
-  MaybeCorrupt(world.choices, 8, rows);
+  MaybeCorrupt(harness.choices, 8, rows);
   horus_truth* with = nullptr;
-  status = HORUS_TRY(world, kNone, horus_truth_with_sensitivities, static_cast<const horus_truth*>(truth.get()),
+  status = HORUS_TRY(harness, kNone, horus_truth_with_sensitivities, static_cast<const horus_truth*>(truth.get()),
                      &rows.value, &with);
-  world.Require((status == HORUS_OK) == (with != nullptr), "a truth comes with success alone");
+  harness.Require((status == HORUS_OK) == (with != nullptr), "a truth comes with success alone");
   if (with == nullptr) return truth;
-  world.Require(horus_truth_bytes_held(with) > 0, "a truth without size");
+  harness.Require(horus_truth_bytes_held(with) > 0, "a truth without size");
   return TruthHandle(with);
 }
 
 struct Seen {
-  World* world;
+  Harness* harness;
   int64_t time_us;
   uint64_t events;
 };
@@ -177,97 +178,98 @@ constexpr uint64_t kMostEvents = 3'000;
 
 int32_t ObserveEvent(void* user, const horus_sim_event* event) {
   Seen& seen = *static_cast<Seen*>(user);
-  seen.world->Require(event->time_us >= seen.time_us, "events in order of time");
+  seen.harness->Require(event->time_us >= seen.time_us, "events in order of time");
   seen.time_us = event->time_us;
-  seen.world->Note(CombineHash(event->job_id, static_cast<uint64_t>(event->kind)));
+  seen.harness->Note(CombineHash(event->job_id, static_cast<uint64_t>(event->kind)));
   return ++seen.events > kMostEvents ? 1 : 0;
 }
 
 // A cluster like none, without jobs.
-ClusterHandle EmptyCluster(World& world) {
+ClusterHandle EmptyCluster(Harness& harness) {
   horus_cluster* out = nullptr;
-  HORUS_TRY(world, kNone, horus_cluster_create, kBuiltIn, &out);
+  HORUS_TRY(harness, kNone, horus_cluster_create, kBuiltIn, &out);
   for (uint64_t id = 1; id <= 2; ++id) {
     NodeArgument node;
-    MakeNode(world.choices, id, 2, 8 * world.options.hostile, node);
-    HORUS_TRY(world, kNone, horus_cluster_add_node, out, &node.node.value);
+    MakeNode(harness.choices, id, 2, 8 * harness.options.hostile, node);
+    HORUS_TRY(harness, kNone, horus_cluster_add_node, out, &node.node.value);
   }
   return ClusterHandle(out);
 }
 
-void MakeSimOptions(World& world, Roomy<horus_sim_options>& out) {
+void MakeSimOptions(Harness& harness, Roomy<horus_sim_options>& out) {
   constexpr size_t kDisciplines = 10;
   horus_sim_options& options = out.value;
-  options.discipline = horus_queue_discipline_name(world.choices.Below(kDisciplines + 1));
-  options.horizon_us = static_cast<int64_t>(1 + world.choices.Below(64)) * kMinuteUs;
-  options.round_us = world.choices.OneIn(4) ? kMinuteUs : 0;
-  options.preempt = world.choices.OneIn(4) ? 1 : 0;
-  options.rebalance_us = world.choices.OneIn(4) ? 5 * kMinuteUs : 0;
-  options.restart_us = world.choices.OneIn(4) ? kMinuteUs : 0;
-  options.observe_us = world.choices.OneIn(4) ? kMinuteUs : 0;
-  options.learns = static_cast<int32_t>(world.choices.Below(4));
+  options.discipline = horus_queue_discipline_name(harness.choices.Below(kDisciplines + 1));
+  options.horizon_us = static_cast<int64_t>(1 + harness.choices.Below(64)) * kMinuteUs;
+  options.round_us = harness.choices.OneIn(4) ? kMinuteUs : 0;
+  options.preempt = harness.choices.OneIn(4) ? 1 : 0;
+  options.rebalance_us = harness.choices.OneIn(4) ? 5 * kMinuteUs : 0;
+  options.restart_us = harness.choices.OneIn(4) ? kMinuteUs : 0;
+  options.observe_us = harness.choices.OneIn(4) ? kMinuteUs : 0;
+  options.learns = static_cast<int32_t>(harness.choices.Below(4));
   static constexpr std::array<uint64_t, 1> kNode = {1};
   static constexpr std::array<int64_t, 1> kFrom = {3 * kMinuteUs}, kUntil = {9 * kMinuteUs};
-  if (world.choices.OneIn(4)) {
+  if (harness.choices.OneIn(4)) {
     options.outage_count = 1;
     options.outage_nodes = kNode.data();
     options.outage_from_us = kFrom.data();
     options.outage_until_us = kUntil.data();
   }
-  MaybeCorrupt(world.choices, world.options.hostile, out);
+  MaybeCorrupt(harness.choices, harness.options.hostile, out);
 }
 
-void CheckResult(World& world, const horus_trace* trace, const horus_sim_result* result) {
+void CheckResult(Harness& harness, const horus_trace* trace, const horus_sim_result* result) {
   Roomy<horus_sim_window> window{HORUS_SIM_WINDOW_INIT};
-  MaybeCorrupt(world.choices, 4, window);
+  MaybeCorrupt(harness.choices, 4, window);
   horus_sim_metrics metrics = HORUS_SIM_METRICS_INIT;
-  HORUS_TRY(world, kNone, horus_sim_result_get_metrics, result, &window.value, &metrics);
+  HORUS_TRY(harness, kNone, horus_sim_result_get_metrics, result, &window.value, &metrics);
   const horus_sim_window* const all = nullptr;
   metrics = HORUS_SIM_METRICS_INIT;
-  world.Require(HORUS_TRY(world, kNone, horus_sim_result_get_metrics, result, all, &metrics) == HORUS_OK, "metrics");
-  world.Require(metrics.jobs == metrics.finished + metrics.running + metrics.waiting + metrics.rejected,
-                "the jobs of a simulation are all somewhere", metrics.jobs);
+  harness.Require(HORUS_TRY(harness, kNone, horus_sim_result_get_metrics, result, all, &metrics) == HORUS_OK,
+                  "metrics");
+  harness.Require(metrics.jobs == metrics.finished + metrics.running + metrics.waiting + metrics.rejected,
+                  "the jobs of a simulation are all somewhere", metrics.jobs);
   horus_sim_jobs rows = HORUS_SIM_JOBS_INIT;
   size_t count = 0;
-  HORUS_TRY(world, kNone, horus_sim_result_jobs, result, &rows, &count);
-  world.Require(count == horus_trace_count(trace), "a row a job", horus_trace_count(trace), count);
-  HORUS_TRY(world, kNone, horus_sim_result_backlog_work, result, size_t{0}, nullptr, &count);
+  HORUS_TRY(harness, kNone, horus_sim_result_jobs, result, &rows, &count);
+  harness.Require(count == horus_trace_count(trace), "a row a job", horus_trace_count(trace), count);
+  HORUS_TRY(harness, kNone, horus_sim_result_backlog_work, result, size_t{0}, nullptr, &count);
   std::array<double, HORUS_SPREAD_COUNT> spread = {};
-  HORUS_TRY(world, kNone, horus_sim_result_decision_times, result, size_t{0}, nullptr, &count, spread.data());
-  world.Require(horus_sim_result_bytes_held(result) > 0, "a result without size");
+  HORUS_TRY(harness, kNone, horus_sim_result_decision_times, result, size_t{0}, nullptr, &count, spread.data());
+  harness.Require(horus_sim_result_bytes_held(result) > 0, "a result without size");
   horus_interference* learnt = nullptr;
-  HORUS_TRY(world, kNone, horus_sim_result_get_model, result, &learnt);
+  HORUS_TRY(harness, kNone, horus_sim_result_get_model, result, &learnt);
   horus_interference_free(learnt);
 }
 
-void Simulate(World& world) {
-  const TraceHandle trace = SomeTrace(world);
+void Simulate(Harness& harness) {
+  const TraceHandle trace = SomeTrace(harness);
   BeliefsArgument beliefs;
-  MakeBeliefs(world, beliefs);
-  const TruthHandle truth = SomeTruth(world, &beliefs.rows.value);
-  const ClusterHandle cluster = EmptyCluster(world);
+  MakeBeliefs(harness, beliefs);
+  const TruthHandle truth = SomeTruth(harness, &beliefs.rows.value);
+  const ClusterHandle cluster = EmptyCluster(harness);
   Roomy<horus_sim_options> options{HORUS_SIM_OPTIONS_INIT};
-  MakeSimOptions(world, options);
-  Seen seen{&world, std::numeric_limits<int64_t>::min(), 0};
+  MakeSimOptions(harness, options);
+  Seen seen{&harness, std::numeric_limits<int64_t>::min(), 0};
   horus_sim_result* out = nullptr;
-  world.simulating = true;
+  harness.simulating = true;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_sim_run, trace.get(), &beliefs.rows.value, truth.get(),
-                world.choices.OneIn(16) ? world.cluster.get() : cluster.get(), SomePlacer(world), &options.value,
+      HORUS_TRY(harness, kNone, horus_sim_run, trace.get(), &beliefs.rows.value, truth.get(),
+                harness.choices.OneIn(16) ? harness.cluster.get() : cluster.get(), SomePlacer(harness), &options.value,
                 ObserveEvent, static_cast<horus_progress>(nullptr), &seen, &out);
-  world.simulating = false;
+  harness.simulating = false;
   const ResultHandle result(out);
-  world.Require((status == HORUS_OK) == (out != nullptr), "a result comes with success alone");
-  if (out != nullptr) CheckResult(world, trace.get(), out);
+  harness.Require((status == HORUS_OK) == (out != nullptr), "a result comes with success alone");
+  if (out != nullptr) CheckResult(harness, trace.get(), out);
 }
 
-void Potential(World& world) {
+void Potential(Harness& harness) {
   const std::array<double, 2> work = {1, 3}, gpus = {2, 0};
   SpeedsArgument given;
-  MakeSpeeds(world, given);
+  MakeSpeeds(harness, given);
   horus_potential potential = HORUS_POTENTIAL_INIT;
-  HORUS_TRY(world, kNone, horus_potential_compute, &given.speeds.value, work.data(), gpus.data(),
-            static_cast<const horus_potential_options*>(nullptr), StopNow, &world, &potential,
+  HORUS_TRY(harness, kNone, horus_potential_compute, &given.speeds.value, work.data(), gpus.data(),
+            static_cast<const horus_potential_options*>(nullptr), StopNow, &harness, &potential,
             static_cast<const horus_potential_rows*>(nullptr), static_cast<size_t*>(nullptr));
 }
 

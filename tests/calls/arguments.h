@@ -14,7 +14,7 @@
 
 #include "calls/choices.h"
 #include "calls/corrupt.h"
-#include "horus/horus.h"
+#include "horus/lab/lab.h"
 
 namespace horus::calls {
 

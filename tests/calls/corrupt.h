@@ -14,7 +14,7 @@
 #include <span>
 
 #include "calls/choices.h"
-#include "horus/horus.h"
+#include "horus/lab/lab.h"
 
 namespace horus::calls {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "calls/world.h"
+#include "calls/harness.h"
 #include "capi/handles.h"
 
 namespace horus::calls {
@@ -14,31 +14,33 @@ namespace {
 constexpr int64_t kWholeGpuMilli = 1'000;
 constexpr uint64_t kSentinel = 0xA5A5A5A5A5A5A5A5;
 
-horus_job_info JobOf(World& world, uint64_t id) {
+horus_job_info JobOf(Harness& harness, uint64_t id) {
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_job, world.cluster.get(), id, &info) == HORUS_OK,
-                "a resident is not there", id);
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info) == HORUS_OK,
+                  "a resident is not there", id);
   return info;
 }
 
 // Ids by a call that counts first.
 template <typename Ask>
-std::vector<uint64_t> IdsBy(World& world, const Ask& ask) {
+std::vector<uint64_t> IdsBy(Harness& harness, const Ask& ask) {
   size_t count = 0;
   uint64_t* const none = nullptr;
   const horus_status status = ask(size_t{0}, none, &count);
-  world.Require(status == HORUS_OK ? count == 0 : status == HORUS_ERR_BUFFER_TOO_SMALL && count > 0, "a count of ids");
+  harness.Require(status == HORUS_OK ? count == 0 : status == HORUS_ERR_BUFFER_TOO_SMALL && count > 0,
+                  "a count of ids");
   std::vector<uint64_t> ids(count + 1, kSentinel);
   if (count > 1) {  // one too few
     size_t again = 0;
-    world.Require(ask(count - 1, ids.data(), &again) == HORUS_ERR_BUFFER_TOO_SMALL && again == count, "ids: too few");
-    world.Require(ids[0] == kSentinel, "ids were written though there is no room");
+    harness.Require(ask(count - 1, ids.data(), &again) == HORUS_ERR_BUFFER_TOO_SMALL && again == count, "ids: too few");
+    harness.Require(ids[0] == kSentinel, "ids were written though there is no room");
   }
   size_t again = 0;
-  world.Require(ask(count, ids.data(), &again) == HORUS_OK && again == count, "ids: as many as counted", count, again);
-  world.Require(ids[count] == kSentinel, "ids were written beyond the room");
+  harness.Require(ask(count, ids.data(), &again) == HORUS_OK && again == count, "ids: as many as counted", count,
+                  again);
+  harness.Require(ids[count] == kSentinel, "ids were written beyond the room");
   ids.pop_back();
-  world.Require(std::is_sorted(ids.begin(), ids.end()), "ids ascend");
+  harness.Require(std::is_sorted(ids.begin(), ids.end()), "ids ascend");
   return ids;
 }
 
@@ -48,23 +50,23 @@ struct Sums {
 };
 
 // The tenants of a device, ascending; sums go to `sums`.
-void CheckDeviceInto(World& world, uint64_t node, uint32_t device, Sums* sums) {
+void CheckDeviceInto(Harness& harness, uint64_t node, uint32_t device, Sums* sums) {
   std::array<uint64_t, 64> ids = {};
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
   size_t count = 0;
-  const horus_status status = HORUS_TRY(world, kNone, horus_cluster_get_device, world.cluster.get(), node, device,
+  const horus_status status = HORUS_TRY(harness, kNone, horus_cluster_get_device, harness.cluster.get(), node, device,
                                         &info, ids.size(), ids.data(), &count);
   if (status == HORUS_ERR_BUFFER_TOO_SMALL) return;  // adopted beyond anything
-  world.Require(status == HORUS_OK && count == info.tenants, "a device", info.tenants, count);
+  harness.Require(status == HORUS_OK && count == info.tenants, "a device", info.tenants, count);
   bool over = false, exclusive = info.sharing_mode == HORUS_SHARING_EXCLUSIVE;
   for (size_t i = 0; i < count; ++i) {
-    const auto job = world.jobs.find(ids[i]);
-    world.Require(job != world.jobs.end(), "a tenant that should not be there", 0, ids[i]);
+    const auto job = harness.jobs.find(ids[i]);
+    harness.Require(job != harness.jobs.end(), "a tenant that should not be there", 0, ids[i]);
     const auto& slots = job->second.slots;
-    world.Require(std::any_of(slots.begin(), slots.end(),
-                              [&](const Slot& slot) { return slot.node == node && slot.device == device; }),
-                  "a tenant is not where it was put", ids[i]);
-    over |= JobOf(world, ids[i]).over_committed != 0;
+    harness.Require(std::any_of(slots.begin(), slots.end(),
+                                [&](const Slot& slot) { return slot.node == node && slot.device == device; }),
+                    "a tenant is not where it was put", ids[i]);
+    over |= JobOf(harness, ids[i]).over_committed != 0;
   }
   if (sums != nullptr) {
     sums->devices += 1;
@@ -74,83 +76,83 @@ void CheckDeviceInto(World& world, uint64_t node, uint32_t device, Sums* sums) {
     sums->gpu_mem_reserved_mib += info.mem_reserved_mib;
   }
   if (over) return;  // what ran already is true, whatever the rules say
-  world.Require(info.mem_reserved_mib <= info.mem_mib, "device memory", static_cast<uint64_t>(info.mem_mib),
-                static_cast<uint64_t>(info.mem_reserved_mib));
-  world.Require(info.gpu_milli_used <= kWholeGpuMilli, "thousandths of a GPU", kWholeGpuMilli,
-                static_cast<uint64_t>(info.gpu_milli_used));
-  world.Require(!exclusive || count <= 1, "tenants of an exclusive device", 1, count);
+  harness.Require(info.mem_reserved_mib <= info.mem_mib, "device memory", static_cast<uint64_t>(info.mem_mib),
+                  static_cast<uint64_t>(info.mem_reserved_mib));
+  harness.Require(info.gpu_milli_used <= kWholeGpuMilli, "thousandths of a GPU", kWholeGpuMilli,
+                  static_cast<uint64_t>(info.gpu_milli_used));
+  harness.Require(!exclusive || count <= 1, "tenants of an exclusive device", 1, count);
 }
 
-void CheckNodeInto(World& world, uint64_t node, const horus_node_info& info, const std::vector<uint64_t>& ids,
+void CheckNodeInto(Harness& harness, uint64_t node, const horus_node_info& info, const std::vector<uint64_t>& ids,
                    Sums* sums) {
   int64_t cpu = 0, mem = 0;
   bool over = false;
   for (const uint64_t id : ids) {
-    const auto job = world.jobs.find(id);
-    world.Require(job != world.jobs.end(), "a job on a node that should not be there", 0, id);
-    over |= JobOf(world, id).over_committed != 0;
+    const auto job = harness.jobs.find(id);
+    harness.Require(job != harness.jobs.end(), "a job on a node that should not be there", 0, id);
+    over |= JobOf(harness, id).over_committed != 0;
     std::vector<uint32_t> tasks;
     for (const Slot& slot : job->second.slots) {
       if (slot.node == node) tasks.push_back(slot.task);
     }
-    world.Require(!tasks.empty(), "a job is not on the node that names it", node, id);
+    harness.Require(!tasks.empty(), "a job is not on the node that names it", node, id);
     std::sort(tasks.begin(), tasks.end());
     const auto distinct = std::unique(tasks.begin(), tasks.end()) - tasks.begin();
     cpu += distinct * job->second.cpu_milli;
     mem += distinct * job->second.mem_mib;
   }
-  world.Require(info.cpu_milli - info.cpu_free_milli == cpu, "CPU in use", static_cast<uint64_t>(cpu),
-                static_cast<uint64_t>(info.cpu_milli - info.cpu_free_milli));
-  world.Require(info.mem_mib - info.mem_free_mib == mem, "host memory in use", static_cast<uint64_t>(mem),
-                static_cast<uint64_t>(info.mem_mib - info.mem_free_mib));
+  harness.Require(info.cpu_milli - info.cpu_free_milli == cpu, "CPU in use", static_cast<uint64_t>(cpu),
+                  static_cast<uint64_t>(info.cpu_milli - info.cpu_free_milli));
+  harness.Require(info.mem_mib - info.mem_free_mib == mem, "host memory in use", static_cast<uint64_t>(mem),
+                  static_cast<uint64_t>(info.mem_mib - info.mem_free_mib));
   if (!over) {
-    world.Require(info.cpu_free_milli >= 0 && info.mem_free_mib >= 0, "a host gives more than it has", node);
-    world.Require(info.storage_mb_s == 0 || info.storage_free_mb_s >= 0, "storage bandwidth", node);
+    harness.Require(info.cpu_free_milli >= 0 && info.mem_free_mib >= 0, "a host gives more than it has", node);
+    harness.Require(info.storage_mb_s == 0 || info.storage_free_mb_s >= 0, "storage bandwidth", node);
   }
   if (sums != nullptr) {
     sums->cpu_used_milli += cpu;
     sums->mem_used_mib += mem;
   }
-  world.Require(info.devices == world.DevicesOf(node), "devices of a node", world.DevicesOf(node), info.devices);
+  harness.Require(info.devices == harness.DevicesOf(node), "devices of a node", harness.DevicesOf(node), info.devices);
 }
 
-std::vector<uint64_t> NodeJobs(World& world, uint64_t node, horus_node_info& info) {
-  return IdsBy(world, [&](size_t capacity, uint64_t* ids, size_t* count) {
+std::vector<uint64_t> NodeJobs(Harness& harness, uint64_t node, horus_node_info& info) {
+  return IdsBy(harness, [&](size_t capacity, uint64_t* ids, size_t* count) {
     info = HORUS_NODE_INFO_INIT;
     uint64_t none = kSentinel;  // for get_node NULL means that ids are not wanted
-    return HORUS_TRY(world, kNone, horus_cluster_get_node, world.cluster.get(), node, &info, capacity,
+    return HORUS_TRY(harness, kNone, horus_cluster_get_node, harness.cluster.get(), node, &info, capacity,
                      ids == nullptr ? &none : ids, count);
   });
 }
 
-void CheckSlots(World& world, uint64_t id, const MirrorJob& job) {
+void CheckSlots(Harness& harness, uint64_t id, const MirrorJob& job) {
   SlotRows rows(job.slots.size() + 1);
   size_t count = 0;
   const horus_status status =
-      HORUS_TRY(world, kNone, horus_cluster_job_slots, world.cluster.get(), id, &rows.columns, &count);
-  world.Require(status == HORUS_OK && count == job.slots.size(), "slots of a job", job.slots.size(), count);
-  world.Require(rows.Sorted(count) == job.slots, "the slots of a job are not those that it was given", id);
+      HORUS_TRY(harness, kNone, horus_cluster_job_slots, harness.cluster.get(), id, &rows.columns, &count);
+  harness.Require(status == HORUS_OK && count == job.slots.size(), "slots of a job", job.slots.size(), count);
+  harness.Require(rows.Sorted(count) == job.slots, "the slots of a job are not those that it was given", id);
 }
 
 }  // namespace
 
-void CheckNode(World& world, uint64_t node) {
+void CheckNode(Harness& harness, uint64_t node) {
   horus_node_info info = HORUS_NODE_INFO_INIT;
-  const std::vector<uint64_t> ids = NodeJobs(world, node, info);
-  CheckNodeInto(world, node, info, ids, nullptr);
+  const std::vector<uint64_t> ids = NodeJobs(harness, node, info);
+  CheckNodeInto(harness, node, info, ids, nullptr);
 }
 
-void CheckDevice(World& world, uint64_t node, uint32_t device) { CheckDeviceInto(world, node, device, nullptr); }
+void CheckDevice(Harness& harness, uint64_t node, uint32_t device) { CheckDeviceInto(harness, node, device, nullptr); }
 
-void CheckJob(World& world, uint64_t id) {
-  const MirrorJob& job = world.jobs.at(id);
-  const horus_job_info info = JobOf(world, id);
-  world.Require(info.cpu_milli == job.cpu_milli && info.mem_mib == job.mem_mib, "what a job holds of its host", id);
-  world.Require((info.adopted != 0) == job.adopted && (info.over_committed == 0 || job.adopted), "adopted", id);
-  CheckSlots(world, id, job);
+void CheckJob(Harness& harness, uint64_t id) {
+  const MirrorJob& job = harness.jobs.at(id);
+  const horus_job_info info = JobOf(harness, id);
+  harness.Require(info.cpu_milli == job.cpu_milli && info.mem_mib == job.mem_mib, "what a job holds of its host", id);
+  harness.Require((info.adopted != 0) == job.adopted && (info.over_committed == 0 || job.adopted), "adopted", id);
+  CheckSlots(harness, id, job);
 }
 
-void World::CheckAll() {
+void Harness::CheckAll() {
   looking_ = true;
   Sums sums;
   const auto* handle = cluster.get();
@@ -189,47 +191,48 @@ void World::CheckAll() {
 
 namespace {
 
-void LookAtNode(World& world) {
-  const uint64_t node = world.SomeNode();
-  if (world.nodes.contains(node)) return CheckNode(world, node);
+void LookAtNode(Harness& harness) {
+  const uint64_t node = harness.SomeNode();
+  if (harness.nodes.contains(node)) return CheckNode(harness, node);
   horus_node_info info = HORUS_NODE_INFO_INIT;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_node, world.cluster.get(), node, &info, size_t{0}, nullptr,
-                          nullptr) == HORUS_ERR_NOT_FOUND,
-                "a node that nobody added", 0, node);
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_node, harness.cluster.get(), node, &info, size_t{0},
+                            nullptr, nullptr) == HORUS_ERR_NOT_FOUND,
+                  "a node that nobody added", 0, node);
 }
 
-void LookAtDevice(World& world) {
-  const uint64_t node = world.SomeNode();
-  const uint32_t devices = world.DevicesOf(node);
-  const auto device =
-      static_cast<uint32_t>(world.choices.OneIn(32) ? world.choices.HostileBits() : world.choices.Below(devices + 1));
-  if (device < devices) return CheckDevice(world, node, device);
+void LookAtDevice(Harness& harness) {
+  const uint64_t node = harness.SomeNode();
+  const uint32_t devices = harness.DevicesOf(node);
+  const auto device = static_cast<uint32_t>(harness.choices.OneIn(32) ? harness.choices.HostileBits()
+                                                                      : harness.choices.Below(devices + 1));
+  if (device < devices) return CheckDevice(harness, node, device);
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_device, world.cluster.get(), node, device, &info, size_t{0},
-                          nullptr, nullptr) == HORUS_ERR_NOT_FOUND,
-                "a device that no node has", devices, device);
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_device, harness.cluster.get(), node, device, &info,
+                            size_t{0}, nullptr, nullptr) == HORUS_ERR_NOT_FOUND,
+                  "a device that no node has", devices, device);
 }
 
-void LookAtJob(World& world) {
-  const uint64_t id = world.SomeJob();
-  if (world.jobs.contains(id)) return CheckJob(world, id);
+void LookAtJob(Harness& harness) {
+  const uint64_t id = harness.SomeJob();
+  if (harness.jobs.contains(id)) return CheckJob(harness, id);
   horus_job_info info = HORUS_JOB_INFO_INIT;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_job, world.cluster.get(), id, &info) == HORUS_ERR_NOT_FOUND,
-                "a job that did not come or left", 0, id);
+  harness.Require(
+      HORUS_TRY(harness, kNone, horus_cluster_get_job, harness.cluster.get(), id, &info) == HORUS_ERR_NOT_FOUND,
+      "a job that did not come or left", 0, id);
 }
 
 // Struct sizes and NULLs that no look survives.
-void LookWrongly(World& world) {
+void LookWrongly(Harness& harness) {
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
-  info.struct_size = static_cast<uint32_t>(world.choices.Below(16));
-  HORUS_TRY(world, kNone, horus_cluster_get_info, world.cluster.get(), &info);
+  info.struct_size = static_cast<uint32_t>(harness.choices.Below(16));
+  HORUS_TRY(harness, kNone, horus_cluster_get_info, harness.cluster.get(), &info);
   horus_cluster* const none = nullptr;
   size_t count = 0;
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_get_info, none, &info) != HORUS_OK, "NULL has totals");
-  world.Require(HORUS_TRY(world, kNone, horus_cluster_jobs, none, size_t{0}, nullptr, &count) != HORUS_OK, "NULL");
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_get_info, none, &info) != HORUS_OK, "NULL has totals");
+  harness.Require(HORUS_TRY(harness, kNone, horus_cluster_jobs, none, size_t{0}, nullptr, &count) != HORUS_OK, "NULL");
   horus_slots slots = HORUS_SLOTS_INIT;
-  slots.capacity = world.choices.HostileBits();  // columns that are NULL are skipped, whatever they could hold
-  HORUS_TRY(world, kNone, horus_cluster_job_slots, world.cluster.get(), world.SomeJob(), &slots, &count);
+  slots.capacity = harness.choices.HostileBits();  // columns that are NULL are skipped, whatever they could hold
+  HORUS_TRY(harness, kNone, horus_cluster_job_slots, harness.cluster.get(), harness.SomeJob(), &slots, &count);
 }
 
 }  // namespace

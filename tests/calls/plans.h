@@ -7,19 +7,21 @@
 #include <vector>
 
 #include "calls/arguments.h"
-#include "calls/world.h"
+#include "calls/harness.h"
 
 namespace horus::calls {
 
 // Reads all that a plan says, checks it, and keeps it to be applied now or later.
-void Keep(World& world, horus_plan* plan, bool what_if);
+void Keep(Harness& harness, horus_plan* plan, bool what_if);
+// What it has beside its decisions.
+horus_plan_info InfoOf(Harness& harness, const horus_plan* plan);
 // Applies the plan that was kept last: all that it said happens, or it is refused because the cluster moved.
-void ApplyLast(World& world);
+void ApplyLast(Harness& harness);
 
-[[nodiscard]] std::vector<uint64_t> SomeNodes(World& world);  // empty = all
-void SomeJobs(World& world, JobsArgument& out);
-[[nodiscard]] horus_placer* SomePlacer(World& world);
-// A progress callback that stops the call at once; `user` is the world.
+[[nodiscard]] std::vector<uint64_t> SomeNodes(Harness& harness);  // empty = all
+void SomeJobs(Harness& harness, JobsArgument& out);
+[[nodiscard]] horus_placer* SomePlacer(Harness& harness);
+// A progress callback that stops the call at once; `user` is the harness.
 int32_t StopNow(void* user, double done);
 
 }  // namespace horus::calls

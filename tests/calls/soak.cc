@@ -17,14 +17,14 @@
 #include <string_view>
 #include <vector>
 
-#include "calls/world.h"
+#include "calls/harness.h"
 
 namespace {
 
 using horus::calls::CallCount;
 using horus::calls::Choices;
-using horus::calls::World;
-using horus::calls::WorldOptions;
+using horus::calls::Harness;
+using horus::calls::HarnessOptions;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kDevices = 8;
@@ -87,12 +87,12 @@ double InUseMib() {
 }
 
 // By the handles' own account; the rest is what the driver keeps.
-std::string Held(const World& world) {
+std::string Held(const Harness& harness) {
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
-  (void)horus_cluster_get_info(world.cluster.get(), &info, nullptr);
-  uint64_t placers = 0, models = horus_observations_bytes_held(world.observations.get());
-  for (const auto& placer : world.placers) placers += horus_placer_bytes_held(placer.get());
-  for (const auto& model : world.models) models += horus_interference_bytes_held(model.get());
+  (void)horus_cluster_get_info(harness.cluster.get(), &info, nullptr);
+  uint64_t placers = 0, models = horus_observations_bytes_held(harness.observations.get());
+  for (const auto& placer : harness.placers) placers += horus_placer_bytes_held(placer.get());
+  for (const auto& model : harness.models) models += horus_interference_bytes_held(model.get());
   constexpr double kMib = 1024.0 * 1024.0;
   char text[128];
   std::snprintf(text, sizeof text, "cluster %.1f, placers %.1f, models %.1f",
@@ -103,9 +103,9 @@ std::string Held(const World& world) {
 
 double Seconds(Clock::duration took) { return std::chrono::duration<double>(took).count(); }
 
-void Report(const World& world) {
+void Report(const Harness& harness) {
   std::printf("%-34s %12s %12s %10s %10s\n", "call", "times", "refused", "mean us", "longest ms");
-  for (const auto& [name, count] : world.counts()) {
+  for (const auto& [name, count] : harness.counts()) {
     std::printf("%-34s %12llu %12llu %10.2f %10.3f\n", std::string(name).c_str(),
                 static_cast<unsigned long long>(count.calls), static_cast<unsigned long long>(count.failed),
                 Seconds(count.together) * 1e6 / static_cast<double>(count.calls), Seconds(count.longest) * 1e3);
@@ -126,39 +126,39 @@ int main(int argc, char** argv) {
   const Run run = Parse(argc, argv);
   Choices choices(run.seed);
   const uint64_t nodes = std::max<uint64_t>(run.gpus / kDevices, 1);
-  World world(&choices, {.nodes = nodes,
-                         .max_nodes = nodes + nodes / 8,
-                         .devices = kDevices,
-                         .job_ids = 4 * run.gpus,
-                         .hostile = 40,
-                         .variety = 40,
-                         .other_placers = 8,
-                         .cache_bytes = kCacheBytes,
-                         .max_fits = run.calls,
-                         .check_every = run.check_every});
+  Harness harness(&choices, {.nodes = nodes,
+                             .max_nodes = nodes + nodes / 8,
+                             .devices = kDevices,
+                             .job_ids = 4 * run.gpus,
+                             .hostile = 40,
+                             .variety = 40,
+                             .other_placers = 8,
+                             .cache_bytes = kCacheBytes,
+                             .max_fits = run.calls,
+                             .check_every = run.check_every});
   const auto begin = Clock::now();
   std::vector<double> resident = {ResidentMib()}, in_use = {InUseMib()};
-  while (world.calls() < run.calls) {
-    world.Step();
-    if (world.calls() < run.calls / kSamples * resident.size()) continue;
+  while (harness.calls() < run.calls) {
+    harness.Step();
+    if (harness.calls() < run.calls / kSamples * resident.size()) continue;
     resident.push_back(ResidentMib());
     in_use.push_back(InUseMib());
     if (!run.progress || resident.size() % (kSamples / 20) != 0) continue;
     std::printf("%llu calls, %.0f s, %zu jobs, %.1f MiB, in use %.1f, of which %s\n",
-                static_cast<unsigned long long>(world.calls()), Seconds(Clock::now() - begin), world.jobs.size(),
-                resident.back(), in_use.back(), Held(world).c_str());
+                static_cast<unsigned long long>(harness.calls()), Seconds(Clock::now() - begin), harness.jobs.size(),
+                resident.back(), in_use.back(), Held(harness).c_str());
     std::fflush(stdout);
   }
-  world.CheckAll();
+  harness.CheckAll();
   const double took = Seconds(Clock::now() - begin);
   const double worked = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  Report(world);
+  Report(harness);
   std::printf(
       "soak: %llu calls, seed %llu, %llu GPUs, %zu jobs in the end; %.0f calls/s, %.0f of processor time; "
       "digest %016llx\n",
-      static_cast<unsigned long long>(world.calls()), static_cast<unsigned long long>(run.seed),
-      static_cast<unsigned long long>(run.gpus), world.jobs.size(), static_cast<double>(world.calls()) / took,
-      static_cast<double>(world.calls()) / worked, static_cast<unsigned long long>(world.digest()));
+      static_cast<unsigned long long>(harness.calls()), static_cast<unsigned long long>(run.seed),
+      static_cast<unsigned long long>(run.gpus), harness.jobs.size(), static_cast<double>(harness.calls()) / took,
+      static_cast<double>(harness.calls()) / worked, static_cast<unsigned long long>(harness.digest()));
   const bool resident_is_flat = IsFlat("resident", resident), in_use_is_flat = IsFlat("in use", in_use);
   if (run.calls < kCallsToBeFlat || (resident_is_flat && in_use_is_flat)) return 0;
   std::printf("soak: memory grows\n");

@@ -65,7 +65,7 @@ static void CallbacksMeetBusyHandles(void) {
     self.plan = plan;
     horus_placer_free(plain);
   }
-  CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, 1, &model, &error));
+  CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, 1, 0, &model, &error));
   options.interference = model;
   CHECK_OK(horus_placer_create(&options, &self.placer, &error));
   horus_interference_free(model); /* the placer keeps what it needs */
@@ -154,7 +154,7 @@ static void BadSlowdownsEndThePlan(void) {
     horus_interference* model = NULL;
     horus_plan* plan = NULL;
     self.slowdown = bad[i];
-    CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, i, &model, &error));
+    CHECK_OK(horus_interference_from_callback(NULL, on_interference, &self, i, 0, &model, &error));
     options.interference = model;
     CHECK_OK(horus_placer_create(&options, &self.placer, &error));
     CHECK_MESSAGE(HORUS_ERR_CALLBACK, "slowdown",

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "horus/horus.h"
+#include "horus/lab/lab.h"
 
 static int failures = 0;
 

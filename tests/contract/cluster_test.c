@@ -162,27 +162,29 @@ static void StatesReportTheJobsThere(void) {
   hash = state_hash(cluster);
 
   CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
-               horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 1, jobs, &count, &error));
+               horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 1, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 0 && state_hash(cluster) == hash);
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_node_state(cluster, 1, 3, 2, jobs, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, 3, 2, jobs, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND,
-               horus_cluster_set_node_state(cluster, 9, HORUS_STATE_DOWN, 2, jobs, &count, &error));
-  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 2, jobs, &count, &error));
+               horus_cluster_set_state(cluster, 9, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 2, jobs, &count, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 2, jobs, &count, &error));
   CHECK(count == 2 && jobs[0] == 20 && jobs[1] == 21 && state_hash(cluster) != hash);
   CHECK_OK(horus_cluster_get_node(cluster, 1, &node, 2, jobs, &count, &error));
   CHECK(node.state == HORUS_STATE_DOWN && node.jobs == 2 && count == 2);
   CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_cluster_get_node(cluster, 1, &node, 1, jobs, &count, &error));
-  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_UP, 0, NULL, NULL, &error)); /* ids not wanted */
+  CHECK_OK(horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_UP, 0, NULL, NULL,
+                                   &error)); /* ids not wanted */
   CHECK(state_hash(cluster) == hash);
 
   CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL,
-               horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, jobs, &count, &error));
-  CHECK_OK(horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
+               horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, jobs, &count, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
   CHECK(count == 1 && jobs[0] == 20);
   CHECK_STATUS(HORUS_ERR_NOT_FOUND,
-               horus_cluster_set_device_state(cluster, 1, 2, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
+               horus_cluster_set_state(cluster, 1, 2, HORUS_STATE_DRAINED, 2, jobs, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND,
-               horus_cluster_set_device_state(cluster, 1, 0xFFFFFFFFu, HORUS_STATE_UP, 2, jobs, &count, &error));
+               horus_cluster_set_state(cluster, 1, 0xFFFFFFFEu, HORUS_STATE_UP, 2, jobs, &count, &error));
   jobs[0] = 0;
   CHECK_OK(horus_cluster_get_device(cluster, 1, 1, &device, 2, jobs, &count, &error));
   CHECK(device.device_state == HORUS_STATE_DRAINED && device.node_state == HORUS_STATE_UP && device.tenants == 1);
@@ -230,7 +232,7 @@ static void JobsWithoutGpusTakeSlotsWithoutDevice(void) {
   slots.devices = devices;
   slots.tasks = tasks;
   CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 0, NULL, NULL, NULL, &plan, &error));
-  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   CHECK(count == 1 && slot_nodes[0] == 1 && devices[0] == UINT32_MAX && tasks[0] == 0);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
@@ -263,8 +265,9 @@ static void NullHandlesAreRefused(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_change_node(NULL, &node, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_change_node(cluster, NULL, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_remove_node(NULL, 1, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_node_state(NULL, 1, 0, 0, NULL, &count, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_device_state(NULL, 1, 0, 0, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_cluster_set_state(NULL, 1, HORUS_WHOLE_NODE, 0, 0, NULL, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_set_state(NULL, 1, 0, 0, 0, NULL, &count, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_adopt(NULL, &given.job, 0, NULL, NULL, NULL, NULL, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_release(NULL, 1, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_get_info(NULL, &info, &error));

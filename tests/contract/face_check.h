@@ -6,7 +6,7 @@
 #include <string>
 
 #include "check.h"
-#include "horus/horus.hpp"
+#include "horus/lab/lab.hpp"
 
 // What `body` throws, or OK; the text begins with the name of the status.
 template <typename Body>

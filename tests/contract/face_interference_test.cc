@@ -50,7 +50,7 @@ void ModelsAreMadeByNameAndAsked() {
   CHECK(model.name() == "utilisation" && first.name().empty() && model.epoch() != horus::Interference().epoch());
   const auto slowdowns = Beside(model, 2, 4);  // 60 % and 80 % busy
   CHECK(slowdowns.size() == 2 && slowdowns[0] == slowdowns[1] && slowdowns[0].estimate == 1.4f);
-  CHECK(slowdowns[0].upper >= slowdowns[0].estimate && model.bytes_held() > 0 && model.Changes().empty());
+  CHECK(slowdowns[0].upper >= slowdowns[0].estimate && horus::BytesHeld(model) > 0 && model.Changes().empty());
   const std::vector<horus::Demand> two = {DemandOf(0), DemandOf(0)};
   const auto slice = model.Slowdowns({kGpu, HORUS_SHARING_MIG, 0.5}, two);
   CHECK(std::abs(slice[0].estimate - 1.6f) < 1e-6f);
@@ -102,7 +102,7 @@ void ACommitMovesAnswersAndSaysWhose() {
   CHECK(seen.size() == 1 && seen[0].device_id == 9 && seen[0].profile_id == 100 && seen[0].times == 3);
   CHECK(seen[0].observed == 3 && seen[0].predicted == 2 && seen[0].predicted_upper == 2.5);
   CHECK(restored.calibration().predictions > 2.9 && std::abs(restored.calibration().error - 0.5) < 1e-12);
-  CHECK(Beside(before.Commit(restored), 0, 1) == Beside(after, 0, 1) && restored.bytes_held() > 0);
+  CHECK(Beside(before.Commit(restored), 0, 1) == Beside(after, 0, 1) && horus::BytesHeld(restored) > 0);
 }
 
 // The smallest set that trains: six jobs of six families, each pair once.
@@ -120,16 +120,16 @@ horus::PairData RunsOfSix() {
 
 void ModelsAreTrainedAndReadAgain() {
   horus::PairData data = RunsOfSix();
-  const horus_status trained = StatusOf([&] { (void)horus::Interference::Fit(data); });
+  const horus_status trained = StatusOf([&] { (void)horus::FitInterference(data); });
   if (trained == HORUS_ERR_UNSUPPORTED) return;  // a build without graphs trains nothing
-  const horus::Interference model = horus::Interference::Fit(data, {.promise = 0.5});
+  const horus::Interference model = horus::FitInterference(data, {.promise = 0.5});
   CHECK(std::abs(Beside(model, 5, 4)[0].estimate - 1.6f) < 0.1f);
   const std::vector<std::byte> bundle = model.Bundle();
   CHECK(Beside(horus::Interference::FromBytes(bundle), 5, 0) == Beside(model, 5, 0));
   CHECK(StatusOf([&] { (void)horus::Interference::FromBytes(bundle, "iasp"); }) == HORUS_ERR_NOT_FOUND);
-  CHECK(StatusOf([&] { (void)horus::Interference::Fit(data, {.model = "oracle"}); }) == HORUS_ERR_NOT_FOUND);
+  CHECK(StatusOf([&] { (void)horus::FitInterference(data, {.model = "oracle"}); }) == HORUS_ERR_NOT_FOUND);
   data.jobs[3].demands.clear();
-  CHECK(StatusOf([&] { (void)horus::Interference::Fit(data); }) == HORUS_ERR_INVALID_ARGUMENT);
+  CHECK(StatusOf([&] { (void)horus::FitInterference(data); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 
 int32_t SlowsThreefold(void*, const horus_device*, size_t count, const horus_demand* const*, float* slowdown, float*) {

@@ -27,7 +27,7 @@ void JobsAreServedInOrder() {
   CHECK(queue.Pop(0) == 2u);
   queue.Serve(1, 0);
   queue.Remove(3);
-  CHECK(queue.Pop(0) == std::nullopt && queue.size() == 0 && queue.look_ahead() == 1 && queue.bytes_held() > 0);
+  CHECK(queue.Pop(0) == std::nullopt && queue.size() == 0 && queue.look_ahead() == 1 && horus::BytesHeld(queue) > 0);
   CHECK(queue.Window(0, 3).empty());
 }
 

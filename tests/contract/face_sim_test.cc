@@ -145,7 +145,7 @@ void WhatWasLearnedIsAModel() {
     return horus::Simulate(Two(), Beliefs(), truth, cluster, placer, {.learns = learns});
   };
   const horus::Interference model = run(HORUS_SIM_LEARNS_CORRECTS).Model();
-  CHECK(model.bytes_held() > 0 && !model.name().empty());
+  CHECK(horus::BytesHeld(model) > 0 && !model.name().empty());
   CHECK(StatusOf([&] { (void)run(HORUS_SIM_LEARNS_NOTHING).Model(); }) == HORUS_ERR_INVALID_ARGUMENT);
 }
 

@@ -198,7 +198,7 @@ static void NoFileIsReadInsideAPlan(void) {
   horus_interference* model = NULL;
   horus_placer* placer = NULL;
   given_job given;
-  CHECK_OK(horus_interference_from_callback(NULL, on_slowdown, &calls, 1, &model, &error));
+  CHECK_OK(horus_interference_from_callback(NULL, on_slowdown, &calls, 1, 0, &model, &error));
   options.interference = model;
   CHECK_OK(horus_placer_create(&options, &placer, &error));
   planned = cluster_of(1);

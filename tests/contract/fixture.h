@@ -108,6 +108,12 @@ static inline horus_decision decision_of(const horus_plan* plan, size_t index) {
   return decision;
 }
 
+static inline horus_plan_info info_of(const horus_plan* plan) {
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
+  CHECK_OK(horus_plan_get_info(plan, &info, &error));
+  return info;
+}
+
 static inline uint64_t state_hash(const horus_cluster* cluster) {
   horus_cluster_info info = HORUS_CLUSTER_INFO_INIT;
   CHECK_OK(horus_cluster_get_info(cluster, &info, &error));

@@ -135,7 +135,7 @@ static horus_status ask(script* user, float* slowdown, float* upper, horus_error
   const horus_demand* demands[2];
   horus_status status;
   demands_of(50, &first, &second, demands);
-  CHECK(horus_interference_from_callback(NULL, scripted, user, 1, &model, NULL) == HORUS_OK);
+  CHECK(horus_interference_from_callback(NULL, scripted, user, 1, 0, &model, NULL) == HORUS_OK);
   status = horus_interference_slowdown(model, NULL, device_of("V100-PCIe", HORUS_SHARING_MPS), 2, demands, slowdown,
                                        upper, error);
   horus_interference_free(model);
@@ -211,8 +211,8 @@ static void CallbackModelsKnowOneProbability(void) {
   given_job given;
   demands_of(50, &first, &second, demands);
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "upper_probability",
-                horus_interference_from_callback_at(NULL, scripted, &user, 1, 2, &model, &error));
-  CHECK_OK(horus_interference_from_callback_at(NULL, scripted, &user, 1, 0.95, &model, &error));
+                horus_interference_from_callback(NULL, scripted, &user, 1, 2, &model, &error));
+  CHECK_OK(horus_interference_from_callback(NULL, scripted, &user, 1, 0.95, &model, &error));
 #define ASK(p) \
   horus_interference_quantile(model, NULL, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands, p, at, NULL, &error)
   CHECK_OK(ASK(0.95));
@@ -250,9 +250,9 @@ static void CallbackModelsKeepToTheirCatalogue(void) {
   gpu.mig_count = 0;
   gpus[0] = &gpu;
   CHECK_OK(horus_catalogue_extend(base, 1, gpus, &extended, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, NULL, NULL, 1, &model, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, NULL, &error));
-  CHECK_OK(horus_interference_from_callback(base, scripted, &user, 1, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, NULL, NULL, 1, 0, &model, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_interference_from_callback(base, scripted, NULL, 1, 0, NULL, &error));
+  CHECK_OK(horus_interference_from_callback(base, scripted, &user, 1, 0, &model, &error));
   demands_of(50, &first, &second, demands);
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "catalogue",
                 horus_interference_slowdown(model, extended, device_of(FIXTURE_GPU, HORUS_SHARING_MPS), 2, demands,

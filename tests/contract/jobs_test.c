@@ -30,7 +30,7 @@ static void LimitsAreLentTwiceOnlyByOverCommit(void) {
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
   horus_placer *strict, *lending;
   given_job given;
-  CHECK_OK(horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
   strict = placer_with(&options);
   options.mem_overcommit = 1.5;
   lending = placer_with(&options);
@@ -69,8 +69,8 @@ static void TenantsAndGroupsKeepApart(void) {
   const horus_job* jobs[1];
   horus_plan* plan = NULL;
   given_job given;
-  CHECK_OK(horus_cluster_set_device_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
-  CHECK_OK(horus_cluster_set_device_state(cluster, 2, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 2, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
   give_job(&given, 1, 10, 2000);
   given.job.tenant = "a";
   given.job.share = HORUS_SHARE_SAME_TENANT;
@@ -86,7 +86,7 @@ static void TenantsAndGroupsKeepApart(void) {
   given.job.avoid_count = 1;
   given.job.avoid_groups = web;
   CHECK(place(placer, cluster, &given).miss_reason == HORUS_REASON_OWNER);
-  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
   CHECK(place(placer, cluster, &given).miss_reason == HORUS_REASON_ANTI_AFFINITY);
   given.job.avoid_count = 0;
   given.job.tasks = 2;

@@ -9,18 +9,6 @@ static void adopt(horus_cluster* cluster, const given_job* given, uint64_t node,
   CHECK_OK(horus_cluster_adopt(cluster, &given->job, 1, &node, &device, NULL, NULL, &error));
 }
 
-static double work_before(const horus_plan* plan) {
-  double before = -1;
-  CHECK_OK(horus_plan_work(plan, &before, NULL, &error));
-  return before;
-}
-
-static double work_after(const horus_plan* plan) {
-  double after = -1;
-  CHECK_OK(horus_plan_work(plan, NULL, &after, &error));
-  return after;
-}
-
 static void ABatchIsPlannedTogetherAndApplies(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of(NULL);
@@ -36,8 +24,8 @@ static void ABatchIsPlannedTogetherAndApplies(void) {
   }
   options.max_rounds = 4;
   CHECK_OK(horus_placer_plan_batch(placer, cluster, 4, jobs, 0, NULL, &options, NULL, NULL, &plan, &error));
-  CHECK(state_hash(cluster) == hash && horus_plan_count(plan) == 4 && horus_plan_move_count(plan) == 0);
-  CHECK(work_after(plan) >= work_before(plan) && work_after(plan) > 2);
+  CHECK(state_hash(cluster) == hash && horus_plan_count(plan) == 4 && info_of(plan).moves == 0);
+  CHECK(info_of(plan).work_after >= info_of(plan).work_before && info_of(plan).work_after > 2);
   for (i = 0; i < 4; ++i) CHECK(decision_of(plan, i).job_id == i + 1);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
@@ -94,7 +82,7 @@ static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_cluster_job_specs(cluster, 1, NULL, &specs, &error));
   CHECK(specs == NULL);
   CHECK_OK(horus_placer_evacuate(placer, cluster, 1, left, NULL, NULL, &plan, &error));
-  CHECK(horus_plan_count(plan) == 2 && horus_plan_move_count(plan) == 2);
+  CHECK(horus_plan_count(plan) == 2 && info_of(plan).moves == 2);
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_MIGRATE);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
@@ -124,7 +112,7 @@ static void AReviewSaysWhoBreaksItsBoundAndMovesIt(void) {
     adopt(cluster, &given, 1, 0);
   }
   CHECK_OK(horus_placer_review(placer, cluster, NULL, &plan, &error));
-  CHECK(horus_plan_review_count(plan) == 2 && horus_plan_review_count(NULL) == 0 && horus_plan_move_count(plan) == 1);
+  CHECK(info_of(plan).reviews == 2 && info_of(plan).moves == 1);
   CHECK_OK(horus_plan_get_review(plan, 0, &review, &error));
   CHECK(review.job_id == 2 && review.broken == 1 && review.advice == HORUS_ADVICE_MOVE);
   CHECK(review.bound < 1.02 && review.held > review.bound && review.slowdown > 1 && review.pack_work > 0);
@@ -139,7 +127,7 @@ static void AReviewSaysWhoBreaksItsBoundAndMovesIt(void) {
   horus_plan_free(plan);
   plan = NULL;
   CHECK_OK(horus_placer_review(placer, cluster, &options, &plan, &error));
-  CHECK(horus_plan_review_count(plan) == 0 && horus_plan_move_count(plan) == 0);
+  CHECK(info_of(plan).reviews == 0 && info_of(plan).moves == 0);
   horus_plan_free(plan);
   plan = NULL;
   options.job_count = 1;
@@ -154,6 +142,7 @@ static void ARebalanceMovesWhatGains(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of(NULL);
   horus_rebalance_options options = HORUS_REBALANCE_OPTIONS_INIT;
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
   horus_move move = HORUS_MOVE_INIT;
   horus_slots slots = HORUS_SLOTS_INIT;
   uint64_t node = 0;
@@ -171,33 +160,35 @@ static void ARebalanceMovesWhatGains(void) {
   options.job_count = 1;
   options.job_ids = only;
   CHECK_OK(horus_placer_rebalance(placer, cluster, &options, &plan, &error));
-  CHECK(horus_plan_move_count(plan) == 1 && horus_plan_move_count(NULL) == 0 && horus_plan_count(plan) == 1);
+  CHECK(info_of(plan).moves == 1 && horus_plan_count(plan) == 1);
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_MIGRATE && move.job_id == 2 && move.from_slots == 1 && move.to_slots == 1);
   CHECK(fabs(move.cost - 0.01) < 1e-9 && move.gain > 0.5);
-  CHECK(fabs(work_after(plan) - work_before(plan) - move.gain) < 1e-9);
+  CHECK(fabs(info_of(plan).work_after - info_of(plan).work_before - move.gain) < 1e-9);
   slots.capacity = 1;
   slots.node_ids = &node;
   slots.devices = &device;
-  CHECK_OK(horus_plan_move_slots(plan, 0, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_MOVE_FROM, 0, &slots, &count, &error));
   CHECK(count == 1 && node == 1 && device == 0);
-  CHECK_OK(horus_plan_move_slots(plan, 0, 1, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_MOVE_TO, 0, &slots, &count, &error));
   CHECK(count == 1 && node == 1 && device == 1);
   slots.capacity = 0;
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_move_slots(plan, 0, 1, &slots, &count, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_move_slots(plan, 0, 2, &slots, &count, &error));
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_move_slots(plan, 1, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_slots(plan, HORUS_SLOTS_MOVE_TO, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(plan, 4, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_slots(plan, HORUS_SLOTS_MOVE_FROM, 1, &slots, &count, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get_move(plan, 1, &move, &error));
   move.struct_size = 8;
   CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_plan_get_move(plan, 0, &move, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_get_move(NULL, 0, &move, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_work(NULL, NULL, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_get_info(NULL, &info, &error));
+  info.struct_size = 8;
+  CHECK_STATUS(HORUS_ERR_INVALID_STRUCT, horus_plan_get_info(plan, &info, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   CHECK_STATUS(HORUS_ERR_CONFLICT, horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   plan = NULL;
   CHECK_OK(horus_placer_rebalance(placer, cluster, NULL, &plan, &error)); /* nothing left to gain */
-  CHECK(horus_plan_move_count(plan) == 0);
+  CHECK(info_of(plan).moves == 0);
   horus_plan_free(plan);
   plan = NULL;
   options.job_count = 2;
@@ -240,7 +231,7 @@ static void AWhatIfHappensNowhere(void) {
   changes[0].devices = &device;
   CHECK_OK(horus_placer_what_if(placer, cluster, 1, pointers, 1, jobs, NULL, NULL, &plan, &error));
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_DEFER);
-  CHECK(fabs(work_before(plan) - 1) < 1e-6 && fabs(work_after(plan) - 2) < 1e-6);
+  CHECK(fabs(info_of(plan).work_before - 1) < 1e-6 && fabs(info_of(plan).work_after - 2) < 1e-6);
   CHECK_STATUS(HORUS_ERR_STATE, horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   changes[1].kind = HORUS_CHANGE_RELEASE;
@@ -305,7 +296,7 @@ static void APreemptionNamesItsVictims(void) {
   given.job.priority = 5;
   CHECK_OK(horus_placer_preempt(placer, cluster, &given.job, 0, NULL, NULL, &plan, &error));
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE);
-  CHECK(horus_plan_preemption_count(plan) == 1 && horus_plan_preemption_count(NULL) == 0);
+  CHECK(info_of(plan).preemptions == 1);
   CHECK_OK(horus_plan_get_preemption(plan, 0, &preemption, &error));
   CHECK(preemption.exact == 1 && preemption.node_id == 1 && preemption.victims == 1 && preemption.slots == 1);
   CHECK(fabs(preemption.loss - 1) < 1e-6);
@@ -316,9 +307,9 @@ static void APreemptionNamesItsVictims(void) {
   slots.capacity = 1;
   slots.node_ids = &node;
   slots.devices = &device;
-  CHECK_OK(horus_plan_preemption_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_PREEMPTION, 0, &slots, &count, &error));
   CHECK(count == 1 && node == 1 && device == 1);
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_preemption_slots(plan, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_slots(plan, HORUS_SLOTS_PREEMPTION, 1, &slots, &count, &error));
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_PREEMPT && move.job_id == 2 && move.to_slots == 0 && fabs(move.gain + 1) < 1e-6);
   CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_get_preemption(plan, 1, &preemption, &error));
@@ -337,7 +328,7 @@ static void APreemptionNamesItsVictims(void) {
   /* A plain plan tells no work. */
   give_job(&given, 10, 10, 14000);
   plan = plan_one(placer, cluster, &given);
-  CHECK(isnan(work_before(plan)) && isnan(work_after(plan)));
+  CHECK(isnan(info_of(plan).work_before) && isnan(info_of(plan).work_after));
   horus_plan_free(plan);
   horus_placer_free(placer);
   horus_cluster_free(cluster);

@@ -186,7 +186,7 @@ static void PreemptionOverNodesSaysThatItIsNotExact(void) {
   urgent.job.tasks = 2;
   urgent.job.gpus_per_task = 2;
   CHECK_OK(horus_placer_preempt(placer, cluster, &urgent.job, 0, NULL, NULL, &plan, &error));
-  CHECK(horus_plan_preemption_count(plan) == 1);
+  CHECK(info_of(plan).preemptions == 1);
   CHECK_OK(horus_plan_get_preemption(plan, 0, &found, &error));
   CHECK(found.exact == 0 && found.victims == 2 && found.slots == 4);
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "count",
@@ -214,13 +214,12 @@ static void ColumnsOfAnswersMayBeLeftOut(void) {
   CHECK_OK(horus_plan_refusals(plan, 0, 40, NULL, NULL, &count, &error));
   CHECK(count == 1);
   CHECK_OK(horus_plan_terms(plan, 0, 40, NULL, NULL, &count, &error));
-  CHECK_OK(horus_plan_work(plan, NULL, NULL, &error));
   horus_plan_free(plan);
   give_job(&given, 1, 40, 2000);
   plan = plan_one(placer, cluster, &given);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   slots.capacity = 4;
-  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   CHECK(count == 1);
   count = 77;
   CHECK_OK(horus_cluster_job_slots(cluster, 1, &slots, &count, &error));
@@ -252,8 +251,8 @@ static void CallsOfNoClusterAreRefused(void) {
   REFUSED(horus_cluster_add_node(none, &node, &error));
   REFUSED(horus_cluster_change_node(none, &node, &error));
   REFUSED(horus_cluster_remove_node(none, 1, &error));
-  REFUSED(horus_cluster_set_node_state(none, 1, HORUS_STATE_UP, 1, ids, &count, &error));
-  REFUSED(horus_cluster_set_device_state(none, 1, 0, HORUS_STATE_UP, 1, ids, &count, &error));
+  REFUSED(horus_cluster_set_state(none, 1, HORUS_WHOLE_NODE, HORUS_STATE_UP, 1, ids, &count, &error));
+  REFUSED(horus_cluster_set_state(none, 1, 0, HORUS_STATE_UP, 1, ids, &count, &error));
   REFUSED(horus_cluster_adopt(none, &given.job, 1, &one, &device, NULL, NULL, &error));
   REFUSED(horus_cluster_apply(none, NULL, &error));
   REFUSED(horus_cluster_release(none, 1, &error));

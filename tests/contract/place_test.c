@@ -61,14 +61,14 @@ static void DecisionsExplainThemselves(void) {
   slots.node_ids = nodes;
   slots.devices = devices;
   slots.tasks = tasks;
-  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_BUFFER_TOO_SMALL, horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   CHECK(count == 1 && nodes[0] == 0);
   slots.capacity = 2;
-  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   CHECK(count == 1 && nodes[0] == 1 && devices[0] == 0 && tasks[0] == 0); /* a tie: the lowest device */
-  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_slots(plan, 1, &slots, &count, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(plan, 0, &slots, NULL, &error));
-  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(NULL, 0, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND, horus_plan_slots(plan, HORUS_SLOTS_DECISION, 1, &slots, &count, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, NULL, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT, horus_plan_slots(NULL, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
 
   effects.job_ids = jobs;
   effects.node_ids = effect_nodes;
@@ -139,8 +139,8 @@ static void RefusalsAreAnswersWithReasons(void) {
   horus_plan_free(plan);
 
   give_job(&given, 1, 50, 4000);
-  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
-  CHECK_OK(horus_cluster_set_node_state(cluster, 2, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_DRAINED, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 2, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
   plan = plan_one(placer, cluster, &given);
   CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_DEFER); /* not now */
   horus_plan_free(plan);
@@ -206,7 +206,7 @@ static void OnlyTheSubsetIsConsidered(void) {
   CHECK_OK(horus_placer_plan(placer, cluster, 1, jobs, 2, subset, NULL, NULL, &plan, &error));
   slots.capacity = 1;
   slots.node_ids = &node;
-  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   CHECK(node == 3);
   horus_plan_free(plan);
   plan = NULL;
@@ -230,7 +230,7 @@ static void VerdictsComeAsColumns(void) {
   double costs[4] = {-1, -1, -1, -1};
   given_job given;
   give_job(&given, 1, 50, 4000);
-  CHECK_OK(horus_cluster_set_node_state(cluster, 1, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
+  CHECK_OK(horus_cluster_set_state(cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 0, NULL, NULL, &error));
   CHECK_STATUS(HORUS_ERR_NOT_FOUND,
                horus_placer_verdicts(placer, cluster, &given.job, 1, unknown, verdicts, costs, reasons, &error));
   CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,

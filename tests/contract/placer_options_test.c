@@ -20,7 +20,7 @@ static uint64_t node_chosen(const horus_cluster* cluster, uint32_t max_candidate
   plan = plan_one(placer, cluster, &given);
   slots.capacity = 1;
   slots.node_ids = &node;
-  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   horus_plan_free(plan);
   horus_placer_free(placer);
   return node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract of horus/potential.h: a problem solved by hand; what is refused; cancelling. */
+/* Contract of horus/lab/potential.h: a problem solved by hand; what is refused; cancelling. */
 #include <math.h>
 
 #include "fields.h"

@@ -3,7 +3,7 @@
  * not mind how often they are called, so the calls can be tried under failing allocations (tests/faults). */
 #include <stdlib.h>
 
-#include "sim_world.h"
+#include "sim_setup.h"
 #include "training_table.h"
 
 static int told; /* whether anybody was */
@@ -21,7 +21,7 @@ static int32_t look_on(void* user, const horus_sim_event* event) {
 }
 
 static void SimulationsAreTheSame(void) {
-  world it;
+  setup it;
   horus_sim_metrics alone, observed;
   horus_sim_result* result = NULL;
   int metered;

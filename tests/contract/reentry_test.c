@@ -29,8 +29,8 @@ static void changes_are_refused(const inside* self) {
   node.id = 1;
   IS_BUSY(horus_cluster_change_node(self->cluster, &node, &error));
   IS_BUSY(horus_cluster_remove_node(self->cluster, 1, &error));
-  IS_BUSY(horus_cluster_set_node_state(self->cluster, 1, HORUS_STATE_DOWN, 4, ids, &count, &error));
-  IS_BUSY(horus_cluster_set_device_state(self->cluster, 1, 0, HORUS_STATE_DOWN, 4, ids, &count, &error));
+  IS_BUSY(horus_cluster_set_state(self->cluster, 1, HORUS_WHOLE_NODE, HORUS_STATE_DOWN, 4, ids, &count, &error));
+  IS_BUSY(horus_cluster_set_state(self->cluster, 1, 0, HORUS_STATE_DOWN, 4, ids, &count, &error));
   IS_BUSY(horus_cluster_adopt(self->cluster, &given.job, 1, &node_id, &device, NULL, &reason, &error));
   IS_BUSY(horus_cluster_apply(self->cluster, self->plan, &error));
   IS_BUSY(horus_cluster_release(self->cluster, 1, &error));
@@ -171,7 +171,7 @@ static void WhatIsObservedMeanwhileIsNotCommitted(void) {
     for (i = 0; i < 60; ++i) observe(observations, 1, 2);
     held = horus_observations_bytes_held(observations);
     if (adds) self.observations = observations;
-    CHECK_OK(horus_interference_from_callback(NULL, answer_and_observe, &self, 1, &model, &error));
+    CHECK_OK(horus_interference_from_callback(NULL, answer_and_observe, &self, 1, 0, &model, &error));
     CHECK_OK(horus_interference_commit(model, NULL, observations, NULL, NULL, &out, &error));
     CHECK((horus_observations_bytes_held(observations) > held) == adds);
     self.observations = NULL;
@@ -204,7 +204,7 @@ int main(void) {
   CHECK_OK(horus_cluster_adopt(self.cluster, &resident.job, 1, &node, &device, NULL, NULL, &error));
   give_job(&next, 2, 40, 2000);
   self.plan = waiting = plan_one(self.other, self.cluster, &next);
-  CHECK_OK(horus_interference_from_callback(NULL, on_slowdown, &self, 1, &model, &error));
+  CHECK_OK(horus_interference_from_callback(NULL, on_slowdown, &self, 1, 0, &model, &error));
   options.interference = model;
   options.policy = "horus";
   CHECK_OK(horus_placer_create(&options, &placer, &error));

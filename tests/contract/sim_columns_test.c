@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns and texts of traces and simulations: one that is missing, or no UTF-8, is refused by its name. */
 #include "fields.h"
-#include "sim_world.h"
+#include "sim_setup.h"
 
 static horus_status take_trace(const void* given, horus_error* error) {
   horus_trace* trace = NULL;
@@ -195,7 +195,7 @@ static void OfProfiles(void) {
   CHECK_STRUCT(take_sensitivities, &sensitivities, horus_profile_sensitivities);
 }
 
-static world box; /* what take_options plays in */
+static setup box; /* what take_options plays in */
 
 static horus_status take_options(const void* given, horus_error* error) {
   horus_sim_result* result = NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What simulations, their truths and results do with options at other values than their defaults. */
 #include "fields.h"
-#include "sim_world.h"
+#include "sim_setup.h"
 
-static world box;
+static setup box;
 
 static horus_trace* trace_with(horus_trace_columns columns) {
   horus_trace* trace = NULL;

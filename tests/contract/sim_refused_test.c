@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract of horus/sim.h: what is refused, by a message that names it, and changes nothing. */
-#include "sim_world.h"
+/* Contract of horus/lab/sim.h: what is refused, by a message that names it, and changes nothing. */
+#include "sim_setup.h"
 
 static void WrongOptionsAreRefused(void) {
   const uint64_t nodes[2] = {1, 2}, only[1] = {70};
   const int64_t from[2] = {0, 5}, until[2] = {5, 6}, before[1] = {-1}, never[1] = {INT64_MAX};
-  world it;
+  setup it;
   horus_rebalance_options rebalance = HORUS_REBALANCE_OPTIONS_INIT;
   horus_queue_options queue = HORUS_QUEUE_OPTIONS_INIT;
   horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
@@ -71,7 +71,7 @@ static void WhatDoesNotFitTogetherIsRefused(void) {
   static const char* const others[2] = {"c", "d"};
   const char* types[2] = {FIXTURE_GPU, FIXTURE_GPU};
   static const char* const same[2] = {"a", "a"};
-  world it;
+  setup it;
   demands_of_two other;
   given_job resident;
   horus_plan* plan;
@@ -123,7 +123,7 @@ static void SensitivitiesAreChecked(void) {
   horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
   horus_sim_result* result = NULL;
   horus_truth* truth = NULL;
-  world it;
+  setup it;
   open_world(&it, 0);
   matrices[0] = &matrix;
   matrices[1] = NULL;
@@ -193,7 +193,7 @@ static void TruthsAreChecked(void) {
 }
 
 static void ResultsAreReadWithinTheirBounds(void) {
-  world it;
+  setup it;
   horus_sim_result* result = NULL;
   horus_sim_metrics metrics = HORUS_SIM_METRICS_INIT;
   horus_sim_window window = HORUS_SIM_WINDOW_INIT;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract of horus/sim.h: schedules computed by hand, and callbacks. What is refused: sim_refused_test.c. */
-#include "sim_world.h"
+/* Contract of horus/lab/sim.h: schedules computed by hand, and callbacks. What is refused: sim_refused_test.c. */
+#include "sim_setup.h"
 
 static void JobsRunWhereTheyAloneFit(void) {
-  world it;
+  setup it;
   horus_sim_result* result = NULL;
   horus_sim_metrics metrics;
   horus_sim_window window = HORUS_SIM_WINDOW_INIT;
@@ -50,7 +50,7 @@ static void JobsRunWhereTheyAloneFit(void) {
 
 /* Alone until 100,000 us; then "b" needs 400,000 / 0.8 us, and "a" did 350,000 by then. */
 static void TimePassesByTheTruth(void) {
-  world it;
+  setup it;
   horus_sim_result* result = NULL;
   horus_sim_metrics metrics;
   horus_sim_jobs jobs = HORUS_SIM_JOBS_INIT;
@@ -76,7 +76,7 @@ static void TimePassesByTheTruth(void) {
 static void OptionsReachTheSimulation(void) {
   const uint64_t node = 1;
   const int64_t from = 50, until = 80;
-  world it;
+  setup it;
   int64_t ends[3];
   horus_sim_metrics metrics;
   horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
@@ -120,7 +120,7 @@ static void OptionsReachTheSimulation(void) {
 }
 
 static void AModelAndDemandsMayBeTheTruth(void) {
-  world it;
+  setup it;
   horus_interference* model = NULL;
   demands_of_two truth;
   int64_t ends[3];
@@ -150,7 +150,7 @@ static void AJobForTheHostAloneTakesTheTimeThatItStates(void) {
   static const int64_t duration[3] = {100, 100, 50};
   horus_trace_columns columns = HORUS_TRACE_COLUMNS_INIT;
   demands_of_two truth;
-  world it;
+  setup it;
   int64_t ends[3];
   open_world(&it, 0);
   horus_truth_free(it.truth);
@@ -172,7 +172,7 @@ static void AJobForTheHostAloneTakesTheTimeThatItStates(void) {
 
 /* What a simulation told. */
 typedef struct told {
-  const world* it;
+  const setup* it;
   int calls, stop_at;
   int32_t kinds[16];
   uint64_t job_ids[16], nodes[16];
@@ -209,7 +209,7 @@ static void ObserversSeeEveryEventAndMayCancel(void) {
   static const int32_t kinds[6] = {HORUS_SIM_ARRIVE, HORUS_SIM_START,  HORUS_SIM_ARRIVE,
                                    HORUS_SIM_START,  HORUS_SIM_FINISH, HORUS_SIM_FINISH};
   static const uint64_t ids[6] = {70, 70, 71, 71, 71, 70};
-  world it;
+  setup it;
   told to;
   horus_sim_result* result = NULL;
   double done = 0;
@@ -242,7 +242,7 @@ static void ObserversSeeEveryEventAndMayCancel(void) {
 
 /* A placer plans on the cluster itself as before, though it planned on the simulation's copy. */
 static void ThePlacerGoesOnAsBefore(void) {
-  world it;
+  setup it;
   given_job job;
   horus_plan *before, *after;
   int64_t ends[3];
@@ -263,7 +263,7 @@ static void ThePlacerGoesOnAsBefore(void) {
 static void CoresCountWhereTheTruthFollowsThem(void) {
   static const int64_t cores[3] = {16000, 32000, 48000};
   static const float speeds[3] = {0.5f, 1, 2};
-  world it;
+  setup it;
   horus_truth* plain = NULL;
   const horus_sensitivity matrix = matrix_of(3, cores, speeds);
   const horus_sensitivity* matrices[1];
@@ -294,7 +294,7 @@ static void CoresCountWhereTheTruthFollowsThem(void) {
 /* First fit would put all three on one GPU, where they cannot run together: it finds out once instead of twice, and
  * whoever starts from what it learned does not at all. */
 static void WhatWasLearnedIsNotTriedAgain(void) {
-  world it;
+  setup it;
   horus_placer_options bounded = HORUS_PLACER_OPTIONS_INIT;
   horus_sim_options options = HORUS_SIM_OPTIONS_INIT;
   horus_sim_result* result = NULL;

@@ -55,7 +55,7 @@ static void ARoundGrantsAndCutsBack(void) {
   decision = decision_of(plan, 0);
   CHECK(decision.verdict == HORUS_VERDICT_PLACE && decision.cost == -1.5 && isnan(decision.runner_up_cost));
   CHECK(decision.cpu_milli == kCores[1] && decision.mem_mib == FAIR_MEM);
-  CHECK(horus_plan_move_count(plan) == 0);
+  CHECK(info_of(plan).moves == 0);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
@@ -65,7 +65,7 @@ static void ARoundGrantsAndCutsBack(void) {
   give_job(&given, 2, 40, 2000);
   plan = plan_one(placer, cluster, &given);
   CHECK(decision_of(plan, 0).cpu_milli == FAIR_CPU);
-  CHECK(horus_plan_move_count(plan) == 1);
+  CHECK(info_of(plan).moves == 1);
   CHECK_OK(horus_plan_get_move(plan, 0, &move, &error));
   CHECK(move.kind == HORUS_MOVE_RESIZE && move.job_id == 1 && move.gain == -0.5 && move.cost == 0);
   CHECK(move.cpu_milli_before == kCores[1] && move.cpu_milli == FAIR_CPU);
@@ -74,8 +74,8 @@ static void ARoundGrantsAndCutsBack(void) {
   slots.capacity = 1;
   slots.node_ids = &node;
   slots.devices = &device;
-  for (to = 0; to <= 1; ++to) {
-    CHECK_OK(horus_plan_move_slots(plan, 0, to, &slots, &count, &error));
+  for (to = HORUS_SLOTS_MOVE_FROM; to <= HORUS_SLOTS_MOVE_TO; ++to) {
+    CHECK_OK(horus_plan_slots(plan, to, 0, &slots, &count, &error));
     CHECK(count == 1 && node == 1 && device == 0);
   }
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
@@ -113,7 +113,7 @@ static void AdoptedJobsMayHoldMoreThanTheyStated(void) {
   CHECK(info.cpu_milli == 64000 && info.stated_cpu_milli == -1 && info.stated_mem_mib == info.mem_mib);
   give_job(&given, 2, 40, 2000);
   plan = plan_one(placer, cluster, &given);
-  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE && horus_plan_move_count(plan) == 1);
+  CHECK(decision_of(plan, 0).verdict == HORUS_VERDICT_PLACE && info_of(plan).moves == 1);
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   CHECK_OK(horus_cluster_get_job(cluster, 1, &info, &error));
   CHECK(info.cpu_milli == FAIR_CPU);

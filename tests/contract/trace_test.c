@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contract of horus/trace.h: columns in, summaries out; NULL, wrong structs, rows that are refused. */
+/* Contract of horus/lab/trace.h: columns in, summaries out; NULL, wrong structs, rows that are refused. */
 #include "check.h"
 
 static const char* const kProfiles[2] = {"b", "a"};

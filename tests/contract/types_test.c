@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles that were made for one catalogue of GPU types meet handles of another: each call says so and does nothing. */
-#include "sim_world.h"
+#include "sim_setup.h"
 
 /* The built-in types and one more. */
 static horus_catalogue* more_types(void) {
@@ -27,7 +27,7 @@ static int32_t at_no_cost(void* user, const horus_policy_candidate* candidate, d
 
 static horus_interference* model_of(const horus_catalogue* types) {
   horus_interference* model = NULL;
-  CHECK_OK(horus_interference_from_callback(types, slows_nobody, NULL, 1, &model, &error));
+  CHECK_OK(horus_interference_from_callback(types, slows_nobody, NULL, 1, 0, &model, &error));
   return model;
 }
 

@@ -2,7 +2,7 @@
 /* Prints what every policy decides of one made-up stream of jobs, what every interference model predicts of random
  * tenants, and what made traces look like, each number to its last bit: equal text, equal decisions, on every
  * architecture. */
-#include <horus/horus.h>
+#include <horus/lab/lab.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static void print_decision(const horus_plan* plan, size_t index) {
     slots.capacity = 64;
     slots.node_ids = nodes;
     slots.devices = devices;
-    TRY(horus_plan_slots(plan, index, &slots, &count, &error));
+    TRY(horus_plan_slots(plan, HORUS_SLOTS_DECISION, index, &slots, &count, &error));
     for (i = 0; i < count; ++i) printf(" %llu.%u", (unsigned long long)nodes[i], devices[i]);
     printf(" cost %a slowdown %a at most %a\n", decision.cost, decision.slowdown, decision.slowdown_upper);
   } else {

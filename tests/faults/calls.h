@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "horus/horus.h"
+#include "horus/lab/lab.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -137,7 +137,7 @@ static void start_one(horus_cluster* cluster, horus_placer* placer, int journal,
   slots.capacity = 1;
   slots.node_ids = &at.node;
   slots.devices = &at.device;
-  CHECK_OK(horus_plan_slots(plan, 0, &slots, &count, &error));
+  CHECK_OK(horus_plan_slots(plan, HORUS_SLOTS_DECISION, 0, &slots, &count, &error));
   CHECK_OK(horus_cluster_apply(cluster, plan, &error));
   horus_plan_free(plan);
   at.job = ++last_job;

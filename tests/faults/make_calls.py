@@ -15,7 +15,7 @@ SCALAR = re.compile(r"^(u?int\d+_t|size_t|float|double|void|char|const char\*)$"
 
 
 def functions(folder):
-    for path in sorted(pathlib.Path(folder).glob("*.h")):
+    for path in sorted(pathlib.Path(folder).rglob("*.h")):
         text = re.sub(r"/\*.*?\*/", " ", path.read_text(encoding="utf-8"), flags=re.S)
         handles = set(re.findall(r"typedef struct (horus_\w+) \1;", text))
         for result, name, given in re.findall(r"HORUS_API\s+([^;(]*?)\b(horus_\w+)\s*\(([^;]*)\);", text):

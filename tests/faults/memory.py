@@ -48,7 +48,7 @@ def every(headers, symbols, not_tried, reports):
     known = not_tried.read_text(encoding="utf-8").splitlines()
     # A function without status cannot say that it failed, and so allocates nothing. A build that leaves out functions has
     # others that only say so.
-    text = "".join(header.read_text(encoding="utf-8") for header in sorted(headers.glob("*.h")))
+    text = "".join(header.read_text(encoding="utf-8") for header in sorted(headers.rglob("*.h")))
     answers = set() if known else set(re.findall(r"\bhorus_status (horus_\w+)\(", text))
     left_out = [name for name in wanted if not (failed.get(name) if name in answers else name in called) and name not in known]
     for name in left_out:

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "calls/world.h"
+#include "calls/harness.h"
 
 namespace {
 
@@ -15,7 +15,7 @@ constexpr int kMostActions = 64;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   horus::calls::Choices choices(std::span<const uint8_t>(data, size));
-  horus::calls::World world(&choices, {});
-  for (int actions = 0; actions < kMostActions && !choices.over(); ++actions) world.Step();
+  horus::calls::Harness harness(&choices, {});
+  for (int actions = 0; actions < kMostActions && !choices.over(); ++actions) harness.Step();
   return 0;
 }

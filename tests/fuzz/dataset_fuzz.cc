@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "io/dataset_file.h"
+#include "lab/io/dataset_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::shared_ptr<const horus::Catalogue> catalogue = horus::Catalogue::Default();

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "io/grid_file.h"
+#include "lab/io/grid_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "interference/pair_set.h"
-#include "io/pairs_file.h"
+#include "lab/io/pairs_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::shared_ptr<const horus::Catalogue> catalogue = horus::Catalogue::Default();

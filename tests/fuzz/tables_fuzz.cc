@@ -12,12 +12,12 @@
 
 #include "io/decision_log.h"
 #include "io/gpu_file.h"
-#include "io/job_table.h"
-#include "io/mix_file.h"
-#include "io/openb_file.h"
-#include "io/predictions_file.h"
 #include "io/sensitivity_file.h"
-#include "io/speeds_file.h"
+#include "lab/io/job_table.h"
+#include "lab/io/mix_file.h"
+#include "lab/io/openb_file.h"
+#include "lab/io/predictions_file.h"
+#include "lab/io/speeds_file.h"
 
 namespace {
 

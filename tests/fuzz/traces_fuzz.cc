@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/traces/trace_file.h"
+#include "lab/io/traces/trace_file.h"
 
 namespace {
 

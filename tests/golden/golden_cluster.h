@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "horus/horus.h"
+#include "horus/lab/lab.h"
 
 #ifndef GOLDEN_LEVEL
 #define GOLDEN_LEVEL 3
@@ -70,8 +70,8 @@ static void golden_nodes(horus_cluster* cluster) {
   node.mig_profiles = NULL;
   node.physical_gpus = NULL;
   MUST(horus_cluster_add_node(cluster, &node, &golden_error));
-  MUST(horus_cluster_set_node_state(cluster, 20, HORUS_STATE_DRAINED, 0, NULL, NULL, &golden_error));
-  MUST(horus_cluster_set_device_state(cluster, 300, 2, HORUS_STATE_DOWN, 0, NULL, NULL, &golden_error));
+  MUST(horus_cluster_set_state(cluster, 20, HORUS_WHOLE_NODE, HORUS_STATE_DRAINED, 0, NULL, NULL, &golden_error));
+  MUST(horus_cluster_set_state(cluster, 300, 2, HORUS_STATE_DOWN, 0, NULL, NULL, &golden_error));
 }
 
 static horus_demand golden_demand(float gpu_util_pct, int64_t mem_mib) {

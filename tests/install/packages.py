@@ -13,6 +13,8 @@ FILES = {
     "library": ("libhorus{so}", ["/libhorus.so.{so}"]),
     "dev": ("libhorus-dev", ["/include/horus/horus.h", "/libhorus.so", "/libhorus.a", "/horusConfig.cmake",
                              "/horusStaticTargets.cmake", "/pkgconfig/horus.pc"]),
+    "lab": ("libhorus-lab{so}", ["/libhorus_lab.so.{so}", "/libhorus_lab.so", "/horusLabTargets.cmake",
+                                 "/pkgconfig/horus_lab.pc"]),
     "train": ("libhorus-train{so}", ["/libhorus_train.so.{so}"]),
     "lp": ("libhorus-lp{so}", ["/libhorus_lp.so.{so}"]),
     "command": ("horus", ["/bin/horus", "/share/horus/profile/horus-profile"]),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole campaigns on a make-believe GPU, and everything that can go wrong in one. Usage: see world.py."""
+"""Whole campaigns on a make-believe GPU, and everything that can go wrong in one. Usage: see fresh_machine.py."""
 import fcntl
 import importlib.util
 import os
 import resource
 
-from world import World, main, signal, subprocess, sys, time
+from fresh_machine import FreshMachine, main, signal, subprocess, sys, time
 
 ISOLATED = ("--kinds", "isolated", "--batches", "1,2,4")
 DCGMI = """#!PYTHON
@@ -17,7 +17,7 @@ while True:
 """
 
 
-class Campaign(World):
+class Campaign(FreshMachine):
     def test_rows_pairs_and_triples_in_the_documented_layout(self):
         code, said = self.run_tool("quick", "slow", more=("--batches", "2", "--sharing", "time-slice"))
         self.assertEqual(code, 0, said)
@@ -215,7 +215,7 @@ class Campaign(World):
         self.assertEqual((code, self.outcomes()), (0, []), said)
 
 
-class NotBegun(World):
+class NotBegun(FreshMachine):
     def refused(self, *nets, more=()):
         code, said = self.run_tool(*nets, more=more)
         self.assertEqual(code, 2, said)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What machines do that the plan did not expect: partitions, batch systems, others' MPS, packages that do not fit. Usage: see world.py."""
+"""What machines do that the plan did not expect: partitions, batch systems, others' MPS, packages that do not fit. Usage: see fresh_machine.py."""
 import importlib.util
 import os
 import pathlib
@@ -10,7 +10,7 @@ import types
 import unittest
 import unittest.mock
 
-from world import ROOT, World, main, sys
+from fresh_machine import ROOT, FreshMachine, main, sys
 
 sys.path.insert(0, str(ROOT / "bench" / "profile"))
 
@@ -34,7 +34,7 @@ while :; do echo 'GPU 0     0.900   0.500   0.300   N/A     0.250'; sleep 0.05; 
 """
 
 
-class Machine(World):
+class Machine(FreshMachine):
     def test_a_partitioned_gpu_is_refused(self):
         (self.fake / "mig").touch()
         code, said = self.run_tool("quick", more=ONE_RUN)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profiler's own MPS daemon, with a make-believe nvidia-cuda-mps-control. Usage: see world.py."""
+"""The profiler's own MPS daemon, with a make-believe nvidia-cuda-mps-control. Usage: see fresh_machine.py."""
 import os
 
-from world import World, main, signal, time
+from fresh_machine import FreshMachine, main, signal, time
 
 DAEMON = """#!/usr/bin/env python3
 import os, pathlib, signal, subprocess, sys, time
@@ -23,7 +23,7 @@ else:
 PAIRS = ("--kinds", "isolated,pairs", "--sharing", "mps", "--batches", "1")
 
 
-class OwnDaemon(World):
+class OwnDaemon(FreshMachine):
     def setUp(self):
         super().setUp()
         self.programs = self.folder / "bin"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profiler with the real PyTorch on the CPU: steps, constants, graphs, a whole campaign. Usage: see world.py.
+"""The profiler with the real PyTorch on the CPU: steps, constants, graphs, a whole campaign. Usage: see fresh_machine.py.
 
 Runs under the first interpreter found that has torch, or under each of $HORUS_TORCH_PYTHON (colon-separated); where there
 is none it says so and ends with status 77. With $HORUS_COMMAND, the built `horus`, it also checks what that reads.
@@ -10,7 +10,7 @@ import os
 import pathlib
 import unittest
 
-from world import ROOT, SKIPPED, World, main, subprocess, sys
+from fresh_machine import ROOT, SKIPPED, FreshMachine, main, subprocess, sys
 
 
 def have_torch():
@@ -77,7 +77,7 @@ def order(net, batch=2, **more):
             "mode": "training", **more}
 
 
-class Real(World):
+class Real(FreshMachine):
     stand_ins = ()
 
     def setUp(self):
@@ -174,7 +174,7 @@ class Real(World):
             graphs.export(order(f"{self.nets}:tiny"), str(self.folder / "x.onnx"), {"one": fails})
 
 
-class Parts(World):
+class Parts(FreshMachine):
     stand_ins = ()
 
     def test_a_net_computes_on_its_device_what_it_makes_from_sizes(self):

@@ -150,7 +150,7 @@ inline JobSpec MaybeSensitive(Random& random, JobSpec job) {
 
 // Those that this build can run.
 inline std::vector<std::string_view> Policies() {
-  std::vector<std::string_view> names(PolicyNames().begin(), PolicyNames().end());
+  std::vector<std::string_view> names = PolicyNames();
 #ifndef HORUS_TEST_LP
   std::erase(names, "synergy-opt");
 #endif

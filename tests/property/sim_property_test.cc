@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "interference/registry.h"
+#include "lab/simulator.h"
+#include "lab/trace/trace_build.h"
 #include "place/state/cluster.h"
 #include "random_cluster.h"
-#include "sim/simulator.h"
-#include "sim/trace/trace_build.h"
 
 namespace horus {
 namespace {

@@ -39,35 +39,35 @@ class Calls:
         self.count()
 
 
-def filled(world):
-    cluster = world.cluster()
+def filled(make):
+    cluster = make.cluster()
     for i in range(4):
-        cluster.adopt(world.job(100 + i), [world.horus.Slot(i // 2 + 1, i % 2, 0)])
+        cluster.adopt(make.job(100 + i), [make.horus.Slot(i // 2 + 1, i % 2, 0)])
     return cluster
 
 
-def play(horus, world, calls, placer):
-    beliefs = {"a": world.demand(20, profile_id=1), "b": world.demand(50, profile_id=2)}
+def play(horus, make, calls, placer):
+    beliefs = {"a": make.demand(20, profile_id=1), "b": make.demand(50, profile_id=2)}
     trace = horus.Trace(profile=["a", "b"] * 4, duration_us=[1_000_000] * 8)
-    return horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs, calls.slow), world.cluster(), placer,
+    return horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs, calls.slow), make.cluster(), placer,
                           horus.SimOptions(learns="pairs", observe_us=1_000), observer=calls.observe)
 
 
 WAYS = {
-    "place": lambda horus, world, calls, placer: placer.place(filled(world), world.jobs(4)),
-    "place_batch": lambda horus, world, calls, placer: placer.place_batch(filled(world), world.jobs(3), max_rounds=1),
-    "preempt": lambda horus, world, calls, placer: placer.preempt(filled(world), world.job(9, priority=5, exclusive=True)),
-    "explain": lambda horus, world, calls, placer: placer.explain(filled(world), world.job(9)),
-    "what_if": lambda horus, world, calls, placer: placer.what_if(
-        filled(world), [horus.Change(kind="release", job=100)], world.jobs(4)),
+    "place": lambda horus, make, calls, placer: placer.place(filled(make), make.jobs(4)),
+    "place_batch": lambda horus, make, calls, placer: placer.place_batch(filled(make), make.jobs(3), max_rounds=1),
+    "preempt": lambda horus, make, calls, placer: placer.preempt(filled(make), make.job(9, priority=5, exclusive=True)),
+    "explain": lambda horus, make, calls, placer: placer.explain(filled(make), make.job(9)),
+    "what_if": lambda horus, make, calls, placer: placer.what_if(
+        filled(make), [horus.Change(kind="release", job=100)], make.jobs(4)),
     "simulate": play,
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_raised_comes_back_from_whichever_call(horus, world, way):
+def test_what_is_raised_comes_back_from_whichever_call(horus, make, way):
     def run(calls):
-        return WAYS[way](horus, world, calls, horus.Placer(calls.price, interference=calls.slow))
+        return WAYS[way](horus, make, calls, horus.Placer(calls.price, interference=calls.slow))
 
     calls = Calls()
     run(calls)
@@ -76,28 +76,28 @@ def test_what_is_raised_comes_back_from_whichever_call(horus, world, way):
         with pytest.raises(Raised, match=f"^{at}$"):
             run(Calls(at))
         with pytest.raises(horus.NotFound):  # and nothing of it is left for a later call
-            world.cluster().release(5)
+            make.cluster().release(5)
 
 
-def test_a_call_within_a_callback_raises_its_own(horus, world):
+def test_a_call_within_a_callback_raises_its_own(horus, make):
     inner, outer = Calls(1), []
 
     def price(candidate):
         with pytest.raises(Raised, match="^1$"):
-            horus.Placer(Calls(1).price).place(world.cluster(), world.job(2))
+            horus.Placer(Calls(1).price).place(make.cluster(), make.job(2))
         with pytest.raises(horus.NotFound):
-            world.cluster().release(5)
+            make.cluster().release(5)
         inner.count()
 
     for _ in range(2):
         with pytest.raises(Raised):
-            horus.Placer(price).place(world.cluster(), world.job())
+            horus.Placer(price).place(make.cluster(), make.job())
         outer.append(inner.made)
         inner.made = 0
     assert outer == [1, 1]
 
 
-def owners(horus, world):
+def owners(horus, make):
     """Objects of the library by name that own a callable which knows its owner."""
     def slow(owner):
         return lambda device, tenants: np.ones(len(tenants)) if owner else None
@@ -107,34 +107,34 @@ def owners(horus, world):
         cluster.set_metrics(horus.Metrics(lambda level, line: owner))
         return cluster
 
-    beliefs = {"a": world.demand()}
+    beliefs = {"a": make.demand()}
     trace = horus.Trace(profile=["a"], duration_us=[1_000_000])
     return {
         "policy": lambda owner: horus.Placer(lambda candidate: owner and 0.0),
         "model": lambda owner: horus.InterferenceModel.from_callable(slow(owner)),
         "placer of a model": lambda owner: horus.Placer(interference=slow(owner)),
         "truth": lambda owner: horus.Truth.from_model(beliefs, slow(owner)),
-        "result": lambda owner: horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs), world.cluster(),
+        "result": lambda owner: horus.simulate(trace, beliefs, horus.Truth.from_model(beliefs), make.cluster(),
                                                horus.Placer(interference=slow(owner)),
                                                horus.SimOptions(learns="pairs", observe_us=1_000)).model(),
         "metrics": lambda owner: horus.Metrics(lambda level, line: owner), "metered": metered,
     }
 
 
-def test_callables_that_know_their_owner_are_collected_with_it(horus, world):
+def test_callables_that_know_their_owner_are_collected_with_it(horus, make):
     class Owner:
         pass
 
-    for name, make in owners(horus, world).items():
+    for name, build in owners(horus, make).items():
         owner = Owner()
-        owner.owned = make(owner)
+        owner.owned = build(owner)
         seen = weakref.ref(owner)
         del owner
         gc.collect()
         assert seen() is None, name
 
 
-def test_what_is_still_used_is_not_collected(horus, world):
+def test_what_is_still_used_is_not_collected(horus, make):
     class Owner:
         def __init__(self):
             self.placer = horus.Placer(self.price)
@@ -146,14 +146,14 @@ def test_what_is_still_used_is_not_collected(horus, world):
     def place():
         placer = Owner().placer  # the owner lives by its method alone
         gc.collect()
-        return placer.place(world.cluster(), world.job())
+        return placer.place(make.cluster(), make.job())
 
     assert place()[0].verdict == "place"
 
 
 @pytest.mark.parametrize("metered", ["placer", "predictor", "cluster"])
-def test_metrics_may_be_changed_while_other_threads_use_what_it_metrics(horus, world, resnet, metered):
-    cluster, placer, predictor, job = world.cluster(), horus.Placer(), horus.Predictor(), world.job()
+def test_metrics_may_be_changed_while_other_threads_use_what_it_metrics(horus, make, resnet, metered):
+    cluster, placer, predictor, job = make.cluster(), horus.Placer(), horus.Predictor(), make.job()
     predictor.predict(resnet, "t4")
     use = {"placer": lambda: placer.place(cluster, job), "predictor": lambda: predictor.predict(resnet, "t4"),
            "cluster": lambda: cluster.set_node_state(1, "up")}[metered]
@@ -185,12 +185,12 @@ def test_metrics_may_be_changed_while_other_threads_use_what_it_metrics(horus, w
     assert len(heard) == count
 
 
-def test_of_metrics_set_at_once_the_one_that_is_told_lives(horus, world):
+def test_of_metrics_set_at_once_the_one_that_is_told_lives(horus, make):
     class Log:
         def __call__(self, level, line):
             heard.append(self)
 
-    cluster, job = world.cluster(), world.job()
+    cluster, job = make.cluster(), make.job()
     for _ in range(50):
         began, heard, logs = threading.Event(), [], []
 
@@ -218,13 +218,13 @@ def test_of_metrics_set_at_once_the_one_that_is_told_lives(horus, world):
         assert heard and {id(log) for log in heard} == {id(log()) for log in logs if log() is not None}
 
 
-def test_who_sets_metrics_waits_for_calls_that_run_not_for_all_to_come(horus, world):
-    cluster, stop = world.cluster(), threading.Event()
+def test_who_sets_metrics_waits_for_calls_that_run_not_for_all_to_come(horus, make):
+    cluster, stop = make.cluster(), threading.Event()
 
     def place():
         placer = horus.Placer(lambda candidate: time.sleep(0.002) or 0.0)
         while not stop.is_set():
-            placer.place(cluster, world.jobs(4))
+            placer.place(cluster, make.jobs(4))
 
     threads = [threading.Thread(target=place, daemon=True) for _ in range(4)]
     for thread in threads:
@@ -239,7 +239,7 @@ def test_who_sets_metrics_waits_for_calls_that_run_not_for_all_to_come(horus, wo
     assert not waits
 
 
-def test_a_log_may_not_take_away_who_hears_it(horus, world):
+def test_a_log_may_not_take_away_who_hears_it(horus, make):
     placer, refused = horus.Placer(), []
 
     def log(level, line):
@@ -249,19 +249,19 @@ def test_a_log_may_not_take_away_who_hears_it(horus, world):
             refused.append(line)
 
     placer.set_metrics(horus.Metrics(log, level="debug"))
-    placer.place(world.cluster(), world.jobs(3))
+    placer.place(make.cluster(), make.jobs(3))
     assert len(refused) == 4  # a line a decision, and one of the call
 
 
 @pytest.mark.parametrize("meant_for_the_caller", [KeyboardInterrupt, SystemExit])
-def test_a_log_does_not_swallow_ctrl_c(horus, world, meant_for_the_caller):
-    cluster, told = world.cluster(), []
+def test_a_log_does_not_swallow_ctrl_c(horus, make, meant_for_the_caller):
+    cluster, told = make.cluster(), []
 
     def log(level, line):
         told.append(line)
         raise meant_for_the_caller
 
-    cluster.adopt(world.job(100), [world.horus.Slot(1, 0, 0)])
+    cluster.adopt(make.job(100), [make.horus.Slot(1, 0, 0)])
     cluster.set_metrics(horus.Metrics(log, level="debug"))
     for change in (lambda: cluster.add_node(horus.Node(id=50)), lambda: cluster.set_node_state(50, "drained"),
                    lambda: cluster.set_node_state(1, "drained")):  # which asks twice, as a job is there

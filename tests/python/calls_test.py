@@ -22,13 +22,13 @@ def test_eight_threads_share_predictor_and_graph(horus, predictor, resnet):
         assert all(all(answers) for answers in pool.map(ask, range(8)))
 
 
-def test_eight_threads_place_on_one_cluster(horus, world):
-    cluster = world.cluster(nodes=8, devices=4)
+def test_eight_threads_place_on_one_cluster(horus, make):
+    cluster = make.cluster(nodes=8, devices=4)
 
     def place(thread):
         placer, done = horus.Placer(), 0
         for i in range(12):
-            job = world.job(1 + thread * 100 + i, util=20, mem=1_000)
+            job = make.job(1 + thread * 100 + i, util=20, mem=1_000)
             while True:
                 plan = placer.place(cluster, job)
                 try:
@@ -50,12 +50,12 @@ def test_eight_threads_place_on_one_cluster(horus, world):
     assert len(cluster.nodes) == 28
 
 
-def test_eight_threads_add_to_the_same_observations(horus, world):
-    seen, beside = horus.Observations(), [world.demand(60, profile_id=99)]
+def test_eight_threads_add_to_the_same_observations(horus, make):
+    seen, beside = horus.Observations(), [make.demand(60, profile_id=99)]
 
     def add(thread):
         for i in range(100):
-            seen.add_slowdown("t4", world.demand(profile_id=thread + 1), beside, 1.5, predicted=1.4, predicted_upper=2.0,
+            seen.add_slowdown("t4", make.demand(profile_id=thread + 1), beside, 1.5, predicted=1.4, predicted_upper=2.0,
                               device_id=thread * 1_000 + i + 1)
             seen.calibration(), seen.devices(), seen.to_bytes()
 
@@ -64,17 +64,17 @@ def test_eight_threads_add_to_the_same_observations(horus, world):
     assert seen.calibration()["predictions"] == 800 and len(seen.devices()["times"]) == 800
 
 
-def long_call(horus, world, progress=None):
-    cluster, jobs = world.cluster(nodes=30, devices=8), world.jobs(1_500)
+def long_call(horus, make, progress=None):
+    cluster, jobs = make.cluster(nodes=30, devices=8), make.jobs(1_500)
     before = cluster.snapshot()
     placer = horus.Placer()
     return cluster, before, lambda: placer.place_batch(cluster, jobs, max_rounds=10_000, restarts=10_000,
                                                        max_evaluations=10**15, progress=progress)
 
 
-def test_other_threads_run_meanwhile(horus, world):
+def test_other_threads_run_meanwhile(horus, make):
     stop = threading.Event()
-    _, _, call = long_call(horus, world, lambda share: not stop.is_set())
+    _, _, call = long_call(horus, make, lambda share: not stop.is_set())
     ticks = []
 
     def tick():
@@ -102,8 +102,8 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, world, request):
-    cluster, before, call = long_call(horus, world)
+def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, make, request):
+    cluster, before, call = long_call(horus, make)
     request.getfixturevalue("ctrl_c")
     with pytest.raises(KeyboardInterrupt):
         call()
@@ -111,12 +111,12 @@ def test_ctrl_c_stops_a_long_call_and_changes_nothing(horus, world, request):
 
 
 @pytest.mark.parametrize("call", ["rebalance", "preempt"])
-def test_ctrl_c_stops_what_tells_no_share(horus, world, request, call):
-    cluster, placer = world.cluster(nodes=150, devices=8), horus.Placer()
+def test_ctrl_c_stops_what_tells_no_share(horus, make, request, call):
+    cluster, placer = make.cluster(nodes=150, devices=8), horus.Placer()
     for i in range(1_200):
-        cluster.adopt(world.job(1 + i, util=90, mem=15_000), [horus.Slot(1 + i // 8, i % 8, 0)])
+        cluster.adopt(make.job(1 + i, util=90, mem=15_000), [horus.Slot(1 + i // 8, i % 8, 0)])
     before = cluster.snapshot()
-    urgent = world.job(10_000, util=90, mem=15_000).replace(priority=9, tasks=1_000, exclusive=True)
+    urgent = make.job(10_000, util=90, mem=15_000).replace(priority=9, tasks=1_000, exclusive=True)
     request.getfixturevalue("ctrl_c")
     with pytest.raises(KeyboardInterrupt):
         while True:  # each may be over before
@@ -124,16 +124,16 @@ def test_ctrl_c_stops_what_tells_no_share(horus, world, request, call):
     assert cluster.snapshot() == before
 
 
-def test_ctrl_c_stops_a_simulation_at_its_next_event(horus, world, request):
+def test_ctrl_c_stops_a_simulation_at_its_next_event(horus, make, request):
     trace = horus.Trace(profile=["a"] * 200_000, duration_us=[10_000_000] * 200_000)
-    beliefs = {"a": world.demand()}
-    truth, cluster = horus.Truth.from_model(beliefs), world.cluster(nodes=30, devices=8)
+    beliefs = {"a": make.demand()}
+    truth, cluster = horus.Truth.from_model(beliefs), make.cluster(nodes=30, devices=8)
     request.getfixturevalue("ctrl_c")
     with pytest.raises(KeyboardInterrupt):
         horus.simulate(trace, beliefs, truth, cluster, horus.Placer("first-fit"))
 
 
-def test_progress_is_told_and_what_it_raises_comes_back(horus, world):
+def test_progress_is_told_and_what_it_raises_comes_back(horus, make):
     told = []
 
     class Enough(Exception):
@@ -144,15 +144,15 @@ def test_progress_is_told_and_what_it_raises_comes_back(horus, world):
         if len(told) == 3:
             raise Enough
 
-    cluster, before, call = long_call(horus, world, tell)
+    cluster, before, call = long_call(horus, make, tell)
     with pytest.raises(Enough):
         call()
     assert len(told) == 3 and told == sorted(told) and cluster.snapshot() == before
 
 
-def test_a_bar_where_tqdm_is_installed(horus, world, capsys):
+def test_a_bar_where_tqdm_is_installed(horus, make, capsys):
     pytest.importorskip("tqdm")
-    horus.Placer().place(world.cluster(), world.jobs(3), progress=True)
+    horus.Placer().place(make.cluster(), make.jobs(3), progress=True)
     assert "place" in capsys.readouterr().err
     with pytest.raises(TypeError, match="progress"):
-        horus.Placer().place(world.cluster(), world.jobs(3), progress=3)
+        horus.Placer().place(make.cluster(), make.jobs(3), progress=3)

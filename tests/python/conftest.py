@@ -34,12 +34,12 @@ def predictor(horus):
 
 
 @pytest.fixture
-def world(horus):
+def make(horus):
     """Makes clusters and jobs from a seed."""
-    return World(horus)
+    return Maker(horus)
 
 
-class World:
+class Maker:
     def __init__(self, horus):
         self.horus = horus
 

@@ -18,11 +18,11 @@ def rows_of(horus, count, seed=0):
     return flat.reshape(count, 2)
 
 
-def test_sharing_costs(horus, world):
+def test_sharing_costs(horus, make):
     model = horus.InterferenceModel()
-    found = model.slowdown(DEVICE, [world.demand(90), world.demand(90)])
+    found = model.slowdown(DEVICE, [make.demand(90), make.demand(90)])
     assert found.estimate.shape == (2,) and (found.estimate > 1).all() and (found.upper >= found.estimate).all()
-    assert model.slowdown(DEVICE, [world.demand(90)]).estimate.tolist() == [1.0]
+    assert model.slowdown(DEVICE, [make.demand(90)]).estimate.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("name", ["horus", "boosted", "iasp", "iapp", "utilisation"])
@@ -39,9 +39,9 @@ def test_columns_answer_as_single_devices_do(horus, name):
     assert (model.slowdown(DEVICE, rows[3]).estimate == found.estimate[3]).all()
 
 
-def test_matrix_is_pairs(horus, world):
+def test_matrix_is_pairs(horus, make):
     model = horus.InterferenceModel()
-    jobs = [world.demand(u) for u in (20, 50, 90)]
+    jobs = [make.demand(u) for u in (20, 50, 90)]
     matrix = model.matrix(DEVICE, jobs)
     assert matrix.shape == (3, 3)
     assert matrix[0, 2] == model.slowdown(DEVICE, [jobs[0], jobs[2]]).estimate[0]
@@ -68,8 +68,8 @@ def test_rows_without_their_size_or_in_steps_are_refused(horus):
         model.slowdown(DEVICE, rows_of(horus, 8).reshape(2, 4, 2))
 
 
-def test_a_table_answers_what_was_measured(horus, world):
-    a, b = world.demand(30, profile_id=1), world.demand(60, profile_id=2)
+def test_a_table_answers_what_was_measured(horus, make):
+    a, b = make.demand(30, profile_id=1), make.demand(60, profile_id=2)
     model = horus.InterferenceModel.from_table([DEVICE], [1], [2], [1.25], [2.5])
     assert model.slowdown(DEVICE, [a, b]).estimate.tolist() == [1.25, 2.5]
     with pytest.raises(horus.InvalidArgument, match="slowdown_b: expected 1 rows, found 2"):
@@ -82,20 +82,20 @@ def double(device, tenants):
     return np.full(len(tenants), 1.0 + 0.5 * (len(tenants) - 1))
 
 
-def test_a_callable_is_a_model(horus, world):
+def test_a_callable_is_a_model(horus, make):
     model = horus.InterferenceModel.from_callable(double)
-    assert model.slowdown(DEVICE, [world.demand()] * 3).estimate.tolist() == [2, 2, 2]
+    assert model.slowdown(DEVICE, [make.demand()] * 3).estimate.tolist() == [2, 2, 2]
     seen = []
 
     def both(device, tenants):
         seen.append((device.gpu_type, tenants.dtype, tenants["gpu_util_pct"].tolist()))
         return np.full(len(tenants), 1.5), np.full(len(tenants), 3.0)
 
-    found = horus.InterferenceModel.from_callable(both).slowdown(DEVICE, [world.demand(30), world.demand(60)])
+    found = horus.InterferenceModel.from_callable(both).slowdown(DEVICE, [make.demand(30), make.demand(60)])
     assert found.estimate.tolist() == [1.5, 1.5] and found.upper.tolist() == [3, 3]
     assert seen[0] == (DEVICE, horus.demand_dtype, [30.0, 60.0])
     again = pickle.loads(pickle.dumps(model))
-    assert again.slowdown(DEVICE, [world.demand()] * 2).estimate.tolist() == [1.5, 1.5]
+    assert again.slowdown(DEVICE, [make.demand()] * 2).estimate.tolist() == [1.5, 1.5]
 
 
 @pytest.mark.parametrize("answer, kind", [
@@ -103,15 +103,15 @@ def test_a_callable_is_a_model(horus, world):
     (lambda d, t: [0.5] * len(t), None), (lambda d, t: [float("nan")] * len(t), None), (lambda: 1, TypeError),
     (lambda d, t: "text", TypeError), (lambda d, t: ([1.0] * len(t), [0.5] * len(t)), None),
 ])
-def test_wrong_answers_of_a_callable_end_the_call(horus, world, answer, kind):
+def test_wrong_answers_of_a_callable_end_the_call(horus, make, answer, kind):
     model = horus.InterferenceModel.from_callable(answer)
     with pytest.raises(kind or horus.CallbackError):
-        model.slowdown(DEVICE, [world.demand(), world.demand()])
+        model.slowdown(DEVICE, [make.demand(), make.demand()])
 
 
-def test_observing_moves_the_answers(horus, world):
+def test_observing_moves_the_answers(horus, make):
     model = horus.InterferenceModel()
-    a, b = world.demand(50, profile_id=11), world.demand(60, profile_id=12)
+    a, b = make.demand(50, profile_id=11), make.demand(60, profile_id=12)
     before = model.slowdown(DEVICE, [a, b]).estimate[0]
     seen = horus.Observations()
     for _ in range(30):

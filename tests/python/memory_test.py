@@ -25,13 +25,13 @@ LEFT_OUT = {  # and why
 FRAMES = "needs pandas, which keeps what it likes"
 
 
-def right_calls(horus, world, resnet, predictor):
+def right_calls(horus, make, resnet, predictor):
     """{function: a call of it with right arguments}, and the names of the slow ones."""
     draw, device = random.Random(0), "v100-pcie-16gb"
-    cluster, placer, model = world.cluster(), horus.Placer(), horus.InterferenceModel()
-    job, resident = world.job(), world.job(900, util=20, mem=500)
+    cluster, placer, model = make.cluster(), horus.Placer(), horus.InterferenceModel()
+    job, resident = make.job(), make.job(900, util=20, mem=500)
     cluster.adopt(resident, [horus.Slot(2, 1, 0)])
-    demands = [world.demand(profile_id=1), world.demand(80, profile_id=2)]
+    demands = [make.demand(profile_id=1), make.demand(80, profile_id=2)]
     rows = horus.demand_rows(demands)
     data, seen = pairs(horus, 6), horus.Observations()
     seen.add_demand(1, "t4", mem_mib=5_000)
@@ -41,13 +41,13 @@ def right_calls(horus, world, resnet, predictor):
     trace = horus.Trace(profile=["a", "b", "a"], duration_us=[1_000_000] * 3)
     beliefs = {"a": demands[0], "b": demands[1]}
     truth = horus.Truth.from_model(beliefs)
-    result, plan = horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer), placer.place(cluster, job)
+    result, plan = horus.simulate(trace, beliefs, truth, cluster_without(horus, make), placer), placer.place(cluster, job)
     catalogue, gpu = horus.gpus(), horus.gpus()[device].replace(name="mine")
     spare = horus.Node(id=77, cpu_milli=1_000)
 
     learns = horus.SimOptions(learns="pairs", observe_us=1_000)
-    played = horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer, learns)
-    compared = horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer})
+    played = horus.simulate(trace, beliefs, truth, cluster_without(horus, make), placer, learns)
+    compared = horus.compare(trace, beliefs, truth, cluster_without(horus, make), {"horus": placer})
     text, queue = "version: 1\nnodes: [{name: n, cpu_cores: 1, memory_gib: 1, gpus: [{type: t4}]}]\n", horus.Queue("srtf")
     jobs = "version: 1\njobs: [{demand: {any: {gpu_util_pct: 5, gpu_memory_gib: 1}}}]\n"
     metrics = horus.Metrics(lambda level, line: None, level="debug")
@@ -116,7 +116,7 @@ def right_calls(horus, world, resnet, predictor):
         "Observations.devices": seen.devices, "Observations.to_bytes": seen.to_bytes,
         "Observations.restore": lambda: horus.Observations.restore(seen.to_bytes()),
         "Placer.explain": lambda: placer.explain(cluster, job), "Placer.place": lambda: placer.place(cluster, job),
-        "Placer.place_batch": lambda: placer.place_batch(cluster, [job, world.job(2)]),
+        "Placer.place_batch": lambda: placer.place_batch(cluster, [job, make.job(2)]),
         "Placer.preempt": lambda: placer.preempt(cluster, job.replace(priority=1)), "Placer.rebalance": lambda: placer.rebalance(cluster),
         "Placer.evacuate": lambda: placer.evacuate(cluster, [1]), "Placer.review": lambda: placer.review(cluster),
         "Placer.what_if": lambda: placer.what_if(cluster, [horus.Change(kind="release", job=900)], [job]),
@@ -136,8 +136,8 @@ def right_calls(horus, world, resnet, predictor):
         "Truth.from_speeds": lambda: horus.Truth.from_speeds(["t4"], ["a"], [[1.0]]),
         "Cluster.set_metrics": metered, "Placer.set_metrics": metered, "Predictor.set_metrics": metered, "Metrics.rows": metrics.rows,
         "Metrics.text": metrics.text,
-        "compare": lambda: horus.compare(trace, beliefs, truth, cluster_without(horus, world), {"horus": placer}),
-        "simulate": lambda: horus.simulate(trace, beliefs, truth, cluster_without(horus, world), placer),
+        "compare": lambda: horus.compare(trace, beliefs, truth, cluster_without(horus, make), {"horus": placer}),
+        "simulate": lambda: horus.simulate(trace, beliefs, truth, cluster_without(horus, make), placer),
         "demand_rows": lambda: horus.demand_rows(demands), "demands_of": lambda: horus.demands_of(rows),
         "largest_slowdown": lambda: horus.largest_slowdown(5, 1_000, 9_000),
         "request_latency": lambda: horus.request_latency(5, 1_000), "read_jobs": lambda: horus.read_jobs(jobs, cluster),
@@ -150,12 +150,12 @@ def right_calls(horus, world, resnet, predictor):
     return calls, slow
 
 
-def cluster_without(horus, world):
-    return world.cluster(nodes=1, devices=1)
+def cluster_without(horus, make):
+    return make.cluster(nodes=1, devices=1)
 
 
-def wrong_calls(horus, world, resnet, predictor):
-    cluster, job = world.cluster(), world.job()
+def wrong_calls(horus, make, resnet, predictor):
+    cluster, job = make.cluster(), make.job()
     bad = horus.Placer(lambda candidate: 1 / 0)
     return [lambda: bad.place(cluster, job), lambda: horus.Job("x"), lambda: cluster.release(5), lambda: horus.Graph.from_onnx(b"x"),
             lambda: horus.Cluster.restore(b"x"), lambda: horus.Placer("nonsense"), lambda: predictor.predict(resnet, ["nonsense"]),
@@ -172,8 +172,8 @@ def public_functions(horus):
             yield from (f"{name}.{m}" for m in dir(thing) if not m.startswith("_") and callable(getattr(thing, m)))
 
 
-def test_every_function_is_called(horus, world, resnet, predictor):
-    calls, slow = right_calls(horus, world, resnet, predictor)
+def test_every_function_is_called(horus, make, resnet, predictor):
+    calls, slow = right_calls(horus, make, resnet, predictor)
     left_out = {*LEFT_OUT, *(name for name in public_functions(horus) if name.split(".")[-1] in ("to_frame", "to_series", "from_frame"))}
     assert set(calls) | left_out == set(public_functions(horus)) | set(LEFT_OUT)
     assert slow <= set(calls)
@@ -186,11 +186,11 @@ def resident_bytes():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_memory_stays_flat(horus, world, resnet, predictor):
+def test_memory_stays_flat(horus, make, resnet, predictor):
     if not os.path.exists("/proc/self/statm"):
         pytest.skip("no /proc")
-    calls, slow = right_calls(horus, world, resnet, predictor)
-    wrong = wrong_calls(horus, world, resnet, predictor)
+    calls, slow = right_calls(horus, make, resnet, predictor)
+    wrong = wrong_calls(horus, make, resnet, predictor)
     fast = [call for name, call in calls.items() if name not in slow]
     times = FLAT_CALLS // (len(fast) + len(wrong))
 

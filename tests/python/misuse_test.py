@@ -41,9 +41,9 @@ def test_an_object_without_init_is_refused_wherever_it_is_used(horus):
     gc.collect()
 
 
-def test_as_an_argument_too(horus, world):
+def test_as_an_argument_too(horus, make):
     never = horus.Job.__new__(horus.Job)
-    for use in (lambda: horus.Placer().place(world.cluster(), never), lambda: horus.Placer().place(world.cluster(), [never]),
+    for use in (lambda: horus.Placer().place(make.cluster(), never), lambda: horus.Placer().place(make.cluster(), [never]),
                 lambda: horus.Change(spec=never), lambda: horus.Workload(jobs=[never])):
         with pytest.raises(TypeError, match="Job.__init__ was never called"):
             use()
@@ -65,8 +65,8 @@ def test_classes_are_final_as_their_stubs_say(horus):
             type("Sub", (kind,), {})
 
 
-def test_a_list_may_change_while_the_library_waits(horus, world):
-    cluster, placer, inside, go_on = world.cluster(), horus.Placer(), threading.Event(), threading.Event()
+def test_a_list_may_change_while_the_library_waits(horus, make):
+    cluster, placer, inside, go_on = make.cluster(), horus.Placer(), threading.Event(), threading.Event()
 
     def log(level, line):
         inside.set()
@@ -75,22 +75,22 @@ def test_a_list_may_change_while_the_library_waits(horus, world):
     cluster.set_metrics(horus.Metrics(log, level="debug"))
     inside.clear()
     writer = threading.Thread(target=cluster.set_node_state, args=(1, "up"))
-    jobs, plans = world.jobs(100), []
+    jobs, plans = make.jobs(100), []
     reader = threading.Thread(target=lambda: plans.append(placer.place(cluster, jobs)))
     writer.start()
     inside.wait(30)
     reader.start()  # waits for the writer, whose log waits
     reader.join(0.3)
     jobs.clear()
-    others = [world.job(10_000 + i) for i in range(1_000)]  # where the jobs were
+    others = [make.job(10_000 + i) for i in range(1_000)]  # where the jobs were
     go_on.set()
     writer.join()
     reader.join()
     assert sorted(decision.job for decision in plans[0]) == list(range(1, 101)) and len(others) == 1_000
 
 
-def test_a_model_may_write_to_the_rows_that_it_is_asked_about(horus, world):
-    rows = horus.demand_rows([world.demand(profile_id=i + 1) for i in range(4)]).reshape(2, 2)
+def test_a_model_may_write_to_the_rows_that_it_is_asked_about(horus, make):
+    rows = horus.demand_rows([make.demand(profile_id=i + 1) for i in range(4)]).reshape(2, 2)
 
     def model(device, tenants):
         rows["struct_size"] = 4_096  # of rows to come: the library would read so far

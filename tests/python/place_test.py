@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 
-def test_plan_then_apply_then_release(horus, world):
-    cluster, placer = world.cluster(), horus.Placer()
+def test_plan_then_apply_then_release(horus, make):
+    cluster, placer = make.cluster(), horus.Placer()
     empty = cluster.snapshot()
-    plan = placer.place(cluster, world.job())
+    plan = placer.place(cluster, make.job())
     assert cluster.snapshot() == empty  # planning changes nothing
     decision = plan[0]
     assert decision.verdict == "place" and len(decision.slots) == 1 and decision.reason == "" and decision.text
@@ -26,19 +26,19 @@ def test_plan_then_apply_then_release(horus, world):
     assert cluster.info()["jobs"] == 0
 
 
-def test_a_refusal_is_a_value(horus, world):
-    cluster, placer = world.cluster(), horus.Placer()
-    decision = placer.place(cluster, world.job(mem=200_000))[0]
+def test_a_refusal_is_a_value(horus, make):
+    cluster, placer = make.cluster(), horus.Placer()
+    decision = placer.place(cluster, make.job(mem=200_000))[0]
     assert (decision.verdict, decision.reason) == ("reject", "gpu_memory")
     assert decision.miss.needed > decision.miss.available and decision.miss.unit == "MiB"
     assert decision.refusals["gpu_memory"] == 4 and np.isnan(decision.runner_up_cost) and decision.slots == ()
     cluster.set_node_state(1, "drained")
     cluster.set_node_state(2, "down")
-    assert placer.place(cluster, world.job())[0].verdict == "defer"
+    assert placer.place(cluster, make.job())[0].verdict == "defer"
 
 
-def test_a_plan_is_a_sequence_with_columns(horus, world):
-    plan = horus.Placer().place(world.cluster(), [*world.jobs(6), world.job(99, mem=200_000)])
+def test_a_plan_is_a_sequence_with_columns(horus, make):
+    plan = horus.Placer().place(make.cluster(), [*make.jobs(6), make.job(99, mem=200_000)])
     assert len(plan) == 7 and plan[-1] == list(plan)[-1] and plan[1:3] == list(plan)[1:3]
     assert len(plan.refused) == 7 - len(plan.placed) > 0
     columns = plan.columns()
@@ -52,85 +52,85 @@ def test_a_plan_is_a_sequence_with_columns(horus, world):
     again = pickle.loads(pickle.dumps(plan))
     assert again == plan and repr(again) == repr(plan)
     with pytest.raises(horus.StateError, match="plan again"):
-        world.cluster().apply(again)
+        make.cluster().apply(again)
     assert "<table>" in plan._repr_html_()
 
 
-def test_frames(horus, world):
+def test_frames(horus, make):
     pytest.importorskip("pandas")
-    cluster = world.cluster()
-    plan = horus.Placer().place(cluster, world.jobs(3))
+    cluster = make.cluster()
+    plan = horus.Placer().place(cluster, make.jobs(3))
     assert plan.to_frame().shape[0] == 3
     assert cluster.to_frame()["gpu_type"].unique().tolist() == ["v100-pcie-16gb"]
     assert "a100-40gb" in set(horus.gpus().to_frame()["name"])
 
 
-def test_a_stale_plan_conflicts(horus, world):
-    cluster, placer = world.cluster(nodes=1, devices=1), horus.Placer()
-    first, second = placer.place(cluster, world.job(1)), placer.place(cluster, world.job(2))
+def test_a_stale_plan_conflicts(horus, make):
+    cluster, placer = make.cluster(nodes=1, devices=1), horus.Placer()
+    first, second = placer.place(cluster, make.job(1)), placer.place(cluster, make.job(2))
     cluster.apply(first)
     with pytest.raises(horus.Conflict):
         cluster.apply(second)
     assert cluster.jobs.tolist() == [1]
 
 
-def test_what_if_leaves_the_cluster(horus, world):
-    cluster, placer = world.cluster(nodes=1, devices=1), horus.Placer("exclusive")
-    cluster.apply(placer.place(cluster, world.job(1)))
+def test_what_if_leaves_the_cluster(horus, make):
+    cluster, placer = make.cluster(nodes=1, devices=1), horus.Placer("exclusive")
+    cluster.apply(placer.place(cluster, make.job(1)))
     before = cluster.snapshot()
     with cluster.what_if() as copy:
         copy.release(1)
-        copy.apply(placer.place(copy, world.job(2)))
+        copy.apply(placer.place(copy, make.job(2)))
         assert copy.jobs.tolist() == [2]
     assert cluster.snapshot() == before
-    plan = placer.what_if(cluster, [horus.Change(kind="release", job=1)], world.job(2))
-    assert plan[0].verdict == "place" and placer.place(cluster, world.job(2))[0].verdict == "defer"
+    plan = placer.what_if(cluster, [horus.Change(kind="release", job=1)], make.job(2))
+    assert plan[0].verdict == "place" and placer.place(cluster, make.job(2))[0].verdict == "defer"
     with pytest.raises(horus.StateError):
         cluster.apply(plan)
 
 
-def test_snapshots_and_pickles_decide_alike(horus, world):
-    cluster, placer = world.cluster(), horus.Placer()
-    cluster.apply(placer.place(cluster, world.jobs(4)))
-    job = world.job(50)
+def test_snapshots_and_pickles_decide_alike(horus, make):
+    cluster, placer = make.cluster(), horus.Placer()
+    cluster.apply(placer.place(cluster, make.jobs(4)))
+    job = make.job(50)
     for copy in (horus.Cluster.restore(cluster.snapshot()), pickle.loads(pickle.dumps(cluster))):
         assert copy == cluster and pickle.loads(pickle.dumps(placer)).place(copy, job) == placer.place(cluster, job)
     with pytest.raises(horus.CorruptError):
         horus.Cluster.restore(b"no snapshot")
 
 
-def test_batches_are_never_worse(horus, world):
-    cluster, jobs = world.cluster(), world.jobs(8)
+def test_batches_are_never_worse(horus, make):
+    cluster, jobs = make.cluster(), make.jobs(8)
     before, after = horus.Placer().place_batch(cluster, jobs).work()
     assert after >= before > 0
 
 
-def test_preemption_and_rebalancing(horus, world):
-    cluster, placer = world.cluster(nodes=1, devices=1), horus.Placer("exclusive")
-    cluster.apply(placer.place(cluster, world.job(1)))
-    plan = placer.preempt(cluster, world.job(2, priority=5))
+def test_preemption_and_rebalancing(horus, make):
+    cluster, placer = make.cluster(nodes=1, devices=1), horus.Placer("exclusive")
+    cluster.apply(placer.place(cluster, make.job(1)))
+    plan = placer.preempt(cluster, make.job(2, priority=5))
     assert plan.preemptions[0].victims == (1,) and plan.moves[0].kind == "preempt"
     cluster.apply(plan)
     assert cluster.jobs.tolist() == [2]
-    crowded = world.cluster(nodes=1, devices=2)
+    crowded = make.cluster(nodes=1, devices=2)
     for number in (1, 2):
-        crowded.adopt(world.job(number, util=90), [horus.Slot(1, 0)])
+        crowded.adopt(make.job(number, util=90), [horus.Slot(1, 0)])
     moves = horus.Placer().rebalance(crowded, min_gain=0.01, downtime_s=-1)
     assert [move.kind for move in moves.moves] == ["migrate"]
     crowded.apply(moves)
     assert crowded.device(1, 1)["jobs"] == [moves.moves[0].job]
 
 
-def test_explanations_name_every_node(horus, world):
-    cluster = world.cluster()
+def test_explanations_name_every_node(horus, make):
+    cluster = make.cluster()
     cluster.set_node_state(2, "drained")
-    why = horus.Placer().explain(cluster, world.job())
+    why = horus.Placer().explain(cluster, make.job())
     assert why.nodes["verdict"].tolist() == ["place", "defer"] and why.nodes["reason"].tolist() == ["", "node_drained"]
     assert why.decision.text in str(why) and "<table>" in why._repr_html_()
 
 
-def test_nodes_can_be_changed(horus, world):
-    cluster = world.cluster()
+def test_nodes_can_be_changed(horus, make):
+    cluster = make.cluster()
     cluster.add_node(horus.Node(id=9, cpu_milli=1000, mem_mib=1000, devices=[horus.Device("t4", mem_mib=10_000)]))
     assert cluster.device(9, 0)["mem_mib"] == 10_000 and cluster.device(9, 0)["gpu_type"] == "t4"
     with pytest.raises(horus.Exists):
@@ -145,14 +145,14 @@ def test_nodes_can_be_changed(horus, world):
         cluster.set_node_state(1, "asleep")
 
 
-def test_only_some_nodes(horus, world):
-    cluster, placer = world.cluster(), horus.Placer()
-    assert placer.place(cluster, world.job(), nodes=[2])[0].slots[0].node == 2
-    assert placer.place(cluster, world.job(), nodes=[])[0].verdict != "place"
+def test_only_some_nodes(horus, make):
+    cluster, placer = make.cluster(), horus.Placer()
+    assert placer.place(cluster, make.job(), nodes=[2])[0].slots[0].node == 2
+    assert placer.place(cluster, make.job(), nodes=[])[0].verdict != "place"
     with pytest.raises(horus.InvalidArgument, match="nodes"):
-        placer.place(cluster, world.job(), nodes=[1.5])
+        placer.place(cluster, make.job(), nodes=[1.5])
     with pytest.raises(horus.NotFound):
-        placer.place(cluster, world.job(), nodes=[77])
+        placer.place(cluster, make.job(), nodes=[77])
 
 
 @pytest.mark.parametrize("wrong, words", [
@@ -171,43 +171,43 @@ def last_device(candidate):
     return -float(candidate.mem_mib) + float(candidate.demands["mem_mib"].sum())
 
 
-def test_a_policy_is_a_callable_over_columns(horus, world):
+def test_a_policy_is_a_callable_over_columns(horus, make):
     seen = []
 
     def beside_somebody(candidate):
         seen.append(candidate)
         return -float(len(candidate.demands))
 
-    cluster, placer = world.cluster(), horus.Placer(beside_somebody)
-    plan = placer.place(cluster, [world.job(i, util=10, mem=1_000) for i in (1, 2, 3)])
+    cluster, placer = make.cluster(), horus.Placer(beside_somebody)
+    plan = placer.place(cluster, [make.job(i, util=10, mem=1_000) for i in (1, 2, 3)])
     assert len({(d.slots[0].node, d.slots[0].device) for d in plan}) == 1  # they pack
     assert seen[0].demands.dtype == horus.demand_dtype and seen[0].slowdown_after.tolist() == [1.0]
     assert seen[0].device.gpu_type == "v100-pcie-16gb" and seen[0].mem_mib > 0
     assert "beside_somebody" in repr(placer)
     again = pickle.loads(pickle.dumps(horus.Placer(last_device)))
-    assert again.place(cluster, world.job()) == horus.Placer(last_device).place(cluster, world.job())
+    assert again.place(cluster, make.job()) == horus.Placer(last_device).place(cluster, make.job())
 
 
-def test_a_policy_may_decline(horus, world):
-    decision = horus.Placer(lambda candidate: None).place(world.cluster(), world.job())[0]
+def test_a_policy_may_decline(horus, make):
+    decision = horus.Placer(lambda candidate: None).place(make.cluster(), make.job())[0]
     assert (decision.verdict, decision.reason) == ("reject", "policy")
 
 
 @pytest.mark.parametrize("answer, kind", [(lambda c: 1 / 0, ZeroDivisionError), (lambda c: "x", TypeError),
                                           (lambda c: float("nan"), None), (lambda: 1, TypeError)])
-def test_what_a_policy_raises_comes_back_and_nothing_changed(horus, world, answer, kind):
-    cluster, placer = world.cluster(), horus.Placer(answer)
+def test_what_a_policy_raises_comes_back_and_nothing_changed(horus, make, answer, kind):
+    cluster, placer = make.cluster(), horus.Placer(answer)
     before = cluster.snapshot()
     with pytest.raises(kind or horus.CallbackError):
-        placer.place(cluster, world.jobs(3))
+        placer.place(cluster, make.jobs(3))
     assert cluster.snapshot() == before
 
 
-def test_calls_back_into_the_cluster_and_placer_are_busy(horus, world):
-    cluster, raised = world.cluster(), []
+def test_calls_back_into_the_cluster_and_placer_are_busy(horus, make):
+    cluster, raised = make.cluster(), []
 
     def calls_back(candidate):
-        for call in (cluster.snapshot, lambda: cluster.release(1), lambda: placer.place(cluster, world.job(2)),
+        for call in (cluster.snapshot, lambda: cluster.release(1), lambda: placer.place(cluster, make.job(2)),
                      lambda: cluster.add_node(horus.Node(id=77))):
             try:
                 call()
@@ -216,20 +216,20 @@ def test_calls_back_into_the_cluster_and_placer_are_busy(horus, world):
         return 0.0
 
     placer = horus.Placer(calls_back)
-    placer.place(cluster, world.job())
+    placer.place(cluster, make.job())
     assert set(raised) == {horus.Busy} and len(raised) >= 4
 
 
-def test_an_interference_callable_inside_a_placer(horus, world):
+def test_an_interference_callable_inside_a_placer(horus, make):
     placer = horus.Placer(interference=lambda device, tenants: np.full(len(tenants), 1.0 + 9.0 * (len(tenants) > 1)))
-    plan = placer.place(world.cluster(nodes=1, devices=2), [world.job(i, util=5, mem=500) for i in (1, 2, 3)])
+    plan = placer.place(make.cluster(nodes=1, devices=2), [make.job(i, util=5, mem=500) for i in (1, 2, 3)])
     assert [d.verdict for d in plan] == ["place", "place", "defer"]  # nobody shares at ten times
 
 
-def test_a_node_is_evacuated_and_residents_tell_what_they_asked_for(horus, world):
-    cluster = world.cluster(nodes=2, devices=1)
+def test_a_node_is_evacuated_and_residents_tell_what_they_asked_for(horus, make):
+    cluster = make.cluster(nodes=2, devices=1)
     for number in (1, 2):
-        cluster.adopt(world.job(number, tenant="red"), [horus.Slot(1, 0)])
+        cluster.adopt(make.job(number, tenant="red"), [horus.Slot(1, 0)])
     first, second = cluster.specs()
     assert (first.id, first.tenant, first.share) == (1, "red", "same-tenant") and cluster.specs([2]) == (second,)
     assert first.demands["any"].gpu_util_pct == 40
@@ -242,10 +242,10 @@ def test_a_node_is_evacuated_and_residents_tell_what_they_asked_for(horus, world
         horus.Placer().evacuate(cluster, [9])
 
 
-def test_a_review_says_who_breaks_its_bound_and_moves_it(horus, world):
-    cluster = world.cluster(nodes=1, devices=2)
-    cluster.adopt(world.job(1, util=90, slowdown_bound=1.1), [horus.Slot(1, 0)])
-    cluster.adopt(world.job(2, util=90), [horus.Slot(1, 0)])
+def test_a_review_says_who_breaks_its_bound_and_moves_it(horus, make):
+    cluster = make.cluster(nodes=1, devices=2)
+    cluster.adopt(make.job(1, util=90, slowdown_bound=1.1), [horus.Slot(1, 0)])
+    cluster.adopt(make.job(2, util=90), [horus.Slot(1, 0)])
     plan = horus.Placer(interference="utilisation").review(cluster, downtime_s=-1)
     first, second = plan.reviews
     assert (first.job, first.broken, first.advice, first.bound) == (1, True, "move", pytest.approx(1.1))
@@ -255,14 +255,14 @@ def test_a_review_says_who_breaks_its_bound_and_moves_it(horus, world):
 
 
 @pytest.mark.parametrize(("upper", "trial"), [(1.9, False), (2.5, True)])
-def test_sharing_that_pays_by_expectation_alone_is_a_trial(horus, world, upper, trial):
+def test_sharing_that_pays_by_expectation_alone_is_a_trial(horus, make, upper, trial):
     def slowed(device, tenants):
         many = len(tenants) > 1
         return np.full(len(tenants), 1.2 if many else 1.0), np.full(len(tenants), upper if many else 1.0)
 
     placer = horus.Placer(interference=horus.InterferenceModel.from_callable(slowed))
-    cluster = world.cluster(nodes=1, devices=1)
-    plan = placer.place(cluster, [world.job(1), world.job(2)])
+    cluster = make.cluster(nodes=1, devices=1)
+    plan = placer.place(cluster, [make.job(1), make.job(2)])
     assert [decision.trial for decision in plan] == [False, trial]
     assert [effect.calibrated_up_to for effect in plan[0].effects] == [1]  # alone
     cluster.apply(plan)

@@ -10,14 +10,14 @@ HOUR = 3_600_000_000
 
 
 @pytest.fixture
-def play(horus, world):
+def play(horus, make):
     """A morning of 60 jobs on 8 GPUs."""
     draw = np.random.default_rng(1)
     count = 60
     trace = horus.Trace(profile=[("small", "large")[i % 2] for i in range(count)],
                         submit_us=np.sort(draw.integers(0, HOUR, count)), duration_us=draw.integers(HOUR // 10, HOUR, count))
-    beliefs = {"small": world.demand(20, 2_000, profile_id=1), "large": {"any": world.demand(80, 6_000, profile_id=2)}}
-    return trace, beliefs, horus.Truth.from_model(beliefs), world.cluster(nodes=2, devices=2)
+    beliefs = {"small": make.demand(20, 2_000, profile_id=1), "large": {"any": make.demand(80, 6_000, profile_id=2)}}
+    return trace, beliefs, horus.Truth.from_model(beliefs), make.cluster(nodes=2, devices=2)
 
 
 def test_sharing_beats_exclusive_use_where_jobs_are_small(horus, play):
@@ -76,7 +76,7 @@ def test_traces_and_truths_survive_pickling(horus, play):
     assert horus.simulate(*copies, horus.Placer()).metrics() == horus.simulate(*play, horus.Placer()).metrics()
 
 
-def test_measured_speeds_are_a_truth(horus, world, play):
+def test_measured_speeds_are_a_truth(horus, make, play):
     trace, beliefs, _, cluster = play
     truth = horus.Truth.from_speeds(["v100-pcie-16gb"], ["small", "large"], [[10.0, 5.0]],
                                     {"gpu": [0], "a": [0], "b": [1], "speed_a": [0.5], "speed_b": [0.5]})
@@ -176,16 +176,16 @@ def test_what_is_learned_is_a_model(horus, play):
         pickle.loads(pickle.dumps(result)).model()
 
 
-def test_cores_and_memory_change_speeds(horus, world):
-    beliefs = {"a": world.demand(50, profile_id=1)}
+def test_cores_and_memory_change_speeds(horus, make):
+    beliefs = {"a": make.demand(50, profile_id=1)}
     trace = horus.Trace(profile=["a"] * 4, duration_us=[HOUR] * 4, cpu_milli=[1_000] * 4, mem_mib=[1_024] * 4)
     half = horus.Sensitivity(cpu_milli=[1_000, 16_000], mem_mib=[1_024], speeds=[0.5, 1])
     plain = horus.Truth.from_model(beliefs)
     told = horus.SimOptions(round_us=60_000_000, preempt=True, sensitivities={"a": half})
-    first, second = (horus.simulate(trace, beliefs, truth, world.cluster(2, 2), horus.Placer("exclusive")).metrics()
+    first, second = (horus.simulate(trace, beliefs, truth, make.cluster(2, 2), horus.Placer("exclusive")).metrics()
                      for truth in (plain, plain.with_sensitivities({"a": half})))
     assert second["makespan_us"] > 1.5 * first["makespan_us"]
-    granted = horus.simulate(trace, beliefs, plain.with_sensitivities({"a": half}), world.cluster(2, 2),
+    granted = horus.simulate(trace, beliefs, plain.with_sensitivities({"a": half}), make.cluster(2, 2),
                              horus.Placer("synergy-tune"), told).metrics()
     assert granted["makespan_us"] < second["makespan_us"]  # who is told of them grants cores
     with pytest.raises(horus.InvalidArgument, match=r"sensitivities\[b\].speeds: expected 2 values"):
@@ -204,9 +204,9 @@ def test_queues_of_simulations_have_options(horus, play):
     assert horus.simulate(*play, horus.Placer(), moves).metrics()["finished"] == 60
 
 
-def test_what_profiling_finds_is_believed(horus, world):
-    wrong, right = world.demand(10, 100, profile_id=1), world.demand(90, 12_000, profile_id=1)
-    cluster = world.cluster(2, 1)
+def test_what_profiling_finds_is_believed(horus, make):
+    wrong, right = make.demand(10, 100, profile_id=1), make.demand(90, 12_000, profile_id=1)
+    cluster = make.cluster(2, 1)
     cluster.add_node(horus.Node(id=9, cpu_milli=8_000, mem_mib=65_536, labels={"horus-profiling": ""},
                                 devices=[horus.Device("v100-pcie-16gb")]))
     trace = horus.Trace(profile=["a"] * 6, duration_us=[HOUR] * 6)

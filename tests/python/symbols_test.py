@@ -9,7 +9,7 @@ SECTION = "## Left out"
 
 
 def exported():
-    lines = (ROOT / "tests/abi/symbols.txt").read_text().splitlines()
+    lines = (ROOT / "tests/abi/lab_symbols.txt").read_text().splitlines()
     return {line.split()[0] for line in lines if line.startswith("horus_")}
 
 
@@ -27,7 +27,7 @@ def called():
     """By the module itself, or by the readers of the C++ face that it calls, and those that they call."""
     text = code("bindings/python/src/core", "*.*")
     readers = dict(re.findall(r"^template <typename AnyCaller[^\n]*\n[^\n]*?(Read\w+)\((.*?)^}",
-                              code("include/horus", "*.hpp"), re.MULTILINE | re.DOTALL))
+                              code("include/horus", "**/*.hpp"), re.MULTILINE | re.DOTALL))
     for name in sorted(readers, key=lambda name: name != "ReadDecision"):  # which calls others
         text += readers[name] if re.search(rf"\b{name}\(", text) else ""
     return set(re.findall(r"\bhorus_\w+\b", text)) & exported()

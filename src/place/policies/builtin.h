@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in policies, one file each; policy.cc lists them by name.
+// The built-in policies, one file each; policy.cc lists them by name. Those of the laboratory are in lab/policies.
 //
 // Enters:  options.                       Leaves: a policy.
 // Units:   see docs/place.md.
@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "place/policy.h"
@@ -26,21 +27,13 @@ namespace horus {
 [[nodiscard]] std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeExclusivePolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeLeastUtilisedPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeReactivePolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGandivaPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGavelThresholdPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGavelMaxminPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeLucidPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeMuriPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeMisoPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakePolluxAvoidPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeForegroundPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeFillerPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeOraclePolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeFgdPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
-[[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
+
+struct PolicyEntry {
+  std::string_view name;  // static text
+  std::unique_ptr<Policy> (*make)(const PolicyOptions&);
+};
+// What the laboratory adds. Each library says at link time whether it has it: place/no_lab.cc or lab/policies.
+[[nodiscard]] std::span<const PolicyEntry> LabPolicies();
 
 enum class SynergyRule : uint8_t;
 [[nodiscard]] std::unique_ptr<Policy> MakeSynergyPolicy(SynergyRule rule, const PolicyOptions& options);

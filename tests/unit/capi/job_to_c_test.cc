@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job that crosses the C boundary outwards comes back as it was.
-#include "capi/job_to_c.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

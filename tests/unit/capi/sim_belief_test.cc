@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/simulator.h"
-#include "sim/truth/pair_learner.h"
-#include "sim/truth/table_truth.h"
+#include "lab/simulator.h"
+#include "lab/truth/pair_learner.h"
+#include "lab/truth/table_truth.h"
 #include "sim_given.h"
 
 namespace horus {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "capi/handles.h"
-#include "capi/sim_handles.h"
 #include "draw.h"
-#include "sim/simulator.h"
+#include "lab/capi/sim_handles.h"
+#include "lab/simulator.h"
 
 namespace horus {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/metrics.h"
-#include "sim/simulator.h"
+#include "lab/metrics.h"
+#include "lab/simulator.h"
 #include "sim_given.h"
 
 namespace horus {

@@ -2,8 +2,8 @@
 // Traces drawn through the C ABI are those of the sim room.
 #include <gtest/gtest.h>
 
-#include "capi/sim_handles.h"
-#include "sim/trace/synthetic.h"
+#include "lab/capi/sim_handles.h"
+#include "lab/trace/synthetic.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluating online learning: who takes part, what observations are worth, and what is refused.
-#include "interference/evaluate_online.h"
+#include "lab/evaluate/evaluate_online.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

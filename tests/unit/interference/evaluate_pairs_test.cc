@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation on pairs: every row is predicted without its group, and references are what they say.
-#include "interference/evaluate_pairs.h"
+#include "lab/evaluate/evaluate_pairs.h"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "interference/evaluate_pairs.h"
 #include "interference/kernel_model.h"
 #include "interference/learned_model.h"
 #include "interference/pair_bounds.h"
@@ -19,6 +18,7 @@
 #include "interference/pair_kinds.h"
 #include "interference/pair_readers.h"
 #include "interference/train_pairs.h"
+#include "lab/evaluate/evaluate_pairs.h"
 #include "pair_law.h"
 
 namespace horus {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of measured runs: every column, every default, and how a wrong cell is named.
-#include "io/dataset_file.h"
+#include "lab/io/dataset_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // grid.yaml: what is read, what it becomes, and what is refused with which words.
-#include "io/grid_file.h"
+#include "lab/io/grid_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

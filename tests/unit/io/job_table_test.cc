@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Job tables: a name, a family and a run in every row; what was measured of the jobs.
-#include "io/job_table.h"
+#include "lab/io/job_table.h"
 
 #include <gmock/gmock.h>
 

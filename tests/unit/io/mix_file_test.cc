@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces and tables of shares, and measured speeds: what is read, left out and refused.
-#include "io/mix_file.h"
+#include "lab/io/mix_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "io/speeds_file.h"
+#include "lab/io/speeds_file.h"
 
 namespace horus {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/quality/allocation_run.h"
-#include "io/openb_trace.h"
+#include "lab/io/openb_trace.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured pairs from tables and from Gavel's layout: what is read, what is one pair, what is refused.
-#include "io/pairs_file.h"
+#include "lab/io/pairs_file.h"
 
 #include <gmock/gmock.h>
 

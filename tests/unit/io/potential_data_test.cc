@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "io/mix_file.h"
-#include "io/speeds_file.h"
-#include "sim/bound/potential.h"
+#include "lab/bound/potential.h"
+#include "lab/io/mix_file.h"
+#include "lab/io/speeds_file.h"
 
 namespace horus {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted slowdowns: what is written is read again and answered; what is no slowdown is named.
-#include "io/predictions_file.h"
+#include "lab/io/predictions_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,10 +6,10 @@
 #include <string>
 
 #include "base/draws.h"
-#include "io/traces/trace_file.h"
-#include "sim/trace/synthetic.h"
-#include "sim/trace/trace_build.h"
-#include "sim/trace/trace_edit.h"
+#include "lab/io/traces/trace_file.h"
+#include "lab/trace/synthetic.h"
+#include "lab/trace/trace_build.h"
+#include "lab/trace/trace_edit.h"
 
 namespace horus {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "io/traces/trace_file.h"
+#include "lab/io/traces/trace_file.h"
 
 namespace horus {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "io/traces/trace_file.h"
-#include "sim/trace/trace_edit.h"
+#include "lab/io/traces/trace_file.h"
+#include "lab/trace/trace_edit.h"
 
 namespace horus {
 namespace {

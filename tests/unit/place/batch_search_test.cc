@@ -82,12 +82,12 @@ TEST(BatchSearch, WithAnyBudgetIsSound) {
   Cluster cluster = Nodes(2, 2);
   ASSERT_TRUE(cluster.Adopt(OneGpu(500, 50), std::vector<Slot>{{1, 0, 0}}).ok());
   const Cluster wide = Nodes(4, 17);  // more devices than are all candidates
-  struct World {
+  struct Setup {
     const Cluster& where;
     size_t jobs;
     bool gains;  // with the usual budget
   };
-  for (const auto& [where, count, gains] : {World{cluster, 10, false}, World{wide, 2 * kSmallBatch, true}}) {
+  for (const auto& [where, count, gains] : {Setup{cluster, 10, false}, Setup{wide, 2 * kSmallBatch, true}}) {
     const std::vector<JobSpec> jobs = Many(count);
     const auto placer = MakePlacer();
     const Plan one_by_one = *placer->MakePlan(where, jobs);

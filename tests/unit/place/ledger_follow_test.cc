@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ledger_world.h"
+#include "ledger_changes.h"
 
 namespace horus {
 namespace {
@@ -20,19 +20,19 @@ using testing_place::kGpus;
 using testing_place::kNodes;
 using testing_place::Nodes;
 using testing_place::OneGpu;
+using testing_place::RandomChanges;
 using testing_place::V100Node;
-using testing_place::World;
 
 TEST(LedgerFollow, AFollowerIsAsNewAfterEveryChange) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    World world(seed);
+    RandomChanges random(seed);
     Cluster cluster = Nodes(kNodes, kGpus);
     Ledger ledger(cluster);
     const uint64_t generation = ledger.generation();
     Follower follower;
     follower.Look(ledger);
     for (int i = 0; i < 60; ++i) {
-      for (size_t changes = world.Pick(3); changes > 0; --changes) world.Step(cluster, nullptr);
+      for (size_t changes = random.Pick(3); changes > 0; --changes) random.Step(cluster, nullptr);
       ledger.Follow(cluster);
       ASSERT_NO_FATAL_FAILURE(ExpectAsNew(ledger, cluster));
       follower.Look(ledger);
@@ -44,9 +44,9 @@ TEST(LedgerFollow, AFollowerIsAsNewAfterEveryChange) {
 
 TEST(LedgerFollow, WhatIsTriedOutIsAsIfTheClusterHadChanged) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    World world(seed);
+    RandomChanges random(seed);
     Cluster cluster = Nodes(kNodes, kGpus);
-    for (int i = 0; i < 15; ++i) world.Step(cluster, nullptr);
+    for (int i = 0; i < 15; ++i) random.Step(cluster, nullptr);
     Ledger ledger(cluster);
     Follower follower;
     follower.Look(ledger);
@@ -61,7 +61,7 @@ TEST(LedgerFollow, WhatIsTriedOutIsAsIfTheClusterHadChanged) {
         hash = ledger.Hash();
         between = tried;
       }
-      world.Step(tried, &ledger);
+      random.Step(tried, &ledger);
       ExpectAsNew(ledger, tried);
       follower.Look(ledger);
       if (testing::Test::HasFailure()) return;
@@ -82,25 +82,25 @@ TEST(LedgerFollow, WhatIsTriedOutIsAsIfTheClusterHadChanged) {
 }
 
 TEST(LedgerFollow, TriesAreTakenBackBeforeTheClusterIsFollowed) {
-  World world(1);
+  RandomChanges random(1);
   Cluster cluster = Nodes(kNodes, kGpus);
-  for (int i = 0; i < 15; ++i) world.Step(cluster, nullptr);
+  for (int i = 0; i < 15; ++i) random.Step(cluster, nullptr);
   Ledger ledger(cluster);
   Cluster tried = cluster;
-  for (int i = 0; i < 10; ++i) world.Step(tried, &ledger);
+  for (int i = 0; i < 10; ++i) random.Step(tried, &ledger);
   ledger.Follow(cluster);
   ExpectAsNew(ledger, cluster);
   EXPECT_EQ(ledger.Mark(), 0u);
 }
 
 TEST(LedgerFollow, EveryTryIsTakenBackWithoutStartingAnew) {
-  World world(4);
+  RandomChanges random(4);
   Cluster cluster = Nodes(kNodes, kGpus);
-  for (int i = 0; i < 10; ++i) world.Step(cluster, nullptr);
+  for (int i = 0; i < 10; ++i) random.Step(cluster, nullptr);
   Ledger ledger(cluster);
   const uint64_t generation = ledger.generation();
   for (int i = 0; i < 60; ++i) {
-    World other = world;
+    RandomChanges other = random;
     Cluster tried = cluster;
     for (int skipped = 0; skipped < i; ++skipped) static_cast<void>(other.Pick(1));
     const uint64_t changes = ledger.changes();
@@ -114,9 +114,9 @@ TEST(LedgerFollow, EveryTryIsTakenBackWithoutStartingAnew) {
 }
 
 TEST(LedgerFollow, GoesFromOneClusterToAnother) {
-  World world(2);
+  RandomChanges random(2);
   Cluster large = Nodes(kNodes, kGpus);
-  for (int i = 0; i < 25; ++i) world.Step(large, nullptr);
+  for (int i = 0; i < 25; ++i) random.Step(large, nullptr);
   Cluster small = Nodes(1, 1);
   ASSERT_TRUE(small.Adopt(OneGpu(1000), std::vector<Slot>{{1, 0, 0}}).ok());
   Ledger ledger;
@@ -152,10 +152,10 @@ TEST(LedgerFollow, SeesNodesComeAndGo) {
 }
 
 TEST(LedgerFollow, AnEmptiedLedgerIsThatOfTheClusterWithoutJobsAndIsLeftForTheWhole) {
-  World world(3);
+  RandomChanges random(3);
   const Cluster empty = Nodes(kNodes, kGpus);
   Cluster cluster = empty;
-  for (int i = 0; i < 25; ++i) world.Step(cluster, nullptr);
+  for (int i = 0; i < 25; ++i) random.Step(cluster, nullptr);
   const Ledger full(cluster);
   Ledger ledger(cluster);
   const uint64_t followed = ledger.changes();

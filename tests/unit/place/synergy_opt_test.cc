@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "place/lp/contained.h"
-#include "place/lp/entry.h"
-#include "place/lp/linear_program.h"
+#include "lab/lp/contained.h"
+#include "lab/lp/entry.h"
+#include "lab/lp/linear_program.h"
 #include "place/synergy/round.h"
 
 namespace horus {

@@ -11,7 +11,7 @@
 #include "device/catalogue.h"
 #include "features/feature_row.h"
 #include "features/graph_builder.h"
-#include "predict/evaluate.h"
+#include "lab/evaluate/evaluate_predictor.h"
 #include "trees/bundle.h"
 
 namespace horus {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "predict/evaluate.h"
+#include "lab/evaluate/evaluate_predictor.h"
 #include "predict/predictor.h"
 #include "rows.h"
 

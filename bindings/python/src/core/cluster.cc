@@ -55,8 +55,8 @@ std::vector<uint64_t> SetState(const ClusterHandle& cluster, uint64_t node, std:
     return cluster.Write(error, [&](horus_error* e) {
       uint64_t none = 0;  // null would mean that the ids are not wanted
       uint64_t* out = ids == nullptr ? &none : ids;
-      if (device) return horus_cluster_set_device_state(cluster.get(), node, *device, number, capacity, out, count, e);
-      return horus_cluster_set_node_state(cluster.get(), node, number, capacity, out, count, e);
+      if (device) return horus_cluster_set_state(cluster.get(), node, *device, number, capacity, out, count, e);
+      return horus_cluster_set_state(cluster.get(), node, HORUS_WHOLE_NODE, number, capacity, out, count, e);
     });
   });
 }

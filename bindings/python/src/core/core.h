@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "class.h"
-#include "horus/horus.hpp"
+#include "horus/lab/lab.hpp"
 
 namespace horus_python {
 

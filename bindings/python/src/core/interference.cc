@@ -30,8 +30,8 @@ Model FromCallable(const CatalogueHandle* catalogue, const py::object& callable,
                    double upper_probability) {
   return Make<InterferenceHandle, horus_interference>(
       [&](horus_interference** out, horus_error* error) {
-        return horus_interference_from_callback_at(Of(catalogue), &AskPython, callable.ptr(), epoch, upper_probability,
-                                                   out, error);
+        return horus_interference_from_callback(Of(catalogue), &AskPython, callable.ptr(), epoch, upper_probability,
+                                                out, error);
       },
       {callable});
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus._core: the C ABI of libhorus for the package horus, which gives it its face. Rooms in corridor order.
 #include "core.h"
-#include "horus/horus.hpp"
+#include "horus/lab/lab.hpp"
 
 namespace py = pybind11;
 

@@ -66,7 +66,7 @@ py::dict Columns(const PlanHandle& plan) {
       horus::detail::CSlots columns(c.slots);
       const horus_slots out = columns.get();
       size_t count = 0;
-      status = horus_plan_slots(plan.get(), i, &out, &count, error);
+      status = horus_plan_slots(plan.get(), HORUS_SLOTS_DECISION, i, &out, &count, error);
       if (status != HORUS_OK) return status;
       nodes[i] = columns.nodes[0];
       devices[i] = columns.devices[0];
@@ -88,10 +88,15 @@ py::dict Columns(const PlanHandle& plan) {
   return out;
 }
 
+horus_plan_info InfoOf(const PlanHandle& plan) {
+  horus_plan_info info = HORUS_PLAN_INFO_INIT;
+  Run([&](horus_error* error) { return horus_plan_get_info(plan.get(), &info, error); });
+  return info;
+}
+
 py::tuple Work(const PlanHandle& plan) {
-  double before = 0, after = 0;
-  Run([&](horus_error* error) { return horus_plan_work(plan.get(), &before, &after, error); });
-  return py::make_tuple(before, after);
+  const horus_plan_info info = InfoOf(plan);
+  return py::make_tuple(info.work_before, info.work_after);
 }
 
 // Into a cluster; applying waits for plans over it.
@@ -190,16 +195,15 @@ void BindPlan(py::module_& m) {
       .def("at", &At, py::arg("index"), "at(self, index: int) -> Decision")
       .def("columns", &Columns, "columns(self) -> dict[str, numpy.typing.NDArray[typing.Any]]")
       .def(
-          "move_count", [](const PlanHandle& p) { return horus_plan_move_count(p.get()); }, "move_count(self) -> int")
+          "move_count", [](const PlanHandle& p) { return InfoOf(p).moves; }, "move_count(self) -> int")
       .def(
           "move", [](const PlanHandle& p, size_t index) { return horus::detail::ReadMove(kCall, p.get(), index); },
           py::arg("index"), "move(self, index: int) -> Move")
       .def(
-          "preemption_count", [](const PlanHandle& p) { return horus_plan_preemption_count(p.get()); },
+          "preemption_count", [](const PlanHandle& p) { return InfoOf(p).preemptions; },
           "preemption_count(self) -> int")
       .def(
-          "review_count", [](const PlanHandle& p) { return horus_plan_review_count(p.get()); },
-          "review_count(self) -> int")
+          "review_count", [](const PlanHandle& p) { return InfoOf(p).reviews; }, "review_count(self) -> int")
       .def(
           "review", [](const PlanHandle& p, size_t index) { return horus::detail::ReadReview(kCall, p.get(), index); },
           py::arg("index"), "review(self, index: int) -> TenantReview")

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "args.h"
-#include "horus/horus.hpp"
+#include "horus/lab/lab.hpp"
 
 namespace horus_python {
 

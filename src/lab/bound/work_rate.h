@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The best rate at which GPUs can do a mix of work, jobs alone or in pairs: the bound that no policy passes.
+//
+// Enters:  GPUs by type, the share of the work that each profile brings, speeds alone and of pairs.
+// Leaves:  the rate without sharing and the best one with it, which GPUs do what, and prices that prove the bound.
+// Units:   work in seconds that a job takes alone on its reference GPU; rates in work a second, that is in such GPUs.
+// Cost:    two linear programs; 22 profiles: milliseconds, 200 profiles on 5 types: seconds.
+// Thread class: pure function.
+#ifndef HORUS_LAB_BOUND_WORK_RATE_H_
+#define HORUS_LAB_BOUND_WORK_RATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace horus {
+
+// Two jobs on one GPU. Speeds are normalised throughput: speed shared / speed alone on that type; both 0 = they do not
+// run together. `slowdown` is the slower side's as bounds count it; 0 = what the speeds say.
+struct PairSpeed {
+  uint32_t gpu = 0, a = 0, b = 0;  // positions of the type and of two profiles; a == b: two copies
+  double speed_a = 0, speed_b = 0;
+  double slowdown = 0;
+
+  [[nodiscard]] bool Runs() const { return speed_a > 0 && speed_b > 0; }
+  [[nodiscard]] double Slowdown() const;              // of its slower side; of a pair that runs
+  [[nodiscard]] bool IsAdmitted(double bound) const;  // runs together, and nobody is slowed beyond `bound`
+};
+
+struct WorkProblem {
+  std::vector<double> gpus;      // by type: how many
+  std::vector<double> mix;       // by profile: share of the work; any unit, some above 0
+  std::vector<double> alone;     // [type * profiles + profile] work a second of one GPU; 0 = does not run there
+  std::vector<PairSpeed> pairs;  // each unordered pair once a type; what is missing does not run together
+};
+
+inline constexpr size_t kMostWorkTypes = 64;
+inline constexpr size_t kMostWorkProfiles = 2'048;
+inline constexpr size_t kMostWorkPairs = 4'000'000;
+
+struct WorkRateOptions {
+  double slowdown_bound = std::numeric_limits<double>::infinity();  // of both sides of a pair, at least 1
+  std::string lp_library;                                           // file of libhorus_lp.so; empty = looked for
+};
+
+// So many GPUs of a type run one profile alone or one pair.
+struct WorkUse {
+  static constexpr uint32_t kAlone = std::numeric_limits<uint32_t>::max();
+  uint32_t gpu = 0, a = 0, b = kAlone;
+  double gpus = 0;
+  double rate = 0;  // work a second of all of them
+  friend bool operator==(const WorkUse&, const WorkUse&) = default;
+};
+
+struct WorkRate {
+  double exclusive = 0;         // the best rate without pairs
+  double bound = 0;             // the best rate with them, >= exclusive
+  std::vector<WorkUse> uses;    // that reach the bound; by type, then profiles. One of several solutions
+  std::vector<double> prices;   // by profile: what a unit of its work is worth; the mix is worth 1 a unit
+  std::vector<double> rentals;  // by type: what a GPU does at these prices; gpus * rentals = bound
+};
+
+// Profiles are worked on in proportion to the mix, as a backlog that drains evenly: a schedule that does the work
+// W in T seconds has sum(W) / T <= bound of the mix W. INVALID_ARGUMENT: sizes, numbers out of range, a profile that no
+// type runs. RESOURCE_EXHAUSTED: too large. UNAVAILABLE: no libhorus_lp.so. INTERNAL: the solver gave up, or its prices
+// prove nothing, which happens where parts of the mix lie ten orders of magnitude apart.
+[[nodiscard]] absl::StatusOr<WorkRate> WorkRateBound(const WorkProblem& problem, const WorkRateOptions& options = {});
+
+// The errors above that need no solver.
+[[nodiscard]] absl::Status CheckWorkProblem(const WorkProblem& problem);
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_BOUND_WORK_RATE_H_

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/lab/files.h and traces of files, over the reader of the command. Without HORUS_WITH_FILES: without_files.cc.
+#include "horus/lab/files.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/args.h"
+#include "capi/graph_handles.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/structs.h"
+#include "io/cluster_file.h"
+#include "io/demand_shelf.h"
+#include "io/jobs_file.h"
+#include "lab/capi/job_list.h"
+#include "lab/capi/sim_handles.h"
+#include "lab/io/traces/trace_file.h"
+
+namespace horus::capi {
+namespace {
+
+std::shared_ptr<const Predictor> PredictorOf(const horus_predictor* handle) {
+  return handle == nullptr ? Predictor::Default() : handle->value;
+}
+
+absl::StatusOr<ClusterFile> FileOf(const char* path, const char* text, std::shared_ptr<const Catalogue> catalogue) {
+  if (text == nullptr) return ReadClusterFile(path, std::move(catalogue));
+  return LoadClusterFile(path, text, std::move(catalogue));
+}
+
+absl::StatusOr<std::vector<JobRequest>> RequestsOf(const char* path, const char* text, const Catalogue& catalogue) {
+  if (text == nullptr) return ReadJobsFile(path, catalogue);
+  return LoadJobsFile(path, text, catalogue);
+}
+
+// Ascending, as TypesPresent of the file that made the cluster.
+absl::StatusOr<std::vector<GpuTypeId>> TypesOf(const Cluster& cluster) {
+  std::vector<bool> present(cluster.catalogue().size(), false);
+  for (const NodeId id : cluster.NodeIds()) {
+    HORUS_ASSIGN_OR_RETURN(const NodeInfo node, cluster.Node(id));
+    for (const DeviceSpec& device : node.spec.devices) present[device.type.value()] = true;
+  }
+  std::vector<GpuTypeId> types;
+  for (size_t i = 0; i < present.size(); ++i) {
+    if (present[i]) types.push_back(GpuTypeId(static_cast<uint16_t>(i)));
+  }
+  return types;
+}
+
+absl::StatusOr<std::unique_ptr<horus_job_list>> ListOf(const Cluster& cluster, const horus_predictor* predictor,
+                                                       const char* path, const char* text) {
+  HORUS_ASSIGN_OR_RETURN(const std::vector<JobRequest> requests, RequestsOf(path, text, cluster.catalogue()));
+  HORUS_ASSIGN_OR_RETURN(const std::vector<GpuTypeId> present, TypesOf(cluster));
+  DemandShelf shelf(cluster.shared_catalogue(), PredictorOf(predictor));
+  HORUS_ASSIGN_OR_RETURN(std::vector<JobSpec> specs, CompleteJobs(requests, cluster, present, shelf));
+  return std::make_unique<horus_job_list>(cluster.shared_catalogue(), std::move(specs));
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_cluster_from_yaml(const horus_catalogue* catalogue, const horus_predictor* predictor,
+                                     const char* path, const char* text, horus_catalogue** extended,
+                                     horus_cluster** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const horus::ClusterFile file, FileOf(path, text, CatalogueOf(catalogue)));
+    HORUS_ASSIGN_OR_RETURN(horus::Cluster cluster, horus::MakeCluster(file));
+    horus::DemandShelf shelf(file.catalogue, PredictorOf(predictor));
+    HORUS_RETURN_IF_ERROR(horus::AdoptResidents(file, horus::TypesPresent(file), shelf, cluster));
+    auto made = std::make_unique<horus_cluster>(std::move(cluster));
+    if (extended != nullptr) *extended = new horus_catalogue{file.catalogue};
+    *out = made.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_job_list_from_yaml(const horus_cluster* cluster, const horus_predictor* predictor, const char* path,
+                                      const char* text, horus_job_list** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{cluster, "cluster"}, {path, "path"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(const auto lock, cluster->gate.Read());
+    HORUS_ASSIGN_OR_RETURN(auto list, ListOf(cluster->value, predictor, path, text));
+    *out = list.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_trace_from_file(const char* path, const char* format, horus_trace** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{path, "path"}, {out, "out"}}));
+    horus::TraceReadOptions options;
+    if (format != nullptr) {
+      HORUS_ASSIGN_OR_RETURN(options.format, horus::ParseTraceFormat(format));
+    }
+    HORUS_ASSIGN_OR_RETURN(horus::TraceRead read, horus::ReadTrace(path, options));
+    *out = new horus_trace{std::make_shared<const horus::Trace>(std::move(read.trace))};
+    return absl::OkStatus();
+  });
+}

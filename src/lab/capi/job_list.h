@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What horus_job_list points to.
+//
+// Enters:  jobs and the catalogue of their types.   Leaves: the jobs as the C ABI shows them.
+// Units:   as in cluster.h.
+// Cost:    the jobs, and about 200 bytes a demand.   Thread class: immutable, share freely.
+#ifndef HORUS_LAB_CAPI_JOB_LIST_H_
+#define HORUS_LAB_CAPI_JOB_LIST_H_
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "capi/job_convert.h"
+#include "horus/lab/files.h"
+
+struct horus_job_list {
+  horus_job_list(std::shared_ptr<const horus::Catalogue> types, std::vector<horus::JobSpec> given)
+      : catalogue(std::move(types)), specs(std::move(given)) {
+    for (const horus::JobSpec& spec : specs) {
+      jobs.push_back(std::make_unique<const horus::capi::JobToC>(*catalogue, spec));
+    }
+  }
+  const std::shared_ptr<const horus::Catalogue> catalogue;
+  const std::vector<horus::JobSpec> specs;
+  std::vector<std::unique_ptr<const horus::capi::JobToC>> jobs;  // over specs
+};
+
+#endif  // HORUS_LAB_CAPI_JOB_LIST_H_

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus/sim.h: simulations, what is told of results, truths.
+#include "horus/lab/sim.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "capi/args.h"
+#include "capi/columns.h"
+#include "capi/guard.h"
+#include "capi/handles.h"
+#include "capi/planning.h"
+#include "capi/structs.h"
+#include "interference/registry.h"
+#include "lab/capi/sim_convert.h"
+#include "lab/capi/sim_handles.h"
+#include "lab/capi/sim_options.h"
+#include "lab/metrics.h"
+
+namespace horus::capi {
+namespace {
+
+consteval bool Same(int32_t code, SimEventKind kind) { return code == static_cast<int32_t>(kind); }
+static_assert(Same(HORUS_SIM_ARRIVE, SimEventKind::kArrive) && Same(HORUS_SIM_START, SimEventKind::kStart) &&
+              Same(HORUS_SIM_FAIL, SimEventKind::kFail) && Same(HORUS_SIM_FINISH, SimEventKind::kFinish) &&
+              Same(HORUS_SIM_REJECT, SimEventKind::kReject) && Same(HORUS_SIM_PREEMPT, SimEventKind::kPreempt) &&
+              Same(HORUS_SIM_OUT_OF_MEMORY, SimEventKind::kOutOfMemory) &&
+              Same(HORUS_SIM_MIGRATE, SimEventKind::kMigrate) && Same(HORUS_SIM_INTERRUPT, SimEventKind::kInterrupt) &&
+              Same(HORUS_SIM_PROFILED, SimEventKind::kProfiled) && Same(HORUS_SIM_NODE_DOWN, SimEventKind::kNodeDown) &&
+              Same(HORUS_SIM_NODE_UP, SimEventKind::kNodeUp));
+
+constexpr uint64_t kProgressSteps = 1000;  // progress is told at most so often; chosen
+
+// Hands events over, and counts how many jobs came and went.
+class Teller {
+ public:
+  Teller(const Trace& trace, horus_sim_observer observer, void* user, CallerProgress& progress)
+      : trace_(trace), observer_(observer), user_(user), progress_(progress) {}
+
+  [[nodiscard]] bool Tell(const SimEvent& event) {
+    if (observer_ != nullptr && !TellObserver(event)) return false;
+    const bool counts = event.kind == SimEventKind::kArrive || event.kind == SimEventKind::kFinish ||
+                        event.kind == SimEventKind::kReject;
+    if (!progress_ || !counts) return true;
+    const uint64_t all = 2 * trace_.jobs.size();
+    const uint64_t before = counted_++ * kProgressSteps / all;
+    // Bounded: two events a job, of at most kMaxTraceJobs.
+    if (counted_ * kProgressSteps / all == before) return true;
+    return progress_.Tell(static_cast<double>(counted_) / static_cast<double>(all));
+  }
+
+ private:
+  [[nodiscard]] bool TellObserver(const SimEvent& event) {
+    nodes_.clear();
+    devices_.clear();
+    tasks_.clear();
+    for (const Slot& slot : event.slots) {
+      nodes_.push_back(slot.node);
+      devices_.push_back(static_cast<uint32_t>(slot.device));  // kNoDevice becomes UINT32_MAX
+      tasks_.push_back(static_cast<uint32_t>(slot.task));
+    }
+    const horus_sim_event c = {.struct_size = sizeof(horus_sim_event),
+                               .kind = static_cast<int32_t>(event.kind),
+                               .time_us = event.time_us,
+                               .job_id = event.job == kNotStated ? 0 : trace_.jobs[event.job].id,
+                               .slot_count = nodes_.size(),
+                               .node_ids = nodes_.data(),
+                               .devices = devices_.data(),
+                               .tasks = tasks_.data()};
+    return observer_(user_, &c) == 0;
+  }
+
+  const Trace& trace_;
+  horus_sim_observer observer_;
+  void* user_;
+  CallerProgress& progress_;
+  uint64_t counted_ = 0;
+  std::vector<uint64_t> nodes_;
+  std::vector<uint32_t> devices_, tasks_;
+};
+static_assert(kNoDevice == -1);
+
+std::vector<GpuTypeId> TypesOf(const Cluster& cluster) {
+  std::set<GpuTypeId> types;
+  for (const NodeId node : cluster.NodeIds()) {
+    const NodeInfo info = *cluster.Node(node);
+    for (const DeviceSpec& device : info.spec.devices) types.insert(device.type);
+  }
+  return {types.begin(), types.end()};
+}
+
+// The caller's placer, or one that asks what is being learned.
+class Planner {
+ public:
+  [[nodiscard]] absl::Status Choose(Placer& given, std::shared_ptr<const Catalogue> catalogue, Learns learns) {
+    placer_ = &given;
+    if (learns == Learns::kNothing) return absl::OkStatus();
+    learner_.emplace(given.shared_model(), std::move(catalogue), learns);
+    HORUS_ASSIGN_OR_RETURN(own_, Placer::Create(learner_->model(), given.shared_policy(), given.options()));
+    placer_ = own_.get();
+    return absl::OkStatus();
+  }
+  [[nodiscard]] Placer& placer() { return *placer_; }
+  [[nodiscard]] PairLearner* learner() { return learner_ ? &*learner_ : nullptr; }
+
+ private:
+  Placer* placer_ = nullptr;
+  std::optional<PairLearner> learner_;
+  std::unique_ptr<Placer> own_;
+};
+
+struct Request {
+  const horus_trace& trace;
+  const horus_profile_demands* beliefs;
+  const horus_truth& truth;
+  const horus_sim_options* options;
+  horus_sim_observer observer;
+  horus_progress progress;
+  void* user;  // of both
+};
+
+absl::StatusOr<std::unique_ptr<horus_sim_result>> Play(const Request& request, const horus_cluster& cluster,
+                                                       horus_placer& placer) {
+  const std::shared_ptr<const Catalogue>& catalogue = cluster.value.shared_catalogue();
+  if (!SameTypes(request.truth.catalogue, catalogue)) {
+    return InvalidArgument("truth: expected one for the GPU types of this cluster, found one for others");
+  }
+  HORUS_ASSIGN_OR_RETURN(SimSetup setup, SimSetupFromC(catalogue, request.options));
+  HORUS_ASSIGN_OR_RETURN(const DemandsByProfile believed, ProfileDemandsFromC(*catalogue, "beliefs", request.beliefs));
+  auto result = std::make_unique<horus_sim_result>();
+  HORUS_ASSIGN_OR_RETURN(result->trace, TimedBy(request.truth, request.trace.value));
+  const Trace& trace = *result->trace;
+  HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Truth> truth, TruthFor(request.truth, trace));
+  CallerProgress progress(request.progress, request.user);
+  const PlacerWork work = [&](Placer& with, const Cluster& on, const ReadFn& read) -> absl::Status {
+    Cluster box = on;
+    read();
+    const std::vector<GpuTypeId> types = TypesOf(box);
+    const std::vector<ProfileDemands> beliefs = DemandsFor(trace, believed, types);
+    std::vector<ProfileDemands> measured;
+    if (setup.measured) {
+      measured = DemandsFor(trace, *setup.measured, types);
+      setup.options.measured = &measured;
+    }
+    const std::vector<SharedSensitivity> sensitivities = SensitivitiesOf(setup.sensitivities, trace);
+    if (!setup.sensitivities.empty()) setup.options.sensitivities = &sensitivities;
+    HORUS_ASSIGN_OR_RETURN(const std::unique_ptr<Queue> queue, QueueFor(setup, box));
+    Planner planner;
+    HORUS_RETURN_IF_ERROR(planner.Choose(with, catalogue, setup.learns));
+    setup.options.learner = planner.learner();
+    if (progress) planner.placer().SetGoOn([&progress] { return progress.Ask(); });
+    Teller teller(trace, request.observer, request.user, progress);
+    SimObserver observer;
+    if (request.observer != nullptr || progress) {
+      observer = [&teller](const SimEvent& event) { return teller.Tell(event); };
+    }
+    HORUS_ASSIGN_OR_RETURN(result->value,
+                           Simulate(trace, beliefs, *truth, box, *queue, planner.placer(), setup.options, observer));
+    if (planner.learner() != nullptr) result->learned = planner.learner()->known();
+    result->catalogue = catalogue;
+    return absl::OkStatus();
+  };
+  HORUS_RETURN_IF_ERROR(UsePlacer(placer, cluster, progress, work));
+  return result;
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_sim_run(const horus_trace* trace, const horus_profile_demands* beliefs, const horus_truth* truth,
+                           const horus_cluster* cluster, horus_placer* placer, const horus_sim_options* options,
+                           horus_sim_observer observer, horus_progress progress, void* user, horus_sim_result** out,
+                           horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(
+        Require({{trace, "trace"}, {truth, "truth"}, {cluster, "cluster"}, {placer, "placer"}, {out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(auto result,
+                           Play({*trace, beliefs, *truth, options, observer, progress, user}, *cluster, *placer));
+    *out = result.release();
+    return absl::OkStatus();
+  });
+}
+
+void horus_sim_result_free(horus_sim_result* result) { delete result; }
+
+// horus/sim.h, what is told of results: metrics, jobs, work of the backlog, times of decisions.
+namespace horus::capi {
+namespace {
+
+static_assert(HORUS_SIM_END_WAITING == static_cast<int>(SimEnd::kWaiting) &&
+              HORUS_SIM_END_RUNNING == static_cast<int>(SimEnd::kRunning) &&
+              HORUS_SIM_END_FINISHED == static_cast<int>(SimEnd::kFinished) &&
+              HORUS_SIM_END_REJECTED == static_cast<int>(SimEnd::kRejected));
+
+absl::StatusOr<MetricsOptions> WindowFromC(const horus_sim_window* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_sim_window c, ReadOptionalStruct(given));
+  if (!(c.slowdown_bound == 0 || c.slowdown_bound >= 1)) {
+    return InvalidArgument("slowdown_bound: expected at least 1, or 0 (none), found %g", c.slowdown_bound);
+  }
+  MetricsOptions options;
+  options.from_us = c.from_us;
+  SetUnlessZero(options.to_us, c.to_us);
+  SetUnlessZero(options.slowdown_bound, c.slowdown_bound);
+  return options;
+}
+
+void PutSpread(const Spread& spread, double* values) {
+  values[HORUS_SPREAD_MEAN] = spread.mean;
+  values[HORUS_SPREAD_P50] = spread.p50;
+  values[HORUS_SPREAD_P95] = spread.p95;
+  values[HORUS_SPREAD_P99] = spread.p99;
+}
+
+horus_sim_metrics ToC(const SimMetrics& metrics, const SimResult& result) {
+  horus_sim_metrics c = HORUS_SIM_METRICS_INIT;
+  c.jobs = metrics.jobs;
+  c.finished = metrics.finished;
+  c.running = metrics.running;
+  c.waiting = metrics.waiting;
+  c.rejected = metrics.rejected;
+  c.failures = metrics.failures;
+  c.makespan_us = metrics.makespan_us;
+  PutSpread(metrics.jct_us, c.jct_us);
+  PutSpread(metrics.jct_to_horizon_us, c.jct_to_horizon_us);
+  PutSpread(metrics.wait_us, c.wait_us);
+  PutSpread(metrics.slowdown, c.slowdown);
+  c.above_bound = metrics.above_bound;
+  c.allocation = metrics.allocation;
+  c.useful = metrics.useful;
+  c.work_rate = metrics.work_rate;
+  c.backlog_rate = metrics.backlog_rate;
+  c.backlog_us = metrics.backlog_us;
+  c.most_done_us = metrics.most_done_us;
+  c.preemptions = metrics.preemptions;
+  c.restarts = metrics.restarts;
+  c.out_of_memory = metrics.out_of_memory;
+  c.migrations = metrics.migrations;
+  c.interruptions = metrics.interruptions;
+  PutSpread(metrics.finish_time_fairness, c.finish_time_fairness);
+  c.jain = metrics.jain;
+  c.fragmentation = metrics.fragmentation;
+  c.belief_error = metrics.belief_error;
+  c.beliefs = result.beliefs;
+  c.devices = result.devices;
+  c.decisions = result.decisions;
+  c.end_us = result.end_us;
+  return c;
+}
+
+double MicrosecondsOf(Work work) { return static_cast<double>(work) / static_cast<double>(kFullRate); }
+
+void PutJob(const TraceJob& asked, const SimJob& job, size_t row, const horus_sim_jobs& columns) {
+  Put(columns.job_ids, row, asked.id);
+  Put(columns.ends, row, job.end);
+  Put(columns.start_us, row, job.start_us);
+  Put(columns.end_us, row, job.end_us);
+  Put(columns.ran_us, row, job.ran_us);
+  Put(columns.work_us, row, MicrosecondsOf(job.sums.done));
+  Put(columns.undisturbed_us, row, MicrosecondsOf(job.sums.undisturbed));
+  Put(columns.backlog_us, row, MicrosecondsOf(job.sums.backlogged));
+  Put(columns.lost_us, row, MicrosecondsOf(job.lost));
+  Put(columns.failures, row, job.failures);
+  Put(columns.out_of_memory, row, job.out_of_memory);
+  Put(columns.preemptions, row, job.preemptions);
+  Put(columns.migrations, row, job.migrations);
+  Put(columns.interruptions, row, job.interruptions);
+  Put(columns.restarts, row, job.restarts);
+}
+
+}  // namespace
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+uint64_t horus_sim_result_bytes_held(const horus_sim_result* result) {
+  if (result == nullptr) return 0;
+  const horus::SimResult& value = result->value;
+  return sizeof *result + BytesOf(*result->trace) + value.jobs.capacity() * sizeof(horus::SimJob) +
+         value.took_us.capacity() * sizeof(float);
+}
+
+horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const horus_sim_window* window,
+                                          horus_sim_metrics* metrics, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{result, "result"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(metrics));
+    HORUS_ASSIGN_OR_RETURN(const horus::MetricsOptions options, WindowFromC(window));
+    WriteStruct(ToC(horus::MetricsOf(*result->trace, result->value, options), result->value), metrics);
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_sim_result_get_model(const horus_sim_result* result, horus_interference** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {out, "out"}}));
+    if (result->learned == nullptr) {
+      return horus::InvalidArgument("result: expected one of a simulation that learned, found learns of 0");
+    }
+    *out = new horus_interference{result->learned, result->catalogue, {}};
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_sim_result_jobs(const horus_sim_result* result, const horus_sim_jobs* jobs, size_t* count,
+                                   horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
+    HORUS_ASSIGN_OR_RETURN(const horus_sim_jobs columns, ReadStruct(jobs));
+    const std::vector<horus::SimJob>& all = result->value.jobs;
+    HORUS_RETURN_IF_ERROR(CheckCapacity(all.size(), columns.capacity, count));
+    for (size_t i = 0; i < all.size(); ++i) PutJob(result->trace->jobs[i], all[i], i, columns);
+    *count = all.size();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_sim_result_backlog_work(const horus_sim_result* result, size_t capacity, double* gpu_s,
+                                           size_t* count, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
+    HORUS_RETURN_IF_ERROR(RequireColumn(gpu_s, "gpu_s", capacity));
+    const std::vector<double> work = horus::BacklogWork(*result->trace, result->value);
+    HORUS_RETURN_IF_ERROR(CheckCapacity(work.size(), capacity, count));
+    std::copy(work.begin(), work.end(), gpu_s);
+    *count = work.size();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_sim_result_decision_times(const horus_sim_result* result, size_t capacity, float* took_us,
+                                             size_t* count, double* spread, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{result, "result"}, {count, "count"}}));
+    const std::vector<float>& all = result->value.took_us;
+    if (took_us != nullptr) HORUS_RETURN_IF_ERROR(CheckCapacity(all.size(), capacity, count));
+    const horus::Spread times = horus::DecisionTimes(result->value);
+    if (took_us != nullptr) std::copy(all.begin(), all.end(), took_us);
+    if (spread != nullptr) PutSpread(times, spread);
+    *count = all.size();
+    return absl::OkStatus();
+  });
+}
+
+// horus/sim.h, truths: from a model and demands, or from measured speeds.
+namespace horus::capi {
+namespace {
+
+static_assert(HORUS_TENANTS_ADD == static_cast<int>(ManyTenants::kAdds) &&
+              HORUS_TENANTS_MULTIPLY == static_cast<int>(ManyTenants::kMultiplies));
+
+// What ModelTruth::Create will say of them, with the profile's name.
+absl::Status CheckSteps(const DemandsByProfile& demands) {
+  for (const auto& [profile, all] : demands) {
+    const auto timed = std::count_if(all.begin(), all.end(),
+                                     [](const TypeDemand& one) { return one.demand.step_time_us.estimate > 0; });
+    if (timed == 0 || timed == std::ptrdiff_t(all.size())) continue;
+    return InvalidArgument("demands: profile '%s': expected step times on all of %d types or none, found %d", profile,
+                           all.size(), timed);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<horus_truth>> FromModel(std::shared_ptr<const Catalogue> catalogue,
+                                                       const horus_interference* model,
+                                                       const horus_profile_demands* demands) {
+  auto truth = std::make_unique<horus_truth>();
+  if (model == nullptr) {
+    HORUS_ASSIGN_OR_RETURN(truth->model, MakeInterferenceModel(kDefaultInterferenceModel));
+  } else if (!SameTypes(model->catalogue, catalogue)) {
+    return InvalidArgument("model: expected one for the GPU types of the catalogue, found others");
+  } else {
+    truth->model = model->value;
+  }
+  HORUS_ASSIGN_OR_RETURN(truth->demands, ProfileDemandsFromC(*catalogue, "demands", demands));
+  HORUS_RETURN_IF_ERROR(CheckSteps(truth->demands));
+  truth->catalogue = std::move(catalogue);
+  return truth;
+}
+
+absl::StatusOr<std::unique_ptr<horus_truth>> FromSpeeds(std::shared_ptr<const Catalogue> catalogue,
+                                                        const horus_speeds* speeds, int32_t many) {
+  if (many != HORUS_TENANTS_ADD && many != HORUS_TENANTS_MULTIPLY) {
+    return InvalidArgument("many: expected HORUS_TENANTS_* (0 or 1), found %d", many);
+  }
+  auto truth = std::make_unique<horus_truth>();
+  truth->many = static_cast<ManyTenants>(many);
+  HORUS_ASSIGN_OR_RETURN(truth->speeds, SpeedsFromC(speeds, /*with_names=*/true));
+  const SpeedTable& table = truth->speeds.table;
+  for (size_t gpu = 0; gpu < table.gpus.size(); ++gpu) {
+    const absl::StatusOr<GpuTypeId> type = catalogue->Find(table.gpus[gpu]);
+    if (!type.ok()) return At("speeds: " + Element("gpu_types", gpu), type.status());
+    truth->types.push_back(*type);
+  }
+  // What is left to check: two names of one type.
+  HORUS_RETURN_IF_ERROR(TableTruth::Create(table, truth->types, {}, truth->speeds.reference).status());
+  truth->catalogue = std::move(catalogue);
+  return truth;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Trace>> TimedBy(const horus_truth& truth,
+                                                     const std::shared_ptr<const Trace>& trace) {
+  const auto by_steps = [](const TraceJob& job) { return job.steps > 0; };
+  if (truth.model != nullptr || std::none_of(trace->jobs.begin(), trace->jobs.end(), by_steps)) return trace;
+  HORUS_ASSIGN_OR_RETURN(Trace timed, StepsToDurations(*trace, truth.speeds.table, truth.speeds.reference));
+  return std::make_shared<const Trace>(std::move(timed));
+}
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Truth>> SpeedsOf(const horus_truth& truth, const Trace& trace) {
+  const bool predicted = truth.model != nullptr;
+  std::vector<ProfileDemands> demands;
+  std::vector<uint32_t> rows;
+  if (predicted) {
+    demands = DemandsFor(trace, truth.demands, {});
+  } else {
+    rows = RowsOfProfiles(trace, truth.speeds.table);
+  }
+  const std::vector<bool> used = ProfilesOnGpus(trace);
+  for (size_t profile = 0; profile < used.size(); ++profile) {
+    if (predicted ? !demands[profile].empty() : rows[profile] != kNotStated) continue;
+    if (used[profile]) {
+      return InvalidArgument("truth: expected one that knows profile '%s' of the trace, found none of it",
+                             trace.profiles[profile]);
+    }
+    if (predicted) demands[profile] = {TypeDemand()};  // of jobs for the host alone: nobody asks
+  }
+  if (predicted) return ModelTruth::Create(truth.model, std::move(demands));
+  return TableTruth::Create(truth.speeds.table, truth.types, std::move(rows), truth.speeds.reference, truth.many);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Truth>> TruthFor(const horus_truth& truth, const Trace& trace) {
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Truth> speeds, SpeedsOf(truth, trace));
+  if (truth.sensitivities.empty()) return speeds;
+  return std::make_unique<SensitiveTruth>(std::move(speeds), SensitivitiesOf(truth.sensitivities, trace));
+}
+
+}  // namespace horus::capi
+
+using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
+
+horus_status horus_truth_from_model(const horus_catalogue* catalogue, const horus_interference* model,
+                                    const horus_profile_demands* demands, horus_truth** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(auto truth, FromModel(CatalogueOf(catalogue), model, demands));
+    *out = truth.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_truth_from_speeds(const horus_catalogue* catalogue, const horus_speeds* speeds, int32_t many,
+                                     horus_truth** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{out, "out"}}));
+    HORUS_ASSIGN_OR_RETURN(auto truth, FromSpeeds(CatalogueOf(catalogue), speeds, many));
+    *out = truth.release();
+    return absl::OkStatus();
+  });
+}
+
+horus_status horus_truth_with_sensitivities(const horus_truth* truth, const horus_profile_sensitivities* sensitivities,
+                                            horus_truth** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{truth, "truth"}, {out, "out"}}));
+    auto sensitive = std::make_unique<horus_truth>(*truth);
+    HORUS_ASSIGN_OR_RETURN(sensitive->sensitivities, SensitivitiesFromC(sensitivities));
+    *out = sensitive.release();
+    return absl::OkStatus();
+  });
+}
+
+void horus_truth_free(horus_truth* truth) { delete truth; }
+
+uint64_t horus_truth_bytes_held(const horus_truth* truth) {
+  if (truth == nullptr) return 0;
+  const horus::SpeedTable& table = truth->speeds.table;
+  uint64_t bytes = sizeof *truth + table.alone.capacity() * sizeof(double);
+  bytes += table.pairs.capacity() * sizeof(horus::PairSpeed) + truth->types.capacity() * sizeof(horus::GpuTypeId);
+  for (const auto& [profile, all] : truth->demands) {
+    bytes += profile.capacity() + sizeof all + all.capacity() * sizeof(horus::TypeDemand);
+  }
+  for (const auto& [profile, matrix] : truth->sensitivities) {
+    bytes += profile.capacity() + sizeof matrix + sizeof(horus::Sensitivity);
+    bytes += matrix.get()->speeds().size_bytes() + matrix.get()->cpu_milli().size_bytes();
+    bytes += matrix.get()->mem_mib().size_bytes();
+  }
+  for (const auto* names : {&table.profiles, &table.gpus}) {
+    for (const std::string& name : *names) bytes += sizeof name + name.capacity();
+  }
+  return bytes;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads columns of demands and speeds.
+#include "lab/capi/sim_convert.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "capi/args.h"
+#include "capi/demand_convert.h"
+#include "capi/job_convert.h"
+#include "capi/structs.h"
+
+namespace horus::capi {
+namespace {
+
+absl::Status AddRow(const Catalogue& catalogue, const horus_profile_demands& c, size_t row, DemandsByProfile& demands) {
+  HORUS_ASSIGN_OR_RETURN(const std::string profile, ReadText(c.profiles[row], "profiles"));
+  HORUS_RETURN_IF_ERROR(ValidateTraceName("profiles", profile));
+  TypeDemand one;
+  if (c.gpu_types != nullptr && c.gpu_types[row] != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(const std::string type, ReadText(c.gpu_types[row], "gpu_types"));
+    HORUS_ASSIGN_OR_RETURN(one.type, catalogue.Find(type));
+  }
+  HORUS_ASSIGN_OR_RETURN(one.demand, DemandFromC(c.demands[row]));
+  ProfileDemands& all = demands[profile];
+  const auto at = std::lower_bound(all.begin(), all.end(), one,
+                                   [](const TypeDemand& a, const TypeDemand& b) { return a.type < b.type; });
+  const bool any = !all.empty() && (!one.type.valid() || !all.front().type.valid());
+  if (any || (at != all.end() && at->type == one.type)) {
+    return InvalidArgument("gpu_types: expected each type of profile '%s' once, or any alone, found another row for %s",
+                           profile, any ? "any" : "the same");
+  }
+  all.insert(at, one);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> NamesFromC(const char* column, size_t count, const char* const* names) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(names, column, count));
+  std::vector<std::string> all;
+  std::set<std::string> known;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string place = Element(column, i);
+    HORUS_ASSIGN_OR_RETURN(std::string name, ReadText(names[i], place.c_str()));
+    HORUS_RETURN_IF_ERROR(ValidateTraceName(place.c_str(), name));
+    if (!known.insert(name).second)
+      return InvalidArgument("%s: expected each name once, found '%s' twice", place, name);
+    all.push_back(std::move(name));
+  }
+  return all;
+}
+
+absl::Status CheckSizes(const horus_speeds& c) {
+  if (c.gpu_count == 0 || c.profile_count == 0) {
+    return InvalidArgument("expected GPU types and profiles, found %d and %d", c.gpu_count, c.profile_count);
+  }
+  if (c.gpu_count > kMostWorkTypes || c.profile_count > kMostWorkProfiles || c.pair_count > kMostWorkPairs) {
+    return MakeError(absl::StatusCode::kResourceExhausted,
+                     "expected at most %d GPU types, %d profiles and %d pairs, found %d, %d and %d", kMostWorkTypes,
+                     kMostWorkProfiles, kMostWorkPairs, c.gpu_count, c.profile_count, c.pair_count);
+  }
+  if (c.reference >= c.gpu_count) {
+    return InvalidArgument("reference: expected less than %d, found %d", c.gpu_count, c.reference);
+  }
+  // Bounded: CheckSizes: at most kMostWorkTypes times kMostWorkProfiles.
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.alone, "alone", c.gpu_count * c.profile_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.pair_gpus, "pair_gpus", c.pair_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.pairs_a, "pairs_a", c.pair_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.pairs_b, "pairs_b", c.pair_count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.speeds_a, "speeds_a", c.pair_count));
+  return RequireColumn(c.speeds_b, "speeds_b", c.pair_count);
+}
+
+// Numbers and pairs, by the rules of the work rate; profiles that run nowhere have no work.
+absl::Status CheckNumbers(const SpeedTable& table) {
+  WorkProblem problem{.gpus = std::vector<double>(table.gpus.size(), 1),
+                      .mix = std::vector<double>(table.profiles.size(), 0),
+                      .alone = table.alone,
+                      .pairs = table.pairs};
+  for (size_t i = 0; i < table.alone.size(); ++i) {
+    if (!(table.alone[i] == 0)) problem.mix[i % table.profiles.size()] = 1;  // NaN too, which is then named
+  }
+  if (std::count(problem.mix.begin(), problem.mix.end(), 0) == std::ptrdiff_t(problem.mix.size())) {
+    return InvalidArgument("alone: expected some speed above 0, found none");
+  }
+  return CheckWorkProblem(problem);
+}
+
+absl::StatusOr<Speeds> Convert(const horus_speeds& c, bool with_names) {
+  HORUS_RETURN_IF_ERROR(CheckSizes(c));
+  Speeds speeds{.table = {}, .reference = c.reference};
+  SpeedTable& table = speeds.table;
+  table.gpus.resize(c.gpu_count);
+  table.profiles.resize(c.profile_count);
+  if (with_names) {
+    HORUS_ASSIGN_OR_RETURN(table.gpus, NamesFromC("gpu_types", c.gpu_count, c.gpu_types));
+    HORUS_ASSIGN_OR_RETURN(table.profiles, NamesFromC("profiles", c.profile_count, c.profiles));
+  }
+  // Bounded: CheckSizes: at most kMostWorkTypes times kMostWorkProfiles.
+  table.alone.assign(c.alone, c.alone + c.gpu_count * c.profile_count);
+  table.pairs.reserve(c.pair_count);
+  for (size_t i = 0; i < c.pair_count; ++i) {
+    table.pairs.push_back({c.pair_gpus[i], c.pairs_a[i], c.pairs_b[i], c.speeds_a[i], c.speeds_b[i],
+                           c.slowdowns == nullptr ? 0 : c.slowdowns[i]});
+  }
+  HORUS_RETURN_IF_ERROR(CheckNumbers(table));
+  return speeds;
+}
+
+}  // namespace
+
+absl::StatusOr<DemandsByProfile> ProfileDemandsFromC(const Catalogue& catalogue, const char* name,
+                                                     const horus_profile_demands* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_profile_demands c, ReadStruct(given));
+  absl::Status status = RequireColumn(c.profiles, "profiles", c.count);
+  if (status.ok()) status = RequireColumn(c.demands, "demands", c.count);
+  DemandsByProfile demands;
+  for (size_t row = 0; status.ok() && row < c.count; ++row) {
+    status = At(Element("row", row), AddRow(catalogue, c, row, demands));
+  }
+  if (!status.ok()) return At(name, status);
+  return demands;
+}
+
+std::vector<ProfileDemands> DemandsFor(const Trace& trace, const DemandsByProfile& demands,
+                                       std::span<const GpuTypeId> types) {
+  std::vector<ProfileDemands> all;
+  for (const std::string& profile : trace.profiles) {
+    const auto at = demands.find(profile);
+    ProfileDemands& one = all.emplace_back();
+    if (at == demands.end()) continue;
+    one = at->second;
+    if (one.front().type.valid() || types.empty()) continue;
+    const Demand anywhere = one.front().demand;
+    one.clear();
+    for (const GpuTypeId type : types) one.push_back({type, anywhere});
+  }
+  return all;
+}
+
+absl::StatusOr<SensitivitiesByName> SensitivitiesFromC(const horus_profile_sensitivities* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_profile_sensitivities c, ReadStruct(given));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.profiles, "sensitivities: profiles", c.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(c.sensitivities, "sensitivities: sensitivities", c.count));
+  SensitivitiesByName all;
+  for (size_t row = 0; row < c.count; ++row) {
+    const std::string place = "sensitivities: " + Element("row", row);
+    absl::StatusOr<std::string> profile = ReadText(c.profiles[row], "profiles");
+    if (!profile.ok()) return At(place, profile.status());
+    absl::StatusOr<SharedSensitivity> one = SensitivityFromC(c.sensitivities[row]);
+    if (!one.ok()) return At(place, one.status());
+    if (one->get() == nullptr) return InvalidArgument("%s: sensitivities: expected a matrix, found NULL", place);
+    if (all.emplace(*profile, *std::move(one)).second) continue;
+    return InvalidArgument("%s: profiles: expected each once, found '%s' again", place, *profile);
+  }
+  return all;
+}
+
+std::vector<bool> ProfilesOnGpus(const Trace& trace) {
+  std::vector<bool> used(trace.profiles.size());
+  for (const TraceJob& job : trace.jobs) {
+    if (job.gpus_per_task > 0 && job.profile != kNotStated) used[job.profile] = true;
+  }
+  return used;
+}
+
+absl::StatusOr<Speeds> SpeedsFromC(const horus_speeds* given, bool with_names) {
+  HORUS_ASSIGN_OR_RETURN(const horus_speeds c, ReadStruct(given));
+  absl::StatusOr<Speeds> speeds = Convert(c, with_names);
+  if (!speeds.ok()) return At("speeds", speeds.status());
+  return speeds;
+}
+
+}  // namespace horus::capi

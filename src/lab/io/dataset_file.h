@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dataset: measured runs as a CSV table, one row a run; what models are trained on and judged by.
+//
+// Enters:  a path, the catalogue of GPU types, and the names and limits of the measured columns.
+// Leaves:  rows in file order; or "rows.csv: row 12: batch: expected ..., found ...".
+// Units:   docs/dataset.md has the schema.
+// Cost:    linear in the file.           Thread class: pure functions.
+#ifndef HORUS_LAB_IO_DATASET_FILE_H_
+#define HORUS_LAB_IO_DATASET_FILE_H_
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "io/job_request.h"
+
+namespace horus {
+
+// A column of measured values; blank = not measured.
+struct MeasuredColumn {
+  std::string_view name;
+  std::string_view unit;
+  double most = 0;
+  bool zero_allowed = false;
+};
+
+struct DatasetRow {
+  ModelRun model;   // an empty path: the features are given
+  std::string net;  // the graph's file name without ".onnx" unless it is given
+  std::string family;
+  std::optional<GpuTypeId> gpu;  // empty: an undescribed GPU
+  std::string gpu_name;          // canonical name, or "opaque:..."
+  std::vector<double> measured;  // as the columns asked for; NaN = not measured
+  std::vector<float> features;   // as the feature columns asked for; empty without a "feature." column
+  std::string where;             // "rows.csv: row 12"
+};
+
+inline constexpr std::string_view kOpaqueGpu = "opaque:";
+inline constexpr std::string_view kFeaturePrefix = "feature.";
+
+// `features` are the names of all columns of the feature row: a row without a graph gives what it knows of them.
+[[nodiscard]] absl::StatusOr<std::vector<DatasetRow>> ParseDataset(const std::string& file, std::string_view text,
+                                                                   const Catalogue& catalogue,
+                                                                   std::span<const MeasuredColumn> measured,
+                                                                   std::span<const std::string_view> features);
+[[nodiscard]] absl::StatusOr<std::vector<DatasetRow>> ReadDataset(const std::string& path, const Catalogue& catalogue,
+                                                                  std::span<const MeasuredColumn> measured,
+                                                                  std::span<const std::string_view> features);
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_IO_DATASET_FILE_H_

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measured pairs: what two jobs cost each other on one GPU, by the names that a job table gives them.
+//
+// Enters:  CSV files of docs/dataset.md, or JSON files in Gavel's layout (io/gavel_file.h); GPU types; names of jobs.
+// Leaves:  pairs in file order, each once; or "pairs.csv: row 12: slowdown_a: expected ..., found ...".
+// Units:   slowdown = step time shared / step time alone; NaN = not measured.
+// Cost:    linear in the files; at most kMostPairRuns pairs.   Thread class: one thread at a time.
+#ifndef HORUS_LAB_IO_PAIRS_FILE_H_
+#define HORUS_LAB_IO_PAIRS_FILE_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "device/sharing_mode.h"
+
+namespace horus {
+
+struct NamedPair {
+  GpuTypeId gpu;
+  SharingMode mode = SharingMode::kTimeSlice;
+  std::string job_a;
+  std::string job_b;
+  double slowdown_a = 0;  // of job_a beside job_b
+  double slowdown_b = 0;
+  std::string campaign;  // of a Gavel file: its name without folder and ".json"
+  std::string where;     // "pairs.csv: row 12"
+};
+
+// Entries that are no pair, all of Gavel's layout.
+struct PairsSkipped {
+  size_t apart = 0;     // did not run together (both speeds 0)
+  size_t no_alone = 0;  // one of the two has no speed alone
+  size_t several = 0;   // on more than one GPU
+  friend bool operator==(const PairsSkipped&, const PairsSkipped&) = default;
+};
+
+// (a, b) and (b, a) are one pair if they agree within so much: both may be rounded to two decimals. A chosen limit.
+inline constexpr double kMirrorTolerance = 0.005;
+
+class PairsReader {
+ public:
+  // Both must outlive the reader.
+  PairsReader(const Catalogue& catalogue, std::vector<std::string> jobs);
+
+  // May be called for several files: a pair must not be in two of them in the same campaign.
+  [[nodiscard]] absl::Status Read(const std::string& path);
+  [[nodiscard]] absl::Status Parse(const std::string& file, std::string_view text);
+
+  [[nodiscard]] const std::vector<NamedPair>& pairs() const { return pairs_; }
+  [[nodiscard]] const PairsSkipped& skipped() const { return skipped_; }
+
+ private:
+  using Key = std::tuple<GpuTypeId, SharingMode, std::string, std::string, std::string>;  // campaign, jobs ascending
+
+  [[nodiscard]] absl::Status ParseTable(const std::string& file, std::string_view text);
+  [[nodiscard]] absl::Status ParseGavel(const std::string& file, std::string_view text);
+  [[nodiscard]] absl::Status CheckJob(const std::string& where, const char* column, const std::string& name) const;
+  [[nodiscard]] absl::StatusOr<GpuTypeId> FindGpu(const std::string& where, std::string_view name) const;
+  [[nodiscard]] absl::Status Add(NamedPair pair);
+
+  const Catalogue& catalogue_;
+  std::vector<std::string> jobs_;  // ascending
+  std::vector<NamedPair> pairs_;
+  struct Known {
+    size_t position = 0;  // in pairs_
+    bool mirrored = false;
+  };
+  std::map<Key, Known> known_;
+  PairsSkipped skipped_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_IO_PAIRS_FILE_H_

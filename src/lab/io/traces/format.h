@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trace format is to the reader: its columns, and how a row of it becomes a job.
+//
+// Enters:  rows.                         Leaves: jobs in a TraceSink.
+// Units:   as sim/trace/trace.h.
+// Cost:    linear.                       Thread class: one thread at a time.
+#ifndef HORUS_LAB_IO_TRACES_FORMAT_H_
+#define HORUS_LAB_IO_TRACES_FORMAT_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/seeded_hash.h"
+#include "base/status.h"
+#include "io/csv_row.h"
+#include "lab/io/traces/trace_file.h"
+#include "lab/trace/trace_build.h"
+
+namespace horus {
+
+inline constexpr int64_t kUsPerMs = 1000;
+inline constexpr int64_t kUsPerSecond = 1'000'000;
+
+struct PaiJob {
+  std::string owner;
+  int64_t submit_us = -1;  // -1 = not stated
+};
+using PaiJobs = SeededMap<std::string, PaiJob>;  // by job_name; looked up only
+
+// Where rows go.
+class TraceSink {
+ public:
+  explicit TraceSink(std::string file) : file_(std::move(file)) {}
+
+  TraceBuilder& builder() { return builder_; }
+  const std::string& file() const { return file_; }
+  int64_t rows() const { return rows_; }
+  void NextRow() { ++rows_; }
+  // Of the present row, from 0: the id of jobs whose trace has no numbers.
+  uint64_t row_id() const { return static_cast<uint64_t>(rows_ - 1); }
+
+  // Refuses what no trace may hold, and an id that was there.
+  [[nodiscard]] absl::Status Add(const CsvRow& row, const TraceJob& job);
+  void LeaveOut(const char* reason) { ++left_out_[reason]; }
+  const std::map<std::string, int64_t>& left_out() const { return left_out_; }
+
+  // A job that may still run when the trace ends: one of those that end last.
+  void MayGoOn(uint64_t id, int64_t end_us) {
+    Ends(end_us);
+    if (end_us == last_end_us_) last_.insert(id);
+  }
+  // Some job ends then.
+  void Ends(int64_t end_us) {
+    if (end_us > last_end_us_) last_.clear();
+    last_end_us_ = std::max(last_end_us_, end_us);
+  }
+  // Builds the trace, in which jobs that go on are endless.
+  [[nodiscard]] absl::StatusOr<Trace> Finish();
+
+  const PaiJobs* pai_jobs = nullptr;
+
+ private:
+  std::string file_;
+  TraceBuilder builder_;
+  SeededSet<uint64_t> ids_;  // looked up only
+  std::map<std::string, int64_t> left_out_;
+  int64_t last_end_us_ = -1;
+  SeededSet<uint64_t> last_;  // looked up only
+  int64_t rows_ = 0;
+};
+
+using Header = std::vector<std::string>;
+
+struct FormatRules {
+  TraceFormat format;
+  std::string_view name;
+  char separator = ',';
+  std::vector<std::string_view> needs;  // columns; a header with all of them is this format
+  std::vector<Header> without_header;   // the columns of files without one, by their number; empty = files have one
+  bool both = false;                    // files come with and without a header
+  bool closed = false;                  // no other columns than `knows`
+  std::vector<std::string_view> knows;
+  absl::Status (*read)(const CsvRow& row, TraceSink& sink) = nullptr;
+};
+
+[[nodiscard]] const FormatRules& PlainRules();
+[[nodiscard]] const FormatRules& OpenbRules();
+[[nodiscard]] const FormatRules& GavelRules();
+[[nodiscard]] const FormatRules& ChronusRules();
+[[nodiscard]] const FormatRules& MuriRules();
+[[nodiscard]] const FormatRules& PaiRules();
+
+// Visits every row of `bytes` that is right; what is wrong ends the reading, or is counted where that is allowed.
+struct RowProblems {
+  bool skip = false;
+  int64_t skipped = 0;
+  std::vector<std::string> messages;
+  [[nodiscard]] absl::Status Take(const absl::Status& status);
+};
+[[nodiscard]] absl::Status ReadRows(std::string_view bytes, const std::string& file, const FormatRules& rules,
+                                    TraceSink& sink, RowProblems& problems);
+
+[[nodiscard]] bool HasAll(const Header& header, const std::vector<std::string_view>& needs);
+
+[[nodiscard]] absl::StatusOr<PaiJobs> ReadPaiJobs(std::string_view bytes, const std::string& file,
+                                                  RowProblems& problems);
+
+// Cells. A whole number; 12.0 counts as one.
+[[nodiscard]] absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, int64_t least,
+                                                int64_t most);
+// A decimal number of at least 0 times `unit`, rounded to the nearest whole and at most `most`, in integers alone.
+[[nodiscard]] absl::StatusOr<int64_t> ScaledCell(const CsvRow& row, std::string_view column, int64_t unit,
+                                                 int64_t most);
+// A name; may be blank.
+[[nodiscard]] absl::StatusOr<std::string_view> NameCell(const CsvRow& row, std::string_view column);
+
+// Names apart by '|', blank ones left out.
+[[nodiscard]] GpuTypeNames SplitTypes(std::string_view text);
+
+// The number of a decimal text times `unit`; nullopt where it is none.
+[[nodiscard]] std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_t most);
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_IO_TRACES_FORMAT_H_

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts, sorts and divides.
+#include "lab/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lab/fairness.h"
+
+namespace horus {
+namespace {
+
+Spread SpreadOf(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  const auto quantile = [&](double share) {
+    const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
+    return values[std::max<size_t>(rank, 1) - 1];
+  };
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return {sum / static_cast<double>(values.size()), quantile(0.5), quantile(0.95), quantile(0.99)};
+}
+
+double SlowdownOf(const SimJob& job) {
+  const auto undisturbed = static_cast<double>(job.sums.undisturbed);
+  return undisturbed > 0 ? static_cast<double>(job.ran_us) * static_cast<double>(kFullRate) / undisturbed : 1;
+}
+
+// What the jobs of the window bring, a value each.
+struct Samples {
+  std::vector<double> jct, to_horizon, wait, slowdown, fairness, speed;  // speed: 1 / fairness
+  int64_t first_us = std::numeric_limits<int64_t>::max();
+  int64_t last_us = std::numeric_limits<int64_t>::min();
+};
+
+void CountEnd(SimEnd end, SimMetrics& metrics) {
+  switch (end) {
+    case SimEnd::kWaiting:
+      ++metrics.waiting;
+      return;
+    case SimEnd::kRunning:
+      ++metrics.running;
+      return;
+    case SimEnd::kRejected:
+      ++metrics.rejected;
+      return;
+    case SimEnd::kFinished:
+      ++metrics.finished;
+  }
+}
+
+void Count(const TraceJob& asked, const SimJob& job, int64_t end_us, SimMetrics& metrics, Samples& samples) {
+  ++metrics.jobs;
+  CountEnd(job.end, metrics);
+  metrics.failures += static_cast<uint64_t>(job.failures);
+  metrics.preemptions += static_cast<uint64_t>(job.preemptions);
+  metrics.out_of_memory += static_cast<uint64_t>(job.out_of_memory);
+  metrics.migrations += static_cast<uint64_t>(job.migrations);
+  metrics.interruptions += static_cast<uint64_t>(job.interruptions);
+  metrics.restarts += static_cast<uint64_t>(job.restarts);
+  const bool finished = job.end == SimEnd::kFinished;
+  const int64_t until = finished ? job.end_us : end_us;
+  if (!asked.endless && asked.submit_us < until) {
+    samples.to_horizon.push_back(static_cast<double>(until - asked.submit_us));
+  }
+  if (!finished) return;
+  samples.first_us = std::min(samples.first_us, asked.submit_us);
+  samples.last_us = std::max(samples.last_us, job.end_us);
+  samples.jct.push_back(static_cast<double>(job.end_us - asked.submit_us));
+  samples.wait.push_back(static_cast<double>(job.start_us - asked.submit_us));
+  samples.slowdown.push_back(SlowdownOf(job));
+}
+
+// Of all jobs and all of the time.
+void AddSums(const Trace& trace, const SimResult& result, SimMetrics& metrics) {
+  double done = 0;
+  double undisturbed = 0;
+  double backlogged = 0;
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const RunSums& sums = result.jobs[i].sums;
+    const auto gpus = static_cast<double>(GpusOf(trace.jobs[i]));
+    done += static_cast<double>(sums.done) * gpus;
+    undisturbed += static_cast<double>(sums.undisturbed) * gpus;
+    backlogged += static_cast<double>(sums.backlogged) * gpus;
+  }
+  const SimUse& use = result.use;
+  if (const auto device_us = static_cast<double>(use.device_us); device_us > 0) {
+    metrics.allocation = static_cast<double>(use.used_us) / device_us;
+    metrics.useful = undisturbed / static_cast<double>(kFullRate) / device_us;
+    metrics.work_rate = done / static_cast<double>(kFullRate) / device_us;
+  }
+  if (const auto device_us = static_cast<double>(use.backlog_device_us); device_us > 0) {
+    metrics.backlog_rate = backlogged / static_cast<double>(kFullRate) / device_us;
+  }
+  if (use.free_us > 0) metrics.fragmentation = static_cast<double>(use.fragment_us) / static_cast<double>(use.free_us);
+  if (result.beliefs > 0) metrics.belief_error = result.belief_error / static_cast<double>(result.beliefs);
+  metrics.backlog_us = result.backlog_us;
+  if (result.most_done_us >= 0) metrics.most_done_us = result.most_done_us - trace.jobs.front().submit_us;
+}
+
+}  // namespace
+
+SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options) {
+  SimMetrics metrics;
+  Samples samples;
+  double bounded = 0, above = 0;  // jobs
+  const std::vector<double> fairness = FinishTimeFairness(trace, result);
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const TraceJob& asked = trace.jobs[i];
+    if (asked.submit_us < options.from_us || asked.submit_us >= options.to_us) continue;
+    Count(asked, result.jobs[i], result.end_us, metrics, samples);
+    if (result.jobs[i].end == SimEnd::kFinished && StatesBound(asked.id, options.bounded_milli)) {
+      ++bounded;
+      if (SlowdownOf(result.jobs[i]) > options.slowdown_bound) ++above;
+    }
+    if (fairness[i] > 0) {
+      samples.fairness.push_back(fairness[i]);
+      samples.speed.push_back(1 / fairness[i]);
+    }
+  }
+  if (metrics.finished > 0) metrics.makespan_us = samples.last_us - samples.first_us;
+  if (bounded > 0) metrics.above_bound = above / bounded;
+  metrics.jct_us = SpreadOf(std::move(samples.jct));
+  metrics.jct_to_horizon_us = SpreadOf(std::move(samples.to_horizon));
+  metrics.wait_us = SpreadOf(std::move(samples.wait));
+  metrics.slowdown = SpreadOf(std::move(samples.slowdown));
+  metrics.finish_time_fairness = SpreadOf(std::move(samples.fairness));
+  metrics.jain = JainIndex(samples.speed);
+  AddSums(trace, result, metrics);
+  return metrics;
+}
+
+Spread DecisionTimes(const SimResult& result) { return SpreadOf({result.took_us.begin(), result.took_us.end()}); }
+
+std::vector<double> BacklogWork(const Trace& trace, const SimResult& result) {
+  constexpr double kUsPerS = 1e6;
+  std::vector<double> work(trace.profiles.size());
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const TraceJob& job = trace.jobs[i];
+    if (job.profile == kNotStated) continue;
+    work[job.profile] += static_cast<double>(result.jobs[i].sums.backlogged) / static_cast<double>(kFullRate) *
+                         static_cast<double>(GpusOf(job)) / kUsPerS;
+  }
+  return work;
+}
+
+}  // namespace horus

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rival policies, one file each; policies.cc lists them by name.
+//
+// Enters:  options.                       Leaves: a policy.
+// Units:   see docs/place.md.
+// Cost:    one allocation.                Thread class: pure functions.
+#ifndef HORUS_LAB_POLICIES_RIVALS_H_
+#define HORUS_LAB_POLICIES_RIVALS_H_
+
+#include <memory>
+
+#include "place/policies/builtin.h"
+
+namespace horus {
+
+[[nodiscard]] std::unique_ptr<Policy> MakeReactivePolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGandivaPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGavelThresholdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGavelMaxminPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeLucidPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeMuriPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeMisoPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakePolluxAvoidPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeForegroundPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeFillerPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeOraclePolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeFgdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
+[[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_POLICIES_RIVALS_H_

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws failures and repairs node by node.
+#include "lab/run/outages.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/draws.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "lab/trace/trace.h"
+
+namespace horus {
+
+absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> nodes, const OutageOptions& options) {
+  const std::pair<const char*, int64_t> means[] = {{"mean_up_us", options.mean_up_us},
+                                                   {"mean_down_us", options.mean_down_us}};
+  for (const auto& [name, value] : means) {
+    if (value > 0 && value <= kMaxTraceTimeUs) continue;
+    return InvalidArgument("outages: %s: expected 1 to %d, found %d", name, kMaxTraceTimeUs, value);
+  }
+  if (options.until_us < 0 || options.until_us > kMaxTraceTimeUs) {
+    return InvalidArgument("outages: until_us: expected 0 to %d, found %d", kMaxTraceTimeUs, options.until_us);
+  }
+  std::vector<NodeOutage> outages;
+  for (const NodeId node : nodes) {
+    Draws draws(CombineHash(Mix64(options.seed), node));
+    int64_t up_us = 0;
+    while (true) {
+      const int64_t from_us =
+          up_us + static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(options.mean_up_us)));
+      if (from_us >= options.until_us) break;
+      const auto down_us = static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(options.mean_down_us)));
+      up_us = from_us + std::max<int64_t>(1, down_us);
+      outages.push_back({node, from_us, up_us});
+      if (outages.size() > kMostOutages) {
+        return MakeError(absl::StatusCode::kResourceExhausted, "outages: expected at most %d, found more",
+                         kMostOutages);
+      }
+    }
+  }
+  std::sort(outages.begin(), outages.end(), [](const NodeOutage& a, const NodeOutage& b) {
+    return std::tie(a.from_us, a.node) < std::tie(b.from_us, b.node);
+  });
+  return outages;
+}
+
+}  // namespace horus

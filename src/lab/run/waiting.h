@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a job that could share a GPU now had better wait for one that falls idle.
+//
+// Enters:  what sharing costs the tenants, what is left of them, and when GPUs would fall idle.
+// Leaves:  yes or no.
+// Units:   microseconds; slowdowns.
+// Cost:    linear in the neighbours.      Thread class: pure functions.
+#ifndef HORUS_LAB_RUN_WAITING_H_
+#define HORUS_LAB_RUN_WAITING_H_
+
+#include <limits>
+#include <span>
+
+namespace horus {
+
+struct SharingNeighbour {
+  double left_us = 0;  // of its work, alone
+  double before = 1;   // slowdowns: without the newcomer, and with it
+  double after = 1;
+};
+
+struct SharingOffer {
+  double left_us = 0;  // of the newcomer's work, alone
+  double slowdown = 1;
+  std::span<const SharingNeighbour> neighbours;
+};
+
+struct WaitOutlook {
+  double idle_us = 0;  // until enough GPUs fall idle for the job and those before it
+  double apart_us = std::numeric_limits<double>::infinity();  // until one does for which nobody waits, so that tenants
+                                                              // may move apart; infinite where nobody ever moves
+};
+
+// By how much everybody's completion is delayed, summed. Sharing with a neighbour lasts until one of the two is done or
+// they move apart; each loses of that time the part that it does not work. Waiting costs the newcomer its wait.
+[[nodiscard]] bool WaitingIsBetter(const SharingOffer& offer, const WaitOutlook& outlook);
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_RUN_WAITING_H_

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws jobs one after the other, in integers.
+#include "lab/trace/synthetic.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/draws.h"
+#include "base/status.h"
+#include "lab/trace/trace_build.h"
+
+namespace horus {
+namespace {
+
+__extension__ typedef __int128 Wide;
+
+constexpr int64_t kMilli = 1000;           // of a share, a load, a squared coefficient
+constexpr double kChanceScale = 1u << 31;  // of the chance of a short gap
+
+// A list to draw from, by cumulative weight.
+template <typename Entry>
+class Lottery {
+ public:
+  explicit Lottery(const std::vector<Entry>& entries) {
+    for (const Entry& entry : entries) upto_.push_back((upto_.empty() ? 0 : upto_.back()) + entry.weight);
+  }
+  [[nodiscard]] size_t Draw(Draws& draws) const {
+    const uint64_t lot = draws.Below(upto_.back());
+    return static_cast<size_t>(std::upper_bound(upto_.begin(), upto_.end(), lot) - upto_.begin());
+  }
+
+ private:
+  std::vector<uint64_t> upto_;
+};
+
+template <typename Entry>
+absl::Status CheckWeights(const char* field, const std::vector<Entry>& entries) {
+  uint64_t sum = 0;
+  for (const Entry& entry : entries) sum += entry.weight;
+  if (sum > 0 && sum <= kMaxSyntheticWeight) return absl::OkStatus();
+  return InvalidArgument("synthetic: %s: expected weights that sum to 1 to %d, found %d of %d entries", field,
+                         kMaxSyntheticWeight, sum, entries.size());
+}
+
+absl::Status CheckDurations(const std::vector<SyntheticDuration>& points) {
+  const bool ends = points.size() >= 2 && points.front().share_milli == 0 && points.back().share_milli == kMilli;
+  if (!ends)
+    return InvalidArgument("synthetic: durations: expected points from share 0 to 1000, found %d points",
+                           points.size());
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool sane = points[i].duration_us >= 1 && points[i].duration_us <= kMaxTraceTimeUs;
+    if (sane && (i == 0 || (points[i].share_milli > points[i - 1].share_milli &&
+                            points[i].duration_us >= points[i - 1].duration_us))) {
+      continue;
+    }
+    return InvalidArgument(
+        "synthetic: durations[%d]: expected a share above and 1 to %d us not below those before, "
+        "found %d and %d us",
+        i, kMaxTraceTimeUs, points[i].share_milli, points[i].duration_us);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const SyntheticOptions& options) {
+  if (options.jobs < 1 || options.jobs > static_cast<int64_t>(kMaxTraceJobs)) {
+    return InvalidArgument("synthetic: jobs: expected 1 to %d, found %d", kMaxTraceJobs, options.jobs);
+  }
+  HORUS_RETURN_IF_ERROR(CheckWeights("sizes", options.sizes));
+  HORUS_RETURN_IF_ERROR(CheckWeights("profiles", options.profiles));
+  HORUS_RETURN_IF_ERROR(CheckDurations(options.durations));
+  for (const SyntheticSize& size : options.sizes) {
+    if (size.gpus >= 0 && size.gpus <= kMaxGpusPerJob) continue;
+    return InvalidArgument("synthetic: sizes: expected 0 to %d GPUs, found %d", kMaxGpusPerJob, size.gpus);
+  }
+  if (options.owners < 0 || options.owners > kMaxSyntheticOwners) {
+    return InvalidArgument("synthetic: owners: expected 0 to %d, found %d", kMaxSyntheticOwners, options.owners);
+  }
+  if (options.arrivals > Arrivals::kBursty) {
+    return InvalidArgument("synthetic: arrivals: expected 0 to 2, found %d", static_cast<int>(options.arrivals));
+  }
+  if (options.arrivals == Arrivals::kBursty &&
+      (options.gap_scv_milli < kMilli || options.gap_scv_milli > kMaxGapScvMilli)) {
+    return InvalidArgument("synthetic: gap_scv_milli: expected %d to %d for bursty arrivals, found %d", kMilli,
+                           kMaxGapScvMilli, options.gap_scv_milli);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> MeanGap(const SyntheticOptions& options) {
+  if (options.arrivals == Arrivals::kBacklog) return 0;
+  double gap = static_cast<double>(options.mean_gap_us);
+  if (options.mean_gap_us == 0) {
+    if (options.capacity_gpu_milli <= 0 || options.load_milli <= 0) {
+      return InvalidArgument("synthetic: mean_gap_us: expected above 0, or a capacity and a load, found 0, %d and %d",
+                             options.capacity_gpu_milli, options.load_milli);
+    }
+    gap = MeanGpuTime(options) * kMilliPerGpu * kMilli /
+          (static_cast<double>(options.capacity_gpu_milli) * static_cast<double>(options.load_milli));
+  }
+  // Twice the mean time of the whole trace, for luck, must still be a time.
+  if (gap >= 1 && gap * 2 * static_cast<double>(options.jobs) <= static_cast<double>(kMaxTraceTimeUs)) {
+    return static_cast<int64_t>(gap);
+  }
+  return InvalidArgument("synthetic: mean_gap_us: expected 1 to %d for %d jobs, found %.0f",
+                         kMaxTraceTimeUs / 2 / options.jobs, options.jobs, gap);
+}
+
+// The gaps of one process; Poisson is the process of one mean.
+class Gaps {
+ public:
+  Gaps(Arrivals arrivals, int64_t mean_us, int32_t scv_milli) : short_us_(mean_us), long_us_(mean_us) {
+    if (arrivals != Arrivals::kBursty) return;
+    // Balanced means: short gaps and long ones fill half of the time each.
+    const double scv = static_cast<double>(scv_milli) / kMilli;
+    const double chance = (1 + std::sqrt((scv - 1) / (scv + 1))) / 2;
+    const auto mean = static_cast<double>(mean_us);
+    often_ = static_cast<uint64_t>(chance * kChanceScale);
+    short_us_ = static_cast<int64_t>(mean / (2 * chance));
+    long_us_ = static_cast<int64_t>(mean / (2 * (1 - chance)));
+  }
+  [[nodiscard]] int64_t Draw(Draws& draws) const {
+    const bool is_short = draws.Below(static_cast<uint64_t>(kChanceScale)) < often_;
+    return static_cast<int64_t>(draws.Exponential(static_cast<uint64_t>(is_short ? short_us_ : long_us_)));
+  }
+
+ private:
+  int64_t short_us_, long_us_;
+  uint64_t often_ = 0;
+};
+
+int64_t DrawDuration(const std::vector<SyntheticDuration>& points, Draws& draws) {
+  constexpr uint64_t kFine = uint64_t{1} << 40;  // steps of a thousandth
+  const uint64_t at = draws.Below(kMilli * kFine);
+  size_t i = 1;
+  // Bounded: at most 1,000 times 2^40.
+  while (at >= static_cast<uint64_t>(points[i].share_milli) * kFine) ++i;
+  const SyntheticDuration& low = points[i - 1];
+  const SyntheticDuration& high = points[i];
+  const Wide into = static_cast<Wide>(at - static_cast<uint64_t>(low.share_milli) * kFine);
+  const Wide width = static_cast<Wide>(high.share_milli - low.share_milli) * kFine;
+  // Bounded: 128 bits.
+  return low.duration_us + static_cast<int64_t>((high.duration_us - low.duration_us) * into / width);
+}
+
+}  // namespace
+
+double MeanGpuTime(const SyntheticOptions& options) {
+  double weights = 0;
+  double gpus = 0;
+  for (const SyntheticSize& size : options.sizes) {
+    weights += size.weight;
+    gpus += static_cast<double>(size.weight) * size.gpus;
+  }
+  double duration = 0;
+  for (size_t i = 1; i < options.durations.size(); ++i) {
+    const SyntheticDuration& low = options.durations[i - 1];
+    const SyntheticDuration& high = options.durations[i];
+    duration += (high.share_milli - low.share_milli) / 2.0 / kMilli *
+                (static_cast<double>(low.duration_us) + static_cast<double>(high.duration_us));
+  }
+  return weights > 0 ? gpus / weights * duration : 0;
+}
+
+absl::StatusOr<Trace> MakeSynthetic(const SyntheticOptions& options) {
+  HORUS_RETURN_IF_ERROR(Check(options));
+  HORUS_ASSIGN_OR_RETURN(const int64_t mean_gap_us, MeanGap(options));
+  const Gaps gaps(options.arrivals, mean_gap_us, options.gap_scv_milli);
+  const Lottery sizes(options.sizes);
+  const Lottery profiles(options.profiles);
+  TraceBuilder builder;
+  std::vector<uint32_t> positions, owners;
+  for (const SyntheticProfile& profile : options.profiles) positions.push_back(builder.Profile(profile.name));
+  for (int32_t i = 0; i < options.owners; ++i) owners.push_back(builder.Owner("owner-" + std::to_string(i)));
+  int64_t now_us = 0;
+  for (int64_t i = 0; i < options.jobs; ++i) {
+    Draws draws(CombineHash(Mix64(options.seed), static_cast<uint64_t>(i)));
+    if (i > 0 && mean_gap_us > 0) now_us += gaps.Draw(draws);
+    TraceJob job{.id = static_cast<uint64_t>(i), .submit_us = now_us};
+    const int32_t gpus = options.sizes[sizes.Draw(draws)].gpus;
+    job.tasks = std::max(gpus, 1);
+    job.gpus_per_task = std::min(gpus, 1);
+    job.duration_us = DrawDuration(options.durations, draws);
+    const size_t profile = profiles.Draw(draws);
+    job.profile = positions[profile];
+    job.cpu_milli = options.profiles[profile].cpu_milli;
+    job.mem_mib = options.profiles[profile].mem_mib;
+    if (!owners.empty()) job.owner = owners[draws.Below(owners.size())];
+    builder.Add(job);
+  }
+  return builder.Finish();
+}
+
+}  // namespace horus

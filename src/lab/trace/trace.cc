@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of a trace, one field after the other, and its digest.
+#include "lab/trace/trace.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace horus {
+namespace {
+
+absl::Status Outside(const char* field, int64_t least, int64_t most, int64_t found) {
+  return InvalidArgument("%s: expected %d to %d, found %d", field, least, most, found);
+}
+
+bool Within(int64_t value, int64_t least, int64_t most) { return value >= least && value <= most; }
+
+absl::Status ValidateWork(const TraceJob& job) {
+  if (!Within(job.duration_us, 0, kMaxTraceTimeUs)) return Outside("duration_us", 0, kMaxTraceTimeUs, job.duration_us);
+  if (!Within(job.steps, 0, kMaxTraceSteps)) return Outside("steps", 0, kMaxTraceSteps, job.steps);
+  if (job.endless) {
+    if (job.steps == 0) return absl::OkStatus();
+    return InvalidArgument("steps: expected 0 for an endless job, found %d", job.steps);
+  }
+  if ((job.duration_us > 0) != (job.steps > 0)) return absl::OkStatus();
+  return InvalidArgument("duration_us, steps: expected exactly one above 0, found %d and %d", job.duration_us,
+                         job.steps);
+}
+
+absl::Status ValidateTable(const char* field, const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (const absl::Status status = ValidateTraceName(field, names[i]); !status.ok()) {
+      return InvalidArgument("trace: %s[%d]: %s", field, i, std::string(status.message()));
+    }
+  }
+  std::vector<std::string_view> sorted(names.begin(), names.end());
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return absl::OkStatus();
+  return InvalidArgument("trace: %s: expected each name once, found %s twice", field, Quoted(*twice));
+}
+
+absl::Status ValidateTypes(const std::vector<GpuTypeNames>& lists) {
+  for (size_t i = 0; i < lists.size(); ++i) {
+    const GpuTypeNames& list = lists[i];
+    if (!Within(static_cast<int64_t>(list.size()), 1, kMaxTraceTypes)) {
+      return InvalidArgument("trace: type_lists[%d]: expected 1 to %d GPU types, found %d", i, kMaxTraceTypes,
+                             list.size());
+    }
+    for (const std::string& name : list) {
+      absl::Status status = ValidateTraceName("gpu_types", name);
+      if (status.ok() && name.find(kTypeSeparator) != std::string::npos) {
+        status = InvalidArgument("gpu_types: expected a name without '%c', found %s", kTypeSeparator, Quoted(name));
+      }
+      if (!status.ok()) return InvalidArgument("trace: type_lists[%d]: %s", i, std::string(status.message()));
+    }
+    if (std::adjacent_find(list.begin(), list.end(), std::greater_equal<>()) != list.end()) {
+      return InvalidArgument("trace: type_lists[%d]: expected names ascending and each once, found otherwise", i);
+    }
+  }
+  std::vector<GpuTypeNames> sorted = lists;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return absl::OkStatus();
+  return InvalidArgument("trace: type_lists: expected each list once, found one twice");
+}
+
+absl::Status ValidateStepTable(const std::vector<TraceStepTimes>& all) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (const absl::Status status = ValidateStepTimes(all[i]); !status.ok()) {
+      return InvalidArgument("trace: step_times[%d]: %s", i, std::string(status.message()));
+    }
+  }
+  std::vector<TraceStepTimes> sorted = all;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end()) return absl::OkStatus();
+  return InvalidArgument("trace: step_times: expected each entry once, found one twice");
+}
+
+// Positions in a table, which come for the first time in ascending order.
+class FirstUse {
+ public:
+  FirstUse(const char* field, size_t size) : field_(field), size_(size) {}
+
+  [[nodiscard]] absl::Status See(uint32_t position) {
+    if (position == kNotStated || position < next_) return absl::OkStatus();
+    if (position >= size_) {
+      return InvalidArgument("%s: expected a position below %d, found %d", field_, size_, position);
+    }
+    if (position == next_) {
+      ++next_;
+      return absl::OkStatus();
+    }
+    return InvalidArgument("%s: expected at most %d, as tables are in the order of first use, found %d", field_, next_,
+                           position);
+  }
+
+  [[nodiscard]] absl::Status End() const {
+    if (next_ == size_) return absl::OkStatus();
+    return InvalidArgument("trace: %s: expected a table whose entries are all in use, found %d of %d", field_, next_,
+                           size_);
+  }
+
+ private:
+  const char* field_;
+  size_t size_;
+  size_t next_ = 0;
+};
+
+absl::Status ValidateIds(const std::vector<TraceJob>& jobs) {
+  std::vector<uint64_t> ids;
+  ids.reserve(jobs.size());
+  for (const TraceJob& job : jobs) ids.push_back(job.id);
+  std::sort(ids.begin(), ids.end());
+  const auto twice = std::adjacent_find(ids.begin(), ids.end());
+  if (twice == ids.end()) return absl::OkStatus();
+  return InvalidArgument("trace: id: expected each once, found %d twice", *twice);
+}
+
+absl::Status ValidateJobs(const Trace& trace) {
+  FirstUse uses[] = {{"profile", trace.profiles.size()},
+                     {"owner", trace.owners.size()},
+                     {"gpu_types", trace.type_lists.size()},
+                     {"step_times", trace.step_times.size()}};
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    const TraceJob& job = trace.jobs[i];
+    absl::Status status = ValidateTraceJob(job);
+    const uint32_t positions[] = {job.profile, job.owner, job.gpu_types, job.step_times};
+    for (size_t k = 0; status.ok() && k < std::size(uses); ++k) status = uses[k].See(positions[k]);
+    if (!status.ok()) return InvalidArgument("trace: job[%d]: %s", i, std::string(status.message()));
+    if (i == 0) continue;
+    const TraceJob& before = trace.jobs[i - 1];
+    if (before.submit_us > job.submit_us || (before.submit_us == job.submit_us && before.id > job.id)) {
+      return InvalidArgument(
+          "trace: job[%d]: submit_us: expected jobs ascending by (submit_us, id), found (%d, %d) "
+          "after (%d, %d)",
+          i, job.submit_us, job.id, before.submit_us, before.id);
+    }
+  }
+  for (const FirstUse& use : uses) HORUS_RETURN_IF_ERROR(use.End());
+  return ValidateIds(trace.jobs);
+}
+
+// What a digest is made of, in order.
+class Digest {
+ public:
+  void Add(uint64_t value) { hash_ = CombineHash(hash_, value); }
+  void Add(std::string_view text) { Add(Hash64(text)); }
+  [[nodiscard]] uint64_t value() const { return hash_; }
+
+ private:
+  uint64_t hash_ = Hash64("horus trace 1");
+};
+
+}  // namespace
+
+absl::Status ValidateTraceName(const char* field, std::string_view name) {
+  const bool sized = !name.empty() && name.size() <= kMaxNameBytes;
+  const bool clean =
+      std::all_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != '\x7F'; });
+  if (sized && clean && name.front() != ' ' && name.back() != ' ') return absl::OkStatus();
+  return InvalidArgument("%s: expected 1 to %d bytes without control characters or spaces around them, found %s", field,
+                         kMaxNameBytes, Quoted(name));
+}
+
+absl::Status ValidateStepTimes(const TraceStepTimes& times) {
+  if (!Within(times.step_us, 1, kMaxTraceTimeUs)) return Outside("step_us", 1, kMaxTraceTimeUs, times.step_us);
+  if (!Within(times.host_us, 0, kMaxTraceTimeUs)) return Outside("host_us", 0, kMaxTraceTimeUs, times.host_us);
+  if (!Within(times.gpu_us, 0, kMaxTraceTimeUs)) return Outside("gpu_us", 0, kMaxTraceTimeUs, times.gpu_us);
+  if (Within(times.network_us, 0, kMaxTraceTimeUs)) return absl::OkStatus();
+  return Outside("network_us", 0, kMaxTraceTimeUs, times.network_us);
+}
+
+absl::Status ValidateTraceJob(const TraceJob& job) {
+  if (!Within(job.submit_us, 0, kMaxTraceTimeUs)) return Outside("submit_us", 0, kMaxTraceTimeUs, job.submit_us);
+  HORUS_RETURN_IF_ERROR(ValidateWork(job));
+  if (job.deadline_us != 0 && !Within(job.deadline_us, job.submit_us + 1, job.submit_us + kMaxTraceTimeUs)) {
+    return InvalidArgument("deadline_us: expected 0, or above submit_us %d by at most %d, found %d", job.submit_us,
+                           kMaxTraceTimeUs, job.deadline_us);
+  }
+  if (!Within(job.tasks, 1, kMaxGpusPerJob)) return Outside("tasks", 1, kMaxGpusPerJob, job.tasks);
+  if (!Within(job.gpus_per_task, 0, kMaxGpusPerJob)) {
+    return Outside("gpus_per_task", 0, kMaxGpusPerJob, job.gpus_per_task);
+  }
+  if (GpusOf(job) > kMaxGpusPerJob) {
+    return InvalidArgument("tasks, gpus_per_task: expected a product of at most %d, found %d", kMaxGpusPerJob,
+                           GpusOf(job));
+  }
+  if (job.gpu_milli > kMilliPerGpu) return Outside("gpu_milli", 0, kMilliPerGpu, job.gpu_milli);
+  if (job.gpu_milli > 0 && job.gpu_milli < kMilliPerGpu && job.gpus_per_task != 1) {
+    return InvalidArgument("gpu_milli: expected 0 or %d unless gpus_per_task is 1, found %d", kMilliPerGpu,
+                           job.gpu_milli);
+  }
+  if (job.gpus_per_task == 0 && job.gpu_milli != 0) {
+    return InvalidArgument("gpu_milli: expected 0 without GPUs, found %d", job.gpu_milli);
+  }
+  if (!Within(job.cpu_milli, 0, kMaxHostQuantity)) return Outside("cpu_milli", 0, kMaxHostQuantity, job.cpu_milli);
+  if (!Within(job.mem_mib, 0, kMaxHostQuantity)) return Outside("mem_mib", 0, kMaxHostQuantity, job.mem_mib);
+  if (job.kind <= JobKind::kBestEffort) return absl::OkStatus();
+  return Outside("kind", 0, static_cast<int64_t>(JobKind::kBestEffort), static_cast<int64_t>(job.kind));
+}
+
+absl::Status ValidateTrace(const Trace& trace) {
+  if (trace.jobs.size() > kMaxTraceJobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "trace: expected at most %d jobs, found %d", kMaxTraceJobs,
+                     trace.jobs.size());
+  }
+  HORUS_RETURN_IF_ERROR(ValidateTable("profiles", trace.profiles));
+  HORUS_RETURN_IF_ERROR(ValidateTable("owners", trace.owners));
+  HORUS_RETURN_IF_ERROR(ValidateTypes(trace.type_lists));
+  HORUS_RETURN_IF_ERROR(ValidateStepTable(trace.step_times));
+  return ValidateJobs(trace);
+}
+
+uint64_t TraceDigest(const Trace& trace) {
+  Digest digest;
+  for (const std::vector<std::string>* names : {&trace.profiles, &trace.owners}) {
+    digest.Add(names->size());
+    for (const std::string& name : *names) digest.Add(name);
+  }
+  digest.Add(trace.type_lists.size());
+  for (const GpuTypeNames& list : trace.type_lists) {
+    digest.Add(list.size());
+    for (const std::string& name : list) digest.Add(name);
+  }
+  digest.Add(trace.step_times.size());
+  for (const TraceStepTimes& times : trace.step_times) {
+    for (const int64_t us : {times.step_us, times.host_us, times.gpu_us, times.network_us}) {
+      digest.Add(static_cast<uint64_t>(us));
+    }
+  }
+  digest.Add(trace.jobs.size());
+  for (const TraceJob& job : trace.jobs) {
+    digest.Add(job.id);
+    for (const int64_t value : {job.submit_us, job.duration_us, job.steps, job.deadline_us, job.cpu_milli, job.mem_mib,
+                                int64_t{job.tasks}, int64_t{job.gpus_per_task}, int64_t{job.priority}}) {
+      digest.Add(static_cast<uint64_t>(value));
+    }
+    for (const uint32_t position : {job.profile, job.owner, job.gpu_types, job.step_times}) {
+      digest.Add(uint64_t{position});
+    }
+    digest.Add(uint64_t{job.gpu_milli} << 16 | static_cast<uint64_t>(job.kind) << 8 | (job.endless ? 1u : 0u));
+  }
+  return digest.value();
+}
+
+}  // namespace horus

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trace: what jobs came, when, what they asked for and how much work they brought.
+//
+// Enters:  jobs from a reader (io/traces/trace_file.h), a generator (synthetic.h) or a caller, through TraceBuilder.
+// Leaves:  a plain value; ValidateTrace says "trace: job[17]: field: expected ..., found ...".
+// Units:   microseconds from the trace's own zero, thousandths of a GPU and of a core, MiB; host resources per task.
+// Cost:    88 bytes a job, each name once.       Thread class: value, share freely.
+#ifndef HORUS_LAB_TRACE_TRACE_H_
+#define HORUS_LAB_TRACE_TRACE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/units.h"
+#include "place/job.h"
+
+namespace horus {
+
+inline constexpr uint32_t kNotStated = std::numeric_limits<uint32_t>::max();  // instead of a position in a table
+
+// Work is stated in one way: `duration_us` or `steps`. An endless job (a service; one that still ran when the trace
+// ended) states no work: it runs until the simulation ends, and its `duration_us` is how long the trace saw it run.
+struct TraceJob {
+  uint64_t id = 0;
+  int64_t submit_us = 0;
+  int64_t duration_us = 0;           // alone, on the hardware of the trace; 0 = not stated
+  int64_t steps = 0;                 // 0 = not stated
+  int64_t deadline_us = 0;           // the clock of submit_us, and after it; 0 = none
+  int64_t cpu_milli = 0;             // per task, as the next
+  int64_t mem_mib = 0;               // host memory
+  uint32_t profile = kNotStated;     // in Trace::profiles
+  uint32_t owner = kNotStated;       // in Trace::owners
+  uint32_t gpu_types = kNotStated;   // in Trace::type_lists; not stated = any
+  uint32_t step_times = kNotStated;  // in Trace::step_times
+  int32_t tasks = 1;                 // a gang: all of them or none
+  int32_t gpus_per_task = 1;         // 0 = a job for the host alone
+  int32_t priority = 0;              // higher first
+  uint16_t gpu_milli = 0;            // per GPU; 0 = shares as its demand allows; below 1000 only with one GPU a task
+  JobKind kind = JobKind::kTraining;
+  bool endless = false;
+  friend bool operator==(const TraceJob&, const TraceJob&) = default;
+};
+static_assert(sizeof(TraceJob) == 88);
+
+// One step of a job alone, and what it takes of each resource; these overlap, so that their sum may exceed the step.
+struct TraceStepTimes {
+  int64_t step_us = 0;     // above 0
+  int64_t host_us = 0;     // loading and preparing data
+  int64_t gpu_us = 0;      // forward and backward
+  int64_t network_us = 0;  // exchanging gradients
+  friend auto operator<=>(const TraceStepTimes&, const TraceStepTimes&) = default;
+};
+
+using GpuTypeNames = std::vector<std::string>;  // that a job may run on, as the trace spells them; ascending, unique
+
+// Equal content is equal values: jobs lie in one order, and each table lists what jobs refer to in the order of the
+// first job that does.
+struct Trace {
+  std::vector<TraceJob> jobs;         // ascending (submit_us, id), ids unique
+  std::vector<std::string> profiles;  // what jobs run, e.g. "ResNet-50 (batch size 64)"
+  std::vector<std::string> owners;
+  std::vector<GpuTypeNames> type_lists;
+  std::vector<TraceStepTimes> step_times;
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+
+inline constexpr size_t kMaxTraceJobs = 4'000'000;            // 352 MB; the largest public trace has 1.3 million
+inline constexpr int64_t kMaxTraceTimeUs = int64_t{1} << 55;  // 1,142 years: GPUs x time fits 128 bits, and to spare
+inline constexpr int64_t kMaxTraceSteps = int64_t{1} << 55;   // beyond any job
+inline constexpr size_t kMaxTraceTypes = kMaxDemandsPerJob;   // of one job
+inline constexpr char kTypeSeparator = '|';                   // between GPU types in files; in no name
+
+// OK, or INVALID_ARGUMENT; RESOURCE_EXHAUSTED above kMaxTraceJobs.
+[[nodiscard]] absl::Status ValidateTrace(const Trace& trace);
+// The fields of one job but for what its tables hold: "<field>: expected ..., found ...".
+[[nodiscard]] absl::Status ValidateTraceJob(const TraceJob& job);
+// Of a profile, an owner or a GPU type: 1 to kMaxNameBytes bytes without control characters or spaces around it.
+[[nodiscard]] absl::Status ValidateTraceName(const char* field, std::string_view name);
+[[nodiscard]] absl::Status ValidateStepTimes(const TraceStepTimes& times);
+
+// Of the content; equal on every machine. Two traces of one digest are one workload.
+[[nodiscard]] uint64_t TraceDigest(const Trace& trace);
+
+[[nodiscard]] inline int64_t GpusOf(const TraceJob& job) { return int64_t{job.tasks} * job.gpus_per_task; }
+// What it asks for in all; one that states no share counts whole GPUs.
+[[nodiscard]] inline int64_t GpuMilliOf(const TraceJob& job) {
+  // Bounded: at most kMaxGpusPerJob.
+  return GpusOf(job) * (job.gpu_milli == 0 ? kMilliPerGpu : job.gpu_milli);
+}
+[[nodiscard]] inline std::string_view ProfileOf(const Trace& trace, const TraceJob& job) {
+  return job.profile == kNotStated ? std::string_view() : trace.profiles[job.profile];
+}
+[[nodiscard]] inline std::string_view OwnerOf(const Trace& trace, const TraceJob& job) {
+  return job.owner == kNotStated ? std::string_view() : trace.owners[job.owner];
+}
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_TRACE_TRACE_H_

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every change goes through the order and the tables of a trace again, so that equal workloads stay equal values.
+#include "lab/trace/trace_edit.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "lab/trace/trace_build.h"
+
+namespace horus {
+namespace {
+
+__extension__ typedef __int128 Wide;  // GPUs x time, and products of two times
+
+constexpr int32_t kWholeMilli = 1000;  // of a quantile
+
+absl::StatusOr<int64_t> KnownDuration(const Trace& trace, size_t index, const DurationOf& duration) {
+  const int64_t us = duration(trace.jobs[index]);
+  if (us > 0 && us <= kMaxTraceTimeUs) return us;
+  return InvalidArgument("trace: job[%d]: duration: expected 1 to %d us, found %d%s", index, kMaxTraceTimeUs, us,
+                         trace.jobs[index].steps > 0 ? " (it states steps: their speed is the caller's)" : "");
+}
+
+absl::StatusOr<Wide> Work(const Trace& trace, const DurationOf& duration) {
+  Wide work = 0;
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    if (trace.jobs[i].endless) continue;
+    HORUS_ASSIGN_OR_RETURN(const int64_t us, KnownDuration(trace, i, duration));
+    work += static_cast<Wide>(GpuMilliOf(trace.jobs[i])) * us;
+  }
+  return work;
+}
+
+absl::StatusOr<int64_t> SpanOf(const Trace& trace, int64_t capacity_gpu_milli) {
+  if (capacity_gpu_milli <= 0) {
+    return InvalidArgument("capacity_gpu_milli: expected above 0, found %d", capacity_gpu_milli);
+  }
+  const int64_t span = trace.jobs.empty() ? 0 : trace.jobs.back().submit_us - trace.jobs.front().submit_us;
+  if (span > 0) return span;
+  return InvalidArgument("trace: submit_us: expected jobs at two times at least, found %d jobs at one",
+                         trace.jobs.size());
+}
+
+void MoveTo(int64_t submit_us, TraceJob& job) {
+  if (job.deadline_us > 0) job.deadline_us += submit_us - job.submit_us;
+  job.submit_us = submit_us;
+}
+
+}  // namespace
+
+JobPredicate IsSingleGpu() {
+  return [](const Trace&, const TraceJob& job) { return GpusOf(job) == 1; };
+}
+
+JobPredicate RunsOneOf(std::vector<std::string> profiles) {
+  std::set<std::string, std::less<>> names(profiles.begin(), profiles.end());
+  return [names = std::move(names)](const Trace& trace, const TraceJob& job) {
+    return names.contains(ProfileOf(trace, job));
+  };
+}
+
+Trace FilterTrace(const Trace& trace, const JobPredicate& keep) {
+  Trace kept = trace;
+  kept.jobs.clear();
+  for (const TraceJob& job : trace.jobs) {
+    if (keep(trace, job)) kept.jobs.push_back(job);
+  }
+  CanonicaliseTrace(kept);
+  return kept;
+}
+
+Trace TakeFirst(const Trace& trace, size_t count) {
+  Trace first = trace;
+  first.jobs.resize(std::min(count, first.jobs.size()));
+  CanonicaliseTrace(first);
+  return first;
+}
+
+absl::StatusOr<Trace> TakeSample(const Trace& trace, size_t count, uint64_t seed) {
+  if (count > trace.jobs.size()) {
+    return InvalidArgument("sample: expected at most the %d jobs of the trace, found %d", trace.jobs.size(), count);
+  }
+  std::vector<std::pair<uint64_t, uint32_t>> lots;
+  lots.reserve(trace.jobs.size());
+  for (uint32_t i = 0; i < trace.jobs.size(); ++i) {
+    lots.emplace_back(CombineHash(Mix64(seed), trace.jobs[i].id), i);
+  }
+  std::sort(lots.begin(), lots.end());
+  Trace drawn = trace;
+  drawn.jobs.clear();
+  for (size_t i = 0; i < count; ++i) drawn.jobs.push_back(trace.jobs[lots[i].second]);
+  CanonicaliseTrace(drawn);
+  return drawn;
+}
+
+absl::StatusOr<Trace> MergeTraces(std::span<const Trace> traces) {
+  TraceBuilder builder;
+  std::vector<TraceJob> jobs;
+  for (const Trace& trace : traces) {
+    for (TraceJob job : trace.jobs) {
+      job.profile = builder.Profile(ProfileOf(trace, job));
+      job.owner = builder.Owner(OwnerOf(trace, job));
+      if (job.gpu_types != kNotStated) job.gpu_types = builder.GpuTypes(trace.type_lists[job.gpu_types]);
+      if (job.step_times != kNotStated) job.step_times = builder.StepTimes(trace.step_times[job.step_times]);
+      jobs.push_back(job);
+    }
+  }
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [](const TraceJob& a, const TraceJob& b) { return a.submit_us < b.submit_us; });
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].id = i;
+    builder.Add(jobs[i]);
+  }
+  return builder.Finish();
+}
+
+Trace Backlog(Trace trace) {
+  for (TraceJob& job : trace.jobs) MoveTo(0, job);
+  CanonicaliseTrace(trace);
+  return trace;
+}
+
+absl::StatusOr<Trace> ClipDurations(Trace trace, int32_t quantile_milli, const DurationOf& duration) {
+  if (quantile_milli < 1 || quantile_milli > kWholeMilli) {
+    return InvalidArgument("quantile_milli: expected 1 to %d, found %d", kWholeMilli, quantile_milli);
+  }
+  std::vector<int64_t> durations(trace.jobs.size());
+  std::vector<int64_t> sorted;
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    if (trace.jobs[i].endless) continue;
+    HORUS_ASSIGN_OR_RETURN(durations[i], KnownDuration(trace, i, duration));
+    sorted.push_back(durations[i]);
+  }
+  if (sorted.empty()) return trace;
+  // Bounded: at most kMaxTraceJobs times 1,000.
+  const size_t rank = (sorted.size() * static_cast<size_t>(quantile_milli) + kWholeMilli - 1) / kWholeMilli;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(rank - 1), sorted.end());
+  const int64_t limit = sorted[rank - 1];
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    TraceJob& job = trace.jobs[i];
+    if (durations[i] <= limit) continue;
+    if (job.steps > 0) {
+      job.steps = std::max<int64_t>(1, static_cast<int64_t>(static_cast<Wide>(job.steps) * limit / durations[i]));
+    } else {
+      job.duration_us = limit;
+    }
+  }
+  return trace;
+}
+
+absl::StatusOr<double> OfferedLoad(const Trace& trace, int64_t capacity_gpu_milli, const DurationOf& duration) {
+  HORUS_ASSIGN_OR_RETURN(const int64_t span, SpanOf(trace, capacity_gpu_milli));
+  HORUS_ASSIGN_OR_RETURN(const Wide work, Work(trace, duration));
+  return static_cast<double>(work) / (static_cast<double>(capacity_gpu_milli) * static_cast<double>(span));
+}
+
+absl::StatusOr<Trace> ScaleArrivals(Trace trace, int64_t capacity_gpu_milli, int32_t load_milli,
+                                    const DurationOf& duration) {
+  if (load_milli <= 0) return InvalidArgument("load_milli: expected above 0, found %d", load_milli);
+  HORUS_ASSIGN_OR_RETURN(const int64_t span, SpanOf(trace, capacity_gpu_milli));
+  HORUS_ASSIGN_OR_RETURN(const Wide work, Work(trace, duration));
+  const Wide wide = work * kWholeMilli / (static_cast<Wide>(capacity_gpu_milli) * load_milli);
+  const int64_t first = trace.jobs.front().submit_us;
+  if (wide < 1 || wide > kMaxTraceTimeUs - first) {
+    return InvalidArgument(
+        "trace: load: expected a capacity and a load that make the trace 1 to %d us long, found %d "
+        "thousandths of a GPU and %d thousandths",
+        kMaxTraceTimeUs - first, capacity_gpu_milli, load_milli);
+  }
+  const auto target = static_cast<int64_t>(wide);
+  for (TraceJob& job : trace.jobs) {
+    MoveTo(first + static_cast<int64_t>(static_cast<Wide>(job.submit_us - first) * target / span), job);
+  }
+  CanonicaliseTrace(trace);  // jobs that came one after the other may now come at once
+  return trace;
+}
+
+absl::StatusOr<Trace> Consolidate(Trace trace, int32_t gpus_per_node) {
+  if (gpus_per_node < 1 || gpus_per_node > kMaxGpusPerJob) {
+    return InvalidArgument("gpus_per_node: expected 1 to %d, found %d", kMaxGpusPerJob, gpus_per_node);
+  }
+  for (size_t i = 0; i < trace.jobs.size(); ++i) {
+    TraceJob& job = trace.jobs[i];
+    const bool whole = job.gpu_milli == 0 || job.gpu_milli == kMilliPerGpu;
+    if (job.gpus_per_task != 1 || !whole) continue;
+    if (job.tasks > gpus_per_node && job.tasks % gpus_per_node != 0) continue;
+    const int32_t together = std::min(job.tasks, gpus_per_node);
+    job.tasks /= together;
+    job.gpus_per_task = together;
+    // Bounded: at most kMaxHostQuantity times kMaxGpusPerJob; the result is checked below.
+    job.cpu_milli *= together;
+    // Bounded: at most kMaxHostQuantity times kMaxGpusPerJob; the result is checked below.
+    job.mem_mib *= together;
+    if (const absl::Status status = ValidateTraceJob(job); !status.ok()) {
+      return InvalidArgument("trace: job[%d]: %s", i, std::string(status.message()));
+    }
+  }
+  return trace;
+}
+
+}  // namespace horus

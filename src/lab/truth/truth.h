@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Truth: how fast jobs really run, alone and beside others. The simulator lets time pass by it; no policy sees it.
+//
+// Enters:  profiles (positions in Trace::profiles) on a device.
+// Leaves:  speeds.
+// Units:   1 = alone on the hardware that the trace's run times were measured on; a share of 1 = undisturbed.
+// Cost:    the maker's.                   Thread class: immutable, share freely.
+#ifndef HORUS_LAB_TRUTH_TRUTH_H_
+#define HORUS_LAB_TRUTH_TRUTH_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device/gpu_type.h"
+#include "interference/model.h"
+#include "lab/trace/trace.h"
+#include "place/job.h"
+#include "place/sensitivity.h"
+
+namespace horus {
+
+class Truth {
+ public:
+  virtual ~Truth() = default;
+
+  // Progress per unit of time alone there; 0 = it does not run there.
+  [[nodiscard]] virtual double SpeedAlone(uint32_t profile, const DeviceContext& device) const = 0;
+
+  // Fills `shares`, of the size of `profiles`: how much of its speed alone each keeps beside the others, at most 1;
+  // 0 for all of them where they cannot run together.
+  [[nodiscard]] virtual absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                            std::span<double> shares) const = 0;
+
+  // Device memory that a job of the profile really takes per GPU of that type; 0 = not measured: it always fits.
+  [[nodiscard]] virtual int64_t MemMib(uint32_t /*profile*/, GpuTypeId /*type*/) const { return 0; }
+
+  // Whether HostSpeed is ever other than 1.
+  [[nodiscard]] virtual bool HostMatters() const { return false; }
+  // Factor of the speed with so many cores and so much host memory per GPU; 1 = as at the fair share. Above 0.
+  [[nodiscard]] virtual double HostSpeed(uint32_t /*profile*/, const HostShare& /*per_gpu*/) const { return 1; }
+};
+
+// Another truth, and how sensitive profiles are to cores and host memory. That the two multiply (speed = speed alone x
+// share beside neighbours x sensitivity) is an assumption: nobody measured it.
+class SensitiveTruth final : public Truth {
+ public:
+  // `sensitivities`: by profile; those that lack one do not care. With less than was measured a job runs at the least
+  // speed that was.
+  SensitiveTruth(std::shared_ptr<const Truth> beneath, std::vector<SharedSensitivity> sensitivities)
+      : beneath_(std::move(beneath)), sensitivities_(std::move(sensitivities)) {}
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override {
+    return beneath_->SpeedAlone(profile, device);
+  }
+  [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                    std::span<double> shares) const override {
+    return beneath_->Shares(device, profiles, shares);
+  }
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override {
+    return beneath_->MemMib(profile, type);
+  }
+  [[nodiscard]] bool HostMatters() const override { return true; }
+  [[nodiscard]] double HostSpeed(uint32_t profile, const HostShare& per_gpu) const override;
+
+ private:
+  std::shared_ptr<const Truth> beneath_;
+  std::vector<SharedSensitivity> sensitivities_;
+};
+
+// By profile of the trace; none where nothing is said of it.
+[[nodiscard]] std::vector<SharedSensitivity> SensitivitiesOf(const SensitivitiesByName& named, const Trace& trace);
+
+// What jobs of a profile demand, by GPU type; ascending type, unique.
+using ProfileDemands = std::vector<TypeDemand>;
+
+// An interference model and demands taken for the truth: speeds are those of the steps, relative to the type on which
+// the profile is fastest; shares are 1 / estimated slowdown; memory is the estimate. Nothing is unable to run together.
+class ModelTruth final : public Truth {
+ public:
+  // INVALID_ARGUMENT: a profile without demands, or one that states steps on some types alone.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Truth>> Create(std::shared_ptr<const InterferenceModel> model,
+                                                                     std::vector<ProfileDemands> profiles);
+  [[nodiscard]] double SpeedAlone(uint32_t profile, const DeviceContext& device) const override;
+  [[nodiscard]] absl::Status Shares(const DeviceContext& device, std::span<const uint32_t> profiles,
+                                    std::span<double> shares) const override;
+  [[nodiscard]] int64_t MemMib(uint32_t profile, GpuTypeId type) const override;
+
+ private:
+  ModelTruth(std::shared_ptr<const InterferenceModel> model, std::vector<ProfileDemands> profiles)
+      : model_(std::move(model)), profiles_(std::move(profiles)) {}
+  [[nodiscard]] const Demand* On(uint32_t profile, GpuTypeId type) const;
+
+  std::shared_ptr<const InterferenceModel> model_;
+  std::vector<ProfileDemands> profiles_;
+};
+
+}  // namespace horus
+
+#endif  // HORUS_LAB_TRUTH_TRUTH_H_
