@@ -81,32 +81,16 @@ SolveProgress ProgressFromC(horus_progress progress, void* user) {
   };
 }
 
-// From the cache where all types are in it, else by one analysis.
 absl::StatusOr<std::vector<Demand>> DemandsOf(const horus_predictor& predictor,
                                               const std::shared_ptr<const Graph>& graph, const RunSpec& run,
-                                              const Catalogue& catalogue, const std::vector<GpuTypeId>& types) {
-  const std::optional<DemandKey> job = KeyOf(*graph, run);
-  std::vector<Demand> demands;
-  for (const GpuTypeId type : types) {
-    if (!job.has_value()) break;
-    const std::optional<Demand> known = predictor.cache->Find(OnGpu(*job, catalogue.at(type)));
-    if (!known.has_value()) break;
-    demands.push_back(predictor.value->WithMeasurements(catalogue.at(type), *known));
-  }
-  const bool known = !types.empty() && demands.size() == types.size();
+                                              const Catalogue& catalogue, const std::vector<GpuTypeId>& ids) {
+  std::vector<const GpuType*> types;
+  for (const GpuTypeId id : ids) types.push_back(&catalogue.at(id));
+  HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor.value, *predictor.cache, graph, run, types));
   if (const auto& telemetry = predictor.telemetry.get(); telemetry != nullptr) {
-    telemetry->metrics().Looked(Cache::kDemands, known ? types.size() : 0, known ? 0 : types.size());
+    telemetry->metrics().Looked(Cache::kDemands, found.known ? types.size() : 0, found.known ? 0 : types.size());
   }
-  if (known) return demands;
-  demands.clear();
-  HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, run));
-  for (const GpuTypeId type : types) {
-    const GpuType& gpu = catalogue.at(type);
-    const Demand predicted = predictor.value->PredictUnmeasured(profile, gpu);
-    if (job.has_value()) predictor.cache->Put(OnGpu(*job, gpu), predicted);
-    demands.push_back(predictor.value->WithMeasurements(gpu, predicted));
-  }
-  return demands;
+  return std::move(found.demands);
 }
 
 horus_solution SolutionToC(const Solution& solution, uint32_t flags) {

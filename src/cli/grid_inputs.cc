@@ -129,12 +129,12 @@ absl::StatusOr<DemandsByName> LoadDemands(const GridFile& file, SensitivitiesByN
     HORUS_ASSIGN_OR_RETURN(const std::vector<TableJob> jobs, ReadJobTable(file.beliefs.jobs));
     for (const TableJob& job : jobs) {
       progress.Update("analysing jobs:", beliefs.size(), jobs.size());
-      const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(job.model);
+      const absl::StatusOr<std::vector<Demand>> demands = shelf.Demands(job.model);
       if (!demands.ok()) {
         return MakeError(demands.status().code(), "%s: graph: %s", job.where, std::string(demands.status().message()));
       }
       ProfileDemands& one = beliefs[job.name];
-      for (const GpuTypeId type : present) one.push_back({type, (**demands)[type.value()]});
+      for (const GpuTypeId type : present) one.push_back({type, (*demands)[type.value()]});
     }
     return beliefs;
   }

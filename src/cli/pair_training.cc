@@ -49,21 +49,21 @@ using NamedOn = std::set<std::pair<std::string_view, GpuTypeId>>;  // jobs, and 
 // Without a graph nothing is known of a job on GPU types on which no pair names it.
 absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> devices, const Catalogue& catalogue,
                                 const NamedOn& named, DemandShelf& shelf) {
-  const std::vector<Demand>* predicted = nullptr;
+  std::vector<Demand> predicted;
   if (!from.model.path.empty()) {
-    const absl::StatusOr<const std::vector<Demand>*> demands = shelf.Demands(from.model);
+    absl::StatusOr<std::vector<Demand>> demands = shelf.Demands(from.model);
     if (!demands.ok()) {
       return MakeError(demands.status().code(), "%s: graph: %s", from.where, std::string(demands.status().message()));
     }
-    predicted = *demands;
+    predicted = *std::move(demands);
   }
   PairJob job{.name = from.name, .family = from.family, .points = {}};
   for (const Device& device : devices) {
-    Demand demand = predicted == nullptr ? Demand() : (*predicted)[device.gpu.value()];
+    Demand demand = predicted.empty() ? Demand() : predicted[device.gpu.value()];
     const auto measured = std::find_if(from.measured.begin(), from.measured.end(),
                                        [&](const TableDemand& one) { return one.gpu == device.gpu; });
     if (measured != from.measured.end()) measured->Replace(demand);
-    if (predicted == nullptr && (measured == from.measured.end() || !measured->gpu_util_pct)) {
+    if (predicted.empty() && (measured == from.measured.end() || !measured->gpu_util_pct)) {
       if (named.contains({from.name, device.gpu})) {
         return InvalidArgument(
             "%s: graph: expected an ONNX file, or the measured gpu_util_pct of the job on %s, found neither",

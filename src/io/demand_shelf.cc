@@ -4,56 +4,25 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "graph/reader.h"
 
 namespace horus {
-namespace {
-
-constexpr size_t kMostKeptBytes = size_t{64} << 20;  // of runs that jobs may share, and their names; chosen
-
-// Equal texts for equal runs of one file.
-std::string KeyOf(const ModelRun& model) {
-  const RunSpec& run = model.run;
-  // A null byte cannot be part of a path.
-  std::string key =
-      absl::StrCat(model.path, std::string(1, '\0'), std::string(Name(run.mode)), " ", std::string(Name(run.precision)),
-                   " ", std::string(Name(run.optimizer)), " ", run.dims.batch, " ", run.checkpoint_segments, " ",
-                   run.data_parallel, " ", std::string(Name(run.framework)));
-  for (const std::string& prefix : run.frozen) absl::StrAppend(&key, std::string(1, '\0'), prefix);
-  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&key, std::string(1, '\0'), name, "=", size);
-  return key;
-}
-
-}  // namespace
-
-absl::StatusOr<const std::vector<Demand>*> DemandShelf::Demands(const ModelRun& model) {
+absl::StatusOr<std::vector<Demand>> DemandShelf::Demands(const ModelRun& model) {
   if (model.path.empty()) return InvalidArgument("expected the path of an ONNX file, found none");
-  const std::string key = KeyOf(model);
-  if (const auto known = demands_.find(key); known != demands_.end()) return &known->second;
   std::shared_ptr<const Graph>& graph = graphs_[OnePathOf(model.path)];
   if (graph == nullptr) {
     HORUS_ASSIGN_OR_RETURN(graph, ReadOnnxFile(model.path));
   }
-  HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, model.run));
-  std::vector<Demand> demands;
-  for (const GpuType& type : catalogue_->types()) demands.push_back(predictor_->Predict(profile, type));
-  const size_t bytes = key.size() + demands.size() * sizeof(Demand);
-  // Bounded: all of it is in memory.
-  if (kept_bytes_ + bytes > kMostKeptBytes) {
-    demands_.clear();
-    kept_bytes_ = 0;
-  }
-  kept_bytes_ += bytes;
-  return &demands_.emplace(key, std::move(demands)).first->second;
+  HORUS_ASSIGN_OR_RETURN(CachedDemands found, PredictCached(*predictor_, cache_, graph, model.run, types_));
+  return std::move(found.demands);
 }
 
 absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::span<const GpuTypeId> present) {
   JobSpec job = request.spec;
   if (request.model) {
-    const absl::StatusOr<const std::vector<Demand>*> demands = Demands(*request.model);
+    const absl::StatusOr<std::vector<Demand>> demands = Demands(*request.model);
     if (!demands.ok()) {
       const std::string message(demands.status().message());
       // Readers of files name the path themselves.
@@ -62,7 +31,7 @@ absl::StatusOr<JobSpec> DemandShelf::Complete(const JobRequest& request, std::sp
     }
     const std::span<const GpuTypeId> types = request.gpu_types.empty() ? present : request.gpu_types;
     if (request.ways.empty()) {
-      for (const GpuTypeId type : types) job.demands.push_back({type, (**demands)[type.value()]});
+      for (const GpuTypeId type : types) job.demands.push_back({type, (*demands)[type.value()]});
     }
     HORUS_RETURN_IF_ERROR(CompleteWays(request, types, job));
   }
@@ -81,10 +50,10 @@ absl::Status DemandShelf::CompleteWays(const JobRequest& request, std::span<cons
     JobAlternative& way = job.alternatives[i];
     model.run.dims.batch = request.ways[i].batch;
     model.run.data_parallel = request.ways[i].data_parallel;
-    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand>* demands, Demands(model));
+    HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> demands, Demands(model));
     int64_t fastest_us = 0;
     for (const GpuTypeId type : types) {
-      const Demand& demand = (*demands)[type.value()];
+      const Demand& demand = demands[type.value()];
       const int64_t step_us = demand.step_time_us.estimate;
       if (step_us > 0 && (fastest_us == 0 || step_us < fastest_us)) fastest_us = step_us;
       way.demands.push_back({type, demand});

@@ -21,6 +21,7 @@
 #include "io/cluster_file.h"
 #include "io/job_request.h"
 #include "place/state/cluster.h"
+#include "predict/demand_cache.h"
 #include "predict/predictor.h"
 
 namespace horus {
@@ -29,13 +30,15 @@ namespace horus {
 class DemandShelf {
  public:
   DemandShelf(std::shared_ptr<const Catalogue> catalogue, std::shared_ptr<const Predictor> predictor)
-      : catalogue_(std::move(catalogue)), predictor_(std::move(predictor)) {}
+      : catalogue_(std::move(catalogue)), predictor_(std::move(predictor)) {
+    for (const GpuType& type : catalogue_->types()) types_.push_back(&type);
+  }
 
   // `present`: the types that a request without gpu_types may use.
   [[nodiscard]] absl::StatusOr<JobSpec> Complete(const JobRequest& request, std::span<const GpuTypeId> present);
 
-  // Demands by GpuTypeId for one model and run. Good until the next call.
-  [[nodiscard]] absl::StatusOr<const std::vector<Demand>*> Demands(const ModelRun& model);
+  // Demands by GpuTypeId for one model and run.
+  [[nodiscard]] absl::StatusOr<std::vector<Demand>> Demands(const ModelRun& model);
 
  private:
   // Demands, and rates that are not stated (samples a second), of each way to run the job's model.
@@ -43,10 +46,11 @@ class DemandShelf {
   [[nodiscard]] absl::StatusOr<JobSpec> Checked(const JobRequest& request, JobSpec job);
   std::shared_ptr<const Catalogue> catalogue_;
   std::shared_ptr<const Predictor> predictor_;
+  std::vector<const GpuType*> types_;
   std::map<std::string, std::shared_ptr<const Graph>> graphs_;  // by OnePathOf
-  std::map<std::string, std::vector<Demand>> demands_;          // by path as written, and run
-  size_t kept_bytes_ = 0;                                       // in demands_
-  size_t completed_ = 0;                                        // demands of jobs
+  static constexpr size_t kSlots = size_t{1} << 16;  // some 1,600 runs on all types of the catalogue, 10 MB; chosen
+  DemandCache cache_{kSlots};
+  size_t completed_ = 0;  // demands of jobs
 };
 
 // Takes in the jobs of the file that run already.

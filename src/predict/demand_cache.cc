@@ -3,9 +3,11 @@
 #include "predict/demand_cache.h"
 
 #include "base/hash.h"
+#include "base/status.h"
 #include "device/gpu_fields.h"
 #include "device/gpu_type.h"
 #include "graph/graph.h"
+#include "predict/predictor.h"
 
 namespace horus {
 namespace {
@@ -55,15 +57,38 @@ DemandKey OnGpu(const DemandKey& job, const GpuType& gpu) {
 std::optional<Demand> DemandCache::Find(const DemandKey& key) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (slots_.empty()) return std::nullopt;
-  const Slot& slot = slots_[key.first % kSlots];
+  const Slot& slot = slots_[key.first % slot_count_];
   if (!slot.full || slot.key != key) return std::nullopt;
   return slot.demand;
 }
 
 void DemandCache::Put(const DemandKey& key, const Demand& demand) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (slots_.empty()) slots_.resize(kSlots);
-  slots_[key.first % kSlots] = {.key = key, .full = true, .demand = demand};
+  if (slots_.empty()) slots_.resize(slot_count_);
+  slots_[key.first % slot_count_] = {.key = key, .full = true, .demand = demand};
+}
+
+absl::StatusOr<CachedDemands> PredictCached(const Predictor& predictor, DemandCache& cache,
+                                            const std::shared_ptr<const Graph>& graph, const RunSpec& run,
+                                            std::span<const GpuType* const> types) {
+  const std::optional<DemandKey> job = KeyOf(*graph, run);
+  CachedDemands found;
+  for (const GpuType* type : types) {
+    if (!job) break;
+    const std::optional<Demand> known = cache.Find(OnGpu(*job, *type));
+    if (!known) break;
+    found.demands.push_back(predictor.WithMeasurements(*type, *known));
+  }
+  found.known = !types.empty() && found.demands.size() == types.size();
+  if (found.known) return found;
+  found.demands.clear();
+  HORUS_ASSIGN_OR_RETURN(const JobProfile profile, Analyse(graph, run));
+  for (const GpuType* type : types) {
+    const Demand predicted = predictor.PredictUnmeasured(profile, *type);
+    if (job) cache.Put(OnGpu(*job, *type), predicted);
+    found.demands.push_back(predictor.WithMeasurements(*type, predicted));
+  }
+  return found;
 }
 
 int64_t DemandCache::bytes_held() const {
