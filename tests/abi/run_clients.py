@@ -21,8 +21,7 @@ def run(client, library, soname):
     """Its (exit status, output) with the library under this name."""
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / soname).symlink_to(pathlib.Path(library).resolve())
-        found = folder + ":" + str(pathlib.Path(library).resolve().parent)
-        result = subprocess.run([client], env=dict(os.environ, LD_LIBRARY_PATH=found), capture_output=True, text=True,
+        result = subprocess.run([client], env=dict(os.environ, LD_LIBRARY_PATH=folder), capture_output=True, text=True,
                                 check=False)
     return result.returncode, result.stdout + result.stderr
 

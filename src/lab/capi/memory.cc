@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "capi/graph_handles.h"
 #include "capi/handles.h"
 #include "lab/capi/job_list.h"
 
@@ -44,10 +43,6 @@ uint64_t horus_plan_bytes_held(const horus_plan* plan) {
 
 uint64_t horus_interference_bytes_held(const horus_interference* model) {
   return model == nullptr ? 0 : sizeof(*model) + model->bundle.capacity() + model->value->bytes_held();
-}
-
-uint64_t horus_predictor_bytes_held(const horus_predictor* predictor) {
-  return predictor == nullptr ? 0 : predictor->bytes_held();
 }
 
 uint64_t horus_observations_bytes_held(const horus_observations* observations) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// horus/lab/train.h, the predictor.
+// horus/lab/train.h, the predictor; and what it holds (memory.h).
 #include "horus/lab/train.h"
 
 #include <cmath>
@@ -15,6 +15,7 @@
 #include "capi/handles.h"
 #include "capi/run_convert.h"
 #include "capi/structs.h"
+#include "horus/lab/memory.h"
 #include "lab/capi/train_options.h"
 #include "predict/train.h"
 
@@ -161,4 +162,8 @@ horus_status horus_predictor_get_quality(const horus_predictor* predictor, const
     WriteStruct(c, quality);
     return absl::OkStatus();
   });
+}
+
+uint64_t horus_predictor_bytes_held(const horus_predictor* predictor) {
+  return predictor == nullptr ? 0 : predictor->bytes_held();
 }

@@ -2,6 +2,7 @@
 // Features and training in a build without ONNX: the same symbols, which say what is missing.
 #include "capi/guard.h"
 #include "horus/lab/features.h"
+#include "horus/lab/memory.h"
 #include "horus/lab/train.h"
 
 namespace {
@@ -39,3 +40,4 @@ horus_status horus_interference_fit(const horus_catalogue*, const horus_pair_dat
                                     horus_progress, void*, horus_interference**, horus_error* error) {
   return Missing(error);
 }
+uint64_t horus_predictor_bytes_held(const horus_predictor*) { return 0; }
