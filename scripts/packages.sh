@@ -8,6 +8,7 @@ packages_test=(libgtest-dev libgmock-dev libbenchmark-dev libonnx-dev python3 bi
 packages_lint=(clang-format-19 python3)
 packages_clang=(clang-19 libclang-rt-19-dev)
 packages_python=(python3-dev python3-venv)
+packages_graphs=(python3-torch python3-torchvision python3-venv) # bench/quality/graphs/measured.py
 packages_browser=(chromium chromium-driver) # the report is looked at in it; Debian, Ubuntu has it as a snap
 packages_minimal=(g++ cmake ninja-build pkg-config protobuf-compiler libprotobuf-dev libabsl-dev libxxhash-dev)
 
