@@ -16,8 +16,8 @@ import sys
 READERS = [
     "base/bytes.h", "capi/*", "device/catalogue.cc", "device/complete.cc", "device/gpu_fields.cc", "graph/*",
     "interference/*bundle.cc", "interference/kernel_bundle.cc", "interference/observed_s*.cc", "interference/pair_readers.cc",
-    "interference/pair_columns.cc", "io/*", "io/traces/*", "place/job.cc", "place/state/snapshot*", "predict/demand.cc",
-    "sim/trace/*", "trees/bundle_*.cc", "trees/trainer_check.cc", "trees/validate.cc",
+    "interference/pair_columns.cc", "io/*", "lab/capi/*", "lab/io/*", "lab/io/traces/*", "lab/trace/*", "place/job.cc",
+    "place/state/snapshot*", "predict/demand.cc", "trees/bundle*.cc", "trees/trainer.cc", "trees/validate.cc",
 ]
 SOURCES = (".cc", ".h")
 OPERAND = r"(?:[\w:.>\-]|\(\)|\[[^\[\]]*\]|\([^()]*\))+"
@@ -74,6 +74,10 @@ def main():
     root = pathlib.Path(sys.argv[1])
     files = sorted({path for one in READERS for path in (root / "src").glob(one) if path.suffix in SOURCES})
     problems = 0
+    for one in READERS:
+        if not any((root / "src").glob(one)):
+            print(f"src/{one}: expected a file to look at, found none")
+            problems += 1
     for path in files:
         for line, expression in unproven(path.read_text(encoding="utf-8")):
             print(f"{path.relative_to(root)}:{line}: '{expression}': check it, or say '// Bounded: ...'")
