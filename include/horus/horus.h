@@ -2,7 +2,7 @@
 /* libhorus: on which GPUs should this deep-learning job run, beside whom, at what expected slowdown?
  * The whole C ABI, one header a topic. Since 0.1 where nothing else is said.
  *
- * Start with these; examples/c/place.c is a program of them:
+ * Start with these; examples/c/place.c and examples/loop/loop.c call them:
  *   horus_cluster_create, horus_cluster_add_node    the cluster as it is
  *   horus_graph_from_file                           a job's ONNX graph
  *   horus_predictor_default, horus_predictor_demand what the job will demand of each GPU type

@@ -306,7 +306,7 @@ std::string TotalsText(const PlacementReport& placement) {
     table.AddRow({"sharing", absl::StrFormat("%d jobs on %s, expected to do the work of %.1f GPUs without sharing;\n"
                                              "without it they would need %s",
                                              basis.jobs, Gpus(basis.gpus), basis.work, Gpus(basis.alone_gpus))});
-    std::string text = absl::StrFormat("predicted, not measured, for %d of %d of them: watch (docs/modes.md)",
+    std::string text = absl::StrFormat("predicted, not measured, for %d of %d of them: to check, docs/modes.md",
                                        basis.sharing - basis.measured, basis.sharing);
     if (basis.measured == basis.sharing)
       text = absl::StrFormat("of all %d tenants beside others measured", basis.sharing);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rival policies, one file each; policies.cc lists them by name.
+// The policies of other systems; policies.cc lists them by name.
 //
 // Enters:  options.                       Leaves: a policy.
 // Units:   see docs/place.md.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies that share by what pairs lose: gandiva, gavel-threshold, gavel-maxmin, lucid, muri, miso, pollux-avoid,
+// How systems that share GPUs choose partners: gandiva, gavel-threshold, gavel-maxmin, lucid, muri, miso, pollux-avoid,
 // oracle.
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in policies, one file each; policy.cc lists them by name. Those of the laboratory are in lab/policies.
+// The policies of the core; policy.cc lists them by name. Those of the laboratory are in lab/policies.
 //
 // Enters:  options.                       Leaves: a policy.
 // Units:   see docs/place.md.

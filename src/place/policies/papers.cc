@@ -28,23 +28,7 @@ struct Parts {
   double residents = 0;
 };
 
-Parts PartsOf(const DeviceCandidate& candidate) {
-  Parts parts;
-  const int64_t memory = candidate.mem_used_mib + candidate.newcomer().mem_mib.estimate;
-  parts.memory =
-      candidate.mem_mib > 0 ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib) : 0;
-  const auto share = static_cast<double>(candidate.device.compute_share);
-  double now = 0;
-  for (size_t i = 0; i < candidate.residents(); ++i)
-    now += SliceUtilPct(static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate), share);
-  const double excess =
-      now + SliceUtilPct(static_cast<double>(candidate.newcomer().gpu_util_pct.upper), share) - kFullPct;
-  parts.utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct;
-  parts.residents = static_cast<double>(candidate.residents());
-  return parts;
-}
-
-class HorusPaperPolicy final : public Policy {
+class HorusPaperPolicy : public Policy {
  public:
   std::string_view name() const override { return "horus-paper"; }
 
@@ -62,6 +46,24 @@ class HorusPaperPolicy final : public Policy {
     terms.push_back({"memory", parts.memory});
     terms.push_back({"utilisation", parts.utilisation});
     terms.push_back({"residents", parts.residents});
+  }
+
+ private:
+  [[nodiscard]] virtual Parts PartsOf(const DeviceCandidate& candidate) const {
+    Parts parts;
+    const int64_t memory = candidate.mem_used_mib + candidate.newcomer().mem_mib.estimate;
+    parts.memory = candidate.mem_mib > 0
+                       ? kMemoryWeight * static_cast<double>(memory) / static_cast<double>(candidate.mem_mib)
+                       : 0;
+    const auto share = static_cast<double>(candidate.device.compute_share);
+    double now = 0;
+    for (size_t i = 0; i < candidate.residents(); ++i)
+      now += SliceUtilPct(static_cast<double>(candidate.demands[i]->gpu_util_pct.estimate), share);
+    const double excess =
+        now + SliceUtilPct(static_cast<double>(candidate.newcomer().gpu_util_pct.upper), share) - kFullPct;
+    parts.utilisation = (excess > 0 ? kOverCommitWeight * excess : std::abs(excess)) / kFullPct;
+    parts.residents = static_cast<double>(candidate.residents());
+    return parts;
   }
 };
 
@@ -88,20 +90,12 @@ double Normal(uint64_t draw) {
   return std::sqrt(-2 * std::log(Uniform(draw))) * std::cos(2 * std::numbers::pi * Uniform(Mix64(draw)));
 }
 
-class HorusAsCodedPolicy final : public Policy {
+class HorusAsCodedPolicy final : public HorusPaperPolicy {
  public:
   explicit HorusAsCodedPolicy(uint64_t seed) : seed_(seed) {}
   std::string_view name() const override { return "horus-as-coded"; }
   bool PricesNode(const JobSpec& job) const override { return job.gpus_per_task > 0; }
   bool node_uses_devices() const override { return true; }
-
-  absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override {
-    const Parts parts = PartsOf(candidate);
-    score.cost = parts.memory + parts.utilisation + parts.residents;
-    const int64_t free = candidate.mem_mib - candidate.mem_used_mib - candidate.newcomer().mem_mib.estimate;
-    score.declined = candidate.residents() >= kMaxTenants || free <= kFreeMib;
-    return absl::OkStatus();
-  }
 
   // Scores order nodes only; the devices inside are the first that fit.
   absl::Status ScoreNode(const NodeCandidate& candidate, NodeScore& score) const override {
@@ -119,16 +113,8 @@ class HorusAsCodedPolicy final : public Policy {
     return absl::OkStatus();
   }
 
-  void Explain(const DeviceCandidate& candidate, const PlaceCandidate& /*place*/,
-               std::vector<CostTerm>& terms) const override {
-    const Parts parts = PartsOf(candidate);
-    terms.push_back({"memory", parts.memory});
-    terms.push_back({"utilisation", parts.utilisation});
-    terms.push_back({"residents", parts.residents});
-  }
-
  private:
-  [[nodiscard]] Parts PartsOf(const DeviceCandidate& candidate) const {
+  [[nodiscard]] Parts PartsOf(const DeviceCandidate& candidate) const override {
     Parts parts;
     // MiB in use plus a ratio, as coded: it should have been the ratio of the sum.
     const double needed = candidate.mem_mib > 0 ? static_cast<double>(candidate.newcomer().mem_mib.estimate) /

@@ -18,9 +18,10 @@
 #include "place/state/snapshot_messages.h"
 
 namespace horus {
-namespace {
 
 namespace pb = snapshot::v1;
+
+namespace {
 
 // Types by name in ascending order, so that ids, which may differ elsewhere, do not show.
 class Types {
@@ -237,8 +238,6 @@ absl::StatusOr<std::string> SaveSnapshot(const Cluster& cluster, uint64_t max_by
 
 // Restoring: every field is checked as if a caller had given it, because anybody may have written the bytes.
 namespace {
-
-namespace pb = snapshot::v1;
 
 constexpr uint32_t kNoDeviceInFile = 0xFFFFFFFFu;
 
