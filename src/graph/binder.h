@@ -59,7 +59,7 @@ class Binder {
     size_t first_op = 0;                        // operators of the body begin here
   };
 
-  // binder_inputs.cc
+  // binder.cc
   [[nodiscard]] absl::Status BindSymbols();
   [[nodiscard]] absl::Status BindNamed();
   [[nodiscard]] absl::Status BindBatch();

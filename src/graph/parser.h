@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser: walks ModelProto and everything below it; the .cc files split it by message.
+// Parser: walks ModelProto and everything below it; nodes, attributes and tensors are in parser_node.cc.
 //
 // Enters:  a WireReader at the start of a ModelProto.
 // Leaves:  scopes with raw order, functions and the header fields of a Graph.
@@ -25,14 +25,14 @@ class Parser {
  public:
   Parser(WireReader* in, const ReadLimits& limits) : in_(*in), limits_(limits) {}
 
-  [[nodiscard]] absl::Status Model();  // parser_model.cc
+  [[nodiscard]] absl::Status Model();  // parser.cc
 
   Graph graph;  // without bodies
   Scopes scopes;
   bool saw_graph = false;
 
  private:
-  // parser_model.cc
+  // parser.cc
   [[nodiscard]] absl::Status OpsetImport(const WireField& field);
   [[nodiscard]] absl::Status Metadata(const WireField& field);
   [[nodiscard]] absl::Status FunctionBody(const WireField& field);
@@ -42,7 +42,7 @@ class Parser {
     return in_.Text(field, limits_.max_name_bytes, text);
   }
 
-  // parser_graph.cc
+  // parser.cc
   [[nodiscard]] absl::Status GraphMessage(const WireField& field, BodyId parent, uint32_t owner_node, BodyId* id);
   [[nodiscard]] absl::Status GraphFields(BodyId id);
   [[nodiscard]] absl::Status Initialiser(const WireField& field, Scope* scope, bool sparse);
@@ -59,7 +59,7 @@ class Parser {
   [[nodiscard]] absl::Status AttributeMessage(const WireField& field, BodyId body, Attribute* attribute);
   [[nodiscard]] absl::Status AttributeField(const WireField& field, BodyId body, struct AttributeParts* parts);
 
-  // parser_tensor.cc
+  // parser_node.cc
   [[nodiscard]] absl::Status Tensor(const WireField& field, Literal* literal, std::string* name);
   [[nodiscard]] absl::Status SparseTensor(const WireField& field, Literal* literal, std::string* name);
   [[nodiscard]] absl::Status TensorPayload(const WireField& field, struct TensorParts* parts);

@@ -1,10 +1,266 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads NodeProto and AttributeProto.
+// Reads NodeProto, AttributeProto and TensorProto: type and dims of a tensor always, elements only of small integer,
+// bool and float ones.
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "graph/parser.h"
 
 namespace horus {
+
+// ---- Reads TensorProto: type and dims always, elements only of small integer, bool and float tensors.
+
+// The content of one TensorProto before its elements are decoded.
+struct TensorParts {
+  Literal literal;
+  std::string name;
+  std::string raw;
+  std::vector<int64_t> ints;  // int32_data, int64_data or uint64_data
+  std::vector<float> floats;  // float_data
+  int64_t raw_bytes = -1;     // length of raw_data, kept or not; -1 = absent
+  bool dropped = false;       // there are elements that were not kept
+  bool external = false;
+};
+
+namespace {
+
+// Field numbers of onnx.proto (ONNX project), by message.
+enum TensorField : uint32_t {
+  kDims = 1,
+  kDataType = 2,
+  kFloatData = 4,
+  kInt32Data = 5,
+  kInt64Data = 7,
+  kTensorName = 8,
+  kRawData = 9,
+  kDoubleData = 10,
+  kUint64Data = 11,
+  kDataLocation = 14,
+};
+enum SparseField : uint32_t { kSparseValues = 1, kSparseDims = 3 };
+constexpr int64_t kLocationExternal = 1;  // TensorProto.DataLocation
+
+int64_t WireBytes(DType dtype) { return BitsOf(dtype) / 8; }
+
+bool KeepsElements(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kBool:
+    case DType::kUint8:
+    case DType::kInt8:
+    case DType::kUint16:
+    case DType::kInt16:
+    case DType::kUint32:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kUint64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+uint64_t LittleEndian(const std::string& raw, size_t offset, size_t bytes) {
+  uint64_t bits = 0;
+  for (size_t i = bytes; i-- > 0;) bits = bits << 8 | static_cast<uint8_t>(raw[offset + i]);
+  return bits;
+}
+
+int64_t SignExtend(uint64_t bits, size_t bytes) {
+  // Bounded: at most 8 bytes of 8 bits.
+  const int shift = static_cast<int>(64 - 8 * bytes);
+  // Bounded: at most 8 bytes of 8 bits.
+  return static_cast<int64_t>(bits << shift) >> shift;
+}
+
+void DecodeRaw(const std::string& raw, Literal* literal) {
+  const auto width = static_cast<size_t>(WireBytes(literal->dtype));
+  for (size_t at = 0; at + width <= raw.size(); at += width) {
+    const uint64_t bits = LittleEndian(raw, at, width);
+    switch (literal->dtype) {
+      case DType::kFloat32:
+        literal->floats.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+        break;
+      case DType::kFloat64:
+        literal->floats.push_back(static_cast<float>(std::bit_cast<double>(bits)));
+        break;
+      case DType::kInt8:
+      case DType::kInt16:
+      case DType::kInt32:
+        literal->ints.push_back(SignExtend(bits, width));
+        break;
+      default:
+        literal->ints.push_back(static_cast<int64_t>(bits));
+        break;
+    }
+  }
+}
+
+// Moves the elements that were read into the literal, after checking their number.
+absl::Status Settle(TensorParts* parts, int64_t max_elements) {
+  Literal& literal = parts->literal;
+  const std::optional<int64_t> elements = CheckedProduct(literal.dims);
+  if (!elements.has_value()) {
+    return MakeError(absl::StatusCode::kDataLoss, "the number of elements overflows 64 bits");
+  }
+  if (parts->external) return absl::OkStatus();
+  const int bits = BitsOf(literal.dtype);
+  if (parts->raw_bytes > 0 && bits >= 8) {
+    const std::optional<int64_t> bytes = CheckedMul(*elements, bits / 8);
+    if (bytes != parts->raw_bytes) {
+      return MakeError(absl::StatusCode::kDataLoss, "raw_data has %d bytes, expected %d elements of %s",
+                       parts->raw_bytes, *elements, std::string(DTypeName(literal.dtype)));
+    }
+  }
+  if (parts->dropped || *elements > max_elements || !KeepsElements(literal.dtype)) return absl::OkStatus();
+  if (!parts->raw.empty()) {
+    DecodeRaw(parts->raw, &literal);
+  } else {
+    if (IsFloating(literal.dtype)) {
+      literal.floats = std::move(parts->floats);
+    } else {
+      literal.ints = std::move(parts->ints);
+    }
+  }
+  const bool floating = IsFloating(literal.dtype);
+  const auto found = static_cast<int64_t>(floating ? literal.floats.size() : literal.ints.size());
+  if (found != *elements) {
+    if (found == 0) return absl::OkStatus();  // a graph without weights, or double_data
+    literal.ints.clear();
+    literal.floats.clear();
+    return MakeError(absl::StatusCode::kDataLoss, "found %d elements, expected %d", found, *elements);
+  }
+  (floating ? literal.floats.shrink_to_fit() : literal.ints.shrink_to_fit());
+  AvoidReserved(&literal.ints);
+  literal.has_data = true;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+DType DTypeOfNumber(int64_t number) {
+  return number >= 0 && number <= static_cast<int64_t>(DType::kInt4) ? static_cast<DType>(number) : DType::kUndefined;
+}
+
+void AvoidReserved(std::vector<int64_t>* elements) {
+  for (int64_t& element : *elements) element = std::max(element, std::numeric_limits<int64_t>::min() + 1);
+}
+
+absl::Status Parser::Tensor(const WireField& field, Literal* literal, std::string* name) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  TensorParts parts;
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("TensorProto", &inner));
+    if (inner.number == 0) break;
+    if (absl::Status status = TensorPayload(inner, &parts); !status.ok()) {
+      *name = std::move(parts.name);
+      return status;
+    }
+  }
+  in_.Leave(outer);
+  *name = std::move(parts.name);
+  for (const int64_t dim : parts.literal.dims) {
+    if (dim < 0) return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim);
+  }
+  HORUS_RETURN_IF_ERROR(Settle(&parts, MaxElements(parts.literal.dtype)));
+  *literal = std::move(parts.literal);
+  const size_t bytes = sizeof(Literal) + (literal->dims.size() + literal->ints.size()) * sizeof(int64_t) +
+                       literal->floats.size() * sizeof(float);
+  return Hold(static_cast<int64_t>(bytes));
+}
+
+// Floats steer shapes as scales, one an axis, and as limits; integers in longer lists too.
+int64_t Parser::MaxElements(DType dtype) const {
+  return IsFloating(dtype) ? std::min(limits_.max_literal_elements, limits_.max_rank) : limits_.max_literal_elements;
+}
+
+absl::Status Parser::TensorPayload(const WireField& field, TensorParts* parts) {
+  switch (field.number) {
+    case kDims: {
+      bool too_many = false;
+      HORUS_RETURN_IF_ERROR(in_.Ints(field, limits_.max_rank, &parts->literal.dims, &too_many));
+      if (!too_many) return absl::OkStatus();
+      return MakeError(absl::StatusCode::kResourceExhausted, "more than %d dimensions", limits_.max_rank);
+    }
+    case kDataType: {
+      int64_t number = 0;
+      HORUS_RETURN_IF_ERROR(in_.Int(field, &number));
+      parts->literal.dtype = DTypeOfNumber(number);
+      return absl::OkStatus();
+    }
+    case kTensorName:
+      return Name(field, &parts->name);
+    case kFloatData:
+      return in_.Floats(field, MaxElements(DType::kFloat32), &parts->floats, &parts->dropped);
+    case kInt32Data:
+    case kInt64Data:
+    case kUint64Data:
+      return in_.Ints(field, limits_.max_literal_elements, &parts->ints, &parts->dropped);
+    case kRawData: {
+      int bytes = 0;
+      HORUS_RETURN_IF_ERROR(in_.Length(field, &bytes));
+      parts->raw_bytes = bytes;
+      const DType dtype = parts->literal.dtype;  // writers put it before the payload; undefined where it comes later
+      const int64_t width = dtype == DType::kUndefined ? static_cast<int64_t>(sizeof(int64_t)) : WireBytes(dtype);
+      const std::optional<int64_t> kept = CheckedMul(MaxElements(dtype), width);  // a caller's limit may be any number
+      if (!kept.has_value() || bytes <= *kept) return in_.Raw(bytes, &parts->raw);
+      parts->dropped = true;
+      return in_.SkipBytes(bytes);
+    }
+    case kDataLocation: {
+      int64_t location = 0;
+      HORUS_RETURN_IF_ERROR(in_.Int(field, &location));
+      parts->external = location == kLocationExternal;
+      return absl::OkStatus();
+    }
+    default:
+      return in_.Skip(field);  // texts, doubles, segments, file names of external data
+  }
+}
+
+absl::Status Parser::SparseTensor(const WireField& field, Literal* literal, std::string* name) {
+  WireReader::Limit outer;
+  HORUS_RETURN_IF_ERROR(in_.Enter(field, &outer));
+  std::vector<int64_t> dims;
+  Literal values;
+  bool too_many = false;
+  WireField inner;
+  while (true) {
+    HORUS_RETURN_IF_ERROR(in_.Next("SparseTensorProto", &inner));
+    if (inner.number == 0) break;
+    switch (inner.number) {
+      case kSparseValues:
+        HORUS_RETURN_IF_ERROR(Tensor(inner, &values, name));
+        break;
+      case kSparseDims:
+        HORUS_RETURN_IF_ERROR(in_.Ints(inner, limits_.max_rank, &dims, &too_many));
+        break;
+      default:
+        HORUS_RETURN_IF_ERROR(in_.Skip(inner));
+    }
+  }
+  in_.Leave(outer);
+  if (too_many) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "more than %d dimensions", limits_.max_rank);
+  }
+  for (const int64_t dim : dims) {
+    if (dim < 0) return MakeError(absl::StatusCode::kDataLoss, "dimension is %d, expected at least 0", dim);
+  }
+  if (!CheckedProduct(dims).has_value()) {
+    return MakeError(absl::StatusCode::kDataLoss, "the number of elements overflows 64 bits");
+  }
+  literal->dtype = values.dtype;
+  literal->dims = std::move(dims);
+  return absl::OkStatus();
+}
 
 // The content of one AttributeProto before its kind is known.
 struct AttributeParts {

@@ -8,17 +8,293 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <optional>
+#include <queue>
+#include <string>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/text.h"
 #include "graph/fingerprint.h"
-#include "graph/not_onnx.h"
 #include "graph/parser.h"
+#include "graph/scope.h"
 
 namespace horus {
+namespace {
+
+// ---- Beginnings of files that are no ONNX models.
+
+struct Beginning {
+  std::string_view bytes;
+  std::string_view what;
+};
+
+constexpr std::string_view kHtml = "an HTML page (the download gave an error page, or one to sign in?)";
+constexpr std::string_view kZip =
+    "a zip archive, as torch.save writes: export the model with torch.onnx.export, or unpack it";
+constexpr std::string_view kPickle =
+    "a Python pickle, as torch.save wrote before PyTorch 1.6: export the model with torch.onnx.export";
+constexpr std::string_view kCompressed = "a compressed file: unpack it";
+constexpr std::string_view kSafetensors =
+    "a safetensors file, which has weights but no graph: export the model with torch.onnx.export";
+
+// Each format's own description of its first bytes; of a pickle, protocols 2 to 5.
+constexpr std::array kBeginnings = {
+    Beginning{"version https://git-lfs", "a git-lfs pointer: run `git lfs pull`"},
+    Beginning{std::string_view("PK\3\4", 4), kZip},
+    Beginning{"\x80\x02", kPickle},
+    Beginning{"\x80\x03", kPickle},
+    Beginning{"\x80\x04", kPickle},
+    Beginning{"\x80\x05", kPickle},
+    Beginning{"\x1F\x8B", kCompressed},          // gzip
+    Beginning{"BZh", kCompressed},               // bzip2
+    Beginning{"\xFD\x37zXZ", kCompressed},       // xz
+    Beginning{"\x28\xB5\x2F\xFD", kCompressed},  // zstd
+    Beginning{"\x89HDF\r\n", "an HDF5 file, as Keras writes: convert the model with tf2onnx"},
+};
+
+// Texts begin so after white space, in any case.
+constexpr std::array kTexts = {
+    Beginning{"<!doctype html", kHtml},
+    Beginning{"<html", kHtml},
+    Beginning{"<?xml", "an XML document (the download gave an error message?)"},
+    Beginning{"{", "a JSON text (the download gave an error message?)"},
+    Beginning{"[", "a JSON text (the download gave an error message?)"},
+};
+
+// A length in eight bytes, then a JSON object of so many.
+bool IsSafetensors(std::string_view head) {
+  constexpr size_t kLengthBytes = 8;
+  return head.size() > kLengthBytes && head.substr(kLengthBytes - 2, 2) == std::string_view("\0\0", 2) &&
+         head.substr(kLengthBytes).starts_with("{\"");
+}
+
+bool IsText(std::string_view head) {
+  return std::none_of(head.begin(), head.end(), [](char c) {
+    return absl::ascii_iscntrl(static_cast<unsigned char>(c)) && !absl::ascii_isspace(static_cast<unsigned char>(c));
+  });
+}
+
+std::optional<std::string_view> WhatBeginsSo(std::string_view head) {
+  for (const Beginning& one : kBeginnings) {
+    if (head.starts_with(one.bytes)) return one.what;
+  }
+  if (IsSafetensors(head)) return kSafetensors;
+  if (!IsText(head)) return std::nullopt;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (head.starts_with(kByteOrderMark)) head.remove_prefix(kByteOrderMark.size());
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(absl::string_view(head.data(), head.size()));
+  for (const Beginning& one : kTexts) {
+    if (absl::StartsWithIgnoreCase(text, absl::string_view(one.bytes.data(), one.bytes.size()))) return one.what;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::Status NameForeignFile(std::string_view head, const absl::Status& failed) {
+  const std::optional<std::string_view> what = WhatBeginsSo(head.substr(0, kTellingBytes));
+  return what ? MakeError(failed.code(), "not an ONNX model but %s", *what) : failed;
+}
+
+// ---- Resolves names across scopes, orders nodes, and refuses what is undefined, defined twice or cyclic.
+
+std::string DescribeNode(const Node& node, size_t position) {
+  std::string text = Formatted("node %d", position);
+  if (!node.name.empty()) absl::StrAppend(&text, " ", Quoted(node.name));
+  const std::string type = Quoted(node.op_type.empty() ? "?" : node.op_type);
+  absl::StrAppend(&text, " (", type.substr(1, type.size() - 2), ")");
+  return text;
+}
+
+std::string DescribeBody(const GraphBody& body, size_t position) {
+  return position == 0 ? "the main graph" : absl::StrCat("graph ", Quoted(body.name));
+}
+
+namespace {
+
+using Definition = Scope::Definition;
+
+absl::Status DefinedTwice(const Scope& scope, ValueId id, const std::string& second) {
+  std::string first = "an input or initialiser";
+  if (const uint32_t producer = scope.producer[id.value()]; producer != kNoNode) {
+    first = DescribeNode(scope.body.nodes[producer], producer);
+  }
+  return MakeError(absl::StatusCode::kDataLoss, "value %s is defined twice: by %s and by %s",
+                   Quoted(scope.body.values[id.value()].name), first, second);
+}
+
+absl::Status DefineValues(Scope* scope) {
+  for (const ValueId id : scope->declared_inputs) {
+    Definition& definition = scope->definition[id.value()];
+    if (definition == Definition::kInitialiser) continue;
+    if (definition != Definition::kNone) return DefinedTwice(*scope, id, "another graph input");
+    definition = Definition::kInput;
+    scope->body.inputs.push_back(id);
+  }
+  for (uint32_t n = 0; n < scope->body.nodes.size(); ++n) {
+    for (const ValueId id : scope->body.nodes[n].outputs) {
+      if (!id.valid()) continue;
+      if (scope->definition[id.value()] != Definition::kNone) {
+        return DefinedTwice(*scope, id, DescribeNode(scope->body.nodes[n], n));
+      }
+      scope->definition[id.value()] = Definition::kNode;
+      scope->producer[id.value()] = n;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Makes `id`, which nothing in this scope defines, a name of the enclosing scope.
+absl::Status Capture(Scopes* scopes, Scope* scope, ValueId id, const std::string& reader) {
+  Definition& definition = scope->definition[id.value()];
+  if (definition != Definition::kNone) return absl::OkStatus();
+  const std::string& name = scope->body.values[id.value()].name;
+  if (!scope->body.parent.valid()) {
+    return MakeError(absl::StatusCode::kDataLoss, "%s reads %s, which nothing defines", reader, Quoted(name));
+  }
+  Scope& parent = (*scopes)[scope->body.parent.value()];
+  const ValueId outer = parent.Intern(name);
+  definition = Definition::kCapture;
+  scope->body.captures.emplace_back(id, outer);
+  parent.subgraph_uses.emplace_back(scope->owner_node, outer);
+  return absl::OkStatus();
+}
+
+absl::Status ResolveNames(Scopes* scopes, Scope* scope) {
+  for (size_t n = 0; n < scope->body.nodes.size(); ++n) {
+    for (const ValueId id : scope->body.nodes[n].inputs) {
+      if (!id.valid() || scope->definition[id.value()] != Definition::kNone) continue;
+      HORUS_RETURN_IF_ERROR(Capture(scopes, scope, id, DescribeNode(scope->body.nodes[n], n)));
+    }
+  }
+  for (size_t i = 0; i < scope->subgraph_uses.size(); ++i) {
+    const auto [n, id] = scope->subgraph_uses[i];
+    if (scope->definition[id.value()] != Definition::kNone) continue;
+    HORUS_RETURN_IF_ERROR(
+        Capture(scopes, scope, id, absl::StrCat("a subgraph of ", DescribeNode(scope->body.nodes[n], n))));
+  }
+  for (const ValueId id : scope->body.outputs) {
+    HORUS_RETURN_IF_ERROR(Capture(scopes, scope, id, "the list of graph outputs"));
+  }
+  return absl::OkStatus();
+}
+
+// Edges producer -> reader between the nodes of one scope, as (reader) lists by producer.
+struct Edges {
+  std::vector<uint32_t> begin;  // per node, and one past the end
+  std::vector<uint32_t> reader;
+  std::vector<uint32_t> waiting;  // per node: edges that come in
+  bool in_order = true;           // every edge goes forward in file order
+};
+
+template <typename Visit>
+void ForEachEdge(const Scope& scope, Visit visit) {
+  for (uint32_t n = 0; n < scope.body.nodes.size(); ++n) {
+    for (const ValueId id : scope.body.nodes[n].inputs) {
+      if (id.valid() && scope.producer[id.value()] != kNoNode) visit(scope.producer[id.value()], n);
+    }
+  }
+  for (const auto& [n, id] : scope.subgraph_uses) {
+    if (scope.producer[id.value()] != kNoNode) visit(scope.producer[id.value()], n);
+  }
+}
+
+Edges BuildEdges(const Scope& scope) {
+  const size_t nodes = scope.body.nodes.size();
+  Edges edges;
+  ForEachEdge(scope, [&edges](uint32_t from, uint32_t to) { edges.in_order = edges.in_order && from < to; });
+  if (edges.in_order) return edges;
+  edges.begin.assign(nodes + 1, 0);
+  edges.waiting.assign(nodes, 0);
+  ForEachEdge(scope, [&edges](uint32_t from, uint32_t to) {
+    ++edges.begin[from + 1];
+    ++edges.waiting[to];
+  });
+  for (size_t n = 0; n < nodes; ++n) edges.begin[n + 1] += edges.begin[n];
+  edges.reader.resize(edges.begin[nodes]);
+  std::vector<uint32_t> next(edges.begin.begin(), edges.begin.end() - 1);
+  ForEachEdge(scope, [&](uint32_t from, uint32_t to) { edges.reader[next[from]++] = to; });
+  return edges;
+}
+
+// Follows producers among the nodes still waiting until one repeats: that node lies on a cycle.
+absl::Status CycleError(const Scope& scope, const std::vector<uint32_t>& waiting) {
+  using Use = std::pair<uint32_t, ValueId>;
+  std::vector<Use> uses = scope.subgraph_uses;  // by node, so that a step looks only at its own
+  std::stable_sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.first < b.first; });
+  uint32_t node = 0;
+  while (waiting[node] == 0) ++node;
+  std::vector<bool> seen(waiting.size(), false);
+  ValueId via;
+  while (!seen[node]) {
+    seen[node] = true;
+    uint32_t producer = kNoNode;
+    const auto look = [&](ValueId id) {
+      if (!id.valid() || producer != kNoNode) return;
+      const uint32_t candidate = scope.producer[id.value()];
+      if (candidate == kNoNode || waiting[candidate] == 0) return;
+      producer = candidate;
+      via = id;
+    };
+    for (const ValueId id : scope.body.nodes[node].inputs) look(id);
+    auto use = std::lower_bound(uses.begin(), uses.end(), node, [](const Use& u, uint32_t n) { return u.first < n; });
+    for (; use != uses.end() && use->first == node; ++use) look(use->second);
+    if (producer == kNoNode) break;
+    node = producer;
+  }
+  return MakeError(absl::StatusCode::kDataLoss, "%s is part of a cycle through value %s",
+                   DescribeNode(scope.body.nodes[node], node),
+                   via.valid() ? Quoted(scope.body.values[via.value()].name) : "?");
+}
+
+absl::Status OrderNodes(Scope* scope) {
+  Edges edges = BuildEdges(*scope);
+  if (edges.in_order) return absl::OkStatus();
+  const size_t nodes = scope->body.nodes.size();
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
+  for (uint32_t n = 0; n < nodes; ++n) {
+    if (edges.waiting[n] == 0) ready.push(n);
+  }
+  std::vector<uint32_t> order;
+  order.reserve(nodes);
+  while (!ready.empty()) {
+    const uint32_t n = ready.top();
+    ready.pop();
+    order.push_back(n);
+    for (uint32_t e = edges.begin[n]; e < edges.begin[n + 1]; ++e) {
+      if (--edges.waiting[edges.reader[e]] == 0) ready.push(edges.reader[e]);
+    }
+  }
+  if (order.size() != nodes) return CycleError(*scope, edges.waiting);
+  std::vector<Node> sorted;
+  sorted.reserve(nodes);
+  for (const uint32_t n : order) sorted.push_back(std::move(scope->body.nodes[n]));
+  scope->body.nodes = std::move(sorted);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LinkScopes(Scopes* scopes) {
+  const auto place = [scopes](size_t b, const absl::Status& status) {
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(DescribeBody((*scopes)[b].body, b), ": ", status.message()));
+  };
+  for (size_t b = 0; b < scopes->size(); ++b) HORUS_RETURN_IF_ERROR(place(b, DefineValues(&(*scopes)[b])));
+  // Children have larger ids than their parents, so what a scope hands up is there before its turn.
+  for (size_t b = scopes->size(); b-- > 0;) HORUS_RETURN_IF_ERROR(place(b, ResolveNames(scopes, &(*scopes)[b])));
+  for (size_t b = 0; b < scopes->size(); ++b) HORUS_RETURN_IF_ERROR(place(b, OrderNodes(&(*scopes)[b])));
+  return absl::OkStatus();
+}
+
 namespace {
 
 // Read size. Payloads are seeked over, and the block behind each is read for a few fields only: large blocks would make

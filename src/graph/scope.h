@@ -15,11 +15,39 @@
 #include <utility>
 #include <vector>
 
+#include "base/id_map.h"
+#include "base/seeded_hash.h"
 #include "base/status.h"
 #include "graph/graph.h"
-#include "graph/name_table.h"
 
 namespace horus {
+
+// ---- NameTable: numbers by name, for names that are held elsewhere. A failed allocation leaves it as it was.
+// Cost: one hash and mostly one comparison a call.
+
+class NameTable {
+ public:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  template <typename NameOf>
+  [[nodiscard]] uint32_t Find(std::string_view name, const NameOf& name_of) {
+    // Seeded in each process: who writes a file cannot make its names collide. Where two do, the next place is free.
+    for (place_ = SeededHash()(name);; ++place_) {
+      const uint32_t* number = numbers_.Find(place_);
+      if (number == nullptr) return kNone;
+      if (name_of(*number) == name) return *number;
+    }
+  }
+
+  // Room for one more: the next Add allocates nothing.
+  void ReserveOne() { numbers_.ReserveOne(); }
+  // For the name that Find did not know just now.
+  void Add(uint32_t number) { numbers_.Insert(place_, number); }
+
+ private:
+  IdMap<uint32_t> numbers_;
+  uint64_t place_ = 0;
+};
 
 inline constexpr uint32_t kNoNode = ~uint32_t{0};
 

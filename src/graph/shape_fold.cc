@@ -4,11 +4,197 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <optional>
 
 #include "base/units.h"
 
 namespace horus {
+namespace {
+
+// ---- What the elements of folded tensors become in another type.
+
+// Bits of precision, the leading one included; 0 where elements are no numbers.
+int PrecisionOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return 11;
+    case DType::kBfloat16:
+      return 8;
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return std::numeric_limits<float>::digits;
+    default:
+      return 0;
+  }
+}
+
+// Straight to float32: by way of double it would be rounded twice.
+float FromInt(int64_t value, DType to) {
+  const auto rounded = static_cast<float>(value);
+  if (to == DType::kFloat32) return rounded;
+  // A float64 holds more than `rounded`; the comparison is in 128 bits, for 2^63 itself fits no int64_t.
+  return static_cast<Wide>(rounded) == static_cast<Wide>(value) ? HeldAs(static_cast<double>(rounded), to)
+                                                                : std::nanf("");
+}
+
+int64_t FromFloat(float value, DType to) {
+  if (std::isnan(value)) return kUnknownElement;
+  if (to == DType::kBool) return value != 0.0f ? 1 : 0;
+  constexpr float kInt64Edge = 9.2e18f;  // just inside the range of int64
+  if (value > kInt64Edge || value < -kInt64Edge) return kUnknownElement;
+  return HeldAs(static_cast<int64_t>(value), to);
+}
+
+}  // namespace
+
+float HeldAs(double value, DType dtype) {
+  const int bits = PrecisionOf(dtype);
+  if (bits == 0 || !(std::fabs(value) <= std::numeric_limits<float>::max())) return std::nanf("");
+  const auto held = static_cast<float>(value);
+  if (dtype == DType::kFloat32) return held;
+  int exponent = 0;
+  const double scaled = std::ldexp(std::frexp(value, &exponent), bits);
+  const bool exact = scaled == std::trunc(scaled) && static_cast<double>(held) == value;
+  const bool in_range = dtype != DType::kFloat16 || value == 0 || (exponent <= 16 && exponent > -14);  // normal numbers
+  return exact && in_range ? held : std::nanf("");
+}
+
+int64_t HeldAs(int64_t value, DType dtype) {
+  if (value == kUnknownElement) return value;
+  if (dtype == DType::kBool) return value != 0 ? 1 : 0;
+  const int bits = BitsOf(dtype);
+  if (bits <= 0) return kUnknownElement;  // strings, and types the file invents
+  if (bits >= 64) return dtype == DType::kUint64 && value < 0 ? kUnknownElement : value;
+  const bool is_unsigned = dtype == DType::kUint8 || dtype == DType::kUint16 || dtype == DType::kUint32;
+  const int64_t low = is_unsigned ? 0 : -(int64_t{1} << (bits - 1));
+  const int64_t high = is_unsigned ? (int64_t{1} << bits) - 1 : (int64_t{1} << (bits - 1)) - 1;
+  return value < low || value > high ? kUnknownElement : value;
+}
+
+void FoldCast(RuleContext& c, DType to) {
+  const std::vector<int64_t>* ints = c.ints(0);
+  const std::vector<float>* floats = c.floats(0);
+  if (ints == nullptr && floats == nullptr) return;
+  if (IsFloating(to)) {
+    std::vector<float> out;
+    if (floats != nullptr) {
+      for (const float value : *floats) out.push_back(HeldAs(static_cast<double>(value), to));
+    } else {
+      for (const int64_t value : *ints) out.push_back(value == kUnknownElement ? std::nanf("") : FromInt(value, to));
+    }
+    return c.SetFloats(0, std::move(out));
+  }
+  std::vector<int64_t> out;
+  if (ints != nullptr) {
+    for (const int64_t value : *ints) out.push_back(HeldAs(value, to));
+  } else {
+    for (const float value : *floats) out.push_back(FromFloat(value, to));
+  }
+  c.SetInts(0, std::move(out));
+}
+
+// ---- Copies elements of small constant tensors by position.
+
+std::vector<int64_t> StepsOf(const Dims& dims) {
+  std::vector<int64_t> steps(dims.size(), 1);
+  // Bounded: of a tensor within max_tensor_elements (SetDims).
+  for (size_t i = dims.size(); i-- > 1;) steps[i - 1] = steps[i] * dims[i];
+  return steps;
+}
+
+std::vector<size_t> BroadcastPositions(const Dims& in, const Dims& out) {
+  const auto total = static_cast<size_t>(ElementsOf(out));
+  std::vector<size_t> positions(total, 0);
+  const std::vector<int64_t> in_steps = StepsOf(in);
+  const std::vector<int64_t> out_steps = StepsOf(out);
+  const size_t shift = out.size() - in.size();
+  for (size_t axis = 0; axis < in.size(); ++axis) {
+    if (in[axis] == 1) continue;
+    const auto step = static_cast<size_t>(in_steps[axis]);
+    const auto out_step = static_cast<size_t>(out_steps[shift + axis]);
+    const auto size = static_cast<size_t>(out[shift + axis]);
+    // Bounded: of a tensor within max_tensor_elements (SetDims).
+    for (size_t i = 0; i < total; ++i) positions[i] += i / out_step % size * step;
+  }
+  return positions;
+}
+
+void FoldCopy(RuleContext& c, size_t i, const std::vector<size_t>& positions, size_t output) {
+  if (const std::vector<int64_t>* ints = c.ints(i)) {
+    std::vector<int64_t> out(positions.size());
+    for (size_t k = 0; k < out.size(); ++k) out[k] = (*ints)[positions[k]];
+    c.SetInts(output, std::move(out));
+  } else if (const std::vector<float>* floats = c.floats(i)) {
+    std::vector<float> out(positions.size());
+    for (size_t k = 0; k < out.size(); ++k) out[k] = (*floats)[positions[k]];
+    c.SetFloats(output, std::move(out));
+  }
+}
+
+void FoldAll(RuleContext& c, size_t i) {
+  if (const std::vector<int64_t>* ints = c.ints(i)) {
+    c.SetInts(0, *ints);
+  } else if (const std::vector<float>* floats = c.floats(i)) {
+    c.SetFloats(0, *floats);
+  }
+}
+
+namespace {
+
+// Appends `count` elements of `from`, beginning at `first`; unknown ones where nothing is known.
+template <typename Element>
+void Append(const std::vector<Element>* from, size_t first, size_t count, Element unknown, std::vector<Element>* out) {
+  if (from == nullptr) {
+    out->insert(out->end(), count, unknown);
+  } else {
+    const auto at = from->begin() + static_cast<std::ptrdiff_t>(first);
+    out->insert(out->end(), at, at + static_cast<std::ptrdiff_t>(count));
+  }
+}
+
+}  // namespace
+
+void FoldConcat(RuleContext& c, size_t axis, const Dims& joined) {
+  const int64_t total = ElementsOf(joined);
+  if (total == kUnknownDim || total > kMaxFoldedElements) return;
+  const bool reals = IsFloating(c.dtype(0));
+  bool any = false;
+  struct Chunk {
+    size_t input, elements;  // that lie together
+  };
+  std::vector<Chunk> chunks;  // of the inputs that are not empty: no more turns below than elements
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    Dims like = c.dims(i);
+    like[axis] = joined[axis];
+    if (like != joined || IsFloating(c.dtype(i)) != reals) return;  // a batch size was replaced in one of them
+    any = any || c.ints(i) != nullptr || c.floats(i) != nullptr;
+    const Dims inner(c.dims(i).begin() + static_cast<std::ptrdiff_t>(axis), c.dims(i).end());
+    if (ElementsOf(inner) > 0) chunks.push_back({i, static_cast<size_t>(ElementsOf(inner))});
+  }
+  if (!any) return;
+  const int64_t outer = ElementsOf(Dims(joined.begin(), joined.begin() + static_cast<std::ptrdiff_t>(axis)));
+  std::vector<int64_t> ints;
+  std::vector<float> floats;
+  for (size_t o = 0; total > 0 && o < static_cast<size_t>(outer); ++o) {
+    for (const auto& [input, elements] : chunks) {
+      if (reals) {
+        // Bounded: positions within a tensor of at most max_tensor_elements.
+        Append(c.floats(input), o * elements, elements, std::nanf(""), &floats);
+      } else {
+        // Bounded: positions within a tensor of at most max_tensor_elements.
+        Append(c.ints(input), o * elements, elements, kUnknownElement, &ints);
+      }
+    }
+  }
+  if (reals) {
+    c.SetFloats(0, std::move(floats));
+  } else {
+    c.SetInts(0, std::move(ints));
+  }
+}
+
 namespace {
 
 enum class Operator : uint8_t {

@@ -216,9 +216,7 @@ absl::Status RuleContext::Axes(int64_t rank, std::vector<int64_t>* axes) const {
 
 RuleTable::RuleTable() {
   for (const std::span<const RuleEntry> list :
-       {PointwiseRules(), ConvolutionRules(), MatrixRules(), ReductionRules(), NormalisationRules(), ViewRules(),
-        LayoutRules(), IndexRules(), GeneratorRules(), ResampleRules(), RecurrentRules(), SequenceRules(),
-        FusedRules()}) {
+       {PointwiseRules(), ConvolutionRules(), MatrixRules(), LayoutRules(), IndexRules(), GeneratorRules()}) {
     for (const RuleEntry& entry : list) {
       (entry.domain.empty() ? rules_ : microsoft_rules_).emplace(entry.op_type, &entry);
     }

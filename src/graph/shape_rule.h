@@ -131,16 +131,9 @@ struct RuleEntry {
 [[nodiscard]] std::span<const RuleEntry> PointwiseRules();
 [[nodiscard]] std::span<const RuleEntry> ConvolutionRules();
 [[nodiscard]] std::span<const RuleEntry> MatrixRules();
-[[nodiscard]] std::span<const RuleEntry> ReductionRules();
-[[nodiscard]] std::span<const RuleEntry> NormalisationRules();
-[[nodiscard]] std::span<const RuleEntry> ViewRules();
 [[nodiscard]] std::span<const RuleEntry> LayoutRules();
 [[nodiscard]] std::span<const RuleEntry> IndexRules();
 [[nodiscard]] std::span<const RuleEntry> GeneratorRules();
-[[nodiscard]] std::span<const RuleEntry> ResampleRules();
-[[nodiscard]] std::span<const RuleEntry> RecurrentRules();
-[[nodiscard]] std::span<const RuleEntry> SequenceRules();
-[[nodiscard]] std::span<const RuleEntry> FusedRules();
 
 // All rules by operator; built once per binding.
 class RuleTable {

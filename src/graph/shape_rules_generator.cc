@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape rules of operators that make tensors from little: constants, shapes, ranges, random numbers.
+// Shape rules of operators that make tensors from little, and of sequences, which are held as their tensors stacked.
 #include <algorithm>
 #include <cmath>
 
@@ -168,22 +168,240 @@ absl::Status Window(RuleContext& c) {
   return c.Set(0, dtype, {size != nullptr && size->size() == 1 && (*size)[0] >= 0 ? (*size)[0] : kUnknownDim});
 }
 
+// ---- Operators over sequences, which are held as their tensors stacked; optionals and texts, whose shapes stay
+// unknown.
+
+absl::Status Opaque(RuleContext& /*c*/) { return absl::OkStatus(); }
+
+// Sets output 0 to a sequence of `length` tensors with dims `each`.
+absl::Status SetSequence(RuleContext& c, DType dtype, int64_t length, const Dims& each) {
+  c.MarkSequence(0);
+  Dims stacked = {length};
+  stacked.insert(stacked.end(), each.begin(), each.end());
+  return c.Set(0, dtype, std::move(stacked));
+}
+
+// Dims of one tensor of sequence `i`, which is ranked.
+Dims EachOf(const RuleContext& c, size_t i) {
+  return c.rank(i) == 0 ? Dims() : Dims(c.dims(i).begin() + 1, c.dims(i).end());
+}
+
+// What two tensors of a sequence have in common: unknown sizes where they differ; false if their ranks do.
+bool Merge(const Dims& other, Dims* each) {
+  if (other.size() != each->size()) return false;
+  for (size_t k = 0; k < other.size(); ++k) {
+    if (other[k] != (*each)[k]) (*each)[k] = kUnknownDim;
+  }
+  return true;
+}
+
+absl::Status SequenceEmpty(RuleContext& c) {
+  const int64_t number = c.node().IntOr("dtype", static_cast<int64_t>(DType::kFloat32));
+  if (number < 0 || number > static_cast<int64_t>(DType::kInt4)) {
+    return InvalidArgument("attribute dtype is %d, expected a type of tensors", number);
+  }
+  return SetSequence(c, static_cast<DType>(number), 0, {});
+}
+
+absl::Status SequenceConstruct(RuleContext& c) {
+  c.MarkSequence(0);
+  c.SetType(0, c.dtype(0));
+  if (c.inputs() == 0) return absl::OkStatus();
+  Dims each = c.dims(0);
+  for (size_t i = 0; i < c.inputs(); ++i) {
+    if (!c.ranked(i) || !Merge(c.dims(i), &each)) return absl::OkStatus();
+  }
+  return SetSequence(c, c.dtype(0), static_cast<int64_t>(c.inputs()), each);
+}
+
+absl::Status SequenceInsert(RuleContext& c) {
+  c.MarkSequence(0);
+  c.SetType(0, c.dtype(1));
+  if (!c.ranked(0) || !c.ranked(1) || c.rank(0) == 0) return absl::OkStatus();
+  const int64_t length = c.dim(0, 0);
+  Dims each = c.dims(1);
+  if (length != 0 && !Merge(EachOf(c, 0), &each)) return absl::OkStatus();
+  // Bounded: a length within max_tensor_elements.
+  return SetSequence(c, c.dtype(1), length == kUnknownDim ? kUnknownDim : length + 1, each);
+}
+
+absl::Status SequenceErase(RuleContext& c) {
+  c.MarkSequence(0);
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
+  const int64_t length = c.dim(0, 0);
+  if (length == 0) return InvalidArgument("the sequence is empty");
+  return SetSequence(c, c.dtype(0), length == kUnknownDim ? kUnknownDim : length - 1, EachOf(c, 0));
+}
+
+// The elements of the tensor at a known position; at an unknown one those that all tensors share.
+void FoldAt(RuleContext& c, int64_t length, const Dims& each) {
+  if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
+  const auto size = static_cast<size_t>(ElementsOf(each));
+  const std::vector<int64_t>* position = c.known_ints(1);
+  int64_t at = position != nullptr && position->size() == 1 ? (*position)[0] : kUnknownElement;
+  if (at != kUnknownElement && at < 0) at += length;
+  std::vector<size_t> positions(size);
+  if (at >= 0 && at < length) {
+    // Bounded: positions within a tensor of at most max_tensor_elements.
+    for (size_t i = 0; i < size; ++i) positions[i] = static_cast<size_t>(at) * size + i;
+    return FoldCopy(c, 0, positions);
+  }
+  const std::vector<int64_t>* ints = c.ints(0);
+  if (ints == nullptr || at != kUnknownElement) return;
+  std::vector<int64_t> shared(ints->begin(), ints->begin() + static_cast<std::ptrdiff_t>(size));
+  for (size_t i = size; i < ints->size(); ++i) {
+    if ((*ints)[i] != shared[i % size]) shared[i % size] = kUnknownElement;
+  }
+  c.SetInts(0, std::move(shared));
+}
+
+absl::Status SequenceAt(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  const int64_t length = c.dim(0, 0);
+  if (!c.ranked(0) || c.rank(0) == 0 || length == 0) return absl::OkStatus();
+  const Dims each = EachOf(c, 0);
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), each));
+  if (length != kUnknownDim && ElementsOf(each) > 0) FoldAt(c, length, each);
+  return absl::OkStatus();
+}
+
+absl::Status SequenceLength(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Set(0, DType::kInt64, {}));
+  if (c.ranked(0) && c.dim(0, 0) != kUnknownDim) c.SetInts(0, {c.dim(0, 0)});
+  return absl::OkStatus();
+}
+
+// Elements of a split constant: the parts along `axis`, one after the other. `dims` are those of the input.
+void FoldSplit(RuleContext& c, const Dims& dims, size_t axis, int64_t part) {
+  if (c.ints(0) == nullptr && c.floats(0) == nullptr) return;
+  const Dims inner_dims(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end());
+  const Dims outer_dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(axis));
+  const int64_t outer = ElementsOf(outer_dims);
+  // Bounded: positions within a tensor of at most max_tensor_elements.
+  const int64_t chunk = part * ElementsOf(inner_dims);
+  // Bounded: positions within a tensor of at most max_tensor_elements.
+  const int64_t whole = dims[axis] * ElementsOf(inner_dims);
+  if (chunk <= 0) return;
+  std::vector<size_t> positions;
+  for (int64_t begin = 0; begin < whole; begin += chunk) {
+    for (int64_t o = 0; o < outer; ++o) {
+      // Bounded: positions within a tensor of at most max_tensor_elements.
+      for (int64_t i = 0; i < chunk; ++i) positions.push_back(static_cast<size_t>(o * whole + begin + i));
+    }
+  }
+  FoldCopy(c, 0, positions);
+}
+
+absl::Status SplitToSequence(RuleContext& c) {
+  c.MarkSequence(0);
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", 0);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  const Dims dims = c.dims(0);
+  const int64_t whole = c.dim(0, axis);
+  Dims each = dims;
+  int64_t& part = each[static_cast<size_t>(axis)];
+  part = 1;
+  int64_t length = whole;
+  if (c.has(1)) {
+    const std::vector<int64_t>* sizes = c.known_ints(1);
+    if (sizes == nullptr || sizes->empty()) {
+      part = length = kUnknownDim;
+    } else if (c.rank(1) == 0) {
+      part = (*sizes)[0];
+      if (part < 1) return InvalidArgument("split is %d, expected at least 1", part);
+      length = whole == kUnknownDim ? kUnknownDim : whole / part + (whole % part != 0 ? 1 : 0);
+      if (whole == kUnknownDim || whole % part != 0) part = kUnknownDim;  // the last part is smaller
+    } else {
+      Wide sum = 0;
+      bool equal = true;
+      for (const int64_t size : *sizes) {
+        if (size < 0) return InvalidArgument("split holds %d", size);
+        equal = equal && size == (*sizes)[0];
+        sum += size;
+      }
+      if (whole != kUnknownDim && sum != whole) {
+        return InvalidArgument("split %s does not add up to axis %d of %s", DimsText(*sizes), axis, DimsText(dims));
+      }
+      length = static_cast<int64_t>(sizes->size());
+      part = equal ? (*sizes)[0] : kUnknownDim;
+    }
+  }
+  const int64_t size = part;
+  const bool dropped = !c.has(1) && c.node().IntOr("keepdims", 1) == 0;
+  if (dropped) each.erase(each.begin() + axis);
+  HORUS_RETURN_IF_ERROR(SetSequence(c, c.dtype(0), length, each));
+  if (size > 0 && length > 0) FoldSplit(c, dims, static_cast<size_t>(axis), size);
+  return absl::OkStatus();
+}
+
+absl::Status ConcatFromSequence(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0) || c.rank(0) == 0 || c.dim(0, 0) == 0) return absl::OkStatus();
+  const int64_t length = c.dim(0, 0);
+  Dims out = EachOf(c, 0);
+  const bool added = c.node().IntOr("new_axis", 0) != 0;
+  int64_t axis = c.node().IntOr("axis", 0);
+  HORUS_RETURN_IF_ERROR(c.Axis(static_cast<int64_t>(out.size()) + (added ? 1 : 0), &axis));
+  if (added) {
+    out.insert(out.begin() + axis, length);
+    return c.Set(0, c.dtype(0), std::move(out));
+  }
+  int64_t& joined = out[static_cast<size_t>(axis)];
+  if (joined == kUnknownDim || length == kUnknownDim) {
+    joined = kUnknownDim;
+  } else if (__builtin_mul_overflow(joined, length, &joined)) {
+    return InvalidArgument("axis %d overflows 64 bits", axis);
+  }
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status HasElement(RuleContext& c) { return c.Set(0, DType::kBool, {}); }
+
+absl::Status TextPredicate(RuleContext& c) { return c.Same(0, DType::kBool); }
+
+absl::Status TextConcat(RuleContext& c) {
+  if (!c.ranked(0) || !c.ranked(1)) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
+  return c.Set(0, DType::kString, std::move(dims));
+}
+
 constexpr RuleEntry kRules[] = {
     {"", "Bernoulli", RandomLike},
     {"", "BlackmanWindow", Window},
+    {"", "ConcatFromSequence", ConcatFromSequence},
     {"", "Constant", Constant},
     {"", "ConstantOfShape", ConstantOfShape},
     {"", "EyeLike", EyeLike},
     {"", "HammingWindow", Window},
     {"", "HannWindow", Window},
+    {"", "ImageDecoder", Opaque},
     {"", "Multinomial", Multinomial},
+    {"", "Optional", Opaque},
+    {"", "OptionalGetElement", Opaque},
+    {"", "OptionalHasElement", HasElement},
     {"", "RandomNormal", Random},
     {"", "RandomNormalLike", RandomLike},
     {"", "RandomUniform", Random},
     {"", "RandomUniformLike", RandomLike},
     {"", "Range", Range},
+    {"", "RegexFullMatch", TextPredicate},
+    {"", "SequenceAt", SequenceAt},
+    {"", "SequenceConstruct", SequenceConstruct},
+    {"", "SequenceEmpty", SequenceEmpty},
+    {"", "SequenceErase", SequenceErase},
+    {"", "SequenceInsert", SequenceInsert},
+    {"", "SequenceLength", SequenceLength},
+    {"", "SequenceMap", Opaque},
     {"", "Shape", Shape},
     {"", "Size", Size},
+    {"", "SplitToSequence", SplitToSequence},
+    {"", "StringConcat", TextConcat},
+    {"", "StringNormalizer", Opaque},
+    {"", "StringSplit", Opaque},
+    {"", "TfIdfVectorizer", Opaque},
 };
 
 }  // namespace

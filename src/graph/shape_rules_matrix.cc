@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape rules of matrix products.
+// Shape rules of matrix products and of layers around them: attention and other fused operators, normalisations,
+// recurrent nets.
 #include <array>
 
 #include "graph/shape_rule.h"
@@ -186,15 +187,270 @@ absl::Status FusedMatMul(RuleContext& c) {
   return c.Set(0, c.dtype(0), std::move(out));
 }
 
+// ---- Shape rules of fused operators: attention of the default domain (opset 23) and com.microsoft.
+
+absl::Status Same(RuleContext& c) { return c.Same(0); }
+
+absl::Status BiasPointwise(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0) || !c.ranked(1)) return c.Same(0);
+  HORUS_ASSIGN_OR_RETURN(Dims dims, Broadcast(c.dims(0), c.dims(1)));
+  return c.Set(0, c.dtype(0), std::move(dims));
+}
+
+// input [batch, seq, in], weight [in, q + k + v]; the value part gives the output's width.
+absl::Status Attention(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  if (c.rank(0) != 3) return InvalidArgument("input has shape %s, expected [batch,seq,width]", DimsText(c.dims(0)));
+  int64_t width = kUnknownDim;
+  if (const std::vector<int64_t>* parts = c.node().Ints("qkv_hidden_sizes"); parts != nullptr && parts->size() == 3) {
+    width = (*parts)[2];
+    if (width < 1) return InvalidArgument("attribute qkv_hidden_sizes holds %d", width);
+  } else if (c.ranked(1)) {
+    const int64_t all = c.dim(1, -1);
+    if (all != kUnknownDim && all % 3 != 0) {
+      return InvalidArgument("weight %s does not split into query, key and value", DimsText(c.dims(1)));
+    }
+    width = all == kUnknownDim ? kUnknownDim : all / 3;
+  }
+  if (c.ranked(1) && !Agree(c.dim(1, 0), c.dim(0, 2))) {
+    return InvalidArgument("input %s and weight %s: inner sizes differ", DimsText(c.dims(0)), DimsText(c.dims(1)));
+  }
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), width}));
+  const int64_t heads = c.node().IntOr("num_heads", 0);
+  if (c.has(4) || heads < 1 || width == kUnknownDim || width % heads != 0) {
+    c.SetType(1, c.dtype(0));
+    return absl::OkStatus();
+  }
+  return c.Set(1, c.dtype(0), {2, c.dim(0, 0), heads, c.dim(0, 1), width / heads});
+}
+
+// query, key and value come as three inputs [batch, seq, width].
+absl::Status MultiHeadAttention(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (!c.ranked(0) || c.rank(0) != 3) return absl::OkStatus();
+  return c.Set(0, c.dtype(0), {c.dim(0, 0), c.dim(0, 1), c.rank(2) == 3 ? c.dim(2, 2) : c.dim(0, 2)});
+}
+
+absl::Status GroupQueryAttention(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  if (c.has(1)) HORUS_RETURN_IF_ERROR(c.Same(0));
+  for (size_t i = 1; i < 3; ++i) c.SetType(i, c.dtype(0));
+  return absl::OkStatus();
+}
+
+// Keys or values with those of earlier steps before them: [batch, heads, past + new, size].
+absl::Status SetPresent(RuleContext& c, size_t output, size_t now, size_t past, int64_t heads) {
+  c.SetType(output, c.dtype(now));
+  if (!c.ranked(now) || (c.has(past) && c.rank(past) != 4)) return absl::OkStatus();
+  Dims out = c.dims(now);
+  if (out.size() == 3) {
+    if (heads < 1 || heads > kMaxAttribute) return absl::OkStatus();
+    const int64_t size = out[2] == kUnknownDim ? kUnknownDim : out[2] / heads;
+    out = {out[0], heads, out[1], size};
+  }
+  if (out.size() != 4) return absl::OkStatus();
+  if (c.has(past)) {
+    const int64_t before = c.dim(past, 2);
+    if (before == kUnknownDim || out[2] == kUnknownDim) {
+      out[2] = kUnknownDim;
+    } else if (__builtin_add_overflow(before, out[2], &out[2])) {
+      return InvalidArgument("past %s with %d new rows overflows 64 bits", DimsText(c.dims(past)), before);
+    }
+  }
+  return c.Set(output, c.dtype(now), std::move(out));
+}
+
+// Attention of opset 23: [batch, heads, seq, size] or [batch, seq, heads * size].
+absl::Status StandardAttention(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  const int64_t query_heads = c.node().IntOr("q_num_heads", 0);
+  const int64_t value_heads = c.node().IntOr("kv_num_heads", 0);
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 1, 1, 4, value_heads));
+  HORUS_RETURN_IF_ERROR(SetPresent(c, 2, 2, 5, value_heads));
+  if (!c.ranked(0) || !c.ranked(2)) return absl::OkStatus();
+  Dims out = c.dims(0);
+  if (c.rank(0) == 4) {
+    out[3] = c.dim(2, 3);
+  } else if (c.rank(0) == 3 && value_heads > 0 && query_heads > 0 && query_heads <= kMaxAttribute) {
+    const int64_t width = c.dim(2, 2);
+    out[2] = width == kUnknownDim ? kUnknownDim : width / value_heads;
+    if (out[2] != kUnknownDim && __builtin_mul_overflow(out[2], query_heads, &out[2])) {
+      return InvalidArgument("value %s with %d query heads overflows 64 bits", DimsText(c.dims(2)), query_heads);
+    }
+  } else {
+    return absl::OkStatus();
+  }
+  return c.Set(0, c.dtype(0), std::move(out));
+}
+
+absl::Status SkipLayerNormalization(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  Dims statistics = c.dims(0);
+  if (!statistics.empty()) statistics.back() = 1;
+  HORUS_RETURN_IF_ERROR(c.Set(1, DType::kFloat32, statistics));
+  HORUS_RETURN_IF_ERROR(c.Set(2, DType::kFloat32, statistics));
+  return c.Set(3, c.dtype(0), c.dims(0));
+}
+
+absl::Status EmbedLayerNormalization(RuleContext& c) {
+  c.SetType(0, c.dtype(2));
+  c.SetType(1, DType::kInt32);
+  if (!c.ranked(0) || !c.ranked(2)) return absl::OkStatus();
+  if (c.rank(0) != 2 || c.rank(2) != 2) {
+    return InvalidArgument("token ids have shape %s and embeddings %s, expected two matrices", DimsText(c.dims(0)),
+                           DimsText(c.dims(2)));
+  }
+  const Dims out = {c.dim(0, 0), c.dim(0, 1), c.dim(2, 1)};
+  HORUS_RETURN_IF_ERROR(c.Set(0, c.dtype(2), out));
+  HORUS_RETURN_IF_ERROR(c.Set(1, DType::kInt32, {c.dim(0, 0)}));
+  return c.Set(2, c.dtype(2), out);
+}
+
+// ---- Shape rules of normalisations, softmax and losses.
+
+absl::Status AlongAxis(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (!c.ranked(0) || c.rank(0) == 0) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", c.opset() >= 13 ? -1 : 1);
+  if (axis == c.rank(0) && c.opset() < 13) return absl::OkStatus();  // "flatten before the end" was legal then
+  return c.Axis(c.rank(0), &axis);
+}
+
+absl::Status CheckPerChannel(RuleContext& c, size_t i, int64_t channels) {
+  if (!c.ranked(i) || (c.rank(i) == 1 && Agree(c.dim(i, 0), channels))) return absl::OkStatus();
+  return InvalidArgument("input %d has shape %s, expected [%d], one entry for each channel of %s", i,
+                         DimsText(c.dims(i)), channels, DimsText(c.dims(0)));
+}
+
+absl::Status BatchNormalization(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (c.ranked(0) && c.rank(0) >= 2) {
+    for (size_t i = 1; i < 5; ++i) HORUS_RETURN_IF_ERROR(CheckPerChannel(c, i, c.dim(0, 1)));
+  }
+  for (size_t out = 1; out < 5; ++out) {
+    const size_t like = out == 1 || out == 3 ? 3 : 4;  // mean, variance, saved mean, saved variance
+    if (c.ranked(like)) HORUS_RETURN_IF_ERROR(c.Set(out, c.dtype(like), c.dims(like)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InstanceNormalization(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (!c.ranked(0) || c.rank(0) < 2) return absl::OkStatus();
+  for (size_t i = 1; i < 3; ++i) HORUS_RETURN_IF_ERROR(CheckPerChannel(c, i, c.dim(0, 1)));
+  return absl::OkStatus();
+}
+
+absl::Status LayerNormalization(RuleContext& c) {
+  HORUS_RETURN_IF_ERROR(c.Same(0));
+  if (!c.ranked(0)) return absl::OkStatus();
+  int64_t axis = c.node().IntOr("axis", -1);
+  HORUS_RETURN_IF_ERROR(c.Axis(c.rank(0), &axis));
+  for (size_t i = 1; i < 3; ++i) {
+    if (!c.ranked(i)) continue;
+    const absl::StatusOr<Dims> scaled = Broadcast(c.dims(0), c.dims(i));
+    if (!scaled.ok() || scaled->size() != c.dims(0).size()) {
+      return InvalidArgument("input %d has shape %s, which does not fit %s", i, DimsText(c.dims(i)),
+                             DimsText(c.dims(0)));
+    }
+  }
+  Dims statistics = c.dims(0);
+  for (size_t i = static_cast<size_t>(axis); i < statistics.size(); ++i) statistics[i] = 1;
+  HORUS_RETURN_IF_ERROR(c.Set(1, DType::kFloat32, statistics));
+  return c.Set(2, DType::kFloat32, std::move(statistics));
+}
+
+absl::Status Loss(RuleContext& c) {
+  c.SetType(0, c.dtype(0));
+  c.SetType(1, c.dtype(0));
+  if (c.node().op_type == "SoftmaxCrossEntropyLoss" && c.ranked(0)) {
+    HORUS_RETURN_IF_ERROR(c.Set(1, c.dtype(0), c.dims(0)));
+  }
+  if (c.node().StringOr("reduction", "mean") != "none") return c.Set(0, c.dtype(0), {});
+  return c.ranked(1) ? c.Set(0, c.dtype(0), c.dims(1)) : absl::OkStatus();
+}
+
+// ---- Shape rules of RNN, GRU and LSTM.
+
+int64_t GatesOf(std::string_view op) { return op == "LSTM" ? 4 : op == "GRU" ? 3 : 1; }
+
+absl::Status CheckWeights(RuleContext& c, int64_t directions, int64_t hidden, int64_t features) {
+  const int64_t gates = GatesOf(c.node().op_type);
+  if (!c.ranked(1)) return absl::OkStatus();
+  // Bounded: hidden is at most kMaxAttribute, checked by the caller, of 4 gates.
+  const bool fits = c.rank(1) == 3 && Agree(c.dim(1, 0), directions) && Agree(c.dim(1, 2), features) &&
+                    (hidden == kUnknownDim || Agree(c.dim(1, 1), gates * hidden));
+  if (fits) return absl::OkStatus();
+  // Bounded: hidden is at most kMaxAttribute, checked by the caller, of 4 gates.
+  return InvalidArgument("weight has shape %s, expected [%d,%d,%d] for input %s", DimsText(c.dims(1)), directions,
+                         gates * hidden, features, DimsText(c.dims(0)));
+}
+
+absl::Status Recurrent(RuleContext& c) {
+  const DType dtype = c.dtype(0);
+  for (size_t i = 0; i < 3; ++i) c.SetType(i, dtype);
+  if (!c.ranked(0)) return absl::OkStatus();
+  if (c.rank(0) != 3) return InvalidArgument("input has shape %s, expected rank 3", DimsText(c.dims(0)));
+  const int64_t directions = c.node().StringOr("direction", "forward") == "bidirectional" ? 2 : 1;
+  int64_t hidden = c.node().IntOr("hidden_size", kUnknownDim);
+  if (hidden == kUnknownDim) hidden = c.dim(2, 2);  // R is [directions, gates * hidden, hidden]
+  if (hidden != kUnknownDim && (hidden < 1 || hidden > kMaxAttribute)) {
+    return InvalidArgument("attribute hidden_size is %d, expected 1 to %d", hidden, kMaxAttribute);
+  }
+  HORUS_RETURN_IF_ERROR(CheckWeights(c, directions, hidden, c.dim(0, 2)));
+  const bool batch_first = c.node().IntOr("layout", 0) != 0;
+  const int64_t steps = c.dim(0, batch_first ? 1 : 0);
+  const int64_t batch = c.dim(0, batch_first ? 0 : 1);
+  const Dims all = batch_first ? Dims{batch, steps, directions, hidden} : Dims{steps, directions, batch, hidden};
+  const Dims last = batch_first ? Dims{batch, directions, hidden} : Dims{directions, batch, hidden};
+  HORUS_RETURN_IF_ERROR(c.Set(0, dtype, all));
+  HORUS_RETURN_IF_ERROR(c.Set(1, dtype, last));
+  return c.Set(2, dtype, last);
+}
+
 constexpr RuleEntry kRules[] = {
+    {"", "Attention", StandardAttention},
+    {"", "BatchNormalization", BatchNormalization},
     {"", "Det", Det},
     {"", "Einsum", Einsum},
+    {"", "GRU", Recurrent},
     {"", "Gemm", Gemm},
+    {"", "GroupNormalization", Same},
+    {"", "Hardmax", AlongAxis},
+    {"", "InstanceNormalization", InstanceNormalization},
+    {"", "LRN", Same},
+    {"", "LSTM", Recurrent},
+    {"", "LayerNormalization", LayerNormalization},
+    {"", "LogSoftmax", AlongAxis},
+    {"", "LpNormalization", Same},
     {"", "MatMul", MatMul},
     {"", "MatMulInteger", MatMulInteger},
+    {"", "MeanVarianceNormalization", Same},
+    {"", "NegativeLogLikelihoodLoss", Loss},
     {"", "QLinearMatMul", QLinearMatMul},
+    {"", "RMSNormalization", Same},
+    {"", "RNN", Recurrent},
+    {"", "RotaryEmbedding", Same},
+    {"", "SimplifiedLayerNormalization", LayerNormalization},
+    {"", "Softmax", AlongAxis},
+    {"", "SoftmaxCrossEntropyLoss", Loss},
+    {"com.microsoft", "Attention", Attention},
+    {"com.microsoft", "BiasGelu", BiasPointwise},
+    {"com.microsoft", "EmbedLayerNormalization", EmbedLayerNormalization},
+    {"com.microsoft", "FastGelu", Same},
     {"com.microsoft", "FusedGemm", Gemm},
     {"com.microsoft", "FusedMatMul", FusedMatMul},
+    {"com.microsoft", "Gelu", Same},
+    {"com.microsoft", "GroupQueryAttention", GroupQueryAttention},
+    {"com.microsoft", "MultiHeadAttention", MultiHeadAttention},
+    {"com.microsoft", "QuickGelu", Same},
+    {"com.microsoft", "RotaryEmbedding", Same},
+    {"com.microsoft", "SimplifiedLayerNormalization", Same},
+    {"com.microsoft", "SkipLayerNormalization", SkipLayerNormalization},
+    {"com.microsoft", "SkipSimplifiedLayerNormalization", SkipLayerNormalization},
     {"com.microsoft", "TransposeMatMul", FusedMatMul},
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that people take for ONNX models are called what they are.
-#include "graph/not_onnx.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
