@@ -15,10 +15,8 @@
 #include "capi/planning.h"
 #include "capi/structs.h"
 #include "place/modes/batch.h"
-#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
-#include "place/modes/review.h"
 #include "place/modes/what_if.h"
 
 namespace horus::capi {

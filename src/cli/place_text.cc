@@ -16,7 +16,7 @@
 #include "cli/place_refusals.h"
 #include "cli/table.h"
 #include "interference/quantile.h"
-#include "place/explain.h"
+#include "place/appraise.h"
 #include "place/own_bound.h"
 
 namespace horus::cli {

@@ -17,7 +17,7 @@
 #include "base/seeded_hash.h"
 #include "base/status.h"
 #include "interference/model.h"
-#include "place/plan.h"
+#include "place/decision.h"
 #include "place/state/cluster.h"
 
 namespace horus {

@@ -19,7 +19,6 @@
 
 #include "base/status_names.h"
 #include "place/decision.h"
-#include "place/plan.h"
 
 namespace horus {
 

@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appraisal: what a given place would do, whoever chose it: slowdowns, useful work, the rule that it breaks.
+// Appraisal and explanation: what a place does to everybody on its devices, and what a decision says of that.
 //
-// Enters:  a cluster, a job that is not in it, slots.
-// Leaves:  predicted slowdowns of the job and its neighbours, and the work that the cluster gains.
-// Units:   work as in docs/place.md: 1 = one GPU of the job alone on its fastest type.
-// Cost:    two model queries a device.   Thread class: const, share freely.
+// Enters:  the ledger before the job is booked, the search's result.
+// Leaves:  the explained parts of a Decision.
+// Units:   see decision.h.
+// Cost:    O(slots x tenants) when placed; a refusal looks at each device once more in the memo.
+// Thread class: one thread at a time.
 #ifndef HORUS_PLACE_APPRAISE_H_
 #define HORUS_PLACE_APPRAISE_H_
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
 #include "place/fit.h"
+#include "place/search/scorer.h"
+#include "place/search/search.h"
 #include "place/state/cluster.h"
+#include "place/state/ledger.h"
 
 namespace horus {
+
+// ---- Appraisal: what a given place would do, whoever chose it: slowdowns, useful work, the rule that it breaks.
+// Cost: two model queries a device.
 
 struct Appraisal {
   Reason reason = Reason::kNone;  // the first rule that the place breaks
@@ -55,6 +64,34 @@ class Appraiser {
   std::shared_ptr<const InterferenceModel> model_;
   FitLimits limits_;
   double rack_oversubscription_;
+};
+
+// The others on the devices of a placed job, each once, with the worst slowdown among its devices there.
+[[nodiscard]] std::vector<TenantEffect> NeighboursOf(const Decision& decision);
+
+class Explainer {
+ public:
+  explicit Explainer(Scorer& scorer) : scorer_(scorer), pricer_(scorer) {}
+
+  // Effects, terms, own slowdown. The scorer's current job is `view`; the ledger does not hold it yet.
+  [[nodiscard]] absl::Status Placed(const Ledger& ledger, const JobView& view, const SearchResult& result,
+                                    Decision& decision);
+  // Reason and nearest miss.
+  [[nodiscard]] absl::Status Refused(const Ledger& ledger, const JobView& view, std::span<const uint32_t> nodes,
+                                     const SearchResult& result, Decision& decision);
+
+ private:
+  [[nodiscard]] absl::Status AddEffects(const Ledger& ledger, const JobView& view, const PlacedSlot& slot,
+                                        Decision& decision);
+  [[nodiscard]] absl::Status PriceNode(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                       PricedPlace& priced);
+  [[nodiscard]] absl::Status PriceDevices(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                          PricedPlace& priced);
+  [[nodiscard]] absl::Status Price(const Ledger& ledger, const JobView& view, const Placement& placement,
+                                   PricedPlace& priced);
+
+  Scorer& scorer_;
+  NodePricer pricer_;
 };
 
 }  // namespace horus

@@ -2,10 +2,211 @@
 // Hands a placer's parts to the modes.
 #include "place/engine.h"
 
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+
 #include "base/status.h"
+#include "interference/slice.h"
 #include "place/placer_impl.h"
 
 namespace horus {
+
+// ---- The work of devices by the estimates, with the slowdowns of each state kept.
+
+double SpeedAlone(const JobSpec& job, const DeviceRow& device) {
+  if (job.demands.empty()) return 1;
+  const Demand& demand = DemandOn(job, device.type);
+  const double speed = RelativeSpeed(job, demand);
+  if (device.compute_share == 1) return speed;
+  return speed * SliceSpeed(static_cast<double>(demand.gpu_util_pct.estimate),
+                            static_cast<double>(demand.mem_bw_util_pct.estimate),
+                            static_cast<double>(device.compute_share));
+}
+
+void WorkMeter::Know(const JobSpec& job) {
+  if (const JobSpec** known = known_.Find(job.id)) {
+    *known = &job;
+  } else {
+    known_.Insert(job.id, &job);
+  }
+}
+
+void WorkMeter::KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots) {
+  if (GpuCount(job) <= 1) return;
+  std::vector<PlacedSlot>* known = known_at_.Find(job.id);
+  if (known == nullptr) known = &known_at_.Insert(job.id, {});
+  known->assign(slots.begin(), slots.end());
+}
+
+const JobSpec* WorkMeter::SpecOf(JobId job) const {
+  if (const JobSpec* const* known = known_.Find(job)) return *known;
+  const uint32_t row = cluster_.rows().RowOfJob(job);
+  return row == kNoRow ? nullptr : &cluster_.rows().RequestOf(cluster_.rows().jobs[row]);
+}
+
+absl::Status WorkMeter::Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns) {
+  const DeviceRow& row = ledger.state(device);
+  if (row.tenants.size() <= 1) {
+    undisturbed_.assign(row.tenants.size(), 1.0f);
+    slowdowns = undisturbed_;
+    return absl::OkStatus();
+  }
+  if (const uint32_t* at = memo_.Find(row.digest)) {
+    slowdowns = std::span<const float>(slowdowns_).subspan(*at, row.tenants.size());
+    return absl::OkStatus();
+  }
+  if (slowdowns_.size() + row.tenants.size() > most_kept_) {
+    memo_.clear();
+    slowdowns_.clear();
+  }
+  demands_.clear();
+  for (const uint32_t tenant : row.tenants) demands_.push_back(&ledger.states().tenant(tenant).demand);
+  predicted_.assign(demands_.size(), Slowdown());
+  HORUS_RETURN_IF_ERROR(scorer_.model().Predict(ContextOf(row), std::span(demands_), predicted_));
+  const auto first = static_cast<uint32_t>(slowdowns_.size());
+  for (const Slowdown& one : predicted_) {
+    if (!(one.estimate > 0)) {
+      return MakeError(absl::StatusCode::kInternal, "interference model %s: expected a slowdown above 0, found %g",
+                       std::string(scorer_.model().name()), one.estimate);
+    }
+    slowdowns_.push_back(one.estimate);
+  }
+  memo_.Insert(row.digest, first);
+  slowdowns = std::span<const float>(slowdowns_).subspan(first);
+  return absl::OkStatus();
+}
+
+double WorkMeter::Share(const Ledger& ledger, uint32_t device, const LedgerResident& resident,
+                        std::span<const float> slowdowns) const {
+  const DeviceRow& row = ledger.state(device);
+  const JobSpec* job = SpecOf(resident.job);
+  const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+  if (job == nullptr || at == row.tenants.end()) return 0;  // cannot be: the resident is there
+  const float slowdown = slowdowns[static_cast<size_t>(at - row.tenants.begin())];
+  return WorkWeight(*job) * SpeedAlone(*job, row) / static_cast<double>(slowdown);
+}
+
+std::vector<uint32_t> WorkMeter::DevicesOf(const Ledger& ledger, JobId job) const {
+  std::vector<uint32_t> devices;
+  const auto add = [&](std::span<const PlacedSlot> slots) {
+    for (const PlacedSlot& slot : slots) {
+      if (slot.device == kNoDevice) continue;
+      const uint32_t device = ledger.device_of(slot);
+      const std::span<const LedgerResident> here = ledger.residents(device);
+      if (std::any_of(here.begin(), here.end(), [&](const LedgerResident& one) { return one.job == job; }))
+        devices.push_back(device);
+    }
+  };
+  if (const uint32_t row = cluster_.rows().RowOfJob(job); row != kNoRow) add(cluster_.rows().jobs[row].slots);
+  if (const std::vector<PlacedSlot>* known = known_at_.Find(job)) add(*known);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
+absl::Status WorkMeter::WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work) {
+  work = GangWork();
+  for (const uint32_t device : DevicesOf(ledger, job)) {
+    ++work.devices;
+    if (device == except) continue;
+    std::span<const float> slowdowns;
+    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
+    for (const LedgerResident& one : ledger.residents(device)) {
+      if (one.job == job) work.slowest = std::min(work.slowest, Share(ledger, device, one, slowdowns));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkMeter::OfJob(const Ledger& ledger, JobId job, double& work) {
+  GangWork of;
+  HORUS_RETURN_IF_ERROR(WorkOf(ledger, job, std::nullopt, of));
+  work = of.devices == 0 ? 0 : static_cast<double>(of.devices) * of.slowest;
+  return absl::OkStatus();
+}
+
+absl::Status WorkMeter::GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                               const DeviceCandidate& candidate, double& gain) {
+  const DeviceRow& row = ledger.state(device);
+  gain = WorkWeight(job) * candidate.relative_speed / static_cast<double>(candidate.after.back().estimate);
+  for (const LedgerResident& resident : ledger.residents(device)) {
+    const auto at = std::find(row.tenants.begin(), row.tenants.end(), resident.tenant);
+    const auto i = static_cast<size_t>(at - row.tenants.begin());
+    const JobSpec* spec = SpecOf(resident.job);
+    if (spec == nullptr || i >= candidate.residents()) continue;  // cannot be
+    const double alone = WorkWeight(*spec) * SpeedAlone(*spec, row);
+    GangWork others{.devices = 1};
+    if (GpuCount(*spec) > 1) HORUS_RETURN_IF_ERROR(WorkOf(ledger, resident.job, device, others));
+    gain += static_cast<double>(others.devices) *
+            (std::min(others.slowest, alone / static_cast<double>(candidate.after[i].estimate)) -
+             std::min(others.slowest, alone / static_cast<double>(candidate.before[i].estimate)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkMeter::OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work) {
+  work = 0;
+  gangs_.clear();
+  devices_.clear();
+  for (const PlacedSlot& slot : slots) {
+    if (slot.device != kNoDevice) devices_.push_back(ledger.device_of(slot));
+  }
+  std::sort(devices_.begin(), devices_.end());
+  devices_.erase(std::unique(devices_.begin(), devices_.end()), devices_.end());
+  for (const uint32_t device : devices_) {
+    std::span<const float> slowdowns;
+    HORUS_RETURN_IF_ERROR(Slowdowns(ledger, device, slowdowns));
+    for (const LedgerResident& one : ledger.residents(device)) {
+      const JobSpec* spec = SpecOf(one.job);
+      if (spec != nullptr && GpuCount(*spec) > 1) {
+        gangs_.push_back(one.job);
+      } else {
+        work += Share(ledger, device, one, slowdowns);
+      }
+    }
+  }
+  std::sort(gangs_.begin(), gangs_.end());
+  gangs_.erase(std::unique(gangs_.begin(), gangs_.end()), gangs_.end());
+  for (const JobId gang : gangs_) {
+    double one = 0;
+    HORUS_RETURN_IF_ERROR(OfJob(ledger, gang, one));
+    work += one;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WorkMeter::OfAll(const Ledger& ledger, double& work) {
+  work = 0;
+  std::vector<GangWork> gangs;
+  IdMap<uint32_t> gang_of;  // by job
+  for (const uint32_t row : ledger.order()) {
+    const LedgerNode& node = ledger.node(row);
+    for (uint32_t i = 0; i < node.spec->devices.size(); ++i) {
+      std::span<const float> slowdowns;
+      HORUS_RETURN_IF_ERROR(Slowdowns(ledger, node.first_device + i, slowdowns));
+      for (const LedgerResident& one : ledger.residents(node.first_device + i)) {
+        const double share = Share(ledger, node.first_device + i, one, slowdowns);
+        const JobSpec* spec = SpecOf(one.job);
+        if (spec == nullptr || GpuCount(*spec) == 1) {
+          work += share;
+          continue;
+        }
+        const uint32_t* known = gang_of.Find(one.job);
+        if (known == nullptr) {
+          known = &gang_of.Insert(one.job, static_cast<uint32_t>(gangs.size()));
+          gangs.emplace_back();
+        }
+        GangWork& gang = gangs[*known];
+        gang.slowest = std::min(gang.slowest, share);
+        ++gang.devices;
+      }
+    }
+  }
+  for (const GangWork& gang : gangs) work += static_cast<double>(gang.devices) * gang.slowest;
+  return absl::OkStatus();
+}
 
 Engine::Engine(Placer& placer) : my_(*placer.impl_) {}
 
@@ -66,5 +267,62 @@ const Policy& Engine::policy() const { return my_.scorer.policy(); }
 Ledger& Engine::ledger() { return my_.ledger; }
 Scorer& Engine::scorer() { return my_.scorer; }
 std::span<const uint32_t> Engine::nodes() const { return my_.considered(my_.ledger); }
+
+// ---- A job leaves the ledger, is decided, and is booked again.
+
+std::vector<Slot> SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed) {
+  std::vector<Slot> slots;
+  slots.reserve(placed.size());
+  for (const PlacedSlot& slot : placed) slots.push_back({ledger.spec(slot.node_row).id, slot.device, slot.task});
+  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
+    return std::tie(a.task, a.node, a.device) < std::tie(b.task, b.node, b.device);
+  });
+  return slots;
+}
+
+absl::StatusOr<ResidentMover::Outcome> ResidentMover::Move(JobId id, double cost,
+                                                           const std::function<bool(double gain)>& accepts,
+                                                           Plan& plan) {
+  Ledger& ledger = engine_.ledger();
+  const ClusterRows& rows = cluster_.rows();
+  const JobRow& row = rows.jobs[rows.RowOfJob(id)];
+  auto job = std::make_shared<const JobSpec>(rows.SpecOf(row));
+  const std::vector<PlacedSlot> from(row.slots.begin(), row.slots.end());
+  const std::vector<Slot> was = SlotsOf(ledger, from);
+  double here = 0, left = 0, before = 0, after = 0;
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, here));
+  const size_t mark = ledger.Mark();
+  ledger.Remove(*job, from);
+  HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, from, left));
+  const JobView view = ViewJob(*job);
+  Outcome outcome;
+  HORUS_ASSIGN_OR_RETURN(outcome.decision, engine_.Decide(view));
+  const Decision& decision = outcome.decision;
+  double gain = 0;
+  if (decision.verdict == Verdict::kPlace && decision.slots != was) {
+    const std::vector<PlacedSlot> to = engine_.found().best.slots;
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, before));
+    meter_.KnowAt(*job, to);
+    ledger.Place(*job, to);
+    HORUS_RETURN_IF_ERROR(meter_.OfSlots(ledger, to, after));
+    gain = (left - here) + (after - before);  // what the two have in common cancels
+    outcome.moved = accepts(gain);
+    for (const std::span<const PlacedSlot> slots : {std::span(from), std::span(to)}) {
+      for (const PlacedSlot& slot : slots) {
+        if (outcome.moved) touched_.push_back(slot.node_row);
+      }
+    }
+  }
+  if (!outcome.moved) {
+    ledger.UndoTo(mark);
+    return outcome;
+  }
+  plan.work_after += gain;
+  plan.moves.push_back(
+      {.kind = ActionKind::kMigrate, .job = id, .from = was, .to = decision.slots, .gain = gain, .cost = cost});
+  plan.actions.push_back({ActionKind::kMigrate, std::move(job), decision.slots});
+  plan.decisions.push_back(decision);
+  return outcome;
+}
 
 }  // namespace horus

@@ -10,18 +10,90 @@
 #define HORUS_PLACE_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
+#include "place/decision.h"
 #include "place/placer.h"
 #include "place/search/scorer.h"
 #include "place/search/search.h"
 #include "place/state/ledger.h"
 
 namespace horus {
+
+// ---- Useful work: what a placement is worth whatever the policy; the modes compare and report it.
+// Cost: a device's slowdowns once per distinct state and epoch; then O(tenants), and for each gang among them O(its
+// GPUs).
+
+[[nodiscard]] inline double WorkWeight(const JobSpec& job) {
+  const int32_t priority = job.priority;
+  return static_cast<double>(job.weight) * (priority >= 0 ? 1.0 + priority : 1.0 / (1.0 - priority));
+}
+
+// Speed alone there / on the fastest type that the job lists; 1 where step times are unknown.
+[[nodiscard]] double SpeedAlone(const JobSpec& job, const DeviceRow& device);
+
+class WorkMeter {
+ public:
+  static constexpr size_t kMostKept = size_t{4} << 20;  // slowdowns: 16 MiB; chosen
+
+  // Residents are jobs of `cluster`, or were named by Know. All must outlive it. `most_kept`: slowdowns in its memo.
+  WorkMeter(const Cluster& cluster, Scorer& scorer, size_t most_kept = kMostKept)
+      : cluster_(cluster), scorer_(scorer), most_kept_(most_kept) {}
+
+  // A job that the ledger may hold though the cluster does not.
+  void Know(const JobSpec& job);
+  // Where the ledger may hold a job, one of the cluster or told by Know, beside its place in the cluster: to be called
+  // before a gang is booked, whose GPUs must be found from one of them. Replaces the place told before.
+  void KnowAt(const JobSpec& job, std::span<const PlacedSlot> slots);
+  // Of a resident without what is its own: id, name, submit_us and deadline_us. Null = unknown.
+  [[nodiscard]] const JobSpec* SpecOf(JobId job) const;
+  // Of those places the devices, ascending, that hold the job now.
+  [[nodiscard]] std::vector<uint32_t> DevicesOf(const Ledger& ledger, JobId job) const;
+
+  // Of one job; 0 when it is nowhere.
+  [[nodiscard]] absl::Status OfJob(const Ledger& ledger, JobId job, double& work);
+  // What all jobs gain together by `job` of one GPU, which is not on the device yet, as the scorer evaluated it: the
+  // model is asked only for other devices of gangs that have one here.
+  [[nodiscard]] absl::Status GainOf(const Ledger& ledger, uint32_t device, const JobSpec& job,
+                                    const DeviceCandidate& candidate, double& gain);
+  // Of the jobs on the devices of those slots, each once and wherever else it is.
+  [[nodiscard]] absl::Status OfSlots(const Ledger& ledger, std::span<const PlacedSlot> slots, double& work);
+  [[nodiscard]] absl::Status OfAll(const Ledger& ledger, double& work);
+
+ private:
+  // The slowdown of each tenant of the state, in the order of DeviceRow::tenants; estimates. Valid until the next call.
+  [[nodiscard]] absl::Status Slowdowns(const Ledger& ledger, uint32_t device, std::span<const float>& slowdowns);
+  [[nodiscard]] double Share(const Ledger& ledger, uint32_t device, const LedgerResident& resident,
+                             std::span<const float> slowdowns) const;
+
+  // The speed of a job at its slowest device but `except`, infinity where there is no other, and how many it has in
+  // all.
+  struct GangWork {
+    double slowest = std::numeric_limits<double>::infinity();
+    size_t devices = 0;
+  };
+  [[nodiscard]] absl::Status WorkOf(const Ledger& ledger, JobId job, std::optional<uint32_t> except, GangWork& work);
+
+  const Cluster& cluster_;
+  Scorer& scorer_;
+  size_t most_kept_;
+  IdMap<const JobSpec*> known_;
+  IdMap<std::vector<PlacedSlot>> known_at_;  // of gangs
+  IdMap<uint32_t> memo_;                     // by state digest: position in slowdowns_
+  std::vector<float> slowdowns_;
+  std::vector<const Demand*> demands_;  // scratch
+  std::vector<Slowdown> predicted_;
+  std::vector<float> undisturbed_;
+  std::vector<uint32_t> devices_;
+  std::vector<JobId> gangs_;
+};
 
 class Engine {
  public:
@@ -60,6 +132,36 @@ class Engine {
 
  private:
   Placer::Impl& my_;
+};
+
+// ---- What the modes share: slots in rows and slots in ids, and a resident that is decided anew.
+// Cost: O(slots); a search a resident.
+
+[[nodiscard]] std::vector<Slot> SlotsOf(const Ledger& ledger, std::span<const PlacedSlot> placed);
+
+// Moves residents to where the policy wants them as things stand in the ledger, which the plan follows.
+class ResidentMover {
+ public:
+  // All must outlive it. The engine has started on the cluster.
+  ResidentMover(Engine& engine, WorkMeter& meter, const Cluster& cluster)
+      : engine_(engine), meter_(meter), cluster_(cluster) {}
+
+  // The decision about the job as though it were not there. Where it has another place and `accepts` takes what all
+  // gain by that, the job is moved, in the ledger and in the plan, whose work_after follows; else all is as it was.
+  struct Outcome {
+    Decision decision;
+    bool moved = false;
+  };
+  [[nodiscard]] absl::StatusOr<Outcome> Move(JobId id, double cost, const std::function<bool(double gain)>& accepts,
+                                             Plan& plan);
+  // Notes in the plan what it saw of the nodes that jobs left and came to.
+  void AddSeen(Plan& plan) const { engine_.AddSeen(touched_, plan); }
+
+ private:
+  Engine& engine_;
+  WorkMeter& meter_;
+  const Cluster& cluster_;
+  std::vector<uint32_t> touched_;  // rows of nodes
 };
 
 }  // namespace horus

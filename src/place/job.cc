@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "interference/quantile.h"
-#include "place/alternatives.h"
+#include "place/decision.h"
 #include "place/own_bound.h"
 
 namespace horus {

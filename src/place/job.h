@@ -39,7 +39,7 @@ struct TypeDemand {
   friend bool operator==(const TypeDemand&, const TypeDemand&) = default;
 };
 
-// One way of running the job, of which the placer picks one (alternatives.h).
+// One way of running the job, of which the placer picks one (WayOf).
 struct JobAlternative {
   static constexpr int64_t kAsTheJob = -1;
   int32_t tasks = 1;
@@ -81,7 +81,7 @@ struct JobSpec {
   float slowdown_confidence = 0;    // with which probability the bound, or that of the latency, holds: 0.5 to 0.999;
                                     // 0 = that of the model's upper bounds (0.9)
   int32_t priority = 0;             // higher first
-  float weight = 1;                 // what a unit of its work counts beside those of other jobs (work.h); above 0
+  float weight = 1;                 // what a unit of its work counts beside those of other jobs (engine.h); above 0
   int64_t submit_us = 0;            // the caller's clock
   int64_t deadline_us = 0;          // 0 = none; of the queue `edf`, no placement reads it
   double request_rate_hz = 0;       // inference: requests that come, one a step; 0 = they never meet

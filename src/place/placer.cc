@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "place/admit.h"
-#include "place/alternatives.h"
+#include "place/decision.h"
 #include "place/placer_impl.h"
 
 namespace horus {

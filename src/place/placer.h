@@ -21,7 +21,6 @@
 #include "absl/status/statusor.h"
 #include "interference/model.h"
 #include "place/decision.h"
-#include "place/plan.h"
 #include "place/policy.h"
 #include "place/state/cluster.h"
 

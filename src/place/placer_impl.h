@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
 #include "base/status.h"
-#include "place/explain.h"
+#include "place/appraise.h"
 #include "place/placer.h"
 #include "place/search/scorer.h"
 #include "place/search/search.h"

@@ -148,10 +148,10 @@ class Policy {
   // the cost. Null = nothing is known.
   [[nodiscard]] virtual const LeastCost* least_cost() const { return nullptr; }
 
-  // Whether the cost of a device is minus the useful work (work.h) that it gains, but for what orders equal gains: such
-  // a policy's batches are compared by work, others' by how many jobs are placed and what they cost. Its scores say how
-  // much of the cost is minus the job's `own_work`, speed alone / slowdown: the GPUs of a gang all work as the slowest
-  // does, so the search counts that one's for each (gang_price.h). A gang of other policies costs the sum of its
+  // Whether the cost of a device is minus the useful work (engine.h) that it gains, but for what orders equal gains:
+  // such a policy's batches are compared by work, others' by how many jobs are placed and what they cost. Its scores
+  // say how much of the cost is minus the job's `own_work`, speed alone / slowdown: the GPUs of a gang all work as the
+  // slowest does, so the search counts that one's for each (gang.h). A gang of other policies costs the sum of its
   // devices.
   [[nodiscard]] virtual bool maximises_work() const { return false; }
   // Of such a policy: whether a gang's own work is less by what its GPUs send over the links between them.

@@ -11,14 +11,13 @@
 
 #include "base/units.h"
 #include "interference/registry.h"
+#include "place/engine.h"
 #include "place/modes/batch.h"
-#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"
-#include "place/work.h"
 #include "random_cluster.h"
 
 namespace horus {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "place/synergy/round.h"
-#include "place/synergy/state.h"
+#include "place/synergy/rules.h"
 #include "random_cluster.h"
 
 namespace horus {

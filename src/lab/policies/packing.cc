@@ -7,7 +7,7 @@
 #include "absl/container/inlined_vector.h"
 #include "base/units.h"
 #include "lab/policies/rivals.h"
-#include "place/policies/node_choice.h"
+#include "place/policies/builtin.h"
 #include "place/policies/workload.h"
 
 namespace horus {

@@ -6,7 +6,6 @@
 
 #include "lab/policies/rivals.h"
 #include "place/fit.h"
-#include "place/policies/tiers.h"
 
 namespace horus {
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "place/policies/builtin.h"
+#include "place/policy.h"
 
 namespace horus {
 
@@ -28,6 +29,21 @@ namespace horus {
 [[nodiscard]] std::unique_ptr<Policy> MakeDotProdPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeGpuPackingPolicy(const PolicyOptions& options);
 [[nodiscard]] std::unique_ptr<Policy> MakeGpuClusteringPolicy(const PolicyOptions& options);
+
+// ---- Tiers: for policies that take an idle device wherever there is one, and only then weigh sharing.
+
+inline constexpr double kFinest = 4.0;
+// More than the finer costs of the largest gang add up to: one shared device costs more than all idle ones.
+inline constexpr double kSharedTier = kFinest * kMaxGpusPerJob;
+
+[[nodiscard]] inline double TierOf(const DeviceCandidate& candidate) {
+  return candidate.residents() == 0 ? 0 : kSharedTier;
+}
+
+// Normalised throughput by the estimate: speed beside the others / speed alone on this device.
+[[nodiscard]] inline double Throughput(const Slowdown& slowdown) {
+  return 1.0 / static_cast<double>(slowdown.estimate);
+}
 
 }  // namespace horus
 

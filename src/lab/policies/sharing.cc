@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "lab/policies/rivals.h"
-#include "place/policies/tiers.h"
 
 namespace horus {
 

@@ -14,7 +14,6 @@
 #include "place/fit.h"
 #include "place/modes/batch_search.h"
 #include "place/search/search_nodes.h"
-#include "place/work.h"
 
 namespace horus {
 namespace {

@@ -3,7 +3,7 @@
 //
 // Enters:  a placer, a cluster, jobs in any order, how long to look.
 // Leaves:  a plan as MakePlan makes it; its work beside that of the one-by-one plan.
-// Units:   useful work as in work.h; costs in the policy's unit.
+// Units:   useful work as in engine.h; costs in the policy's unit.
 // Cost:    the one-by-one plan twice, then at most max_evaluations places priced (about a microsecond each).
 // Thread class: one thread at a time, with the placer.
 #ifndef HORUS_PLACE_MODES_BATCH_H_
@@ -14,8 +14,8 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "place/decision.h"
 #include "place/placer.h"
-#include "place/plan.h"
 
 namespace horus {
 

@@ -17,9 +17,25 @@
 #include "base/id_map.h"
 #include "place/engine.h"
 #include "place/modes/batch.h"
-#include "place/work.h"
 
 namespace horus {
+
+// ---- Assignment: at most one object a person and one person an object, at the largest sum of values; by auction.
+// Cost: O(edges of a person) a bid; at most max_bids of them.
+
+struct AssignmentEdge {
+  uint32_t person = 0;
+  uint32_t object = 0;
+  double value = 0;
+};
+
+inline constexpr uint32_t kNoObject = UINT32_MAX;
+
+// The auction of Bertsekas: whoever is without an object bids for the one that pays best after its price, by as much
+// as the next best allows and `epsilon` more. The sum is within persons x epsilon of the largest, unless max_bids cut
+// it short, which leaves persons out and no object twice. Prices start at 0, so that objects nobody wants cost nothing.
+[[nodiscard]] std::vector<uint32_t> Assign(size_t persons, size_t objects, std::span<const AssignmentEdge> edges,
+                                           double epsilon, uint64_t max_bids);
 
 struct BatchPlace {
   uint32_t node_row = 0;

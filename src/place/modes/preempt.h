@@ -3,7 +3,7 @@
 //
 // Enters:  a placer, a cluster, the job, how far to look.
 // Leaves:  the cheapest places with their victims and what each loses; a plan that preempts and places.
-// Units:   useful work as in work.h, so the loss of a victim is weighted by its priority.
+// Units:   useful work as in engine.h, so the loss of a victim is weighted by its priority.
 // Cost:    once the work of every resident; then at most max_checks sets of victims, a few microseconds each.
 // Thread class: one thread at a time, with the placer.
 #ifndef HORUS_PLACE_MODES_PREEMPT_H_
@@ -14,8 +14,8 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "place/decision.h"
 #include "place/placer.h"
-#include "place/plan.h"
 
 namespace horus {
 

@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "place/engine.h"
-#include "place/work.h"
 
 namespace horus {
 namespace {

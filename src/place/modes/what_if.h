@@ -3,7 +3,7 @@
 //
 // Enters:  a placer, a const cluster, changes in order, jobs to decide after them.
 // Leaves:  a plan that cannot be applied: decisions, and the work before and after.
-// Units:   as job.h and decision.h; work as in work.h.
+// Units:   as job.h and decision.h; work as in engine.h.
 // Cost:    that of the plan, and O(slots) a change; the work of every device where it is asked for.
 // Thread class: one thread at a time, with the placer.
 #ifndef HORUS_PLACE_MODES_WHAT_IF_H_
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "place/decision.h"
 #include "place/placer.h"
-#include "place/plan.h"
 
 namespace horus {
 

@@ -130,7 +130,7 @@ class Scorer {
   }
   // Kinds of devices that were met, numbered from 0.
   [[nodiscard]] size_t contexts() const { return pairs_.contexts(); }
-  // Whether states are sifted by pairs (sieve.h).
+  // Whether states are sifted by pairs (ranking.h).
   [[nodiscard]] bool sifts_pairs() const { return adds_pairs_ && policy_->least_cost() != nullptr; }
   // Its reason alone, without the policy's price; asks the model only where somebody's slowdown is bounded.
   [[nodiscard]] absl::Status Fit(const StateTable& states, uint32_t state, Reason& reason);

@@ -21,12 +21,9 @@
 #include "base/id_map.h"
 #include "place/communication.h"
 #include "place/decision.h"
-#include "place/search/device_index.h"
-#include "place/search/gang_index.h"
-#include "place/search/gang_price.h"
-#include "place/search/node_answers.h"
+#include "place/search/gang.h"
+#include "place/search/index.h"
 #include "place/search/ranking.h"
-#include "place/search/refusals.h"
 #include "place/search/scorer.h"
 #include "place/search/search_nodes.h"
 #include "place/state/ledger.h"
@@ -173,7 +170,7 @@ class Search {
   void TakeTogether(const Ledger& ledger, const JobView& view, const NodeOffer& offer, double cutoff,
                     Placement& placement) const;
 
-  // Gangs over nodes (search_gang.cc). `at`: the best span of a pace, as SpreadGang and SpreadIndexed find it.
+  // Gangs over nodes (gang.cc). `at`: the best span of a pace, as SpreadGang and SpreadIndexed find it.
   using AtPace = std::function<absl::Status(double pace, Span& best)>;
   [[nodiscard]] absl::Status SpreadAtPaces(const Ledger& ledger, const JobView& view, const AtPace& at,
                                            SearchResult& result);

@@ -17,8 +17,8 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
+#include "place/decision.h"
 #include "place/job.h"
-#include "place/plan.h"
 #include "place/state/cluster_rows.h"
 #include "place/state/node.h"
 

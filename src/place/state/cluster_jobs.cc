@@ -1,20 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 // Jobs of a cluster: adopt and release; plans, checked and applied.
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/hash.h"
+#include "base/seeded_hash.h"
+#include "base/text.h"
 #include "place/fit.h"
+#include "place/own_bound.h"
 #include "place/state/cluster.h"
-#include "place/state/cluster_undo.h"
+#include "place/state/requests.h"
 
 namespace horus {
+
+// ---- What takes back a plan that could not be carried out to its end; of Cluster::Apply alone.
+// Cost: O(actions of the plan).
+
+// Takes back what a plan did unless all of it came about.
+class Cluster::Undo {
+ public:
+  Undo(Cluster& cluster, const Plan& plan) : cluster_(cluster), plan_(plan), changes_(cluster.rows_.changes) {
+    steps_.reserve(2 * plan.actions.size());
+  }
+  ~Undo() {
+    for (; !steps_.empty(); steps_.pop_back()) {
+      if (!kept_) {
+        TakeBack(steps_.back());
+      } else if (steps_.back().resized != RequestTable::kNone) {
+        cluster_.rows_.requests.Drop(steps_.back().resized);
+      } else if (!steps_.back().came) {
+        cluster_.rows_.LetGo(steps_.back().left);
+      }
+    }
+    if (kept_) return;
+    for (const SeenNode& node : plan_.seen) {
+      cluster_.rows_.nodes[cluster_.rows_.node_of.at(node.node)].version = node.version;
+    }
+    cluster_.rows_.changes = changes_;
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+
+  void Left(JobRow job) noexcept { steps_.push_back({.came = false, .job = job.id, .left = std::move(job)}); }
+  void Came(JobId job) noexcept { steps_.push_back({.came = true, .job = job, .left = {}}); }
+  // `before`: the request that it held until then.
+  void Resized(JobId job, uint32_t before) noexcept { steps_.push_back({.job = job, .left = {}, .resized = before}); }
+  void Keep() noexcept { kept_ = true; }
+
+ private:
+  struct Step {
+    bool came = false;
+    JobId job = 0;
+    JobRow left;                             // of one that left, with what it holds
+    uint32_t resized = RequestTable::kNone;  // of one that stayed: the request that it held
+  };
+
+  void TakeBack(Step& step) noexcept {
+    if (step.resized != RequestTable::kNone) {
+      cluster_.rows_.requests.Drop(cluster_.SwapRequest(cluster_.rows_.RowOfJob(step.job), step.resized));
+    } else if (step.came) {
+      cluster_.rows_.LetGo(cluster_.TakeJob(cluster_.rows_.RowOfJob(step.job)));
+    } else {
+      cluster_.PutJob(std::move(step.left));  // all it needs was there before it left
+    }
+  }
+
+  Cluster& cluster_;
+  const Plan& plan_;
+  uint64_t changes_;
+  std::vector<Step> steps_;
+  bool kept_ = false;
+};
+
+// A resident that a plan gives more of something.
+struct Cluster::Growth {
+  uint32_t job_row = 0;
+  bool cpu = false;
+  bool mem = false;
+};
+
 namespace {
 
-enum Change : uint64_t { kJobIn = 5, kJobOut = 6 };
+enum Change : uint64_t { kJobIn = 5, kJobOut = 6, kJobResized = 8 };
 
 std::string JobText(const JobSpec& job) { return "job " + IdAndName(job.id, job.name); }
 
@@ -301,6 +374,7 @@ absl::Status Cluster::Release(JobId job) {
 }
 
 // Applies a plan to a cluster: all of its actions, or none.
+
 namespace {
 
 bool Leaves(const Action& action) { return action.kind == ActionKind::kMigrate || action.kind == ActionKind::kPreempt; }
@@ -411,6 +485,7 @@ absl::Status Cluster::Apply(const Plan& plan) {
 }
 
 // Recomputes every column of a cluster from its jobs, for tests.
+
 namespace {
 
 absl::Status Broken(NodeId node, const char* what, int64_t expected, int64_t found) {
@@ -584,6 +659,67 @@ absl::Status Cluster::CheckInvariants() const {
   if (states != rows_.states.live_states())
     return Broken(0, "live states", static_cast<int64_t>(states), static_cast<int64_t>(rows_.states.live_states()));
   return CheckTables(rows_, expected);
+}
+
+// ---- Residents that hold more or less CPU and host memory from now on.
+
+uint32_t Cluster::SwapRequest(uint32_t job_row, uint32_t request) noexcept {
+  JobRow& row = rows_.jobs[job_row];
+  const JobSpec& was = rows_.RequestOf(row);
+  const JobSpec& is = rows_.requests.at(request).spec;
+  uint64_t what = CombineHash(CombineHash(kJobResized, row.id), static_cast<uint64_t>(is.cpu_milli));
+  what = CombineHash(what, static_cast<uint64_t>(is.mem_mib));
+  ForEachTask(row.slots, [&](uint32_t node_row) {
+    HostFree& free = rows_.nodes[node_row].free;
+    free.cpu_milli += was.cpu_milli - is.cpu_milli;
+    free.mem_mib += was.mem_mib - is.mem_mib;
+    Touch(node_row, what);
+  });
+  return std::exchange(row.request, request);
+}
+
+absl::Status Cluster::ApplyResize(const Action& action, std::span<const NodeId> seen, Undo& undo,
+                                  std::vector<Growth>& grown) {
+  const JobSpec& job = *action.job;
+  const uint32_t row = rows_.RowOfJob(job.id);
+  if (row == kNoRow) return InvalidArgument("plan: %s: is resized and leaves", JobText(job));
+  const JobSpec was = rows_.SpecOf(rows_.jobs[row]);
+  HORUS_RETURN_IF_ERROR(ValidateRunning(job));
+  if (job.cpu_milli == was.cpu_milli && job.mem_mib == was.mem_mib) {
+    return InvalidArgument("plan: %s: expected a resize to change something", JobText(job));
+  }
+  JobSpec wanted = was;
+  GrantHost(job.cpu_milli, job.mem_mib, wanted);
+  if (wanted != job) {
+    return InvalidArgument("plan: %s: expected a resize to change host resources alone, and to keep what was stated",
+                           JobText(job));
+  }
+  for (const PlacedSlot& slot : rows_.jobs[row].slots) {
+    const NodeId node = rows_.nodes[slot.node_row].spec->id;
+    if (std::binary_search(seen.begin(), seen.end(), node)) continue;
+    return InvalidArgument("plan: %s: is on node %d, which is not among the nodes that the plan saw", JobText(job),
+                           node);
+  }
+  if (job.cpu_milli > was.cpu_milli || job.mem_mib > was.mem_mib) {
+    grown.push_back({row, job.cpu_milli > was.cpu_milli, job.mem_mib > was.mem_mib});
+  }
+  undo.Resized(job.id, SwapRequest(row, HoldRequest(job, rows_.requests)));
+  return absl::OkStatus();
+}
+
+absl::Status Cluster::CheckGrown(std::span<const Growth> grown) const {
+  for (const Growth& one : grown) {
+    const JobRow& row = rows_.jobs[one.job_row];
+    for (const PlacedSlot& slot : row.slots) {
+      const NodeRow& node = rows_.nodes[slot.node_row];
+      const bool cpu = one.cpu && node.free.cpu_milli < 0;
+      if (!cpu && !(one.mem && node.free.mem_mib < 0)) continue;
+      return MakeError(absl::StatusCode::kFailedPrecondition, "%s: node %d has not what the plan adds: %s",
+                       JobText(rows_.SpecOf(row)), node.spec->id,
+                       std::string(ReasonText(cpu ? Reason::kCpu : Reason::kHostMemory)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace horus

@@ -15,7 +15,6 @@
 #include "base/units.h"
 #include "place/horus_snapshot.pb.h"
 #include "place/state/snapshot_envelope.h"
-#include "place/state/snapshot_messages.h"
 
 namespace horus {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The envelope of a snapshot: magic, format version, length and checksum around the message.
+// The shell of a snapshot: magic, format version, length and checksum; and where the message's parts lie inside.
 //
 // Enters:  the message's bytes; or bytes from anywhere.
 // Leaves:  the wrapped bytes; or the message inside, whole and unaltered.
@@ -8,13 +8,17 @@
 #ifndef HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_
 #define HORUS_PLACE_STATE_SNAPSHOT_ENVELOPE_H_
 
+#include <google/protobuf/arena.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/status.h"
 #include "place/state/snapshot.h"
 
 namespace horus {
@@ -34,6 +38,50 @@ inline constexpr size_t kEnvelopeBytes = 32;
 
 // DATA_LOSS or OUT_OF_RANGE as RestoreSnapshot says; never reads beyond `bytes`.
 [[nodiscard]] absl::StatusOr<std::string_view> UnwrapSnapshot(std::span<const uint8_t> bytes);
+
+// ---- SnapshotMessages: where the parts of a snapshot's message lie, so that each is parsed by itself. Parsed as a
+// whole, bytes made for that become more than a hundred times as much memory.
+// Cost: one look at each part's header.
+
+// Of one node, job or other part; what a node and a job may have is below 4 MiB (node.h, job.h).
+inline constexpr size_t kMaxSnapshotPartBytes = size_t{8} << 20;
+
+// The fields of Cluster in horus_snapshot.proto. Others are passed over, as protobuf does.
+struct SnapshotMessages {
+  std::vector<std::string_view> gpu_types, nodes, demands, jobs, sensitivities;
+  uint64_t changes = 0;
+};
+
+// DATA_LOSS where the bytes are no message, or a part is too long.
+[[nodiscard]] absl::StatusOr<SnapshotMessages> FindSnapshotMessages(std::string_view message);
+
+// One part as a message. What it holds goes with the next part or the end of this, also where memory runs out half-way.
+template <typename Message>
+class SnapshotPart {
+ public:
+  SnapshotPart() : room_(kRoomBytes), arena_(Options()) {}
+
+  // `list` and `index` say in errors which part it is.
+  [[nodiscard]] absl::StatusOr<const Message*> Parse(std::string_view bytes, const char* list, size_t index) {
+    arena_.Reset();
+    auto* message = google::protobuf::Arena::CreateMessage<Message>(&arena_);
+    if (message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return message;
+    return MakeError(absl::StatusCode::kDataLoss, "snapshot: %s[%d] of %d bytes cannot be parsed", list, index,
+                     bytes.size());
+  }
+
+ private:
+  static constexpr size_t kRoomBytes = size_t{16} << 10;  // of most parts; larger ones allocate
+  [[nodiscard]] google::protobuf::ArenaOptions Options() {
+    google::protobuf::ArenaOptions options;
+    options.initial_block = room_.data();
+    options.initial_block_size = room_.size();
+    return options;
+  }
+
+  std::vector<char> room_;
+  google::protobuf::Arena arena_;
+};
 
 }  // namespace horus
 

@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "base/id_map.h"
+#include "place/decision.h"
 #include "place/state/cluster.h"
 #include "place/state/ledger.h"
 #include "place/synergy/round.h"
+#include "place/synergy/rules.h"
 
 namespace horus {
 
@@ -70,6 +72,36 @@ class ClusterRound {
   bool mixed_ = false;  // some node is several servers
   std::vector<ResidentJob> jobs_;
   std::vector<SynergyResident> residents_;
+};
+
+// ---- Why a rule left a job out of a round, where the search for places knows no reason.
+// Cost: O(servers) a question.
+
+// A job as a round sees it.
+struct RoundJob {
+  const JobSpec* spec = nullptr;
+  SynergyJob job;
+  std::span<const uint32_t> allowed;  // servers, ascending; also where `job.allowed` is empty because it is all of them
+};
+
+class RoundRefusals {
+ public:
+  RoundRefusals(const ClusterRound& round, const SynergySettings& settings)
+      : round_(round), settings_(settings), classes_(ClassesOf(round.servers())) {}
+
+  // The least share per GPU by which the rule would run the job on one of `allowed`; what it needs where that is empty.
+  [[nodiscard]] HostShare Least(const RoundJob& job) const;
+  // Whether the rule would run it alone, on the servers `allowed` when idle.
+  [[nodiscard]] bool FitsAlone(const RoundJob& job, const Ledger& ledger) const;
+  // Reason and nearest miss: on the servers as they are, or idle.
+  void Explain(const RoundJob& job, const Ledger& ledger, bool idle, Decision& decision) const;
+
+ private:
+  [[nodiscard]] HostShare LevelOn(JobDemands& demands, uint32_t server) const;
+
+  const ClusterRound& round_;
+  const SynergySettings& settings_;
+  ServerClasses classes_;
 };
 
 }  // namespace horus

@@ -1,16 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as one round of a synergy rule: grants, residents that are resized, and then whom no rule knows.
-#include "place/synergy/plan_round.h"
-
+// A plan as one round of a synergy rule; of this folder only.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
+#include "base/id_map.h"
 #include "base/seeded_hash.h"
 #include "base/status.h"
 #include "place/communication.h"
+#include "place/engine.h"
+#include "place/placer_impl.h"
+#include "place/synergy/cluster_round.h"
 
 namespace horus {
+
+class Placer::Impl::Round {
+ public:
+  // Where a job of the round runs until now.
+  struct Lease {
+    std::shared_ptr<const JobSpec> spec;
+    std::vector<PlacedSlot> slots;
+    std::vector<SynergySlice> slices;  // of the round's servers; none where a node is not up
+  };
+
+  Round(Impl& my, std::span<const JobSpec> jobs, std::span<const uint32_t> order, const ProgressFn& progress,
+        std::vector<Lease> leases = {})
+      : my_(my),
+        settings_(*my.scorer.policy().round()),
+        jobs_(jobs),
+        order_(order),
+        progress_(progress),
+        leases_(std::move(leases)) {
+    leases_.resize(order.size());
+  }
+
+  // Those of `gone` are jobs of the round, and not in the ledger.
+  absl::StatusOr<Plan> Make(const Cluster& cluster, const ReadFn& read, const IdMap<bool>* gone = nullptr);
+
+ private:
+  using Servers = std::vector<uint32_t>;
+
+  absl::Status Step();  // between two jobs
+  [[nodiscard]] const JobSpec& JobAt(size_t at) const { return jobs_[order_[at]]; }
+
+  // The jobs that the rule knows, and where they may run.
+  absl::Status Gather();
+  // Servers whose labels, groups and kind of GPU admit the job: as they are, or idle and up.
+  absl::Status Admitting(const JobSpec& job, bool idle, const Servers*& servers);
+  void Resize(const SynergyResize& resize);
+  absl::Status Grant(size_t at, const SynergyGrant& grant);
+  [[nodiscard]] std::vector<PlacedSlot> ChooseSlots(size_t at, const SynergyGrant& grant) const;
+  // What becomes of a job that ran: it stays, moves or leaves.
+  void Renew(size_t at, const SynergyGrant& grant, std::shared_ptr<const JobSpec> granted,
+             std::span<const PlacedSlot> slots, Decision decision);
+  void Expire(size_t at);
+  [[nodiscard]] Move MoveOf(ActionKind kind, size_t at, double speed) const;
+  absl::Status PlaceOther(size_t at);
+  // Whoever the round left out, with all others in their places.
+  absl::Status RefuseRest();
+  absl::Status Refuse(size_t at, const RoundRefusals& refusals);
+  void Add(std::shared_ptr<const JobSpec> job, std::span<const PlacedSlot> slots, Decision decision, size_t at) {
+    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
+    plan_.actions.push_back({ActionKind::kPlace, std::move(job), decision.slots});
+    plan_.decisions[at] = std::move(decision);
+  }
+
+  Impl& my_;
+  const SynergySettings& settings_;
+  std::span<const JobSpec> jobs_;
+  std::span<const uint32_t> order_;
+  const ProgressFn& progress_;
+  std::vector<Lease> leases_;  // by position in the order
+  uint64_t done_ = 0;
+  Plan plan_;
+  std::vector<uint32_t> touched_;  // node rows
+  ClusterRound state_;
+  std::vector<RoundJob> wanted_;                    // by position in the order; without spec: not for the rule
+  std::vector<size_t> runnable_;                    // positions of those that some server admits
+  IdMap<std::unique_ptr<Servers>> admitting_;       // by JobView::request
+  IdMap<std::unique_ptr<Servers>> admitting_idle_;  // the same
+  IdMap<bool> fits_alone_;                          // by that and the sensitivity
+};
+
 namespace {
 
 constexpr size_t kProgressStep = 256;  // jobs between two calls, as in placer.cc
@@ -262,6 +338,78 @@ absl::StatusOr<Plan> Placer::Impl::PlanRound(const Cluster& cluster, std::span<c
                                              std::span<const uint32_t> order, const ProgressFn& progress,
                                              const ReadFn& read) {
   return Round(*this, jobs, order, progress).Make(cluster, read);
+}
+
+// ---- What becomes of jobs that run when a round decides them again.
+
+Move Placer::Impl::Round::MoveOf(ActionKind kind, size_t at, double speed) const {
+  const Lease& lease = leases_[at];
+  const JobSpec& was = *lease.spec;
+  Move move{.kind = kind, .job = was.id, .from = SlotsOf(my_.ledger, lease.slots)};
+  const HostShare held = {was.cpu_milli / was.gpus_per_task, was.mem_mib / was.gpus_per_task};
+  const Sensitivity* matrix = was.sensitivity.get();
+  move.gain = speed - (matrix == nullptr ? 1 : matrix->Speed(held));
+  move.host_from = {was.cpu_milli, was.mem_mib};
+  return move;
+}
+
+void Placer::Impl::Round::Renew(size_t at, const SynergyGrant& grant, std::shared_ptr<const JobSpec> granted,
+                                std::span<const PlacedSlot> slots, Decision decision) {
+  const Lease& lease = leases_[at];
+  const bool stays = grant.slices == lease.slices;
+  const bool alike = granted->cpu_milli == lease.spec->cpu_milli && granted->mem_mib == lease.spec->mem_mib;
+  if (!stays || !alike) {
+    Move move = MoveOf(stays ? ActionKind::kResize : ActionKind::kMigrate, at, grant.speed);
+    move.to = decision.slots;
+    move.host_to = {granted->cpu_milli, granted->mem_mib};
+    for (const PlacedSlot& slot : lease.slots) touched_.push_back(slot.node_row);
+    for (const PlacedSlot& slot : slots) touched_.push_back(slot.node_row);
+    plan_.actions.push_back({move.kind, std::move(granted), stays ? std::vector<Slot>() : decision.slots});
+    plan_.moves.push_back(std::move(move));
+  }
+  plan_.decisions[at] = std::move(decision);
+}
+
+void Placer::Impl::Round::Expire(size_t at) {
+  for (const PlacedSlot& slot : leases_[at].slots) touched_.push_back(slot.node_row);
+  plan_.moves.push_back(MoveOf(ActionKind::kPreempt, at, 0));
+  plan_.actions.push_back({ActionKind::kPreempt, leases_[at].spec, {}});
+}
+
+absl::StatusOr<Plan> Placer::MakeRound(const Cluster& cluster, std::span<const JobSpec> jobs, const ReadFn& read) {
+  Impl& my = *impl_;
+  if (my.scorer.policy().round() == nullptr) {
+    return MakeError(absl::StatusCode::kUnimplemented, "policy %s: expected one that decides rounds",
+                     std::string(my.scorer.policy().name()));
+  }
+  if (jobs.size() > my.options.max_jobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "round: expected at most %d jobs, found %d",
+                     my.options.max_jobs, jobs.size());
+  }
+  std::vector<JobSpec> known(jobs.begin(), jobs.end());
+  std::vector<Impl::Round::Lease> leases(jobs.size());
+  IdMap<bool> gone;
+  std::vector<uint32_t> order;
+  for (uint32_t i = 0; i < jobs.size(); ++i) {
+    order.push_back(i);
+    const uint32_t row = cluster.rows().RowOfJob(jobs[i].id);
+    if (row == kNoRow || gone.contains(jobs[i].id)) continue;
+    const JobRow& held = cluster.rows().jobs[row];
+    known[i] = cluster.rows().SpecOf(held);
+    if (!TakesRounds(known[i])) {
+      return InvalidArgument("round: job %s: expected whole GPUs of one that runs, found others",
+                             IdAndName(known[i].id, known[i].name));
+    }
+    leases[i] = {std::make_shared<const JobSpec>(known[i]), {held.slots.begin(), held.slots.end()}, {}};
+    gone.Insert(jobs[i].id, true);
+  }
+  HORUS_RETURN_IF_ERROR(PlanningOrder(cluster, known, my.scorer.model(), &gone).status());
+  HORUS_RETURN_IF_ERROR(my.SelectNodes(cluster, std::nullopt));
+  my.ledger.Follow(cluster);
+  for (const Impl::Round::Lease& lease : leases) {
+    if (lease.spec != nullptr) my.ledger.Remove(*lease.spec, lease.slots);
+  }
+  return Impl::Round(my, known, order, nullptr, std::move(leases)).Make(cluster, read, &gone);
 }
 
 }  // namespace horus

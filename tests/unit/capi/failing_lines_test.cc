@@ -6,7 +6,7 @@
 
 #include "capi/telemetry.h"
 #include "failing_new.h"
-#include "place/plan.h"
+#include "place/decision.h"
 
 namespace horus::capi {
 namespace {

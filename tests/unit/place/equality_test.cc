@@ -15,7 +15,6 @@
 #include "place/job.h"
 #include "place/modes/batch_search.h"
 #include "place/own_bound.h"
-#include "place/plan.h"
 #include "place/sensitivity.h"
 #include "place/state/cluster.h"
 #include "place/state/ledger.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "place/modes/evacuate.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "fixtures.h"
+#include "place/modes/rebalance.h"
 
 namespace horus {
 namespace {

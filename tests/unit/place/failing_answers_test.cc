@@ -11,10 +11,8 @@
 #include "fixtures.h"
 #include "place/appraise.h"
 #include "place/modes/batch.h"
-#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
-#include "place/modes/review.h"
 #include "place/modes/what_if.h"
 
 namespace horus {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a gang costs whose GPUs wait for the slowest, by hand and beside every choice.
-#include "place/search/gang_price.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "base/hash.h"
 #include "fixtures.h"
+#include "place/search/gang.h"
 
 namespace horus {
 namespace {

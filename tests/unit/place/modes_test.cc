@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "place/modes/assignment.h"
 #include "place/modes/batch.h"
+#include "place/modes/batch_search.h"
 #include "place/modes/preempt.h"
 
 namespace horus {

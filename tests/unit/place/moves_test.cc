@@ -9,7 +9,6 @@
 
 #include "fixtures.h"
 #include "place/modes/batch.h"
-#include "place/modes/evacuate.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
 #include "place/modes/what_if.h"

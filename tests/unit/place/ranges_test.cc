@@ -13,7 +13,7 @@
 #include "fixtures.h"
 #include "place/modes/rebalance.h"
 #include "place/policies/workload.h"
-#include "place/synergy/host_profile.h"
+#include "place/sensitivity.h"
 #include "place/synergy/round.h"
 
 namespace horus {

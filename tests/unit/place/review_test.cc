@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "place/modes/review.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "fixtures.h"
+#include "place/modes/rebalance.h"
 
 namespace horus {
 namespace {

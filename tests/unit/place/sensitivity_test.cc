@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "place/synergy/host_profile.h"
-
 namespace horus {
 namespace {
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sieve's limits; that it passes over nothing is tested by PlaceIndex (tests/property).
-#include "place/search/sieve.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "fixtures.h"
+#include "place/search/ranking.h"
 
 namespace horus {
 namespace {

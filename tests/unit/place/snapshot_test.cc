@@ -10,7 +10,6 @@
 
 #include "fixtures.h"
 #include "place/state/snapshot_envelope.h"
-#include "place/state/snapshot_messages.h"
 #include "snapshot_bytes.h"
 
 namespace horus {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gang prices: what a gang costs on GPUs that are priced one by one, and which of many cost it least.
+// Gangs: what one costs, and the heuristic "fewest nodes, one rack first" for those that fit no single node.
 //
 // Enters:  the cost of each GPU and, of policies that maximise work, how much of it is the job's own work there; the
 //          time of the gang's all-reduce.
@@ -7,8 +7,8 @@
 // Units:   costs in the policy's unit, work as in docs/place.md; communication = all-reduce / step time alone.
 // Cost:    a price O(GPUs), a choice O(GPUs log GPUs).
 // Thread class: pure functions.
-#ifndef HORUS_PLACE_SEARCH_GANG_PRICE_H_
-#define HORUS_PLACE_SEARCH_GANG_PRICE_H_
+#ifndef HORUS_PLACE_SEARCH_GANG_H_
+#define HORUS_PLACE_SEARCH_GANG_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -58,4 +58,4 @@ struct GangOffer {
 
 }  // namespace horus
 
-#endif  // HORUS_PLACE_SEARCH_GANG_PRICE_H_
+#endif  // HORUS_PLACE_SEARCH_GANG_H_

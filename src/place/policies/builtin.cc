@@ -1,16 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain baselines: first-fit, best-fit, random, exclusive, least-utilised.
+// The policies of the core: plain baselines, and what policies that price nodes have in common. policy.cc lists them by
+// name; those of the laboratory are in lab/policies.
+#include "place/policies/builtin.h"
+
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "base/hash.h"
+#include "base/units.h"
 #include "interference/slice.h"
-#include "place/policies/builtin.h"
-#include "place/policies/node_choice.h"
 
 namespace horus {
 
+// ---- Sums over a node's devices and the usual choice among them.
+
+bool IsShare(const NodeCandidate& candidate) {
+  return candidate.job->gpus_per_task == 1 && candidate.gpu_milli < kMilliPerGpu;
+}
+
+int32_t RequestMilli(const NodeCandidate& candidate) { return candidate.job->gpus_per_task * candidate.gpu_milli; }
+
+int32_t FreeMilli(const NodeCandidate& candidate) {
+  int32_t free = 0;
+  for (const NodeDevice& device : candidate.devices) free += device.free_milli;
+  return free;
+}
+
+int32_t TightestDevice(const NodeCandidate& candidate) {
+  size_t best = candidate.devices.size();
+  for (size_t i = 0; i < candidate.devices.size(); ++i) {
+    const NodeDevice& device = candidate.devices[i];
+    if (!device.fits) continue;
+    if (best == candidate.devices.size() || device.free_milli < candidate.devices[best].free_milli) best = i;
+  }
+  return static_cast<int32_t>(best);
+}
+
+void ChooseDevices(const NodeCandidate& candidate, std::vector<int32_t>& devices) {
+  devices.clear();
+  if (IsShare(candidate)) {
+    devices.push_back(TightestDevice(candidate));
+    return;
+  }
+  const auto wanted = static_cast<size_t>(candidate.job->gpus_per_task);
+  uint32_t group = 0;
+  for (size_t i = 0; i < candidate.devices.size() && devices.size() < wanted; ++i) {
+    const NodeDevice& device = candidate.devices[i];
+    if (!device.fits) continue;  // a device that fits has enough others in its group
+    if (devices.empty()) group = device.group;
+    if (device.group == group) devices.push_back(static_cast<int32_t>(i));
+  }
+}
+
+absl::Status PointsPolicy::ScoreDevice(const DeviceCandidate& /*candidate*/, DeviceScore& score) const {
+  score = DeviceScore();
+  return absl::OkStatus();
+}
+
+absl::Status PointsPolicy::ScoreNode(const NodeCandidate& candidate, NodeScore& score) const {
+  ChooseDevices(candidate, score.devices);
+  score.cost = -Points(candidate);
+  return absl::OkStatus();
+}
+
+// ---- Plain baselines: first-fit, best-fit, random, exclusive, least-utilised.
+
 // first-fit: every feasible place costs the same, so the lowest node and device wins.
+
 namespace {
 
 class FirstFitPolicy final : public Policy {
@@ -30,6 +87,7 @@ std::unique_ptr<Policy> MakeFirstFitPolicy(const PolicyOptions& /*options*/) {
 }
 
 // best-fit: the place that keeps least free. Sharers: memory of the device; hard requests: CPU and GPUs of the node.
+
 namespace {
 
 class BestFitPolicy final : public Policy {
@@ -62,6 +120,7 @@ std::unique_ptr<Policy> MakeBestFitPolicy(const PolicyOptions& /*options*/) {
 
 // random: lots drawn from a hash of seed, job, node and device; the lowest wins. Hard requests draw a node, then its
 // device; sharers draw among all devices.
+
 namespace {
 
 constexpr int kDoubleBits = 53;  // of a double's mantissa
@@ -118,6 +177,7 @@ std::unique_ptr<Policy> MakeRandomPolicy(const PolicyOptions& options) {
 }
 
 // exclusive: one job a GPU, first fit, as slot-based managers do.
+
 namespace {
 
 class ExclusivePolicy final : public Policy {
@@ -137,6 +197,7 @@ std::unique_ptr<Policy> MakeExclusivePolicy(const PolicyOptions& /*options*/) {
 }
 
 // least-utilised: the device whose residents keep it least busy; no interference model.
+
 namespace {
 
 class LeastUtilisedPolicy final : public Policy {

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the search keeps of a ledger and catches up with through its log: open devices, gangs' nodes, answers, refusals.
+#ifndef HORUS_PLACE_SEARCH_INDEX_H_
+#define HORUS_PLACE_SEARCH_INDEX_H_
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/id_map.h"
+#include "place/decision.h"
+#include "place/fit.h"
+#include "place/policy.h"
+#include "place/search/scorer.h"
+#include "place/state/ledger.h"
+
+namespace horus {
+
+// ---- DeviceIndex: the devices that may take more, by state; equal ones ordered by what their place costs.
+// Cost: O(log devices) per device that changed; about 60 bytes a device.
+
+// Where a device is, as a policy sees it.
+[[nodiscard]] PlaceCandidate PlaceOf(const Ledger& ledger, uint32_t node_row, JobId job, int32_t device);
+
+class DeviceIndex {
+ public:
+  struct Member {
+    uint32_t state = 0;
+    int32_t device = 0;
+    double place = 0;  // ScorePlace
+    NodeId node = 0;
+    uint32_t node_row = 0;
+    friend bool operator<(const Member& a, const Member& b) {
+      if (a.state != b.state) return a.state < b.state;
+      if (a.place != b.place) return a.place < b.place;
+      return a.node != b.node ? a.node < b.node : a.device < b.device;
+    }
+  };
+
+  // For policies whose ScorePlace depends on the node alone; both must outlive the index.
+  DeviceIndex(const Policy& policy, const FitLimits& limits) : policy_(policy), limits_(limits) {}
+
+  // INTERNAL: a place has no finite cost.
+  [[nodiscard]] absl::Status CatchUp(const Ledger& ledger);
+
+  // Calls visit(member) in order until it returns false.
+  template <typename Visit>
+  void ForEach(uint32_t state, const Visit& visit) const {
+    for (auto at = members_.lower_bound({.state = state, .device = 0, .place = -kInfinity}); at != members_.end();
+         ++at) {
+      if (at->state != state || !visit(*at)) return;
+    }
+  }
+  // Below or equal to the cost of every place.
+  [[nodiscard]] double place_floor() const { return floor_; }
+
+  struct Opening {
+    uint32_t state = 0;
+    uint64_t digest = 0;  // of what the state was then: ids are freed and used again
+  };
+  // States that came to have devices, oldest first; entries from opened_begin() on are held. Whoever has seen less, or
+  // another generation, starts anew from the states with devices.
+  [[nodiscard]] uint64_t generation() const { return generation_; }
+  [[nodiscard]] uint64_t opened_begin() const { return opened_begin_; }
+  [[nodiscard]] uint64_t opened_end() const { return opened_begin_ + opened_.size(); }
+  [[nodiscard]] std::span<const Opening> opened_since(uint64_t index) const {
+    return std::span(opened_).subspan(index - opened_begin_);
+  }
+  [[nodiscard]] uint32_t state_limit() const { return static_cast<uint32_t>(count_.size()); }
+  // Of what the state is, for ids are used again; 0 where it has no devices.
+  [[nodiscard]] uint64_t digest(uint32_t state) const { return state < digest_.size() ? digest_[state] : 0; }
+  [[nodiscard]] bool has_devices(uint32_t state) const { return digest(state) != 0; }
+
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  [[nodiscard]] absl::Status TakeNode(const Ledger& ledger, uint32_t node_row);
+  void Put(const Member& member, uint32_t flat, uint64_t digest);
+  void Take(const Member& member, uint32_t flat);
+
+  const Policy& policy_;
+  FitLimits limits_;
+  uint64_t ledger_generation_ = 0;  // what of the ledger is known; a ledger's own begins at 1
+  uint64_t ledger_seen_ = 0;
+  std::vector<double> place_;       // by node row
+  std::vector<uint32_t> state_of_;  // by device; kNoState = not in members_
+  std::vector<uint32_t> count_;     // devices in members_, by state
+  std::vector<uint64_t> digest_;    // of what the state was when a device last came to it; 0 = no devices
+  std::set<Member> members_;        // absl's trees leak after a bad_alloc
+  double floor_ = 0;
+  std::vector<Opening> opened_;
+  uint64_t opened_begin_ = 0;
+  uint64_t generation_ = 0;
+};
+
+// ---- GangIndex: how many devices of each node may take more, by GPU type and sharing mode, rack by rack.
+// Cost: O(devices of a node) per change; about 40 bytes a node.
+
+class GangIndex {
+ public:
+  struct Entry {  // the devices of one group, see GroupOf, on one node
+    uint32_t group = 0;
+    uint32_t node_row = 0;
+    uint64_t rack = 0;
+    NodeId node = 0;
+    int32_t open = 0;  // that may take more
+  };
+
+  explicit GangIndex(const FitLimits& limits) : limits_(limits) {}
+
+  void CatchUp(const Ledger& ledger);
+  [[nodiscard]] std::span<const Entry> entries() const { return entries_; }
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  void StartAnew(const Ledger& ledger);
+  void Count(const Ledger& ledger, uint32_t node_row);
+
+  FitLimits limits_;
+  uint64_t ledger_generation_ = 0;  // what of the ledger is known; a ledger's own begins at 1
+  uint64_t ledger_seen_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> first_;      // by node row: where its list in positions_ begins; one more at the end
+  std::vector<uint32_t> positions_;  // of its entries
+};
+
+// ---- NodeAnswers: what single nodes answered to a request of one GPU, kept until they change.
+// Cost: the changes of the ledger since the request came last; 16 bytes a node for each request that is kept.
+
+struct NodeAnswer {
+  double cost = 0;                // of the cheapest place; where the node refuses, nothing
+  Reason reason = Reason::kNone;  // the constraint that refused most devices; kNone = there is a place
+  bool known = false;
+};
+
+class NodeAnswers {
+ public:
+  explicit NodeAnswers(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // By node row; those of nodes that changed since are unknown. Valid until the next call. `request` and `epoch` (of
+  // the model) stand for everything else that answers depend on.
+  [[nodiscard]] std::span<NodeAnswer> Of(const Ledger& ledger, uint64_t request, uint64_t epoch);
+
+  [[nodiscard]] uint64_t bytes_held() const { return of_request_.bytes_held() + bytes_; }
+
+ private:
+  struct Table {
+    uint64_t generation = 0;  // of the ledger
+    uint64_t seen = 0;        // of its changes
+    std::vector<NodeAnswer> answers;
+  };
+  uint64_t most_bytes_;  // beyond, all are forgotten
+  uint64_t bytes_ = 0;
+  uint64_t epoch_ = 0;
+  IdMap<std::unique_ptr<Table>> of_request_;
+};
+
+// The refused node or device that came nearest: the later a constraint is asked that fails, the nearer it was; among
+// equals the smaller distance (fit.h), then the one offered first.
+struct NearestPlace {
+  double distance = 0;
+  uint32_t node_row = 0;
+  int32_t device = -1;            // -1 = the node as a whole
+  Reason reason = Reason::kNone;  // kNone = nothing was refused
+
+  [[nodiscard]] bool IsNearerThan(const NearestPlace& other) const {
+    return reason == other.reason ? distance < other.distance : AskedAt(reason) > AskedAt(other.reason);
+  }
+  void Offer(const NearestPlace& other) {
+    if (other.IsNearerThan(*this)) *this = other;
+  }
+};
+
+// ---- Refusals: for requests of one GPU that no device takes, what refuses each device and which one comes nearest.
+// Cost: the first time every device; then the devices that changed, each once, and a look at each node. A byte a device
+// and 16 a node for each request that is kept.
+
+// Why a node keeps the job out whatever its devices are like, kNone if it does not, and how far it was from fitting.
+[[nodiscard]] NearestPlace NodeRefusal(const Policy& policy, const Ledger& ledger, uint32_t node_row,
+                                       const JobSpec& job);
+
+class Refusals {
+ public:
+  Refusals(Scorer& scorer, uint64_t most_bytes) : scorer_(scorer), most_bytes_(most_bytes) {}
+
+  using Counts = std::array<uint32_t, kReasonCount>;
+  // On all nodes of the ledger, always the same one. The scorer's current job is `view`; it fits nowhere.
+  [[nodiscard]] absl::Status Count(const Ledger& ledger, const JobView& view, Counts& refused, NearestPlace& nearest);
+
+  [[nodiscard]] uint64_t bytes_held() const {
+    return of_request_.bytes_held() + bytes_ + last_change_.capacity() * sizeof(uint64_t);
+  }
+
+ private:
+  struct Miss {  // NearestPlace of one node, in its order
+    double distance = 0;
+    int32_t device = -1;
+    Reason reason = Reason::kNone;
+  };
+  struct Table {
+    uint64_t generation = 0;  // of the ledger; 0 = not whole
+    uint64_t seen = 0;        // of its changes
+    Counts counts = {};
+    std::vector<uint8_t> reasons;  // by device
+    std::vector<Miss> misses;      // by node row
+    std::vector<bool> stale;       // by node row: its miss is not so near any more, nor is another of its devices
+  };
+  [[nodiscard]] Table& TableOf(const Ledger& ledger, const JobView& view);
+  // Learns which changes of devices are the last ones.
+  void FollowLog(const Ledger& ledger);
+  // Whether the change tells nothing that a later one does not tell too.
+  [[nodiscard]] bool IsOld(const Ledger& ledger, uint64_t change) const;
+  static void Set(uint32_t device, Reason reason, Table& table);
+  [[nodiscard]] absl::Status LookAtDevice(const Ledger& ledger, const JobView& view, const Ledger::Touched& touched,
+                                          Table& table);
+  [[nodiscard]] absl::Status LookAt(const Ledger& ledger, const JobView& view, uint32_t node_row, bool memo,
+                                    Table& table);
+
+  Scorer& scorer_;
+  uint64_t most_bytes_;  // beyond, all are forgotten
+  uint64_t bytes_ = 0;
+  uint64_t epoch_ = 0;                        // of the model
+  uint64_t generation_ = 0;                   // of the ledger
+  uint64_t followed_ = 0;                     // of its changes
+  std::vector<uint64_t> last_change_;         // by device
+  IdMap<std::unique_ptr<Table>> of_request_;  // by JobView::request
+};
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_SEARCH_INDEX_H_
