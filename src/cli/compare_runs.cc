@@ -20,7 +20,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/progress.h"
+#include "cli/print.h"
 #include "io/json_text.h"
 #include "lab/grid_metrics.h"
 #include "nlohmann/json.hpp"

@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
+#include "cli/print.h"
 
 namespace horus::cli {
 namespace {

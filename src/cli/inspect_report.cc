@@ -3,11 +3,20 @@
 #include "cli/inspect_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/print.h"
+#include "io/json_text.h"
+#include "io/placement_json.h"
+#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
@@ -123,6 +132,492 @@ InspectReport MakeInspectReport(std::string path, std::shared_ptr<const Graph> g
   }
   report.profile = std::move(profile);
   return report;
+}
+
+namespace {
+
+// ---- How each predicted quantity was arrived at: roofline, fitted constants, trees, and what moved them.
+// Cost: linear in the features.
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownShifts = 3;
+
+std::string_view FeatureName(size_t index) {
+  const size_t job = JobFeatureColumns().size();
+  return index < job ? JobFeatureColumns()[index].name : DeviceFeatureColumns()[index - job].name;
+}
+
+std::string Value(Quantity quantity, double value) {
+  switch (quantity) {
+    case Quantity::kStepTime:
+      return Duration(value);
+    case Quantity::kMemory:
+      return Mib(std::llround(std::ceil(value)));
+    case Quantity::kPower:
+      return absl::StrFormat("%.0f W", value);
+    default:
+      return Percent(value);
+  }
+}
+
+std::string Times(double shift) { return absl::StrFormat("x%.2f", std::exp(shift)); }
+
+double SumOf(const std::vector<FeatureShift>& shifts) {
+  double sum = 0;
+  for (const FeatureShift& shift : shifts) sum += shift.shift;
+  return sum;
+}
+
+const Explanation* Farthest(const GpuReport& gpu) {
+  const Explanation* farthest = nullptr;
+  for (const Explanation& one : gpu.explanations) {
+    if (one.quantity == Quantity::kGpuUtilMax || one.quantity == Quantity::kPower) continue;  // not part of the flag
+    if (farthest == nullptr || one.parts.distance > farthest->parts.distance) farthest = &one;
+  }
+  return farthest;
+}
+
+// "step_flops is 2.3 times beyond the training data"; empty for a job inside it.
+std::string OutsideText(const GpuReport& gpu) {
+  const Explanation* farthest = Farthest(gpu);
+  if (farthest == nullptr || farthest->parts.distance <= kOutsideDistance) return "";
+  const Refined& parts = farthest->parts;
+  for (const RangeColumn& column : RangeColumns()) {
+    if (column.name != parts.farthest || column.ratio) continue;
+    return absl::StrFormat("this kind of %s is not in its training data", std::string(column.name));
+  }
+  return absl::StrFormat("%s is %.1f times %s its training data for %s", std::string(parts.farthest),
+                         std::exp(parts.distance), parts.below ? "below" : "above",
+                         std::string(InfoOf(farthest->quantity).name));
+}
+
+std::string ExplainText(const GpuReport& gpu) {
+  if (gpu.explanations.empty()) return "";
+  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
+  Table table({{"QUANTITY"},
+               right("ROOFLINE"),
+               right("FITTED"),
+               right("TREES"),
+               right("PREDICTED"),
+               right("AT MOST"),
+               right("DISTANCE"),
+               {"MOVED MOST BY", Align::kLeft, true}});
+  for (const Explanation& one : gpu.explanations) {
+    std::string moved;
+    for (size_t i = 0; i < one.shifts.size() && i < kShownShifts; ++i) {
+      absl::StrAppendFormat(&moved, "%s%s %s", i == 0 ? "" : ", ", std::string(FeatureName(one.shifts[i].feature)),
+                            Times(one.shifts[i].shift));
+    }
+    const Refined& parts = one.parts;
+    table.AddRow({std::string(InfoOf(one.quantity).name),
+                  parts.roofline > 0 ? Value(one.quantity, parts.roofline) : "-", Value(one.quantity, parts.fitted),
+                  one.shifts.empty() ? "-" : Times(SumOf(one.shifts)), Value(one.quantity, parts.value),
+                  Value(one.quantity, parts.upper), absl::StrFormat("%.2f", parts.distance), moved});
+  }
+  return "\nWhy, on " + gpu.type.name + "\n" + table.Render("  ");
+}
+
+Json ExplainJson(const GpuReport& gpu) {
+  Json list = Json::array();
+  for (const Explanation& one : gpu.explanations) {
+    Json shifts = Json::array();
+    for (const FeatureShift& shift : one.shifts) {
+      shifts.push_back({{"feature", std::string(FeatureName(shift.feature))}, {"factor", std::exp(shift.shift)}});
+    }
+    const Refined& parts = one.parts;
+    list.push_back({{"quantity", std::string(InfoOf(one.quantity).name)},
+                    {"roofline", parts.roofline},
+                    {"fitted", parts.fitted},
+                    {"predicted", parts.value},
+                    {"upper", parts.upper},
+                    {"calibrated", parts.calibrated},
+                    {"distance", parts.distance},
+                    {"farthest", std::string(parts.farthest)},
+                    {"shifts", shifts}});
+  }
+  return list;
+}
+
+// ---- Prints an inspect report for people.
+
+constexpr size_t kShownNameBytes = 48;
+
+std::string Share(double part, double whole) { return whole > 0 ? Percent(100 * part / whole) : "-"; }
+
+std::string UnknownText(const CostCoverage& coverage) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < coverage.unknown.size() && i < kShown; ++i) {
+    const auto& [name, count] = coverage.unknown[i];
+    absl::StrAppend(&text, i == 0 ? "; not understood: " : ", ", Printable(name), " x", count);
+  }
+  if (coverage.unknown.size() > kShown) absl::StrAppend(&text, ", and ", coverage.unknown.size() - kShown, " more");
+  return text;
+}
+
+std::string SummaryText(const InspectReport& report) {
+  const StepCost& cost = report.profile.cost;
+  const Graph& graph = *report.graph;
+  const bool training = report.profile.run.mode == RunMode::kTraining;
+  Table table({{""}, Right(""), {"", Align::kLeft, true}});
+  table.AddRow({"parameters", Count(cost.parameters), absl::StrFormat("%.0f trained", cost.parameters)});
+  table.AddRow({"forward", Flops(cost.totals.forward_flops),
+                "convolutions and matrix products of the batch, a multiply-add counts 2"});
+  table.AddRow({"", Flops(cost.totals.forward_flops_other), "everything else"});
+  table.AddRow({training ? "training step" : "step", Flops(cost.StepFlops()),
+                training ? "forward, backward and optimiser" : "forward only"});
+  table.AddRow({"memory traffic", Bytes(cost.StepBytes()), "device memory read and written by one step"});
+  table.AddRow({"kernels", Count(cost.StepKernels()), "launched by one step"});
+  table.AddRow({"coverage", Percent(100 * cost.coverage.flops_share),
+                absl::StrFormat("of the forward FLOPs; %d of %d operators understood%s", cost.coverage.ops_known,
+                                cost.coverage.ops, UnknownText(cost.coverage))});
+  table.AddRow({"graph", Count(static_cast<double>(graph.main().nodes.size())),
+                absl::StrFormat("nodes, IR %d, opset %d%s%s", graph.ir_version, graph.opset,
+                                graph.producer.empty() ? "" : ", by ", Printable(graph.producer))});
+  return table.Render("  ");
+}
+
+// The parts, then per GPU type its context, the sum and the bound.
+std::string MemoryText(const InspectReport& report) {
+  const StepMemory& memory = report.profile.memory;
+  Table table({{""}, Right(""), {"", Align::kLeft, true}});
+  const auto add = [&table](const std::string& part, int64_t bytes, const char* meaning) {
+    table.AddRow({part, Bytes(static_cast<double>(bytes)), meaning});
+  };
+  const auto add_peak = [&](const std::string& part, const StepMemory& of, const char* more) {
+    const std::string bound = IsUnderstood(report.profile.cost.coverage)
+                                  ? "at most " + Bytes(static_cast<double>(of.Upper()))
+                                  : "of what is understood, which is too little for a bound";
+    table.AddRow({part, Bytes(static_cast<double>(of.Peak())), bound + more});
+  };
+  add("weights", memory.weights, "parameters and buffers");
+  add("gradients", memory.gradients, "of the parameters");
+  add("optimiser state", memory.optimizer, "");
+  if (memory.master_weights > 0) add("master weights", memory.master_weights, "copies in the other precision");
+  if (memory.buckets > 0) add("gradient buckets", memory.buckets, "exchanged by the replicas");
+  add("inputs", memory.inputs, "the batch");
+  add("activations", memory.activations, "kept for backward");
+  add("transient", memory.transient, "temporaries and gradients of activations");
+  add("workspace", memory.workspace, "scratch of the libraries");
+  add("loaded kernels", memory.loaded_kernels, "code of the libraries");
+  add("allocator slack", memory.allocator_slack, "rounding and fragments");
+  if (report.gpus.empty()) add_peak("peak", memory, "; name a --gpu to add its CUDA context");
+  for (const GpuReport& gpu : report.gpus) {
+    StepMemory whole = memory;
+    whole.context = gpu.type.context_mib * kBytesPerMib;
+    add("context, " + gpu.type.name, whole.context, "CUDA context");
+    add_peak("peak, " + gpu.type.name, whole, "");
+  }
+  return "\nMemory of a step at its peak\n" + table.Render("  ");
+}
+
+// "77 % compute, 23 % bandwidth": shares of the kernels' time, the small ones left out.
+std::string BoundBy(const RooflineTerms& terms) {
+  constexpr double kShownShare = 0.005;
+  std::string text;
+  const auto add = [&text](double share, const char* name) {
+    if (share >= kShownShare) absl::StrAppendFormat(&text, "%s%.0f %% %s", text.empty() ? "" : ", ", 100 * share, name);
+  };
+  add(terms.compute_share, "compute");
+  add(terms.bandwidth_share, "bandwidth");
+  add(terms.launch_share, "launch");
+  return text;
+}
+
+std::string GpusText(const InspectReport& report) {
+  if (report.gpus.empty()) return "";
+  Table table({{"GPU"},
+               Right("GPU UTIL"),
+               Right("MEM BW"),
+               Right("MEMORY"),
+               Right("OF"),
+               Right("STEP"),
+               Right("SAMPLES/S"),
+               {"BOUND BY", Align::kLeft, true}});
+  constexpr double kUsPerSecond = 1e6;
+  for (const GpuReport& gpu : report.gpus) {
+    const Demand& demand = gpu.demand;
+    const auto step = static_cast<double>(demand.step_time_us.estimate);
+    const bool fits = demand.mem_mib.upper <= gpu.type.mem_mib;
+    table.AddRow(
+        {gpu.type.name, Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
+         Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
+         Mib(gpu.type.mem_mib) + (fits ? "" : " !"), Duration(step),
+         step > 0 ? Plain(std::round(static_cast<double>(report.profile.shaped->batch) * kUsPerSecond / step)) : "-",
+         BoundBy(gpu.roofline)});
+    table.AddRow({"  at most", Percent(static_cast<double>(demand.gpu_util_pct.upper)),
+                  Percent(static_cast<double>(demand.mem_bw_util_pct.upper)), Mib(demand.mem_mib.upper), "",
+                  Duration(static_cast<double>(demand.step_time_us.upper)), "",
+                  fits                     ? ""
+                  : HasMemoryBound(demand) ? "! the bound exceeds the GPU"
+                                           : "! no bound: state or measure its memory"});
+  }
+  std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
+  if (!report.calibrated) {
+    text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
+  }
+  for (const GpuReport& gpu : report.gpus) {
+    if ((gpu.demand.flags & kDemandOutside) == 0) continue;
+    const std::string why = OutsideText(gpu);
+    for (const std::string& line :
+         Wrap(gpu.type.name + ": outside what the prediction was made for" + (why.empty() ? "" : ": " + why) + ".",
+              kPageWidth - 2)) {
+      text += "  " + line + "\n";
+    }
+  }
+  return text;
+}
+
+// `timed`: rows carry times on a GPU type, and `total` is one; else FLOPs.
+std::string TypesText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
+  if (rows.empty()) return "";
+  Table table({{"TYPE", Align::kLeft, true},
+               Right("COUNT"),
+               Right("FORWARD"),
+               Right("BACKWARD"),
+               Right("TRAFFIC"),
+               Right(timed ? "TIME" : ""),
+               Right("SHARE")});
+  for (const OperatorCost& row : rows) {
+    const double part = timed ? row.time_us.value_or(0) : row.forward_flops + row.backward_flops;
+    table.AddRow({Printable(row.name, kShownNameBytes), std::to_string(row.count), Flops(row.forward_flops),
+                  Flops(row.backward_flops), Bytes(row.bytes), timed ? Duration(part) : "", Share(part, total)});
+  }
+  return "\n" + title + ", by type\n" + table.Render("  ");
+}
+
+std::string SingleText(const std::string& title, const std::vector<OperatorCost>& rows, double total, bool timed) {
+  if (rows.empty()) return "";
+  Table table({{"OPERATOR", Align::kLeft, true},
+               {"OUTPUT", Align::kLeft, true},
+               Right("FLOPS"),
+               Right("TRAFFIC"),
+               Right(timed ? "TIME" : ""),
+               Right("SHARE"),
+               {timed ? "BOUND BY" : ""}});
+  for (const OperatorCost& row : rows) {
+    const double flops = row.forward_flops + row.backward_flops;
+    const double part = timed ? row.time_us.value_or(0) : flops;
+    table.AddRow({row.op_type + (row.name.empty() ? "" : " " + Printable(row.name, kShownNameBytes)), row.output_shape,
+                  Flops(flops), Bytes(row.bytes), timed ? Duration(part) : "", Share(part, total),
+                  row.limit ? std::string(LimitName(*row.limit)) : ""});
+  }
+  return "\n" + title + ", one by one\n" + table.Render("  ");
+}
+
+std::string CostliestText(const InspectReport& report) {
+  if (report.gpus.empty()) {
+    const std::string title = "Operators that cost most";
+    const double total = report.profile.cost.StepFlops();
+    return TypesText(title, report.by_type, total, false) + SingleText(title, report.single, total, false);
+  }
+  const GpuReport& gpu = report.gpus.front();
+  const std::string title = "Operators that cost most on " + gpu.type.name;
+  const double total = gpu.roofline.device_time_us;
+  return TypesText(title, gpu.by_type, total, true) + SingleText(title, gpu.single, total, true);
+}
+
+std::string FeaturesText(const InspectReport& report) {
+  Table table({{"FEATURE"}, Right("VALUE"), {"UNIT"}, {"MEANING", Align::kLeft, true}});
+  const auto add = [&table](std::span<const FeatureColumn> columns, const std::vector<float>& values) {
+    for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
+      table.AddRow({std::string(columns[i].name), Plain(static_cast<double>(values[i])), std::string(columns[i].unit),
+                    std::string(columns[i].definition)});
+    }
+  };
+  add(JobFeatureColumns(), report.profile.features);
+  if (!report.gpus.empty()) add(DeviceFeatureColumns(), report.gpus.front().features);
+  const std::string of = report.gpus.empty() ? "" : " on " + report.gpus.front().type.name;
+  return absl::StrFormat("\nFeature row%s (schema %d)\n", of, kFeatureSchemaVersion) + table.Render("  ");
+}
+
+}  // namespace
+
+std::string RunText(const RunSpec& run, int64_t batch) {
+  std::string text(Name(run.mode));
+  if (batch > 0) absl::StrAppend(&text, ", batch ", batch);
+  absl::StrAppend(&text, ", ", std::string(Name(run.precision)));
+  if (run.mode == RunMode::kTraining) {
+    absl::StrAppend(&text, ", ", std::string(Name(run.optimizer)));
+    if (run.checkpoint_segments > 1) absl::StrAppend(&text, ", ", run.checkpoint_segments, " checkpoint segments");
+    if (!run.frozen.empty()) absl::StrAppend(&text, ", ", run.frozen.size(), " frozen prefixes");
+    if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
+  }
+  if (run.framework != Framework::kPyTorch) absl::StrAppend(&text, ", ", std::string(Name(run.framework)));
+  for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
+  return text;
+}
+
+std::string InspectText(const InspectReport& report) {
+  std::string text =
+      absl::StrFormat("%s - %s\n", Printable(report.path), RunText(report.profile.run, report.profile.shaped->batch));
+  text += SummaryText(report) + MemoryText(report) + GpusText(report);
+  if (report.with_explanations) {
+    for (const GpuReport& gpu : report.gpus) text += ExplainText(gpu);
+  }
+  text += CostliestText(report);
+  if (report.with_features) text += FeaturesText(report);
+  return text;
+}
+
+namespace {
+
+// ---- Writes an inspect report as JSON; docs/cli.md lists the keys.
+
+constexpr int kInspectJsonVersion = 1;
+
+std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
+
+Json ModelJson(const InspectReport& report) {
+  const Graph& graph = *report.graph;
+  return {{"path", report.path},
+          {"name", graph.name},
+          {"producer", graph.producer},
+          {"ir_version", graph.ir_version},
+          {"opset", graph.opset},
+          {"nodes", graph.main().nodes.size()},
+          {"fingerprint", Hex(graph.fingerprint)}};
+}
+
+Json RunJson(const JobProfile& profile) {
+  Json dims = Json::object();
+  for (const auto& [name, size] : profile.run.dims.dims) dims[name] = size;
+  return {{"mode", std::string(Name(profile.run.mode))},
+          {"precision", std::string(Name(profile.run.precision))},
+          {"optimizer", std::string(Name(profile.run.optimizer))},
+          {"framework", std::string(Name(profile.run.framework))},
+          {"batch", profile.shaped->batch},
+          {"dims", dims},
+          {"checkpoint_segments", profile.run.checkpoint_segments},
+          {"frozen", profile.run.frozen},
+          {"replicas", profile.run.data_parallel}};
+}
+
+Json CoverageJson(const CostCoverage& coverage) {
+  Json unknown = Json::array();
+  for (const auto& [name, count] : coverage.unknown) unknown.push_back({{"op_type", name}, {"count", count}});
+  return {{"ops", coverage.ops},
+          {"ops_known", coverage.ops_known},
+          {"flops_share", coverage.flops_share},
+          {"unknown", unknown}};
+}
+
+Json MemoryJson(const StepMemory& memory, bool understood) {
+  return {{"weights_bytes", memory.weights},
+          {"gradients_bytes", memory.gradients},
+          {"optimizer_bytes", memory.optimizer},
+          {"master_weights_bytes", memory.master_weights},
+          {"buckets_bytes", memory.buckets},
+          {"inputs_bytes", memory.inputs},
+          {"activations_bytes", memory.activations},
+          {"transient_bytes", memory.transient},
+          {"workspace_bytes", memory.workspace},
+          {"loaded_kernels_bytes", memory.loaded_kernels},
+          {"allocator_slack_bytes", memory.allocator_slack},
+          {"saved_total_bytes", memory.saved_total},
+          {"peak_without_context_bytes", memory.Peak()},
+          {"upper_without_context_bytes", understood ? Json(memory.Upper()) : Json(nullptr)},
+          {"least_bytes", memory.least},
+          {"largest_scratch_bytes", memory.largest_scratch},
+          {"horus_estimate_bytes", memory.horus}};
+}
+
+Json OperatorsJson(const std::vector<OperatorCost>& rows, bool single) {
+  Json list = Json::array();
+  for (const OperatorCost& row : rows) {
+    Json entry;
+    if (single) entry["name"] = row.name;
+    entry["op_type"] = row.op_type;
+    if (single) entry["output_shape"] = row.output_shape;
+    if (!single) entry["count"] = row.count;
+    entry["forward_flops"] = row.forward_flops;
+    entry["backward_flops"] = row.backward_flops;
+    entry["bytes"] = row.bytes;
+    entry["time_us"] = row.time_us ? Json(*row.time_us) : Json(nullptr);
+    if (single) entry["bound_by"] = row.limit ? Json(std::string(LimitName(*row.limit))) : Json(nullptr);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json FeaturesJson(std::span<const FeatureColumn> columns, const std::vector<float>& values) {
+  Json list = Json::array();
+  for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
+    list.push_back({{"name", std::string(columns[i].name)},
+                    {"unit", std::string(columns[i].unit)},
+                    {"value", ShortDouble(values[i])}});
+  }
+  return list;
+}
+
+Json GpuJson(const InspectReport& report, const GpuReport& gpu) {
+  constexpr double kUsPerSecond = 1e6;
+  const Demand& demand = gpu.demand;
+  const auto step = static_cast<double>(demand.step_time_us.estimate);
+  const double samples = static_cast<double>(report.profile.shaped->batch) * kUsPerSecond;
+  Json json = {{"gpu_type", gpu.type.name},
+               {"display_name", gpu.type.display_name},
+               {"gpu_util_pct", ShortDouble(demand.gpu_util_pct.estimate)},
+               {"gpu_util_upper_pct", ShortDouble(demand.gpu_util_pct.upper)},
+               {"mem_bw_util_pct", ShortDouble(demand.mem_bw_util_pct.estimate)},
+               {"mem_bw_util_upper_pct", ShortDouble(demand.mem_bw_util_pct.upper)},
+               {"memory_mib", demand.mem_mib.estimate},
+               {"memory_upper_mib", HasMemoryBound(demand) ? Json(demand.mem_mib.upper) : Json(nullptr)},
+               {"gpu_memory_mib", gpu.type.mem_mib},
+               {"context_mib", gpu.type.context_mib},
+               {"fits", demand.mem_mib.upper <= gpu.type.mem_mib},
+               {"step_time_us", demand.step_time_us.estimate},
+               {"step_time_upper_us", demand.step_time_us.upper},
+               {"samples_per_s", step > 0 ? Json(samples / step) : Json(nullptr)},
+               {"power_w", ShortDouble(demand.power_w.estimate)},
+               {"power_upper_w", ShortDouble(demand.power_w.upper)},
+               {"gradient_mib", demand.gradient_mib},
+               {"compute_share", gpu.roofline.compute_share},
+               {"bandwidth_share", gpu.roofline.bandwidth_share},
+               {"launch_share", gpu.roofline.launch_share},
+               {"operator_us", ShortDouble(demand.operator_us)},
+               {"outside_training_data", (demand.flags & kDemandOutside) != 0},
+               {"distance", ShortDouble(demand.distance)},
+               {"operator_types", OperatorsJson(gpu.by_type, false)},
+               {"operators", OperatorsJson(gpu.single, true)}};
+  if (report.with_explanations) json["explanations"] = ExplainJson(gpu);
+  if (report.with_features) json["features"] = FeaturesJson(DeviceFeatureColumns(), gpu.features);
+  return json;
+}
+
+}  // namespace
+
+std::string InspectJson(const InspectReport& report) {
+  const JobProfile& profile = report.profile;
+  const StepCost& cost = profile.cost;
+  Json gpus = Json::array();
+  for (const GpuReport& gpu : report.gpus) gpus.push_back(GpuJson(report, gpu));
+  Json json = {{"schema", "horus-inspect"},
+               {"version", kInspectJsonVersion},
+               {"model", ModelJson(report)},
+               {"run", RunJson(profile)},
+               {"profile_id", Hex(profile.profile_id)},
+               {"parameters", cost.parameters},
+               {"buffers", cost.buffers},
+               {"activations", cost.activations},
+               {"forward_flops", cost.totals.forward_flops},
+               {"forward_flops_other", cost.totals.forward_flops_other},
+               {"horus_flops", cost.totals.horus_flops},
+               {"step_flops", cost.StepFlops()},
+               {"step_bytes", cost.StepBytes()},
+               {"step_kernels", cost.StepKernels()},
+               {"coverage", CoverageJson(cost.coverage)},
+               {"memory", MemoryJson(profile.memory, IsUnderstood(cost.coverage))},
+               {"calibrated", report.calibrated},
+               {"gpus", gpus},
+               {"operator_types", OperatorsJson(report.by_type, false)},
+               {"operators", OperatorsJson(report.single, true)}};
+  if (report.with_features) {
+    json["feature_schema_version"] = kFeatureSchemaVersion;
+    json["features"] = FeaturesJson(JobFeatureColumns(), profile.features);
+  }
+  return JsonText(json);
 }
 
 }  // namespace horus::cli

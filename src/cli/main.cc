@@ -1,21 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
 // The horus command: parses the command line and runs one subcommand.
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
 #include "absl/strings/str_format.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/outputs.h"
+#include "cli/print.h"
 #include "horus/version.h"
+
+namespace horus::cli {
+namespace {
+
+// ---- That a command writes over none of the files it was given.
+// Cost: a look at the file system for each two files named.
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 5> kOutputs = {"--predictions", "--out", "--prometheus", "--timeline", "--to"};
+
+struct Given {
+  std::string option, path;
+};
+
+void Collect(const CLI::App& app, std::vector<Given>& given) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    if (type.find("FILE") == std::string::npos && type.find("PATH") == std::string::npos) continue;
+    for (const std::string& path : option->results()) given.push_back({option->get_name(), path});
+  }
+  for (const CLI::App* below : app.get_subcommands()) Collect(*below, given);
+}
+
+bool AreOne(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::exists(a, error)) return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
+  const fs::path whole = fs::absolute(a, error).lexically_normal();
+  return whole == fs::absolute(b, error).lexically_normal();
+}
+
+// INVALID_ARGUMENT when a file to write is one that another option reads or writes; devices and pipes may be.
+absl::Status CheckOutputs(const CLI::App& command) {
+  std::vector<Given> given;
+  Collect(command, given);
+  for (const Given& output : given) {
+    if (std::find(kOutputs.begin(), kOutputs.end(), output.option) == kOutputs.end()) continue;
+    for (const Given& other : given) {
+      if (&other == &output || !AreOne(output.path, other.path)) continue;
+      return InvalidArgument("%s: expected a file that no other option names, found %s of %s", output.option,
+                             output.path, other.option);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+}  // namespace horus::cli
 
 namespace {
 

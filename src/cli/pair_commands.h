@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/pair_training.h"
+#include "cli/training.h"
 #include "interference/train_pairs.h"
 #include "lab/evaluate/evaluate_online.h"
 

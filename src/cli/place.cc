@@ -1,30 +1,497 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus place: where the jobs of a file should run on the cluster of another.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/inputs.h"
-#include "cli/place_text.h"
 #include "cli/placing.h"
-#include "cli/progress.h"
+#include "cli/print.h"
+#include "interference/quantile.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
 #include "io/placement_json.h"
 #include "metrics/metrics.h"
+#include "place/appraise.h"
+#include "place/fit.h"
+#include "place/own_bound.h"
 #include "place/placer.h"
 
 namespace horus::cli {
 namespace {
+
+// ---- Refusals for people: a few words for a table's cell, and a paragraph below it.
+// Cost: linear.
+
+std::string Amount(double value, std::string_view unit, int more = 0) {
+  if (unit == "MiB") return Mib(static_cast<int64_t>(value), more);
+  if (unit == "x") return Factor(value, more);
+  if (unit == "milli-cores") return Plain(value / kMilliPerCore, more) + " cores";
+  if (IsUnbounded(value, unit)) return "unbounded";
+  if (unit == kLateUnit) return Duration(value);
+  return unit.empty() ? Plain(value, more) : Plain(value, more) + " " + std::string(unit);
+}
+
+// What was needed and what there was, told apart.
+std::pair<std::string, std::string> AmountsOf(const NearestMiss& miss) {
+  return ToldApart(miss.needed, miss.available, [&](double value, int more) { return Amount(value, miss.unit, more); });
+}
+
+bool NeverShares(const PlacementReport& placement, Reason reason) {
+  return reason == Reason::kPolicy && placement.settings.policy == "exclusive";
+}
+
+std::string Sentence(const PlacementReport& placement, Reason reason) {
+  return NeverShares(placement, reason) ? "Policy exclusive never shares a GPU." : std::string(ReasonText(reason));
+}
+
+// Of a miss by an upper bound: what is expected.
+std::string Expected(const NearestMiss& miss) {
+  return miss.estimate > 0 ? absl::StrFormat(" (expected %s)", Amount(miss.estimate, miss.unit)) : "";
+}
+
+// As people named them, printable.
+std::string NodeName(const PlacementReport& placement, NodeId node) { return Printable(placement.names.Node(node)); }
+std::string JobName(const PlacementReport& placement, JobId job) { return Printable(placement.names.Job(job)); }
+
+// With which probability its slowdown is held against a bound.
+double ConfidenceOf(const JobSpec& job) {
+  return job.slowdown_confidence > 0 ? static_cast<double>(job.slowdown_confidence) : kUpperProbability;
+}
+
+// The place that came nearest and how far off it was.
+std::string MissText(const PlacementReport& placement, const Decision& decision) {
+  const NearestMiss& miss = decision.miss;
+  if (miss.reason == Reason::kNone) return "There is no node to try.";
+  std::string where = NodeName(placement, miss.node);
+  if (miss.device >= 0) {
+    absl::StrAppend(&where, " gpu ", miss.device, " (", placement.names.GpuType(miss.node, miss.device), ")");
+  }
+  if (miss.unit.empty()) return absl::StrCat("Nearest: ", where, ": ", Sentence(placement, miss.reason));
+  const auto [needed, available] = AmountsOf(miss);
+  const std::string upto = miss.estimate > 0 ? "up to " : "";
+  if (miss.unit == kLateUnit) {
+    return absl::StrFormat("Nearest: %s: 99 %% of its requests would take %s%s%s even alone, bound %s.", where, upto,
+                           available, Expected(miss), needed);
+  }
+  if (miss.reason == Reason::kSlowdownNeighbour) {
+    return absl::StrFormat("Nearest: %s: a resident would be slowed %s%s%s, bound %s.", where, upto, available,
+                           Expected(miss), needed);
+  }
+  if (miss.reason == Reason::kSlowdownOwn) {
+    const JobSpec* job = placement.FindJob(decision.job);
+    std::string most = available;
+    if (miss.estimate > 0 && job != nullptr) {
+      most = absl::StrFormat("at most %s with %g %% confidence%s", available, 100 * ConfidenceOf(*job), Expected(miss));
+    }
+    return absl::StrFormat("Nearest: %s: it would be slowed %s, bound %s.", where, most, needed);
+  }
+  if (miss.reason == Reason::kTenantLimit) {
+    return absl::StrFormat("Nearest: %s: would hold %s jobs, may hold %s.", where, Plain(miss.needed),
+                           Plain(miss.available));
+  }
+  return absl::StrFormat("Nearest: %s: %s: needs %s%s, has %s (%s short).", where,
+                         absl::StrReplaceAll(std::string(ReasonName(miss.reason)), {{"_", " "}}), upto + needed,
+                         Expected(miss), available, Amount(miss.needed - miss.available, miss.unit));
+}
+
+// A few words: what keeps it off the nearest place.
+std::string RefusalColumn(const PlacementReport& placement, const Decision& decision) {
+  const NearestMiss& miss = decision.miss;
+  const Reason reason = miss.reason != Reason::kNone ? miss.reason : decision.reason;  // the nearest place tells most
+  switch (reason) {
+    case Reason::kGpuMemory: {
+      if (miss.unit.empty()) return "too little GPU memory";
+      const auto [needed, available] = AmountsOf(miss);
+      return absl::StrFormat("GPU memory: %s needed, %s free", needed, available);
+    }
+    case Reason::kCpu:
+      return "too few CPU cores";
+    case Reason::kHostMemory:
+    case Reason::kStorageBandwidth:
+      return absl::StrCat("too little ", absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}}));
+    case Reason::kSlowdownOwn:
+      return miss.unit == kLateUnit ? "would answer too late even alone" : "would be slower than its bound";
+    case Reason::kSlowdownNeighbour:
+      return "would slow others beyond their bounds";
+    case Reason::kTenantLimit:
+    case Reason::kGpuMilli:
+    case Reason::kExclusive:
+    case Reason::kSharingMode:
+      return "all GPUs are taken";
+    case Reason::kPolicy:
+      return NeverShares(placement, reason) ? "policy exclusive never shares" : "sharing gains nothing now";
+    case Reason::kSharingQuota:
+      return "the sharing quota is used up";
+    case Reason::kGang:
+      return "too few GPUs for all of it";
+    case Reason::kOwner:
+      return "GPUs are held by other tenants";
+    case Reason::kLabel:
+      return "no node has its labels";
+    default:
+      return absl::StrReplaceAll(std::string(ReasonName(reason)), {{"_", " "}});
+  }
+}
+
+// A paragraph a job that waits; empty where none does.
+std::string NotPlacedText(const PlacementReport& placement) {
+  std::string text;
+  for (const Decision& decision : placement.plan.decisions) {
+    if (decision.verdict == Verdict::kPlace) continue;
+    if (text.empty()) text = "\nNot placed\n";
+    absl::StrAppend(&text, "  ", JobName(placement, decision.job), "\n");
+    std::string why = decision.predicted_never ? "By prediction it would not fit even the empty cluster. " : "";
+    absl::StrAppend(&why, MissText(placement, decision));
+    if (decision.miss.reason != decision.reason && decision.miss.reason != Reason::kNone) {
+      absl::StrAppend(&why, " Most others: ", Sentence(placement, decision.reason));
+    }
+    for (const std::string& line : Wrap(why, kPageWidth - 4)) absl::StrAppend(&text, "    ", line, "\n");
+  }
+  return text;
+}
+
+// ---- A placement for people: the table of decisions, the reasons behind each, and the cluster's totals.
+// Cost: linear.
+
+constexpr size_t kShownNodes = 4;  // of a gang in the table
+constexpr size_t kShownNeighbours = 4;
+
+std::string Gpus(uint64_t count) { return absl::StrFormat("%d GPU%s", count, count == 1 ? "" : "s"); }
+
+// "0-3,6": indices in ascending order.
+std::string IndexRanges(std::span<const int32_t> indices) {
+  std::string text;
+  for (size_t i = 0; i < indices.size();) {
+    size_t last = i;
+    while (last + 1 < indices.size() && indices[last + 1] == indices[last] + 1) ++last;
+    absl::StrAppend(&text, text.empty() ? "" : ",", indices[i]);
+    if (last > i) absl::StrAppend(&text, "-", indices[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+// "gpu-a gpu 0-3 (a100-40gb)", one line a node.
+std::string WhereText(const PlacementReport& placement, const Decision& decision) {
+  if (decision.verdict == Verdict::kDefer) return "deferred";
+  if (decision.verdict == Verdict::kReject) return "rejected";
+  std::vector<Slot> slots = decision.slots;
+  std::sort(slots.begin(), slots.end(),
+            [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
+  std::string text;
+  size_t nodes = 0;
+  for (size_t i = 0; i < slots.size(); ++nodes) {
+    std::vector<int32_t> indices;
+    const Slot& first = slots[i];
+    for (; i < slots.size() && slots[i].node == first.node; ++i) indices.push_back(slots[i].device);
+    if (nodes >= kShownNodes) continue;
+    if (first.device == kNoDevice) {
+      absl::StrAppend(&text, text.empty() ? "" : "\n", NodeName(placement, first.node), "\n  ",
+                      indices.size() == 1 ? "no GPU" : absl::StrCat("no GPU, ", indices.size(), " tasks"));
+      continue;
+    }
+    absl::StrAppend(&text, text.empty() ? "" : "\n", NodeName(placement, first.node), " gpu ", IndexRanges(indices),
+                    "\n  ", placement.names.GpuType(first.node, first.device));
+  }
+  if (nodes > kShownNodes) absl::StrAppend(&text, "\nand ", nodes - kShownNodes, " more nodes");
+  return text;
+}
+
+std::string BesideText(const PlacementReport& placement, const Decision& decision) {
+  if (decision.verdict != Verdict::kPlace) return "";
+  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  if (decision.cpu_only) return "";
+  if (neighbours.empty()) return decision.probe ? "alone (probe)" : "alone";
+  std::string text;
+  for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "\n", JobName(placement, neighbours[i].job));
+  }
+  if (neighbours.size() > kShownNeighbours)
+    absl::StrAppend(&text, "\nand ", neighbours.size() - kShownNeighbours, " more");
+  return text;
+}
+
+// The job's own slowdown on the first line, with its bound where it states one; then its neighbours' in the order of
+// BesideText.
+std::string SlowdownText(const PlacementReport& placement, const Decision& decision) {
+  if (decision.verdict != Verdict::kPlace || decision.cpu_only) return "";
+  const JobSpec* job = placement.FindJob(decision.job);
+  const bool promised = job != nullptr && (job->slowdown_bound > 0 || KeepsLatency(*job));
+  if (decision.own.estimate == 1 && NeighboursOf(decision).empty()) return "none";
+  std::string text = absl::StrCat("own ", Factor(static_cast<double>(decision.own.estimate)));
+  if (promised) {
+    absl::StrAppend(&text, " (<= ", Factor(SlowdownAt(decision.own, kUpperProbability, ConfidenceOf(*job))), ")");
+  }
+  return text;
+}
+
+std::string NeighbourSlowdowns(const PlacementReport& placement, const Decision& decision) {
+  const std::vector<TenantEffect> neighbours = NeighboursOf(decision);
+  std::string text;
+  for (size_t i = 0; i < neighbours.size() && i < kShownNeighbours; ++i) {
+    absl::StrAppend(&text, "\n", JobName(placement, neighbours[i].job), " ",
+                    Factor(static_cast<double>(neighbours[i].before.estimate)), " -> ",
+                    Factor(static_cast<double>(neighbours[i].after.estimate)));
+  }
+  return text;
+}
+
+// The work of the GPUs that it does beside others, and what those lose on all their GPUs: a gang waits for its slowest.
+std::string WorkText(const PlacementReport& placement, const Decision& decision) {
+  const double gained = static_cast<double>(decision.slots.size()) / static_cast<double>(decision.own.estimate);
+  double lost = 0;
+  for (const TenantEffect& effect : NeighboursOf(decision)) {
+    const auto gpus = std::count_if(placement.tenants.begin(), placement.tenants.end(),
+                                    [&](const TenantOutcome& one) { return one.job == effect.job; });
+    lost += static_cast<double>(std::max<ptrdiff_t>(gpus, 1)) *
+            (1 / static_cast<double>(effect.before.estimate) - 1 / static_cast<double>(effect.after.estimate));
+  }
+  return absl::StrFormat("adds %.2f GPUs' work, costs others %.2f", gained, std::max(lost, 0.0));
+}
+
+std::string PlacedColumn(const PlacementReport& placement, const Decision& decision) {
+  std::string text = decision.alternative < 0 ? "" : absl::StrFormat("alternative %d: ", decision.alternative);
+  const size_t gpus = decision.slots.size();
+  const std::string these = gpus == 1 ? "the GPU" : absl::StrFormat("%d GPUs", gpus);
+  if (decision.cpu_only) {
+    absl::StrAppend(&text, "needs no GPU");
+  } else if (NeighboursOf(decision).empty()) {
+    absl::StrAppend(&text, "has ", these, " to itself");
+  } else {
+    absl::StrAppend(&text, WorkText(placement, decision));
+  }
+  const JobSpec* job = placement.FindJob(decision.job);
+  if (job != nullptr && job->alternatives.empty() &&
+      (job->cpu_milli != decision.cpu_milli || job->mem_mib != decision.mem_mib)) {
+    const char* each = job->tasks > 1 ? "each task" : "it";
+    return absl::StrCat(text, ", ", each, " is granted ", Cores(decision.cpu_milli), " cores and ",
+                        Mib(decision.mem_mib));
+  }
+  if (!decision.has_runner_up) return text;
+  const PricedPlace& next = decision.runner_up;
+  const std::string gpu = next.device == kNoDevice ? "" : absl::StrFormat(" gpu %d", next.device);
+  return absl::StrCat(text, "; next best ", NodeName(placement, next.node), gpu);
+}
+
+std::string ReasonColumn(const PlacementReport& placement, const Decision& decision) {
+  return decision.verdict == Verdict::kPlace ? PlacedColumn(placement, decision) : RefusalColumn(placement, decision);
+}
+
+// "  label      content", continued below the content where it is long.
+void AppendLine(std::string_view label, const std::string& content, std::string& text) {
+  constexpr size_t kIndent = 13;
+  for (const std::string& line : Wrap(content, kPageWidth - kIndent)) {
+    absl::StrAppendFormat(&text, "  %-10s %s\n", std::string(label), line);
+    label = "";
+  }
+}
+
+void AppendPlace(const PlacementReport& placement, std::string_view label, const PricedPlace& place,
+                 std::string& text) {
+  const std::string gpu =
+      place.device == kNoDevice
+          ? ""
+          : absl::StrFormat(" gpu %d (%s)", place.device, placement.names.GpuType(place.node, place.device));
+  std::string line = absl::StrFormat("%s%s, cost %.6g", NodeName(placement, place.node), gpu, place.cost);
+  for (size_t i = 0; i < place.terms.size(); ++i) {
+    const double value = place.terms[i].value == 0 ? 0 : place.terms[i].value;  // never "-0"
+    absl::StrAppendFormat(&line, "%s%s %.4g", i == 0 ? " = " : " + ", std::string(place.terms[i].name), value);
+  }
+  AppendLine(label, line, text);
+}
+
+void AppendDemand(const Demand& demand, std::string& text) {
+  const auto percent = [](float pct) { return Percent(static_cast<double>(pct)); };
+  const auto step = static_cast<double>(demand.step_time_us.estimate);
+  AppendLine(
+      "demand",
+      absl::StrFormat("utilisation %s (<= %s), bandwidth %s, memory %s (<= %s), step %s%s",
+                      percent(demand.gpu_util_pct.estimate), percent(demand.gpu_util_pct.upper),
+                      percent(demand.mem_bw_util_pct.estimate), Mib(demand.mem_mib.estimate), Mib(demand.mem_mib.upper),
+                      step == 0 ? "unknown" : Duration(step), (demand.flags & kDemandGiven) != 0 ? ", as given" : ""),
+      text);
+}
+
+void AppendEffects(const PlacementReport& placement, const Decision& decision, std::string& text) {
+  for (const TenantEffect& effect : NeighboursOf(decision)) {
+    AppendLine("touches",
+               absl::StrFormat(
+                   "%s on %s gpu %d: %s -> %s (<= %s)", JobName(placement, effect.job),
+                   NodeName(placement, effect.node), effect.device, Factor(static_cast<double>(effect.before.estimate)),
+                   Factor(static_cast<double>(effect.after.estimate)), Factor(static_cast<double>(effect.after.upper))),
+               text);
+  }
+}
+
+void AppendRefusals(const Decision& decision, std::string& text) {
+  std::string counts;
+  for (size_t i = 0; i < decision.refused_devices.size(); ++i) {
+    if (decision.refused_devices[i] == 0) continue;
+    absl::StrAppend(&counts, counts.empty() ? "" : ", ", decision.refused_devices[i], " by ",
+                    std::string(ReasonName(static_cast<Reason>(i))));
+  }
+  if (!counts.empty()) AppendLine("refused", (decision.cpu_only ? "nodes: " : "devices: ") + counts, text);
+}
+
+// "3 GiB of 12 GiB (25 %)", without the share where there is nothing.
+std::string Of(const std::string& part, const std::string& whole, std::optional<double> share) {
+  return part + " of " + whole + (share ? " (" + Percent(100 * *share) + ")" : "");
+}
+
+std::optional<double> Ratio(int64_t part, int64_t whole) {
+  return whole > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(whole)) : std::nullopt;
+}
+
+// A row that names the jobs of some decisions below a line on them; none where there are none.
+void AddJobsRow(std::string_view title, std::string_view line, const PlacementReport& placement,
+                const std::function<bool(const Decision&)>& is, Table& table) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> names;
+  for (const Decision& decision : placement.plan.decisions) {
+    if (is(decision)) names.push_back(JobName(placement, decision.job));
+  }
+  if (names.empty()) return;
+  std::string text = absl::StrFormat("%d of %d jobs %s:", names.size(), placement.plan.decisions.size(), line);
+  const std::span<const std::string> shown = std::span(names).first(std::min(names.size(), kShown));
+  std::string list = absl::StrJoin(shown, ", ");
+  if (names.size() > kShown) absl::StrAppend(&list, " and ", names.size() - kShown, " more");
+  constexpr size_t kIndent = 24;
+  for (const std::string& part : Wrap(list, kPageWidth - kIndent)) absl::StrAppend(&text, "\n", part);
+  table.AddRow({std::string(title), text});
+}
+
+std::string DecisionsText(const PlacementReport& placement) {
+  Table table({{"JOB", Align::kLeft, true},
+               {"WHERE", Align::kLeft, true},
+               {"BESIDE", Align::kLeft, true},
+               {"EXPECTED SLOWDOWN", Align::kLeft, true},
+               {"WHY", Align::kLeft, true}});
+  for (const Decision& decision : placement.plan.decisions) {
+    table.AddRow({JobName(placement, decision.job), WhereText(placement, decision), BesideText(placement, decision),
+                  SlowdownText(placement, decision) + NeighbourSlowdowns(placement, decision),
+                  ReasonColumn(placement, decision)});
+  }
+  return table.empty() ? "No jobs to place.\n" : table.Render() + NotPlacedText(placement);
+}
+
+// Residents that the plan gives other CPU and host memory; empty where there are none.
+std::string ResizesText(const PlacementReport& placement) {
+  Table table({{"RESIDENT", Align::kLeft, true}, {"CORES A TASK"}, {"MEMORY A TASK"}, {"SPEED"}});
+  for (const Move& move : placement.plan.moves) {
+    if (move.kind != ActionKind::kResize) continue;
+    table.AddRow({JobName(placement, move.job),
+                  absl::StrCat(Cores(move.host_from.cpu_milli), " -> ", Cores(move.host_to.cpu_milli)),
+                  absl::StrCat(Mib(move.host_from.mem_mib), " -> ", Mib(move.host_to.mem_mib)),
+                  absl::StrFormat("%+.3g", move.gain)});
+  }
+  return table.empty() ? "" : "\nResidents that are resized\n" + table.Render("  ");
+}
+
+// Who is beside whom in the end; empty where nobody shares.
+std::string SharedText(const PlacementReport& placement) {
+  struct Pack {
+    std::string jobs;
+    double work = 0;
+  };
+  std::map<std::pair<NodeId, int32_t>, Pack> packs;
+  for (const TenantOutcome& tenant : placement.tenants) {
+    if (tenant.others == 0) continue;
+    Pack& pack = packs[{tenant.node, tenant.device}];
+    const auto slowdown = static_cast<double>(tenant.slowdown.estimate);
+    absl::StrAppend(&pack.jobs, pack.jobs.empty() ? "" : ", ", JobName(placement, tenant.job), " ", Factor(slowdown));
+    pack.work += 1 / slowdown;
+  }
+  Table table({{"GPU"}, {"JOBS, EXPECTED SLOWDOWN", Align::kLeft, true}, Right("WORK")});
+  for (const auto& [gpu, pack] : packs) {
+    table.AddRow({absl::StrFormat("%s gpu %d", NodeName(placement, gpu.first), gpu.second), pack.jobs,
+                  absl::StrFormat("%.2f", pack.work)});
+  }
+  return table.empty() ? "" : "\nShared GPUs after the plan (work: 1 = one job alone)\n" + table.Render("  ");
+}
+
+// Per job: demand, cost terms of winner and runner-up, effects, refusal counts.
+std::string ExplainText(const PlacementReport& placement) {
+  std::string text;
+  for (const Decision& decision : placement.plan.decisions) {
+    absl::StrAppendFormat(&text, "\n%s (job %d): %s\n", JobName(placement, decision.job), decision.job,
+                          std::string(VerdictName(decision.verdict)));
+    if (const Demand* demand = placement.DemandOf(decision)) AppendDemand(*demand, text);
+    if (decision.verdict == Verdict::kPlace) AppendPlace(placement, "chosen", decision.winner, text);
+    if (decision.has_runner_up) AppendPlace(placement, "runner-up", decision.runner_up, text);
+    AppendEffects(placement, decision, text);
+    AppendRefusals(decision, text);
+    if (decision.verdict != Verdict::kPlace) {
+      AppendLine("miss", MissText(placement, decision), text);
+    }
+  }
+  return text;
+}
+
+std::string TotalsText(const PlacementReport& placement) {
+  const ClusterTotals& before = placement.before;
+  const ClusterTotals& after = placement.after;
+  const auto devices = static_cast<int64_t>(after.devices);
+  Table table({{""}, {""}});
+  table.AddRow({"jobs", absl::StrFormat("%d placed, %d deferred, %d rejected", placement.Count(Verdict::kPlace),
+                                        placement.Count(Verdict::kDefer), placement.Count(Verdict::kReject))});
+  const PlacementReport::Basis basis = placement.SlowdownBasis();
+  if (basis.sharing > 0) {
+    table.AddRow({"sharing", absl::StrFormat("%d jobs on %s, expected to do the work of %.1f GPUs without sharing;\n"
+                                             "without it they would need %s",
+                                             basis.jobs, Gpus(basis.gpus), basis.work, Gpus(basis.alone_gpus))});
+    std::string text = absl::StrFormat("predicted, not measured, for %d of %d of them: to check, docs/modes.md",
+                                       basis.sharing - basis.measured, basis.sharing);
+    if (basis.measured == basis.sharing)
+      text = absl::StrFormat("of all %d tenants beside others measured", basis.sharing);
+    if (basis.beside_several > 0) {
+      absl::StrAppendFormat(&text, "\n%d of them beside two and more: what each costs is added up",
+                            basis.beside_several);
+    }
+    table.AddRow({"slowdowns", text});
+  }
+  AddJobsRow(
+      "trials", "share where it pays by expectation, not by the bounds", placement,
+      [](const Decision& decision) { return decision.trial; }, table);
+  AddJobsRow(
+      "demands", "lie outside what the prediction was made for", placement,
+      [&](const Decision& decision) { return placement.IsOutside(decision); }, table);
+  table.AddRow({"GPUs in use", Of(std::to_string(after.devices_used), std::to_string(after.devices),
+                                  Ratio(static_cast<int64_t>(after.devices_used), devices)) +
+                                   absl::StrFormat(", before %d", before.devices_used)});
+  table.AddRow({"predicted utilisation",
+                Percent(after.gpu_util_pct) + ", mean over all GPUs, before " + Percent(before.gpu_util_pct)});
+  table.AddRow({"GPU memory reserved", Of(Mib(after.gpu_mem_used_mib), Mib(after.gpu_mem_mib),
+                                          Ratio(after.gpu_mem_used_mib, after.gpu_mem_mib))});
+  table.AddRow({"CPU cores",
+                Of(Cores(after.cpu_used_milli), Cores(after.cpu_milli), Ratio(after.cpu_used_milli, after.cpu_milli))});
+  table.AddRow(
+      {"host memory", Of(Mib(after.mem_used_mib), Mib(after.mem_mib), Ratio(after.mem_used_mib, after.mem_mib))});
+  table.AddRow(
+      {"above slowdown bound", absl::StrFormat("%d of %d tenants (default bound %s)", placement.TenantsAboveBound(),
+                                               placement.TenantJobs(), Factor(placement.settings.slowdown_bound))});
+  return absl::StrFormat("\nCluster after the plan (%d nodes, policy %s, interference %s)\n", after.nodes,
+                         placement.settings.policy, placement.settings.interference) +
+         table.Render("  ");
+}
 
 constexpr char kFooter[] = R"(
 Examples:

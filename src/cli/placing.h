@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "cli/inputs.h"
-#include "cli/interference_choice.h"
+#include "cli/training.h"
 #include "io/cluster_file.h"
 #include "place/placer.h"
 #include "place/state/cluster.h"

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus potential: what sharing could give a cluster, before any policy.
+#include "lab/bound/potential.h"
+
+#include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -9,15 +13,239 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/potential_inputs.h"
-#include "cli/potential_report.h"
+#include "cli/print.h"
+#include "cli/record.h"
+#include "io/csv.h"
+#include "io/json_text.h"
+#include "nlohmann/json.hpp"
 
 namespace horus::cli {
 namespace {
+
+// ---- What `horus potential` found out, before it is printed as text, JSON or CSV.
+// Cost: linear.
+
+struct PotentialReport {
+  SpeedTable table;
+  std::string source;  // "measured", or the interference model
+  size_t jobs = 0;     // rows of the mix that count
+  uint32_t reference = 0;
+  double clip_percentile = 100;
+  double least_gain = 0;
+  std::vector<double> quantiles_pct;
+  std::vector<std::string> notes;  // what was left out
+  std::vector<PotentialCase> cases;
+};
+
+// A terminal shows so much of long lists and names.
+constexpr size_t kCarryingPairs = 5;
+constexpr size_t kShownPairBytes = 36;
+constexpr size_t kShownLeftOut = 5;
+constexpr double kPct = 100;
+constexpr int kPotentialJsonVersion = 1;
+
+using Json = nlohmann::ordered_json;
+
+std::string NameOf(const PotentialReport& report, const PotentialCase& one) {
+  return one.gpu ? report.table.gpus[*one.gpu] : "all types together";
+}
+
+std::string Shown(const std::string& name) { return Printable(name, kShownPairBytes); }
+
+// "Sharing pays on v100: +27.8 % by expectation; bounded at 1.5x +0.0 %, at 2x +8.2 %." What is admitted by expectation
+// stands in the row without a bound; where there is none the bounds stand alone.
+std::string VerdictText(const PotentialReport& report, const PotentialCase& one) {
+  const std::string where = one.gpu ? "on " + Printable(NameOf(report, one)) : "on all types together";
+  if (!one.potential) return absl::StrFormat("Nothing of the mix runs %s.", where);
+  if (one.potential->run == 0) return absl::StrFormat("Nothing shares %s: no pair is known to run.", where);
+  bool pays = false;
+  std::string expected, bounded;
+  for (const PotentialAtBound& row : one.potential->at) {
+    pays |= row.pays;
+    const std::string gain = absl::StrFormat("%+.1f %%", kPct * row.gain);
+    if (std::isinf(row.slowdown_bound)) {
+      expected = gain + " by expectation";
+    } else {
+      absl::StrAppendFormat(&bounded, "%s at %sx %s", bounded.empty() ? "bounded" : ",", Plain(row.slowdown_bound),
+                            gain);
+    }
+  }
+  return absl::StrFormat("Sharing %s %s: %s%s%s.", pays ? "pays" : "does not pay", where, expected,
+                         expected.empty() || bounded.empty() ? "" : "; ", bounded);
+}
+
+std::string LeftOutText(const PotentialReport& report, const PotentialCase& one) {
+  std::vector<std::string> names;
+  for (const uint32_t profile : one.left_out) {
+    if (names.size() == kShownLeftOut) {
+      names.push_back("...");
+      break;
+    }
+    names.push_back(Shown(report.table.profiles[profile]));
+  }
+  return names.empty() ? ""
+                       : absl::StrFormat(" Left out there (%d): %s.", one.left_out.size(), absl::StrJoin(names, ", "));
+}
+
+std::string CasesText(const PotentialReport& report) {
+  Table table({{"GPU", Align::kLeft, true},
+               Right("GPUS"),
+               Right("BOUND"),
+               Right("PAIRS"),
+               Right("OF MIX"),
+               Right("ALONE"),
+               Right("SHARED"),
+               Right("GAIN"),
+               Right("MAKESPAN CUT"),
+               {"PAYS"}});
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    for (const PotentialAtBound& row : one.potential->at) {
+      const bool first = &row == one.potential->at.data();
+      table.AddRow({first ? Printable(NameOf(report, one)) : "", first ? Plain(one.gpus) : "",
+                    Factor(row.slowdown_bound), absl::StrFormat("%d of %d", row.admitted, one.potential->run),
+                    Percent(kPct * row.admitted_of_mix), absl::StrFormat("%.4g", row.rate.exclusive),
+                    absl::StrFormat("%.4g", row.rate.bound), absl::StrFormat("%.1f %%", kPct * row.gain),
+                    absl::StrFormat("%.1f %%", kPct * row.makespan_cut), row.pays ? "yes" : "no"});
+    }
+  }
+  return table.Render("  ");
+}
+
+// Under the loosest bound.
+std::string CarriersText(const PotentialReport& report) {
+  Table table({{"GPU"}, Right("GPUS"), {"ONE", Align::kLeft, true}, {"OTHER", Align::kLeft, true}, Right("SPEEDS")});
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    const PotentialAtBound& last = one.potential->at.back();
+    for (const WorkUse& use : PairsThatCarry(last.rate, kCarryingPairs)) {
+      std::string speeds;
+      for (const PairSpeed& pair : report.table.pairs) {
+        if (pair.gpu != use.gpu || pair.a != use.a || pair.b != use.b) continue;
+        speeds = absl::StrFormat("%.2f + %.2f", pair.speed_a, pair.speed_b);
+      }
+      table.AddRow({Printable(report.table.gpus[use.gpu]) + (one.gpu ? "" : " of all"),
+                    Percent(kPct * use.gpus / one.gpus), Shown(report.table.profiles[use.a]),
+                    Shown(report.table.profiles[use.b]), speeds});
+    }
+  }
+  if (table.empty()) return "";
+  return "\nPairs that carry the loosest bound, by share of the GPUs (one of several solutions)\n" + table.Render("  ");
+}
+
+Json PairsJson(const PotentialReport& report, const WorkRate& rate) {
+  Json pairs = Json::array();
+  for (const WorkUse& use : PairsThatCarry(rate, kCarryingPairs)) {
+    pairs.push_back({{"gpu", report.table.gpus[use.gpu]},
+                     {"job_a", report.table.profiles[use.a]},
+                     {"job_b", report.table.profiles[use.b]},
+                     {"gpus", use.gpus},
+                     {"rate", use.rate}});
+  }
+  return pairs;
+}
+
+Json BoundJson(const PotentialReport& report, const PotentialAtBound& row) {
+  return {{"slowdown_bound", std::isinf(row.slowdown_bound) ? Json(nullptr) : Json(row.slowdown_bound)},
+          {"pairs_admitted", row.admitted},
+          {"pairs_admitted_of_mix_pct", kPct * row.admitted_of_mix},
+          {"exclusive_rate", row.rate.exclusive},
+          {"shared_rate", row.rate.bound},
+          {"gain_pct", kPct * row.gain},
+          {"makespan_cut_pct", kPct * row.makespan_cut},
+          {"pays", row.pays},
+          {"pairs", PairsJson(report, row.rate)}};
+}
+
+Json CaseJson(const PotentialReport& report, const PotentialCase& one) {
+  Json left_out = Json::array();
+  for (const uint32_t profile : one.left_out) left_out.push_back(report.table.profiles[profile]);
+  Json bounds = Json::array(), quantiles = Json::array();
+  if (one.potential) {
+    for (const PotentialAtBound& row : one.potential->at) bounds.push_back(BoundJson(report, row));
+    for (size_t i = 0; i < one.potential->at_quantiles.size(); ++i) {
+      Json row = BoundJson(report, one.potential->at_quantiles[i]);
+      row["pct"] = report.quantiles_pct[i];
+      quantiles.push_back(std::move(row));
+    }
+  }
+  return {{"gpu", one.gpu ? Json(report.table.gpus[*one.gpu]) : Json(nullptr)},
+          {"gpus", one.gpus},
+          {"profiles_left_out", left_out},
+          {"pairs", one.potential ? one.potential->pairs : 0},
+          {"pairs_run", one.potential ? one.potential->run : 0},
+          {"pairs_apart", one.potential ? one.potential->apart : 0},
+          {"verdict", VerdictText(report, one)},
+          {"bounds", bounds},
+          {"quantiles", quantiles}};
+}
+
+std::string PotentialText(const PotentialReport& report) {
+  std::string text = absl::StrFormat("%d jobs or shares of %d profiles, speeds of pairs: %s\n", report.jobs,
+                                     report.table.profiles.size(), report.source);
+  if (report.clip_percentile < kPct) {
+    text += absl::StrFormat("Jobs that take longer than percentile %g count so long.\n", report.clip_percentile);
+  }
+  for (const std::string& note : report.notes) text += Printable(note, kPageWidth) + "\n";
+  text += "\nBest rate of work without and with pairs, in GPUs that work alone\n" + CasesText(report);
+  if (report.cases.size() > 1) {
+    text += absl::StrFormat("  All types together count GPUs of %s.\n", Printable(report.table.gpus[report.reference]));
+  }
+  text += CarriersText(report) + "\n";
+  for (const PotentialCase& one : report.cases) {
+    for (const std::string& line : Wrap(VerdictText(report, one) + LeftOutText(report, one), kPageWidth)) {
+      text += line + "\n";
+    }
+  }
+  text +=
+      absl::StrFormat("Sharing \"does not pay\" where not even the best plan gains %g %%.\n", kPct * report.least_gain);
+  return text;
+}
+
+std::string PotentialJson(const PotentialReport& report) {
+  Json cases = Json::array();
+  for (const PotentialCase& one : report.cases) cases.push_back(CaseJson(report, one));
+  Json gpus = Json::object();
+  for (const PotentialCase& one : report.cases) {
+    if (one.gpu) gpus[report.table.gpus[*one.gpu]] = one.gpus;
+  }
+  Json json = {{"schema", "horus-potential"}, {"version", kPotentialJsonVersion}};
+  AddRecord(json);
+  json.update({{"cluster", {{"gpus", std::move(gpus)}}},
+               {"source", report.source},
+               {"jobs", report.jobs},
+               {"profiles", report.table.profiles},
+               {"reference", report.table.gpus[report.reference]},
+               {"clip_percentile", report.clip_percentile},
+               {"least_gain_pct", kPct * report.least_gain},
+               {"notes", report.notes},
+               {"cases", cases}});
+  return JsonText(json);
+}
+
+std::string PotentialCsv(const PotentialReport& report) {
+  std::string text =
+      "gpu,gpus,slowdown_bound,pairs,pairs_run,pairs_admitted,pairs_admitted_of_mix_pct,exclusive_rate,shared_rate,"
+      "gain_pct,makespan_cut_pct,pays\n";
+  for (const PotentialCase& one : report.cases) {
+    if (!one.potential) continue;
+    for (const PotentialAtBound& row : one.potential->at) {
+      text += absl::StrFormat("%s,%.17g,%s,%d,%d,%d,%.17g,%.17g,%.17g,%.17g,%.17g,%d\n",
+                              CsvField(one.gpu ? report.table.gpus[*one.gpu] : "all"), one.gpus,
+                              std::isinf(row.slowdown_bound) ? "none" : absl::StrFormat("%.17g", row.slowdown_bound),
+                              one.potential->pairs, one.potential->run, row.admitted, kPct * row.admitted_of_mix,
+                              row.rate.exclusive, row.rate.bound, kPct * row.gain, kPct * row.makespan_cut, row.pays);
+    }
+  }
+  return text;
+}
 
 constexpr char kFooter[] = R"(
 Examples:
@@ -28,8 +256,6 @@ Examples:
 The best rate of work that any packing of single jobs and pairs can reach, by linear programming, beside the best
 rate without sharing; per GPU type, and for all together; for each bound on slowdowns. No policy passes it.
 docs/potential.md says how the figures are meant, docs/files.md has the files.)";
-
-constexpr double kPct = 100;
 const std::vector<double> kQuantilesPct = {10, 25, 50, 75, 90};  // of the JSON, where nobody asks for others
 
 struct Options {

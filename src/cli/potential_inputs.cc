@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "cli/inputs.h"
 #include "cli/placing.h"
-#include "cli/progress.h"
+#include "cli/print.h"
 #include "device/catalogue.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/interference_choice.h"
+#include "cli/training.h"
 #include "lab/truth/speed_table.h"
 
 namespace horus::cli {

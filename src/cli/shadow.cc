@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus shadow: another scheduler's log beside what ours would have done.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -11,23 +13,260 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "cli/commands.h"
-#include "cli/exit_code.h"
 #include "cli/inputs.h"
 #include "cli/placing.h"
-#include "cli/progress.h"
+#include "cli/print.h"
 #include "cli/shadow_replay.h"
-#include "cli/shadow_report.h"
 #include "io/cluster_file.h"
+#include "io/csv.h"
 #include "io/decision_log.h"
 #include "io/jobs_file.h"
+#include "io/json_text.h"
+#include "io/placement_json.h"
+#include "nlohmann/json.hpp"
 #include "place/placer.h"
 
 namespace horus::cli {
 namespace {
+
+// ---- What a replay found, for people, programs and Prometheus.
+// Cost: linear in what is printed.
+
+struct ShadowNames {
+  std::function<std::string(NodeId)> node;
+  std::function<std::string(JobId)> job;
+};
+
+using Json = nlohmann::ordered_json;
+
+double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+double Mean(double sum, uint64_t count) { return Share(sum, static_cast<double>(count)); }
+
+// "gpu-a:0;1|gpu-b:0".
+std::string PlacesText(std::vector<Slot> slots, const ShadowNames& names) {
+  std::sort(slots.begin(), slots.end(),
+            [](const Slot& a, const Slot& b) { return a.node != b.node ? a.node < b.node : a.device < b.device; });
+  std::string text;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const bool same_node = i > 0 && slots[i].node == slots[i - 1].node;
+    if (!same_node) absl::StrAppend(&text, i > 0 ? "|" : "", names.node(slots[i].node), slots[i].device < 0 ? "" : ":");
+    if (slots[i].device >= 0) absl::StrAppend(&text, same_node ? ";" : "", slots[i].device);
+  }
+  return text;
+}
+
+// The columns of a record in their order; absent values are blank.
+std::vector<std::pair<const char*, Json>> ColumnsOf(const ShadowRecord& record, const ShadowNames& names) {
+  const bool decided = record.is_decision;
+  const bool both = decided && record.verdict == Verdict::kPlace;
+  const auto number = [](bool given, double value) { return given ? Json(value) : Json(nullptr); };
+  const auto slowdown = [&](bool given, float value) { return given ? Json(ShortDouble(value)) : Json(nullptr); };
+  return {
+      {"line", record.line > 0 ? Json(record.line) : Json(nullptr)},
+      {"time_s", record.time_s},
+      {"kind", decided ? "decision" : "observation"},
+      {"job", names.job(record.job)},
+      {"theirs", decided ? Json(PlacesText(record.theirs, names)) : Json(nullptr)},
+      {"ours", both ? Json(PlacesText(record.ours, names)) : Json(nullptr)},
+      {"our_verdict", decided ? Json(std::string(VerdictName(record.verdict))) : Json(nullptr)},
+      {"our_reason", decided && !both ? Json(std::string(ReasonName(record.refused))) : Json(nullptr)},
+      {"their_broken_rule", decided && record.their.reason != Reason::kNone
+                                ? Json(std::string(ReasonName(record.their.reason)))
+                                : Json(nullptr)},
+      {"same", decided ? Json(record.same) : Json(nullptr)},
+      {"regret", number(both, record.our.work - record.their.work)},
+      {"their_work", number(decided, record.their.work)},
+      {"our_work", number(both, record.our.work)},
+      {"their_slowdown", slowdown(decided, record.their.own.estimate)},
+      {"their_slowdown_upper", slowdown(decided, record.their.own.upper)},
+      {"our_slowdown", slowdown(both, record.our.own.estimate)},
+      {"our_slowdown_upper", slowdown(both, record.our.own.upper)},
+      {"their_beyond_bound", decided ? Json(record.their.beyond_bound) : Json(nullptr)},
+      {"our_beyond_bound", both ? Json(record.our.beyond_bound) : Json(nullptr)},
+      {"predicted_slowdown", number(!decided, record.predicted)},
+      {"observed_slowdown", number(!decided, record.observed)},
+  };
+}
+
+Json HistogramJson(const SlowdownHistogram& one) {
+  return one.count == 0 ? Json(nullptr) : Json({{"count", one.count}, {"mean", one.Mean()}});
+}
+
+// HELP and TYPE, then the samples of `lines`.
+void Metric(std::string_view name, std::string_view type, std::string_view help, std::string_view lines,
+            std::string& out) {
+  absl::StrAppendFormat(&out, "# HELP %s %s\n# TYPE %s %s\n", std::string(name), std::string(help), std::string(name),
+                        std::string(type));
+  absl::StrAppend(&out, std::string(lines));
+}
+
+void Single(std::string_view name, std::string_view type, std::string_view help, double value, std::string& out) {
+  Metric(name, type, help, absl::StrFormat("%s %.17g\n", std::string(name), value), out);
+}
+
+std::string Sides(std::string_view name, double theirs, double ours) {
+  return absl::StrFormat("%s{scheduler=\"theirs\"} %.17g\n%s{scheduler=\"ours\"} %.17g\n", std::string(name), theirs,
+                         std::string(name), ours);
+}
+
+std::string HistogramLines(const std::string& name, const std::string& label, const SlowdownHistogram& one) {
+  std::string lines;
+  uint64_t below = 0;
+  for (size_t i = 0; i < SlowdownHistogram::kBounds.size(); ++i) {
+    below += one.counts[i];
+    absl::StrAppendFormat(&lines, "%s_bucket{%sle=\"%g\"} %d\n", name, label.empty() ? "" : label + ",",
+                          SlowdownHistogram::kBounds[i], below);
+  }
+  const std::string only = label.empty() ? "" : "{" + label + "}";
+  absl::StrAppendFormat(&lines, "%s_bucket{%sle=\"+Inf\"} %d\n%s_sum%s %.17g\n%s_count%s %d\n", name,
+                        label.empty() ? "" : label + ",", one.count, name, only, one.sum, name, only, one.count);
+  return lines;
+}
+
+std::string ShadowText(const ShadowTotals& totals, const std::string& policy) {
+  Table table({{.title = ""}, {.title = "THEIRS", .align = Align::kRight}, {.title = "OURS", .align = Align::kRight}});
+  const auto factor = [](const SlowdownHistogram& one) { return one.count == 0 ? "-" : Factor(one.Mean()); };
+  table.AddRow({"decisions", absl::StrCat(totals.decisions), absl::StrCat(totals.compared())});
+  table.AddRow({"useful work gained, GPUs", absl::StrFormat("%.2f", totals.theirs.work),
+                absl::StrFormat("%.2f", totals.ours.work)});
+  table.AddRow({"mean predicted slowdown", factor(totals.theirs.slowdown), factor(totals.ours.slowdown)});
+  table.AddRow({"tenants beyond their bounds", absl::StrCat(totals.theirs.beyond_bound),
+                absl::StrCat(totals.ours.beyond_bound)});
+  std::string text = "Replayed beside policy " + policy + ", each decision in the state that theirs had led to\n\n";
+  absl::StrAppend(&text, table.Render("  "), "\n");
+  const auto line = [&](const char* label, const std::string& value) {
+    absl::StrAppendFormat(&text, "  %-38s %s\n", label, value);
+  };
+  line("same choice", absl::StrFormat("%d of %d", totals.same, totals.decisions));
+  line("ours would have let the job wait", absl::StrCat(totals.refused));
+  line("regret", absl::StrFormat("%.2f GPUs of useful work, %.4f a decision that both took", totals.regret(),
+                                 Mean(totals.regret(), totals.compared())));
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    if (totals.broken[i] == 0) continue;
+    line("  their places that break a rule",
+         absl::StrFormat("%d %s", totals.broken[i], std::string(ReasonName(static_cast<Reason>(i)))));
+  }
+  if (totals.observed > 0) {
+    line("observed", absl::StrFormat("%d jobs, mean slowdown %s, %d beyond their bounds", totals.observed,
+                                     Factor(totals.observations.Mean()), totals.observed_beyond_bound));
+    line("prediction error",
+         absl::StrFormat("%.1f %% mean, bias %+.1f %%", 100 * Mean(totals.error_sum, totals.observed),
+                         100 * Mean(totals.bias_sum, totals.observed)));
+  }
+  if (totals.bad_lines > 0) line("bad lines left out", absl::StrCat(totals.bad_lines));
+  return text;
+}
+
+std::string ShadowJson(const ShadowTotals& totals, const std::string& policy, const std::string& interference) {
+  const auto side = [](const ShadowSide& one) {
+    return Json{{"work", one.work}, {"slowdown", HistogramJson(one.slowdown)}, {"beyond_bound", one.beyond_bound}};
+  };
+  const auto mean_pct = [&](double sum) {
+    return totals.observed == 0 ? Json(nullptr) : Json(100 * Mean(sum, totals.observed));
+  };
+  Json broken = Json::object();
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    if (totals.broken[i] > 0) broken[std::string(ReasonName(static_cast<Reason>(i)))] = totals.broken[i];
+  }
+  const Json document = {
+      {"schema", "horus-shadow"},
+      {"version", 1},
+      {"policy", policy},
+      {"interference", interference},
+      {"entries", totals.entries},
+      {"bad_lines", totals.bad_lines},
+      {"decisions", totals.decisions},
+      {"releases", totals.releases},
+      {"same", totals.same},
+      {"refused", totals.refused},
+      {"regret", totals.regret()},
+      {"theirs", side(totals.theirs)},
+      {"ours", side(totals.ours)},
+      {"broken_rules", broken},
+      {"observed",
+       {{"jobs", totals.observed},
+        {"slowdown", HistogramJson(totals.observations)},
+        {"beyond_bound", totals.observed_beyond_bound},
+        {"mean_error_pct", mean_pct(totals.error_sum)},
+        {"bias_pct", mean_pct(totals.bias_sum)}}},
+  };
+  return JsonText(document);
+}
+
+std::string ShadowMetrics(const ShadowTotals& totals) {
+  std::string out;
+  const auto count = [&](std::string_view name, std::string_view help, uint64_t value) {
+    Single(name, "counter", help, static_cast<double>(value), out);
+  };
+  count("horus_shadow_decisions_total", "Placements of the other scheduler.", totals.decisions);
+  count("horus_shadow_releases_total", "Jobs that ended or were taken off.", totals.releases);
+  count("horus_shadow_bad_lines_total", "Lines of the log that were left out.", totals.bad_lines);
+  count("horus_shadow_same_total", "Decisions that ours would have taken too.", totals.same);
+  count("horus_shadow_refused_total", "Decisions where ours would have let the job wait.", totals.refused);
+  Single("horus_shadow_regret_gpus", "gauge", "Useful work that ours would have gained beyond theirs, summed.",
+         totals.regret(), out);
+  Metric("horus_shadow_work_gpus", "gauge", "Useful work gained by decisions that both took, summed.",
+         Sides("horus_shadow_work_gpus", totals.theirs.work, totals.ours.work), out);
+  Metric("horus_shadow_beyond_bound_total", "counter", "Tenants predicted beyond their slowdown bounds.",
+         Sides("horus_shadow_beyond_bound_total", static_cast<double>(totals.theirs.beyond_bound),
+               static_cast<double>(totals.ours.beyond_bound)),
+         out);
+  std::string broken;
+  for (size_t i = 1; i < kReasonCount; ++i) {
+    absl::StrAppendFormat(&broken, "horus_shadow_broken_rules_total{rule=\"%s\"} %d\n",
+                          std::string(ReasonName(static_cast<Reason>(i))), totals.broken[i]);
+  }
+  Metric("horus_shadow_broken_rules_total", "counter", "Their places by the first rule of ours that they break.",
+         broken, out);
+  Metric("horus_shadow_predicted_slowdown", "histogram", "Predicted slowdown of the job at decisions that both took.",
+         HistogramLines("horus_shadow_predicted_slowdown", "scheduler=\"theirs\"", totals.theirs.slowdown) +
+             HistogramLines("horus_shadow_predicted_slowdown", "scheduler=\"ours\"", totals.ours.slowdown),
+         out);
+  Metric("horus_shadow_observed_slowdown", "histogram", "Slowdown that the log reports.",
+         HistogramLines("horus_shadow_observed_slowdown", "", totals.observations), out);
+  count("horus_shadow_observed_beyond_bound_total", "Jobs observed beyond their slowdown bounds.",
+        totals.observed_beyond_bound);
+  Single("horus_shadow_prediction_error_ratio", "gauge", "Mean of |predicted - observed| / observed slowdown.",
+         Mean(totals.error_sum, totals.observed), out);
+  Single("horus_shadow_prediction_bias_ratio", "gauge", "Mean of (predicted - observed) / observed slowdown.",
+         Mean(totals.bias_sum, totals.observed), out);
+  return out;
+}
+
+std::string RecordHeader() {
+  std::string text;
+  const ShadowNames none{[](NodeId) { return std::string(); }, [](JobId) { return std::string(); }};
+  for (const auto& [name, value] : ColumnsOf({}, none)) absl::StrAppend(&text, text.empty() ? "" : ",", name);
+  return text + "\n";
+}
+
+std::string RecordCsv(const ShadowRecord& record, const ShadowNames& names) {
+  std::string text;
+  bool first = true;
+  for (const auto& [name, value] : ColumnsOf(record, names)) {
+    if (!std::exchange(first, false)) text += ',';
+    if (value.is_string()) {
+      text += CsvField(value.get<std::string>());
+    } else if (!value.is_null()) {
+      text += value.dump();
+    }
+  }
+  return text + "\n";
+}
+
+std::string RecordJson(const ShadowRecord& record, const ShadowNames& names) {
+  Json line = Json::object();
+  for (auto& [name, value] : ColumnsOf(record, names)) line[name] = value;
+  return JsonText(line, kJsonLine);
+}
 
 constexpr char kFooter[] = R"(
 Examples:

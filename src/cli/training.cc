@@ -3,17 +3,26 @@
 #include "cli/training.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
+#include "base/file.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cli/progress.h"
+#include "cli/inputs.h"
+#include "cli/print.h"
 #include "features/feature_row.h"
 #include "graph/reader.h"
+#include "interference/job_point.h"
+#include "interference/table_model.h"
 #include "lab/io/dataset_file.h"
+#include "lab/io/job_table.h"
 #include "predict/predictor.h"
 #include "predict/quantity.h"
 
@@ -110,6 +119,215 @@ absl::StatusOr<TrainingSet> LoadTrainingSet(std::span<const std::string> files, 
   }
   HORUS_RETURN_IF_ERROR(CheckTrainingSet(set));
   return set;
+}
+
+namespace {
+
+// ---- Analyses the jobs of measured pairs and places them on the devices that the pairs name.
+
+struct Device {
+  GpuTypeId gpu;
+  SharingMode mode = SharingMode::kTimeSlice;
+};
+
+// Devices in the order in which pairs name them; runs without jobs yet.
+std::vector<Device> AddDevices(std::span<const NamedPair> pairs, const Catalogue& catalogue, PairSet& set) {
+  std::vector<Device> devices;
+  for (const NamedPair& pair : pairs) {
+    const PairDevice device{catalogue.at(pair.gpu).name, pair.mode};
+    const auto at = std::find(set.devices.begin(), set.devices.end(), device);
+    PairRun run{.device = static_cast<uint32_t>(at - set.devices.begin())};
+    if (at == set.devices.end()) {
+      set.devices.push_back(device);
+      devices.push_back({pair.gpu, pair.mode});
+    }
+    run.campaign = pair.campaign;
+    run.slowdown_a = pair.slowdown_a;
+    run.slowdown_b = pair.slowdown_b;
+    run.where = pair.where;
+    set.runs.push_back(std::move(run));
+  }
+  return devices;
+}
+
+using NamedOn = std::set<std::pair<std::string_view, GpuTypeId>>;  // jobs, and on which GPU types pairs name them
+
+// Without a graph nothing is known of a job on GPU types on which no pair names it.
+absl::StatusOr<PairJob> MakeJob(const TableJob& from, std::span<const Device> devices, const Catalogue& catalogue,
+                                const NamedOn& named, DemandShelf& shelf) {
+  std::vector<Demand> predicted;
+  if (!from.model.path.empty()) {
+    absl::StatusOr<std::vector<Demand>> demands = shelf.Demands(from.model);
+    if (!demands.ok()) {
+      return MakeError(demands.status().code(), "%s: graph: %s", from.where, std::string(demands.status().message()));
+    }
+    predicted = *std::move(demands);
+  }
+  PairJob job{.name = from.name, .family = from.family, .points = {}};
+  for (const Device& device : devices) {
+    Demand demand = predicted.empty() ? Demand() : predicted[device.gpu.value()];
+    const auto measured = std::find_if(from.measured.begin(), from.measured.end(),
+                                       [&](const TableDemand& one) { return one.gpu == device.gpu; });
+    if (measured != from.measured.end()) measured->Replace(demand);
+    if (predicted.empty() && (measured == from.measured.end() || !measured->gpu_util_pct)) {
+      if (named.contains({from.name, device.gpu})) {
+        return InvalidArgument(
+            "%s: graph: expected an ONNX file, or the measured gpu_util_pct of the job on %s, found neither",
+            from.where, std::string(catalogue.at(device.gpu).name));
+      }
+      job.points.emplace_back().fill(std::numeric_limits<float>::quiet_NaN());
+      continue;
+    }
+    const Tenant tenant = TenantOf(demand, {.type = device.gpu, .mode = device.mode});
+    job.profile_id = tenant.profile_id;  // the same on every device
+    job.points.push_back(tenant.point);
+  }
+  return job;
+}
+
+}  // namespace
+
+void AddPairOptions(CLI::App& app, PairInputs& inputs) {
+  app.add_option("--pairs", inputs.pairs, "Measured pairs (CSV, or Gavel's JSON) in place of --data; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app.add_option("--jobs", inputs.jobs, "Graphs and runs of the jobs that --pairs names (CSV)")->type_name("FILE");
+  app.add_option("--demands", inputs.demands,
+                 "What was measured of these jobs alone (CSV), in place of what their graphs predict")
+      ->type_name("FILE");
+}
+
+absl::Status CheckDataOrPairs(const CLI::App& app, std::span<const char* const> only_data,
+                              std::span<const char* const> only_pairs) {
+  const bool data = app.count("--data") > 0;
+  const bool pairs = app.count("--pairs") > 0;
+  if (data == pairs) {
+    return InvalidArgument(
+        "expected one of --data (runs of jobs alone, for demands) and --pairs (runs of two jobs side by side, for "
+        "interference), found %s",
+        data ? "both" : "neither");
+  }
+  for (const char* const option : pairs ? only_data : only_pairs) {
+    if (app.count(option) == 0) continue;
+    return InvalidArgument("%s: expected %s beside it, found %s", option, pairs ? "--data" : "--pairs",
+                           pairs ? "--pairs" : "--data");
+  }
+  if (data || app.count("--jobs") > 0) return absl::OkStatus();
+  return InvalidArgument("--pairs: expected --jobs with the graphs of the jobs that it names, found none");
+}
+
+PairTrainOptions PairOptionsOf(const CLI::App& app, double promise, uint32_t seed) {
+  PairTrainOptions options;
+  if (app.count("--promise") > 0) options.promise = promise;
+  options.fit.seed = seed;
+  return options;
+}
+
+absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs, std::shared_ptr<const Catalogue> catalogue,
+                                        std::shared_ptr<const Predictor> predictor) {
+  HORUS_ASSIGN_OR_RETURN(std::vector<TableJob> jobs, ReadJobTable(inputs.jobs));
+  if (!inputs.demands.empty()) HORUS_RETURN_IF_ERROR(ReadTableDemands(inputs.demands, *catalogue, jobs));
+  std::vector<std::string> names;
+  for (const TableJob& job : jobs) names.push_back(job.name);
+  PairsReader reader(*catalogue, std::move(names));
+  for (const std::string& file : inputs.pairs) HORUS_RETURN_IF_ERROR(reader.Read(file));
+
+  LoadedPairs loaded{.set = {}, .skipped = reader.skipped()};
+  const std::vector<Device> devices = AddDevices(reader.pairs(), *catalogue, loaded.set);
+  std::set<std::string_view> named;
+  NamedOn named_on;
+  for (const NamedPair& pair : reader.pairs()) {
+    named.insert({pair.job_a, pair.job_b});
+    named_on.insert({{pair.job_a, pair.gpu}, {pair.job_b, pair.gpu}});
+  }
+  DemandShelf shelf(catalogue, std::move(predictor));
+  std::map<std::string_view, uint32_t> positions;
+  Progress progress;
+  for (const TableJob& job : jobs) {
+    if (!named.contains(job.name)) continue;
+    progress.Update("analysing jobs:", loaded.set.jobs.size(), named.size());
+    HORUS_ASSIGN_OR_RETURN(PairJob made, MakeJob(job, devices, *catalogue, named_on, shelf));
+    positions.emplace(job.name, static_cast<uint32_t>(loaded.set.jobs.size()));
+    loaded.set.jobs.push_back(std::move(made));
+  }
+  for (size_t i = 0; i < reader.pairs().size(); ++i) {
+    loaded.set.runs[i].job_a = positions.at(reader.pairs()[i].job_a);
+    loaded.set.runs[i].job_b = positions.at(reader.pairs()[i].job_b);
+  }
+  HORUS_RETURN_IF_ERROR(CheckPairSet(loaded.set));
+  return loaded;
+}
+
+absl::StatusOr<LoadedPairs> LoadPairSet(const PairInputs& inputs) {
+  HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const Catalogue> catalogue, LoadCatalogue(inputs.gpus_files));
+  HORUS_ASSIGN_OR_RETURN(std::shared_ptr<const Predictor> predictor, LoadPredictor(inputs.bundle));
+  return LoadPairSet(inputs, std::move(catalogue), std::move(predictor));
+}
+
+std::string SkippedText(const PairsSkipped& skipped) {
+  std::string text;
+  const auto add = [&text](size_t count, const char* why) {
+    if (count > 0) absl::StrAppendFormat(&text, "left out: %d entries %s\n", count, why);
+  };
+  add(skipped.apart, "of jobs that did not run together");
+  add(skipped.no_alone, "of jobs without a speed alone");
+  add(skipped.several, "of jobs on several GPUs");
+  return text;
+}
+
+namespace {
+
+// ---- Reads bundle and pairs, and puts a table of what was measured before the model.
+
+absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadModel(const InterferenceChoice& choice,
+                                                                   const Catalogue& catalogue) {
+  if (choice.bundle.empty()) return MakeInterferenceModel(choice.name);
+  HORUS_ASSIGN_OR_RETURN(const std::string text, ReadFile(choice.bundle, kMaxBundleBytes));
+  auto model =
+      InterferenceModelFromBundle({reinterpret_cast<const uint8_t*>(text.data()), text.size()}, choice.name, catalogue);
+  if (model.ok()) return model;
+  return MakeError(model.status().code(), "%s: %s", choice.bundle, std::string(model.status().message()));
+}
+
+}  // namespace
+
+void AddInterferenceOptions(CLI::App& app, InterferenceChoice& choice) {
+  app.add_option("--interference", choice.name, Listed(InterferenceModelNames()))
+      ->capture_default_str()
+      ->type_name("NAME");
+  app.add_option("--interference-bundle", choice.bundle,
+                 "Trained by horus train --pairs: its models in place of the built-in ones")
+      ->type_name("FILE");
+  auto* pairs =
+      app.add_option("--pairs", choice.pairs,
+                     "Measured pairs (CSV, or Gavel's JSON): they answer where they measured; may be repeated")
+          ->allow_extra_args(false)
+          ->type_name("FILE");
+  app.add_option("--pair-jobs", choice.pair_jobs, "Graphs and runs of the jobs that --pairs names (CSV)")
+      ->needs(pairs)
+      ->type_name("FILE");
+}
+
+absl::Status CheckChoice(const InterferenceChoice& choice) {
+  if (!choice.pairs.empty() && choice.pair_jobs.empty()) {
+    return InvalidArgument("--pairs: expected --pair-jobs with the graphs of the jobs that it names, found none");
+  }
+  return choice.bundle.empty() ? MakeInterferenceModel(choice.name).status() : absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const InterferenceModel>> LoadInterference(const InterferenceChoice& choice,
+                                                                          std::shared_ptr<const Catalogue> catalogue,
+                                                                          std::shared_ptr<const Predictor> predictor) {
+  HORUS_ASSIGN_OR_RETURN(auto model, LoadModel(choice, *catalogue));
+  if (choice.pairs.empty()) return model;
+  HORUS_ASSIGN_OR_RETURN(
+      const LoadedPairs pairs,
+      LoadPairSet({.pairs = choice.pairs, .gpus_files = {}, .jobs = choice.pair_jobs, .demands = {}, .bundle = {}},
+                  catalogue, std::move(predictor)));
+  std::fputs(SkippedText(pairs.skipped).c_str(), stderr);
+  HORUS_ASSIGN_OR_RETURN(const std::vector<TableEntry> entries, TableEntriesOf(pairs.set, *catalogue));
+  if (entries.empty()) return InvalidArgument("--pairs: expected measured pairs, found none");
+  return TableModel::Create(entries, std::move(model));
 }
 
 }  // namespace horus::cli

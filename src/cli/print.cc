@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every command prints with: text tables that fit a terminal, quantities for people, a line of progress, and
+// errors with their exit codes.
+#include "cli/print.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "predict/demand.h"
+
+namespace horus::cli {
+namespace {
+
+// ---- Lays out text tables.
+
+constexpr size_t kGap = 2;        // blanks between columns
+constexpr size_t kMinWidth = 12;  // of a column that wraps
+
+bool StartsCharacter(char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; }
+
+size_t Length(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), StartsCharacter));
+}
+
+// Bytes of the first `count` characters.
+size_t Prefix(std::string_view text, size_t count) {
+  size_t bytes = 0;
+  for (; bytes < text.size(); ++bytes) {
+    if (StartsCharacter(text[bytes]) && count-- == 0) break;
+  }
+  return bytes;
+}
+
+size_t LongestLine(std::string_view cell) {
+  size_t longest = 0;
+  while (!cell.empty()) {
+    const size_t end = std::min(cell.find('\n'), cell.size());
+    longest = std::max(longest, Length(cell.substr(0, end)));
+    cell.remove_prefix(std::min(end + 1, cell.size()));
+  }
+  return longest;
+}
+
+void WrapLine(std::string_view line, size_t width, std::vector<std::string>& lines) {
+  std::string current;
+  while (!line.empty()) {
+    const size_t end = std::min(line.find(' '), line.size());
+    std::string_view word = line.substr(0, end);
+    line.remove_prefix(std::min(end + 1, line.size()));
+    if (word.empty()) continue;
+    if (!current.empty() && Length(current) + 1 + Length(word) > width) lines.push_back(std::exchange(current, ""));
+    while (Length(word) > width) {
+      const size_t cut = Prefix(word, width);
+      lines.emplace_back(word.substr(0, cut));
+      word.remove_prefix(cut);
+    }
+    if (!current.empty()) current += ' ';
+    current += word;
+  }
+  lines.push_back(std::move(current));
+}
+
+void AppendCell(const std::string& cell, size_t width, const Column& column, std::string& line) {
+  const size_t length = Length(cell);
+  const size_t pad = width > length ? width - length : 0;
+  if (column.align == Align::kRight) line.append(pad, ' ');
+  line += cell;
+  if (column.align == Align::kLeft) line.append(pad, ' ');
+}
+
+}  // namespace
+
+std::vector<std::string> Wrap(std::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    WrapLine(text.substr(0, end), std::max<size_t>(width, 1), lines);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (lines.empty()) lines.emplace_back();
+  return lines;
+}
+
+std::string Printable(std::string_view text, size_t max_length) {
+  const std::string quoted = Quoted(text, max_length);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::vector<size_t> Table::Widths(size_t available) const {
+  std::vector<size_t> widths;
+  for (const Column& column : columns_) widths.push_back(Length(column.title));
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size() && i < widths.size(); ++i) widths[i] = std::max(widths[i], LongestLine(row[i]));
+  }
+  size_t total = kGap * (widths.size() - 1);
+  for (const size_t width : widths) total += width;
+  // The widest column that wraps gives way first.
+  while (total > available) {
+    size_t widest = widths.size();
+    for (size_t i = 0; i < widths.size(); ++i) {
+      if (!columns_[i].wraps || widths[i] <= kMinWidth) continue;
+      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == widths.size()) break;
+    --widths[widest];
+    --total;
+  }
+  return widths;
+}
+
+std::string Table::Render(std::string_view indent, size_t width) const {
+  const std::vector<size_t> widths = Widths(width > indent.size() ? width - indent.size() : 1);
+  std::string text;
+  const auto append = [&](const std::vector<std::string>& row) {
+    std::vector<std::vector<std::string>> cells;
+    size_t height = 1;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      cells.push_back(Wrap(i < row.size() ? row[i] : "", std::max<size_t>(widths[i], 1)));
+      height = std::max(height, cells.back().size());
+    }
+    for (size_t y = 0; y < height; ++y) {
+      std::string line(indent);
+      for (size_t i = 0; i < widths.size(); ++i) {
+        if (i > 0) line.append(kGap, ' ');
+        AppendCell(y < cells[i].size() ? cells[i][y] : "", widths[i], columns_[i], line);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
+    }
+  };
+  std::vector<std::string> titles;
+  for (const Column& column : columns_) titles.push_back(column.title);
+  // A table without titles has no title line.
+  const bool titled =
+      std::any_of(titles.begin(), titles.end(), [](const std::string& title) { return !title.empty(); });
+  if (titled) append(titles);
+  for (const auto& row : rows_) append(row);
+  return text;
+}
+
+namespace {
+
+// ---- Formats quantities.
+
+constexpr double kThousand = 1000;
+constexpr double kBinary = 1024;
+
+// Four digits at most: 1.23, 12.3, 123, 1234; and so many more.
+std::string Digits(double value, int more) {
+  const double size = std::abs(value);
+  const int places = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  return absl::StrFormat("%.*f", places + more, value);
+}
+
+std::string Scaled(double value, double base, std::span<const std::string_view> units, int more = 0) {
+  size_t unit = 0;
+  // 999.95 would print as 1000.
+  while (unit + 1 < units.size() && std::abs(value) >= base * 0.9995) {
+    value /= base;
+    ++unit;
+  }
+  const std::string digits =
+      unit == 0 && value == std::floor(value) ? absl::StrFormat("%.0f", value) : Digits(value, more);
+  return units[unit].empty() ? digits : digits + " " + std::string(units[unit]);
+}
+
+}  // namespace
+
+std::string Count(double count) {
+  static constexpr std::array<std::string_view, 5> kUnits = {"", "k", "M", "G", "T"};
+  return Scaled(count, kThousand, kUnits);
+}
+
+std::string Flops(double flops) {
+  static constexpr std::array<std::string_view, 7> kUnits = {"FLOP",  "kFLOP", "MFLOP", "GFLOP",
+                                                             "TFLOP", "PFLOP", "EFLOP"};
+  return Scaled(flops, kThousand, kUnits);
+}
+
+std::string Bytes(double bytes, int more) {
+  static constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  return Scaled(bytes, kBinary, kUnits, more);
+}
+
+std::string Mib(int64_t mib, int more) {
+  if (mib >= kUnboundedMemMib) return "unknown";
+  return Bytes(static_cast<double>(mib) * static_cast<double>(kBytesPerMib), more);
+}
+
+std::string Duration(double us) {
+  static constexpr std::array<std::string_view, 3> kUnits = {"us", "ms", "s"};
+  return Scaled(us, kThousand, kUnits);
+}
+
+std::string Percent(double pct) {
+  return std::abs(pct) >= 9.95 || pct == 0 ? absl::StrFormat("%.0f %%", pct) : absl::StrFormat("%.1f %%", pct);
+}
+
+std::string Factor(double factor, int more) {
+  return std::isinf(factor) ? "none" : absl::StrFormat("%.*fx", 2 + more, factor);
+}
+
+std::string Cores(int64_t milli) { return Plain(static_cast<double>(milli) / kMilliPerCore); }
+
+std::string Plain(double number, int more) { return absl::StrFormat("%.*g", 6 + more, number); }
+
+namespace {
+
+// ---- Progress on a terminal.
+
+constexpr std::chrono::milliseconds kPatience{1000};  // shorter work says nothing
+constexpr std::chrono::milliseconds kInterval{100};
+
+constexpr size_t kBarWidth = 24;
+
+// "40 s", "12 min", "3 h 20 min".
+std::string Left(double seconds) {
+  constexpr double kMinute = 60;
+  const auto minutes = static_cast<int64_t>(seconds / kMinute + 0.5);
+  if (seconds < 2 * kMinute) return absl::StrFormat("%.0f s", seconds);
+  constexpr int64_t kHour = 60;
+  if (minutes < 2 * kHour) return absl::StrFormat("%d min", minutes);
+  return absl::StrFormat("%d h %d min", minutes / kHour, minutes % kHour);
+}
+
+}  // namespace
+
+Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1), next_(std::chrono::steady_clock::now() + kPatience) {}
+
+Progress::~Progress() { Erase(); }
+
+void Progress::Erase() {
+  if (shown_ > 0) std::fprintf(stderr, "\r%*s\r", static_cast<int>(shown_), "");
+  shown_ = 0;
+}
+
+void Progress::Show(const std::string& line) {
+  Erase();
+  std::fputs(line.c_str(), stderr);
+  std::fflush(stderr);
+  shown_ = line.size();
+}
+
+void Progress::Update(std::string_view what, uint64_t done, uint64_t total) {
+  if (!terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  next_ = now + kInterval;
+  Show(absl::StrFormat("horus: %s %d of %d", std::string(what), done, total));
+}
+
+void Progress::UpdateBar(std::string_view what, uint64_t done, uint64_t total) {
+  if (!terminal_ || total == 0) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (!bar_started_) {
+    bar_started_ = true;
+    bar_since_ = now;
+    bar_first_ = done;
+  }
+  if (now < next_) return;
+  next_ = now + kInterval;
+  const auto full = static_cast<size_t>(kBarWidth * done / total);
+  const std::string bar = std::string(full, '#') + std::string(kBarWidth - full, '.');
+  std::string left;
+  if (done > bar_first_) {
+    const double seconds = std::chrono::duration<double>(now - bar_since_).count();
+    left = ", " + Left(seconds / static_cast<double>(done - bar_first_) * static_cast<double>(total - done)) + " left";
+  }
+  Show(absl::StrFormat("horus: %s [%s] %d of %d%s", std::string(what), bar, done, total, left));
+}
+
+namespace {
+
+// ---- Errors on stderr.
+
+std::string WholePrintable(std::string_view text) { return Printable(text, text.size()); }
+
+}  // namespace
+
+void PrintProblem(std::string_view what) { std::fprintf(stderr, "horus: %s\n", WholePrintable(what).c_str()); }
+
+int FailToParse(std::string_view problem) {
+  if (problem.ends_with('\n')) problem.remove_suffix(1);
+  for (const absl::string_view line : absl::StrSplit(absl::string_view(problem.data(), problem.size()), '\n')) {
+    std::fprintf(stderr, "%s\n", WholePrintable({line.data(), line.size()}).c_str());
+  }
+  return kExitBadInput;
+}
+
+int Fail(const absl::Status& status) {
+  PrintProblem({status.message().data(), status.message().size()});
+  return status.code() == absl::StatusCode::kInternal ? kExitInternal : kExitBadInput;
+}
+
+}  // namespace horus::cli
