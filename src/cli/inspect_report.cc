@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "cli/print.h"
 #include "io/json_text.h"
-#include "io/placement_json.h"
+#include "io/placement.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

@@ -28,7 +28,6 @@
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"
-#include "io/placement_json.h"
 #include "metrics/metrics.h"
 #include "place/appraise.h"
 #include "place/fit.h"

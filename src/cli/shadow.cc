@@ -29,7 +29,7 @@
 #include "io/decision_log.h"
 #include "io/jobs_file.h"
 #include "io/json_text.h"
-#include "io/placement_json.h"
+#include "io/placement.h"
 #include "nlohmann/json.hpp"
 #include "place/placer.h"
 

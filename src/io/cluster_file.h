@@ -16,8 +16,8 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "io/job_request.h"
-#include "io/yaml_tree.h"
+#include "io/jobs_file.h"
+#include "io/yaml.h"
 #include "place/decision.h"
 #include "place/state/cluster.h"
 #include "place/state/node.h"

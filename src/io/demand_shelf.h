@@ -19,7 +19,7 @@
 #include "device/catalogue.h"
 #include "graph/graph.h"
 #include "io/cluster_file.h"
-#include "io/job_request.h"
+#include "io/jobs_file.h"
 #include "place/state/cluster.h"
 #include "predict/demand_cache.h"
 #include "predict/predictor.h"

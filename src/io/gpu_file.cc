@@ -9,9 +9,8 @@
 #include "base/file.h"
 #include "device/complete.h"
 #include "device/gpu_fields.h"
-#include "io/demand_yaml.h"
-#include "io/job_request.h"
-#include "io/yaml_reader.h"
+#include "io/jobs_file.h"
+#include "io/yaml.h"
 
 namespace horus {
 namespace {

@@ -13,8 +13,7 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "io/yaml_reader.h"
-#include "io/yaml_tree.h"
+#include "io/yaml.h"
 
 namespace horus {
 

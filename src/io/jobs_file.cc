@@ -2,14 +2,474 @@
 // Reads jobs.yaml.
 #include "io/jobs_file.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/file.h"
-#include "io/sensitivity_yaml.h"
-#include "io/yaml_reader.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "interference/quantile.h"
+#include "io/sensitivity_file.h"
+#include "io/yaml.h"
 
 namespace horus {
+namespace {
+
+// ---- Reads `demand:` of a job.
+
+constexpr std::array<std::string_view, 7> kDemandKeys = {
+    "gpu_util_pct", "mem_bw_util_pct", "gpu_memory_gib", "step_time_ms", "gradient_mib", "operator_us", "kernels"};
+constexpr std::string_view kAnyType = "any";
+constexpr double kMaxPct = 100;
+constexpr double kMaxOperatorUs = 1e9;
+constexpr double kMaxKernels = 1e9;                    // a step of as many takes an hour
+constexpr int64_t kMaxGradientMib = int64_t{1} << 32;  // as predict/demand.cc
+
+// Calls `read` for the estimate and the upper bound of `number` or `[estimate, upper]`.
+template <typename Read, typename Quantity>
+absl::Status ReadBounded(const YamlMap& map, std::string_view key, Read read, Quantity& out) {
+  const YamlValue* value = map.Find(key);
+  if (value == nullptr) return absl::OkStatus();
+  if (!value->is_list()) {
+    HORUS_RETURN_IF_ERROR(read(*value, out.estimate));
+    out.upper = out.estimate;
+    return absl::OkStatus();
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> both, value->List(2));
+  if (both.size() != 2) return value->Expected("a number, or [estimate, upper bound]");
+  HORUS_RETURN_IF_ERROR(read(both[0], out.estimate));
+  HORUS_RETURN_IF_ERROR(read(both[1], out.upper));
+  if (out.upper < out.estimate) return both[1].Expected("an upper bound not below the estimate");
+  return absl::OkStatus();
+}
+
+absl::Status ReadPercent(const YamlValue& value, float& out) {
+  HORUS_ASSIGN_OR_RETURN(const double percent, value.Number(0, kMaxPct));
+  out = static_cast<float>(percent);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Demand> ReadDemand(const YamlValue& value) {
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kDemandKeys));
+  HORUS_RETURN_IF_ERROR(map.Require("gpu_util_pct", "0 to 100").status());
+  HORUS_RETURN_IF_ERROR(map.Require("gpu_memory_gib", "device memory, CUDA context included").status());
+  const auto scaled = [](const Scale& scale) {
+    return [&scale](const YamlValue& number, int64_t& out) -> absl::Status {
+      HORUS_ASSIGN_OR_RETURN(out, number.Scaled(scale));
+      return absl::OkStatus();
+    };
+  };
+  Demand demand;
+  demand.flags = kDemandGiven;
+  HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_util_pct", ReadPercent, demand.gpu_util_pct));
+  HORUS_RETURN_IF_ERROR(ReadBounded(map, "mem_bw_util_pct", ReadPercent, demand.mem_bw_util_pct));
+  HORUS_RETURN_IF_ERROR(ReadBounded(map, "gpu_memory_gib", scaled(kGibToMib), demand.mem_mib));
+  HORUS_RETURN_IF_ERROR(ReadBounded(map, "step_time_ms", scaled(kMillisecondsToUs), demand.step_time_us));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gradient_mib", 0, kMaxGradientMib, demand.gradient_mib));
+  double operator_us = 0, kernels = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("operator_us", 0, kMaxOperatorUs, operator_us));
+  demand.operator_us = static_cast<float>(operator_us);
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("kernels", 1, kMaxKernels, kernels));
+  if (kernels > 0) demand.traits[static_cast<size_t>(Trait::kLogKernels)] = static_cast<float>(std::log10(kernels));
+  HORUS_RETURN_IF_ERROR(value.Wrap(ValidateDemand(demand)));
+  return demand;
+}
+
+absl::StatusOr<std::vector<TypeDemand>> ForAnyType(const YamlValue& value, std::span<const GpuTypeId> allowed) {
+  HORUS_ASSIGN_OR_RETURN(const Demand demand, ReadDemand(value));
+  std::vector<TypeDemand> demands;
+  for (const GpuTypeId type : allowed) demands.push_back({type, demand});
+  if (demands.empty()) demands.push_back({GpuTypeId::Invalid(), demand});
+  return demands;
+}
+
+absl::StatusOr<GpuTypeId> FindType(const YamlValue& where, std::string_view name, const Catalogue& catalogue) {
+  absl::StatusOr<GpuTypeId> type = catalogue.Find(name);
+  if (type.ok()) return type;
+  return where.Error(std::string(type.status().message()));  // says what was found and suggests near names
+}
+
+}  // namespace
+
+absl::StatusOr<GpuTypeId> ReadGpuTypeName(const YamlValue& value, const Catalogue& catalogue) {
+  HORUS_ASSIGN_OR_RETURN(const std::string name, value.Text(kMaxNameBytes));
+  return FindType(value, name, catalogue);
+}
+
+absl::StatusOr<std::vector<TypeDemand>> ReadDemands(const YamlValue& value, const Catalogue& catalogue,
+                                                    std::span<const GpuTypeId> allowed) {
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, value.Pairs(kMaxDemandsPerJob));
+  if (pairs.empty()) return value.Expected("figures for at least one GPU type, or for 'any'");
+  std::vector<TypeDemand> demands;
+  for (const auto& [name, figures] : pairs) {
+    if (name == kAnyType) {
+      if (pairs.size() > 1) return figures.Error("expected 'any' alone, found other GPU types beside it");
+      return ForAnyType(figures, allowed);
+    }
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, FindType(figures, name, catalogue));
+    if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), type) == allowed.end()) {
+      return figures.Error("expected a GPU type that gpu_types allows, found " + Quoted(name));
+    }
+    for (const TypeDemand& other : demands) {
+      if (other.type == type) return figures.Error("expected each GPU type once, found another name of the same type");
+    }
+    HORUS_ASSIGN_OR_RETURN(const Demand demand, ReadDemand(figures));
+    demands.push_back({type, demand});
+  }
+  return demands;
+}
+
+namespace {
+
+// ---- Reads one job of a file.
+
+constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
+constexpr size_t kMaxDims = 64;
+constexpr size_t kMaxFrozen = 4096;
+
+constexpr std::array<std::string_view, 39> kJobKeys = {"name",
+                                                       "id",
+                                                       "kind",
+                                                       "tenant",
+                                                       "model",
+                                                       "batch",
+                                                       "dims",
+                                                       "mode",
+                                                       "precision",
+                                                       "optimizer",
+                                                       "framework",
+                                                       "checkpoint_segments",
+                                                       "frozen",
+                                                       "gpus",
+                                                       "tasks",
+                                                       "gpu_milli",
+                                                       "exclusive",
+                                                       "gpu_types",
+                                                       "cpu_cores",
+                                                       "memory_gib",
+                                                       "priority",
+                                                       "weight",
+                                                       "submit_s",
+                                                       "deadline_s",
+                                                       "slowdown_bound",
+                                                       "slowdown_confidence",
+                                                       "demand",
+                                                       "storage_mb_s",
+                                                       "node_selector",
+                                                       "request_rate_hz",
+                                                       "latency_bound_ms",
+                                                       "gpu_memory_request_gib",
+                                                       "gpu_memory_limit_gib",
+                                                       "share",
+                                                       "groups",
+                                                       "avoid_groups",
+                                                       "spread_tasks",
+                                                       "alternatives",
+                                                       "sensitivity"};
+constexpr std::array<std::string_view, 9> kWayKeys = {"tasks",        "gpus", "gpu_milli", "cpu_cores", "memory_gib",
+                                                      "storage_mb_s", "rate", "demand",    "batch"};
+// What a job with alternatives states in each of them.
+constexpr std::array<std::string_view, 4> kInWaysKeys = {"tasks", "gpus", "gpu_milli", "demand"};
+constexpr std::array<std::string_view, 8> kModelOnlyKeys = {
+    "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "frozen"};
+
+constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
+constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
+constexpr std::array kPrecisions = {Precision::kFp32,    Precision::kTf32, Precision::kAmpFp16,
+                                    Precision::kAmpBf16, Precision::kFp16, Precision::kBf16};
+constexpr std::array kOptimizers = {Optimizer::kSgd,   Optimizer::kMomentum,  Optimizer::kAdam,
+                                    Optimizer::kAdamW, Optimizer::kAdafactor, Optimizer::kAdam8Bit};
+constexpr std::array kFrameworks = {Framework::kPyTorch, Framework::kPyTorch1, Framework::kTensorFlow};
+
+// One of `values` by the name that `name_of` gives it.
+template <typename Enum, size_t kCount, typename NameOf>
+absl::Status ReadEnum(const YamlMap& map, std::string_view key, const std::array<Enum, kCount>& values, NameOf name_of,
+                      Enum& out) {
+  const YamlValue* value = map.Find(key);
+  if (value == nullptr) return absl::OkStatus();
+  std::array<std::string_view, kCount> names;
+  for (size_t i = 0; i < kCount; ++i) names[i] = name_of(values[i]);
+  HORUS_ASSIGN_OR_RETURN(const size_t position, value->Choice(names));
+  out = values[position];
+  return absl::OkStatus();
+}
+
+absl::Status ReadShape(const YamlMap& map, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 0, kMaxGpusPerJob, spec.gpus_per_task));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, spec.tasks));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, spec.gpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("exclusive", spec.exclusive));
+  if (int64_t{spec.gpus_per_task} * spec.tasks > kMaxGpusPerJob) {
+    return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
+                                       spec.tasks, spec.gpus_per_task));
+  }
+  if (spec.gpu_milli > 0 && spec.gpu_milli < kMilliPerGpu && spec.gpus_per_task > 1) {
+    return map.Find("gpu_milli")
+        ->Expected(Formatted("%d or no such key with %d GPUs per task", kMilliPerGpu, spec.gpus_per_task));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadHostAndTimes(const YamlMap& map, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("cpu_cores", kCoresToMilli, spec.cpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib", kGibToMib, spec.mem_mib));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, spec.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("priority", std::numeric_limits<int32_t>::min(),
+                                        std::numeric_limits<int32_t>::max(), spec.priority));
+  double weight = 1;
+  HORUS_RETURN_IF_ERROR(
+      map.ReadNumber("weight", 1 / static_cast<double>(kMaxWorkWeight), static_cast<double>(kMaxWorkWeight), weight));
+  spec.weight = static_cast<float>(weight);
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("submit_s", kSecondsToUs, spec.submit_us));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("deadline_s", kSecondsToUs, spec.deadline_us));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("request_rate_hz", 0, kMaxRequestRateHz, spec.request_rate_hz));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("latency_bound_ms", kMillisecondsToUs, spec.latency_bound_us));
+  if (spec.latency_bound_us > 0 && spec.kind != JobKind::kInference) {
+    return map.Find("latency_bound_ms")
+        ->Expected(Formatted("no such key beside kind '%s'", std::string(JobKindName(spec.kind))));
+  }
+  double bound = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_bound", 1, static_cast<double>(kMaxSlowdownBound), bound));
+  spec.slowdown_bound = static_cast<float>(bound);
+  double confidence = 0;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("slowdown_confidence", kLeastProbability, kMostProbability, confidence));
+  spec.slowdown_confidence = static_cast<float>(confidence);
+  if (confidence > 0 && spec.slowdown_bound == 0 && spec.latency_bound_us == 0) {
+    return map.Find("slowdown_confidence")
+        ->Error("expected slowdown_bound or latency_bound_ms beside it, found neither");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadGpuMemory(const YamlMap& map, JobSpec& spec) {
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("gpu_memory_request_gib", kGibToMib, spec.gpu_mem_request_mib));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("gpu_memory_limit_gib", kGibToMib, spec.gpu_mem_limit_mib));
+  if (spec.gpu_mem_limit_mib > 0 && spec.gpu_mem_limit_mib < spec.gpu_mem_request_mib) {
+    return map.Find("gpu_memory_limit_gib")
+        ->Error(Formatted("expected 0 or at least the request of %d MiB, found %d MiB", spec.gpu_mem_request_mib,
+                          spec.gpu_mem_limit_mib));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadNames(const YamlMap& map, std::string_view key, std::vector<std::string>& names) {
+  const YamlValue* list = map.Find(key);
+  if (list == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list->List(kMaxGroupsPerJob));
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(std::string text, item.Text(kMaxNameBytes));
+    if (std::find(names.begin(), names.end(), text) != names.end()) return item.Expected("each name once");
+    names.push_back(std::move(text));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSharing(const YamlMap& map, JobSpec& spec) {
+  constexpr std::array kShares = {ShareWith::kSameTenant, ShareWith::kAnyone};
+  const auto name_of = [](ShareWith v) { return std::string_view(v == ShareWith::kAnyone ? "anyone" : "same-tenant"); };
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "share", kShares, name_of, spec.share));
+  HORUS_RETURN_IF_ERROR(ReadNames(map, "groups", spec.groups));
+  HORUS_RETURN_IF_ERROR(ReadNames(map, "avoid_groups", spec.avoid_groups));
+  return map.ReadBool("spread_tasks", spec.spread_tasks);
+}
+
+absl::Status ReadSelector(const YamlMap& map, JobSpec& spec) {
+  const YamlValue* selector = map.Find("node_selector");
+  if (selector == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, selector->Pairs(kMaxSelectorsPerJob));
+  for (const auto& [key, value] : pairs) {
+    HORUS_ASSIGN_OR_RETURN(std::string text, value.Text(kMaxNameBytes));
+    spec.node_selector.emplace_back(key, std::move(text));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
+  ModelRun model;
+  HORUS_ASSIGN_OR_RETURN(const std::string written, map.Find("model")->Text(kMaxPathBytes));
+  model.path = PathBeside(map.value().file(), written);
+  RunSpec& run = model.run;
+  run.mode = kind == JobKind::kInference ? RunMode::kInference : RunMode::kTraining;
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, run.dims.batch));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "mode", kModes, [](RunMode v) { return Name(v); }, run.mode));
+  if (run.mode == RunMode::kTraining && map.Has("latency_bound_ms")) {
+    return map.Find("latency_bound_ms")->Expected("no such key beside a training run");
+  }
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
+  if (const YamlValue* frozen = map.Find("frozen")) {
+    HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> prefixes, frozen->List(kMaxFrozen));
+    for (const YamlValue& prefix : prefixes) {
+      HORUS_ASSIGN_OR_RETURN(std::string text, prefix.Text(kMaxNameBytes));
+      run.frozen.push_back(std::move(text));
+    }
+  }
+  if (const YamlValue* dims = map.Find("dims")) {
+    HORUS_ASSIGN_OR_RETURN(const auto pairs, dims->Pairs(kMaxDims));
+    for (const auto& [name, value] : pairs) {
+      HORUS_ASSIGN_OR_RETURN(const int64_t size, value.Integer(1, kMaxDim));
+      run.dims.dims.emplace_back(name, size);
+    }
+    // So that equal runs are recognised however they are written.
+    std::sort(run.dims.dims.begin(), run.dims.dims.end());
+  }
+  return model;
+}
+
+absl::Status ReadGpuTypes(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  const YamlValue* list = map.Find("gpu_types");
+  if (list == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, list->List(Catalogue::kMaxTypes));
+  if (items.empty()) return list->Expected("at least one GPU type");
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const GpuTypeId type, ReadGpuTypeName(item, catalogue));
+    job.gpu_types.push_back(type);
+  }
+  std::sort(job.gpu_types.begin(), job.gpu_types.end());
+  job.gpu_types.erase(std::unique(job.gpu_types.begin(), job.gpu_types.end()), job.gpu_types.end());
+  return absl::OkStatus();
+}
+
+absl::Status ReadWay(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  JobAlternative way;
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("tasks", 1, kMaxGpusPerJob, way.tasks));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpus", 1, kMaxGpusPerJob, way.gpus_per_task));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("gpu_milli", 1, kMilliPerGpu, way.gpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("cpu_cores", kCoresToMilli, way.cpu_milli));
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("memory_gib", kGibToMib, way.mem_mib));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("storage_mb_s", 0, kMaxHostQuantity, way.storage_mb_s));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("rate", 0, kMaxRate, way.rate));
+  if (int64_t{way.gpus_per_task} * way.tasks > kMaxGpusPerJob) {
+    return map.value().Error(Formatted("expected at most %d GPUs (tasks x gpus), found %d x %d", kMaxGpusPerJob,
+                                       way.tasks, way.gpus_per_task));
+  }
+  if (job.model) {
+    if (const YamlValue* demand = map.Find("demand")) return demand->Error("expected none beside 'model'");
+    WayOfModel of_model{.batch = job.model->run.dims.batch};
+    HORUS_RETURN_IF_ERROR(map.ReadInteger("batch", 1, kMaxDim, of_model.batch));
+    if (way.rate == 0 && of_model.batch == 0) {
+      return map.value().Error("expected 'batch', here or in the job, or 'rate' (progress per second), found neither");
+    }
+    // Bounded: at most kMaxGpusPerJob, checked where they were read.
+    of_model.data_parallel = way.tasks * way.gpus_per_task;  // a gang averages its gradients
+    job.ways.push_back(of_model);
+  } else {
+    if (const YamlValue* batch = map.Find("batch")) return batch->Error("expected with 'model' only");
+    HORUS_ASSIGN_OR_RETURN(const YamlValue demand, map.Require("demand", "given figures"));
+    HORUS_ASSIGN_OR_RETURN(way.demands, ReadDemands(demand, catalogue, job.gpu_types));
+    HORUS_RETURN_IF_ERROR(map.Require("rate", "progress per second").status());
+  }
+  job.spec.alternatives.push_back(std::move(way));
+  return absl::OkStatus();
+}
+
+absl::Status ReadAlternatives(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  for (const std::string_view key : kInWaysKeys) {
+    if (const YamlValue* value = map.Find(key)) return value->Error("expected in each of 'alternatives', found beside");
+  }
+  if (map.Has("model")) {
+    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> items, map.Find("alternatives")->List(kMaxAlternatives));
+  if (items.empty()) return map.Find("alternatives")->Expected("at least one way to run the job");
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const YamlMap way, item.Map(kWayKeys));
+    HORUS_RETURN_IF_ERROR(ReadWay(way, catalogue, job));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDemandOrModel(const YamlMap& map, const Catalogue& catalogue, JobRequest& job) {
+  if (map.Has("alternatives")) return ReadAlternatives(map, catalogue, job);
+  if (IsCpuOnly(job.spec)) {
+    for (const std::string_view key : {"model", "demand"}) {
+      if (const YamlValue* value = map.Find(key)) return value->Error("expected none with 'gpus: 0'");
+    }
+    return absl::OkStatus();
+  }
+  if (map.Has("model") == map.Has("demand")) {
+    return map.value().Error(Formatted("expected either 'model' (an ONNX file) or 'demand' (given figures), found %s",
+                                       map.Has("model") ? "both" : "neither"));
+  }
+  if (map.Has("model")) {
+    HORUS_ASSIGN_OR_RETURN(job.model, ReadModelRun(map, job.spec.kind));
+    job.model->run.data_parallel = GpuCount(job.spec);  // a gang averages its gradients
+    return absl::OkStatus();
+  }
+  for (const std::string_view key : kModelOnlyKeys) {
+    if (const YamlValue* value = map.Find(key)) {
+      return value->Error("expected with 'model' only, found beside 'demand'");
+    }
+  }
+  HORUS_ASSIGN_OR_RETURN(job.spec.demands, ReadDemands(*map.Find("demand"), catalogue, job.gpu_types));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const std::string_view> JobKeys() { return kJobKeys; }
+
+absl::StatusOr<JobRequest> ReadJobRequest(const YamlMap& map, const Catalogue& catalogue,
+                                          std::optional<uint64_t> default_id) {
+  JobRequest job;
+  job.where = map.value().Where();
+  JobSpec& spec = job.spec;
+  if (!default_id) HORUS_RETURN_IF_ERROR(map.Require("id", "an unsigned number").status());
+  spec.id = default_id.value_or(0);
+  HORUS_RETURN_IF_ERROR(map.ReadId("id", spec.id));
+  HORUS_RETURN_IF_ERROR(map.ReadText("name", kMaxNameBytes, spec.name));
+  HORUS_RETURN_IF_ERROR(map.ReadText("tenant", kMaxNameBytes, spec.tenant));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "kind", kKinds, JobKindName, spec.kind));
+  HORUS_RETURN_IF_ERROR(ReadShape(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadHostAndTimes(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadGpuMemory(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadSharing(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadSelector(map, spec));
+  HORUS_RETURN_IF_ERROR(ReadGpuTypes(map, catalogue, job));
+  HORUS_RETURN_IF_ERROR(ReadDemandOrModel(map, catalogue, job));
+  if (const YamlValue* sensitivity = map.Find("sensitivity")) {
+    HORUS_RETURN_IF_ERROR(ReadSensitivity(*sensitivity, job));
+  }
+  NormalizeJob(spec);
+  return job;
+}
+
+absl::Status CountDemands(const JobSpec& job, std::string_view where, size_t& so_far) {
+  so_far += job.demands.size();
+  for (const JobAlternative& way : job.alternatives) so_far += way.demands.size();
+  if (so_far <= kMaxFileDemands) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   "%s: expected at most %d demands of all jobs, one for each way to run and GPU type, found more",
+                   where, kMaxFileDemands);
+}
+
+absl::Status CheckJobsDiffer(std::span<const JobRequest> jobs) {
+  std::vector<const JobRequest*> sorted;
+  for (const JobRequest& job : jobs) sorted.push_back(&job);
+  // Stable, so that the later one of two is reported.
+  const auto by_id = [](const JobRequest* a, const JobRequest* b) { return a->spec.id < b->spec.id; };
+  std::stable_sort(sorted.begin(), sorted.end(), by_id);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i]->spec.id != sorted[i - 1]->spec.id) continue;
+    return InvalidArgument("%s.id: expected an id of its own, found %d as in %s", sorted[i]->where, sorted[i]->spec.id,
+                           sorted[i - 1]->where);
+  }
+  const auto by_name = [](const JobRequest* a, const JobRequest* b) { return a->spec.name < b->spec.name; };
+  std::stable_sort(sorted.begin(), sorted.end(), by_name);
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (sorted[i]->spec.name.empty() || sorted[i]->spec.name != sorted[i - 1]->spec.name) continue;
+    return InvalidArgument("%s.name: expected a name of its own, found %s as in %s", sorted[i]->where,
+                           Quoted(sorted[i]->spec.name), sorted[i - 1]->where);
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 constexpr std::array<std::string_view, 2> kRootKeys = {"version", "jobs"};

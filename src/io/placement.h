@@ -95,6 +95,17 @@ struct PlacementReport {
                                                                   Plan plan, const InterferenceModel& model,
                                                                   PlacementSettings settings);
 
+// ---- A placement as JSON, for programs.
+// Cost: linear, about 1 KiB a job.
+
+inline constexpr int kPlacementJsonVersion = 1;
+
+// Bytes that are no UTF-8 become U+FFFD; numbers that JSON lacks (infinity) become null. Ends with a newline.
+[[nodiscard]] std::string PlacementJson(const PlacementReport& placement);
+
+// The shortest decimal that reads back as `value`, as a double: 1.1f is 1.1, not 1.10000002384.
+[[nodiscard]] double ShortDouble(float value);
+
 }  // namespace horus
 
 #endif  // HORUS_IO_PLACEMENT_H_

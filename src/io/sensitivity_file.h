@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sensitivities of profiles to cores and host memory, by name, as a table.
+// What cores and host memory do to the speed of a job: as jobs.yaml states it, and of profiles, by name, as a table.
 //
 // Enters:  a CSV with the columns profile, cpu_cores, memory_gib, speed; a row a cell.
 // Leaves:  a matrix for each profile; or "sensitivity.csv: row 12: speed: expected ..., found ...".
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "io/jobs_file.h"
 #include "place/sensitivity.h"
 
 namespace horus {
@@ -27,6 +28,23 @@ using SensitivityCells = std::map<std::pair<int64_t, int64_t>, float>;
 
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ParseSensitivities(const std::string& file, std::string_view text);
 [[nodiscard]] absl::StatusOr<SensitivitiesByName> ReadSensitivities(const std::string& path);
+
+// ---- What cores and host memory do to the speed of a job, as jobs.yaml states it.
+// Cost: linear; each file is read once.
+
+// Sets the job's matrix or `sensitivity_file`; the job's name and GPUs are known.
+[[nodiscard]] absl::Status ReadSensitivity(const YamlValue& value, JobRequest& job);
+
+// Reads the files that jobs name.
+class SensitivityLoader {
+ public:
+  // Sets the matrix of a job that names a file. Errors: of the file, with the job; a profile that it lacks.
+  [[nodiscard]] absl::Status Load(JobRequest& job);
+
+ private:
+  std::map<std::string, std::string, std::less<>> paths_;  // as written -> OnePathOf
+  std::map<std::string, SensitivitiesByName, std::less<>> files_;
+};
 
 }  // namespace horus
 

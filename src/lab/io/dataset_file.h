@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "io/job_request.h"
+#include "io/jobs_file.h"
 
 namespace horus {
 

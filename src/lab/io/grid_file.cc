@@ -13,11 +13,9 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "io/cluster_file.h"
-#include "io/demand_yaml.h"
 #include "io/gpu_file.h"
-#include "io/job_request.h"
-#include "io/yaml_reader.h"
-#include "io/yaml_units.h"
+#include "io/jobs_file.h"
+#include "io/yaml.h"
 #include "lab/io/grid_policy.h"
 #include "lab/io/grid_workload.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "io/yaml_tree.h"
+#include "io/yaml.h"
 #include "lab/grid.h"
 #include "lab/io/traces/trace_file.h"
 

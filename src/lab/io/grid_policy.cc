@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "io/job_request.h"
-#include "io/yaml_units.h"
+#include "io/jobs_file.h"
+#include "io/yaml.h"
 
 namespace horus {
 namespace {

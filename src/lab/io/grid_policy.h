@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "io/yaml_reader.h"
+#include "io/yaml.h"
 #include "lab/io/grid_file.h"
 
 namespace horus {

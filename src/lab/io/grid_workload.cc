@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/format.h"
-#include "io/job_request.h"
-#include "io/yaml_units.h"
+#include "io/jobs_file.h"
+#include "io/yaml.h"
 
 namespace horus {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "io/yaml_reader.h"
+#include "io/yaml.h"
 #include "lab/io/grid_file.h"
 
 namespace horus {

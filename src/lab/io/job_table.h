@@ -17,7 +17,7 @@
 
 #include "base/status.h"
 #include "device/catalogue.h"
-#include "io/job_request.h"
+#include "io/jobs_file.h"
 #include "predict/demand.h"
 
 namespace horus {

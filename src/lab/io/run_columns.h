@@ -14,7 +14,7 @@
 
 #include "base/status.h"
 #include "io/csv_row.h"
-#include "io/job_request.h"
+#include "io/jobs_file.h"
 
 namespace horus {
 

@@ -10,7 +10,6 @@
 #include "gtest/gtest.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
-#include "io/placement_json.h"
 #include "nlohmann/json.hpp"
 #include "place/placer.h"
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // YamlValue and YamlMap: each kind of wrong value names file, line, key, expected and found.
-#include "io/yaml_reader.h"
-
 #include <array>
 #include <string>
 
 #include "gtest/gtest.h"
-#include "io/yaml_units.h"
+#include "io/yaml.h"
 
 namespace horus {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // YamlTree: structure, lines, limits, and files that are no YAML.
-#include "io/yaml_tree.h"
-
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "io/yaml.h"
 
 namespace horus {
 namespace {
