@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "queue/queued_job.h"
+#include "queue/queue.h"
 
 namespace horus {
 

@@ -3,11 +3,87 @@
 #include "queue/queue.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "queue/discipline.h"
 
 namespace horus {
+namespace {
+
+// ---- What a queue refuses to take.
+
+struct Range {
+  const char* field;
+  int64_t value, least, most;
+  const char* unit;
+};
+
+bool Within(const Range& range) { return range.value >= range.least && range.value <= range.most; }
+
+// Text is made on failure only: it costs, and fails badly when memory is short.
+absl::Status OutOfRange(std::string_view where, const Range& range) {
+  return InvalidArgument("%s: %s: expected %d to %d %s, found %d", where, range.field, range.least, range.most,
+                         range.unit, range.value);
+}
+std::string JobText(uint64_t id) { return Formatted("queued job %d", id); }
+
+}  // namespace
+
+absl::Status ValidateQueuedJob(const QueuedJob& job) {
+  for (const Range& range : {
+           Range{"submit_us", job.submit_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
+           Range{"tasks", job.tasks, 1, kMostQueuedGpus, "tasks"},
+           Range{"gpus", job.gpus, 0, kMostQueuedGpus, "GPUs"},
+           Range{"gpu_milli", job.gpu_milli, 1, 1000, "thousandths of a GPU"},
+           Range{"cpu_milli", job.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
+           Range{"mem_mib", job.mem_mib, 0, kMostQueueResource, "MiB"},
+           Range{"gpu_mem_mib.estimate", job.gpu_mem_mib.estimate, 0, kMostQueueResource, "MiB"},
+           Range{"gpu_mem_mib.upper", job.gpu_mem_mib.upper, job.gpu_mem_mib.estimate, kMostQueueResource, "MiB"},
+           Range{"total_us", job.total_us, 0, kMostQueueTimeUs, "us"},
+           Range{"remaining_us", job.remaining_us, -1, kMostQueueTimeUs, "us"},
+           Range{"attained_gpu_us", job.attained_gpu_us, 0, kMostQueueTimeUs, "GPU x us"},
+           Range{"deadline_us", job.deadline_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"},
+           Range{"ideal_us", job.ideal_us, 0, kMostQueueTimeUs, "us"},
+       }) {
+    if (!Within(range)) return OutOfRange(JobText(job.id), range);
+  }
+  constexpr float kMost = 100;
+  const Bounded& util = job.gpu_util_pct;
+  if (util.estimate >= 0 && util.upper >= util.estimate && util.upper <= kMost) return absl::OkStatus();
+  return InvalidArgument(
+      "%s: gpu_util_pct: expected 0 <= estimate <= upper <= 100 per cent, found estimate %g, upper %g", JobText(job.id),
+      util.estimate, util.upper);
+}
+
+absl::Status ValidateProgress(uint64_t id, const JobProgress& progress) {
+  for (const Range& range : {
+           Range{"attained_gpu_us", progress.attained_gpu_us, -1, kMostQueueTimeUs, "GPU x us"},
+           Range{"remaining_us", progress.remaining_us, -1, kMostQueueTimeUs, "us"},
+       }) {
+    if (!Within(range)) return OutOfRange(JobText(id), range);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateResources(const char* what, const QueueResources& resources) {
+  for (const Range& range : {
+           Range{"gpu_milli", resources.gpu_milli, 0, kMostQueueResource, "thousandths of a GPU"},
+           Range{"cpu_milli", resources.cpu_milli, 0, kMostQueueResource, "thousandths of a core"},
+           Range{"mem_mib", resources.mem_mib, 0, kMostQueueResource, "MiB"},
+       }) {
+    if (!Within(range)) return OutOfRange(what, range);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTime(const char* what, int64_t time_us) {
+  const Range range{what, time_us, -kMostQueueTimeUs, kMostQueueTimeUs, "us"};
+  return Within(range) ? absl::OkStatus() : OutOfRange("queue", range);
+}
+
 namespace {
 
 constexpr size_t kHorusLookAhead = 5;  // Horus, as published
@@ -167,6 +243,80 @@ size_t Queue::bytes_held() const {
   return sizeof *this + jobs_.capacity() * sizeof(QueuedJob) + free_slots_.capacity() * sizeof(uint32_t) +
          slot_of_.bytes_held() + waits_.bytes_held() + wait_positions_.capacity() * sizeof(uint32_t) +
          discipline_->bytes_held();
+}
+
+namespace {
+
+// ---- The list of disciplines, and which options make sense.
+
+constexpr std::string_view kNames[] = {"fifo", "sjf",    "srtf", "las",   "ftf",
+                                       "drf",  "tetris", "edf",  "horus", "horus-plus"};
+constexpr int32_t kLeastClusters = 3, kMostClusters = 5;  // Horus+, as published
+
+absl::Status CheckThresholds(const std::vector<int64_t>& thresholds) {
+  if (thresholds.size() > kMostLasThresholds) {
+    return InvalidArgument("queue: las_thresholds_gpu_us: expected at most %d, found %d", kMostLasThresholds,
+                           thresholds.size());
+  }
+  int64_t before = 0;
+  for (size_t i = 0; i < thresholds.size(); ++i) {
+    if (thresholds[i] > before && thresholds[i] <= kMostQueueTimeUs) {
+      before = thresholds[i];
+      continue;
+    }
+    return InvalidArgument("queue: las_thresholds_gpu_us[%d]: expected more than %d and at most %d GPU x us, found %d",
+                           i, before, kMostQueueTimeUs, thresholds[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOptions(std::string_view name, const QueueOptions& options) {
+  HORUS_RETURN_IF_ERROR(ValidateCapacity(name, options.capacity, NeedsCapacity(name)));
+  HORUS_RETURN_IF_ERROR(CheckThresholds(options.las_thresholds_gpu_us));
+  if (options.aging_us_per_pct < -1 || options.aging_us_per_pct > kMostQueueTimeUs) {
+    return InvalidArgument("queue: aging_us_per_pct: expected -1 to %d us, found %d", kMostQueueTimeUs,
+                           options.aging_us_per_pct);
+  }
+  if (options.clusters < kLeastClusters || options.clusters > kMostClusters) {
+    return InvalidArgument("queue: clusters: expected %d to %d, found %d", kLeastClusters, kMostClusters,
+                           options.clusters);
+  }
+  if (!(options.recluster_share > 0 && options.recluster_share <= 1)) {
+    return InvalidArgument("queue: recluster_share: expected more than 0 and at most 1, found %g",
+                           options.recluster_share);
+  }
+  if (options.patience_us < 0 || options.patience_us > kMostQueueTimeUs) {
+    return InvalidArgument("queue: patience_us: expected 0 to %d us, found %d", kMostQueueTimeUs, options.patience_us);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::span<const std::string_view> QueueNames() { return kNames; }
+
+bool NeedsCapacity(std::string_view name) { return name == "drf" || name == "tetris"; }
+
+absl::Status ValidateCapacity(std::string_view name, const QueueResources& capacity, bool needed) {
+  HORUS_RETURN_IF_ERROR(ValidateResources("queue: capacity", capacity));
+  if (!needed || capacity != QueueResources()) return absl::OkStatus();
+  return InvalidArgument("queue: capacity: expected one above 0 for %s, found none", name);
+}
+
+std::unique_ptr<Discipline> MakeDiscipline(std::string_view name, const QueueOptions& options, const JobTable& jobs) {
+  if (name == "ftf") return MakeFinishTimeFairness(jobs);
+  if (name == "drf") return MakeDominantResourceFairness(options, jobs);
+  if (name == "horus-plus") return MakeHorusPlus(options, jobs);
+  return MakeKeyedDiscipline(name, options, jobs);
+}
+
+absl::StatusOr<std::unique_ptr<Queue>> MakeQueue(std::string_view name, const QueueOptions& options) {
+  const auto* found = std::find(std::begin(kNames), std::end(kNames), name);
+  if (found == std::end(kNames)) {
+    return MakeError(absl::StatusCode::kNotFound, "queue: %s", ExpectedOneOf(kNames, name));
+  }
+  HORUS_RETURN_IF_ERROR(CheckOptions(name, options));
+  return std::unique_ptr<Queue>(new Queue(*found, options));  // by the static name, which lives as long as the program
 }
 
 }  // namespace horus

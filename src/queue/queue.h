@@ -3,7 +3,7 @@
 //
 // Enters:  jobs that want service, their progress, what owners hold, the time.
 // Leaves:  the first k jobs in service order (a window for a batch placer), or the first one.
-// Units:   microseconds of the caller's clock; see queued_job.h and docs/queue.md.
+// Units:   microseconds of the caller's clock; see docs/queue.md.
 // Cost:    O(log n) an operation, k times that for a window; what differs is said in docs/queue.md.
 // Thread class: one thread at a time, queries included.
 #ifndef HORUS_QUEUE_QUEUE_H_
@@ -20,10 +20,68 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/id_map.h"
+#include "predict/demand.h"
 #include "queue/indexed_heap.h"
-#include "queue/queued_job.h"
 
 namespace horus {
+
+// ---- QueuedJob: all that a discipline knows of a job that wants service, and its validation.
+// Cost: about 150 bytes, trivially copyable.
+
+// What jobs and owners hold of a cluster.
+struct QueueResources {
+  int64_t gpu_milli = 0;
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;  // host memory
+  friend bool operator==(const QueueResources&, const QueueResources&) = default;
+};
+
+struct QueuedJob {
+  uint64_t id = 0;              // the caller's; unique in the queue
+  uint64_t owner = 0;           // the caller's number for whoever owns it; read by drf
+  int64_t submit_us = 0;        // waits since then
+  int32_t priority = 0;         // higher first, before every discipline
+  int32_t tasks = 1;            // of the gang
+  int32_t gpus = 1;             // of all tasks together; 0 = a job for the host alone
+  int32_t gpu_milli = 1000;     // of each of them
+  int64_t cpu_milli = 0;        // of all tasks together
+  int64_t mem_mib = 0;          // host memory of all tasks together
+  Bounded gpu_util_pct;         // predicted, alone on a GPU: mean and bound
+  BoundedInt gpu_mem_mib;       // predicted, per GPU: mean and bound
+  int64_t total_us = 0;         // predicted run time alone, from start to end; 0 = unknown
+  int64_t remaining_us = -1;    // of it; -1 = total_us
+  int64_t attained_gpu_us = 0;  // service so far: GPUs x time
+  int64_t deadline_us = 0;      // 0 = none; read by edf
+  int64_t ideal_us = 0;         // submission to end with its fair share of the cluster; 0 = total_us; read by ftf
+  friend bool operator==(const QueuedJob&, const QueuedJob&) = default;
+};
+
+// What changes while a job is known; -1 = as it was.
+struct JobProgress {
+  int64_t attained_gpu_us = -1;
+  int64_t remaining_us = -1;
+};
+
+// Limits keep every comparison exact in 128 bits; they are beyond any job.
+inline constexpr int64_t kMostQueueTimeUs = int64_t{1} << 60;    // 36,000 years, either side of 0
+inline constexpr int64_t kMostQueueResource = int64_t{1} << 40;  // cores/1000 or MiB
+inline constexpr int32_t kMostQueuedGpus = 65'536;               // as of a job that is placed
+
+// OK, or INVALID_ARGUMENT "queued job <id>: <field>: expected ..., found ...".
+[[nodiscard]] absl::Status ValidateQueuedJob(const QueuedJob& job);
+[[nodiscard]] absl::Status ValidateProgress(uint64_t id, const JobProgress& progress);
+// Refuses negative and implausible amounts; `what` names them in the message.
+[[nodiscard]] absl::Status ValidateResources(const char* what, const QueueResources& resources);
+[[nodiscard]] absl::Status ValidateTime(const char* what, int64_t time_us);
+
+// The run time left; -1 = unknown.
+[[nodiscard]] inline int64_t RemainingUs(const QueuedJob& job) {
+  if (job.remaining_us >= 0) return job.remaining_us;
+  return job.total_us > 0 ? job.total_us : -1;
+}
+[[nodiscard]] inline QueueResources ResourcesOf(const QueuedJob& job) {
+  return {int64_t{job.gpus} * job.gpu_milli, job.cpu_milli, job.mem_mib};
+}
 
 class Discipline;
 

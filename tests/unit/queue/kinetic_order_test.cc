@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "draw.h"
-#include "queue/queued_job.h"
+#include "queue/queue.h"
 
 namespace horus {
 namespace {
