@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 namespace horus::capi {
+
 absl::Status Require(std::initializer_list<NamedPointer> pointers) {
   for (const NamedPointer& argument : pointers) {
     if (argument.pointer == nullptr) return InvalidArgument("%s: expected a pointer, found NULL", argument.name);
@@ -50,6 +51,25 @@ absl::Status CheckCapacity(size_t needed, size_t capacity, size_t* count) {
                               Formatted("capacity: expected at least %d elements, found %d", needed, capacity));
   if (count != nullptr) *count = needed;  // last: where the message finds no memory, nothing is written
   return error;
+}
+
+// ---- Key-value pairs from two text columns.
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> LabelsFromC(const LabelColumns& columns,
+                                                                             size_t max_count) {
+  const std::string keys = std::string(columns.name) + "_keys";
+  const std::string values = std::string(columns.name) + "_values";
+  if (columns.count > max_count) {
+    return InvalidArgument("%s_count: expected at most %d, found %d", columns.name, max_count, columns.count);
+  }
+  HORUS_RETURN_IF_ERROR(RequireColumn(columns.keys, keys.c_str(), columns.count));
+  HORUS_RETURN_IF_ERROR(RequireColumn(columns.values, values.c_str(), columns.count));
+  std::vector<std::pair<std::string, std::string>> pairs(columns.count);
+  for (size_t i = 0; i < columns.count; ++i) {
+    HORUS_ASSIGN_OR_RETURN(pairs[i].first, ReadText(columns.keys[i], Element(keys.c_str(), i).c_str()));
+    HORUS_ASSIGN_OR_RETURN(pairs[i].second, ReadText(columns.values[i], Element(values.c_str(), i).c_str()));
+  }
+  return pairs;
 }
 
 }  // namespace horus::capi

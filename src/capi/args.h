@@ -9,9 +9,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/status.h"
 #include "capi/error.h"
 
 namespace horus::capi {
@@ -48,6 +53,31 @@ void SetUnlessZero(T& option, Given given) {
 template <typename T, typename Value>
 void Put(T* column, size_t index, Value value) {
   if (column != nullptr) column[index] = static_cast<T>(value);
+}
+
+// ---- Two text columns of the C ABI as key-value pairs: node labels and node selectors.
+// Cost: linear in the text.
+
+struct LabelColumns {
+  const char* name;  // "label" of label_count, label_keys, label_values
+  size_t count;
+  const char* const* keys;
+  const char* const* values;
+};
+
+[[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, std::string>>> LabelsFromC(const LabelColumns& columns,
+                                                                                           size_t max_count);
+
+// ---- Bytes into the caller's buffer.
+// Cost: one copy.
+
+[[nodiscard]] inline absl::Status WriteBytes(std::string_view from, size_t capacity, void* bytes, size_t* count) {
+  HORUS_RETURN_IF_ERROR(Require({{count, "count"}}));
+  HORUS_RETURN_IF_ERROR(RequireColumn(bytes, "bytes", capacity));
+  HORUS_RETURN_IF_ERROR(CheckCapacity(from.size(), capacity, count));
+  if (!from.empty()) std::memcpy(bytes, from.data(), from.size());
+  *count = from.size();
+  return absl::OkStatus();
 }
 
 }  // namespace horus::capi

@@ -3,7 +3,7 @@
 #include "horus/base.h"
 
 #include "base/status_names.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 
 #define HORUS_TEXT_INNER_(x) #x
 #define HORUS_TEXT_(x) HORUS_TEXT_INNER_(x)

@@ -2,10 +2,15 @@
 // Maps statuses to codes and copies messages into the caller's error struct.
 #include "capi/error.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <optional>
+#include <stdexcept>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
@@ -95,6 +100,26 @@ horus_status Fail(horus_error* error, horus_status code, std::string_view messag
   if (size <= offsetof(horus_error, message)) return code;
   CopyLine(message, error->message, size - offsetof(horus_error, message));
   return code;
+}
+
+// ---- What becomes of an exception that reached the boundary.
+
+horus_status FailOnException(horus_error* error) {
+  try {
+    throw;
+#ifdef __GLIBCXX__
+  } catch (const abi::__forced_unwind&) {
+    throw;
+#endif
+  } catch (const std::bad_alloc&) {
+    return Fail(error, HORUS_ERR_NO_MEMORY, "an allocation failed");
+  } catch (const std::length_error&) {
+    return Fail(error, HORUS_ERR_NO_MEMORY, "a count is larger than memory can hold");
+  } catch (const std::exception& exception) {
+    return Fail(error, HORUS_ERR_INTERNAL, exception.what());
+  } catch (...) {
+    return Fail(error, HORUS_ERR_INTERNAL, "an exception of unknown type");
+  }
 }
 
 }  // namespace horus::capi

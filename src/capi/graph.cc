@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "capi/args.h"
+#include "capi/error.h"
 #include "capi/graph_handles.h"
-#include "capi/guard.h"
 #include "capi/structs.h"
 #include "graph/reader.h"
 

@@ -10,7 +10,9 @@
 #include <memory>
 #include <utility>
 
+#include "base/status.h"
 #include "capi/telemetry.h"
+#include "features/run_spec.h"
 #include "graph/graph.h"
 #include "horus/graph.h"
 #include "predict/demand_cache.h"
@@ -30,5 +32,14 @@ struct horus_predictor {
   horus::capi::TelemetrySlot telemetry{this};
   [[nodiscard]] uint64_t bytes_held() const { return static_cast<uint64_t>(value->bytes_held() + cache->bytes_held()); }
 };
+
+namespace horus::capi {
+
+// ---- Run specifications of the C ABI as the features room takes them.
+// Cost: a copy.
+
+[[nodiscard]] absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given);
+
+}  // namespace horus::capi
 
 #endif  // HORUS_CAPI_GRAPH_HANDLES_H_

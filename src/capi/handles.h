@@ -8,14 +8,18 @@
 #define HORUS_CAPI_HANDLES_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "capi/cluster_gate.h"
+#include "absl/status/statusor.h"
+#include "base/patient_mutex.h"
 #include "capi/telemetry.h"
 #include "device/catalogue.h"
 #include "horus/horus.h"
@@ -27,6 +31,48 @@
 #include "place/state/cluster.h"
 #include "predict/measured.h"
 #include "queue/queue.h"
+
+namespace horus::capi {
+
+// ---- ClusterGate: the lock of a cluster handle, which knows the threads that are inside a planning call.
+// Cost: one lock.
+
+class ClusterGate {
+ public:
+  using ReadLock = std::shared_lock<PatientMutex>;
+  using WriteLock = std::unique_lock<PatientMutex>;
+
+  // A read lock under which, and after it, foreign code (callbacks) may run on this thread.
+  class PlanLock {
+   public:
+    PlanLock(ClusterGate* gate, ReadLock lock);
+    PlanLock(PlanLock&& other) noexcept : gate_(std::exchange(other.gate_, nullptr)), lock_(std::move(other.lock_)) {}
+    PlanLock& operator=(PlanLock&&) = delete;
+    ~PlanLock();
+
+    // Others may write from now on; this thread still counts as one that plans.
+    void DoneReading();
+
+   private:
+    ClusterGate* gate_;
+    ReadLock lock_;
+  };
+
+  [[nodiscard]] absl::StatusOr<ReadLock> Read();
+  [[nodiscard]] absl::StatusOr<WriteLock> Write();
+  [[nodiscard]] absl::StatusOr<PlanLock> Plan();
+
+ private:
+  [[nodiscard]] absl::Status RefusePlanner();
+  void Leave();
+
+  PatientMutex state_;
+  std::mutex planners_mutex_;
+  std::vector<std::thread::id> planners_;
+  std::atomic<size_t> planner_count_ = 0;  // spares other calls the look at planners_
+};
+
+}  // namespace horus::capi
 
 struct horus_catalogue {
   std::shared_ptr<const horus::Catalogue> value;

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/callback_model.h"
-#include "capi/demand_convert.h"
-#include "capi/guard.h"
+#include "capi/callbacks.h"
+#include "capi/convert.h"
+#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/sharing.h"
 #include "capi/structs.h"
 #include "interference/quantile.h"
 #include "interference/registry.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/handles.h"
 #include "capi/structs.h"
 #include "capi/telemetry.h"

@@ -7,11 +7,9 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/columns.h"
-#include "capi/guard.h"
+#include "capi/convert.h"
+#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/job_convert.h"
-#include "capi/node_convert.h"
 #include "capi/planning.h"
 #include "capi/structs.h"
 #include "place/modes/batch.h"

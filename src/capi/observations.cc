@@ -9,8 +9,7 @@
 
 #include "base/bytes.h"
 #include "capi/args.h"
-#include "capi/bytes_out.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/handles.h"
 #include "capi/structs.h"
 #include "horus/learn.h"

@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/bytes_out.h"
-#include "capi/demand_convert.h"
-#include "capi/guard.h"
+#include "capi/convert.h"
+#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/sharing.h"
 #include "capi/structs.h"
 #include "horus/learn_pairs.h"
 #include "interference/corrected_model.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call that plans shares: the placer and the cluster in use, subsets, the caller's progress function.
+// What calls that plan or simulate share: subsets, the caller's progress function, options of policies and queues,
+// columns of jobs and slots.
 //
 // Enters:  handles and the caller's arguments.
 // Leaves:  a plan handle; errors of the planning, BUSY, cluster and placer of different GPU types.
@@ -13,9 +14,19 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "base/status.h"
 #include "capi/handles.h"
+#include "device/catalogue.h"
+#include "horus/cluster.h"
+#include "horus/place.h"
+#include "horus/queue.h"
+#include "place/decision.h"
 #include "place/modes/rebalance.h"
+#include "place/policies/workload.h"
+#include "place/policy.h"
+#include "queue/queue.h"
 
 namespace horus::capi {
 
@@ -55,6 +66,53 @@ using PlacerWork = std::function<absl::Status(Placer&, const Cluster&, const Rea
                                                                                  const uint64_t* node_ids);
 // `job_ids` checked, and left to the caller.
 [[nodiscard]] absl::StatusOr<RebalanceOptions> RebalanceFromC(const horus_rebalance_options& c);
+
+// ---- Output columns that several functions share: job ids and slots.
+// Cost: linear in the rows.
+
+// Where ids go. `ids` null: only counted; `count` null: only written.
+struct IdBuffer {
+  size_t capacity;
+  uint64_t* ids;
+  size_t* count;
+};
+// What can fail, apart from writing, so that callers can do it before anything changes.
+[[nodiscard]] absl::Status CheckRoom(size_t needed, const IdBuffer& buffer);
+// Requires CheckRoom.
+void WriteIds(std::span<const uint64_t> ids, const IdBuffer& buffer);
+
+[[nodiscard]] absl::Status WriteSlots(std::span<const Slot> slots, const horus_slots* out, size_t* count);
+
+// An index of a device; NOT_FOUND beyond any.
+[[nodiscard]] absl::StatusOr<int32_t> DeviceIndex(uint32_t device);
+
+// Slots that come in; `tasks` null = all 0, a device UINT32_MAX = a task without GPUs.
+struct SlotColumns {
+  size_t count;
+  const uint64_t* node_ids;
+  const uint32_t* devices;
+  const uint32_t* tasks;
+};
+[[nodiscard]] absl::StatusOr<std::vector<Slot>> SlotsFromC(const SlotColumns& columns);
+
+// ---- The settings of single policies from the C ABI.
+// Cost: linear in the workload.
+
+struct PolicySettings {
+  PolicyOptions options;
+  std::shared_ptr<const Catalogue> catalogue;
+};
+
+// Sets `catalogue` where the workload names types. INVALID_ARGUMENT, NOT_FOUND (type).
+[[nodiscard]] absl::StatusOr<std::shared_ptr<const Workload>> WorkloadFromC(
+    const horus_workload* given, std::shared_ptr<const Catalogue>& catalogue);
+
+[[nodiscard]] absl::StatusOr<PolicySettings> PolicySettingsFromC(const horus_placer_options& given);
+
+// ---- Options of a queue's discipline from the C ABI.
+// Cost: a copy.
+
+[[nodiscard]] absl::StatusOr<QueueOptions> QueueOptionsFromC(const horus_queue_options* given);
 
 }  // namespace horus::capi
 

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/demand_convert.h"
+#include "capi/convert.h"
+#include "capi/error.h"
 #include "capi/graph_handles.h"
-#include "capi/guard.h"
 #include "capi/handles.h"
-#include "capi/run_convert.h"
 #include "capi/structs.h"
 #include "horus/demand.h"
+#include "horus/learn.h"
 #include "predict/solve.h"
 
 namespace horus::capi {
@@ -106,6 +106,7 @@ horus_solution SolutionToC(const Solution& solution, uint32_t flags) {
 }
 
 }  // namespace
+
 }  // namespace horus::capi
 
 using namespace horus::capi;  // NOLINT(google-build-using-namespace): the C functions below are its face
@@ -172,4 +173,27 @@ horus_status horus_predictor_solve(const horus_predictor* predictor, const horus
     for (size_t i = 0; i < count; ++i) WriteStruct(SolutionToC(solved.solutions[i], solved.flags), solutions[i]);
     return absl::OkStatus();
   });
+}
+
+// ---- horus/learn.h, the predictor: saved, and corrected by what was measured.
+
+horus_status horus_predictor_to_bytes(const horus_predictor* predictor, size_t capacity, void* bytes, size_t* count,
+                                      horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}}));
+    return WriteBytes(predictor->value->bundle(), capacity, bytes, count);
+  });
+}
+
+horus_status horus_predictor_commit(const horus_predictor* predictor, const horus_observations* observations,
+                                    horus_predictor** out, horus_error* error) {
+  return Guard(error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{predictor, "predictor"}, {observations, "observations"}, {out, "out"}}));
+    *out = new horus_predictor(predictor->value->WithMeasured(observations->demands), predictor->cache);
+    return absl::OkStatus();
+  });
+}
+
+uint64_t horus_predictor_epoch(const horus_predictor* predictor) {
+  return predictor == nullptr ? 0 : predictor->value->epoch();
 }

@@ -11,9 +11,9 @@
 
 #include "base/units.h"
 #include "capi/args.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/handles.h"
-#include "capi/queue_options.h"
+#include "capi/planning.h"
 #include "capi/structs.h"
 
 namespace horus::capi {

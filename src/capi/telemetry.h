@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "horus/metrics.h"
 #include "metrics/metrics.h"
 

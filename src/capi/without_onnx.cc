@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/graph.h and the predictor in a build without ONNX: the same symbols, which say what is missing.
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "horus/demand.h"
 #include "horus/graph.h"
 #include "horus/learn.h"

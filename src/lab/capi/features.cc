@@ -6,9 +6,8 @@
 #include <span>
 
 #include "capi/args.h"
+#include "capi/error.h"
 #include "capi/graph_handles.h"
-#include "capi/guard.h"
-#include "capi/run_convert.h"
 #include "capi/structs.h"
 #include "features/feature_row.h"
 #include "predict/predictor.h"

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "capi/args.h"
+#include "capi/error.h"
 #include "capi/graph_handles.h"
-#include "capi/guard.h"
 #include "capi/handles.h"
 #include "capi/structs.h"
 #include "io/cluster_file.h"
 #include "io/demand_shelf.h"
 #include "io/jobs_file.h"
 #include "lab/capi/job_list.h"
-#include "lab/capi/sim_handles.h"
+#include "lab/capi/sim_convert.h"
 #include "lab/io/traces/trace_file.h"
 
 namespace horus::capi {

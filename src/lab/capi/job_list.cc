@@ -3,7 +3,7 @@
 #include "lab/capi/job_list.h"
 
 #include "capi/args.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/handles.h"
 #include "capi/structs.h"
 

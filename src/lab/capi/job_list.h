@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "capi/job_convert.h"
+#include "capi/convert.h"
 #include "horus/lab/files.h"
 
 struct horus_job_list {

@@ -3,7 +3,7 @@
 #include "interference/latency.h"
 
 #include "capi/args.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/structs.h"
 #include "horus/lab/latency.h"
 

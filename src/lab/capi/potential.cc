@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/structs.h"
 #include "lab/bound/potential.h"
 #include "lab/capi/sim_convert.h"

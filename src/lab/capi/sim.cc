@@ -12,15 +12,12 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/columns.h"
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "capi/handles.h"
 #include "capi/planning.h"
 #include "capi/structs.h"
 #include "interference/registry.h"
 #include "lab/capi/sim_convert.h"
-#include "lab/capi/sim_handles.h"
-#include "lab/capi/sim_options.h"
 #include "lab/metrics.h"
 
 namespace horus::capi {

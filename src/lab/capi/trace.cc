@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "capi/args.h"
-#include "capi/columns.h"
-#include "capi/guard.h"
+#include "capi/error.h"
+#include "capi/planning.h"
 #include "capi/structs.h"
-#include "lab/capi/sim_handles.h"
+#include "lab/capi/sim_convert.h"
 #include "lab/trace/synthetic.h"
 #include "lab/trace/trace_build.h"
 #include "lab/trace/trace_summary.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/lab/files.h in a build without the reader of files: the same symbols, which say what is missing.
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "horus/lab/files.h"
 #include "horus/lab/trace.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Features and training in a build without ONNX: the same symbols, which say what is missing.
-#include "capi/guard.h"
+#include "capi/error.h"
 #include "horus/lab/features.h"
 #include "horus/lab/memory.h"
 #include "horus/lab/train.h"

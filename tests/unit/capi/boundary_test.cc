@@ -10,10 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "capi/callback_model.h"
-#include "capi/callback_policy.h"
+#include "capi/callbacks.h"
 #include "capi/error.h"
-#include "capi/guard.h"
 #include "capi/telemetry.h"
 
 namespace horus::capi {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "capi/job_convert.h"
+#include "capi/convert.h"
 
 namespace horus::capi {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Field by field between horus_run_spec, horus_step_cost and the features room.
-#include "capi/run_convert.h"
+#include "capi/graph_handles.h"
 
 #include <cmath>
 #include <limits>

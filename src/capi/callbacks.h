@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// CallbackModel: an interference model that the caller of the C ABI wrote.
-//
-// Enters:  a C callback, its user pointer and the catalogue that names the GPU types.
-// Leaves:  checked slowdowns; CALLBACK for a failure or a value out of range.
-// Units:   slowdown = shared / alone.
-// Cost:    that of the callback and three small allocations.   Thread class: as the callback allows.
-#ifndef HORUS_CAPI_CALLBACK_MODEL_H_
-#define HORUS_CAPI_CALLBACK_MODEL_H_
+// Interference models and placement policies that the caller of the C ABI wrote.
+#ifndef HORUS_CAPI_CALLBACKS_H_
+#define HORUS_CAPI_CALLBACKS_H_
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "device/catalogue.h"
 #include "horus/interference.h"
+#include "horus/place.h"
 #include "interference/model.h"
+#include "place/policy.h"
 
 namespace horus::capi {
+
+// ---- CallbackModel: an interference model that the caller of the C ABI wrote.
+// Cost: that of the callback and three small allocations.
 
 class CallbackModel final : public InterferenceModel {
  public:
@@ -39,6 +40,24 @@ class CallbackModel final : public InterferenceModel {
   double upper_probability_;
 };
 
+// ---- CallbackPolicy: a placement policy that the caller of the C ABI wrote.
+// Cost: that of the callback and a few small allocations.
+
+class CallbackPolicy final : public Policy {
+ public:
+  CallbackPolicy(std::shared_ptr<const Catalogue> catalogue, horus_policy_callback callback, void* user,
+                 std::string name);
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] absl::Status ScoreDevice(const DeviceCandidate& candidate, DeviceScore& score) const override;
+
+ private:
+  std::shared_ptr<const Catalogue> catalogue_;
+  horus_policy_callback callback_;
+  void* user_;
+  std::string name_;
+};
+
 }  // namespace horus::capi
 
-#endif  // HORUS_CAPI_CALLBACK_MODEL_H_
+#endif  // HORUS_CAPI_CALLBACKS_H_

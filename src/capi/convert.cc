@@ -1,17 +1,202 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jobs from the C ABI.
-#include "capi/job_convert.h"
+// Sharing modes, demands, nodes and jobs between the C ABI and the rooms, checked on the way in.
+#include "capi/convert.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "capi/args.h"
-#include "capi/demand_convert.h"
-#include "capi/labels.h"
 #include "capi/structs.h"
 
 namespace horus::capi {
 namespace {
+
+// ---- Field by field between horus_demand and Demand.
+
+static_assert(HORUS_TRAIT_COUNT == kTraitCount);
+static_assert(HORUS_DEMAND_GIVEN == kDemandGiven && HORUS_DEMAND_MEASURED == kDemandMeasured &&
+              HORUS_DEMAND_OUTSIDE == kDemandOutside && HORUS_DEMAND_UNCALIBRATED == kDemandUncalibrated &&
+              HORUS_DEMAND_PREDICTED == kDemandPredicted && HORUS_DEMAND_TOO_LARGE == kDemandTooLarge &&
+              HORUS_MEM_MIB_UNBOUNDED == kUnboundedMemMib);
+constexpr uint32_t kKnownFlags = HORUS_DEMAND_GIVEN | HORUS_DEMAND_MEASURED | HORUS_DEMAND_OUTSIDE |
+                                 HORUS_DEMAND_UNCALIBRATED | HORUS_DEMAND_PREDICTED | HORUS_DEMAND_TOO_LARGE;
+
+// An upper bound that was left 0 is the estimate.
+template <typename Pair, typename Number>
+Pair MakePair(Number estimate, Number upper) {
+  return {estimate, upper == 0 && estimate > 0 ? estimate : upper};
+}
+
+}  // namespace
+
+absl::StatusOr<Demand> DemandFromC(const horus_demand* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_demand c, ReadStruct(given));
+  if ((c.flags & ~kKnownFlags) != 0) {
+    return InvalidArgument("demand.flags: expected a sum of HORUS_DEMAND_*, found %#x", c.flags);
+  }
+  Demand demand;
+  demand.profile_id = c.profile_id;
+  demand.gpu_util_pct = MakePair<Bounded>(c.gpu_util_pct, c.gpu_util_pct_upper);
+  demand.mem_bw_util_pct = MakePair<Bounded>(c.mem_bw_util_pct, c.mem_bw_util_pct_upper);
+  demand.mem_mib = MakePair<BoundedInt>(c.mem_mib, c.mem_mib_upper);
+  demand.step_time_us = MakePair<BoundedInt>(c.step_time_us, c.step_time_us_upper);
+  demand.power_w = MakePair<Bounded>(c.power_w, c.power_w_upper);
+  demand.distance = c.distance;
+  demand.operator_us = c.operator_us;
+  demand.gradient_mib = c.gradient_mib;
+  demand.flags = c.flags;
+  std::copy(std::begin(c.traits), std::end(c.traits), demand.traits.begin());
+  HORUS_RETURN_IF_ERROR(ValidateDemand(demand));
+  return demand;
+}
+
+horus_demand DemandToC(const Demand& demand) {
+  horus_demand c = HORUS_DEMAND_INIT;
+  c.flags = demand.flags;
+  c.profile_id = demand.profile_id;
+  c.gpu_util_pct = demand.gpu_util_pct.estimate;
+  c.gpu_util_pct_upper = demand.gpu_util_pct.upper;
+  c.mem_bw_util_pct = demand.mem_bw_util_pct.estimate;
+  c.mem_bw_util_pct_upper = demand.mem_bw_util_pct.upper;
+  c.mem_mib = demand.mem_mib.estimate;
+  c.mem_mib_upper = demand.mem_mib.upper;
+  c.step_time_us = demand.step_time_us.estimate;
+  c.step_time_us_upper = demand.step_time_us.upper;
+  c.power_w = demand.power_w.estimate;
+  c.power_w_upper = demand.power_w.upper;
+  c.distance = demand.distance;
+  c.operator_us = demand.operator_us;
+  c.gradient_mib = demand.gradient_mib;
+  std::copy(demand.traits.begin(), demand.traits.end(), c.traits);
+  return c;
+}
+
+absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_demand* const* demands) {
+  HORUS_RETURN_IF_ERROR(RequireColumn(demands, "demands", count));
+  std::vector<Demand> result;
+  result.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    absl::StatusOr<Demand> demand = DemandFromC(demands[i]);
+    if (!demand.ok()) return At(Element("demands", i), demand.status());
+    result.push_back(*demand);
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
+                                                         const char* const* gpu_types,
+                                                         const horus_demand* const* demands) {
+  if (count == 0 || count > kMaxDemandsPerJob) {
+    return InvalidArgument("demand_count: expected 1 to %d, found %d", kMaxDemandsPerJob, count);
+  }
+  HORUS_ASSIGN_OR_RETURN(const std::vector<Demand> values, DemandsFromC(count, demands));
+  std::vector<TypeDemand> result(count);
+  for (size_t i = 0; i < count; ++i) {
+    result[i].demand = values[i];
+    if (gpu_types == nullptr || gpu_types[i] == nullptr) continue;
+    const absl::StatusOr<GpuTypeId> type = catalogue.Find(gpu_types[i]);
+    if (!type.ok()) return At(Element("gpu_types", i), type.status());
+    result[i].type = *type;
+  }
+  return result;
+}
+
+namespace {
+
+// ---- Nodes from the C ABI.
+
+static_assert(HORUS_STATE_UP == static_cast<int>(AdminState::kUp) &&
+              HORUS_STATE_DRAINED == static_cast<int>(AdminState::kDrained) &&
+              HORUS_STATE_DOWN == static_cast<int>(AdminState::kDown));
+
+// Element `i` of a small-number column; `absent` when the caller left the column out.
+absl::StatusOr<int16_t> SmallAt(const int32_t* column, const char* name, size_t i, int16_t absent) {
+  if (column == nullptr) return absent;
+  if (column[i] >= absent && column[i] <= std::numeric_limits<int16_t>::max()) return static_cast<int16_t>(column[i]);
+  return InvalidArgument("%s: expected %d to %d, found %d", Element(name, i), absent,
+                         std::numeric_limits<int16_t>::max(), column[i]);
+}
+
+absl::StatusOr<int16_t> MigIndex(const GpuType& type, const char* given, size_t i) {
+  HORUS_ASSIGN_OR_RETURN(const std::string name, ReadText(given, "mig_profiles[]"));
+  std::string known;
+  for (size_t profile = 0; profile < type.mig.size(); ++profile) {
+    if (type.mig[profile].name == name) return static_cast<int16_t>(profile);
+    known += (profile == 0 ? "" : ", ") + type.mig[profile].name;
+  }
+  return MakeError(absl::StatusCode::kNotFound, "%s: expected a MIG profile of %s (%s), found '%s'",
+                   Element("mig_profiles", i), type.name, known.empty() ? "it has none" : known, name);
+}
+
+absl::StatusOr<SharingMode> ModeAt(const horus_node& node, size_t i, bool is_mig) {
+  const int32_t mode = node.sharing_modes == nullptr ? 0 : node.sharing_modes[i];
+  if (mode == 0) return is_mig ? SharingMode::kMig : SharingMode::kTimeSlice;
+  const absl::StatusOr<SharingMode> known = SharingFromC(mode);
+  if (!known.ok()) return At(Element("sharing_modes", i), known.status());
+  return known;
+}
+
+absl::StatusOr<DeviceSpec> DeviceAt(const Catalogue& catalogue, const horus_node& node, size_t i) {
+  DeviceSpec device;
+  HORUS_ASSIGN_OR_RETURN(const std::string type_name, ReadText(node.gpu_types[i], Element("gpu_types", i).c_str()));
+  const absl::StatusOr<GpuTypeId> type = catalogue.Find(type_name);
+  if (!type.ok()) return At(Element("gpu_types", i), type.status());
+  device.type = *type;
+  const char* mig_profile = node.mig_profiles == nullptr ? nullptr : node.mig_profiles[i];
+  if (mig_profile != nullptr) {
+    HORUS_ASSIGN_OR_RETURN(device.mig_profile, MigIndex(catalogue.at(*type), mig_profile, i));
+  }
+  HORUS_ASSIGN_OR_RETURN(device.mode, ModeAt(node, i, mig_profile != nullptr));
+  HORUS_ASSIGN_OR_RETURN(device.physical_gpu, SmallAt(node.physical_gpus, "physical_gpus", i, -1));
+  HORUS_ASSIGN_OR_RETURN(device.island, SmallAt(node.nvlink_islands, "nvlink_islands", i, -1));
+  HORUS_ASSIGN_OR_RETURN(device.pcie_switch, SmallAt(node.pcie_switches, "pcie_switches", i, 0));
+  HORUS_ASSIGN_OR_RETURN(device.socket, SmallAt(node.sockets, "sockets", i, 0));
+  device.max_tenants = node.max_tenants == nullptr ? 0 : node.max_tenants[i];
+  device.mem_mib = node.gpu_mem_mib == nullptr ? 0 : node.gpu_mem_mib[i];
+  return device;
+}
+
+absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& node) {
+  NodeSpec spec;
+  spec.id = node.id;
+  HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(node.name, "name"));
+  spec.cpu_milli = node.cpu_milli;
+  spec.mem_mib = node.mem_mib;
+  spec.storage_mb_s = node.storage_mb_s;
+  spec.network_mb_s = node.network_mb_s;
+  spec.rack = node.rack;
+  HORUS_RETURN_IF_ERROR(RequireColumn(node.gpu_types, "gpu_types", node.device_count));
+  if (node.device_count > kMaxDevicesPerNode) {
+    return InvalidArgument("device_count: expected at most %d, found %d", kMaxDevicesPerNode, node.device_count);
+  }
+  for (size_t i = 0; i < node.device_count; ++i) {
+    HORUS_ASSIGN_OR_RETURN(DeviceSpec device, DeviceAt(catalogue, node, i));
+    spec.devices.push_back(device);
+  }
+  HORUS_ASSIGN_OR_RETURN(
+      spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values}, kMaxLabelsPerNode));
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node* given) {
+  HORUS_ASSIGN_OR_RETURN(const horus_node node, ReadStruct(given));
+  absl::StatusOr<NodeSpec> spec = Convert(catalogue, node);
+  if (!spec.ok()) return At(Formatted("node %d", node.id), spec.status());
+  return spec;
+}
+
+absl::StatusOr<AdminState> StateFromC(int32_t state) {
+  if (state >= HORUS_STATE_UP && state <= HORUS_STATE_DOWN) return static_cast<AdminState>(state);
+  return InvalidArgument("state: expected HORUS_STATE_* (%d to %d), found %d", HORUS_STATE_UP, HORUS_STATE_DOWN, state);
+}
+
+namespace {
+
+// ---- Jobs from the C ABI.
 
 static_assert(HORUS_JOB_TRAINING == static_cast<int>(JobKind::kTraining) &&
               HORUS_JOB_INFERENCE == static_cast<int>(JobKind::kInference) &&
@@ -170,7 +355,8 @@ absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_
 
 }  // namespace horus::capi
 
-// Field by field, as job_convert.cc reads them.
+// Field by field, as jobs are read above.
+
 namespace horus::capi {
 namespace {
 

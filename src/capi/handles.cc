@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lock of a cluster handle.
-#include "capi/cluster_gate.h"
+#include "capi/handles.h"
 
 #include <algorithm>
 

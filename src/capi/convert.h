@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sharing modes, demands, nodes and jobs between the C ABI and the rooms, checked on the way in.
+#ifndef HORUS_CAPI_CONVERT_H_
+#define HORUS_CAPI_CONVERT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "device/sharing_mode.h"
+#include "horus/cluster.h"
+#include "horus/demand.h"
+#include "horus/interference.h"
+#include "place/job.h"
+#include "place/state/node.h"
+#include "predict/demand.h"
+
+namespace horus::capi {
+
+// ---- Sharing modes between the C ABI, where 0 is left for "default", and the device room, where 0 is exclusive.
+// Cost: an addition.
+
+[[nodiscard]] constexpr int32_t SharingToC(SharingMode mode) { return static_cast<int32_t>(mode) + 1; }
+
+static_assert(SharingToC(SharingMode::kExclusive) == HORUS_SHARING_EXCLUSIVE);
+static_assert(SharingToC(SharingMode::kTimeSlice) == HORUS_SHARING_TIME_SLICE);
+static_assert(SharingToC(SharingMode::kMps) == HORUS_SHARING_MPS);
+static_assert(SharingToC(SharingMode::kMig) == HORUS_SHARING_MIG);
+
+[[nodiscard]] inline absl::StatusOr<SharingMode> SharingFromC(int32_t mode) {
+  if (mode >= HORUS_SHARING_EXCLUSIVE && mode <= HORUS_SHARING_MIG) return static_cast<SharingMode>(mode - 1);
+  return InvalidArgument("sharing_mode: expected HORUS_SHARING_* (%d to %d), found %d", HORUS_SHARING_EXCLUSIVE,
+                         HORUS_SHARING_MIG, mode);
+}
+
+// ---- Demands between the C ABI and the rooms.
+// Cost: a copy.
+
+[[nodiscard]] absl::StatusOr<Demand> DemandFromC(const horus_demand* given);
+[[nodiscard]] horus_demand DemandToC(const Demand& demand);
+
+// `count` demands; errors name the element.
+[[nodiscard]] absl::StatusOr<std::vector<Demand>> DemandsFromC(size_t count, const horus_demand* const* demands);
+
+// The columns of a job: GPU types by name (null = any) beside the demand on each.
+[[nodiscard]] absl::StatusOr<std::vector<TypeDemand>> TypeDemandsFromC(const Catalogue& catalogue, size_t count,
+                                                                       const char* const* gpu_types,
+                                                                       const horus_demand* const* demands);
+
+// ---- Nodes from the C ABI: columns to device descriptions.
+// Cost: linear in devices and labels.
+
+[[nodiscard]] absl::StatusOr<NodeSpec> NodeFromC(const Catalogue& catalogue, const horus_node* given);
+
+// HORUS_STATE_*.
+[[nodiscard]] absl::StatusOr<AdminState> StateFromC(int32_t state);
+
+// ---- Jobs from the C ABI.
+// Cost: linear in demands and selectors.
+
+[[nodiscard]] absl::StatusOr<JobSpec> JobFromC(const Catalogue& catalogue, const horus_job* given);
+
+// None for null.
+[[nodiscard]] absl::StatusOr<SharedSensitivity> SensitivityFromC(const horus_sensitivity* given);
+
+// RESOURCE_EXHAUSTED above `max_jobs`.
+[[nodiscard]] absl::StatusOr<std::vector<JobSpec>> JobsFromC(const Catalogue& catalogue, size_t count,
+                                                             const horus_job* const* jobs, uint64_t max_jobs);
+
+// The way back: borrows from the job and the catalogue of its types, which must outlive it.
+class JobToC {
+ public:
+  JobToC(const Catalogue& catalogue, const JobSpec& job);
+  JobToC(const JobToC&) = delete;
+  JobToC& operator=(const JobToC&) = delete;
+  [[nodiscard]] const horus_job& get() const { return c_; }
+  [[nodiscard]] uint64_t bytes_held() const;
+
+ private:
+  struct Demands {
+    std::vector<horus_demand> values;
+    std::vector<const horus_demand*> pointers;
+    std::vector<const char*> types;
+  };
+  struct Names {
+    std::vector<const char*> pointers;
+  };
+  [[nodiscard]] static Demands DemandsOf(const Catalogue& catalogue, const std::vector<TypeDemand>& given);
+  [[nodiscard]] static Names NamesOf(const std::vector<std::string>& given);
+  void SetFields(const JobSpec& job);
+  void SetWays(const Catalogue& catalogue, const JobSpec& job);
+
+  Demands demands_;
+  Names selector_keys_, selector_values_, groups_, avoid_groups_;
+  std::vector<Demands> way_demands_;
+  std::vector<horus_job_alternative> ways_;
+  std::vector<const horus_job_alternative*> way_pointers_;
+  horus_sensitivity sensitivity_ = HORUS_SENSITIVITY_INIT;
+  horus_job c_ = HORUS_JOB_INIT;
+};
+
+}  // namespace horus::capi
+
+#endif  // HORUS_CAPI_CONVERT_H_
