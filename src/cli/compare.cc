@@ -27,7 +27,7 @@
 #include "cli/record.h"
 #include "io/csv.h"
 #include "io/json_text.h"
-#include "lab/grid_metrics.h"
+#include "lab/grid.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

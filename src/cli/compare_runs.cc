@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "cli/print.h"
 #include "io/json_text.h"
-#include "lab/grid_metrics.h"
+#include "lab/grid.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

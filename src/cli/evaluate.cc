@@ -12,7 +12,6 @@
 #include "cli/print.h"
 #include "cli/training.h"
 #include "io/json_text.h"
-#include "lab/evaluate/baselines.h"
 #include "lab/evaluate/evaluate_predictor.h"
 #include "nlohmann/json.hpp"
 

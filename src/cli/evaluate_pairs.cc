@@ -30,8 +30,7 @@
 #include "interference/pair_readers.h"
 #include "interference/registry.h"
 #include "io/json_text.h"
-#include "lab/evaluate/evaluate_online.h"
-#include "lab/io/predictions_file.h"
+#include "lab/io/pairs_file.h"
 #include "nlohmann/json.hpp"
 
 namespace horus::cli {

@@ -19,10 +19,10 @@
 #include "horus/version.h"
 #include "io/jobs_file.h"
 #include "io/sensitivity_file.h"
-#include "lab/io/job_table.h"
-#include "lab/io/predictions_file.h"
+#include "lab/io/dataset_file.h"
+#include "lab/io/pairs_file.h"
 #include "lab/io/speeds_file.h"
-#include "lab/truth/ignorant_model.h"
+#include "lab/truth/learner.h"
 #include "place/state/requests.h"
 
 namespace horus::cli {

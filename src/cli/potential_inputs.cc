@@ -23,7 +23,7 @@
 #include "io/jobs_file.h"
 #include "lab/io/mix_file.h"
 #include "lab/io/speeds_file.h"
-#include "lab/truth/predicted_speeds.h"
+#include "lab/truth/speed_table.h"
 
 namespace horus::cli {
 namespace {

@@ -28,7 +28,6 @@
 #include "io/csv.h"
 #include "io/json_text.h"
 #include "lab/grid.h"
-#include "lab/grid_metrics.h"
 #include "lab/io/grid_file.h"
 #include "nlohmann/json.hpp"
 

@@ -22,7 +22,6 @@
 #include "interference/job_point.h"
 #include "interference/table_model.h"
 #include "lab/io/dataset_file.h"
-#include "lab/io/job_table.h"
 #include "predict/predictor.h"
 #include "predict/quantity.h"
 

@@ -9,11 +9,14 @@
 #ifndef HORUS_LAB_GRID_H_
 #define HORUS_LAB_GRID_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,9 +26,9 @@
 #include "lab/simulator.h"
 #include "lab/trace/synthetic.h"
 #include "lab/trace/trace.h"
-#include "lab/truth/pair_learner.h"
+#include "lab/truth/learner.h"
 #include "lab/truth/speed_table.h"
-#include "lab/truth/table_truth.h"
+#include "lab/truth/truth.h"
 #include "place/placer.h"
 #include "place/policy.h"
 #include "place/state/cluster.h"
@@ -143,6 +146,39 @@ using GridObserver = std::function<bool(const Trace&, const SimEvent&)>;
 // Errors: of the trace's edits, of Simulate and what it calls, with the run named.
 [[nodiscard]] absl::StatusOr<GridOutcome> RunOne(const Grid& grid, const GridRun& run,
                                                  const GridObserver& observer = nullptr);
+
+// ---- The columns that a comparison reports of each run, and what they come to over seeds.
+// Cost: linear.
+
+enum class Better : uint8_t { kLower, kHigher, kNeither };
+
+struct GridMetric {
+  std::string_view name;
+  Better better = Better::kNeither;
+  double (*get)(const SimMetrics& metrics) = nullptr;
+};
+
+// In a fixed order; names are only added.
+[[nodiscard]] std::span<const GridMetric> GridMetrics();
+[[nodiscard]] std::optional<size_t> FindGridMetric(std::string_view name);
+
+// A mean over seeds, that of another policy on the same seeds, and the mean of the differences between them with its 95
+// % interval (Student's t); the interval is NaN of fewer than two seeds.
+struct PairedMean {
+  double mean = 0;
+  double baseline = 0;
+  double difference = 0;
+  double half_width = 0;
+
+  // `amount` as a share of the baseline's size; none where that is 0, but for rounding, or nothing.
+  [[nodiscard]] std::optional<double> OfBaseline(double amount) const;
+};
+
+// Both of one size, at least 1, in the order of the seeds.
+[[nodiscard]] PairedMean ComparePaired(std::span<const double> values, std::span<const double> baseline);
+
+// The quantile of Student's t distribution that 97.5 % do not exceed.
+[[nodiscard]] double StudentT975(size_t degrees_of_freedom);
 
 }  // namespace horus
 

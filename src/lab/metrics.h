@@ -11,12 +11,25 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lab/simulator.h"
 #include "lab/trace/trace.h"
 
 namespace horus {
+
+// ---- Fairness: how long a job took against what a fair share of the cluster would have given it.
+// Cost: a sort of the jobs.
+
+// rho = completion time / time with a fair share (finish-time fairness: Themis, NSDI 2020). The fair share of a job is
+// 1/n of all devices, where n is the mean number of jobs in the system, itself included, from its submission to its
+// finish; a job of g devices and run time d that has C/n of C devices takes d * max(1, g * n / C). 0 for jobs that did
+// not finish. Rejected jobs were never in the system; devices that were down count.
+[[nodiscard]] std::vector<double> FinishTimeFairness(const Trace& trace, const SimResult& result);
+
+// (sum of x)^2 / (n * sum of x^2), from 1/n (one has all) to 1 (all alike); 0 of nothing. (Jain, Chiu and Hawe, 1984.)
+[[nodiscard]] double JainIndex(std::span<const double> values);
 
 struct MetricsOptions {
   // Jobs that are submitted in [from_us, to_us): the rest warms up or has no time to finish.
@@ -64,7 +77,7 @@ struct SimMetrics {
   uint64_t out_of_memory = 0;
   uint64_t migrations = 0;
   uint64_t interruptions = 0;  // by nodes that failed
-  // Of the jobs that finished, as defined in fairness.h: rho, and Jain's index of 1 / rho.
+  // Of the jobs that finished: rho, as defined above, and Jain's index of 1 / rho.
   Spread finish_time_fairness;
   double jain = 0;
   double fragmentation = 0;  // share of the free GPU time that a typical task could not use (SimUse::fragment_us)

@@ -35,7 +35,7 @@ namespace horus {
 enum class SimWeights : uint8_t {
   kAlike = 0,
   kShortest = 1,  // 1 / the time that it takes alone, rounded to a power of two: for short completion times
-  kPrices = 2,    // by profile, as its work is worth (prices.h): for a high work rate
+  kPrices = 2,    // by profile, as its work is worth (potential.h): for a high work rate
 };
 
 // A minute or less of them, and 63 years of rounds of a minute: a trace may state jobs of any length.

@@ -13,10 +13,10 @@
 #include "io/decision_log.h"
 #include "io/gpu_file.h"
 #include "io/sensitivity_file.h"
-#include "lab/io/job_table.h"
+#include "lab/io/dataset_file.h"
 #include "lab/io/mix_file.h"
-#include "lab/io/openb_file.h"
-#include "lab/io/predictions_file.h"
+#include "lab/io/openb_trace.h"
+#include "lab/io/pairs_file.h"
 #include "lab/io/speeds_file.h"
 
 namespace {

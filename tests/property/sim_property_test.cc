@@ -8,7 +8,7 @@
 
 #include "interference/registry.h"
 #include "lab/simulator.h"
-#include "lab/trace/trace_build.h"
+#include "lab/trace/trace.h"
 #include "place/state/cluster.h"
 #include "random_cluster.h"
 

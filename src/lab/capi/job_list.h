@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What horus_job_list points to.
+// Lists of jobs: what they hold, and those of a cluster; horus/lab/memory.h, what handles of the library hold.
 //
 // Enters:  jobs and the catalogue of their types.   Leaves: the jobs as the C ABI shows them.
 // Units:   as in cluster.h.

@@ -15,8 +15,8 @@
 #include "capi/structs.h"
 #include "lab/capi/sim_convert.h"
 #include "lab/trace/synthetic.h"
-#include "lab/trace/trace_build.h"
-#include "lab/trace/trace_summary.h"
+#include "lab/trace/trace.h"
+#include "lab/trace/trace_edit.h"
 
 namespace horus::capi {
 namespace {

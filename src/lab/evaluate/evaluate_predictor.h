@@ -19,8 +19,19 @@
 #include "absl/status/statusor.h"
 #include "predict/predictor.h"
 #include "predict/train.h"
+#include "predict/training_set.h"
 
 namespace horus {
+
+// ---- Baselines: what a prediction must beat to be worth its trouble.
+// Cost: one fit each.
+
+[[nodiscard]] std::vector<std::string_view> BaselineNames(Quantity quantity);
+
+// As BaselineNames, one list of predictions each, parallel to `test`.
+[[nodiscard]] absl::StatusOr<std::vector<std::vector<double>>> PredictBaselines(
+    Quantity quantity, std::span<const TrainingRow* const> train, std::span<const TrainingRow* const> test,
+    const TrainOptions& options);
 
 enum class LeaveOut : uint8_t { kFamily, kModel, kGpu, kRows };  // kRows: ten random parts; flatters every method
 [[nodiscard]] std::string_view Name(LeaveOut leave);             // "family", "model", "gpu", "rows"

@@ -8,6 +8,7 @@
 #ifndef HORUS_LAB_IO_DATASET_FILE_H_
 #define HORUS_LAB_IO_DATASET_FILE_H_
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,8 +18,40 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "io/jobs_file.h"
+#include "predict/demand.h"
 
 namespace horus {
+
+// ---- Job table: which graph runs how behind each name that measured pairs use, and what was measured of its demands.
+// Cost: linear in the file; at most kMostTableJobs jobs.
+
+inline constexpr size_t kMostTableJobs = 100'000;
+
+// What was measured of a job alone on a GPU type: all that an interference model reads of a demand on a whole GPU.
+struct TableDemand {
+  GpuTypeId gpu;
+  std::optional<double> gpu_util_pct, step_time_us, operator_us, kernels;
+
+  // What was measured replaces what `demand` says; whose demand it is stays.
+  void Replace(Demand& demand) const;
+};
+
+struct TableJob {
+  std::string name;
+  std::string family;
+  ModelRun model;                     // its path is empty where the table names no graph
+  std::vector<TableDemand> measured;  // at most one a GPU type
+  std::string where;                  // "jobs.csv: row 12"
+};
+
+[[nodiscard]] absl::StatusOr<std::vector<TableJob>> ParseJobTable(const std::string& file, std::string_view text);
+[[nodiscard]] absl::StatusOr<std::vector<TableJob>> ReadJobTable(const std::string& path);
+
+// Adds what such a file measured to its jobs, all of which are among `jobs`.
+[[nodiscard]] absl::Status ParseTableDemands(const std::string& file, std::string_view text, const Catalogue& catalogue,
+                                             std::span<TableJob> jobs);
+[[nodiscard]] absl::Status ReadTableDemands(const std::string& path, const Catalogue& catalogue,
+                                            std::span<TableJob> jobs);
 
 // A column of measured values; blank = not measured.
 struct MeasuredColumn {

@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -16,11 +21,286 @@
 #include "io/gpu_file.h"
 #include "io/jobs_file.h"
 #include "io/yaml.h"
-#include "lab/io/grid_policy.h"
-#include "lab/io/grid_workload.h"
 
 namespace horus {
 namespace {
+
+// ---- One workload of grid.yaml: files or a made trace, and what becomes of it.
+// Cost: linear.
+
+constexpr std::array<std::string_view, 15> kKeys = {
+    "name",    "files", "format",    "skip_bad",    "synthetic", "single_gpu",  "known_only",     "sample",
+    "backlog", "load",  "horizon_h", "horizon_pct", "warm_up_h", "warm_up_pct", "clip_percentile"};
+constexpr std::array<std::string_view, 6> kSyntheticKeys = {"preset", "jobs", "arrivals", "load", "profiles", "seed"};
+constexpr std::array<std::string_view, 3> kArrivals = {"backlog", "poisson", "bursty"};  // as the enum
+
+constexpr Scale kAnyHoursToUs = {.per_unit = int64_t{3600} * 1'000'000, .min = 0, .max = 1e6};  // 114 years
+constexpr Scale kPctToMilli = {.per_unit = 10, .min = 0, .max = 1e5, .exact = true};            // 1000 times
+constexpr Scale kLoadToMilli = {.per_unit = 1000, .min = 1e-3, .max = 1e6, .exact = true};
+constexpr size_t kMaxLoads = 100;
+constexpr size_t kMaxProfiles = 100'000;
+constexpr int64_t kMaxWeight = 1'000'000;
+
+absl::Status ReadTime(const YamlMap& map, std::string_view hours, std::string_view pct, GridTime& time) {
+  if (map.Has(hours) && map.Has(pct)) {
+    return map.Find(pct)->Error(Formatted("expected one of %s and %s, found both", hours, pct));
+  }
+  HORUS_RETURN_IF_ERROR(map.ReadScaled(hours, kAnyHoursToUs, time.us));
+  int64_t milli = time.span_milli;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled(pct, kPctToMilli, milli));
+  time.span_milli = static_cast<int32_t>(milli);
+  return absl::OkStatus();
+}
+
+absl::Status ReadFiles(const YamlMap& map, GridFileWorkload& entry) {
+  const YamlValue& files = *map.Find("files");
+  std::vector<YamlValue> items = {files};
+  if (files.is_list()) {
+    HORUS_ASSIGN_OR_RETURN(items, files.List(kMaxGridPaths));
+  }
+  if (items.empty()) return files.Expected("at least one path");
+  for (const YamlValue& item : items) {
+    HORUS_ASSIGN_OR_RETURN(const std::string path, item.Text(kMaxPathBytes));
+    entry.files.push_back(PathBeside(item.file(), path));
+  }
+  if (const YamlValue* format = map.Find("format")) {
+    HORUS_ASSIGN_OR_RETURN(const std::string name, format->Text(kMaxNameBytes));
+    const absl::StatusOr<TraceFormat> parsed = ParseTraceFormat(name);
+    if (!parsed.ok()) return format->Wrap(parsed.status());
+    entry.read.format = *parsed;
+  }
+  return map.ReadBool("skip_bad", entry.read.skip_bad);
+}
+
+absl::Status ReadProfiles(const YamlMap& map, GridFileWorkload& entry) {
+  const YamlValue* value = map.Find("profiles");
+  entry.all_profiles = value == nullptr;
+  if (value == nullptr) return absl::OkStatus();
+  HORUS_ASSIGN_OR_RETURN(const auto pairs, value->Pairs(kMaxProfiles));
+  if (pairs.empty()) return value->Expected("at least one profile and its weight");
+  entry.workload.synthetic.profiles.clear();
+  for (const auto& [name, weight] : pairs) {
+    HORUS_ASSIGN_OR_RETURN(const int64_t read, weight.Integer(1, kMaxWeight));
+    if (const absl::Status status = ValidateTraceName("profile", name); !status.ok()) return weight.Wrap(status);
+    entry.workload.synthetic.profiles.push_back({.name = name, .weight = static_cast<uint32_t>(read)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSynthetic(const YamlValue& value, int64_t capacity_gpu_milli, GridFileWorkload& entry) {
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kSyntheticKeys));
+  HORUS_ASSIGN_OR_RETURN(const YamlValue preset, map.Require("preset", "philly or horus2020"));
+  HORUS_ASSIGN_OR_RETURN(const std::string name, preset.Text(kMaxNameBytes));
+  absl::StatusOr<SyntheticOptions> made = SyntheticPreset(name);
+  if (!made.ok()) return preset.Wrap(made.status());
+  SyntheticOptions& options = entry.workload.synthetic = *std::move(made);
+  options.capacity_gpu_milli = capacity_gpu_milli;
+  if (options.gap_scv_milli == 0) options.gap_scv_milli = kPhillyGapScvMilli;
+  HORUS_RETURN_IF_ERROR(map.ReadId("seed", options.seed));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("jobs", 1, static_cast<int64_t>(kMaxTraceJobs), options.jobs));
+  if (const YamlValue* arrivals = map.Find("arrivals")) {
+    HORUS_ASSIGN_OR_RETURN(const size_t choice, arrivals->Choice(kArrivals));
+    options.arrivals = static_cast<Arrivals>(choice);
+  }
+  int64_t load = options.load_milli;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("load", kLoadToMilli, load));
+  options.load_milli = static_cast<int32_t>(load);
+  return ReadProfiles(map, entry);
+}
+
+absl::Status ReadEdits(const YamlMap& map, GridEdits& edits) {
+  HORUS_RETURN_IF_ERROR(map.ReadBool("single_gpu", edits.single_gpu));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("known_only", edits.known_only));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("sample", 1, static_cast<int64_t>(kMaxTraceJobs), edits.sample));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("backlog", edits.backlog));
+  int64_t clip = edits.clip_milli;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("clip_percentile", kPercentToMilli, clip));
+  edits.clip_milli = static_cast<int32_t>(clip);
+  return absl::OkStatus();
+}
+
+absl::Status AddLoads(const YamlMap& map, const GridFileWorkload& entry, std::vector<GridFileWorkload>& workloads) {
+  const YamlValue* value = map.Find("load");
+  if (value == nullptr) {
+    workloads.push_back(entry);
+    return absl::OkStatus();
+  }
+  if (entry.workload.edits.backlog) return value->Error("expected one of backlog and load, found both");
+  std::vector<YamlValue> loads = {*value};
+  if (value->is_list()) {
+    HORUS_ASSIGN_OR_RETURN(loads, value->List(kMaxLoads));
+  }
+  if (loads.empty()) return value->Expected("at least one load");
+  for (const YamlValue& load : loads) {
+    HORUS_ASSIGN_OR_RETURN(const int64_t milli, load.Scaled(kLoadToMilli));
+    GridFileWorkload one = entry;
+    one.workload.edits.load_milli = static_cast<int32_t>(milli);
+    AppendFormatted(&one.workload.content, "load: %d/1000\n", milli);
+    if (loads.size() > 1) AppendFormatted(&one.workload.name, " at load %.6g", static_cast<double>(milli) / kGridWhole);
+    workloads.push_back(std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+// `capacity_gpu_milli`: of the cluster.
+absl::Status ReadGridWorkload(const YamlValue& value, int64_t capacity_gpu_milli,
+                              std::vector<GridFileWorkload>& workloads) {
+  HORUS_ASSIGN_OR_RETURN(const YamlMap map, value.Map(kKeys));
+  GridFileWorkload entry;
+  HORUS_ASSIGN_OR_RETURN(const YamlValue name, map.Require("name", "how the results call it"));
+  HORUS_ASSIGN_OR_RETURN(entry.workload.name, name.Text(kMaxNameBytes));
+  if (map.Has("files") == map.Has("synthetic")) {
+    return value.Error(Formatted("expected one of files and synthetic, found %s", map.Has("files") ? "both" : "none"));
+  }
+  if (map.Has("files")) {
+    HORUS_RETURN_IF_ERROR(ReadFiles(map, entry));
+  } else {
+    HORUS_RETURN_IF_ERROR(ReadSynthetic(*map.Find("synthetic"), capacity_gpu_milli, entry));
+  }
+  HORUS_RETURN_IF_ERROR(ReadEdits(map, entry.workload.edits));
+  HORUS_RETURN_IF_ERROR(ReadTime(map, "horizon_h", "horizon_pct", entry.workload.horizon));
+  HORUS_RETURN_IF_ERROR(ReadTime(map, "warm_up_h", "warm_up_pct", entry.workload.warm_up));
+  for (const char* key : {"horizon_pct", "warm_up_pct"}) {
+    if (!entry.workload.edits.backlog || !map.Has(key)) continue;
+    return map.Find(key)->Error("expected hours beside backlog, whose jobs all come at once, found per cent");
+  }
+  static constexpr std::array<std::string_view, 3> kApart = {"name", "files", "load"};
+  entry.workload.content = value.Flat(kApart);
+  return AddLoads(map, entry, workloads);
+}
+
+// ---- One policy of grid.yaml: its placer, its queue and how it decides.
+// Cost: linear.
+
+constexpr double kHugeNumber = 1e9;       // of what has no other end; chosen
+constexpr double kMostTolerance = 0.999;  // below 1
+constexpr int64_t kMaxLookAhead = 1'000'000;
+constexpr int64_t kMaxProfilingNodes = 1'000'000;
+// Bounded: a constant.
+constexpr int64_t kReactiveProfilingUs = 60 * int64_t{1'000'000};  // a minute, as Horus (TPDS 2022) has it
+
+struct TimeField {
+  std::string_view key;
+  int64_t SimOptions::* member;
+};
+constexpr auto kTimes = std::to_array<TimeField>({{"round_s", &SimOptions::round_us},
+                                                  {"restart_s", &SimOptions::restart_us},
+                                                  {"checkpoint_s", &SimOptions::checkpoint_us},
+                                                  {"latency_s", &SimOptions::latency_us},
+                                                  {"rebalance_s", &SimOptions::rebalance_us},
+                                                  {"observe_s", &SimOptions::observe_us},
+                                                  {"profiling_s", &SimOptions::profiling_us}});
+
+struct FlagField {
+  std::string_view key;
+  bool SimOptions::* member;
+};
+constexpr auto kFlags = std::to_array<FlagField>({{"know_run_times", &SimOptions::know_run_times},
+                                                  {"preempt", &SimOptions::preempt},
+                                                  {"best_of_window", &SimOptions::best_of_window},
+                                                  {"weigh_waiting", &SimOptions::weigh_waiting},
+                                                  {"profile_each_job", &SimOptions::profile_each_job}});
+constexpr std::array<std::string_view, 3> kWeights = {"alike", "shortest", "prices"};              // as the enum
+constexpr std::array<std::string_view, 4> kLearns = {"nothing", "failures", "pairs", "corrects"};  // likewise
+
+constexpr std::array<std::string_view, 21> kOthers = {
+    "weights",        "learn",          "policy",          "queue",          "interference",
+    "slowdown_bound", "look_ahead",     "max_tenants",     "mem_overcommit", "sharing_quota",
+    "probe_outside",  "max_candidates", "profiling_nodes", "pack_threshold", "foreground_bound",
+    "links",          "patience_s",     "las_continuous",  "synergy_grow",   "synergy_tolerance",
+    "bounded_pct"};
+
+std::vector<std::string_view> MakeKeys() {
+  std::vector<std::string_view> keys(kOthers.begin(), kOthers.end());
+  for (const TimeField& field : kTimes) keys.push_back(field.key);
+  for (const FlagField& field : kFlags) keys.push_back(field.key);
+  return keys;
+}
+
+absl::Status ReadBound(const YamlMap& map, double& bound) {
+  const YamlValue* value = map.Find("slowdown_bound");
+  if (value == nullptr) return absl::OkStatus();
+  if (const auto text = value->Text(kMaxPathBytes); text.ok() && *text == "none") {
+    bound = std::numeric_limits<double>::infinity();
+    return absl::OkStatus();
+  }
+  return map.ReadNumber("slowdown_bound", 1, kMaxSlowdownBound, bound);
+}
+
+absl::Status ReadPlacing(const YamlMap& map, GridPolicy& policy) {
+  PlacerOptions& placer = policy.placer_options;
+  HORUS_RETURN_IF_ERROR(ReadBound(map, placer.slowdown_bound));
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("max_tenants", 1, kMaxTenantsPerDevice, placer.max_tenants));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("mem_overcommit", 1, kMaxMemOvercommit, placer.mem_overcommit));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("sharing_quota", 0, 1, placer.sharing_quota));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("probe_outside", placer.probe_outside));
+  HORUS_RETURN_IF_ERROR(
+      map.ReadInteger("max_candidates", 0, std::numeric_limits<int32_t>::max(), placer.max_candidates));
+  int64_t bounded = policy.bounded_milli;
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("bounded_pct", kPercentToMilli, bounded));
+  policy.bounded_milli = static_cast<int32_t>(bounded);
+  if (const YamlValue* value = map.Find("bounded_pct"); value != nullptr) {
+    const bool bounded_at_all = placer.slowdown_bound > 0 && std::isfinite(placer.slowdown_bound);
+    if (!bounded_at_all) return value->Expected("a slowdown_bound beside it");
+  }
+  PolicyOptions& options = policy.policy_options;
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("pack_threshold", 0, kHugeNumber, options.pack_threshold));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("foreground_bound", 1, kMaxSlowdownBound, options.foreground_bound));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("links", options.links));
+  HORUS_RETURN_IF_ERROR(map.ReadBool("synergy_grow", options.synergy_grow));
+  HORUS_RETURN_IF_ERROR(map.ReadNumber("synergy_tolerance", 0, kMostTolerance, options.synergy_tolerance));
+  return map.ReadInteger("profiling_nodes", 0, kMaxProfilingNodes, policy.profiling_nodes);
+}
+
+absl::Status ReadDeciding(const YamlMap& map, GridPolicy& policy) {
+  HORUS_RETURN_IF_ERROR(map.ReadInteger("look_ahead", 0, kMaxLookAhead, policy.sim_options.look_ahead));
+  for (const TimeField& field : kTimes) {
+    HORUS_RETURN_IF_ERROR(map.ReadScaled(field.key, kSecondsToUs, policy.sim_options.*field.member));
+  }
+  for (const FlagField& field : kFlags) {
+    HORUS_RETURN_IF_ERROR(map.ReadBool(field.key, policy.sim_options.*field.member));
+  }
+  if (const YamlValue* weights = map.Find("weights")) {
+    HORUS_ASSIGN_OR_RETURN(const size_t choice, weights->Choice(kWeights));
+    policy.sim_options.weights = static_cast<SimWeights>(choice);
+  }
+  if (const YamlValue* learn = map.Find("learn")) {
+    HORUS_ASSIGN_OR_RETURN(const size_t choice, learn->Choice(kLearns));
+    policy.learns = static_cast<Learns>(choice);
+  }
+  HORUS_RETURN_IF_ERROR(map.ReadScaled("patience_s", kSecondsToUs, policy.queue_options.patience_us));
+  return map.ReadBool("las_continuous", policy.queue_options.las_continuous);
+}
+
+// At the key that names it, where there is one.
+absl::Status At(const YamlMap& map, std::string_view key, const absl::Status& status) {
+  const YamlValue* value = map.Find(key);
+  return value == nullptr ? map.value().Wrap(status) : value->Wrap(status);
+}
+
+// Keys of a policy but for its name.
+std::span<const std::string_view> GridPolicyKeys() {
+  static const std::vector<std::string_view> keys = MakeKeys();
+  return keys;
+}
+
+// What the mapping states; the rest stays as it is. Policy and queue are made once, as a check.
+absl::Status ReadGridPolicy(const YamlMap& map, GridFilePolicy& entry) {
+  GridPolicy& policy = entry.policy;
+  HORUS_RETURN_IF_ERROR(map.ReadText("policy", kMaxNameBytes, policy.policy));
+  HORUS_RETURN_IF_ERROR(map.ReadText("queue", kMaxNameBytes, policy.queue));
+  HORUS_RETURN_IF_ERROR(map.ReadText("interference", kMaxNameBytes, entry.interference));
+  if (policy.policy == "reactive" && policy.sim_options.profiling_us == 0) {
+    policy.sim_options.profiling_us = kReactiveProfilingUs;
+  }
+  if (policy.policy == "oracle" && entry.interference.empty()) entry.interference = kOracle;
+  HORUS_RETURN_IF_ERROR(ReadPlacing(map, policy));
+  HORUS_RETURN_IF_ERROR(ReadDeciding(map, policy));
+  HORUS_RETURN_IF_ERROR(At(map, "policy", MakePolicy(policy.policy, policy.policy_options).status()));
+  QueueOptions queue = policy.queue_options;
+  queue.capacity = {.gpu_milli = kMilliPerGpu, .cpu_milli = kMilliPerCore, .mem_mib = 1};  // the cluster's later
+  return At(map, "queue", MakeQueue(policy.queue, queue).status());
+}
 
 constexpr auto kRootKeys = std::to_array<std::string_view>({"version", "gpu_types_files", "cluster", "failures",
                                                             "truth", "beliefs", "workloads", "defaults", "policies",

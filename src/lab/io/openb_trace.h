@@ -13,16 +13,48 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "lab/io/openb_file.h"
 #include "place/job.h"
 #include "place/policies/workload.h"
 #include "place/state/cluster.h"
 
 namespace horus {
+
+// ---- The openb trace (Alibaba, 2023; hkust-adsl/kubernetes-scheduler-simulator): node and pod lists as published.
+// Cost: linear.
+
+struct OpenbNode {
+  std::string name;
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  int32_t gpus = 0;
+  std::string model;  // of its GPUs; empty without
+};
+
+struct OpenbPod {
+  std::string name;
+  int64_t cpu_milli = 0;
+  int64_t mem_mib = 0;
+  int32_t gpus = 0;
+  int32_t gpu_milli = 0;            // per GPU; 0 without GPUs
+  std::vector<std::string> models;  // that it may run on, in file order; empty = any
+  std::string spec;                 // the same as written
+};
+
+class CsvRow;
+
+// One row of a pod list; INVALID_ARGUMENT names its place, column, expected and found.
+[[nodiscard]] absl::StatusOr<OpenbPod> ReadOpenbPod(const CsvRow& row);
+
+inline constexpr size_t kMaxOpenbBytes = 64u << 20;  // of one file; the published ones have 0.6 MB
+
+[[nodiscard]] absl::StatusOr<std::vector<OpenbNode>> ParseOpenbNodes(std::string_view bytes, const std::string& file);
+[[nodiscard]] absl::StatusOr<std::vector<OpenbPod>> ParseOpenbPods(std::string_view bytes, const std::string& file);
 
 // One GPU type for each model that nodes or pods name. The trace tells no more of them than their names; their
 // figures are those of one built-in type.

@@ -9,7 +9,10 @@
 #define HORUS_LAB_IO_PAIRS_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -18,6 +21,7 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
+#include "interference/model.h"
 
 namespace horus {
 
@@ -74,6 +78,29 @@ class PairsReader {
   std::map<Key, Known> known_;
   PairsSkipped skipped_;
 };
+
+// ---- Predicted slowdowns of two jobs on a GPU, by name: what a model says, kept in a file so that a simulation can
+// believe it.
+// Cost: linear.
+
+struct PredictedPair {
+  std::string gpu;  // canonical type name
+  SharingMode mode = SharingMode::kTimeSlice;
+  std::string victim, other;
+  double slowdown = 1;  // of the victim, at least 1
+  double bound = 1;     // at least the slowdown
+};
+
+[[nodiscard]] std::string PredictedText(std::span<const PredictedPair> rows);
+
+[[nodiscard]] absl::StatusOr<std::vector<PredictedPair>> ParsePredicted(const std::string& file, std::string_view text);
+[[nodiscard]] absl::StatusOr<std::vector<PredictedPair>> ReadPredicted(const std::string& path);
+
+// The rows as a model (TableModel without noise) over jobs known by the profile ids of `jobs`; rows of other jobs are
+// left out, and pairs without a row answered by `fallback`. NOT_FOUND: a GPU type that the catalogue lacks.
+[[nodiscard]] absl::StatusOr<std::shared_ptr<const InterferenceModel>> ModelOfPredicted(
+    std::span<const PredictedPair> rows, const std::map<std::string, uint64_t>& jobs, const Catalogue& catalogue,
+    std::shared_ptr<const InterferenceModel> fallback);
 
 }  // namespace horus
 

@@ -8,11 +8,14 @@
 #ifndef HORUS_LAB_RUN_OUTAGES_H_
 #define HORUS_LAB_RUN_OUTAGES_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lab/run/cluster_map.h"
 #include "place/state/node.h"
 
 namespace horus {
@@ -36,6 +39,29 @@ inline constexpr size_t kMostOutages = 1'000'000;  // of all nodes
 // INVALID_ARGUMENT: options; RESOURCE_EXHAUSTED: more than kMostOutages.
 [[nodiscard]] absl::StatusOr<std::vector<NodeOutage>> DrawOutages(std::span<const NodeId> nodes,
                                                                   const OutageOptions& options);
+
+// ---- NodeEvents: the outages of a simulation as events in order.
+// Cost: a sort.
+
+struct NodeEvent {
+  int64_t time_us = 0;
+  bool down = false;  // at one time those that come back come first
+  uint32_t node = 0;
+  friend auto operator<=>(const NodeEvent&, const NodeEvent&) = default;
+};
+
+class NodeEvents {
+ public:
+  // INVALID_ARGUMENT: an outage of no node, without length, or beside another of its node.
+  [[nodiscard]] static absl::StatusOr<NodeEvents> Create(std::span<const NodeOutage> outages, const ClusterMap& map);
+
+  [[nodiscard]] int64_t next_us() const;
+  [[nodiscard]] std::optional<NodeEvent> TakeDue(int64_t now_us);
+
+ private:
+  std::vector<NodeEvent> events_;  // ascending
+  size_t next_ = 0;
+};
 
 }  // namespace horus
 

@@ -8,8 +8,11 @@
 #ifndef HORUS_LAB_RUN_WAITING_H_
 #define HORUS_LAB_RUN_WAITING_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 namespace horus {
 
@@ -34,6 +37,32 @@ struct WaitOutlook {
 // By how much everybody's completion is delayed, summed. Sharing with a neighbour lasts until one of the two is done or
 // they move apart; each loses of that time the part that it does not work. Waiting costs the newcomer its wait.
 [[nodiscard]] bool WaitingIsBetter(const SharingOffer& offer, const WaitOutlook& outlook);
+
+// ---- Who was refused a place since a job left: those that came since took room and made none, so nobody of them, and
+// nobody like them, needs to be asked about again.
+
+// `Kind`: what the placer sees of a job; equal where it cannot tell two apart.
+template <typename Kind>
+class RefusedJobs {
+ public:
+  [[nodiscard]] bool HasJob(uint64_t job) const { return std::binary_search(jobs_.begin(), jobs_.end(), job); }
+  [[nodiscard]] bool HasKind(const Kind& kind) const {
+    return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end();
+  }
+  void AddJob(uint64_t job) {
+    const auto at = std::lower_bound(jobs_.begin(), jobs_.end(), job);
+    if (at == jobs_.end() || *at != job) jobs_.insert(at, job);
+  }
+  void AddKind(const Kind& kind) { kinds_.push_back(kind); }
+  void Clear() {
+    jobs_.clear();
+    kinds_.clear();
+  }
+
+ private:
+  std::vector<uint64_t> jobs_;  // ascending
+  std::vector<Kind> kinds_;
+};
 
 }  // namespace horus
 

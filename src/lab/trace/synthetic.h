@@ -67,7 +67,7 @@ inline constexpr int32_t kMaxSyntheticOwners = 1'000'000;
 // What a job takes on average, in microseconds x GPUs: what a load is made of.
 [[nodiscard]] double MeanGpuTime(const SyntheticOptions& options);
 
-// Measured on public traces made from Microsoft's Philly cluster; synthetic_presets.cc names source and command.
+// Measured on public traces made from Microsoft's Philly cluster; synthetic.cc names source and command.
 [[nodiscard]] std::vector<SyntheticSize> PhillySizes();
 [[nodiscard]] std::vector<SyntheticDuration> PhillyDurations();
 // Median of the eleven virtual clusters with more than 500 jobs in Gavel's trace: `horus traces show FILE --json` of

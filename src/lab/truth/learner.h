@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SimLearner: what a simulation lets a scheduler learn while jobs run. What is learned reaches the placer through its
-// model, whose epoch tells that it changed (pair_learner.h).
+// model, whose epoch tells that it changed.
 //
 // Enters:  what the tenants of a device were seen to lose beside each other, or that they could not run together.
 // Leaves:  nothing.
@@ -9,11 +9,18 @@
 #ifndef HORUS_LAB_TRUTH_LEARNER_H_
 #define HORUS_LAB_TRUTH_LEARNER_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
+#include <string_view>
+#include <tuple>
 
 #include "absl/status/statusor.h"
+#include "device/catalogue.h"
 #include "interference/model.h"
+#include "interference/observed_slowdowns.h"
 
 namespace horus {
 
@@ -31,6 +38,67 @@ class SimLearner {
   // They could not run together; `slowdowns` is empty, the newcomer last. Whether that was learned: the newcomer then
   // waits as before, else it runs alone from now on.
   [[nodiscard]] virtual absl::StatusOr<bool> Failed(const SeenSharing& seen) = 0;
+};
+
+// ---- PairLearner: remembers which two jobs could not run together, and what two that could cost each other.
+// Cost: something new: a sort of the pairs seen so far, and with `corrects` a commit of CorrectedModel.
+
+enum class Learns : uint8_t {
+  kNothing = 0,   // a job that failed beside others runs alone
+  kFailures = 1,  // pairs of profiles that failed are not tried again: each is predicted to slow the other 1,000 times
+  kPairs = 2,     // and pairs that ran answer for themselves, once a device was observed
+  kCorrects = 3,  // and what was seen of them corrects what is predicted of others (CorrectedModel)
+};
+
+inline constexpr int64_t kLearnFromUs =
+    60'000'000;  // how long tenants who share are observed, as `reactive` profiles a job
+
+class PairLearner final : public SimLearner {
+ public:
+  PairLearner(std::shared_ptr<const InterferenceModel> model, std::shared_ptr<const Catalogue> catalogue,
+              Learns learns);
+
+  // For the placer. Its answers and its epoch change as it learns.
+  [[nodiscard]] std::shared_ptr<const InterferenceModel> model() const;
+  // What it answers now; stays as it is.
+  [[nodiscard]] std::shared_ptr<const InterferenceModel> known() const;
+
+  // Devices of two tenants with profile ids teach.
+  [[nodiscard]] absl::Status Observe(const SeenSharing& seen) override;
+  [[nodiscard]] absl::StatusOr<bool> Failed(const SeenSharing& seen) override;
+
+ private:
+  class Believed;                                                      // forwards to what is known now
+  using Key = std::tuple<GpuTypeId, SharingMode, uint64_t, uint64_t>;  // victim, other
+
+  [[nodiscard]] absl::StatusOr<bool> Learn(const SeenSharing& seen, double first, double second);
+
+  std::shared_ptr<const InterferenceModel> beneath_;
+  std::shared_ptr<const Catalogue> catalogue_;
+  Learns learns_;
+  std::shared_ptr<Believed> believed_;
+  std::map<Key, double> seen_;
+  ObservedSlowdowns observed_;
+};
+
+// ---- IgnorantModel: nobody slows anybody, as far as it knows. What a learner starts from who is told
+// nothing.
+
+class IgnorantModel final : public InterferenceModel {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "nothing"; }
+  [[nodiscard]] uint64_t epoch() const override { return 0; }
+  [[nodiscard]] absl::Status Predict(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
+                                     std::span<Slowdown> out) const override {
+    std::fill(out.begin(), out.end(), Slowdown());
+    return absl::OkStatus();
+  }
+  [[nodiscard]] bool adds_pairs() const override { return true; }
+  [[nodiscard]] absl::Status PredictPairs(const DeviceContext& /*device*/, std::span<const Demand* const> /*tenants*/,
+                                          std::span<PairExcess> out) const override {
+    std::fill(out.begin(), out.end(), PairExcess());
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace horus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SpeedTable: how fast profiles run on GPU types, alone and in pairs; and the mix of work that jobs of them bring.
 //
-// Enters:  speeds, measured (io/speeds_file.h) or predicted (predicted_speeds.h); jobs.
+// Enters:  speeds, measured (io/speeds_file.h) or predicted; jobs.
 // Leaves:  a plain value; the problem whose answer bounds the work rate.
 // Units:   progress in the profile's own unit (steps), speeds in it a second.
 // Cost:    linear; 40 bytes a pair.      Thread class: value; the functions are pure.
@@ -15,7 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "interference/model.h"
 #include "lab/bound/work_rate.h"
+#include "predict/demand.h"
 
 namespace horus {
 
@@ -62,6 +64,35 @@ inline constexpr size_t kLeastToCompare = 3;  // profiles that two types need in
 // `work` as above, `gpus` how many of each type. Work of profiles that no type with GPUs runs is left out.
 [[nodiscard]] WorkProblem MakeWorkProblem(const SpeedTable& table, std::span<const double> work,
                                           std::span<const double> gpus, uint32_t reference);
+
+// ---- A table of speeds predicted by an interference model, for jobs whose pairs nobody measured.
+// Cost: one call of the model per pair and device kind.
+
+struct PredictedProfile {
+  std::string name;
+  std::vector<const Demand*> demands;  // by device kind; nullptr = not allowed there
+  bool exclusive = false;              // never shares
+  int32_t gpu_milli = 0;               // hard request; two of more than 1000 together do not share
+  double slowdown_bound = 0;           // its own, kept always; 0 = none
+};
+
+struct DeviceKind {
+  std::string name;
+  DeviceContext context;
+  int64_t mem_mib = 0;
+  bool shares = true;
+};
+
+// As PlacerOptions::mem_headroom_mib.
+inline constexpr int64_t kPredictedHeadroomMib = 500;
+
+// Speeds are the model's estimates; bounds count its upper slowdowns, as the placer does. Memory that two jobs' upper
+// bounds exceed keeps them apart, and a job off a device that is too small. Without a step time on every kind that a
+// profile may use its speed counts 1 on each. Errors: those of the model.
+[[nodiscard]] absl::StatusOr<SpeedTable> PredictSpeeds(std::span<const PredictedProfile> profiles,
+                                                       std::span<const DeviceKind> devices,
+                                                       const InterferenceModel& model,
+                                                       int64_t headroom_mib = kPredictedHeadroomMib);
 
 }  // namespace horus
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lab/simulator.h"
-#include "lab/truth/pair_learner.h"
-#include "lab/truth/table_truth.h"
+#include "lab/truth/learner.h"
+#include "lab/truth/truth.h"
 #include "sim_given.h"
 
 namespace horus {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Job tables: a name, a family and a run in every row; what was measured of the jobs.
-#include "lab/io/job_table.h"
-
 #include <gmock/gmock.h>
 
 #include <string>
+
+#include "lab/io/dataset_file.h"
 
 namespace horus {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted slowdowns: what is written is read again and answered; what is no slowdown is named.
-#include "lab/io/predictions_file.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <limits>
 
 #include "interference/registry.h"
+#include "lab/io/pairs_file.h"
 
 namespace horus {
 namespace {

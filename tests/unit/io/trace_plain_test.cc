@@ -8,7 +8,7 @@
 #include "base/draws.h"
 #include "lab/io/traces/trace_file.h"
 #include "lab/trace/synthetic.h"
-#include "lab/trace/trace_build.h"
+#include "lab/trace/trace.h"
 #include "lab/trace/trace_edit.h"
 
 namespace horus {

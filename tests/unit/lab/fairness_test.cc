@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fairness of results written down by hand.
-#include "lab/fairness.h"
-
 #include <gtest/gtest.h>
 
 #include "lab/metrics.h"

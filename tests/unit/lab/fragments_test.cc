@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fragments of a small cluster, by hand, and what a simulation makes of them and of its beliefs.
-#include "lab/fragments.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "lab/metrics.h"
+#include "lab/run/use_meter.h"
 #include "sim_setup.h"
 
 namespace horus {

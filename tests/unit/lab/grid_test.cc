@@ -10,8 +10,7 @@
 
 #include "interference/registry.h"
 #include "interference/table_model.h"
-#include "lab/grid_metrics.h"
-#include "lab/truth/ignorant_model.h"
+#include "lab/truth/learner.h"
 
 namespace horus {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicted tables: speeds are estimates, bounds count upper slowdowns, and what may not share is apart.
-#include "lab/truth/predicted_speeds.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "lab/truth/speed_table.h"
 
 namespace horus {
 namespace {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prices of work, computed by hand from the dual of the bound.
-#include "lab/bound/prices.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "lab/bound/potential.h"
 #include "sim_setup.h"
 
 namespace horus {

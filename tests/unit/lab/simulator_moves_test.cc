@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lab/metrics.h"
-#include "lab/truth/pair_learner.h"
+#include "lab/truth/learner.h"
 #include "sim_setup.h"
 
 namespace horus {

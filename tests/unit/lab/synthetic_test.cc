@@ -10,7 +10,6 @@
 
 #include "base/draws.h"
 #include "lab/trace/trace_edit.h"
-#include "lab/trace/trace_summary.h"
 
 namespace horus {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured speeds as the truth: units, pairs, what was never measured, three tenants.
-#include "lab/truth/table_truth.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "device/catalogue.h"
+#include "lab/truth/truth.h"
 
 namespace horus {
 namespace {

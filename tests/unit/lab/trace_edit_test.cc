@@ -8,7 +8,7 @@
 
 #include "base/draws.h"
 #include "lab/trace/synthetic.h"
-#include "lab/trace/trace_build.h"
+#include "lab/trace/trace.h"
 
 namespace horus {
 namespace {

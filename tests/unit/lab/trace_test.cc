@@ -9,8 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "lab/trace/trace_build.h"
-#include "lab/trace/trace_summary.h"
+#include "lab/trace/trace_edit.h"
 
 namespace horus {
 namespace {

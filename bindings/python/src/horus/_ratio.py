@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-_LEAST = 1e-9  # of a difference from it: below is what rounding leaves of 0, as in src/sim/grid_metrics.cc
+_LEAST = 1e-9  # of a difference from it: below is what rounding leaves of 0, as in lab/grid.cc
 
 
 def is_base(base: float | None, difference: float) -> bool:

@@ -177,7 +177,7 @@ def _paired(values: Sequence[float], base: Sequence[float]) -> dict[str, float |
 def _t975(degrees: int) -> float:
     if degrees <= len(_T975):
         return _T975[degrees - 1]
-    # Cornish and Fisher's expansion (26.7.5 there), as of src/sim/grid_metrics.cc.
+    # Cornish and Fisher's expansion (26.7.5 there), as of lab/grid.cc.
     z, n = _Z975, float(degrees)
     return (z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)
             + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3))

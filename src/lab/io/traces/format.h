@@ -20,7 +20,7 @@
 #include "base/status.h"
 #include "io/csv_row.h"
 #include "lab/io/traces/trace_file.h"
-#include "lab/trace/trace_build.h"
+#include "lab/trace/trace.h"
 
 namespace horus {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include "base/file.h"
@@ -14,6 +15,213 @@
 #include "lab/trace/trace_edit.h"
 
 namespace horus {
+namespace {
+
+// ---- Cells of traces to integers, exactly.
+
+__extension__ typedef __int128 Wide;
+
+constexpr Wide kMostDigits = Wide{1'000'000'000} * 1'000'000'000 * 1'000'000'000;  // beyond any limit
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// All digits of `text` behind `value`; digits beyond what 128 bits hold are dropped where they cannot matter.
+void Append(std::string_view digits, Wide& value, Wide* scale) {
+  for (const char digit : digits) {
+    if (value >= kMostDigits || (scale != nullptr && *scale >= kMostDigits)) continue;
+    // Bounded: checked above: less than kMostDigits.
+    value = value * 10 + (digit - '0');
+    // Bounded: checked above: less than kMostDigits.
+    if (scale != nullptr) *scale *= 10;
+  }
+}
+
+}  // namespace
+
+std::optional<int64_t> ScaledDecimal(std::string_view text, int64_t unit, int64_t most) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view part = point < text.size() ? text.substr(point + 1) : std::string_view();
+  if (whole.empty() && part.empty()) return std::nullopt;
+  if (!std::all_of(whole.begin(), whole.end(), IsDigit)) return std::nullopt;
+  if (!std::all_of(part.begin(), part.end(), IsDigit)) return std::nullopt;
+  Wide value = 0;
+  Append(whole, value, nullptr);
+  if (value > most / unit) return std::nullopt;
+  constexpr size_t kMostPlaces = 18;  // finer than any unit here, and times it within 128 bits
+  Wide fraction = 0;
+  Wide scale = 1;
+  Append(part.substr(0, kMostPlaces), fraction, &scale);
+  // Bounded: 128 bits; value x unit is at most `most`, fraction x unit at most 10^18 units.
+  value = value * unit + (fraction * unit + scale / 2) / scale;
+  if (value > most) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
+absl::StatusOr<int64_t> ScaledCell(const CsvRow& row, std::string_view column, int64_t unit, int64_t most) {
+  const std::optional<int64_t> value = ScaledDecimal(row.Find(column), unit, most);
+  if (value.has_value()) return *value;
+  return row.Wrong(column, Formatted("a number from 0 to %d", most / unit), row.Find(column));
+}
+
+absl::StatusOr<int64_t> WholeCell(const CsvRow& row, std::string_view column, int64_t least, int64_t most) {
+  std::string_view text = row.Find(column);
+  const bool minus = text.starts_with('-');
+  if (minus) text.remove_prefix(1);
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view whole = text.substr(0, point);
+  const std::string_view part = text.substr(std::min(point + 1, text.size()));
+  Wide value = 0;
+  const bool digits = !whole.empty() && std::all_of(whole.begin(), whole.end(), IsDigit) &&
+                      std::all_of(part.begin(), part.end(), [](char c) { return c == '0'; });
+  if (digits) Append(whole, value, nullptr);
+  if (minus) value = -value;
+  if (digits && value >= least && value <= most) return static_cast<int64_t>(value);
+  return row.Wrong(column, Formatted("a whole number from %d to %d", least, most), row.Find(column));
+}
+
+absl::StatusOr<std::string_view> NameCell(const CsvRow& row, std::string_view column) {
+  const std::string_view text = row.Find(column);
+  if (text.empty() || ValidateTraceName("", text).ok()) return text;
+  return row.Wrong(column, Formatted("at most %d bytes without control characters", kMaxNameBytes), text);
+}
+
+GpuTypeNames SplitTypes(std::string_view text) {
+  GpuTypeNames names;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(kTypeSeparator), text.size());
+    if (end > 0) names.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return names;
+}
+
+namespace {
+
+// ---- From lines to rows of named columns, and from those to jobs.
+
+CsvColumns ColumnsOf(const Header& header) {
+  CsvColumns columns;
+  for (size_t i = 0; i < header.size(); ++i) columns.emplace(header[i], i);
+  return columns;
+}
+
+class RowReader {
+ public:
+  RowReader(const std::string& file, const FormatRules& rules, TraceSink& sink, RowProblems& problems)
+      : file_(file), rules_(rules), sink_(sink), problems_(problems) {}
+
+  // A wrong header ends the reading, a wrong row may be skipped.
+  absl::Status Visit(const CsvLine& line) {
+    if (needs_header_) {
+      needs_header_ = false;
+      const bool is_header = line.broken == nullptr && (!rules_.both || HasAll(line.fields, rules_.needs));
+      if (is_header || !rules_.both) return TakeHeader(line);
+    }
+    sink_.NextRow();
+    return problems_.Take(Row(line));
+  }
+
+  [[nodiscard]] absl::Status End() const {
+    if (!needs_header_ || rules_.both) return absl::OkStatus();
+    return InvalidArgument("%s: expected a header row, found none", file_);
+  }
+
+ private:
+  absl::Status TakeHeader(const CsvLine& line) {
+    const auto wrong = [&](const std::string& expected, const std::string& found) {
+      return InvalidArgument("%s: line %d: header: expected %s, found %s", file_, line.line, expected, found);
+    };
+    if (line.broken != nullptr) return wrong("a header row", line.broken);
+    if (line.fields.size() > kMaxCsvColumns) return wrong(Formatted("at most %d columns", kMaxCsvColumns), "more");
+    header_ = line.fields;
+    columns_ = ColumnsOf(header_);
+    if (columns_.size() != header_.size()) return wrong("each column once", "one twice");
+    for (const std::string_view name : rules_.needs) {
+      if (!columns_.contains(name)) return wrong("a column " + std::string(name), "none");
+    }
+    if (!rules_.closed) return absl::OkStatus();
+    for (const std::string& name : header_) {
+      if (std::find(rules_.knows.begin(), rules_.knows.end(), name) != rules_.knows.end()) continue;
+      const std::string near = Nearest(name, rules_.knows);
+      return wrong("a column of docs/traces.md", Quoted(name) + (near.empty() ? "" : " (near: " + near + ")"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ChooseHeader(const CsvLine& line) {
+    std::string widths;
+    for (const Header& header : rules_.without_header) {
+      if (header.size() == line.fields.size()) {
+        header_ = header;
+        columns_ = ColumnsOf(header_);
+        return absl::OkStatus();
+      }
+      widths += (widths.empty() ? "" : " or ") + std::to_string(header.size());
+    }
+    return InvalidArgument("%s: line %d: expected %s fields, found %d", file_, line.line, widths, line.fields.size());
+  }
+
+  absl::Status Row(const CsvLine& line) {
+    std::string where = Formatted("%s: line %d", file_, line.line);
+    if (line.broken != nullptr) {
+      return InvalidArgument("%s: expected quoted fields that are closed and followed by a separator: %s", where,
+                             line.broken);
+    }
+    if (header_.empty()) HORUS_RETURN_IF_ERROR(ChooseHeader(line));
+    if (line.fields.size() != header_.size()) {
+      return InvalidArgument("%s: expected %d fields as in the %s, found %d", where, header_.size(),
+                             rules_.without_header.empty() ? "header" : "first row", line.fields.size());
+    }
+    return rules_.read(CsvRow(columns_, line.fields, std::move(where)), sink_);
+  }
+
+  const std::string& file_;
+  const FormatRules& rules_;
+  TraceSink& sink_;
+  RowProblems& problems_;
+  bool needs_header_ = rules_.without_header.empty() || rules_.both;
+  Header header_;
+  CsvColumns columns_;
+};
+
+}  // namespace
+
+bool HasAll(const Header& header, const std::vector<std::string_view>& needs) {
+  return std::all_of(needs.begin(), needs.end(), [&](std::string_view name) {
+    return std::find(header.begin(), header.end(), name) != header.end();
+  });
+}
+
+absl::Status TraceSink::Add(const CsvRow& row, const TraceJob& job) {
+  if (const absl::Status status = ValidateTraceJob(job); !status.ok()) {
+    return MakeError(status.code(), "%s: %s", row.where(), std::string(status.message()));
+  }
+  if (builder_.size() >= kMaxTraceJobs) {
+    return MakeError(absl::StatusCode::kResourceExhausted, "%s: expected at most %d jobs, found more", row.where(),
+                     kMaxTraceJobs);
+  }
+  if (!ids_.insert(job.id).second) {
+    return InvalidArgument("%s: id: expected each once, found %d again", row.where(), job.id);
+  }
+  builder_.Add(job);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Trace> TraceSink::Finish() {
+  absl::StatusOr<Trace> trace = builder_.Finish();
+  if (!trace.ok()) return MakeError(trace.status().code(), "%s: %s", file_, std::string(trace.status().message()));
+  for (TraceJob& job : trace->jobs) job.endless = job.endless || last_.contains(job.id);
+  return trace;
+}
+
+absl::Status ReadRows(std::string_view bytes, const std::string& file, const FormatRules& rules, TraceSink& sink,
+                      RowProblems& problems) {
+  RowReader reader(file, rules, sink, problems);
+  HORUS_RETURN_IF_ERROR(ScanCsv(bytes, file, rules.separator, [&](const CsvLine& line) { return reader.Visit(line); }));
+  return reader.End();
+}
+
 namespace {
 
 constexpr std::string_view kAutoName = "auto";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table over the other model, made anew whenever a pair is new.
-#include "lab/truth/pair_learner.h"
+#include "lab/truth/learner.h"
 
 #include <algorithm>
 #include <array>
