@@ -16,7 +16,7 @@
 #include "capi/error.h"
 #include "capi/handles.h"
 #include "capi/structs.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 #include "interference/registry.h"
 #include "interference/table_model.h"
 #include "place/state/node.h"

@@ -24,7 +24,7 @@
 #include "cli/inputs.h"
 #include "cli/placing.h"
 #include "cli/print.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 #include "io/cluster_file.h"
 #include "io/jobs_file.h"
 #include "io/placement.h"

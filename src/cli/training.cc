@@ -19,7 +19,7 @@
 #include "cli/print.h"
 #include "features/feature_row.h"
 #include "graph/reader.h"
-#include "interference/job_point.h"
+#include "interference/laws.h"
 #include "interference/table_model.h"
 #include "lab/io/dataset_file.h"
 #include "predict/predictor.h"

@@ -10,8 +10,8 @@
 
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/excess.h"
-#include "interference/pair_columns.h"
+#include "interference/laws.h"
+#include "interference/pair_model.h"
 #include "trees/trainer.h"
 
 namespace horus {

@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
-#include "interference/excess.h"
+#include "interference/laws.h"
 #include "interference/pair_bounds.h"
 
 namespace horus {

@@ -17,8 +17,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "interference/conjugate_gradients.h"
-#include "interference/excess.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -3,7 +3,7 @@
 //
 // Enters:  a model and collected observations.
 // Leaves:  shifts of z for any two tenants; none for jobs that nobody observed.
-// Units:   z of excess.h; devices are told apart by type, mode and share.
+// Units:   z of laws.h; devices are told apart by type, mode and share.
 // Cost:    to ask, an exponential for each job that victim or other was seen with, at most 2 x kMostMet, and some
 //          4 x kMostTold^2 multiplications; to learn,
 //          some ten to a hundred times as many multiplications for each of at most kMostPairs pairs.
@@ -23,7 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
-#include "interference/job_point.h"
+#include "interference/laws.h"
 #include "interference/model.h"
 #include "interference/observed_slowdowns.h"
 

@@ -8,9 +8,8 @@
 
 #include "base/status.h"
 #include "interference/conjugate_gradients.h"
-#include "interference/excess.h"
 #include "interference/kernel_model.h"
-#include "interference/theory.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

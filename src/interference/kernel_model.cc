@@ -7,8 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "interference/excess.h"
-#include "interference/theory.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -3,7 +3,7 @@
 //
 // Enters:  to fit: rows of a PairSet. To answer: tenants and their device.
 // Leaves:  slowdowns; docs/interference.md has the formula and where its constants come from.
-// Units:   slowdown = step time shared / step time alone; inside, z of excess.h.
+// Units:   slowdown = step time shared / step time alone; inside, z of laws.h.
 // Cost:    to answer n tenants: n exponentials and n x jobs multiplications for each job and device trained on;
 //          about 1 us a tenant for 22 jobs on 3 devices. To fit: some hundred products of matrices of that size.
 // Thread class: a KernelModel is immutable, share freely.

@@ -10,10 +10,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/combine.h"
-#include "interference/job_point.h"
-#include "interference/mps.h"
-#include "interference/pair_readers.h"
+#include "interference/laws.h"
+#include "interference/pair_bundle.h"
 
 namespace horus {
 namespace {

@@ -60,7 +60,7 @@ class LearnedModel final : public InterferenceModel {
   // A device of the header that answers for a type and mode.
   struct Place {
     uint32_t device = kUnseen;
-    bool exact = false;  // measured in that very mode; else MPS follows its law (mps.h), another mode of the type
+    bool exact = false;  // measured in that very mode; else MPS follows its law (laws.h), another mode of the type
                          // answers for the rest, and all is bounded as unseen
   };
   LearnedModel() = default;

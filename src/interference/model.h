@@ -4,7 +4,7 @@
 // Enters:  GPU type, sharing mode and the demands of all tenants of one device (on that type).
 // Leaves:  one slowdown per tenant, in the tenants' order.
 // Units:   slowdown = step time shared / step time alone; 1 = undisturbed; kMaxSlowdown >= upper >= estimate >= 1.
-//          `upper` is not exceeded with the model's upper_probability; quantile.h has other probabilities.
+//          `upper` is not exceeded with the model's upper_probability; laws.h has other probabilities.
 // Cost:    at most 20 us a call without cache.   Thread class: immutable, share freely.
 #ifndef HORUS_INTERFERENCE_MODEL_H_
 #define HORUS_INTERFERENCE_MODEL_H_
@@ -43,7 +43,7 @@ struct Slowdown {
 };
 
 // What one tenant costs another, counted in whole millionths of its slowdown above 1, so that sums are exact whatever
-// their order. See combine.h.
+// their order. See laws.h.
 struct PairExcess {
   int64_t estimate = 0;
   int64_t upper = 0;  // >= estimate
@@ -77,7 +77,7 @@ class InterferenceModel {
   // Of its upper bounds; above 0.5, below 1.
   [[nodiscard]] virtual double upper_probability() const { return kUpperProbability; }
 
-  // Whether quantile.h may answer for other probabilities.
+  // Whether laws.h may answer for other probabilities.
   [[nodiscard]] virtual bool has_quantiles() const { return true; }
 
   // By tenant: up to which probability its slowdown beside the others was calibrated on jobs that were left out; what
@@ -87,11 +87,11 @@ class InterferenceModel {
     return std::vector<float>(tenants.size());
   }
 
-  // Of all its answers on such a device in common: the standard deviation of z (excess.h) by which they may be wrong
+  // Of all its answers on such a device in common: the standard deviation of z (laws.h) by which they may be wrong
   // together, because no device of that type and mode was measured. 0 where one was.
   [[nodiscard]] virtual double LevelError(const DeviceContext& /*device*/) const { return 0; }
 
-  // Whether several tenants are answered by the additive rule (combine.h): every slowdown is 1 plus what each of the
+  // Whether several tenants are answered by the additive rule (laws.h): every slowdown is 1 plus what each of the
   // others costs alone. Callers may then keep what PredictPairs says and add up themselves.
   [[nodiscard]] virtual bool adds_pairs() const { return false; }
 

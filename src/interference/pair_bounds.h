@@ -3,7 +3,7 @@
 //
 // Enters:  a kind and the rows that it is fitted to; later an estimate and what is known of its two jobs.
 // Leaves:  margins; an upper bound.
-// Units:   margins in z of excess.h; slowdowns; coverage 0-1.
+// Units:   margins in z of laws.h; slowdowns; coverage 0-1.
 // Cost:    to calibrate, a fit a left-out group; to apply, an exponential.   Thread class: pure functions over values.
 #ifndef HORUS_INTERFERENCE_PAIR_BOUNDS_H_
 #define HORUS_INTERFERENCE_PAIR_BOUNDS_H_
@@ -11,13 +11,47 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "interference/pair_folds.h"
 #include "interference/pair_model.h"
 
 namespace horus {
+
+// ---- What is left out together, and what a kind says of rows that it has not seen.
+// Cost: linear in rows; one fit a prediction of a group.
+
+enum class PairLeave {
+  kPair,    // unordered pairs, in folds: a pair leaves on every device and in every campaign
+  kJob,     // every pair that the job takes part in
+  kFamily,  // likewise of all jobs of a family
+  kGpu,     // a GPU type, in every mode and campaign
+};
+
+struct LeftOut {
+  std::string name;            // "fold 3", a job, a family, a GPU type
+  std::vector<uint32_t> rows;  // positions, ascending
+};
+
+// Groups with rows, in the order of the first of them; pairs are dealt to folds by a hash of seed and pair. `folds`
+// counts for pairs only.
+[[nodiscard]] std::vector<LeftOut> LeaveOut(const PairSet& set, std::span<const PairRow> rows, PairLeave leave,
+                                            uint32_t folds, uint32_t seed);
+
+// The rows at those positions, and all others.
+[[nodiscard]] std::vector<PairRow> RowsAt(std::span<const PairRow> rows, std::span<const uint32_t> positions);
+[[nodiscard]] std::vector<PairRow> RowsBut(std::span<const PairRow> rows, std::span<const uint32_t> positions);
+
+// The slowdown that the model says for each row.
+[[nodiscard]] std::vector<double> PredictRows(const PairModel& model, const PairSet& set,
+                                              std::span<const PairRow> rows);
+
+// Likewise by a model of this kind fitted to `train`, which may be empty only if `test` is.
+[[nodiscard]] absl::StatusOr<std::vector<double>> FitAndPredict(const PairModelKind& kind, const PairSet& set,
+                                                                std::span<const PairRow> train,
+                                                                std::span<const PairRow> test,
+                                                                const PairFitOptions& options);
 
 struct PairMargin {
   double margin = 0;    // of a bound that holds with kUpperProbability; >= 0
@@ -45,7 +79,7 @@ struct PairBounds {
 // The bound that a margin gives an estimate; >= estimate.
 [[nodiscard]] double UpperOf(double estimate, double margin);
 
-// The same margin at another probability (quantile.h), below 1.
+// The same margin at another probability (laws.h), below 1.
 [[nodiscard]] double MarginAt(const PairMargin& margin, double probability);
 
 // Where too few groups were measured to calibrate, a margin stands in that promises nothing: e^1 times the excess.

@@ -3,6 +3,7 @@
 #include "interference/pair_bundle.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <string>
@@ -11,9 +12,31 @@
 #include "base/format.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/quantile.h"
+#include "interference/boosted_model.h"
+#include "interference/kernel_model.h"
+#include "interference/laws.h"
+#include "interference/net_models.h"
 
 namespace horus {
+namespace {
+
+// ---- The list of learned kinds and how each is read.
+
+constexpr std::array<std::string_view, 4> kNames = {kKernelName, kBoostedName, kIaspName, kIappName};
+using ReadFunction = absl::StatusOr<std::unique_ptr<const PairModel>> (*)(const PairHeader&, const BundleTarget&);
+constexpr std::array<ReadFunction, 4> kReaders = {ReadKernelModel, ReadBoosted, ReadIasp, ReadIapp};
+
+}  // namespace
+
+std::span<const std::string_view> LearnedModelNames() { return kNames; }
+
+absl::StatusOr<std::unique_ptr<const PairModel>> ReadPairModel(const PairHeader& header, const BundleTarget& target) {
+  const auto at = std::find(kNames.begin(), kNames.end(), target.name);
+  if (at != kNames.end()) return kReaders[static_cast<size_t>(at - kNames.begin())](header, target);
+  return MakeError(absl::StatusCode::kNotFound, "interference model: expected one of %s, found %s", Listed(kNames),
+                   Quoted(target.name));
+}
+
 namespace {
 
 constexpr char kDevicePrefix[] =

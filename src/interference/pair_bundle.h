@@ -20,6 +20,16 @@
 
 namespace horus {
 
+// ---- Learned kinds read from a bundle, by name: what every build can do, training or not.
+// Cost: that of the kind.
+
+// The default first.
+[[nodiscard]] std::span<const std::string_view> LearnedModelNames();
+
+// By the target's name. NOT_FOUND lists the names; else the errors of the kind.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<const PairModel>> ReadPairModel(const PairHeader& header,
+                                                                             const BundleTarget& target);
+
 // What all kinds of a bundle share.
 struct PairBundleHead {
   PairHeader header;

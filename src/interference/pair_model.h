@@ -8,6 +8,7 @@
 #ifndef HORUS_INTERFERENCE_PAIR_MODEL_H_
 #define HORUS_INTERFERENCE_PAIR_MODEL_H_
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "interference/job_point.h"
+#include "interference/laws.h"
 #include "interference/pair_set.h"
 #include "trees/bundle.h"
 
@@ -58,6 +59,51 @@ struct PairModelKind {
   absl::StatusOr<BundleTarget> (*fit)(const PairSet& set, std::span<const PairRow> rows, const PairFitOptions& options);
   absl::StatusOr<std::unique_ptr<const PairModel>> (*read)(const PairHeader& header, const BundleTarget& target);
 };
+
+// ---- What the learned models share: their scale of slowdown, standardised points, the law they start from, stored
+// series.
+// Cost: nanoseconds a point.
+
+using Columns = std::array<double, kPointColumns>;
+
+// Mean and standard deviation of each column over the points that took part in training.
+struct PointScale {
+  Columns mean = {}, spread = {};
+
+  // What is unknown is the mean; beyond kFarthest standard deviations, where few jobs are, none says more than there.
+  [[nodiscard]] Columns Standardise(const JobPoint& point) const;
+
+  // TheoryOf, where what is unknown is the mean.
+  [[nodiscard]] double Theory(const JobPoint& victim, const JobPoint& other) const;
+};
+inline constexpr double kFarthest = 2;
+
+// Whether device `d` or job `j` has a row: what has none must not be learned from.
+struct Presence {
+  std::vector<bool> devices, jobs;
+};
+
+[[nodiscard]] Presence PresenceOf(const PairSet& set, std::span<const PairRow> rows);
+[[nodiscard]] PointScale ScaleOf(const PairSet& set, std::span<const PairRow> rows);
+// Of the rows' margins over Theory, of each device and of all; a device without rows has that of all.
+struct MeanResidual {
+  std::vector<double> devices;
+  double all = 0;
+};
+[[nodiscard]] MeanResidual MeanResidualOf(const PairSet& set, std::span<const PairRow> rows, const PointScale& scale);
+
+// The margin over Theory of each row.
+[[nodiscard]] std::vector<double> ResidualsOf(const PairSet& set, std::span<const PairRow> rows,
+                                              const PointScale& scale);
+
+void AddScale(const PointScale& scale, BundleTarget& target);
+[[nodiscard]] absl::StatusOr<PointScale> ReadScale(const BundleTarget& target);
+
+// A series of `count` numbers of magnitude up to `most`; else kDataLoss.
+[[nodiscard]] absl::StatusOr<std::span<const double>> ReadSeries(const BundleTarget& target, std::string_view name,
+                                                                 size_t count, double most);
+// Name and link of a target that a learned model wrote, and how many features its trees read (0: it has no trees).
+[[nodiscard]] absl::Status CheckPairTarget(const BundleTarget& target, std::string_view name, uint32_t features);
 
 }  // namespace horus
 

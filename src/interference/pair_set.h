@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "device/sharing_mode.h"
-#include "interference/job_point.h"
+#include "interference/laws.h"
 
 namespace horus {
 

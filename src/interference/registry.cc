@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/learned_model.h"
-#include "interference/pair_readers.h"
+#include "interference/pair_bundle.h"
 #include "interference/utilisation_model.h"
 #include "trees/bundle.h"
 

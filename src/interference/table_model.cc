@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "interference/combine.h"
 #include "interference/corrected_model.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

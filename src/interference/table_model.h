@@ -2,7 +2,7 @@
 // The table of measured pairs as an interference model, with another model for what was not measured.
 //
 // Enters:  measured slowdowns of two jobs on whole GPUs of a type; a fallback.
-// Leaves:  slowdowns by the additive rule of combine.h; which of a device's pairs were measured.
+// Leaves:  slowdowns by the additive rule of laws.h; which of a device's pairs were measured.
 // Units:   slowdown = step time shared / step time alone.
 // Cost:    0.1 us a pair and one call of the fallback for each tenant that lacks one; 24 bytes a pair.
 // Thread class: immutable, share freely.

@@ -3,16 +3,39 @@
 #include "interference/train_pairs.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/format.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "horus/version.h"
+#include "interference/boosted_model.h"
+#include "interference/kernel_model.h"
+#include "interference/net_models.h"
 #include "interference/pair_bounds.h"
 #include "interference/pair_bundle.h"
-#include "interference/pair_folds.h"
 
 namespace horus {
+
+// ---- The list of learned kinds.
+
+std::span<const PairModelKind> PairModelKinds() {
+  static constexpr std::array<PairModelKind, 4> kKinds = {{{kKernelName, FitKernelTarget, ReadKernelModel},
+                                                           {kBoostedName, FitBoosted, ReadBoosted},
+                                                           {kIaspName, FitIasp, ReadIasp},
+                                                           {kIappName, FitIapp, ReadIapp}}};
+  return kKinds;
+}
+
+absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name) {
+  for (const PairModelKind& kind : PairModelKinds()) {
+    if (kind.name == name) return &kind;
+  }
+  return MakeError(absl::StatusCode::kNotFound, "learned interference model: expected one of %s, found %s",
+                   Listed(LearnedModelNames()), Quoted(name));
+}
+
 namespace {
 
 absl::StatusOr<std::vector<const PairModelKind*>> KindsNamed(const std::vector<std::string>& names) {

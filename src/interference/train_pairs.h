@@ -17,11 +17,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "interference/pair_kinds.h"
+#include "interference/pair_model.h"
 #include "interference/pair_set.h"
 #include "trees/bundle.h"
 
 namespace horus {
+
+// ---- The kinds of learned interference models by name.
+// Cost: a few comparisons.
+
+// The default first.
+[[nodiscard]] std::span<const PairModelKind> PairModelKinds();
+[[nodiscard]] absl::StatusOr<const PairModelKind*> FindPairModelKind(std::string_view name);  // NOT_FOUND
 
 struct PairTrainOptions {
   double promise = kUpperProbability;  // at which bounds are fitted, 0.5 to 0.99; n groups tell at most n / (n + 1)

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/status.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

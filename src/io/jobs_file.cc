@@ -12,7 +12,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 #include "io/sensitivity_file.h"
 #include "io/yaml.h"
 

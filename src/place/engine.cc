@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 #include "place/placer_impl.h"
 
 namespace horus {

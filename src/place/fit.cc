@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
-#include "interference/latency.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 #include "place/decision.h"
 #include "place/own_bound.h"
 

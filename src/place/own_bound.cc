@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "interference/latency.h"
+#include "interference/laws.h"
 
 namespace horus {
 

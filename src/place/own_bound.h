@@ -4,7 +4,7 @@
 // Enters:  a job and its demand on the type.
 // Leaves:  the lower of both bounds; or that the latency is not kept even alone.
 // Units:   slowdown = shared / alone; microseconds.
-// Cost:    none without a latency bound, else about 50 us (interference/latency.h).   Thread class: pure function.
+// Cost:    none without a latency bound, else about 50 us (interference/laws.h).   Thread class: pure function.
 #ifndef HORUS_PLACE_OWN_BOUND_H_
 #define HORUS_PLACE_OWN_BOUND_H_
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "interference/learned_model.h"
-#include "interference/pair_readers.h"
+#include "interference/pair_bundle.h"
 #include "reseal.h"
 #include "trees/bundle.h"
 

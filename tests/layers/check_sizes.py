@@ -15,8 +15,8 @@ import sys
 
 READERS = [
     "base/bytes.h", "capi/*", "device/catalogue.cc", "device/complete.cc", "device/gpu_fields.cc", "graph/*",
-    "interference/*bundle.cc", "interference/kernel_bundle.cc", "interference/observed_s*.cc", "interference/pair_readers.cc",
-    "interference/pair_columns.cc", "io/*", "lab/capi/*", "lab/io/*", "lab/io/traces/*", "lab/trace/*", "place/job.cc",
+    "interference/*bundle.cc", "interference/kernel_bundle.cc", "interference/observed_s*.cc",
+    "interference/pair_model.cc", "io/*", "lab/capi/*", "lab/io/*", "lab/io/traces/*", "lab/trace/*", "place/job.cc",
     "place/state/snapshot*", "predict/demand.cc", "trees/bundle*.cc", "trees/trainer.cc", "trees/validate.cc",
 ]
 SOURCES = (".cc", ".h")

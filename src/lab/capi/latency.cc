@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // horus/lab/latency.h: the latency of requests to a job that runs slowed down, and the slowdown that it can bear.
-#include "interference/latency.h"
+#include "horus/lab/latency.h"
 
 #include "capi/args.h"
 #include "capi/error.h"
 #include "capi/structs.h"
-#include "horus/lab/latency.h"
+#include "interference/laws.h"
 
 namespace horus::capi {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "interference/corrected_model.h"
-#include "interference/excess.h"
+#include "interference/laws.h"
 #include "interference/learned_model.h"
 #include "interference/observed_slowdowns.h"
 #include "interference/pair_bounds.h"

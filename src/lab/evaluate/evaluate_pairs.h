@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "device/catalogue.h"
 #include "interference/model.h"
-#include "interference/pair_folds.h"
+#include "interference/pair_bounds.h"
 #include "interference/pair_set.h"
 #include "interference/train_pairs.h"
 

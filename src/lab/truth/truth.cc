@@ -13,7 +13,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 #include "lab/trace/trace.h"
 
 namespace horus {

@@ -108,7 +108,7 @@ class ModelTruth final : public Truth {
 
 // What a tenant keeps beside several others, of whom only the pairs were measured. With s the slowdown beside each:
 enum class ManyTenants : uint8_t {
-  kAdds = 0,        // 1 / (1 + sum of (s - 1)), as every model of pairs here has it (interference/combine.h)
+  kAdds = 0,        // 1 / (1 + sum of (s - 1)), as every model of pairs here has it (interference/laws.h)
   kMultiplies = 1,  // 1 / product of s
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/status.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

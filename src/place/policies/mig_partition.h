@@ -3,7 +3,7 @@
 //
 // Enters:  a GPU type with MIG profiles, the demands of the jobs on that type.
 // Leaves:  a profile for each job; for whoever may cut a card anew, which a placement never does.
-// Units:   speed = on the instance / on the whole GPU, 0-1 (slice.h); MiB.
+// Units:   speed = on the instance / on the whole GPU, 0-1 (laws.h); MiB.
 // Cost:    jobs x profiles x compute slices x memory slices.   Thread class: pure function.
 #ifndef HORUS_PLACE_POLICIES_MIG_PARTITION_H_
 #define HORUS_PLACE_POLICIES_MIG_PARTITION_H_

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 #include "place/communication.h"
 #include "place/policies/builtin.h"
 #include "place/synergy/round.h"

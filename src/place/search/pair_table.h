@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PairTable: what tenants cost each other, kept for models whose slowdowns add up (interference/combine.h).
+// PairTable: what tenants cost each other, kept for models whose slowdowns add up (interference/laws.h).
 //
 // Enters:  such a model; tenant classes on kinds of devices.
 // Leaves:  the excess of each beside the other, asked of the model once until Clear.

@@ -8,8 +8,7 @@
 
 #include "base/seeded_hash.h"
 #include "base/status.h"
-#include "interference/combine.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 #include "place/state/groups.h"
 
 namespace horus {

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/seeded_hash.h"
 #include "base/units.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

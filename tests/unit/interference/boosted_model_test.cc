@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "interference/pair_columns.h"
+#include "interference/pair_model.h"
 #include "pair_law.h"
 
 namespace horus {

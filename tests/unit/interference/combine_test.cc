@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The additive rule: sums, limits, and that neither order nor a further tenant can lower anything.
-#include "interference/combine.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "draw.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "fake_model.h"
-#include "interference/excess.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -10,8 +10,7 @@
 
 #include "fake_model.h"
 #include "interference/corrected_model.h"
-#include "interference/excess.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "device/catalogue.h"
 #include "draw.h"
-#include "interference/combine.h"
+#include "interference/laws.h"
 #include "interference/model.h"
 #include "interference/observed_slowdowns.h"
 #include "interference/pair_bounds.h"

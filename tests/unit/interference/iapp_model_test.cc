@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The iapp model: what its networks learn, and what is refused.
-#include "interference/iapp_model.h"
-
 #include <gtest/gtest.h>
 
+#include "interference/net_models.h"
 #include "pair_law.h"
 
 namespace horus {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The iasp model: what its factors learn, whom it remembers, how alike jobs are, and what is refused.
-#include "interference/iasp_model.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "interference/net_models.h"
 #include "pair_law.h"
 
 namespace horus {

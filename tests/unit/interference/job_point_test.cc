@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Job points: what is unknown, what a slice changes, and a schema that bundles rely on.
-#include "interference/job_point.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <set>
 #include <string_view>
+
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

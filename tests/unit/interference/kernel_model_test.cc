@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "interference/excess.h"
-#include "interference/theory.h"
+#include "interference/laws.h"
 #include "pair_law.h"
 
 namespace horus {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Latency under load: against a simulated queue, and the rules that hold without one.
-#include "interference/latency.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "draw.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "fake_model.h"
-#include "interference/combine.h"
 #include "interference/kernel_model.h"
+#include "interference/laws.h"
 #include "interference/registry.h"
 
 namespace horus {

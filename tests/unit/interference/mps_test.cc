@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How far a job fills a device under MPS, and what two cost each other.
-#include "interference/mps.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "fake_model.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

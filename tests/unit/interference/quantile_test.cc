@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "interference/quantile.h"
-
 #include <gtest/gtest.h>
+
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

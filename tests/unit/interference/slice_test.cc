@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed and utilisation on a slice of a GPU.
-#include "interference/slice.h"
-
 #include <gtest/gtest.h>
+
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

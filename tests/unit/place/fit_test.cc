@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "interference/latency.h"
-#include "interference/quantile.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "device/catalogue.h"
-#include "interference/combine.h"
+#include "interference/laws.h"
 #include "interference/utilisation_model.h"
 #include "place/placer.h"
 #include "place/policy.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "fixtures.h"
-#include "interference/latency.h"
+#include "interference/laws.h"
 #include "place/own_bound.h"
 #include "place/policies/workload.h"
 

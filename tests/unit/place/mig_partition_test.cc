@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fixtures.h"
-#include "interference/slice.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "fixtures.h"
-#include "interference/latency.h"
+#include "interference/laws.h"
 
 namespace horus {
 namespace {

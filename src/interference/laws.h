@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of jobs on a device before anything is learned: their points, the scale of slowdowns, slices, time
+// slicing, MPS, sums and quantiles.
+#ifndef HORUS_INTERFERENCE_LAWS_H_
+#define HORUS_INTERFERENCE_LAWS_H_
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "interference/model.h"
+#include "predict/demand.h"
+
+namespace horus {
+
+// ---- Tenant and JobPoint: what the learned models read of a job on a device.
+// Cost: four logarithms.
+
+// Part of the schema of interference bundles: a change of order or meaning needs another PointSchemaHash().
+enum class PointColumn : uint8_t {
+  kLogStepUs,      // one step alone
+  kLogKernelUs,    // time that the device is busy for one kernel, on average
+  kLogOperatorUs,  // an operator, weighted by its time
+  kLogUtil,        // share of the step in which the device is busy, at least kLeastUtil
+};
+inline constexpr size_t kPointColumns = 4;
+inline constexpr double kLeastUtil = 0.01;  // keeps the logarithm finite; NVML reports whole per cents
+
+using JobPoint = std::array<float, kPointColumns>;
+
+struct Tenant {
+  uint64_t profile_id = 0;  // 0 = none
+  JobPoint point = {};
+};
+
+// On a MIG instance the job is busier and its step longer, as below.
+[[nodiscard]] Tenant TenantOf(const Demand& demand, const DeviceContext& device);
+
+// A demand on a whole GPU of which TenantOf makes this point again, but for rounding; unknown columns stay unknown.
+[[nodiscard]] Demand DemandOf(uint64_t profile_id, const JobPoint& point);
+
+// What makes jobs different: times five times as long, or half as busy again. Not taken from data, so that a job unlike
+// all that were measured is as far away as it is.
+inline constexpr double kTimeScale = 1.6;  // ln 5
+inline constexpr double kUtilScale = 0.4;  // ln 1.5
+[[nodiscard]] constexpr double ScaleOf(size_t column) {
+  return column == static_cast<size_t>(PointColumn::kLogUtil) ? kUtilScale : kTimeScale;
+}
+
+// In those units; what is unknown of either is no difference.
+[[nodiscard]] double SquaredDistance(const JobPoint& a, const JobPoint& b);
+
+[[nodiscard]] std::string_view NameOf(PointColumn column);
+[[nodiscard]] uint64_t PointSchemaHash();
+
+// ---- z: the scale on which slowdowns are learned.
+// Cost: a logarithm.
+
+// The excess above 1 is nearly a product of what the victim suffers and what the other inflicts, hence the logarithm.
+// It is counted from a little below 1: measured slowdowns just below 1 are noise, and must not count as infinitely
+// good.
+inline constexpr double kSlowdownShift = 0.9;
+inline constexpr double kLeastExcess = 0.02;  // slowdown - shift counts as at least so much
+
+[[nodiscard]] inline double ExcessOf(double slowdown) {
+  return std::log(std::max(slowdown - kSlowdownShift, kLeastExcess));
+}
+
+// At least 1, at most kMaxSlowdown, which is also the answer for no number.
+[[nodiscard]] inline double SlowdownOf(double z) {
+  if (std::isnan(z)) return static_cast<double>(kMaxSlowdown);
+  return std::clamp(kSlowdownShift + std::exp(z), 1.0, static_cast<double>(kMaxSlowdown));
+}
+
+// ---- What a job loses on a slice of a GPU, such as a MIG instance.
+
+// A job that keeps a whole GPU busy u % of the time asks for u/100 of it; a slice with the share s of its compute gives
+// at most s. Cautious: a kernel that fills only part of the GPU keeps a slice busy for less.
+[[nodiscard]] inline double SliceUtilPct(double util_pct, double share) { return std::min(100.0, util_pct / share); }
+
+// How much of a step takes longer on a slice: a share of the busy time, and more of it the more memory traffic says
+// that kernels fill the GPU. Fitted to the public iteration times of an A100 (MISO, SoCC 2022: 113 points of 8 nets on
+// 1-4 of 7 slices); see "MIG" in docs/interference.md.
+inline constexpr double kBusyScaling = 0.2;
+inline constexpr double kBandwidthScaling = 1.3;
+
+// That part of the step takes 1 / share of its time, the rest as long as before. With the bandwidth unknown (0) the
+// slice is only a capacity.
+[[nodiscard]] inline double SliceSpeed(double util_pct, double mem_bw_util_pct, double share) {
+  if (!(mem_bw_util_pct > 0)) return util_pct > 100.0 * share ? 100.0 * share / util_pct : 1.0;
+  const double scaling = std::min(1.0, (kBusyScaling * util_pct + kBandwidthScaling * mem_bw_util_pct) / 100.0);
+  return 1.0 / (1.0 + scaling * (1.0 / share - 1.0));
+}
+
+// ---- What theory says of time slicing: the law that all learned models refine.
+// Cost: a few additions.
+
+// Of its waiting that a victim's host does not hide: half-way between none and all.
+inline constexpr double kVictimShare = 0.5;
+
+// How long a victim waits grows with the share of the time in which the other is busy, and with half the logarithm of
+// its own, because waiting partly hides behind the host's work. `unknown` stands for an unknown logarithm of a busy
+// share: 0 is busy all the time.
+[[nodiscard]] inline double TheoryOf(const JobPoint& victim, const JobPoint& other, double unknown = 0) {
+  const auto log_util = [unknown](const JobPoint& point) {
+    const auto value = static_cast<double>(point[static_cast<size_t>(PointColumn::kLogUtil)]);
+    return std::clamp(std::isnan(value) ? unknown : value, std::log(kLeastUtil), 0.0);
+  };
+  return kVictimShare * log_util(victim) + log_util(other);
+}
+
+// ---- What two jobs cost each other under MPS, where kernels run side by side as long as SMs are free.
+// Cost: a few powers.
+
+// Fitted to equal copies of seven nets, inference, under MPS on slices of an A100 (ParvaGPU, SC 2024):
+// `scripts/bench mps`; docs/interference.md, "MPS", says how well.
+inline constexpr double kMpsLeastExcess = 0.02;  // of a pair that leaves each other room
+inline constexpr double kMpsFullExcess = 0.9;    // beside that, where both fill the device
+inline constexpr double kMpsHostUs = 26;  // SM time of an operator that fills half: what the host takes to send one
+inline constexpr double kMpsSteepness = 4;
+
+// What copies of a job would cost each other of all that they could, 0-1. A device is full while operators take it
+// longer than the host takes to send them. What an operator takes is its time on all SMs; of one that leaves SMs idle,
+// so much less. More than under time slicing copies do not cost each other: by how busy the job keeps the
+// device. That alone stands where operator times are unknown.
+[[nodiscard]] inline double MpsFill(const Demand& demand, double share) {
+  const double busy = SliceUtilPct(static_cast<double>(demand.gpu_util_pct.estimate), share) / 100;
+  const double in_turns = std::pow(busy, 1 + kVictimShare);
+  const double parallelism = demand.traits[static_cast<size_t>(Trait::kMeanParallelism)];
+  const double operator_us =
+      static_cast<double>(demand.operator_us) * (parallelism > 0 ? std::min(parallelism, 1.0) : 1) / share;
+  if (!(operator_us > 0)) return in_turns;
+  return std::min(in_turns, 1 / (1 + std::pow(kMpsHostUs / operator_us, kMpsSteepness)));
+}
+
+// The other counts twice as much as the victim, as under time slicing; of copies this is their fill. Nobody has
+// published pairs of different jobs.
+[[nodiscard]] inline double MpsSlowdown(double victim_fill, double other_fill) {
+  constexpr double kOther = 1 / (1 + kVictimShare);
+  return 1 + kMpsLeastExcess + kMpsFullExcess * std::pow(victim_fill, 1 - kOther) * std::pow(other_fill, kOther);
+}
+
+// ---- The additive rule: what several others cost a tenant, from what each of them costs it alone.
+// Cost: about 2 ns a pair, no allocation.
+
+// A slowdown below 1 counts as 1, a bound below its slowdown as that slowdown, a NaN as kMaxSlowdown.
+[[nodiscard]] PairExcess CountExcess(float slowdown, float upper);
+
+// Adds one more tenant's part; the sum stays below what kMaxSlowdown says.
+void AddExcess(PairExcess& sum, const PairExcess& part);
+
+// 1 + the sum.
+[[nodiscard]] Slowdown SlowdownOf(const PairExcess& sum);
+
+// pairs[i * n + j] is the slowdown of tenant i beside tenant j, pair_uppers likewise its bound, for n = out.size(); the
+// diagonals are not read. Counted as CountExcess does: sums are of whole millionths, so no order of the tenants can
+// show; and as nothing negative is added, one tenant more never lowers anybody's slowdown or bound.
+void CombinePairs(std::span<const float> pairs, std::span<const float> pair_uppers, std::span<Slowdown> out);
+
+// ---- Quantiles: the slowdown that is not exceeded with a given probability.
+// Cost: a logarithm and an exponential.
+
+// Probabilities that may be asked for; the bounds of a model lie above the first.
+inline constexpr double kLeastProbability = 0.5, kMostProbability = 0.999;
+
+// How many standard deviations above its median a normal variable is not with that probability, 0 to 1 exclusive.
+[[nodiscard]] double DeviationsAt(double probability);
+// DeviationsAt(kUpperProbability): from an estimate to its upper bound.
+inline constexpr double kDeviationsToUpper = 1.2815515655446004;
+
+// z is taken for normal: its median is the estimate's, its spread follows from `upper`. So margins in z are
+// to each other as DeviationsAt. At upper_probability it is `upper` itself, at 0.5 the estimate.
+[[nodiscard]] double SlowdownAt(const Slowdown& answer, double upper_probability, double probability);
+
+// ---- Latency: how long requests to an inference job take where it runs slowed down, and the slowdown that it can
+// bear.
+// Cost: about 1 us; the inverse 60 times that.
+
+struct RequestLoad {
+  double requests_per_s = 0;  // independent users: arrivals are Poisson
+  double service_us = 0;      // of one request, alone on the device
+  double slowdown = 1;        // up to kMaxSlowdown
+  double service_cv = 0;      // standard deviation / mean of the service time; 0 = always the same
+};
+inline constexpr double kMostServiceUs = 1e15;  // thirty years: beyond it nobody waits
+inline constexpr double kMostServiceCv = 1;     // beyond it the formula was not compared with simulation
+
+struct Latency {
+  double utilisation = 0;  // of the server: 1 and above = the queue grows without end
+  double mean_us = 0;      // infinite then
+  double p99_us = 0;       // infinite then
+  friend bool operator==(const Latency&, const Latency&) = default;
+};
+
+// One request at a time, first come first served: M/D/1 for service_cv 0, M/M/1 for 1, between them gamma service
+// times. The mean is exact (Pollaczek and Khinchine), p99 asymptotic: see docs/interference.md for formula and error.
+// INVALID_ARGUMENT names field, expected and found.
+[[nodiscard]] absl::StatusOr<Latency> PredictLatency(const RequestLoad& load);
+
+// The largest slowdown up to kMaxSlowdown at which p99 is at most `p99_bound_us`; `load.slowdown` is not read. 0 = not
+// even alone. INVALID_ARGUMENT as above, and for a bound that is not positive and finite.
+[[nodiscard]] absl::StatusOr<double> LargestSlowdown(const RequestLoad& load, double p99_bound_us);
+
+}  // namespace horus
+
+#endif  // HORUS_INTERFERENCE_LAWS_H_
