@@ -113,6 +113,98 @@ void ReserveMore(std::vector<T>& vector, size_t more) {
   vector.reserve(vector.size() + (more > vector.size() ? more : vector.size()));
 }
 
+// ---- RowIndex: rows by the 64-bit id that each of them holds; the index itself holds no ids. A failed allocation
+// leaves it as it was.
+// Cost: one probe sequence a call and a look at the row; 4 bytes a cell, 4/3 to 8/3 cells an entry.
+
+class RowIndex {
+ public:
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  static constexpr size_t kMaxRows = (size_t{1} << 27) - 1;
+
+  [[nodiscard]] size_t size() const { return size_; }
+
+  template <typename IdOf>
+  [[nodiscard]] uint32_t Find(uint64_t id, const IdOf& id_of) const {
+    if (size_ == 0) return kNone;
+    return RowIn(cells_[CellOf(id, id_of)]);
+  }
+
+  // Room for one more: the next Insert allocates nothing. May fail, and then changes nothing.
+  template <typename IdOf>
+  void ReserveOne(const IdOf& id_of) {
+    if ((size_ + 1) * kLoadDenominator <= cells_.size() * kLoadNumerator) return;
+    std::vector<uint32_t> old(cells_.empty() ? kFirstCells : 2 * cells_.size());
+    // Ids come from outside: without a seed anybody could choose ids that all collide.
+    if (cells_.empty()) seed_ = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(old.data()));
+    old.swap(cells_);
+    for (const uint32_t cell : old) {
+      if (cell != kEmpty) cells_[FreeCell(HashOf(id_of(RowIn(cell))))] = cell;
+    }
+  }
+
+  // Requires that no row with that id is in the index, and a ReserveOne since the last Insert.
+  void Insert(uint64_t id, uint32_t row) noexcept {
+    const uint64_t hash = HashOf(id);
+    cells_[FreeCell(hash)] = CellFor(hash, row);
+    ++size_;
+  }
+
+  // Passes over an id that is not there. Its row, and all others, must still hold their ids.
+  template <typename IdOf>
+  void Erase(uint64_t id, const IdOf& id_of) noexcept {
+    if (size_ == 0) return;
+    size_t hole = CellOf(id, id_of);
+    if (cells_[hole] == kEmpty) return;
+    --size_;
+    // Close the gap: whoever was pushed past it moves up.
+    for (size_t i = Next(hole); cells_[i] != kEmpty; i = Next(i)) {
+      const size_t from_home = (i - Home(HashOf(id_of(RowIn(cells_[i]))))) & (cells_.size() - 1);
+      if (from_home < ((i - hole) & (cells_.size() - 1))) continue;
+      cells_[hole] = cells_[i];
+      hole = i;
+    }
+    cells_[hole] = kEmpty;
+  }
+
+  [[nodiscard]] uint64_t bytes_held() const { return cells_.capacity() * sizeof(uint32_t); }
+
+ private:
+  static constexpr size_t kFirstCells = 8;  // a power of two, as all sizes
+  static constexpr size_t kLoadNumerator = 3;
+  static constexpr size_t kLoadDenominator = 4;
+  // A cell is the row plus 1, and above it bits of the id's hash, so that few other rows are looked at.
+  static constexpr uint32_t kEmpty = 0;
+  static constexpr uint32_t kRowBits = 27;
+  static constexpr uint32_t kRowMask = (1u << kRowBits) - 1;
+
+  [[nodiscard]] static uint32_t RowIn(uint32_t cell) { return (cell & kRowMask) - 1; }  // kNone of an empty one
+  [[nodiscard]] static uint32_t CellFor(uint64_t hash, uint32_t row) { return TagOf(hash) | (row + 1); }
+  [[nodiscard]] static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32) & ~kRowMask; }
+  [[nodiscard]] uint64_t HashOf(uint64_t id) const { return Mix64(id ^ seed_); }
+  [[nodiscard]] size_t Home(uint64_t hash) const { return hash & (cells_.size() - 1); }
+  [[nodiscard]] size_t Next(size_t cell) const { return (cell + 1) & (cells_.size() - 1); }
+  [[nodiscard]] size_t FreeCell(uint64_t hash) const {
+    size_t cell = Home(hash);
+    while (cells_[cell] != kEmpty) cell = Next(cell);
+    return cell;
+  }
+  // Where `id` is, else an empty cell.
+  template <typename IdOf>
+  [[nodiscard]] size_t CellOf(uint64_t id, const IdOf& id_of) const {
+    const uint64_t hash = HashOf(id);
+    size_t cell = Home(hash);
+    for (; cells_[cell] != kEmpty; cell = Next(cell)) {
+      if ((cells_[cell] & ~kRowMask) == TagOf(hash) && id_of(RowIn(cells_[cell])) == id) break;
+    }
+    return cell;
+  }
+
+  std::vector<uint32_t> cells_;
+  size_t size_ = 0;
+  uint64_t seed_ = 0;
+};
+
 }  // namespace horus
 
 #endif  // HORUS_BASE_ID_MAP_H_

@@ -9,7 +9,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "base/control.h"
 #include "base/format.h"
 
 namespace horus {

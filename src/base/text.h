@@ -16,6 +16,17 @@
 
 namespace horus {
 
+// ---- Which characters command a terminal instead of showing something.
+
+// C0 (below the blank), DEL and C1 (U+0080 to U+009F: two bytes in UTF-8).
+[[nodiscard]] constexpr bool IsControl(std::string_view character) {
+  constexpr unsigned char kBlank = 0x20, kDelete = 0x7F, kC1Lead = 0xC2, kC1End = 0xA0;
+  if (character.empty()) return false;
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < kBlank || first == kDelete;
+  return character.size() == 2 && first == kC1Lead && static_cast<unsigned char>(character[1]) < kC1End;
+}
+
 // Bytes of the UTF-8 character at the start of `text`; 0 when there is none.
 [[nodiscard]] size_t Utf8Length(std::string_view text);
 

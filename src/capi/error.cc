@@ -14,7 +14,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
-#include "base/control.h"
 #include "base/text.h"
 
 namespace horus::capi {

@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "base/boxed.h"
 #include "base/id_map.h"
-#include "base/row_index.h"
+#include "base/shared.h"
 #include "place/decision.h"
 #include "place/job.h"
 #include "place/state/device_states.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "base/shared_list.h"
+#include "base/shared.h"
 #include "device/catalogue.h"
 #include "device/sharing_mode.h"
 #include "place/job.h"

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "base/shared_table.h"
+#include "base/shared.h"
 #include "place/job.h"
 
 namespace horus {

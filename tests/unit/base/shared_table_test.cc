@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of what many rows share: the index of rows by id, tables of equal values, lists, boxes.
-#include "base/shared_table.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -12,9 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/boxed.h"
-#include "base/row_index.h"
-#include "base/shared_list.h"
+#include "base/id_map.h"
+#include "base/shared.h"
 
 namespace horus {
 namespace {
