@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes public tables of measured runs as datasets (docs/dataset.md), with graphs of examples/models.
+"""Writes public tables of measured runs as datasets (docs/dataset.md), with graphs of examples/models and of --graphs.
 
-Usage: datasets.py --data DIR --out DIR
+Usage: datasets.py --data DIR [--graphs DIR]... --out DIR
 
-Every *.csv under --data whose header is one of the known layouts becomes OUT/<name>.csv. A net without a graph in the
-zoo is left out and named on stderr. What a table does not say is assumed, and said here:
+Every *.csv under --data whose header is one of the known layouts becomes OUT/<name>.csv. A net without a graph is left
+out and named on stderr. --graphs are the folders that graphs/measured.py and graphs/measured_others.py fill; their
+nets are taken before those of the zoo. What a table does not say is assumed, and said here:
 
 layout      assumed
 MISO        TensorFlow (memory grows by doubling), Adam, float32; 32x32 images (224x224 would not fit at batch 512);
@@ -16,6 +17,9 @@ SchedTune   PyTorch, momentum, float32, 224x224 images (299x299 Inception); the 
             of its own, as in the table: three families of siblings could promise no more than 75 %
 Salus       TensorFlow, momentum, float32; the GPU is not named; families as SchedTune
 Gavel       PyTorch before 2.0, float32; K80, P100 PCIe 16 GB, V100 SXM2 16 GB; 32 tokens a side
+
+The layouts below stand in datasets_measured.py, and what they assume at its head: timm, NVIDIA's examples, NeuSight's
+nets and operators, xMem, PEFT, Qwen.
 """
 import argparse
 import csv
@@ -24,16 +28,20 @@ import pathlib
 import re
 import sys
 
+import datasets_measured
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MODELS = ROOT / "examples" / "models"
-COLUMNS = ("graph", "net", "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "gpu",
-           "sharing_mode", "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w",
-           "campaign", "note")
+COLUMNS = ("graph", "net", "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "layout",
+           "frozen", "checkpoint_segments", "gpu", "sharing_mode", "gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct",
+           "mem_mib", "step_time_us", "power_w", "campaign", "note")
 # GPU words of file names and columns -> catalogue types; the form that the sources of the tables name or imply.
 GPUS = {"k80": "k80", "m60": "m60", "p100": "p100-pcie-16gb", "v100": "v100-sxm2-16gb", "t4": "t4", "a100": "a100-40gb",
         "a10": "a10", "a40": "a40", "h100": "h100-sxm", "h200": "h200"}
 MB_PER_MIB = 1e6 / (1 << 20)
 US_PER_S = 1e6
+NAMED = 20  # nets without a graph that are named one by one
+TRACED = {"training": "train", "inference": "eval"}  # a dataset's mode -> an index's
 
 # Names of the tables -> zoo net, dimensions, optimiser.
 MISO = {"resnet": ("resnet50_32px", ""), "mobilenet": ("mobilenet_v2_32px", ""), "bert": ("bert_base", "seq=384"),
@@ -53,22 +61,43 @@ SALUS = {"inception3": "inception_v3"}
 
 
 class Writer:
-    """Rows of one dataset; nets without a graph are counted instead."""
+    """Rows of one dataset; nets without a graph, and rows left out for another reason, are counted instead."""
 
-    def __init__(self, families, out):
-        self.families, self.out, self.rows, self.without = families, out, [], {}
+    def __init__(self, families, out, exported=None):
+        self.families, self.out, self.exported = families, out, exported or {}
+        self.rows, self.without, self.left = [], {}, {}
 
-    def add(self, net, name, **fields):  # fields may name another family than the zoo does
-        if net not in self.families:
+    def exported_for(self, net, size, mode):
+        return self.exported.get((net, size, TRACED[mode]) if size else (net, "", ""))
+
+    def add(self, net, name, size=None, **fields):
+        """A row, if the net has a graph: an exported one (of an image size, if given), else one of the zoo."""
+        graph = self.exported_for(net, size, fields.get("mode", "training"))
+        if graph is None and (size or net not in self.families):
             self.without[name] = self.without.get(name, 0) + 1
             return
-        graph = os.path.relpath(MODELS / "graphs" / f"{net}.onnx", self.out)
-        self.rows.append({"graph": graph, "net": net, "family": self.families[net], "precision": "fp32",
+        path = graph["path"] if graph else MODELS / "graphs" / f"{net}.onnx"
+        family = graph["family"] if graph else self.families[net]  # fields may name another than the graph's
+        self.rows.append({"graph": os.path.relpath(path, self.out), "net": net, "family": family, "precision": "fp32",
                           "mode": "training", "sharing_mode": "exclusive", **fields})
 
+    def leave_out(self, reason):
+        self.left[reason] = self.left.get(reason, 0) + 1
+
     def write(self, name):
-        for missing, count in sorted(self.without.items()):
-            print(f"{name}: no graph for {missing}: {count} rows left out", file=sys.stderr)
+        """The file; none if no row has a graph."""
+        for reason, count in sorted(self.left.items()):
+            print(f"{name}: {count} rows left out: {reason}", file=sys.stderr)
+        if len(self.without) > NAMED:
+            some = ", ".join(sorted(self.without)[:3])
+            print(f"{name}: no graph for {len(self.without)} nets ({some}, ...): {sum(self.without.values())} rows left out; "
+                  "--graphs names folders of more", file=sys.stderr)
+        else:
+            for missing, count in sorted(self.without.items()):
+                print(f"{name}: no graph for {missing}: {count} rows left out", file=sys.stderr)
+        if not self.rows:
+            print(f"{name}: no row has a graph: no dataset", file=sys.stderr)
+            return None
         path = self.out / f"{name}.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -156,10 +185,10 @@ HOST_WORK = {"A3C": "host: a step simulates its games"}
 # Columns that tell a layout.
 LAYOUTS = ((miso, {"model", "batch", "gpu_util_pct", "power_w"}), (alnair, {"Model", "BS", "MGUP"}),
            (schedtune, {"model", "batchsize", "peak mem usage"}), (salus, {"name", "runtime_s", "peak_mem_mb"}),
-           (gavel, {"source", "gpu", "job", "scale_factor", "steps_per_s"}))
+           (gavel, {"source", "gpu", "job", "scale_factor", "steps_per_s"}), *datasets_measured.LAYOUTS)
 
 
-def convert(path, families, out):
+def convert(path, families, out, exported=None):
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         header = set(reader.fieldnames or [])
@@ -167,7 +196,7 @@ def convert(path, families, out):
         if layout is None:
             return None
         rows = list(reader)
-    writer = Writer(families, out)
+    writer = Writer(families, out, exported)
     layout(rows, path.stem, writer)
     return writer.write(path.stem)
 
@@ -178,24 +207,44 @@ def zoo_families():
         return {row["net"]: row["family"] for row in csv.DictReader(file)}
 
 
-def convert_all(data, out, convert_one=convert):
-    """What convert_one(path, families, out) makes of each table under `data` whose layout it knows."""
+def exported_graphs(folders):
+    """(net, image size, mode) -> the row of the index, with its path; size and mode blank: one graph for all rows."""
+    found = {}
+    for folder in folders:
+        index = folder / "index.csv"
+        if not index.exists():
+            print(f"{folder}: expected index.csv of exported graphs, found none", file=sys.stderr)
+            continue
+        with index.open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                if row["accepted"] == "1":
+                    path = (folder / row["file"]).resolve()
+                    found[row["net"], row["image_size"], row["mode"]] = {**row, "path": path}
+    return found
+
+
+def convert_all(data, out, graphs=(), convert_one=convert):
+    """What convert_one makes of each table under `data` whose layout it knows."""
     out.mkdir(parents=True, exist_ok=True)
-    families = zoo_families()
-    return [found for path in sorted(data.rglob("*.csv")) if (found := convert_one(path, families, out.resolve()))]
+    families, exported = zoo_families(), exported_graphs(graphs)
+    return [found for path in sorted(data.rglob("*.csv"))
+            if (found := convert_one(path, families, out.resolve(), exported))]
 
 
-def main(doc, convert_every):
-    """A command line of --data and --out around convert_every(data, out), whose paths it prints."""
+def main(doc, convert_every, takes_graphs=False):
+    """A command line of --data and --out around convert_every(data, out[, graphs]), whose paths it prints."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=pathlib.Path)
+    if takes_graphs:
+        parser.add_argument("--graphs", action="append", default=[], type=pathlib.Path, metavar="DIR",
+                            help="folder of exported graphs; may be repeated")
     parser.add_argument("--out", required=True, type=pathlib.Path)
     arguments = parser.parse_args()
-    written = convert_every(arguments.data, arguments.out)
+    written = convert_every(arguments.data, arguments.out, *([arguments.graphs] if takes_graphs else []))
     for path in written:
         print(path)
     return 0 if written else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__, convert_all))
+    sys.exit(main(__doc__, convert_all, takes_graphs=True))

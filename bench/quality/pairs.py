@@ -38,7 +38,7 @@ def write(path, columns, rows):
         writer.writerows(rows)
 
 
-def convert(path, families, out):
+def convert(path, families, out, _exported=None):
     """Paths of the pairs and of the jobs, or None for another layout."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
@@ -69,7 +69,7 @@ def convert(path, families, out):
 
 def convert_all(data, out):
     """Pairs and jobs of every table of pairs under `data`."""
-    return datasets.convert_all(data, out, convert)
+    return datasets.convert_all(data, out, convert_one=convert)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bench/quality/graphs/measured.py chooses, how it names and judges graphs, and goes on after failures.
+"""What bench/quality/graphs/measured.py chooses, how it and measured_others.py judge graphs and go on after failures.
 
 Usage: graphs_test.py REPOSITORY_ROOT
 """
@@ -19,6 +19,9 @@ ROOT = pathlib.Path(sys.argv[1])
 sys.path.insert(0, str(ROOT / "bench" / "quality" / "graphs"))
 
 import measured
+import measured_nets
+import measured_operators
+import measured_others
 import measured_survey
 
 ROW = dict(net="resnet_a", family="resnet", mode="train", image_size="224", params_m="25.56", gmacs="4.1", reparam="0",
@@ -34,6 +37,12 @@ esac
 echo graph > "$5"
 echo 'a warning'
 echo '{"parameters": 25557032, "nodes": 175}'
+"""
+
+# The same for measured_others.py: every net is VGG16.
+OTHERS = """#!/bin/sh
+echo graph > "$5"
+echo '{"parameters": 138357544, "nodes": 45}'
 """
 
 
@@ -227,6 +236,46 @@ class Runs(unittest.TestCase):
         (self.folder / "cache" / "index.csv").write_text("net,file\n")
         with self.assertRaisesRegex(measured.Error, "index.csv: expected the columns net,family,.* found net,file"):
             self.run_tool()
+
+    def others(self, *nets, python=None, **changes):
+        """What measured_others.py prints of these nets."""
+        self.python.write_text(python or OTHERS)
+        settings = dict(cache=self.folder / "cache", nets=list(nets), list=False, retry=False, seconds=60,
+                        python=str(self.python))
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(measured_others.work(argparse.Namespace(**{**settings, **changes})), 0)
+        return said.getvalue()
+
+    def test_a_net_of_another_table_stands_in_the_index_for_all_its_rows(self):
+        self.assertIn("vgg16-86px: 138357544 parameters, 45 nodes", self.others("vgg16-86px"))
+        row, = self.rows("index.csv")
+        self.assertEqual((row["file"], row["image_size"], row["mode"], row["accepted"]), ("vgg16-86px.onnx", "", "", "1"))
+        self.others("vgg19-86px", "op_add")
+        self.assertEqual([row["accepted"] for row in self.rows("index.csv")], ["1", "1", "0"])
+        self.assertEqual(self.rows("index.csv")[2]["reason"], "expected 143667240 parameters, found 138357544")
+
+    def test_another_net_that_fails_is_tried_again_if_asked_for(self):
+        every = self.others(python="#!/bin/sh\necho 'RuntimeError: none'; exit 1\n")
+        self.assertIn("vgg16-86px: FAILED: RuntimeError: none", every)
+        self.assertNotIn("vgg16", self.others())
+        self.assertIn("vgg16-86px: 138357544 parameters", self.others(retry=True))
+        with self.assertRaisesRegex(measured.Error, "expected names of --list, found vgg_16"):
+            self.others("vgg_16")
+
+
+class Others(unittest.TestCase):
+    def test_a_graph_is_judged_by_the_published_parameters(self):
+        net = measured_nets.all_nets()["opt-125m"]
+        self.assertEqual(measured_others.judge(net, 125_239_296), (1, ""))
+        self.assertEqual(measured_others.judge(net, 126_000_000)[0], 0)
+        self.assertEqual(measured_others.judge(measured_nets.all_nets()["gpt3-xl"], 1), (1, ""))  # none is published
+
+    def test_every_axis_of_an_operator_is_open_but_the_kernels(self):
+        for name, (_, inputs, _, _) in measured_operators.OPERATORS.items():
+            sizes = {size for _, dims in inputs for size in dims if not isinstance(size, str)}
+            self.assertEqual(sizes, {3} if name == "op_conv3x3" else set())
+            self.assertEqual(inputs[0][1][0], "batch")
 
 
 if __name__ == "__main__":

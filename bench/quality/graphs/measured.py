@@ -85,6 +85,10 @@ def at_least_one(text):
     return int(text)
 
 
+def default_cache():
+    return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "horus" / "graphs"
+
+
 def file_name(net, size, mode):
     return f"{net}-{size}-{mode}.onnx"
 
@@ -250,15 +254,20 @@ def install(folder):
     return str(venv / "bin" / "python")
 
 
+def environment(folder):
+    """Of a process that exports."""
+    variables = {**os.environ, "TIMM_FUSED_ATTN": "0", "OMP_NUM_THREADS": "1"}
+    for libraries in (folder / "venv" / "blas").glob("usr/lib/*/openblas-pthread"):
+        variables["LD_LIBRARY_PATH"] = str(libraries)
+    return variables
+
+
 def export(python, net, folder, seconds, memory_gib):
     """(parameters, nodes) of the graph that one process writes; Error with its reason."""
     command = [python, str(HERE / "measured_one.py"), net.name, str(net.size), net.family, str(folder / net.file),
                str(seconds), str(memory_gib * GIB)]
-    environment = {**os.environ, "TIMM_FUSED_ATTN": "0", "OMP_NUM_THREADS": "1"}
-    for libraries in (folder / "venv" / "blas").glob("usr/lib/*/openblas-pthread"):
-        environment["LD_LIBRARY_PATH"] = str(libraries)
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=IDLE * seconds, env=environment)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=IDLE * seconds, env=environment(folder))
     except subprocess.TimeoutExpired:
         raise Error(f"took longer than {IDLE * seconds} s by the clock") from None
     if ran.returncode == -signal.SIGXCPU:
@@ -294,6 +303,20 @@ def export_all(todo, nets, cache, python, options):
             raise
 
 
+@contextlib.contextmanager
+def locked(folder):
+    """The folder is there, outside the repository, and no other run fills it."""
+    if folder.resolve().is_relative_to(ROOT):
+        raise Error(f"--cache: expected a folder outside the repository, found {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Error(f"{folder}: another run fills this folder") from None
+        yield
+
+
 def work(options):
     nets = read_tables(options.data)
     chosen = choose(nets) if options.subset or options.list else nets
@@ -302,14 +325,7 @@ def work(options):
         for net in order:
             print(net.name, net.size, net.family)
         return 0
-    if options.cache.resolve().is_relative_to(ROOT):
-        raise Error(f"--cache: expected a folder outside the repository, found {options.cache}")
-    options.cache.mkdir(parents=True, exist_ok=True)
-    with (options.cache / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Error(f"{options.cache}: another run fills this folder") from None
+    with locked(options.cache):
         cache = Cache(options.cache)
         todo = [net for net in order if net.key not in cache.made and (options.retry or net.key not in cache.failed)]
         if todo:
@@ -323,8 +339,8 @@ def work(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=pathlib.Path, metavar="DIR", help="of the tables")
-    default = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "horus" / "graphs"
-    parser.add_argument("--cache", type=pathlib.Path, default=default, metavar="DIR", help="of graphs (%(default)s)")
+    parser.add_argument("--cache", type=pathlib.Path, default=default_cache(), metavar="DIR",
+                        help="of graphs (%(default)s)")
     parser.add_argument("--subset", action="store_true", help=f"export {SUBSET} nets alone")
     parser.add_argument("--list", action="store_true", help="name these nets, with image size and family")
     parser.add_argument("--jobs", type=at_least_one, default=1, metavar="N", help="nets at a time")
