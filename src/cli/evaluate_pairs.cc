@@ -30,6 +30,7 @@
 #include "interference/registry.h"
 #include "interference/train_pairs.h"
 #include "io/json_text.h"
+#include "lab/evaluate/evaluate_online.h"
 #include "lab/io/pairs_file.h"
 #include "nlohmann/json.hpp"
 

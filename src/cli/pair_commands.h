@@ -3,7 +3,7 @@
 //
 // Enters:  their options.                Leaves: the exit code; results on stdout, errors on stderr.
 // Units:   none.
-// Cost:    that of train_pairs.h and evaluate_pairs.h.   Thread class: main thread.
+// Cost:    that of train_pairs.h, evaluate_pairs.h and evaluate_online.h.   Thread class: main thread.
 #ifndef HORUS_CLI_PAIR_COMMANDS_H_
 #define HORUS_CLI_PAIR_COMMANDS_H_
 
@@ -12,7 +12,7 @@
 
 #include "cli/training.h"
 #include "interference/train_pairs.h"
-#include "lab/evaluate/evaluate_pairs.h"
+#include "lab/evaluate/evaluate_online.h"
 
 namespace horus::cli {
 

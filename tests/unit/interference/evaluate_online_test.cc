@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluating online learning: who takes part, what observations are worth, and what is refused.
+#include "lab/evaluate/evaluate_online.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +9,6 @@
 #include <string>
 
 #include "fake_model.h"
-#include "lab/evaluate/evaluate_pairs.h"
 #include "pair_law.h"
 
 namespace horus {
