@@ -2,9 +2,10 @@
 """What a library offers to compiled programs, read from libabigail's XML, and whether a change of it is a break.
 
 Break: a function, struct or type that is gone or changed, or a field that is not where it was. No break: a new function,
-struct or type, or new fields behind the old ones (callers say by struct_size which they know).
+struct or type, new fields behind the old ones (callers say by struct_size which they know), or a meaning for a reserved one.
 """
 
+import re
 import xml.etree.ElementTree as ElementTree
 
 
@@ -47,6 +48,12 @@ class Offer:
         return node.get("name")
 
 
+def takes_a_reserved_place(before, after):
+    """A reserved field, which programs leave 0, takes on a meaning whose 0 is what they had."""
+    old, new = (re.fullmatch(r"(\w+): (u?int(?:32|64)_t) at bit (\d+)", field) for field in (before, after))
+    return bool(old and new and old[1].startswith("reserved") and old[2].lstrip("u") == new[2].lstrip("u") and old[3] == new[3])
+
+
 def changes(old, new):
     """(breaks, additions), each a list of lines."""
     breaks, additions = [], []
@@ -68,7 +75,9 @@ def changes(old, new):
             breaks.append(f"struct {name} is gone")
             continue
         for index, field in enumerate(fields):
-            if index >= len(found) or found[index] != field:
+            if index < len(found) and takes_a_reserved_place(field, found[index]):
+                additions.append(f"field {name}.{found[index]}")
+            elif index >= len(found) or found[index] != field:
                 now = found[index] if index < len(found) else "nothing"
                 breaks.append(f"struct {name}: expected {field}, found {now}")
                 break

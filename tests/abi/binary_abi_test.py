@@ -47,6 +47,12 @@ class Breaks(unittest.TestCase):
     def test_a_field_behind_the_others_is_no_break(self):
         self.assertEqual(changed("</class-decl>", FIELD), ([], ["field horus_row.more: int at bit 96"]))
 
+    def test_a_reserved_field_may_take_on_a_meaning_of_its_size(self):
+        self.assertTrue(binary_abi.takes_a_reserved_place("reserved: uint32_t at bit 96", "layout: int32_t at bit 96"))
+        for now in ("layout: int64_t at bit 96", "layout: int32_t at bit 64", "layout: char[4] at bit 96"):
+            self.assertFalse(binary_abi.takes_a_reserved_place("reserved: uint32_t at bit 96", now))
+        self.assertFalse(binary_abi.takes_a_reserved_place("size: uint32_t at bit 96", "layout: int32_t at bit 96"))
+
     def test_each_of_these_is_a_break(self):
         for old, new in [
             ("<elf-symbol name='horus_twin'/>", ""),
