@@ -21,8 +21,8 @@ static const char* const kGpu[1] = {"v100-sxm2-16gb"};
 static const float kBusyPct[JOBS] = {85, 30, 25};
 static const int64_t kStepUs[JOBS] = {190000, 40000, 60000};
 
-/* What the runtime would report: the step time now / alone. Here the first and the third job do each other harm. */
-static double watched(size_t job, size_t other) { return job + other == 2 && job != other ? 2.3 : 1.1; }
+/* What the runtime would report: the step time now / alone. Here the second and the third job do each other harm. */
+static double watched(size_t job, size_t other) { return job + other == 3 && job != other ? 2.3 : 1.1; }
 
 /* Each tenant of a shared GPU for three minutes; in this small cluster a GPU has two at most. `gpus`: where each job
  * is. */

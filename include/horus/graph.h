@@ -61,12 +61,13 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 #define HORUS_MODE_TRAINING 0
 #define HORUS_MODE_INFERENCE 1
 
-#define HORUS_PRECISION_FP32 0
-#define HORUS_PRECISION_TF32 1
+#define HORUS_PRECISION_FP32 0 /* as frameworks do: convolutions in TF32 where the GPU has it, all else in float32 */
+#define HORUS_PRECISION_TF32 1 /* matrix products too */
 #define HORUS_PRECISION_AMP_FP16 2 /* autocast: float32 weights, half-precision matrix work */
 #define HORUS_PRECISION_AMP_BF16 3
 #define HORUS_PRECISION_FP16 4
 #define HORUS_PRECISION_BF16 5
+#define HORUS_PRECISION_FP32_IEEE 6 /* no TF32 at all. Since 0.2. */
 
 #define HORUS_OPTIMIZER_SGD 0
 #define HORUS_OPTIMIZER_MOMENTUM 1
@@ -74,11 +75,18 @@ HORUS_API const char* horus_graph_dim_name(const horus_graph* graph, size_t inde
 #define HORUS_OPTIMIZER_ADAMW 3
 #define HORUS_OPTIMIZER_ADAFACTOR 4
 #define HORUS_OPTIMIZER_ADAM_8BIT 5
+#define HORUS_OPTIMIZER_RMSPROP 6 /* Since 0.2. */
+#define HORUS_OPTIMIZER_ADAGRAD 7 /* Since 0.2. */
 
-/* Who dispatches the kernels: decides how many the optimiser launches. */
+/* Who dispatches the kernels: decides how many there are. */
 #define HORUS_FRAMEWORK_PYTORCH 0   /* 2.0 and later */
 #define HORUS_FRAMEWORK_PYTORCH_1 1 /* before 2.0 */
 #define HORUS_FRAMEWORK_TENSORFLOW 2
+#define HORUS_FRAMEWORK_PYTORCH_COMPILED 3 /* torch.compile: pointwise chains are one kernel. Since 0.2. */
+
+/* How images lie in memory. Since 0.2. */
+#define HORUS_LAYOUT_NCHW 0
+#define HORUS_LAYOUT_NHWC 1 /* channels_last of PyTorch */
 
 typedef struct horus_run_spec {
   uint32_t struct_size;
@@ -94,7 +102,7 @@ typedef struct horus_run_spec {
   size_t frozen_count;          /* length of frozen_prefixes, at most 4,096 */
   const char* const* frozen_prefixes; /* parameters whose names begin so are not trained; training only */
   int32_t framework;                  /* HORUS_FRAMEWORK_* */
-  uint32_t reserved;
+  int32_t layout;                     /* HORUS_LAYOUT_*. Since 0.2. */
 } horus_run_spec;
 #define HORUS_RUN_SPEC_INIT HORUS_INIT(horus_run_spec)
 

@@ -114,6 +114,7 @@ struct RunSpec {
   int64_t data_parallel = 1;                               // replicas that average their gradients
   std::vector<std::string> frozen = {};                    // parameters whose names begin so are not trained
   int32_t framework = HORUS_FRAMEWORK_PYTORCH;
+  int32_t layout = HORUS_LAYOUT_NCHW;
 };
 
 namespace detail {
@@ -139,6 +140,7 @@ class CRunSpec {
     c_.frozen_count = frozen_.size();
     c_.frozen_prefixes = Column(frozen_);
     c_.framework = run.framework;
+    c_.layout = run.layout;
   }
   CRunSpec(const CRunSpec&) = delete;
   CRunSpec& operator=(const CRunSpec&) = delete;

@@ -19,16 +19,22 @@ static_assert(HORUS_PRECISION_FP32 == static_cast<int>(Precision::kFp32) &&
               HORUS_PRECISION_AMP_FP16 == static_cast<int>(Precision::kAmpFp16) &&
               HORUS_PRECISION_AMP_BF16 == static_cast<int>(Precision::kAmpBf16) &&
               HORUS_PRECISION_FP16 == static_cast<int>(Precision::kFp16) &&
-              HORUS_PRECISION_BF16 == static_cast<int>(Precision::kBf16));
+              HORUS_PRECISION_BF16 == static_cast<int>(Precision::kBf16) &&
+              HORUS_PRECISION_FP32_IEEE == static_cast<int>(Precision::kFp32Ieee));
 static_assert(HORUS_OPTIMIZER_SGD == static_cast<int>(Optimizer::kSgd) &&
               HORUS_OPTIMIZER_MOMENTUM == static_cast<int>(Optimizer::kMomentum) &&
               HORUS_OPTIMIZER_ADAM == static_cast<int>(Optimizer::kAdam) &&
               HORUS_OPTIMIZER_ADAMW == static_cast<int>(Optimizer::kAdamW) &&
               HORUS_OPTIMIZER_ADAFACTOR == static_cast<int>(Optimizer::kAdafactor) &&
-              HORUS_OPTIMIZER_ADAM_8BIT == static_cast<int>(Optimizer::kAdam8Bit));
+              HORUS_OPTIMIZER_ADAM_8BIT == static_cast<int>(Optimizer::kAdam8Bit) &&
+              HORUS_OPTIMIZER_RMSPROP == static_cast<int>(Optimizer::kRmsprop) &&
+              HORUS_OPTIMIZER_ADAGRAD == static_cast<int>(Optimizer::kAdagrad));
 static_assert(HORUS_FRAMEWORK_PYTORCH == static_cast<int>(Framework::kPyTorch) &&
               HORUS_FRAMEWORK_PYTORCH_1 == static_cast<int>(Framework::kPyTorch1) &&
-              HORUS_FRAMEWORK_TENSORFLOW == static_cast<int>(Framework::kTensorFlow));
+              HORUS_FRAMEWORK_TENSORFLOW == static_cast<int>(Framework::kTensorFlow) &&
+              HORUS_FRAMEWORK_PYTORCH_COMPILED == static_cast<int>(Framework::kPyTorchCompiled));
+static_assert(HORUS_LAYOUT_NCHW == static_cast<int>(Layout::kNchw) &&
+              HORUS_LAYOUT_NHWC == static_cast<int>(Layout::kNhwc));
 
 constexpr size_t kMaxFrozen = 4096;
 constexpr size_t kMaxDims = 4096;  // far more named dimensions than any graph has
@@ -43,9 +49,10 @@ absl::Status CheckRange(const char* name, int32_t value, int32_t last) {
 absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   HORUS_ASSIGN_OR_RETURN(const horus_run_spec c, ReadOptionalStruct(given));
   HORUS_RETURN_IF_ERROR(CheckRange("mode", c.mode, HORUS_MODE_INFERENCE));
-  HORUS_RETURN_IF_ERROR(CheckRange("precision", c.precision, HORUS_PRECISION_BF16));
-  HORUS_RETURN_IF_ERROR(CheckRange("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAM_8BIT));
-  HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_TENSORFLOW));
+  HORUS_RETURN_IF_ERROR(CheckRange("precision", c.precision, HORUS_PRECISION_FP32_IEEE));
+  HORUS_RETURN_IF_ERROR(CheckRange("optimizer", c.optimizer, HORUS_OPTIMIZER_ADAGRAD));
+  HORUS_RETURN_IF_ERROR(CheckRange("framework", c.framework, HORUS_FRAMEWORK_PYTORCH_COMPILED));
+  HORUS_RETURN_IF_ERROR(CheckRange("layout", c.layout, HORUS_LAYOUT_NHWC));
   if (c.batch < 0) return InvalidArgument("horus_run_spec: batch: expected 0 or more samples, found %d", c.batch);
   if (c.dim_count > kMaxDims) {
     return InvalidArgument("horus_run_spec: dim_count: expected at most %d, found %d", kMaxDims, c.dim_count);
@@ -65,6 +72,7 @@ absl::StatusOr<RunSpec> RunFromC(const horus_run_spec* given) {
   run.precision = static_cast<Precision>(c.precision);
   run.optimizer = static_cast<Optimizer>(c.optimizer);
   run.framework = static_cast<Framework>(c.framework);
+  run.layout = static_cast<Layout>(c.layout);
   run.dims.batch = c.batch;
   run.checkpoint_segments = c.checkpoint_segments;
   run.data_parallel = std::max<int64_t>(1, c.data_parallel);

@@ -24,7 +24,7 @@ inline constexpr size_t kFirstSize = sizeof(T);
 
 HORUS_FIRST_RELEASE(horus_graph_limits, max_rank);
 HORUS_FIRST_RELEASE(horus_graph_info, bytes_held);
-HORUS_FIRST_RELEASE(horus_run_spec, reserved);
+HORUS_FIRST_RELEASE(horus_run_spec, layout);
 HORUS_FIRST_RELEASE(horus_mig_profile, max_instances);
 HORUS_FIRST_RELEASE(horus_gpu, aliases);
 HORUS_FIRST_RELEASE(horus_demand, operator_us);

@@ -34,6 +34,7 @@ struct Command {
 [[nodiscard]] Command AddSimulate(CLI::App& parser);
 [[nodiscard]] Command AddCompare(CLI::App& parser);
 [[nodiscard]] Command AddTrain(CLI::App& parser);
+[[nodiscard]] Command AddCalibrate(CLI::App& parser);
 [[nodiscard]] Command AddEvaluate(CLI::App& parser);
 
 // Commands that are Python programs: listed in the help, and never parsed. HandOver becomes that program, if the

@@ -77,6 +77,7 @@ Json EvaluationJson(const ErrorReport& evaluation, bool with_rows) {
                     {"predicted", NumberOrNull(r.predicted)},
                     {"upper", NumberOrNull(r.upper)},
                     {"distance", NumberOrNull(r.distance)},
+                    {"outside", r.outside},
                     {"baselines", baselines}});
   }
   Json json = {{"quantity", std::string(InfoOf(evaluation.quantity).name)},
@@ -145,10 +146,13 @@ absl::StatusOr<Outcome> EvaluateAll(const Options& options, const TrainingSet& s
     Progress progress;
     constexpr uint64_t kWhole = 1000;
     const std::string what = "evaluating " + std::string(InfoOf(quantity).name);
-    absl::StatusOr<ErrorReport> report = Evaluate(quantity, rows, leave, options.train, [&](double done) {
-      progress.Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
-      return true;
-    });
+    absl::StatusOr<ErrorReport> report = Evaluate(
+        quantity, rows, leave, options.train,
+        [&](double done) {
+          progress.Update(what, static_cast<uint64_t>(done * kWhole), kWhole);
+          return true;
+        },
+        RowsWith(set, Quantity::kStepTime));
     if (report.ok()) {
       outcome.reports.push_back(*std::move(report));
     } else if (report.status().code() == absl::StatusCode::kInvalidArgument) {  // too few rows or groups

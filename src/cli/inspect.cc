@@ -168,6 +168,7 @@ std::string SolveJson(const SolveReport& report) {
                        {"precision", std::string(Name(report.run.precision))},
                        {"optimizer", std::string(Name(report.run.optimizer))},
                        {"framework", std::string(Name(report.run.framework))},
+                       {"layout", std::string(Name(report.run.layout))},
                        {"batch", report.run.dims.batch > 0 ? Json(report.run.dims.batch) : Json(nullptr)},
                        {"dims", dims},
                        {"checkpoint_segments", report.run.checkpoint_segments},
@@ -204,6 +205,7 @@ struct Options {
   std::string precision = "fp32";
   std::string optimizer = "sgd";
   std::string framework = "pytorch";
+  std::string layout = "nchw";
   int64_t checkpoint_segments = 0;
   int64_t replicas = 1;
   std::vector<std::string> frozen;
@@ -234,6 +236,7 @@ absl::StatusOr<RunSpec> ParseRun(const Options& options) {
   HORUS_ASSIGN_OR_RETURN(run.precision, ParsePrecision(options.precision));
   HORUS_ASSIGN_OR_RETURN(run.optimizer, ParseOptimizer(options.optimizer));
   HORUS_ASSIGN_OR_RETURN(run.framework, ParseFramework(options.framework));
+  HORUS_ASSIGN_OR_RETURN(run.layout, ParseLayout(options.layout));
   run.dims.batch = options.batch;
   run.checkpoint_segments = options.checkpoint_segments;
   run.data_parallel = options.replicas;
@@ -344,7 +347,8 @@ Command AddInspect(CLI::App& parser) {
       ->allow_extra_args(false)
       ->type_name("NAME=SIZE");
   app->add_option("--mode", options->mode, "training or inference")->capture_default_str()->type_name("MODE");
-  app->add_option("--precision", options->precision, "fp32, tf32, amp, amp-bf16, fp16 or bf16")
+  app->add_option("--precision", options->precision,
+                  "fp32 (convolutions in TF32 where the GPU has it), tf32, amp, amp-bf16, fp16, bf16 or fp32-ieee")
       ->capture_default_str()
       ->type_name("NAME");
   app->add_option("--checkpoint", options->checkpoint_segments,
@@ -357,10 +361,15 @@ Command AddInspect(CLI::App& parser) {
   app->add_option("--replicas", options->replicas, "Training on so many GPUs that average their gradients")
       ->check(CLI::Range(int64_t{1}, kMaxDim))
       ->type_name("N");
-  app->add_option("--optimizer", options->optimizer, "sgd, momentum, adam, adamw, adafactor or adam-8bit")
+  app->add_option("--optimizer", options->optimizer,
+                  "sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop or adagrad")
       ->capture_default_str()
       ->type_name("NAME");
-  app->add_option("--framework", options->framework, "pytorch (2 and later), pytorch-1 or tensorflow")
+  app->add_option("--framework", options->framework,
+                  "pytorch (2 and later), pytorch-1, tensorflow or pytorch-compiled (torch.compile)")
+      ->capture_default_str()
+      ->type_name("NAME");
+  app->add_option("--layout", options->layout, "Of images in memory: nchw, or nhwc (channels_last)")
       ->capture_default_str()
       ->type_name("NAME");
   app->add_option("--top", options->top, "How many of the costliest operators to list")

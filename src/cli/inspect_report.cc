@@ -169,27 +169,53 @@ double SumOf(const std::vector<FeatureShift>& shifts) {
   return sum;
 }
 
-const Explanation* Farthest(const GpuReport& gpu) {
-  const Explanation* farthest = nullptr;
-  for (const Explanation& one : gpu.explanations) {
-    if (one.quantity == Quantity::kGpuUtilMax || one.quantity == Quantity::kPower) continue;  // not part of the flag
-    if (farthest == nullptr || one.parts.distance > farthest->parts.distance) farthest = &one;
+// What a range column counts, for people.
+std::string_view WorkOf(std::string_view column) {
+  if (column == "step_flops") return "arithmetic in a step";
+  if (column == "step_bytes") return "memory traffic in a step";
+  if (column == "step_kernels") return "kernels in a step";
+  return "arithmetic for its memory traffic";
+}
+
+// What is predicted, for people.
+std::string_view WhatOf(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kMemory:
+      return "memory";
+    case Quantity::kStepTime:
+      return "step time";
+    default:
+      return "utilisation";
   }
-  return farthest;
 }
 
 // "step_flops is 2.3 times beyond the training data"; empty for a job inside it.
 std::string OutsideText(const GpuReport& gpu) {
-  const Explanation* farthest = Farthest(gpu);
-  if (farthest == nullptr || farthest->parts.distance <= kOutsideDistance) return "";
-  const Refined& parts = farthest->parts;
-  for (const RangeColumn& column : RangeColumns()) {
-    if (column.name != parts.farthest || column.ratio) continue;
-    return absl::StrFormat("this kind of %s is not in its training data", std::string(column.name));
+  std::vector<std::string> reasons;
+  for (const Explanation& one : gpu.explanations) {
+    if (one.quantity == Quantity::kGpuUtilMax || one.quantity == Quantity::kPower) continue;  // not part of the flag
+    const Refined& parts = one.parts;
+    const std::string what(WhatOf(one.quantity));
+    if (!parts.hardest.empty()) {
+      reasons.push_back(
+          absl::StrFormat("much of its time goes to %s, which is predicted less well", std::string(parts.hardest)));
+    }
+    if (parts.distance <= kOutsideDistance) continue;
+    const double times = std::exp(parts.distance);
+    if (parts.farthest == "training" || parts.farthest == "precision") {
+      reasons.push_back(
+          absl::StrFormat("%s was not measured in this %s", what, parts.farthest == "training" ? "mode" : "precision"));
+    } else {
+      reasons.push_back(absl::StrFormat("%s was measured of nets with at %s %.3g times this %s", what,
+                                        parts.below ? "least" : "most", parts.below ? times : 1 / times,
+                                        std::string(WorkOf(parts.farthest))));
+    }
   }
-  return absl::StrFormat("%s is %.1f times %s its training data for %s", std::string(parts.farthest),
-                         std::exp(parts.distance), parts.below ? "below" : "above",
-                         std::string(InfoOf(farthest->quantity).name));
+  std::string text;
+  for (const std::string& reason : reasons) {
+    if (text.find(reason) == std::string::npos) absl::StrAppend(&text, text.empty() ? "" : "; ", reason);
+  }
+  return text;
 }
 
 std::string ExplainText(const GpuReport& gpu) {
@@ -285,12 +311,6 @@ std::string MemoryText(const InspectReport& report) {
   const auto add = [&table](const std::string& part, int64_t bytes, const char* meaning) {
     table.AddRow({part, Bytes(static_cast<double>(bytes)), meaning});
   };
-  const auto add_peak = [&](const std::string& part, const StepMemory& of, const char* more) {
-    const std::string bound = IsUnderstood(report.profile.cost.coverage)
-                                  ? "at most " + Bytes(static_cast<double>(of.Upper()))
-                                  : "of what is understood, which is too little for a bound";
-    table.AddRow({part, Bytes(static_cast<double>(of.Peak())), bound + more});
-  };
   add("weights", memory.weights, "parameters and buffers");
   add("gradients", memory.gradients, "of the parameters");
   add("optimiser state", memory.optimizer, "");
@@ -302,27 +322,37 @@ std::string MemoryText(const InspectReport& report) {
   add("workspace", memory.workspace, "scratch of the libraries");
   add("loaded kernels", memory.loaded_kernels, "code of the libraries");
   add("allocator slack", memory.allocator_slack, "rounding and fragments");
-  if (report.gpus.empty()) add_peak("peak", memory, "; name a --gpu to add its CUDA context");
+  if (report.gpus.empty()) {
+    const std::string bound = IsUnderstood(report.profile.cost.coverage)
+                                  ? "at most " + Bytes(static_cast<double>(memory.Upper()))
+                                  : "of what is understood, which is too little for a bound";
+    table.AddRow({"peak", Bytes(static_cast<double>(memory.Peak())), bound + "; name a --gpu to add its CUDA context"});
+  }
   for (const GpuReport& gpu : report.gpus) {
-    StepMemory whole = memory;
-    whole.context = gpu.type.context_mib * kBytesPerMib;
-    add("context, " + gpu.type.name, whole.context, "CUDA context");
-    add_peak("peak, " + gpu.type.name, whole, "");
+    const int64_t context = gpu.type.context_mib * kBytesPerMib;
+    const int64_t predicted = gpu.demand.mem_mib.estimate * kBytesPerMib;
+    add("context, " + gpu.type.name, context, "CUDA context");
+    add("learned, " + gpu.type.name, predicted - memory.Peak() - context, "what measured runs took besides");
+    table.AddRow({"all, " + gpu.type.name, Bytes(static_cast<double>(predicted)),
+                  HasMemoryBound(gpu.demand) ? "at most " + Mib(gpu.demand.mem_mib.upper)
+                                             : "of what is understood, which is too little for a bound"});
   }
   return "\nMemory of a step at its peak\n" + table.Render("  ");
 }
 
-// "77 % compute, 23 % bandwidth": shares of the kernels' time, the small ones left out.
+// "77 % compute": the largest share of the kernels' time.
 std::string BoundBy(const RooflineTerms& terms) {
-  constexpr double kShownShare = 0.005;
-  std::string text;
-  const auto add = [&text](double share, const char* name) {
-    if (share >= kShownShare) absl::StrAppendFormat(&text, "%s%.0f %% %s", text.empty() ? "" : ", ", 100 * share, name);
-  };
-  add(terms.compute_share, "compute");
-  add(terms.bandwidth_share, "bandwidth");
-  add(terms.launch_share, "launch");
-  return text;
+  std::pair<double, const char*> most = {0, ""};
+  for (const auto& one : {std::pair(terms.compute_share, "compute"), std::pair(terms.bandwidth_share, "bandwidth"),
+                          std::pair(terms.launch_share, "launch")}) {
+    if (one.first > most.first) most = one;
+  }
+  return most.first > 0 ? absl::StrFormat("%.0f %% %s", 100 * most.first, most.second) : "";
+}
+
+// " +-25 %"
+std::string Width(double estimate, double upper) {
+  return estimate > 0 ? absl::StrFormat(" +-%.0f %%", 100 * (upper / estimate - 1)) : "";
 }
 
 std::string GpusText(const InspectReport& report) {
@@ -340,20 +370,21 @@ std::string GpusText(const InspectReport& report) {
     const Demand& demand = gpu.demand;
     const auto step = static_cast<double>(demand.step_time_us.estimate);
     const bool fits = demand.mem_mib.upper <= gpu.type.mem_mib;
+    const auto memory = static_cast<double>(demand.mem_mib.estimate);
     table.AddRow(
         {gpu.type.name, Percent(static_cast<double>(demand.gpu_util_pct.estimate)),
-         Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)), Mib(demand.mem_mib.estimate),
-         Mib(gpu.type.mem_mib) + (fits ? "" : " !"), Duration(step),
+         Percent(static_cast<double>(demand.mem_bw_util_pct.estimate)),
+         Mib(demand.mem_mib.estimate) +
+             (HasMemoryBound(demand) ? Width(memory, static_cast<double>(demand.mem_mib.upper)) : " or more"),
+         Mib(gpu.type.mem_mib) + (fits ? "" : " !"),
+         Duration(step) + Width(step, static_cast<double>(demand.step_time_us.upper)),
          step > 0 ? Plain(std::round(static_cast<double>(report.profile.shaped->batch) * kUsPerSecond / step)) : "-",
-         BoundBy(gpu.roofline)});
-    table.AddRow({"  at most", Percent(static_cast<double>(demand.gpu_util_pct.upper)),
-                  Percent(static_cast<double>(demand.mem_bw_util_pct.upper)), Mib(demand.mem_mib.upper), "",
-                  Duration(static_cast<double>(demand.step_time_us.upper)), "",
-                  fits                     ? ""
-                  : HasMemoryBound(demand) ? "! the bound exceeds the GPU"
-                                           : "! no bound: state or measure its memory"});
+         fits                     ? BoundBy(gpu.roofline)
+         : HasMemoryBound(demand) ? "! the bound exceeds the GPU"
+                                  : "! no bound: state or measure its memory"});
   }
   std::string text = "\nPredicted demand, running alone\n" + table.Render("  ");
+  if (report.calibrated) text += "  +- is how far the bound lies above: nine unseen nets of ten stay below it.\n";
   if (!report.calibrated) {
     text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
   }
@@ -445,6 +476,7 @@ std::string RunText(const RunSpec& run, int64_t batch) {
     if (run.data_parallel > 1) absl::StrAppend(&text, ", one of ", run.data_parallel, " replicas");
   }
   if (run.framework != Framework::kPyTorch) absl::StrAppend(&text, ", ", std::string(Name(run.framework)));
+  if (run.layout != Layout::kNchw) absl::StrAppend(&text, ", ", std::string(Name(run.layout)));
   for (const auto& [name, size] : run.dims.dims) absl::StrAppend(&text, ", ", Printable(name), "=", size);
   return text;
 }
@@ -487,6 +519,7 @@ Json RunJson(const JobProfile& profile) {
           {"precision", std::string(Name(profile.run.precision))},
           {"optimizer", std::string(Name(profile.run.optimizer))},
           {"framework", std::string(Name(profile.run.framework))},
+          {"layout", std::string(Name(profile.run.layout))},
           {"batch", profile.shaped->batch},
           {"dims", dims},
           {"checkpoint_segments", profile.run.checkpoint_segments},

@@ -157,11 +157,11 @@ int Run(int argc, char** argv) {
   parser.set_version_flag("--version", Version(), "Print the version");
   parser.require_subcommand(1);
   parser.footer(kFooter);
-  const horus::cli::Command commands[] = {horus::cli::AddInspect(parser),  horus::cli::AddPlace(parser),
-                                          horus::cli::AddShadow(parser),   horus::cli::AddPotential(parser),
-                                          horus::cli::AddGpus(parser),     horus::cli::AddTraces(parser),
-                                          horus::cli::AddSimulate(parser), horus::cli::AddCompare(parser),
-                                          horus::cli::AddTrain(parser),    horus::cli::AddEvaluate(parser)};
+  const horus::cli::Command commands[] = {
+      horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),   horus::cli::AddShadow(parser),
+      horus::cli::AddPotential(parser), horus::cli::AddGpus(parser),    horus::cli::AddTraces(parser),
+      horus::cli::AddSimulate(parser),  horus::cli::AddCompare(parser), horus::cli::AddTrain(parser),
+      horus::cli::AddCalibrate(parser), horus::cli::AddEvaluate(parser)};
   horus::cli::AddHandOvers(parser);
   try {
     parser.parse(argc, argv);

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "features/chains.h"
 #include "features/cost_rules.h"
 #include "features/cost_totals.h"
 #include "features/fusions.h"
@@ -16,6 +17,37 @@ namespace {
 constexpr std::array<std::string_view, kOpClassCount> kClassNames = {
     "convolution", "matmul",    "recurrent", "attention", "normalisation", "activation",
     "elementwise", "reduction", "embedding", "pooling",   "data_movement", "other"};
+
+// Of an operator whose rule says nothing closer.
+KernelKind KindOf(const CostRule& rule) {
+  switch (rule.op_class) {
+    case OpClass::kConvolution:
+      return KernelKind::kConvolution;
+    case OpClass::kMatmul:
+      return KernelKind::kMatmul;
+    case OpClass::kRecurrent:
+      return KernelKind::kRecurrent;
+    case OpClass::kAttention:
+      return KernelKind::kFusedAttention;
+    case OpClass::kNormalisation:
+      return rule.name == "BatchNormalization" ? KernelKind::kBatchNorm : KernelKind::kNorm;
+    case OpClass::kActivation:
+      return rule.name.ends_with("Softmax") ? KernelKind::kSoftmax : KernelKind::kActivation;
+    case OpClass::kElementwise:
+      return KernelKind::kElementwise;
+    case OpClass::kReduction:
+      return KernelKind::kReduction;
+    case OpClass::kEmbedding:
+      return KernelKind::kEmbedding;
+    case OpClass::kPooling:
+      return KernelKind::kPooling;
+    case OpClass::kDataMovement:
+      return KernelKind::kDataMovement;
+    case OpClass::kOther:
+      break;
+  }
+  return KernelKind::kOther;
+}
 
 constexpr double kHalfBytes = 2;
 constexpr double kFloatBytes = 4;
@@ -28,7 +60,7 @@ class Walk {
       : shaped_(shaped),
         run_(run),
         rules_(SortedCostRules()),
-        fusions_(FindFusions(shaped)),
+        fusions_(FindFusions(shaped, run)),
         width_(shaped.tensors.size(), 0),
         grad_uses_(shaped.tensors.size(), 0) {}
 
@@ -36,6 +68,7 @@ class Walk {
     InitTensors();
     step_.ops.resize(shaped_.ops.size());
     for (size_t i = 0; i < shaped_.ops.size(); ++i) Visit(i);
+    if (run_.framework == Framework::kPyTorchCompiled) FuseChains(shaped_, step_);
     AddTotals(shaped_, run_, step_);
     return std::move(step_);
   }
@@ -116,13 +149,15 @@ class Walk {
     if (fusions_[index].absorbed) {
       cost.absorbed = true;
       for (const TensorId out : op.outputs) step_.storage[out.value()] = step_.storage[fusions_[index].source.value()];
+      if (wants) PassGradients(op, cost);
       return;
     }
     if (!fusions_[index].stands_for.empty()) {
-      VisitFused(op, fusions_[index].source, *rule, cost);
+      VisitFused(op, fusions_[index], *rule, cost);
       return;
     }
     cost.op_class = rule == nullptr ? OpClass::kOther : rule->op_class;
+    if (rule != nullptr) cost.kind = KindOf(*rule);
     cost.needs_backward = wants;
     cost.known = rule != nullptr && AllShapesKnown(op);
     if (rule == nullptr) return;
@@ -141,11 +176,25 @@ class Walk {
     return op.plumbing || op.node == nullptr ? nullptr : FindCostRule(rules_, *op.node);
   }
 
-  // The last operator of a fused group costs what the one kernel does that reads `source`.
-  void VisitFused(const Op& op, TensorId source, const CostRule& rule, OpCost& cost) {
+  // An absorbed operator has no kernel, but the fused one makes gradients for its parameters; and for keys, which are
+  // kept like queries.
+  void PassGradients(const Op& op, OpCost& cost) const {
+    const bool product = op.node->op_type == "MatMul";
+    const bool parameters = std::any_of(op.inputs.begin(), op.inputs.end(), [this](TensorId id) {
+      return id.valid() && step_.needs_grad[id.value()] != 0 &&
+             shaped_.tensors[id.value()].role == TensorRole::kParameter;
+    });
+    if (product) cost.saved_inputs = 0b11;
+    cost.needs_backward = cost.passes_gradient = product || parameters;
+  }
+
+  // The last operator of a fused group costs what the one kernel does.
+  void VisitFused(const Op& op, const Fusion& fusion, const CostRule& rule, OpCost& cost) {
+    const TensorId source = fusion.source;
     Op fused = op;
-    fused.inputs = {source};
+    fused.inputs = fusion.reads;
     cost.op_class = rule.op_class;
+    cost.kind = KindOf(rule);
     cost.needs_backward = WantsGradient(op, &rule);
     cost.known = AllShapesKnown(fused);
     CostContext context(shaped_, fused, run_, step_, cost);
@@ -154,6 +203,10 @@ class Walk {
     if (cost.needs_backward) AddAccumulation(fused, context);
     Repeat(op, cost);
     Keep(fused, cost);
+    if (fusion.stands_for == kFusedAttentionRule && cost.saved_inputs != 0) {
+      cost.saved_inputs = 0b10;  // the values; PassGradients has the others
+      return;
+    }
     if (cost.saved_inputs == 0) return;
     // What lies between uses the source's storage: keep it through an operand of the operator that is in the graph.
     for (size_t i = 0; i < op.inputs.size(); ++i) {

@@ -38,6 +38,38 @@ enum class OpClass : uint8_t {
 inline constexpr size_t kOpClassCount = 12;
 [[nodiscard]] std::string_view Name(OpClass op_class);
 
+// What a kernel does, as far as one constant stands for its like (predict/prior.h fits them).
+enum class KernelKind : uint8_t {
+  kMatmul,
+  kAttention,       // products of two activations, each a kernel
+  kFusedAttention,  // both products and the softmax in one
+  kConvolution,
+  kPointwiseConvolution,  // filters of one element
+  kGroupedConvolution,
+  kDepthwiseConvolution,
+  kDepthwiseBackward,
+  kRecurrent,
+  kBatchNorm,
+  kNorm,  // any other
+  kSoftmax,
+  kActivation,
+  kElementwise,
+  kReduction,
+  kPooling,
+  kEmbedding,
+  kDataMovement,
+  kOther,  // loss and optimiser too
+};
+inline constexpr size_t kKernelKindCount = 19;
+
+// [batch, m, k] x [batch, k, n], the product an operator comes down to; `batch` 0: none.
+struct ProductShape {
+  double batch = 0, m = 0, n = 0, k = 0;
+  double taps = 1;           // of a convolution, filter elements a channel: the gradient of its input sums n x taps
+  bool first_grad = false;   // backward has the gradient of [m, k],
+  bool second_grad = false;  // and of [k, n]
+};
+
 struct OpCost {
   double forward_flops = 0;        // convolution, matmul, recurrent and attention products
   double forward_flops_other = 0;  // everything else
@@ -60,7 +92,9 @@ struct OpCost {
   double horus_others = 0;
   uint32_t saved_inputs = 0;  // bit i: autograd keeps input i (i < 32)
   uint32_t saved_outputs = 0;
+  ProductShape product;
   OpClass op_class = OpClass::kOther;
+  KernelKind kind = KernelKind::kOther;
   bool known = true;             // false: a shape or the rule is missing; the amounts are then a lower bound
   bool absorbed = false;         // part of a fused kernel that its last operator stands for (fusions.h); all zero
   bool needs_backward = false;   // some gradient flows through it

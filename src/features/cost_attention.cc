@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "features/cost_rules.h"
+#include "features/fusions.h"
 
 namespace horus {
 namespace {
@@ -116,7 +117,24 @@ void PackedAttention(CostContext& c, const CostRule&) {
   c.SaveExtra(projected);
 }
 
+// Queries [..., q, d], keys [..., d, k] and values [..., k, v], as the products of a decomposed attention take them.
+void FusedAttention(CostContext& c, const CostRule&) {
+  if (!c.Has(0) || !c.Has(1) || !c.Has(2)) return c.Unknown();
+  const double depth = CostContext::Dim(c.In(0), -1), columns = CostContext::Dim(c.In(2), -1);
+  Scores s;
+  s.queries = CostContext::Dim(c.In(0), -2);
+  s.keys = CostContext::Dim(c.In(2), -2);
+  s.width = (depth + columns) / 2;
+  s.batch = c.OutCount(0) / std::max(1.0, s.queries * columns);
+  const bool backward = c.Wants(0) || c.Wants(1) || c.Wants(2);
+  AddScores(c, s, backward);
+  c.cost.product = {s.batch, s.queries, s.keys, depth, 1, backward, backward};
+  if (!backward) return;
+  for (size_t i = 0; i < 3; ++i) c.SaveInput(i);
+}
+
 constexpr CostRule kRules[] = {
+    {.name = kFusedAttentionRule, .op_class = OpClass::kAttention, .apply = FusedAttention},
     {.name = "Attention", .op_class = OpClass::kAttention, .apply = SplitAttention},
     {.name = "com.microsoft::Attention", .op_class = OpClass::kAttention, .apply = PackedAttention},
     {.name = "com.microsoft::MultiHeadAttention", .op_class = OpClass::kAttention, .apply = SplitAttention},

@@ -117,7 +117,7 @@ void Einsum(CostContext& c, const CostRule&) {
   Product p = Contract(result, e.terms[1], needed[1]);
   ApplyProduct(c, p);
   CountLinear(c, p);
-  if (!c.IsWeight(0) && !c.IsWeight(1)) c.cost.op_class = OpClass::kAttention;
+  if (!c.IsWeight(0) && !c.IsWeight(1)) c.BecomeAttention();
   for (size_t i = 2; i < e.terms.size(); ++i) {
     const double gradients = (c.Wants(i) ? 1 : 0) + (c.cost.backward_flops > 0 ? 1 : 0);
     p = Contract(result, e.terms[i], needed[i]);

@@ -27,6 +27,16 @@ ConvSlots SlotsOf(std::string_view name) {
   return {0, 1, 2};
 }
 
+// Of few channels a group libraries run kernels of their own, without matrix units.
+constexpr double kDepthwiseChannels = 4;
+
+KernelKind ConvolutionKind(const Product& p) {
+  if (p.batch > 1) {
+    return p.k / p.taps <= kDepthwiseChannels ? KernelKind::kDepthwiseConvolution : KernelKind::kGroupedConvolution;
+  }
+  return p.taps > 1 ? KernelKind::kConvolution : KernelKind::kPointwiseConvolution;
+}
+
 void Convolution(CostContext& c, const CostRule& rule) {
   const ConvSlots slots = SlotsOf(rule.name);
   if (!c.Has(slots.x) || !c.Has(slots.w) || !c.HasOut(0)) return c.Unknown();
@@ -41,12 +51,14 @@ void Convolution(CostContext& c, const CostRule& rule) {
   p.m = outputs / out_channels;
   p.n = out_channels / groups;
   p.k = filter;
+  p.taps = filter / std::max(1.0, CostContext::Dim(w, 1));
   p.a = slots.x;
   p.b = slots.w;
   p.bias = slots.bias;
   p.bias_kernel = true;
   ApplyProduct(c, p);
   AddWorkspace(c, slots.x, filter, CostContext::Dim(w, 1));
+  c.cost.kind = ConvolutionKind(p);
   c.cost.horus_flops = outputs * filter;
   c.cost.horus_convs = 1;
   if (rule.name == "com.microsoft::FusedConv") c.cost.forward_flops_other += outputs;
@@ -67,6 +79,7 @@ void ConvTranspose(CostContext& c, const CostRule&) {
   p.bias_kernel = true;
   ApplyProduct(c, p);
   AddWorkspace(c, 0, filter, CostContext::Dim(c.In(1), 1));
+  c.cost.kind = groups > 1 ? KernelKind::kGroupedConvolution : KernelKind::kConvolution;
   c.cost.horus_flops = c.InCount(0) * filter;
   c.cost.horus_convs = 1;
 }
@@ -106,7 +119,7 @@ void MatMul(CostContext& c, const CostRule& rule) {
   ApplyProduct(c, p);
   CountLinear(c, p);
   // A product of two activations is the dot product of an attention, decomposed.
-  if (!c.IsWeight(a) && !c.IsWeight(b)) c.cost.op_class = OpClass::kAttention;
+  if (!c.IsWeight(a) && !c.IsWeight(b)) c.BecomeAttention();
 }
 
 constexpr CostRule kRules[] = {

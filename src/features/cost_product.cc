@@ -25,6 +25,7 @@ void ApplyProduct(CostContext& c, const Product& p) {
   const double outputs = c.OutCount(0);
   const bool has_bias = p.bias != SIZE_MAX && c.Has(p.bias);
   c.cost.forward_flops = Flops(p);
+  c.cost.product = {p.batch, p.m, p.n, p.k, std::max(1.0, p.taps), c.Wants(p.a), c.Wants(p.b)};
   c.Forward(1, a + b + y, MatmulBlocks(p.batch, p.m, p.n, p.k));
   if (has_bias) {
     c.cost.forward_flops_other = outputs;

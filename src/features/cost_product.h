@@ -16,7 +16,8 @@ namespace horus {
 // [batch, m, k] x [batch, k, n]; the tensors' bytes are those of the whole operator.
 struct Product {
   double batch = 1, m = 1, n = 1, k = 1;
-  size_t a = 0;  // positions of the operands
+  double taps = 1;  // as ProductShape
+  size_t a = 0;     // positions of the operands
   size_t b = 1;
   size_t bias = SIZE_MAX;  // SIZE_MAX: none
   bool bias_kernel = false;

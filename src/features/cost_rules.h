@@ -74,6 +74,12 @@ class CostContext {
   // Input i is a trained parameter, or a constant in the place of one.
   [[nodiscard]] bool IsWeight(size_t i) const;
 
+  // A product of two activations.
+  void BecomeAttention() {
+    cost.op_class = OpClass::kAttention;
+    cost.kind = KernelKind::kAttention;
+  }
+
   // The rule cannot tell the cost: the amounts so far are a lower bound.
   void Unknown() { cost.known = false; }
 

@@ -192,6 +192,10 @@ Work WorkOf(Optimizer optimizer) {
       return {1 + 1 + 2 + 1 + kTranscendentalFlops + 1 + 2 + 1 + 2, 8 + 8 + 8 + 4 + 8 + 12 + 4 + 8 + 12, 10};
     case Optimizer::kAdam8Bit:  // one kernel: p and g in float32, two states of one byte
       return {kAdamFlops, 8 + 4 + 4, 1};
+    case Optimizer::kRmsprop:  // v *= b; v += (1 - b) g g; sqrt; + eps; p += -lr g / that
+      return {1 + 3 + kTranscendentalFlops + 1 + 3, 8 + 12 + 8 + 8 + 16, 5};
+    case Optimizer::kAdagrad:  // v += g g; sqrt; + eps; -lr g; p += that / root
+      return {2 + kTranscendentalFlops + 1 + 1 + 2, 12 + 8 + 8 + 8 + 16, 5};
   }
   return {0, 0, 0};
 }
@@ -261,6 +265,8 @@ double OptimizerStateBytes(const Tensor& parameter, Optimizer optimizer) {
     case Optimizer::kSgd:
       return 0;
     case Optimizer::kMomentum:
+    case Optimizer::kRmsprop:
+    case Optimizer::kAdagrad:
       return kFloatBytes * elements;
     case Optimizer::kAdam:
     case Optimizer::kAdamW:

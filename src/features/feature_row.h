@@ -8,6 +8,7 @@
 #ifndef HORUS_FEATURES_FEATURE_ROW_H_
 #define HORUS_FEATURES_FEATURE_ROW_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,7 +25,7 @@ namespace horus {
 
 struct GpuType;
 
-inline constexpr uint32_t kFeatureSchemaVersion = 2;
+inline constexpr uint32_t kFeatureSchemaVersion = 3;
 
 struct FeatureColumn {
   std::string_view name;
@@ -42,6 +43,36 @@ struct FeatureColumn {
 // Changes when a column's name, unit, definition or place changes; bundles carry it.
 [[nodiscard]] uint64_t FeatureSchemaHash();
 
+// Parts of the device time: one a KernelKind, and four that the kind does not tell.
+inline constexpr size_t kPlainMatmulPart = kKernelKindCount;           // matrix products without matrix units
+inline constexpr size_t kPlainConvolutionPart = kKernelKindCount + 1;  // convolutions likewise
+inline constexpr size_t kLayoutPart = kKernelKindCount + 2;            // images turned for kernels of the other layout
+inline constexpr size_t kLaunchPart = kKernelKindCount + 3;            // kernels too short to be anything else
+inline constexpr size_t kTimeParts = kKernelKindCount + 4;
+inline constexpr std::array<std::string_view, kTimeParts> kTimePartNames = {"matmul",
+                                                                            "attention",
+                                                                            "fused_attention",
+                                                                            "conv",
+                                                                            "conv_pointwise",
+                                                                            "conv_grouped",
+                                                                            "conv_depthwise",
+                                                                            "conv_depthwise_backward",
+                                                                            "recurrent",
+                                                                            "batch_norm",
+                                                                            "norm",
+                                                                            "softmax",
+                                                                            "activation",
+                                                                            "elementwise",
+                                                                            "reduction",
+                                                                            "pooling",
+                                                                            "embedding",
+                                                                            "data_movement",
+                                                                            "other",
+                                                                            "plain_matmul",
+                                                                            "plain_conv",
+                                                                            "layout",
+                                                                            "launch"};
+
 // The roofline's answer for one GPU type, filled by predict/roofline.h.
 struct RooflineTerms {
   double step_time_us = 0;
@@ -53,8 +84,9 @@ struct RooflineTerms {
   double compute_share = 0;  // shares of device time, 0-1
   double bandwidth_share = 0;
   double launch_share = 0;
-  double mean_parallelism = 0;  // 0-1
-  double mean_operator_us = 0;  // of an operator, forward and backward together, weighted by that time
+  double mean_parallelism = 0;                  // 0-1
+  std::array<double, kTimeParts> part_us = {};  // of device_time_us
+  double mean_operator_us = 0;                  // of an operator, forward and backward together, weighted by that time
 };
 
 // The columns of JobFeatureColumns().

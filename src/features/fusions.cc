@@ -34,11 +34,14 @@ class Finder {
     }
   }
 
-  std::vector<Fusion> Run() {
+  std::vector<Fusion> Run(bool fuses_attention) {
     for (size_t i = 0; i < shaped_.ops.size(); ++i) {
+      if (fuses_attention && Is(i, "Softmax")) FuseAttention(i);
       if (Is(i, "Sigmoid")) FuseGate(i, "Swish");
       if (Is(i, "HardSigmoid")) FuseGate(i, "HardSwish");
       if (Is(i, "Erf")) FuseGelu(i);
+      if (Is(i, "Softplus")) FuseMish(i);
+      if (Is(i, "Sqrt")) FuseLayerNorm(i);
       if (Is(i, "Pad")) FusePool(i);
     }
     return std::move(found_);
@@ -92,6 +95,60 @@ class Finder {
     Accept(std::array{gate}, product, name, x);
   }
 
+  // The only reader of `op` that is of a type, and what else it reads.
+  [[nodiscard]] size_t OnlyReaderOf(size_t op, std::string_view type, TensorId& other) const {
+    const size_t reader = OnlyReader(op);
+    if (!Is(reader, type)) return kNone;
+    other = Other(reader, OutputOf(op));
+    return other.valid() ? reader : kNone;
+  }
+  [[nodiscard]] bool IsParameter(TensorId id) const {
+    return id.valid() && shaped_.tensors[id.value()].role == TensorRole::kParameter;
+  }
+
+  // d / sqrt(mean(d^2) + eps) * weight + bias with d = x - mean(x), as opsets before 17 write layer normalisation.
+  void FuseLayerNorm(size_t root) {
+    const size_t sum = maker_[shaped_.ops[root].inputs[0].value()];
+    if (!Is(sum, "Add") || shaped_.ops[sum].inputs.size() != 2) return;
+    const size_t variance = MakerOfEither(sum, "ReduceMean");
+    if (variance == kNone) return;
+    const size_t square = maker_[shaped_.ops[variance].inputs[0].value()];
+    if (!Is(square, "Pow") && !Is(square, "Mul")) return;
+    const TensorId difference = shaped_.ops[square].inputs[0];
+    const size_t centre = maker_[difference.value()];
+    if (!Is(centre, "Sub") || shaped_.ops[centre].inputs.size() != 2 || !shaped_.ops[centre].inputs[1].valid()) return;
+    const TensorId x = shaped_.ops[centre].inputs[0];
+    const size_t mean = maker_[shaped_.ops[centre].inputs[1].value()];
+    if (!Is(mean, "ReduceMean") || shaped_.ops[mean].inputs[0] != x) return;
+    TensorId dividend, weight, bias;
+    const size_t quotient = OnlyReaderOf(root, "Div", dividend);
+    if (quotient == kNone || dividend != difference) return;
+    const size_t scaled = OnlyReaderOf(quotient, "Mul", weight);
+    if (scaled == kNone || !IsParameter(weight)) return;
+    const size_t shifted = OnlyReaderOf(scaled, "Add", bias);
+    if (shifted == kNone || !IsParameter(bias)) return;
+    if (Accept(std::array{mean, centre, square, variance, sum, root, quotient, scaled}, shifted, "LayerNormalization",
+               x)) {
+      found_[shifted].reads = {x, weight, bias};
+    }
+  }
+  [[nodiscard]] size_t MakerOfEither(size_t op, std::string_view type) const {
+    for (const TensorId id : shaped_.ops[op].inputs) {
+      if (id.valid() && Is(maker_[id.value()], type)) return maker_[id.value()];
+    }
+    return kNone;
+  }
+
+  // x * tanh(softplus(x)).
+  void FuseMish(size_t softplus) {
+    const TensorId x = shaped_.ops[softplus].inputs[0];
+    const size_t gate = OnlyReader(softplus);
+    if (!Is(gate, "Tanh")) return;
+    const size_t product = OnlyReader(gate);
+    if (!Is(product, "Mul") || Other(product, OutputOf(gate)) != x) return;
+    Accept(std::array{softplus, gate}, product, "Mish", x);
+  }
+
   // x * (1 + erf(x / sqrt 2)) / 2, the half applied before or after the product, or folded into x.
   void FuseGelu(size_t erf) {
     const size_t scale = maker_[shaped_.ops[erf].inputs[0].value()];
@@ -117,15 +174,58 @@ class Finder {
     }
   }
 
-  template <size_t N>
-  void Accept(const std::array<size_t, N>& absorbed, size_t last, std::string_view name, TensorId source) {
+  // Masks, biases and casts of scores.
+  [[nodiscard]] bool IsBetweenScores(size_t op) const {
+    return Is(op, "Add") || Is(op, "Cast") || Is(op, "Where") || Is(op, "Dropout");
+  }
+  [[nodiscard]] bool IsActivationProduct(size_t op) const {
+    if (!Is(op, "MatMul") || shaped_.ops[op].inputs.size() != 2) return false;
+    return std::none_of(shaped_.ops[op].inputs.begin(), shaped_.ops[op].inputs.end(), [this](TensorId id) {
+      const TensorRole role = id.valid() ? shaped_.tensors[id.value()].role : TensorRole::kParameter;
+      return role == TensorRole::kParameter || role == TensorRole::kConstant;
+    });
+  }
+  // The operator that made the scores `op` reads; kNone where there is none, or others read them too.
+  [[nodiscard]] size_t ScoresBefore(size_t op) const {
+    for (const TensorId id : shaped_.ops[op].inputs) {
+      if (!id.valid() || uses_[id.value()] != 1) continue;
+      const Tensor& tensor = shaped_.tensors[id.value()];
+      if (!tensor.known || tensor.dims != shaped_.tensors[OutputOf(op).value()].dims) continue;
+      const size_t before = maker_[id.value()];
+      if (before != kNone && (IsBetweenScores(before) || IsActivationProduct(before))) return before;
+    }
+    return kNone;
+  }
+
+  // softmax(Q Kt) V: the scores are never in memory.
+  void FuseAttention(size_t softmax) {
+    std::vector<size_t> absorbed = {softmax};
+    size_t scores = ScoresBefore(softmax);
+    for (; scores != kNone && !IsActivationProduct(scores); scores = ScoresBefore(scores)) absorbed.push_back(scores);
+    if (scores == kNone) return;
+    absorbed.push_back(scores);
+    TensorId weights = OutputOf(softmax);
+    size_t product = OnlyReader(softmax);
+    for (; IsBetweenScores(product); product = OnlyReader(product)) {
+      absorbed.push_back(product);
+      weights = OutputOf(product);
+    }
+    if (!IsActivationProduct(product) || shaped_.ops[product].inputs[0] != weights) return;
+    const TensorId queries = shaped_.ops[scores].inputs[0], keys = shaped_.ops[scores].inputs[1];
+    const TensorId values = shaped_.ops[product].inputs[1];
+    if (Accept(absorbed, product, kFusedAttentionRule, queries)) found_[product].reads = {queries, keys, values};
+  }
+
+  template <typename Ops>
+  bool Accept(const Ops& absorbed, size_t last, std::string_view name, TensorId source) {
     const int64_t repeat = shaped_.ops[last].repeat;
     const auto taken = [this, repeat](size_t op) {
       return found_[op].absorbed || !found_[op].stands_for.empty() || shaped_.ops[op].repeat != repeat;
     };
-    if (taken(last) || std::any_of(absorbed.begin(), absorbed.end(), taken)) return;
-    for (const size_t op : absorbed) found_[op] = {.absorbed = true, .source = source};
-    found_[last] = {.stands_for = name, .source = source};
+    if (taken(last) || std::any_of(absorbed.begin(), absorbed.end(), taken)) return false;
+    for (const size_t op : absorbed) found_[op] = {.absorbed = true, .stands_for = {}, .source = source};
+    found_[last] = {.stands_for = name, .source = source, .reads = {source}};
+    return true;
   }
 
   const ShapedGraph& shaped_;
@@ -137,6 +237,8 @@ class Finder {
 
 }  // namespace
 
-std::vector<Fusion> FindFusions(const ShapedGraph& shaped) { return Finder(shaped).Run(); }
+std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run) {
+  return Finder(shaped).Run(run.framework == Framework::kPyTorch || run.framework == Framework::kPyTorchCompiled);
+}
 
 }  // namespace horus

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusions: groups of operators that an exporter wrote for what is one kernel when the job runs.
 //
-// Enters:  a ShapedGraph.                Leaves: per operator, whether it is absorbed, or stands for a group.
+// Enters:  a ShapedGraph and its run.    Leaves: per operator, whether it is absorbed, or stands for a group.
 // Units:   none.
 // Cost:    linear in operators.          Thread class: pure function.
 #ifndef HORUS_FEATURES_FUSIONS_H_
@@ -11,19 +11,26 @@
 #include <string_view>
 #include <vector>
 
+#include "features/run_spec.h"
 #include "graph/shaped.h"
 
 namespace horus {
 
 struct Fusion {
-  bool absorbed = false;        // no kernel of its own; its output is never materialised
-  std::string_view stands_for;  // the rule that the last operator of a group costs by ("Gelu"), else empty
-  TensorId source;              // what the group reads; valid when absorbed or standing for a group
+  bool absorbed = false;             // no kernel of its own; its output is never materialised
+  std::string_view stands_for;       // the rule that the last operator of a group costs by ("Gelu"), else empty
+  TensorId source;                   // its storage stands for all that lies between; valid in every operator of a group
+  std::vector<TensorId> reads = {};  // by the operator that stands for the group
 };
+// What attention costs by where its operators are one kernel.
+inline constexpr std::string_view kFusedAttentionRule = "horus::FusedAttention";
 
-// Finds x * sigmoid(x), x * hard-sigmoid(x) and the erf form of GELU, in any order of operands, and padding before
-// average pooling, where nobody else reads what lies between. One entry an operator.
-[[nodiscard]] std::vector<Fusion> FindFusions(const ShapedGraph& shaped);
+// Finds x * sigmoid(x), x * hard-sigmoid(x), Mish, the erf form of GELU and layer normalisation, in any order of
+// operands, and padding before average pooling, where nobody else reads what lies between. Under PyTorch 2 attention
+// too: two products of activations around a softmax, masks and casts between them. Not where scores are scaled after
+// their product: models that call the fused kernel scale queries or leave it to the kernel, and export accordingly. One
+// entry an operator.
+[[nodiscard]] std::vector<Fusion> FindFusions(const ShapedGraph& shaped, const RunSpec& run);
 
 }  // namespace horus
 

@@ -9,11 +9,16 @@
 namespace horus {
 namespace {
 
-// Model code calls these in place where it can. Not those whose gradient needs the operand: autograd then copies it,
-// and as much is kept as without (ReLU6, hard-swish).
-bool RunsInPlace(const Node& node) {
-  static constexpr std::string_view kInPlace[] = {"Add", "LeakyRelu", "Relu"};
-  return node.domain.empty() && std::find(std::begin(kInPlace), std::end(kInPlace), node.op_type) != std::end(kInPlace);
+bool Is(const Node* node, std::string_view type) {
+  return node != nullptr && node->domain.empty() && node->op_type == type;
+}
+
+// Model code of convolutional nets calls ReLU in place, after a convolution, a normalisation or a sum; and the sum too,
+// that ends a residual block. Elsewhere (perceptrons, transformers, LeakyReLU) the default stands, which is a result of
+// its own.
+bool RunsInPlace(const Node& node, const Node* before, const Node* after) {
+  if (Is(&node, "Relu")) return Is(before, "Conv") || Is(before, "BatchNormalization") || Is(before, "Add");
+  return Is(&node, "Add") && Is(after, "Relu");
 }
 
 }  // namespace
@@ -22,8 +27,22 @@ Lifetimes::Lifetimes(const ShapedGraph& shaped, const StepCost& cost) : shaped_(
   root_.resize(shaped.tensors.size());
   for (size_t t = 0; t < root_.size(); ++t) root_[t] = t;
   FindUses();
+  FindNeighbours();
   for (size_t i = 0; i < shaped.ops.size(); ++i) ShareInPlace(i);
   FindUses();
+}
+
+void Lifetimes::FindNeighbours() {
+  maker_.assign(shaped_.tensors.size(), nullptr);
+  reader_ = maker_;
+  for (const Op& op : shaped_.ops) {
+    for (const TensorId id : op.inputs) {
+      if (id.valid()) reader_[id.value()] = op.node;
+    }
+    for (const TensorId id : op.outputs) {
+      if (id.valid()) maker_[id.value()] = op.node;
+    }
+  }
 }
 
 void Lifetimes::FindUses() {
@@ -54,12 +73,13 @@ void Lifetimes::MarkKept(const std::vector<TensorId>& ids, uint32_t mask, size_t
 // The result takes an operand's storage when this operator is the last to read it and nobody else keeps it.
 void Lifetimes::ShareInPlace(size_t i) {
   const Op& op = shaped_.ops[i];
-  if (op.plumbing || op.node == nullptr || cost_.ops[i].absorbed || !RunsInPlace(*op.node)) return;
+  if (op.plumbing || op.node == nullptr || cost_.ops[i].absorbed) return;
   if (op.outputs.size() != 1 || !op.outputs[0].valid()) return;
   const size_t out = op.outputs[0].value();
   if (cost_.storage[out].value() != out) return;
   for (size_t k = 0; k < op.inputs.size() && k < 32; ++k) {
     if (!op.inputs[k].valid()) continue;
+    if (!RunsInPlace(*op.node, maker_[op.inputs[k].value()], reader_[out])) continue;
     const size_t operand = StorageOf(op.inputs[k]);
     if (!IsActivation(operand) || operand == out) continue;
     StorageLife& life = lives_[operand];

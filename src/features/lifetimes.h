@@ -36,6 +36,7 @@ class Lifetimes {
  private:
   void FindUses();
   void MarkKept(const std::vector<TensorId>& ids, uint32_t mask, size_t op);
+  void FindNeighbours();
   void ShareInPlace(size_t i);
   [[nodiscard]] bool IsActivation(size_t t) const { return shaped_.tensors[t].role == TensorRole::kActivation; }
 
@@ -43,6 +44,7 @@ class Lifetimes {
   const StepCost& cost_;
   std::vector<size_t> root_;  // per tensor that owns its storage in `cost_`
   std::vector<StorageLife> lives_;
+  std::vector<const Node*> maker_, reader_;  // per tensor; the last reader
 };
 
 }  // namespace horus

@@ -330,9 +330,16 @@ class Replay {
     for (size_t t = 0; first && t < storages_.size(); ++t) {
       if (Owns(t) && Trains(t)) out_.optimizer += Hold(OptimizerStateBytes(shaped_.tensors[t], run_.optimizer));
     }
-    // Adam's multi-tensor form holds the square roots of all second moments at once.
-    if (run_.optimizer == Optimizer::kAdam || run_.optimizer == Optimizer::kAdamW) {
-      Temporary(kFloatBytes * cost_.parameters);
+    // Multi-tensor forms hold the square roots of all second moments at once.
+    switch (run_.optimizer) {
+      case Optimizer::kAdam:
+      case Optimizer::kAdamW:
+      case Optimizer::kRmsprop:
+      case Optimizer::kAdagrad:
+        Temporary(kFloatBytes * cost_.parameters);
+        break;
+      default:
+        break;
     }
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of run modes, precisions, optimisers and frameworks, both ways.
+// Names of run modes, precisions, optimisers, frameworks and layouts, both ways.
 #include "features/run_spec.h"
 
 #include <array>
@@ -14,9 +14,12 @@ namespace horus {
 namespace {
 
 constexpr std::array<std::string_view, 2> kRunModes = {"training", "inference"};
-constexpr std::array<std::string_view, 6> kPrecisions = {"fp32", "tf32", "amp", "amp-bf16", "fp16", "bf16"};
-constexpr std::array<std::string_view, 6> kOptimizers = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam-8bit"};
-constexpr std::array<std::string_view, 3> kFrameworks = {"pytorch", "pytorch-1", "tensorflow"};
+constexpr std::array<std::string_view, 7> kPrecisions = {"fp32", "tf32", "amp",      "amp-bf16",
+                                                         "fp16", "bf16", "fp32-ieee"};
+constexpr std::array<std::string_view, 8> kOptimizers = {"sgd",       "momentum",  "adam",    "adamw",
+                                                         "adafactor", "adam-8bit", "rmsprop", "adagrad"};
+constexpr std::array<std::string_view, 4> kFrameworks = {"pytorch", "pytorch-1", "tensorflow", "pytorch-compiled"};
+constexpr std::array<std::string_view, 2> kLayouts = {"nchw", "nhwc"};
 
 template <typename Enum>
 std::string_view NameIn(std::span<const std::string_view> names, Enum value) {
@@ -38,6 +41,7 @@ std::string_view Name(RunMode mode) { return NameIn(kRunModes, mode); }
 std::string_view Name(Precision precision) { return NameIn(kPrecisions, precision); }
 std::string_view Name(Optimizer optimizer) { return NameIn(kOptimizers, optimizer); }
 std::string_view Name(Framework framework) { return NameIn(kFrameworks, framework); }
+std::string_view Name(Layout layout) { return NameIn(kLayouts, layout); }
 
 absl::StatusOr<RunMode> ParseRunMode(std::string_view name) { return ParseIn<RunMode>(kRunModes, "mode", name); }
 absl::StatusOr<Precision> ParsePrecision(std::string_view name) {
@@ -49,5 +53,6 @@ absl::StatusOr<Optimizer> ParseOptimizer(std::string_view name) {
 absl::StatusOr<Framework> ParseFramework(std::string_view name) {
   return ParseIn<Framework>(kFrameworks, "framework", name);
 }
+absl::StatusOr<Layout> ParseLayout(std::string_view name) { return ParseIn<Layout>(kLayouts, "layout", name); }
 
 }  // namespace horus

@@ -131,7 +131,7 @@ constexpr int64_t kMaxDim = std::numeric_limits<int32_t>::max();
 constexpr size_t kMaxDims = 64;
 constexpr size_t kMaxFrozen = 4096;
 
-constexpr std::array<std::string_view, 39> kJobKeys = {"name",
+constexpr std::array<std::string_view, 40> kJobKeys = {"name",
                                                        "id",
                                                        "kind",
                                                        "tenant",
@@ -142,6 +142,7 @@ constexpr std::array<std::string_view, 39> kJobKeys = {"name",
                                                        "precision",
                                                        "optimizer",
                                                        "framework",
+                                                       "layout",
                                                        "checkpoint_segments",
                                                        "frozen",
                                                        "gpus",
@@ -174,16 +175,19 @@ constexpr std::array<std::string_view, 9> kWayKeys = {"tasks",        "gpus", "g
                                                       "storage_mb_s", "rate", "demand",    "batch"};
 // What a job with alternatives states in each of them.
 constexpr std::array<std::string_view, 4> kInWaysKeys = {"tasks", "gpus", "gpu_milli", "demand"};
-constexpr std::array<std::string_view, 8> kModelOnlyKeys = {
-    "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "frozen"};
+constexpr std::array<std::string_view, 9> kModelOnlyKeys = {
+    "batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "checkpoint_segments", "frozen"};
 
 constexpr std::array kKinds = {JobKind::kTraining, JobKind::kInference, JobKind::kBestEffort};
 constexpr std::array kModes = {RunMode::kTraining, RunMode::kInference};
-constexpr std::array kPrecisions = {Precision::kFp32,    Precision::kTf32, Precision::kAmpFp16,
-                                    Precision::kAmpBf16, Precision::kFp16, Precision::kBf16};
-constexpr std::array kOptimizers = {Optimizer::kSgd,   Optimizer::kMomentum,  Optimizer::kAdam,
-                                    Optimizer::kAdamW, Optimizer::kAdafactor, Optimizer::kAdam8Bit};
-constexpr std::array kFrameworks = {Framework::kPyTorch, Framework::kPyTorch1, Framework::kTensorFlow};
+constexpr std::array kPrecisions = {Precision::kFp32, Precision::kTf32, Precision::kAmpFp16, Precision::kAmpBf16,
+                                    Precision::kFp16, Precision::kBf16, Precision::kFp32Ieee};
+constexpr std::array kOptimizers = {Optimizer::kSgd,     Optimizer::kMomentum,  Optimizer::kAdam,
+                                    Optimizer::kAdamW,   Optimizer::kAdafactor, Optimizer::kAdam8Bit,
+                                    Optimizer::kRmsprop, Optimizer::kAdagrad};
+constexpr std::array kFrameworks = {Framework::kPyTorch, Framework::kPyTorch1, Framework::kTensorFlow,
+                                    Framework::kPyTorchCompiled};
+constexpr std::array kLayouts = {Layout::kNchw, Layout::kNhwc};
 
 // One of `values` by the name that `name_of` gives it.
 template <typename Enum, size_t kCount, typename NameOf>
@@ -302,6 +306,7 @@ absl::StatusOr<ModelRun> ReadModelRun(const YamlMap& map, JobKind kind) {
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "precision", kPrecisions, [](Precision v) { return Name(v); }, run.precision));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "optimizer", kOptimizers, [](Optimizer v) { return Name(v); }, run.optimizer));
   HORUS_RETURN_IF_ERROR(ReadEnum(map, "framework", kFrameworks, [](Framework v) { return Name(v); }, run.framework));
+  HORUS_RETURN_IF_ERROR(ReadEnum(map, "layout", kLayouts, [](Layout v) { return Name(v); }, run.layout));
   HORUS_RETURN_IF_ERROR(map.ReadInteger("checkpoint_segments", 0, kMaxDim, run.checkpoint_segments));
   if (const YamlValue* frozen = map.Find("frozen")) {
     HORUS_ASSIGN_OR_RETURN(const std::vector<YamlValue> prefixes, frozen->List(kMaxFrozen));

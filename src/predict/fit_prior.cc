@@ -20,8 +20,17 @@ constexpr double kMostDamping = 1e8;
 
 class Problem {
  public:
-  Problem(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count)
-      : quantity_(quantity), rows_(rows), factors_(FactorsOf(quantity).size()), gpus_(gpu_count) {}
+  Problem(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count, const FittedPrior& centre)
+      : quantity_(quantity), rows_(rows), factors_(FactorsOf(quantity).size()), gpus_(gpu_count) {
+    centre_.setZero(size());
+    for (size_t i = 0; i < std::min(factors_, centre.factors.size()); ++i) {
+      centre_[static_cast<Eigen::Index>(i)] = centre.factors[i];
+    }
+    for (size_t g = 0; g < std::min(gpus_, centre.gpus.size()); ++g) {
+      centre_[static_cast<Eigen::Index>(factors_ + g)] = centre.gpus[g];
+    }
+  }
+  [[nodiscard]] const Eigen::VectorXd& centre() const { return centre_; }
 
   [[nodiscard]] Eigen::Index size() const { return static_cast<Eigen::Index>(factors_ + gpus_); }
   [[nodiscard]] size_t factors() const { return factors_; }
@@ -31,15 +40,27 @@ class Problem {
     return at < factors_ ? FactorsOf(quantity_)[at].spread : GpuSpreadOf(quantity_);
   }
 
-  [[nodiscard]] double Error(const PriorRow& row, const Eigen::VectorXd& x) const {
-    const double prior = PriorOf(quantity_, row.terms, {x.data(), factors_}, x[GpuAt(row)]);
-    return (MarginOf(InfoOf(quantity_).link, prior) - row.margin) / kNoise;
+  // Constants and GPU factors at x.
+  struct Point {
+    PriorConstants constants;
+    std::vector<double> gpus;
+  };
+  [[nodiscard]] Point At(const Eigen::VectorXd& x) const {
+    Point point{.constants = ConstantsOf(quantity_, {x.data(), factors_}), .gpus = std::vector<double>(gpus_)};
+    for (size_t g = 0; g < gpus_; ++g) point.gpus[g] = std::exp(x[static_cast<Eigen::Index>(factors_ + g)]);
+    return point;
+  }
+  [[nodiscard]] double Error(const PriorRow& row, const PriorConstants& constants, double gpu) const {
+    return (MarginOf(InfoOf(quantity_).link, PriorOf(quantity_, row.terms, constants, gpu)) - row.margin) / kNoise;
   }
 
   [[nodiscard]] double Loss(const Eigen::VectorXd& x) const {
     double loss = 0;
-    for (const PriorRow& row : rows_) loss += row.weight * (std::hypot(1.0, Error(row, x)) - 1);
-    for (Eigen::Index i = 0; i < size(); ++i) loss += 0.5 * std::pow(x[i] / Spread(i), 2);
+    const Point point = At(x);
+    for (const PriorRow& row : rows_) {
+      loss += row.weight * (std::hypot(1.0, Error(row, point.constants, point.gpus[row.gpu])) - 1);
+    }
+    for (Eigen::Index i = 0; i < size(); ++i) loss += 0.5 * std::pow((x[i] - centre_[i]) / Spread(i), 2);
     return loss;
   }
 
@@ -50,15 +71,19 @@ class Problem {
     std::vector<Eigen::Index> touched(factors_ + 1);
     for (size_t i = 0; i < factors_; ++i) touched[i] = static_cast<Eigen::Index>(i);
     std::vector<double> slope(factors_ + 1);
-    Eigen::VectorXd moved = x;
+    const Point point = At(x);
+    const double more = std::exp(kDifference);
+    PriorConstants moved = point.constants;
     for (const PriorRow& row : rows_) {
       touched[factors_] = GpuAt(row);
-      const double error = Error(row, x);
-      for (size_t k = 0; k <= factors_; ++k) {
-        moved[touched[k]] += kDifference;
-        slope[k] = (Error(row, moved) - error) / kDifference;
-        moved[touched[k]] = x[touched[k]];
+      const double gpu = point.gpus[row.gpu];
+      const double error = Error(row, point.constants, gpu);
+      for (size_t k = 0; k < factors_; ++k) {
+        moved[k] *= more;
+        slope[k] = (Error(row, moved, gpu) - error) / kDifference;
+        moved[k] = point.constants[k];
       }
+      slope[factors_] = (Error(row, point.constants, gpu * more) - error) / kDifference;
       const double weight = row.weight / std::hypot(1.0, error);  // of the robust loss at this error
       for (size_t k = 0; k <= factors_; ++k) {
         gradient[touched[k]] += weight * slope[k] * error;
@@ -68,7 +93,7 @@ class Problem {
     for (Eigen::Index i = 0; i < size(); ++i) {
       const double precision = 1 / std::pow(Spread(i), 2);
       matrix(i, i) += precision;
-      gradient[i] += precision * x[i];
+      gradient[i] += precision * (x[i] - centre_[i]);
     }
   }
 
@@ -79,13 +104,14 @@ class Problem {
   std::span<const PriorRow> rows_;
   size_t factors_;
   size_t gpus_;
+  Eigen::VectorXd centre_;
 };
 
 }  // namespace
 
-FittedPrior FitPrior(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count) {
-  const Problem problem(quantity, rows, gpu_count);
-  Eigen::VectorXd x = Eigen::VectorXd::Zero(problem.size()), gradient;
+FittedPrior FitPrior(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count, const FittedPrior& centre) {
+  const Problem problem(quantity, rows, gpu_count, centre);
+  Eigen::VectorXd x = problem.centre(), gradient;
   Eigen::MatrixXd matrix;
   double loss = problem.Loss(x), damping = 1e-3;
   for (int step = 0; step < kMostSteps && damping < kMostDamping; ++step) {

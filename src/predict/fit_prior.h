@@ -30,7 +30,9 @@ struct FittedPrior {
   std::vector<double> gpus;     // by GPU type; 0 where no row has it
 };
 
-[[nodiscard]] FittedPrior FitPrior(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count);
+// `centre`: what the factors are held near, as FittedPrior; empty = 0, the typical values.
+[[nodiscard]] FittedPrior FitPrior(Quantity quantity, std::span<const PriorRow> rows, size_t gpu_count,
+                                   const FittedPrior& centre = {});
 
 }  // namespace horus
 

@@ -179,7 +179,7 @@ Demand Predictor::PredictUnmeasured(const JobProfile& job, const GpuType& gpu) c
         std::find(kPublished.begin(), kPublished.end(), static_cast<Quantity>(q)) != kPublished.end();
     if (!published) continue;
     demand.distance = std::max(demand.distance, static_cast<float>(refined.distance));
-    if (refined.distance > kOutsideDistance) demand.flags |= kDemandOutside;
+    if (refined.outside) demand.flags |= kDemandOutside;
     if (!refined.calibrated) demand.flags |= kDemandUncalibrated;
   }
   demand.profile_id = job.profile_id;

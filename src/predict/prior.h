@@ -8,30 +8,34 @@
 #ifndef HORUS_PREDICT_PRIOR_H_
 #define HORUS_PREDICT_PRIOR_H_
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
 
+#include "features/feature_row.h"
 #include "predict/quantity.h"
 
 namespace horus {
 
 // What the formulas read of a feature row. Columns that are missing (NaN: an undescribed GPU) count as zero.
 struct PriorTerms {
-  double compute_us = 0;    // device time of compute-bound operators
-  double bandwidth_us = 0;  // of bandwidth-bound ones
-  double launch_us = 0;     // of launch-bound ones
-  double host_us = 0;       // to dispatch the step
-  double copy_us = 0;       // to copy the batch
-  double traffic_us = 0;    // to move the bytes of the step at the full bandwidth
-  double held_mib = 0;      // peak memory without context and loaded kernels
-  double loaded_mib = 0;    // loaded kernels
-  double context_mib = 0;   // 0 = unknown
-  double util = 0;          // of the roofline, 0-1
-  double bandwidth = 0;     // likewise
+  std::array<double, kTimeParts> part_us = {};  // of the device time
+  double host_us = 0;                           // to dispatch the step
+  double copy_us = 0;                           // to copy the batch
+  bool training = false;
+  bool compiled = false;        // torch.compile
+  double traffic_us = 0;        // to move the bytes of the step at the full bandwidth
+  double held_mib = 0;          // peak memory of the step itself
+  double scratch_mib = 0;       // operands of the largest convolution
+  double base_mib = 0;          // context and loaded kernels, before a job takes anything
+  bool base_is_stated = false;  // of the site: taken as it is
+  double util = 0;              // of the roofline, 0-1
+  double bandwidth = 0;         // likewise
   double tdp_w = 0;
 };
-[[nodiscard]] PriorTerms TermsOf(std::span<const float> row);
+// `base_mib` >= 0: what the site states.
+[[nodiscard]] PriorTerms TermsOf(std::span<const float> row, double base_mib = -1);
 
 // A constant of the formulas: typical x e^factor; fitted factors are held near 0 with the spread as standard deviation.
 struct PriorFactor {
@@ -40,12 +44,18 @@ struct PriorFactor {
   double spread = 0;
 };
 [[nodiscard]] std::span<const PriorFactor> FactorsOf(Quantity quantity);
-inline constexpr size_t kMostFactors = 6;
+inline constexpr size_t kMostFactors = kTimeParts + 6;
 // Spread of the factor that belongs to a GPU type.
 [[nodiscard]] double GpuSpreadOf(Quantity quantity);
 
 // `factors` has FactorsOf(quantity).size() values. Never negative; finite for finite terms.
 [[nodiscard]] double PriorOf(Quantity quantity, const PriorTerms& terms, std::span<const double> factors, double gpu);
+
+// The same of constants, typical x e^factor, and of e^gpu: what fitting evaluates many times.
+using PriorConstants = std::array<double, kMostFactors>;
+[[nodiscard]] PriorConstants ConstantsOf(Quantity quantity, std::span<const double> factors);
+[[nodiscard]] double PriorOf(Quantity quantity, const PriorTerms& terms, const PriorConstants& constants,
+                             double gpu_scale);
 
 }  // namespace horus
 

@@ -18,6 +18,7 @@ uint64_t ProfileId(const ShapedGraph& shaped, const RunSpec& run) {
   id = CombineHash(id, run.mode == RunMode::kTraining ? static_cast<uint64_t>(run.optimizer) : 0);
   // The default leaves ids as they were before there was a choice.
   if (run.framework != Framework::kPyTorch) id = CombineHash(id, static_cast<uint64_t>(run.framework));
+  if (run.layout != Layout::kNchw) id = CombineHash(id, static_cast<uint64_t>(run.layout));
   if (run.mode == RunMode::kTraining) {
     id = CombineHash(id, static_cast<uint64_t>(std::max<int64_t>(1, run.checkpoint_segments)));
     for (const std::string& prefix : run.frozen) id = CombineHash(id, Hash64(prefix));

@@ -3,6 +3,8 @@
 #include "predict/roofline.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "device/gpu_type.h"
 
@@ -10,11 +12,12 @@ namespace horus {
 namespace {
 
 // Assumptions from the literature, none fitted here (docs/predict.md gives the sources in full).
-constexpr double kTensorCoreFraction = 0.5;  // of peak: 52 % on A100 in Megatron-LM (Narayanan et al., SC 2021)
-constexpr double kPlainFraction = 0.7;       // of peak without matrix units: large SGEMM and cuDNN convolutions
-constexpr double kBandwidthFraction = 0.8;   // of peak: 83 % on V100 (Jia et al., "Dissecting the Volta", 2018)
+constexpr double kPlainFraction = 0.7;       // of peak, for what is no matrix product
+constexpr double kProductFraction = 0.9;     // of peak: the largest tiles, once the device is full
+constexpr double kBandwidthFraction = 0.85;  // of peak: 83 % on V100 (Jia et al., "Dissecting the Volta", 2018)
 constexpr double kHostFraction = 0.5;        // of PCIe: copies from pageable memory pass a staging buffer
 constexpr double kBlocksPerSm = 2;           // thread blocks an SM needs to hide its latencies
+constexpr double kBlocksForBandwidth = 0.5;  // an SM: half of them saturate the memory
 constexpr double kShortestKernelUs = 2;      // start and drain of a kernel with nothing to do
 constexpr double kDispatchUs = 6;            // host time an eager operator takes: dispatcher, autograd, 2-3 us launch
 constexpr double kLaunchUs = 2.5;            // of it, the launch: what each further kernel of a library call takes
@@ -23,66 +26,207 @@ constexpr double kLaunchUs = 2.5;            // of it, the launch: what each fur
 constexpr double kKeplerFraction = 128.0 / 192.0;
 constexpr int64_t kKeplerMajor = 3;
 
+// Watts that a TFLOP/s takes, sustained: boards with less run below their peak. Plain float32 of Pascal, Turing and Ada
+// is what BERT, GPT-2 and OPT leave of it on P4, T4 and L4 (sitar-lab/NeuSight, `scripts/bench steps`); the others are
+// assumptions: the process, and that boards of more power are not seen to be limited.
+struct Energy {
+  int64_t from_capability;
+  double plain_w, half_w;  // a TFLOP/s of float32, and of half-precision products on matrix units
+};
+constexpr Energy kEnergies[] = {{0, 25, 25}, {60, 21, 21}, {70, 14, 2}, {80, 11, 1.1}, {86, 8, 1.1}, {89, 4.9, 0.6}};
+
+// The share of a peak that the board's power sustains.
+double SustainedShare(const GpuType& gpu, double peak_gflops, bool matrix_units, double precision_cost) {
+  const Energy* energy = &kEnergies[0];
+  for (const Energy& one : kEnergies) {
+    if (gpu.compute_capability >= one.from_capability) energy = &one;
+  }
+  const double needed_w = peak_gflops / 1e3 * (matrix_units ? energy->half_w * precision_cost : energy->plain_w);
+  return gpu.tdp_w > 0 && needed_w > 0 ? std::min(1.0, static_cast<double>(gpu.tdp_w) / needed_w) : 1;
+}
+
+// Output tiles of a thread block, as CUTLASS offers them, and the share of the rate they reach: small ones load more
+// for what they compute.
+struct Tile {
+  double rows, columns, share;
+};
+constexpr Tile kTiles[] = {{256, 128, 1.0}, {128, 128, 0.9}, {128, 64, 0.75},
+                           {64, 64, 0.6},   {64, 32, 0.4},   {32, 32, 0.25}};
+constexpr double kPrologue = 32;      // steps of the inner dimension that filling and draining the pipeline take
+constexpr double kSplitDepth = 1024;  // where the inner dimension is longer, idle SMs share it,
+constexpr double kLeastDepth = 512;   // at least so much each
+constexpr double kLayoutShare = 0.5;  // of an operator's bytes that are turned, read and written
+
 struct Rates {
+  double convolution_flops_per_us;
   double matrix_flops_per_us;
   double plain_flops_per_us;
   double bytes_per_us;
-  double full_blocks;
+  double sms;
+  bool convolutions_on_matrix_units;
+  bool products_on_matrix_units;
+  bool turns_images;  // before and after convolutions
 };
 
 // Without a device's figure the rate is tiny rather than zero, so that times stay finite.
 double Positive(double value) { return std::max(value, 1.0); }
 
-Rates RatesOf(const GpuType& gpu, Precision precision) {
+Rates RatesOf(const GpuType& gpu, const RunSpec& run) {
   constexpr double kGflopsToFlopsPerUs = 1e3;  // 10^9 / 10^6
-  const double matrix = MatrixPeakGflops(gpu, precision);
   const auto plain = static_cast<double>(gpu.fp32_gflops);
-  const double plain_fraction = kPlainFraction * (gpu.compute_capability / 10 == kKeplerMajor ? kKeplerFraction : 1);
-  const double fraction = matrix > plain ? kTensorCoreFraction : plain_fraction;
-  return {.matrix_flops_per_us = Positive(matrix) * kGflopsToFlopsPerUs * fraction,
-          .plain_flops_per_us = Positive(plain) * kGflopsToFlopsPerUs * plain_fraction,
+  const double convolution = MatrixPeakGflops(gpu, OfConvolutions(run.precision));
+  const double matrix = MatrixPeakGflops(gpu, run.precision);
+  const double kepler = gpu.compute_capability / 10 == kKeplerMajor ? kKeplerFraction : 1;
+  constexpr double kTf32Cost = 2;  // of a half-precision product
+  const auto product_rate = [&gpu, plain, kepler](double peak, Precision precision) {
+    const bool on_units = peak > plain;
+    const double cost = IsAmp(precision) || IsHalf(precision) ? 1 : kTf32Cost;
+    return Positive(peak) * SustainedShare(gpu, peak, on_units, cost) * kGflopsToFlopsPerUs * kProductFraction *
+           (on_units ? 1 : kepler);
+  };
+  const bool units = convolution > plain;
+  return {.convolution_flops_per_us = product_rate(convolution, OfConvolutions(run.precision)),
+          .matrix_flops_per_us = product_rate(matrix, run.precision),
+          .plain_flops_per_us = Positive(plain) * kGflopsToFlopsPerUs * kPlainFraction * kepler,
           .bytes_per_us = Positive(static_cast<double>(gpu.mem_bandwidth_mb_s)) * kBandwidthFraction,
-          .full_blocks = Positive(static_cast<double>(gpu.sm_count)) * kBlocksPerSm};
+          .sms = Positive(static_cast<double>(gpu.sm_count)),
+          .convolutions_on_matrix_units = units,
+          .products_on_matrix_units = matrix > plain,
+          .turns_images = units && run.layout == Layout::kNchw};
+}
+
+// Time of [batch, m, k] x [batch, k, n]: whole tiles in whole waves over the SMs, by the tile that suits best.
+double ProductUs(double batch, double m, double n, double k, double flops_per_us, double sms) {
+  double best = HUGE_VAL;
+  for (const Tile& tile : kTiles) {
+    double tiles = batch * std::ceil(m / tile.rows) * std::ceil(n / tile.columns);
+    double depth = k;
+    if (tiles < sms && k > kSplitDepth) {
+      const double parts = std::min(std::ceil(2 * sms / tiles), std::ceil(k / kLeastDepth));
+      tiles *= parts;
+      depth /= parts;
+    }
+    // The last wave is seldom waited for in full: other blocks of the kernel, or the next kernel, share the SMs.
+    const double exact = tiles / sms;
+    const double waves = (std::ceil(exact) + std::max(exact, 1.0)) / 2;
+    best = std::min(best, waves * sms * tile.rows * tile.columns * 2 * (depth / tile.share + kPrologue) / flops_per_us);
+  }
+  return best;
+}
+
+bool IsConvolution(KernelKind kind) {
+  return kind == KernelKind::kConvolution || kind == KernelKind::kPointwiseConvolution ||
+         kind == KernelKind::kGroupedConvolution;
 }
 
 struct Part {
   double us = 0;
   Limit limit = Limit::kLaunch;
   double parallelism = 1;
+  size_t of = kLaunchPart;  // position in RooflineTerms::part_us
+  double layout_us = 0;     // besides
 };
 
-Part TimeOf(double products, double others, double bytes, double kernels, double blocks, const Rates& rates) {
-  if (kernels <= 0) return {};
-  // A kernel of few blocks leaves SMs idle: compute and bandwidth shrink alike.
-  const double parallelism = std::clamp(blocks / rates.full_blocks, 1 / rates.full_blocks, 1.0);
-  const double compute = (products / rates.matrix_flops_per_us + others / rates.plain_flops_per_us) / parallelism;
-  const double bandwidth = bytes / rates.bytes_per_us / parallelism;
-  const double launch = kernels * kShortestKernelUs;
-  Part part{.us = std::max({compute, bandwidth, launch}), .parallelism = parallelism};
+struct Amounts {
+  double products, others, bytes, kernels, blocks;
+};
+
+Part TimeOf(const Amounts& work, double product_us, const Rates& rates) {
+  if (work.kernels <= 0) return {};
+  const double compute_share =
+      std::clamp(work.blocks / (rates.sms * kBlocksPerSm), 1 / (rates.sms * kBlocksPerSm), 1.0);
+  const double bandwidth_share =
+      std::clamp(work.blocks / (rates.sms * kBlocksForBandwidth), 1 / (rates.sms * kBlocksForBandwidth), 1.0);
+  const double compute = product_us + work.others / rates.plain_flops_per_us / compute_share;
+  const double bandwidth = work.bytes / rates.bytes_per_us / bandwidth_share;
+  const double launch = work.kernels * kShortestKernelUs;
+  Part part{.us = std::max({compute, bandwidth, launch}), .parallelism = compute_share};
   if (compute >= bandwidth && compute > launch) part.limit = Limit::kCompute;
   if (bandwidth > compute && bandwidth > launch) part.limit = Limit::kBandwidth;
   return part;
 }
 
 // An operator of unknown shape is not taken to be a small one: its few known bytes move at the full rate.
+double BlocksOf(const OpCost& op, double blocks, const Rates& rates) {
+  return op.known ? blocks : rates.sms * kBlocksPerSm;
+}
+
+// Products of an operator whose shape is not known, or which is no single product, run at the rate of small tiles.
+double LooseUs(double flops, double blocks, double flops_per_us, const Rates& rates) {
+  constexpr double kLooseShare = 0.6;
+  const double full = rates.sms * kBlocksPerSm;
+  return flops / (flops_per_us * kLooseShare) / std::clamp(blocks / full, 1 / full, 1.0);
+}
+
+enum class Direction : uint8_t { kForward, kBackward };
+
+double ProductsUs(const OpCost& op, Direction direction, const Amounts& work, const Rates& rates) {
+  if (work.products <= 0) return 0;
+  if (op.kind == KernelKind::kDepthwiseConvolution) return work.products / rates.plain_flops_per_us;
+  const double rate = IsConvolution(op.kind) ? rates.convolution_flops_per_us : rates.matrix_flops_per_us;
+  const ProductShape& p = op.product;
+  const double each = 2 * p.batch * p.m * p.n * p.k;
+  double us = 0, flops = 0;
+  if (each > 0 && direction == Direction::kForward) {
+    us = ProductUs(p.batch, p.m, p.n, p.k, rate, rates.sms);
+    flops = each;
+  }
+  if (each > 0 && direction == Direction::kBackward && p.first_grad) {
+    us += ProductUs(p.batch, p.m, p.k / p.taps, p.n * p.taps, rate, rates.sms);
+    flops += each;
+  }
+  if (each > 0 && direction == Direction::kBackward && p.second_grad) {
+    us += ProductUs(p.batch, p.k, p.n, p.m, rate, rates.sms);
+    flops += each;
+  }
+  // Repeats, and further products of the operator, cost as much a FLOP.
+  return flops > 0 ? us * work.products / flops : LooseUs(work.products, work.blocks, rate, rates);
+}
+
+size_t PartOf(const OpCost& op, Direction direction, const Rates& rates) {
+  if (op.kind == KernelKind::kDepthwiseConvolution && direction == Direction::kBackward) {
+    return static_cast<size_t>(KernelKind::kDepthwiseBackward);
+  }
+  if (IsConvolution(op.kind) && !rates.convolutions_on_matrix_units) return kPlainConvolutionPart;
+  const bool product =
+      op.kind == KernelKind::kMatmul || op.kind == KernelKind::kAttention || op.kind == KernelKind::kFusedAttention;
+  if (product && !rates.products_on_matrix_units) return kPlainMatmulPart;
+  return static_cast<size_t>(op.kind);
+}
+
+Part Timed(const OpCost& op, Direction direction, const Amounts& work, const Rates& rates) {
+  Part part = TimeOf(work, ProductsUs(op, direction, work, rates), rates);
+  if (part.limit != Limit::kLaunch) part.of = PartOf(op, direction, rates);
+  if (IsConvolution(op.kind) && rates.turns_images) part.layout_us = kLayoutShare * work.bytes / rates.bytes_per_us;
+  return part;
+}
+
 Part ForwardOf(const OpCost& op, const Rates& rates) {
-  return TimeOf(op.forward_flops, op.forward_flops_other, op.forward_bytes, op.forward_kernels,
-                op.known ? op.forward_blocks : rates.full_blocks, rates);
+  return Timed(op, Direction::kForward,
+               {op.forward_flops, op.forward_flops_other, op.forward_bytes, op.forward_kernels,
+                BlocksOf(op, op.forward_blocks, rates)},
+               rates);
 }
 Part BackwardOf(const OpCost& op, const Rates& rates) {
-  return TimeOf(op.backward_flops, op.backward_flops_other, op.backward_bytes, op.backward_kernels,
-                op.known ? op.backward_blocks : rates.full_blocks, rates);
+  return Timed(op, Direction::kBackward,
+               {op.backward_flops, op.backward_flops_other, op.backward_bytes, op.backward_kernels,
+                BlocksOf(op, op.backward_blocks, rates)},
+               rates);
 }
 
 struct Sum {
   double us = 0;
   double by_limit[3] = {};
   double parallelism_us = 0;
+  std::array<double, kTimeParts> parts = {};
 
   void Add(const Part& part) {
-    us += part.us;
+    us += part.us + part.layout_us;
     by_limit[static_cast<size_t>(part.limit)] += part.us;
-    parallelism_us += part.us * part.parallelism;
+    by_limit[static_cast<size_t>(Limit::kBandwidth)] += part.layout_us;
+    parallelism_us += part.us * part.parallelism + part.layout_us;
+    parts[part.of] += part.us;
+    parts[kLayoutPart] += part.layout_us;
   }
 };
 
@@ -93,6 +237,7 @@ double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
   int64_t peak = 0;
   switch (precision) {
     case Precision::kFp32:
+    case Precision::kFp32Ieee:
       break;
     case Precision::kTf32:
       peak = gpu.tf32_gflops;
@@ -110,7 +255,7 @@ double MatrixPeakGflops(const GpuType& gpu, Precision precision) {
 }
 
 RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
-  const Rates rates = RatesOf(gpu, run.precision);
+  const Rates rates = RatesOf(gpu, run);
   Sum sum;
   double operators_us = 0, squares = 0;
   for (size_t i = 0; i < cost.ops.size(); ++i) {
@@ -119,16 +264,24 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
     sum.Add(forward);
     if (cost.RunsTwice(i)) sum.Add(forward);
     sum.Add(backward);
-    const double operator_us = forward.us + backward.us;
+    const double operator_us = forward.us + forward.layout_us + backward.us + backward.layout_us;
     operators_us += operator_us;
     squares += operator_us * operator_us;
   }
   sum.Add(ForwardOf(cost.loss, rates));
   sum.Add(BackwardOf(cost.loss, rates));
-  sum.Add(TimeOf(0, cost.optimizer.flops, cost.optimizer.bytes, cost.optimizer.kernels, rates.full_blocks, rates));
+  Part optimizer = TimeOf({.products = 0,
+                           .others = cost.optimizer.flops,
+                           .bytes = cost.optimizer.bytes,
+                           .kernels = cost.optimizer.kernels,
+                           .blocks = rates.sms * kBlocksPerSm},
+                          0, rates);
+  if (optimizer.limit != Limit::kLaunch) optimizer.of = static_cast<size_t>(KernelKind::kOther);
+  sum.Add(optimizer);
 
   RooflineTerms terms;
   terms.device_time_us = sum.us;
+  terms.part_us = sum.parts;
   if (operators_us > 0) terms.mean_operator_us = squares / operators_us;
   const double library = std::min(cost.totals.library_kernels, cost.StepKernels());
   terms.host_time_us = (cost.StepKernels() - library) * kDispatchUs + library * kLaunchUs;
@@ -150,14 +303,14 @@ RooflineTerms RooflineOf(const StepCost& cost, const RunSpec& run, const GpuType
 }
 
 std::vector<OpTime> RooflineOps(const StepCost& cost, const RunSpec& run, const GpuType& gpu) {
-  const Rates rates = RatesOf(gpu, run.precision);
+  const Rates rates = RatesOf(gpu, run);
   std::vector<OpTime> times;
   times.reserve(cost.ops.size());
   for (const OpCost& op : cost.ops) {
     const Part forward = ForwardOf(op, rates), backward = BackwardOf(op, rates);
     const Part& larger = forward.us >= backward.us ? forward : backward;
-    times.push_back({.forward_us = forward.us,
-                     .backward_us = backward.us,
+    times.push_back({.forward_us = forward.us + forward.layout_us,
+                     .backward_us = backward.us + backward.layout_us,
                      .limit = larger.limit,
                      .parallelism = larger.us > 0 ? larger.parallelism : 0});
   }

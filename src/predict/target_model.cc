@@ -18,15 +18,12 @@
 namespace horus {
 namespace {
 
-constexpr std::array<RangeColumn, 10> kRangeColumns = {{
+// Not the GPU: what types that were not trained on are worth a margin of their own says.
+constexpr std::array<RangeColumn, 6> kRangeColumns = {{
     {"step_flops"},
     {"step_bytes"},
     {"step_kernels"},
     {"step_intensity"},
-    {"horus_parameters"},
-    {"gpu_fp32_gflops"},
-    {"gpu_mem_bandwidth_mb_s"},
-    {"gpu_sm_count"},
     {"training", false},
     {"precision", false},
 }};
@@ -36,17 +33,19 @@ constexpr std::string_view kFactors = "prior_factors";
 constexpr std::string_view kUpper = "upper_margin";
 constexpr std::string_view kUnseenGpu = "unseen_gpu_margin";
 constexpr std::string_view kCoverage = "coverage";  // promised, observed, rows, groups, promised on an unseen GPU type
+constexpr std::string_view kBase = "site_base_mib";
+constexpr std::string_view kDifficulty = "difficulty";
 constexpr std::string_view kLow = "range_low", kHigh = "range_high";
 constexpr std::string_view kGpuPrefix = "gpu:";
 // Errors of memory grow with what a convolution may take as scratch, besides a share of the peak (features/memory.cc).
 constexpr double kPeakShare = 0.03;
 // On a GPU type that was not trained on, what a context with all kernels loaded may take besides.
 constexpr double kUnseenContextBytes = 512.0 * kBytesPerMib;
-constexpr double kMostMargin = 1000;   // e^1000 is beyond every cap; memory counts in per cent of its peak
-constexpr double kMostFactor = 20;     // e^20 times an assumption is none
-constexpr double kMostWidening = 1;    // at a distance of 1 and more a bound is the square of its factor
-constexpr double kCodeDistance = 0.5;  // a mode or precision that was not trained on
-constexpr double kFullFade = 1;        // the distance (a factor of e) at which the prior leads alone
+constexpr double kMostMargin = 1000;  // e^1000 is beyond every cap; memory counts in per cent of its peak
+constexpr double kMostFactor = 20;    // e^20 times an assumption is none
+constexpr double kMostWidening = 1;   // at a distance of 1 and more a bound is the square of its factor
+constexpr double kCodeDistance = 1;   // a mode or precision that was not trained on
+constexpr double kFullFade = 1;       // the distance (a factor of e) at which the prior leads alone
 
 absl::Status Damaged(const BundleTarget& target, std::string_view series, std::string_view expected) {
   return MakeError(absl::StatusCode::kDataLoss, "bundle: target %s: series %s: expected %s", Quoted(target.name),
@@ -118,6 +117,12 @@ absl::Status CheckRange(const BundleTarget& target, const TrainedRange& range) {
 
 std::span<const RangeColumn> RangeColumns() { return kRangeColumns; }
 
+std::string ChipOf(std::span<const float> row) {
+  static const size_t capability = *FindFeature("gpu_compute_capability"), sms = *FindFeature("gpu_sm_count");
+  if (row.size() <= std::max(capability, sms) || !(row[capability] > 0) || !(row[sms] > 0)) return "";
+  return Formatted("%s%.0f/%.0f", std::string(kChipPrefix), double{row[capability]}, double{row[sms]});
+}
+
 const double* TargetModel::FindGpu(std::string_view name) const {
   const auto at = std::lower_bound(gpus.begin(), gpus.end(), name,
                                    [](const auto& gpu, std::string_view n) { return std::string_view(gpu.first) < n; });
@@ -126,28 +131,58 @@ const double* TargetModel::FindGpu(std::string_view name) const {
 
 double TargetModel::GpuFactor(std::string_view name) const {
   if (const double* own = FindGpu(name); own != nullptr) return *own;
-  double sum = 0;
-  for (const auto& gpu : gpus) sum += gpu.second;
-  return sum / static_cast<double>(gpus.size() + 1);  // the typical factor, 0, counts as one more type
+  double sum = 0, types = 1;  // the typical factor, 0, counts as one more type
+  for (const auto& gpu : gpus) {
+    if (gpu.first.starts_with(kChipPrefix)) continue;
+    sum += gpu.second;
+    types += 1;
+  }
+  return sum / types;
+}
+
+// Under its own name, or as another board of the same chip that was trained on; nullptr when neither was.
+const double* TargetModel::FindGpu(std::span<const float> row, std::string_view name) const {
+  const double* own = FindGpu(name);
+  if (own != nullptr) return own;
+  const std::string chip = ChipOf(row);
+  return chip.empty() ? nullptr : FindGpu(chip);
 }
 
 double TargetModel::FittedMargin(std::span<const float> row, std::string_view gpu) const {
-  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row), factors, GpuFactor(gpu)));
+  const double* seen = FindGpu(row, gpu);
+  const double factor = seen != nullptr ? *seen : GpuFactor(gpu);
+  return MarginOf(InfoOf(quantity).link, PriorOf(quantity, TermsOf(row, base_mib), factors, factor));
 }
 
 // What is uncertain of the memory that a row is predicted to take, as a share of it.
-double UncertainShare(std::span<const float> row, bool gpu_seen) {
+double UncertainShare(std::span<const float> row, bool base_known) {
   static const size_t scratch_at = *FindFeature("mem_largest_scratch"), peak_at = *FindFeature("mem_peak");
   if (row.size() <= std::max(scratch_at, peak_at) || !(row[peak_at] > 0)) return 1;
-  return kPeakShare + (double{row[scratch_at]} + (gpu_seen ? 0 : kUnseenContextBytes)) / double{row[peak_at]};
+  return kPeakShare + (double{row[scratch_at]} + (base_known ? 0 : kUnseenContextBytes)) / double{row[peak_at]};
+}
+
+double TargetModel::DifficultyOf(std::span<const float> row, size_t* hardest) const {
+  if (difficulty.size() != kTimeParts) return 1;
+  const PriorTerms terms = TermsOf(row);
+  double sum = 0, weighted = 0, most = 0;
+  for (size_t i = 0; i < kTimeParts; ++i) {
+    sum += terms.part_us[i];
+    const double here = terms.part_us[i] * difficulty[i];
+    weighted += here;
+    if (here > most && hardest != nullptr) *hardest = i;
+    most = std::max(most, here);
+  }
+  return sum > 0 ? weighted / sum : 1;
 }
 
 double TargetModel::ScoreOf(std::span<const float> row, bool gpu_seen, double error) const {
-  return quantity == Quantity::kMemory ? std::expm1(error) / UncertainShare(row, gpu_seen) : error;
+  if (quantity != Quantity::kMemory) return error / DifficultyOf(row);
+  return std::expm1(error) / UncertainShare(row, gpu_seen || base_mib >= 0);
 }
 
 double TargetModel::ErrorOf(std::span<const float> row, bool gpu_seen, double score) const {
-  return quantity == Quantity::kMemory ? std::log1p(score * UncertainShare(row, gpu_seen)) : score;
+  if (quantity != Quantity::kMemory) return score * DifficultyOf(row);
+  return std::log1p(score * UncertainShare(row, gpu_seen || base_mib >= 0));
 }
 
 Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, const Analytic& analytic) const {
@@ -165,8 +200,12 @@ Refined TargetModel::Refine(std::span<const float> row, std::string_view gpu, co
   refined.distance = distance.value;
   refined.farthest = distance.column;
   refined.below = distance.below;
-  const bool gpu_seen = FindGpu(gpu) != nullptr;
+  const bool gpu_seen = FindGpu(row, gpu) != nullptr;
   const double bound = gpu_seen ? upper_margin : unseen_gpu_margin;
+  size_t hardest = 0;
+  const double difficult = DifficultyOf(row, &hardest);
+  if (difficult > kHardJob) refined.hardest = kTimePartNames[hardest];
+  refined.outside = difficult > kHardJob || distance.value > kOutsideDistance;
   refined.calibrated = bound >= 0 && distance.value <= kOutsideDistance;
   refined.promised = bound < 0 ? 0 : gpu_seen ? promised : unseen_gpu_promised;
   const double seen = std::isfinite(trained) ? std::clamp(1 - distance.value / kFullFade, 0.0, 1.0) : 0;
@@ -202,6 +241,8 @@ BundleTarget ToBundle(const TargetModel& model) {
   };
   add(kFactors, model.factors);
   for (const auto& [name, factor] : model.gpus) add(std::string(kGpuPrefix) + name, {factor});
+  if (model.base_mib >= 0) add(kBase, {model.base_mib});
+  if (!model.difficulty.empty()) add(kDifficulty, model.difficulty);
   if (model.upper_margin >= 0) add(kUpper, {model.upper_margin});
   if (model.unseen_gpu_margin >= 0) add(kUnseenGpu, {model.unseen_gpu_margin});
   add(kCoverage, {model.promised, model.observed, model.rows, model.groups, model.unseen_gpu_promised});
@@ -245,6 +286,16 @@ absl::StatusOr<TargetModel> FromBundle(const BundleTarget& target, size_t featur
     model.gpus.emplace_back(series.name.substr(kGpuPrefix.size()), series.values[0]);
   }
   std::sort(model.gpus.begin(), model.gpus.end());
+  const auto base = One(target, kBase, -1, 0, kMostMemMib);
+  if (!base.has_value()) return Damaged(target, kBase, "one number from 0 to 2^32");
+  model.base_mib = *base;
+  if (const NamedSeries* difficulty = FindSeries(target.calibration, kDifficulty); difficulty != nullptr) {
+    const bool valid =
+        difficulty->values.size() == kTimeParts && std::all_of(difficulty->values.begin(), difficulty->values.end(),
+                                                               [](double v) { return v > 0 && v <= kMostMargin; });
+    if (!valid) return Damaged(target, kDifficulty, std::to_string(kTimeParts) + " numbers above 0, at most 1000");
+    model.difficulty = difficulty->values;
+  }
   const auto upper = One(target, kUpper, -1, 0, kMostMargin), unseen = One(target, kUnseenGpu, -1, 0, kMostMargin);
   if (!upper.has_value()) return Damaged(target, kUpper, "one number from 0 to 1000");
   if (!unseen.has_value()) return Damaged(target, kUnseenGpu, "one number from 0 to 1000");

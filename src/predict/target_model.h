@@ -36,8 +36,10 @@ struct RangeColumn {
 };
 [[nodiscard]] std::span<const RangeColumn> RangeColumns();
 
-// A job beyond this distance is flagged: 28 % more or 22 % less than anything trained on.
-inline constexpr double kOutsideDistance = 0.25;
+// A job beyond this distance is flagged: twice or half of anything trained on. Assumption.
+inline constexpr double kOutsideDistance = 0.7;
+// So is one whose kernels are predicted so many times worse than those of the rows trained on.
+inline constexpr double kHardJob = 1.4;
 // No distance is larger; as ValidateDemand.
 inline constexpr double kMostDistance = 1e6;
 
@@ -56,15 +58,22 @@ struct Refined {
   double distance = 0;        // 0 = inside the trained range, to kMostDistance
   std::string_view farthest;  // the column that says so; empty inside
   bool below = false;         // it lies below the trained range, else above it
+  bool outside = false;       // unlike what was trained on: by distance, or
+  std::string_view hardest;   // by this part of its device time (kTimePartNames); else empty
   bool calibrated = false;    // the bound rests on measured errors, and the job is like those measured
   double promised = 0;        // coverage of the bound on families, or GPU types, not seen, 0-1; 0 = no promise
   double forest_share = 0;    // how much of the forest counts, 0-1
 };
 
+// A chip by compute capability and SMs, under which `gpus` has the mean factor of its boards: an A100 with 40 GB runs
+// as one with 80. Empty where the row's GPU is not described.
+inline constexpr std::string_view kChipPrefix = "chip:";
+[[nodiscard]] std::string ChipOf(std::span<const float> row);
+
 struct TargetModel {
   Quantity quantity = Quantity::kStepTime;
   std::vector<double> factors;                       // of the prior
-  std::vector<std::pair<std::string, double>> gpus;  // factor of each GPU type seen, sorted by name
+  std::vector<std::pair<std::string, double>> gpus;  // factor of each GPU type and chip seen, sorted by name
   Forest forest;                                     // on the residual; may be empty
   double upper_margin = -1;        // a score: its error is added to the margin for the bound; < 0 = not calibrated
   double unseen_gpu_margin = -1;   // likewise on a GPU type that was not trained on
@@ -72,13 +81,20 @@ struct TargetModel {
   double unseen_gpu_promised = 0;  // that unseen_gpu_margin stands for
   double observed = 0;             // coverage of the training rows, each bounded without its own group
   double rows = 0, groups = 0;
+  // Of step time: how far errors of jobs lie that spend their time in one part (kTimeParts), over those of the rows
+  // trained on. Empty: alike.
+  std::vector<double> difficulty;
+  double base_mib = -1;  // of memory: what the site's context and libraries take; < 0 = not known, estimated
   TrainedRange range;
 
   [[nodiscard]] const double* FindGpu(std::string_view name) const;  // nullptr when not seen
+  [[nodiscard]] const double* FindGpu(std::span<const float> row, std::string_view name) const;  // or its chip's
   // The type's own factor, or the mean of the typical one, 0, and those seen.
   [[nodiscard]] double GpuFactor(std::string_view name) const;
   // What the forest starts from: the prior's margin.
   [[nodiscard]] double FittedMargin(std::span<const float> row, std::string_view gpu) const;
+  // Of a row, about 1. `hardest` is set to the part that raises it most.
+  [[nodiscard]] double DifficultyOf(std::span<const float> row, size_t* hardest = nullptr) const;
   // An error of the margin as calibration counts it, and back. Memory's errors are additive: they count relative to the
   // prediction and in units of what is uncertain of it.
   [[nodiscard]] double ScoreOf(std::span<const float> row, bool gpu_seen, double error) const;

@@ -3,6 +3,8 @@
 // bound.
 #include "predict/train.h"
 
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -46,8 +48,11 @@ std::vector<uint32_t> Enumerate(std::span<const TrainingRow* const> rows, std::s
 enum class Use : uint8_t { kFree, kRising, kHidden };
 Use UseOf(const FeatureColumn& column, const QuantityInfo& quantity) {
   if (!quantity.grows_with_batch) return Use::kFree;
-  for (const std::string_view name : {"mem_activations", "mem_transient", "mem_allocator_slack"}) {
-    if (column.name == name) return Use::kHidden;  // as they stand at the peak, which moves
+  // As they stand at the peak, which moves; and codes by which a forest would know who measured: what they change is in
+  // the kernels and the bytes.
+  for (const std::string_view name :
+       {"mem_activations", "mem_transient", "mem_allocator_slack", "framework", "optimizer"}) {
+    if (column.name == name) return Use::kHidden;
   }
   for (const std::string_view unit : {"FLOP/byte", "0-1", "per cent"}) {
     if (column.unit == unit) return Use::kHidden;
@@ -61,11 +66,25 @@ Use UseOf(const FeatureColumn& column, const QuantityInfo& quantity) {
 class Trainer {
  public:
   Trainer(Quantity quantity, std::span<const TrainingRow* const> rows, const TrainOptions& options,
-          const TrainProgress& progress)
-      : quantity_(quantity), info_(InfoOf(quantity)), rows_(rows), options_(options), progress_(progress) {
+          const TrainProgress& progress, const TargetModel* centre)
+      : quantity_(quantity),
+        info_(InfoOf(quantity)),
+        rows_(rows),
+        options_(options),
+        progress_(progress),
+        centre_(centre) {
     families_ = Enumerate(rows, &TrainingRow::family, family_names_);
     nets_ = Enumerate(rows, &TrainingRow::model, net_names_);
     gpus_ = Enumerate(rows, &TrainingRow::gpu, gpu_names_);
+    // Boards of one chip are left out together; a GPU that is not described is its own.
+    chip_of_gpu_.resize(gpu_names_.size());
+    std::map<std::string, uint32_t> chips;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      chip_of_gpu_[gpus_[i]] = ChipOf(rows[i]->features);
+      const std::string& chip = chip_of_gpu_[gpus_[i]].empty() ? rows[i]->gpu : chip_of_gpu_[gpus_[i]];
+      chips_.push_back(chips.emplace(chip, static_cast<uint32_t>(chips.size())).first->second);
+    }
+    chip_count_ = chips.size();
     std::vector<double> of_family(family_names_.size(), 0);
     for (const uint32_t family : families_) ++of_family[family];
     // A family weighs the root of its rows: between every row alike, where large families would decide, and every
@@ -88,7 +107,7 @@ class Trainer {
     };
     const uint32_t folds = folds_of(family_names_.size()), net_folds = folds_of(net_names_.size());
     const std::vector<uint32_t> fold_of = AssignFolds(rows_.size(), families_, folds);
-    const uint32_t gpu_folds = gpu_names_.size() >= kLeastGpusToGeneralise ? folds_of(gpu_names_.size()) : 0;
+    const uint32_t gpu_folds = chip_count_ >= kLeastGpusToGeneralise ? folds_of(chip_count_) : 0;
     // Counted in fits: two a fold of nets to choose the rounds, one a fold of families and one a GPU type to calibrate.
     total_ = 2.0 * net_folds + folds + gpu_folds + 1;
     int32_t rounds = 0;
@@ -100,23 +119,25 @@ class Trainer {
     model.groups = static_cast<double>(family_names_.size());
     model.range = RangeOf();
     if (folds >= 2) {
-      HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores, HeldOutScores(fold_of, folds, rounds));
+      HORUS_ASSIGN_OR_RETURN(std::vector<double> scores, HeldOutScores(fold_of, folds, rounds));
+      if (quantity_ == Quantity::kStepTime) model.difficulty = DifficultyOf(scores);
+      Divide(model, scores);
       const Calibration calibration = Calibrate(scores, families_, family_names_.size(), options_.promise);
       model.upper_margin = calibration.margin;
       model.promised = calibration.promised;
       model.observed = calibration.observed;
     }
     if (gpu_folds > 0) {
-      HORUS_ASSIGN_OR_RETURN(const std::vector<double> scores,
-                             HeldOutScores(AssignFolds(rows_.size(), gpus_, gpu_folds), gpu_folds, rounds));
-      const Calibration calibration = Calibrate(scores, gpus_, gpu_names_.size(), options_.promise);
+      HORUS_ASSIGN_OR_RETURN(std::vector<double> scores,
+                             HeldOutScores(AssignFolds(rows_.size(), chips_, gpu_folds), gpu_folds, rounds));
+      Divide(model, scores);
+      const Calibration calibration = Calibrate(scores, chips_, chip_count_, options_.promise);
       model.unseen_gpu_margin = calibration.margin;
       model.unseen_gpu_promised = calibration.promised;
     }
     return model;
   }
 
- private:
   using Wanted = std::function<bool(size_t)>;
 
   // The prior's factors from the wanted rows.
@@ -128,16 +149,29 @@ class Trainer {
       rows.push_back({TermsOf(rows_[i]->features), margins_[i], double{weights_[i]}, gpus_[i]});
       seen[gpus_[i]] = true;
     }
-    FittedPrior fitted = FitPrior(quantity_, rows, gpu_names_.size());
+    FittedPrior centre;
+    if (centre_ != nullptr) {
+      centre.factors = centre_->factors;
+      for (const std::string& name : gpu_names_) centre.gpus.push_back(centre_->GpuFactor(name));
+    }
+    FittedPrior fitted = FitPrior(quantity_, rows, gpu_names_.size(), centre);
     TargetModel model;
     model.quantity = quantity_;
     model.factors = std::move(fitted.factors);
+    std::map<std::string, std::pair<double, double>> of_chip;  // sum and types
     for (size_t g = 0; g < gpu_names_.size(); ++g) {
-      if (seen[g]) model.gpus.emplace_back(gpu_names_[g], fitted.gpus[g]);
+      if (!seen[g]) continue;
+      model.gpus.emplace_back(gpu_names_[g], fitted.gpus[g]);
+      if (chip_of_gpu_[g].empty() || quantity_ == Quantity::kMemory) continue;  // bases are of sites, not of chips
+      of_chip[chip_of_gpu_[g]].first += fitted.gpus[g];
+      of_chip[chip_of_gpu_[g]].second += 1;
     }
+    for (const auto& [chip, sum] : of_chip) model.gpus.emplace_back(chip, sum.first / sum.second);
+    std::sort(model.gpus.begin(), model.gpus.end());
     return model;
   }
 
+ private:
   // Copies of the wanted rows, as the trainer of forests takes them.
   struct Columns {
     std::vector<float> rows, targets, margins, weights;
@@ -226,14 +260,45 @@ class Trainer {
         const std::vector<float>& row = rows_[i]->features;
         const double fitted = model.FittedMargin(row, rows_[i]->gpu);
         const double predicted = double{model.forest.PredictMargin(row, static_cast<float>(fitted))};
-        scores[i] = model.ScoreOf(row, model.FindGpu(rows_[i]->gpu) != nullptr, margins_[i] - predicted);
+        scores[i] = model.ScoreOf(row, model.FindGpu(row, rows_[i]->gpu) != nullptr, margins_[i] - predicted);
       }
     }
     return scores;
   }
 
+  // How large errors are of jobs that spend their time in one part, from rows that mix the parts: least squares, held
+  // near the mean error as if kPriorRows rows of each part had it. The mean of all rows becomes 1.
+  [[nodiscard]] std::vector<double> DifficultyOf(const std::vector<double>& errors) const {
+    constexpr double kPriorRows = 5, kLeast = 0.5;
+    constexpr auto kSize = static_cast<Eigen::Index>(kTimeParts);
+    double sum = 0, weight = 0;
+    for (size_t i = 0; i < errors.size(); ++i) {
+      sum += double{weights_[i]} * std::abs(errors[i]);
+      weight += double{weights_[i]};
+    }
+    const double mean = sum / weight;
+    if (!(mean > 0)) return {};
+    Eigen::MatrixXd matrix = kPriorRows * Eigen::MatrixXd::Identity(kSize, kSize);
+    Eigen::VectorXd right = Eigen::VectorXd::Constant(kSize, kPriorRows);
+    for (size_t i = 0; i < errors.size(); ++i) {
+      const PriorTerms terms = TermsOf(rows_[i]->features);
+      Eigen::VectorXd shares = Eigen::Map<const Eigen::VectorXd>(terms.part_us.data(), kSize);
+      if (!(shares.sum() > 0)) continue;
+      shares /= shares.sum();
+      matrix += double{weights_[i]} * shares * shares.transpose();
+      right += double{weights_[i]} * std::abs(errors[i]) / mean * shares;
+    }
+    const Eigen::VectorXd solved = matrix.ldlt().solve(right).cwiseMax(kLeast);
+    return {solved.data(), solved.data() + solved.size()};
+  }
+  void Divide(const TargetModel& model, std::vector<double>& scores) const {
+    for (size_t i = 0; i < scores.size(); ++i) scores[i] /= model.DifficultyOf(rows_[i]->features);
+  }
+
+  // Where step time's constants are this quantity's too, step time says what lies outside.
   [[nodiscard]] TrainedRange RangeOf() const {
     TrainedRange range;
+    if (SharesStepConstants(quantity_) && centre_ != nullptr && !centre_->gpus.empty()) return range;
     for (const RangeColumn& column : RangeColumns()) {
       const size_t at = *FindFeature(column.name);
       double low = HUGE_VAL, high = -HUGE_VAL;
@@ -268,8 +333,11 @@ class Trainer {
   std::span<const TrainingRow* const> rows_;
   const TrainOptions& options_;
   const TrainProgress& progress_;
+  const TargetModel* centre_;  // null: the typical values
   std::vector<std::string> family_names_, net_names_, gpu_names_;
-  std::vector<uint32_t> families_, nets_, gpus_;
+  std::vector<uint32_t> families_, nets_, gpus_, chips_;
+  std::vector<std::string> chip_of_gpu_;  // by GPU; empty where it is not described
+  size_t chip_count_ = 0;
   std::vector<float> weights_;
   std::vector<double> margins_;  // measured
   std::vector<Use> uses_;        // by feature
@@ -318,7 +386,8 @@ std::vector<const TrainingRow*> RowsWith(const TrainingSet& set, Quantity quanti
 }
 
 absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const TrainingRow* const> rows,
-                                        const TrainOptions& options, const TrainProgress& progress) {
+                                        const TrainOptions& options, const TrainProgress& progress,
+                                        const TargetModel* centre) {
   HORUS_RETURN_IF_ERROR(CheckOptions(options));
   std::set<std::string_view> gpus;
   for (const TrainingRow* row : rows) gpus.insert(row->gpu);
@@ -330,7 +399,12 @@ absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const Train
     return InvalidArgument("%s: expected at least %d rows that measure it, found %d",
                            std::string(InfoOf(quantity).name), kLeastTrainingRows, rows.size());
   }
-  return Trainer(quantity, rows, options, progress).Train();
+  return Trainer(quantity, rows, options, progress, centre).Train();
+}
+
+TargetModel FitConstants(Quantity quantity, std::span<const TrainingRow* const> rows, const TargetModel* centre) {
+  const TrainOptions options;
+  return Trainer(quantity, rows, options, nullptr, centre).FitFactors([](size_t) { return true; });
 }
 
 absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions& options,
@@ -339,6 +413,9 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
   HORUS_RETURN_IF_ERROR(CheckTrainingSet(set));
   TrainReport found;
   Bundle bundle;
+  const std::shared_ptr<const Predictor> base = options.base != nullptr ? options.base : Predictor::Default();
+  const TargetModel speeds =
+      FitConstants(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), base->FindModel(Quantity::kStepTime));
   for (size_t q = 0; q < kQuantityCount; ++q) {
     const auto quantity = static_cast<Quantity>(q);
     const std::vector<const TrainingRow*> rows = RowsWith(set, quantity);
@@ -349,11 +426,14 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
     const TrainProgress part = [&progress, q](double done) {
       return !progress || progress((static_cast<double>(q) + done) / static_cast<double>(kQuantityCount));
     };
-    HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, rows, options, part));
+    const TargetModel* centre = SharesStepConstants(quantity) ? &speeds : base->FindModel(quantity);
+    HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, rows, options, part, centre));
     found.quantities.push_back({.quantity = quantity,
                                 .rows = rows.size(),
                                 .families = static_cast<size_t>(model.groups),
-                                .gpus = model.gpus.size(),
+                                .gpus = static_cast<size_t>(
+                                    std::count_if(model.gpus.begin(), model.gpus.end(),
+                                                  [](const auto& gpu) { return !gpu.first.starts_with(kChipPrefix); })),
                                 .trees = model.forest.num_trees(),
                                 .promised = model.promised,
                                 .observed = model.observed});
@@ -363,7 +443,7 @@ absl::StatusOr<Bundle> TrainPredictor(const TrainingSet& set, const TrainOptions
     return InvalidArgument("training: expected a quantity that at least %d rows measure, found none in %d rows",
                            kLeastTrainingRows, set.rows.size());
   }
-  KeepOthers(options.base != nullptr ? *options.base : *Predictor::Default(), bundle, found.kept);
+  KeepOthers(*base, bundle, found.kept);
   bundle.schema_hash = FeatureSchemaHash();
   bundle.data_fingerprint = FingerprintOf(set);
   bundle.library_version = Formatted("%d.%d.%d", HORUS_VERSION_MAJOR, HORUS_VERSION_MINOR, HORUS_VERSION_PATCH);

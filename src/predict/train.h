@@ -42,8 +42,20 @@ inline constexpr size_t kMostTrainingGpus = 128;  // types that rows of a quanti
 
 // One quantity from the rows that measured it. Errors: fewer than kLeastTrainingRows, more than kMostTrainingGpus,
 // kCancelled, kUnavailable (library).
+// `centre`: a model whose constants these are held near, of this quantity or, for utilisation, of step time, which has
+// the same constants and more rows; null = the typical values.
 [[nodiscard]] absl::StatusOr<TargetModel> TrainTarget(Quantity quantity, std::span<const TrainingRow* const> rows,
-                                                      const TrainOptions& options, const TrainProgress& progress);
+                                                      const TrainOptions& options, const TrainProgress& progress,
+                                                      const TargetModel* centre = nullptr);
+
+// The constants alone, without trees or bound.
+[[nodiscard]] TargetModel FitConstants(Quantity quantity, std::span<const TrainingRow* const> rows,
+                                       const TargetModel* centre = nullptr);
+
+// Whether step time's constants are the quantity's too.
+[[nodiscard]] constexpr bool SharesStepConstants(Quantity quantity) {
+  return quantity == Quantity::kGpuUtil || quantity == Quantity::kGpuUtilMax || quantity == Quantity::kMemBwUtil;
+}
 
 struct TrainedQuantity {
   Quantity quantity = Quantity::kStepTime;

@@ -60,9 +60,10 @@ struct RunArgument {
 void MakeRun(Harness& harness, RunArgument& out) {
   horus_run_spec& run = out.run.value;
   run.mode = static_cast<int32_t>(harness.choices.Below(2));
-  run.precision = static_cast<int32_t>(harness.choices.Below(6));
-  run.optimizer = static_cast<int32_t>(harness.choices.Below(6));
-  run.framework = static_cast<int32_t>(harness.choices.Below(3));
+  run.precision = static_cast<int32_t>(harness.choices.Below(7));
+  run.optimizer = static_cast<int32_t>(harness.choices.Below(8));
+  run.framework = static_cast<int32_t>(harness.choices.Below(4));
+  run.layout = static_cast<int32_t>(harness.choices.Below(2));
   run.batch = static_cast<int64_t>(harness.choices.Below(64));
   if (harness.choices.OneIn(4)) run.dim_count = 1 + harness.choices.Below(out.dims.size());
   run.dim_names = out.dims.data();

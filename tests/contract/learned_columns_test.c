@@ -45,10 +45,10 @@ static void OfRuns(void) {
     int32_t value;
   } codes[] = {{"mode", offsetof(horus_run_spec, mode), 2},
                {"mode", offsetof(horus_run_spec, mode), -1},
-               {"precision", offsetof(horus_run_spec, precision), 6},
-               {"optimizer", offsetof(horus_run_spec, optimizer), 6},
+               {"precision", offsetof(horus_run_spec, precision), 7},
+               {"optimizer", offsetof(horus_run_spec, optimizer), 8},
                {"optimizer", offsetof(horus_run_spec, optimizer), -1},
-               {"framework", offsetof(horus_run_spec, framework), 3},
+               {"framework", offsetof(horus_run_spec, framework), 4},
                {"framework", offsetof(horus_run_spec, framework), -1}};
   static const char* const names[1] = {"batch"};
   static const char* const prefixes[1] = {"layer1"};
@@ -60,7 +60,7 @@ static void OfRuns(void) {
   run.dim_sizes = sizes;
   run.frozen_prefixes = prefixes;
   CHECK_FIELDS(take_run, &run, fields, 1);
-  CHECK_STRUCT(take_run, &run, horus_run_spec);
+  CHECK_STRUCT_SIZE(take_run, &run, horus_run_spec);
   for (i = 0; i < sizeof codes / sizeof *codes; ++i) {
     horus_run_spec wrong = HORUS_RUN_SPEC_INIT;
     memcpy((char*)&wrong + codes[i].offset, &codes[i].value, sizeof codes[i].value);

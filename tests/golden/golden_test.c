@@ -159,7 +159,7 @@ static void predictor_is_read(const char* name) {
   content(name);
   CHECK_OK(horus_predictor_from_bytes(bytes, size, &predictor, &error));
   CHECK_OK(horus_predictor_get_quality(predictor, "mem_mib", &quality, &error));
-  CHECK(quality.rows == 240 && quality.trees == 12);
+  CHECK(quality.rows == 370 && quality.trees == 7);
   horus_predictor_free(predictor);
 }
 
@@ -198,8 +198,10 @@ int main(void) {
   observations_are_read("observations/demands-alone", sizeof(uint64_t));
   observations_are_read("observations/two-parts", 0);
 #ifdef GOLDEN_ONNX
-  predictor_is_told_no("predictors/2026-11-21-first.hbundle", HORUS_ERR_CORRUPT, "series coverage");
-  predictor_is_read("predictors/2026-11-21-reviewed.hbundle");
+  /* Features of schema 2. */
+  predictor_is_told_no("predictors/2026-11-21-first.hbundle", HORUS_ERR_STATE, "train it again");
+  predictor_is_told_no("predictors/2026-11-21-reviewed.hbundle", HORUS_ERR_STATE, "train it again");
+  predictor_is_read("predictors/2026-11-26-kinds.hbundle");
 #endif
 #ifdef GOLDEN_FILES
   files_are_read("yaml/2026-11-21/cluster.yaml", "yaml/2026-11-21/jobs.yaml", 23, 2, 12);

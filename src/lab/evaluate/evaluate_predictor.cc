@@ -213,6 +213,7 @@ EvaluatedRow Predict(const TargetModel& model, const TrainingRow& row) {
           .predicted = refined.value,
           .upper = refined.upper,
           .distance = refined.distance,
+          .outside = refined.outside,
           .promised = refined.promised,
           .baselines = {}};
 }
@@ -229,7 +230,8 @@ absl::StatusOr<LeaveOut> ParseLeaveOut(std::string_view name) {
 }
 
 absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows, LeaveOut leave,
-                                     const TrainOptions& options, const TrainProgress& progress) {
+                                     const TrainOptions& options, const TrainProgress& progress,
+                                     std::span<const TrainingRow* const> speeds) {
   std::map<std::string, std::vector<const TrainingRow*>> groups;
   for (size_t i = 0; i < rows.size(); ++i) groups[GroupOf(*rows[i], i, leave, options.seed)].push_back(rows[i]);
   if (groups.size() < 2) {
@@ -247,7 +249,12 @@ absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const Training
     const TrainProgress part = [&](double share) {
       return !progress || progress((done + share) / static_cast<double>(groups.size()));
     };
-    HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, train, options, part));
+    std::vector<const TrainingRow*> other_speeds;
+    for (size_t i = 0; i < speeds.size() && SharesStepConstants(quantity); ++i) {
+      if (GroupOf(*speeds[i], i, leave, options.seed) != group) other_speeds.push_back(speeds[i]);
+    }
+    const TargetModel constants = FitConstants(Quantity::kStepTime, other_speeds);
+    HORUS_ASSIGN_OR_RETURN(const TargetModel model, TrainTarget(quantity, train, options, part, &constants));
     HORUS_ASSIGN_OR_RETURN(const auto predicted, PredictBaselines(quantity, train, test, options));
     for (size_t i = 0; i < test.size(); ++i) {
       evaluation.rows.push_back(Predict(model, *test[i]));

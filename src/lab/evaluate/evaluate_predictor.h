@@ -48,6 +48,7 @@ struct ErrorSummary {
 struct EvaluatedRow {
   const TrainingRow* row = nullptr;
   double measured = 0, predicted = 0, upper = 0, distance = 0;
+  bool outside = false;           // as Refined says
   double promised = 0;            // coverage that `upper` stands for, 0-1; 0 = a default factor, which promises nothing
   std::vector<double> baselines;  // as ErrorReport::methods after the first
 };
@@ -65,10 +66,12 @@ struct ErrorReport {
 
 // Trains without each group and predicts it. The baselines are trained in the same way: "constant" (mean of the
 // margin), "linear" (ridge on logarithms of sizes and peaks), "horus_six" (trees on the six Horus features and the
-// GPU's peak, no prior), "roofline" (nothing trained), and for memory "horus_formula".
+// GPU's peak, no prior), "roofline" (nothing trained), and for memory "horus_formula". `speeds`: rows of step times, of
+// which those of no left-out group tell the constants that utilisation shares with them.
 [[nodiscard]] absl::StatusOr<ErrorReport> Evaluate(Quantity quantity, std::span<const TrainingRow* const> rows,
                                                    LeaveOut leave, const TrainOptions& options,
-                                                   const TrainProgress& progress = nullptr);
+                                                   const TrainProgress& progress = nullptr,
+                                                   std::span<const TrainingRow* const> speeds = {});
 
 // How a predictor as it is answers the rows; groups stays 0 and there are no trained baselines.
 [[nodiscard]] ErrorReport EvaluateModel(const TargetModel& model, std::span<const TrainingRow* const> rows);

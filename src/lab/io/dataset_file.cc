@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/status.h"
@@ -27,9 +28,9 @@ namespace {
 // ---- The columns that say what a job runs and how: one definition for datasets and job tables.
 // Cost: a dozen cells.
 
-constexpr std::array<std::string_view, 10> kRunColumns = {
-    "graph",   "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments",
-    "replicas"};
+constexpr std::array<std::string_view, 12> kRunColumns = {
+    "graph",    "family", "batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments",
+    "replicas", "layout", "frozen"};
 
 // "seq=128; tgt_seq=32"
 absl::Status ReadDims(const CsvRow& row, DimBindings& dims) {
@@ -67,8 +68,12 @@ absl::StatusOr<ModelRun> ReadModelRun(const CsvRow& row, const std::string& file
   HORUS_RETURN_IF_ERROR(row.ReadName("precision", ParsePrecision, run.precision));
   HORUS_RETURN_IF_ERROR(row.ReadName("optimizer", ParseOptimizer, run.optimizer));
   HORUS_RETURN_IF_ERROR(row.ReadName("framework", ParseFramework, run.framework));
+  HORUS_RETURN_IF_ERROR(row.ReadName("layout", ParseLayout, run.layout));
   HORUS_RETURN_IF_ERROR(row.ReadCount("checkpoint_segments", 0, run.checkpoint_segments));
   HORUS_RETURN_IF_ERROR(row.ReadCount("replicas", 1, run.data_parallel));
+  const std::string_view frozen = row.Find("frozen");
+  run.frozen =
+      std::vector<std::string>(absl::StrSplit(absl::string_view(frozen.data(), frozen.size()), ';', absl::SkipEmpty()));
   return model;
 }
 

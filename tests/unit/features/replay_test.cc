@@ -52,7 +52,8 @@ TEST_P(ReplayOf, AgreesWithWhatPyTorchAllocates) {
   const Recorded& recorded = GetParam();
   const auto graph = ReadOnnxFile(kSource + "/examples/models/graphs/" + recorded.net + ".onnx");
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const RunSpec run{.optimizer = Optimizer::kMomentum, .dims = {.batch = recorded.batch}};
+  const RunSpec run{
+      .optimizer = Optimizer::kMomentum, .framework = Framework::kPyTorch1, .dims = {.batch = recorded.batch}};
   const auto shaped = BindShapes(*graph, run.dims);
   ASSERT_TRUE(shaped.ok()) << shaped.status();
   const ReplayedStep step = ReplayStep(*shaped, CostOfStep(*shaped, run), run);

@@ -120,8 +120,9 @@ TEST_P(ZooTest, EveryOperatorIsUnderstood) {
   for (const auto& [name, count] : cost.coverage.unknown) ADD_FAILURE() << count << " unknown " << name;
 }
 
+// Fused attention computes its scores again; PyTorch 1 has none.
 TEST_P(ZooTest, BackwardProductsAreOneToTwoTimesForward) {
-  const StepCost cost = Cost({});
+  const StepCost cost = Cost({.framework = Framework::kPyTorch1});
   EXPECT_LE(cost.totals.backward_flops, 2.0 * cost.totals.forward_flops);
   EXPECT_GE(cost.totals.backward_flops, 0.9 * cost.totals.forward_flops);
 }

@@ -57,7 +57,8 @@ TEST(Prior, AnUndescribedGpuStillHasAContext) {
 
 TEST(FitPrior, FindsTheConstantsThatMadeTheRows) {
   // Moved less than their spreads, by rows without noise: the pull towards the typical values is weak then.
-  const std::vector<double> truth = {0.2, 0.2, 0.6, 0.0, 0.5};
+  const std::vector<double> truth =
+      Factors(Quantity::kStepTime, {{"matmul", 0.2}, {"elementwise", 0.2}, {"host", 0.6}, {"fixed_us", 0.5}});
   const TrainingSet set = Lawful(Quantity::kStepTime, truth, 12);
   const std::vector<PriorRow> rows = PriorRows(set, Quantity::kStepTime);
   const FittedPrior fitted = FitPrior(Quantity::kStepTime, rows, 1);
@@ -69,7 +70,7 @@ TEST(FitPrior, FindsTheConstantsThatMadeTheRows) {
 }
 
 TEST(FitPrior, OneWildRowInTwentyMovesTheRestLittle) {
-  const std::vector<double> truth = {0, 0, 0.5, 0, 0};
+  const std::vector<double> truth = Factors(Quantity::kStepTime, {{"host", 0.5}});
   TrainingSet set = Lawful(Quantity::kStepTime, truth, 10);
   for (size_t i = 0; i < set.rows.size(); i += 20) set.rows[i].measured[static_cast<size_t>(Quantity::kStepTime)] *= 30;
   const std::vector<PriorRow> rows = PriorRows(set, Quantity::kStepTime);
@@ -87,8 +88,8 @@ TEST(FitPrior, WithoutRowsEverythingStaysTypical) {
 }
 
 TEST(FitPrior, AGpuTypeHasItsOwnFactor) {
-  TrainingSet slow = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 6, 0, 0.5);
-  TrainingSet fast = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 6, 0, -0.5);
+  TrainingSet slow = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 6, 0, 0.5);
+  TrainingSet fast = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 6, 0, -0.5);
   std::vector<PriorRow> rows = PriorRows(slow, Quantity::kStepTime);
   for (PriorRow row : PriorRows(fast, Quantity::kStepTime)) {
     row.gpu = 1;

@@ -31,8 +31,10 @@ TEST(Roofline, LargeProductIsBoundByCompute) {
   const StepCost cost = Perceptron(8192, 8192, 1);
   const OpTime time = RooflineOps(cost, {}, Plain())[0];
   EXPECT_EQ(time.limit, Limit::kCompute);
-  // 2 x 8192^3 FLOP at 70 % of 10 TFLOP/s.
-  EXPECT_NEAR(time.forward_us, 2.0 * 8192 * 8192 * 8192 / (0.7 * 10e12) * 1e6, 1);
+  // 2 x 8192^3 FLOP at 90 % of 10 TFLOP/s, and a little for the last wave and for filling the pipelines.
+  const double full_rate_us = 2.0 * 8192 * 8192 * 8192 / (0.9 * 10e12) * 1e6;
+  EXPECT_GT(time.forward_us, full_rate_us);
+  EXPECT_LT(time.forward_us, 1.03 * full_rate_us);
   EXPECT_EQ(time.parallelism, 1);
 }
 
@@ -40,13 +42,13 @@ TEST(Roofline, LargeActivationIsBoundByBandwidth) {
   const StepCost cost = Perceptron(65536, 1024, 1);
   const OpTime time = RooflineOps(cost, {}, Plain())[1];
   EXPECT_EQ(time.limit, Limit::kBandwidth);
-  EXPECT_NEAR(time.forward_us, 2.0 * 4 * 65536 * 1024 / (0.8 * 1e12) * 1e6, 1);
+  EXPECT_NEAR(time.forward_us, 2.0 * 4 * 65536 * 1024 / (0.85 * 1e12) * 1e6, 1);
 }
 
 TEST(Roofline, SmallKernelsAreBoundByLaunchAndTheHostSetsThePace) {
   const StepCost cost = Perceptron(1, 16, 50);
   const RooflineTerms terms = RooflineOf(cost, {}, Plain());
-  EXPECT_GT(terms.launch_share, 0.95);
+  EXPECT_GT(terms.launch_share, 0.5);
   EXPECT_EQ(terms.step_time_us, terms.host_time_us);
   EXPECT_LT(terms.gpu_util_pct, 50);
 }

@@ -28,8 +28,8 @@ inline std::vector<float> Features(double device_us, double host_us, double batc
   Set(row, "roofline_device_time_us", device_us);
   Set(row, "roofline_host_time_us", host_us);
   Set(row, "roofline_copy_us", 10);
-  Set(row, "roofline_compute_share", 0.7);
-  Set(row, "roofline_bandwidth_share", 0.3);
+  Set(row, "time_matmul_us", 0.7 * device_us);
+  Set(row, "time_elementwise_us", 0.3 * device_us);
   Set(row, "roofline_step_time_us", std::max(device_us, host_us) + 10);
   Set(row, "roofline_gpu_util_pct", 100 * device_us / (std::max(device_us, host_us) + 10));
   Set(row, "step_flops", 1e6 * device_us);
@@ -43,6 +43,18 @@ inline std::vector<float> Features(double device_us, double host_us, double batc
   Set(row, "gpu_mem_bandwidth_mb_s", 900000);
   Set(row, "gpu_sm_count", 80);
   return row;
+}
+
+// Logarithms of the constants of a quantity, 0 but for those named.
+inline std::vector<double> Factors(Quantity quantity,
+                                   std::initializer_list<std::pair<std::string_view, double>> named = {}) {
+  std::vector<double> factors(FactorsOf(quantity).size(), 0);
+  for (const auto& [name, log] : named) {
+    for (size_t i = 0; i < factors.size(); ++i) {
+      if (FactorsOf(quantity)[i].name == name) factors[i] = log;
+    }
+  }
+  return factors;
 }
 
 // `families` x 2 nets x 4 batches, measured as the prior says with `factors`, times e^(noise) of the row.

@@ -103,7 +103,7 @@ TEST(TargetModel, OutsideTheRangeMemoryKeepsAtLeastItsAnalyticBound) {
   TargetModel model = Model(-0.5);
   model.quantity = Quantity::kMemory;
   model.factors.assign(FactorsOf(Quantity::kMemory).size(), -0.3);
-  const std::vector<float> row = Features(20'000, 5000, 8, 5000);
+  const std::vector<float> row = Features(30'000, 5000, 8, 5000);
   const Refined refined = model.Refine(row, "v100", {5000, 9000});
   EXPECT_GT(refined.distance, kOutsideDistance);
   EXPECT_GE(refined.upper, 9000);

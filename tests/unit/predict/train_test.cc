@@ -20,7 +20,9 @@ TrainOptions Options(int32_t rounds = 40) {
 }
 
 TEST(Train, LearnsTheConstantsAndNeedsNoTreesWhereThePriorIsTheLaw) {
-  const TrainingSet set = Lawful(Quantity::kStepTime, {0.1, 0.1, 0.8, 0, 0.3}, 8);
+  const TrainingSet set = Lawful(
+      Quantity::kStepTime,
+      Factors(Quantity::kStepTime, {{"matmul", 0.1}, {"elementwise", 0.1}, {"host", 0.8}, {"fixed_us", 0.3}}), 8);
   const auto model = TrainTarget(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), Options(), nullptr);
   ASSERT_TRUE(model.ok()) << model.status();
   for (const TrainingRow& row : set.rows) {
@@ -31,7 +33,7 @@ TEST(Train, LearnsTheConstantsAndNeedsNoTreesWhereThePriorIsTheLaw) {
 }
 
 TEST(Train, TreesLearnWhatThePriorCannotSay) {
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 10);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 10);
   // Twice as slow where some feature says so: no constant of the prior can express it.
   for (TrainingRow& row : set.rows) {
     const bool slow = row.model.back() == '1';
@@ -46,7 +48,7 @@ TEST(Train, TreesLearnWhatThePriorCannotSay) {
 }
 
 TEST(Train, BoundsCoverUnseenFamiliesAsPromised) {
-  const TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 19, 0.3);
+  const TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 19, 0.3);
   const auto evaluated =
       Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kFamily, Options(0));
   ASSERT_TRUE(evaluated.ok()) << evaluated.status();
@@ -56,18 +58,18 @@ TEST(Train, BoundsCoverUnseenFamiliesAsPromised) {
 }
 
 TEST(Train, FewFamiliesPromiseLess) {
-  const TrainingSet set = Lawful(Quantity::kGpuUtil, {0, 0, 0, 0, 0}, 3, 0.1);
+  const TrainingSet set = Lawful(Quantity::kGpuUtil, Factors(Quantity::kGpuUtil), 3, 0.1);
   const auto model = TrainTarget(Quantity::kGpuUtil, RowsWith(set, Quantity::kGpuUtil), Options(0), nullptr);
   ASSERT_TRUE(model.ok());
   EXPECT_DOUBLE_EQ(model->promised, 0.75);
-  const TrainingSet one = Lawful(Quantity::kGpuUtil, {0, 0, 0, 0, 0}, 1, 0.1);
+  const TrainingSet one = Lawful(Quantity::kGpuUtil, Factors(Quantity::kGpuUtil), 1, 0.1);
   const auto alone = TrainTarget(Quantity::kGpuUtil, RowsWith(one, Quantity::kGpuUtil), Options(0), nullptr);
   ASSERT_TRUE(alone.ok());
   EXPECT_LT(alone->upper_margin, 0);  // nothing can be said of a second family
 }
 
 TEST(Train, MemoryNeverFallsAsTheBatchGrows) {
-  TrainingSet set = Lawful(Quantity::kMemory, {0, 0}, 10, 0.3);
+  TrainingSet set = Lawful(Quantity::kMemory, Factors(Quantity::kMemory), 10, 0.3);
   for (TrainingRow& row : set.rows)
     Set(row.features, "mem_saved_total", 1e7 * double{row.features[*FindFeature("batch")]});
   auto rows = RowsWith(set, Quantity::kMemory);
@@ -85,14 +87,14 @@ TEST(Train, MemoryNeverFallsAsTheBatchGrows) {
 }
 
 TEST(Train, ZeroMeasuredIsNotTheSameAsNotMeasured) {
-  TrainingSet set = Lawful(Quantity::kGpuUtil, {0, 0, 0, 0, 0}, 4);
+  TrainingSet set = Lawful(Quantity::kGpuUtil, Factors(Quantity::kGpuUtil), 4);
   const uint64_t before = FingerprintOf(set);
   set.rows[0].measured[static_cast<size_t>(Quantity::kMemBwUtil)] = 0;
   EXPECT_NE(FingerprintOf(set), before);
 }
 
 TEST(Train, EqualRowsGiveEqualBytes) {
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 6, 0.4);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 6, 0.4);
   const auto first = TrainPredictor(set, Options()), second = TrainPredictor(set, Options());
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(*WriteBundle(*first), *WriteBundle(*second));
@@ -101,7 +103,7 @@ TEST(Train, EqualRowsGiveEqualBytes) {
 }
 
 TEST(Train, ABundleHoldsWhatEnoughRowsMeasured) {
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4, 0.1);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4, 0.1);
   for (size_t i = 0; i < kLeastTrainingRows - 1; ++i) set.rows[i].measured[static_cast<size_t>(Quantity::kPower)] = 200;
   TrainReport report;
   TrainOptions options = Options();
@@ -115,8 +117,8 @@ TEST(Train, ABundleHoldsWhatEnoughRowsMeasured) {
 }
 
 TEST(Train, WhatTheRowsDoNotMeasureIsKeptOfTheBase) {
-  const TrainingSet memory = Lawful(Quantity::kMemory, {0, 0}, 4),
-                    step = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  const TrainingSet memory = Lawful(Quantity::kMemory, Factors(Quantity::kMemory), 4),
+                    step = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4);
   const auto built_in = Predictor::Default();
   const auto train = [](const TrainingSet& set, std::shared_ptr<const Predictor> base, TrainReport& report) {
     TrainOptions options = Options(0);
@@ -137,7 +139,7 @@ TEST(Train, WhatTheRowsDoNotMeasureIsKeptOfTheBase) {
 }
 
 TEST(Train, CanBeCancelledAtAnyTime) {
-  const TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4, 0.1);
+  const TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4, 0.1);
   for (const int allowed : {0, 1, 50}) {
     int calls = 0;
     double last = 0;
@@ -152,7 +154,7 @@ TEST(Train, CanBeCancelledAtAnyTime) {
 }
 
 TEST(Train, RefusesRowsThatCannotBe) {
-  const TrainingSet good = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  const TrainingSet good = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4);
   const auto refused = [&](auto change) {
     TrainingSet set = good;
     change(set.rows[5]);
@@ -182,7 +184,7 @@ TEST(Train, RefusesRowsThatCannotBe) {
 
 TEST(Evaluate, LeavesWholeGroupsOut) {
   // Each family is slow by its own factor: with siblings in training it could be learned, without them it cannot.
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 8);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 8);
   for (TrainingRow& row : set.rows) {
     const double factor = row.family < "family4" ? 0.5 : 2.0;
     row.measured[static_cast<size_t>(Quantity::kStepTime)] *= factor;
@@ -203,7 +205,7 @@ TEST(Evaluate, SumsUpErrorsAsNamed) {
   model.factors.assign(FactorsOf(Quantity::kStepTime).size(), 0.0);
   model.gpus = {{"v100", 0.0}};
   model.upper_margin = 0.01;
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 2);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 2);
   for (TrainingRow& row : set.rows) row.measured[static_cast<size_t>(Quantity::kStepTime)] *= 2;  // predicted half
   const ErrorReport evaluation = EvaluateModel(model, RowsWith(set, Quantity::kStepTime));
   ASSERT_EQ(evaluation.methods.size(), 1u);
@@ -216,7 +218,7 @@ TEST(Evaluate, SumsUpErrorsAsNamed) {
 
 TEST(Evaluate, MethodsWithoutAnAnswerAreNotJudged) {
   // Undescribed GPUs: the roofline says nothing of them.
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4);
   for (TrainingRow& row : set.rows) {
     row.gpu = "opaque:x";
     for (const char* column : {"roofline_step_time_us", "gpu_fp32_gflops"}) {
@@ -231,7 +233,7 @@ TEST(Evaluate, MethodsWithoutAnAnswerAreNotJudged) {
 }
 
 TEST(Evaluate, ABoundOfUnseenGpusPromisesNothingWhereTooFewWereSeen) {
-  TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 4);
+  TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 4);
   for (size_t i = 0; i < set.rows.size(); ++i) set.rows[i].gpu = i % 2 == 0 ? "a" : "b";
   const auto report = Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kGpu, Options(0));
   ASSERT_TRUE(report.ok()) << report.status();
@@ -239,7 +241,7 @@ TEST(Evaluate, ABoundOfUnseenGpusPromisesNothingWhereTooFewWereSeen) {
 }
 
 TEST(Evaluate, NeedsTwoGroups) {
-  const TrainingSet set = Lawful(Quantity::kStepTime, {0, 0, 0, 0, 0}, 3);
+  const TrainingSet set = Lawful(Quantity::kStepTime, Factors(Quantity::kStepTime), 3);
   EXPECT_FALSE(Evaluate(Quantity::kStepTime, RowsWith(set, Quantity::kStepTime), LeaveOut::kGpu, Options()).ok());
 }
 

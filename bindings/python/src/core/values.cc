@@ -7,24 +7,25 @@
 namespace horus_python {
 
 const Word kModes[] = {{HORUS_MODE_TRAINING, "training"}, {HORUS_MODE_INFERENCE, "inference"}, {0, nullptr}};
-const Word kPrecisions[] = {{HORUS_PRECISION_FP32, "fp32"},
-                            {HORUS_PRECISION_TF32, "tf32"},
-                            {HORUS_PRECISION_AMP_FP16, "amp"},
-                            {HORUS_PRECISION_AMP_BF16, "amp-bf16"},
-                            {HORUS_PRECISION_FP16, "fp16"},
-                            {HORUS_PRECISION_BF16, "bf16"},
-                            {0, nullptr}};
+const Word kPrecisions[] = {{HORUS_PRECISION_FP32, "fp32"},           {HORUS_PRECISION_TF32, "tf32"},
+                            {HORUS_PRECISION_AMP_FP16, "amp"},        {HORUS_PRECISION_AMP_BF16, "amp-bf16"},
+                            {HORUS_PRECISION_FP16, "fp16"},           {HORUS_PRECISION_BF16, "bf16"},
+                            {HORUS_PRECISION_FP32_IEEE, "fp32-ieee"}, {0, nullptr}};
 const Word kOptimizers[] = {{HORUS_OPTIMIZER_SGD, "sgd"},
                             {HORUS_OPTIMIZER_MOMENTUM, "momentum"},
                             {HORUS_OPTIMIZER_ADAM, "adam"},
                             {HORUS_OPTIMIZER_ADAMW, "adamw"},
                             {HORUS_OPTIMIZER_ADAFACTOR, "adafactor"},
                             {HORUS_OPTIMIZER_ADAM_8BIT, "adam-8bit"},
+                            {HORUS_OPTIMIZER_RMSPROP, "rmsprop"},
+                            {HORUS_OPTIMIZER_ADAGRAD, "adagrad"},
                             {0, nullptr}};
 const Word kFrameworks[] = {{HORUS_FRAMEWORK_PYTORCH, "pytorch"},
                             {HORUS_FRAMEWORK_PYTORCH_1, "pytorch-1"},
                             {HORUS_FRAMEWORK_TENSORFLOW, "tensorflow"},
+                            {HORUS_FRAMEWORK_PYTORCH_COMPILED, "pytorch-compiled"},
                             {0, nullptr}};
+const Word kLayouts[] = {{HORUS_LAYOUT_NCHW, "nchw"}, {HORUS_LAYOUT_NHWC, "nhwc"}, {0, nullptr}};
 const Word kSharingModes[] = {{0, "default"},
                               {HORUS_SHARING_EXCLUSIVE, "exclusive"},
                               {HORUS_SHARING_TIME_SLICE, "time-slice"},
@@ -46,7 +47,8 @@ void BindRun(py::module_& m) {
       .Field("checkpoint_segments", &RunSpec::checkpoint_segments, "of activation checkpointing; 0 or 1 = none")
       .Field("data_parallel", &RunSpec::data_parallel, "replicas that average their gradients")
       .Field("frozen", &RunSpec::frozen, "parameters whose names begin so are not trained")
-      .OneOf("framework", &RunSpec::framework, kFrameworks, "that dispatches the kernels");
+      .OneOf("framework", &RunSpec::framework, kFrameworks, "that dispatches the kernels")
+      .OneOf("layout", &RunSpec::layout, kLayouts, "of images in memory");
 }
 
 py::object TraitsOf(const Demand& demand) {

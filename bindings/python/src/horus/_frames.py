@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MEASURED = ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w")
-_RUN = ("batch", "dims", "mode", "precision", "optimizer", "framework", "checkpoint_segments", "replicas")
+_RUN = ("batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "checkpoint_segments", "replicas")
 _FOR_PEOPLE = ("net", "campaign", "note")
 _FIELD_OF = {"replicas": "data_parallel"}  # of RunSpec, where it has another name
 _COUNTS = ("batch", "checkpoint_segments", "replicas")

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus calibrate: a bundle moved to a site by a few of its own runs.
+#include <cstdio>
+#include <memory>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/print.h"
+#include "cli/training.h"
+#include "io/json_text.h"
+#include "nlohmann/json.hpp"
+#include "predict/site.h"
+
+namespace horus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kFooter[] = R"(
+One run tells what context and libraries take of your GPUs' memory, a few how fast the GPUs are; from ten on the bounds
+rest on your own errors too. Columns that a row needs: graph, family, gpu, and mem_mib or step_time_us.
+
+Examples:
+  horus calibrate --data runs.csv --out site.hbundle
+  horus inspect net.onnx --batch 64 --gpu a100-40gb --bundle site.hbundle
+
+docs/dataset.md describes the rows. With rows of many nets, `horus train` learns more.)";
+
+struct Options {
+  std::vector<std::string> data, gpus_files;
+  std::string bundle, out;
+  SiteOptions site;
+  bool json = false;
+};
+
+std::string ReportText(const Options& options, const SiteReport& report) {
+  const auto right = [](const char* title) { return Column{title, Align::kRight, false}; };
+  Table table(
+      {{"QUANTITY"}, right("RUNS"), right("ERROR BEFORE"), right("AFTER"), right("BOUND BEFORE"), right("AFTER")});
+  const auto percent = [](double share) { return absl::StrFormat("%.0f %%", 100 * share); };
+  const auto over = [](double share) { return absl::StrFormat("%+.0f %%", 100 * share); };
+  for (const SiteEffect& e : report.effects) {
+    table.AddRow({std::string(InfoOf(e.quantity).name), std::to_string(e.rows), percent(e.error_before),
+                  percent(e.error_after), over(e.slack_before), over(e.slack_after)});
+  }
+  std::string text = report.effects.empty() ? "" : table.Render();
+  if (report.base_mib >= 0) {
+    absl::StrAppendFormat(&text, "Context and libraries take %.0f MiB here, before a job takes anything.\n",
+                          report.base_mib);
+  }
+  absl::StrAppendFormat(&text, "%sWritten: %s\n",
+                        report.effects.empty() ? "" : "Errors and bounds are of these very runs. ",
+                        Printable(options.out, options.out.size()));
+  return text;
+}
+
+Json ReportJson(const Options& options, const SiteReport& report) {
+  Json effects = Json::array();
+  for (const SiteEffect& e : report.effects) {
+    effects.push_back({{"quantity", std::string(InfoOf(e.quantity).name)},
+                       {"runs", e.rows},
+                       {"error_before", e.error_before},
+                       {"error_after", e.error_after},
+                       {"slack_before", e.slack_before},
+                       {"slack_after", e.slack_after}});
+  }
+  return {{"schema", "horus-calibrate"},
+          {"version", 1},
+          {"out", options.out},
+          {"quantities", effects},
+          {"base_mib", report.base_mib >= 0 ? Json(report.base_mib) : Json(nullptr)}};
+}
+
+int Run(const Options& options) {
+  const auto catalogue = LoadCatalogue(options.gpus_files);
+  if (!catalogue.ok()) return Fail(catalogue.status());
+  absl::StatusOr<TrainingSet> set = TrainingSet();
+  if (!options.data.empty()) set = LoadTrainingSet(options.data, {}, **catalogue);
+  if (!set.ok()) return Fail(set.status());
+  const auto base = LoadPredictor(options.bundle);
+  if (!base.ok()) return Fail(base.status());
+  SiteReport report;
+  const auto bundle = CalibrateToSite(**base, *set, options.site, &report);
+  if (!bundle.ok()) return Fail(bundle.status());
+  const absl::StatusOr<std::string> bytes = WriteBundle(*bundle);
+  if (!bytes.ok()) return Fail(bytes.status());
+  if (const absl::Status written = WriteFileOrDevice(options.out, *bytes); !written.ok()) return Fail(written);
+  std::fputs(options.json ? JsonText(ReportJson(options, report)).c_str() : ReportText(options, report).c_str(),
+             stdout);
+  return kExitDecided;
+}
+
+}  // namespace
+
+Command AddCalibrate(CLI::App& parser) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = parser.add_subcommand("calibrate", "Move trained models to your site by a few of its own runs");
+  app->add_option("--data", options->data, "Dataset of your measured runs (CSV); may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app->add_option("--base-memory", options->site.base_mib,
+                  "What context and libraries take of a GPU's memory before a job takes anything, where you know it")
+      ->check(CLI::Range(0.0, 1048576.0))
+      ->type_name("MIB");
+  app->add_option("--out", options->out, "Bundle to write")->required()->type_name("FILE");
+  app->add_option("--bundle", options->bundle, "Models to start from: a file, or builtin (the default)")
+      ->type_name("BUNDLE");
+  app->add_option("--promise", options->site.promise, "Coverage of the bounds")
+      ->check(CLI::Range(0.5, 0.99))
+      ->capture_default_str()
+      ->type_name("SHARE");
+  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app->add_flag("--json", options->json, "Print JSON");
+  app->footer(kFooter);
+  return {app, [options] { return Run(*options); }};
+}
+
+}  // namespace horus::cli

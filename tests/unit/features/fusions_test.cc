@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What runs as one kernel costs as one, and keeps what one keeps.
+#include "features/fusions.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "features/cost.h"
+#include "features/graph_builder.h"
+#include "features/memory.h"
+
+namespace horus {
+namespace {
+
+constexpr int64_t kHeads = 8, kRows = 128, kDepth = 64;
+
+// Queries, keys and values are projections of the input, so that all three have gradients.
+struct Attention {
+  GraphBuilder b;
+  TensorId scores, out;
+
+  explicit Attention(bool scales_scores) {
+    const GraphBuilder::Dims split = {4, kHeads, kRows, kDepth}, square = {4, kHeads, kRows, kRows};
+    const TensorId x = b.Input(split), w = b.Parameter({kDepth, kDepth});
+    const TensorId q = b.Make("MatMul", {x, w}, split), v = b.Make("MatMul", {x, w}, split);
+    const TensorId k = b.Make("MatMul", {x, w}, split);
+    const TensorId turned = b.Make("Transpose", {k}, {4, kHeads, kDepth, kRows});
+    scores = b.Make("MatMul", {q, turned}, square);
+    const TensorId scaled = scales_scores ? b.Make("Mul", {scores, b.Buffer({})}, square) : scores;
+    const TensorId masked = b.Make("Add", {scaled, b.Input({1, 1, kRows, kRows})}, square);
+    const TensorId weights = b.Make("Softmax", {masked}, square);
+    out = b.Make("MatMul", {weights, v}, split);
+    b.Output(out);
+  }
+  StepCost Cost(Framework framework) { return CostOfStep(b.shaped(), {.framework = framework}); }
+  StepMemory Memory(Framework framework) {
+    const RunSpec run = {.framework = framework};
+    return MemoryOfStep(b.shaped(), CostOfStep(b.shaped(), run), run);
+  }
+};
+
+TEST(Fusions, AttentionIsOneKernelSincePyTorch2) {
+  Attention attention(false);
+  const StepCost fused = attention.Cost(Framework::kPyTorch), apart = attention.Cost(Framework::kPyTorch1);
+  EXPECT_EQ(fused.ops.back().kind, KernelKind::kFusedAttention);
+  EXPECT_EQ(apart.ops.back().kind, KernelKind::kAttention);
+  // The same products; three operators and the traffic of the scores are gone.
+  EXPECT_DOUBLE_EQ(fused.totals.forward_flops, apart.totals.forward_flops);
+  EXPECT_EQ(fused.totals.forward_kernels, apart.totals.forward_kernels - 3);
+  EXPECT_LT(fused.totals.forward_bytes, apart.totals.forward_bytes / 2);
+}
+
+TEST(Fusions, FusedAttentionKeepsNoScores) {
+  Attention attention(false);
+  const StepMemory fused = attention.Memory(Framework::kPyTorch), apart = attention.Memory(Framework::kPyTorch1);
+  // In place of the softmax of the scores: the result, and a statistic a row.
+  const int64_t row_bytes = 4 * 4 * kHeads * kRows;
+  EXPECT_EQ(fused.saved_total, apart.saved_total - row_bytes * kRows + row_bytes * kDepth + row_bytes);
+  EXPECT_EQ(fused.gradients, apart.gradients);
+}
+
+TEST(Fusions, AttentionThatScalesItsScoresRunsAsItIsWritten) {
+  EXPECT_EQ(Attention(true).Cost(Framework::kPyTorch).ops.back().kind, KernelKind::kAttention);
+}
+
+TEST(Fusions, ScoresThatTheGraphReturnsAreComputed) {
+  Attention attention(false);
+  attention.b.Output(attention.scores);
+  EXPECT_EQ(attention.Cost(Framework::kPyTorch).ops.back().kind, KernelKind::kAttention);
+}
+
+TEST(Fusions, DecomposedLayerNormalisationCostsAsTheOperator) {
+  const GraphBuilder::Dims dims = {32, 256};
+  const auto build = [&dims](bool decomposed) {
+    GraphBuilder b;
+    const TensorId x = b.Make("MatMul", {b.Input(dims), b.Parameter({256, 256})}, dims);
+    const TensorId weight = b.Parameter({256}), bias = b.Parameter({256});
+    if (!decomposed) {
+      b.Output(b.Make("LayerNormalization", {x, weight, bias}, dims));
+    } else {
+      const TensorId mean = b.Make("ReduceMean", {x}, {32, 1}), d = b.Make("Sub", {x, mean}, dims);
+      const TensorId square = b.Make("Pow", {d, b.Buffer({})}, dims);
+      const TensorId variance = b.Make("ReduceMean", {square}, {32, 1});
+      const TensorId sum = b.Make("Add", {variance, b.Buffer({})}, {32, 1});
+      const TensorId quotient = b.Make("Div", {d, b.Make("Sqrt", {sum}, {32, 1})}, dims);
+      b.Output(b.Make("Add", {b.Make("Mul", {quotient, weight}, dims), bias}, dims));
+    }
+    const RunSpec run;
+    const StepCost cost = CostOfStep(b.shaped(), run);
+    return std::pair(cost.totals, MemoryOfStep(b.shaped(), cost, run));
+  };
+  const auto [written, written_memory] = build(false);
+  const auto [decomposed, decomposed_memory] = build(true);
+  EXPECT_EQ(decomposed.forward_kernels, written.forward_kernels);
+  EXPECT_EQ(decomposed.backward_bytes, written.backward_bytes);
+  EXPECT_EQ(decomposed_memory.gradients, written_memory.gradients);
+  EXPECT_EQ(decomposed_memory.saved_total, written_memory.saved_total);
+}
+
+TEST(Chains, ACompilerNeitherWritesNorReadsWhatLiesBetweenPointwiseOperators) {
+  const GraphBuilder::Dims dims = {1024, 1024};
+  GraphBuilder b;
+  const TensorId x = b.Make("MatMul", {b.Input(dims), b.Parameter(dims)}, dims);
+  const TensorId y = b.Make("Tanh", {b.Make("Abs", {b.Make("Exp", {x}, dims)}, dims)}, dims);
+  b.Output(b.Make("MatMul", {y, b.Parameter(dims)}, dims));
+  const RunSpec eager = {.mode = RunMode::kInference};
+  RunSpec compiled = eager;
+  compiled.framework = Framework::kPyTorchCompiled;
+  const CostTotals before = CostOfStep(b.shaped(), eager).totals, after = CostOfStep(b.shaped(), compiled).totals;
+  const double tensor = 4.0 * 1024 * 1024;
+  EXPECT_EQ(after.forward_bytes, before.forward_bytes - 4 * tensor);  // two of them, written and read
+  EXPECT_NEAR(after.forward_kernels, before.forward_kernels - 2, 0.01);
+  EXPECT_EQ(after.forward_flops, before.forward_flops);
+}
+
+TEST(Chains, NothingIsSavedWhereOneOperatorStandsBetweenProducts) {
+  const GraphBuilder::Dims dims = {64, 64};
+  GraphBuilder b;
+  const TensorId x = b.Make("MatMul", {b.Input(dims), b.Parameter(dims)}, dims);
+  b.Output(b.Make("MatMul", {b.Make("Tanh", {x}, dims), b.Parameter(dims)}, dims));
+  const RunSpec eager = {.mode = RunMode::kInference};
+  RunSpec compiled = eager;
+  compiled.framework = Framework::kPyTorchCompiled;
+  EXPECT_EQ(CostOfStep(b.shaped(), compiled).StepBytes(), CostOfStep(b.shaped(), eager).StepBytes());
+}
+
+}  // namespace
+}  // namespace horus
