@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MEASURED = ("gpu_util_pct", "gpu_util_max_pct", "mem_bw_util_pct", "mem_mib", "step_time_us", "power_w")
-_RUN = ("batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "checkpoint_segments", "replicas")
+_RUN = ("batch", "dims", "mode", "precision", "optimizer", "framework", "layout", "frozen", "checkpoint_segments",
+        "replicas")
 _FOR_PEOPLE = ("net", "campaign", "note")
 _FIELD_OF = {"replicas": "data_parallel"}  # of RunSpec, where it has another name
 _COUNTS = ("batch", "checkpoint_segments", "replicas")
@@ -130,7 +131,11 @@ class _Jobs:
                 continue
             if name in _COUNTS and isinstance(value, float) and value.is_integer():  # whole numbers beside blank ones
                 value = int(value)
-            fields[_FIELD_OF.get(name, name)] = self._dims(value, row) if name == "dims" else value
+            if name == "dims":
+                value = self._dims(value, row)
+            if name == "frozen" and isinstance(value, str):
+                value = [prefix for prefix in value.split(";") if prefix]
+            fields[_FIELD_OF.get(name, name)] = value
         return self._table.made("run", row, lambda: RunSpec(**fields))
 
     def _dims(self, given: Any, row: int) -> Any:
