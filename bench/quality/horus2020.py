@@ -17,7 +17,7 @@ import datasets
 
 JOBS = 2500  # of the preset
 BATCHES = (16, 32, 64, 128, 256)
-# The preset's models (src/lab/trace/synthetic_presets.cc) -> the measured kind that stands for it. Three are the same net;
+# The preset's models (src/lab/trace/synthetic.cc) -> the measured kind that stands for it. Three are the same net;
 # of the others a kind of about its shape and size: chosen, not measured.
 SAME = {"resnet50": "ResNet-50", "lstm_wikitext2": "LM", "transformer_multi30k": "Transformer"}
 STAND_INS = {"alexnet": "ResNet-18", "mobilenet_v2": "ResNet-18", "squeezenet1_1": "ResNet-18", "shufflenet_v2_x1_0": "ResNet-18",

@@ -7,7 +7,7 @@ the utilisation from the tables of the same GPU that datasets.py knows. Speed = 
 
 share      speed = s, the slice's share of the compute
 capacity   speed = min(1, s / u), u the busy share of the whole GPU
-scaling    speed = 1 / (1 + w (1/s - 1)), w = min(1, a u + b m), m the share of the memory bandwidth: what src/interference/slice.h
+scaling    speed = 1 / (1 + w (1/s - 1)), w = min(1, a u + b m), m the share of the memory bandwidth: what src/interference/laws.h
            does with the constants below; `left_out` fits a and b to the other nets
 """
 import argparse
@@ -21,7 +21,7 @@ import tempfile
 import datasets
 import interference
 
-BUSY, BANDWIDTH = 0.2, 1.3  # as kBusyScaling and kBandwidthScaling of src/interference/slice.h
+BUSY, BANDWIDTH = 0.2, 1.3  # as kBusyScaling and kBandwidthScaling of src/interference/laws.h
 GRID = [(a / 20, b / 20) for a in range(0, 21) for b in range(0, 61)]
 HEADER = {"model", "batch", "mig_gpc", "median_iter_s"}
 HOW = {"built_in": "utilisation predicted by the built-in bundle, which may have seen these runs",

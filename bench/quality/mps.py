@@ -5,14 +5,14 @@
 Takes every table under --data whose header names a net, an instance size, a batch, a number of copies and a throughput per
 copy. Slowdown = throughput of one copy alone / of each of several.
 
-rules     from the slowdown of two copies to that of three and more: the excesses add up (what combine.h does), multiply, are
+rules     from the slowdown of two copies to that of three and more: the excesses add up (what laws.h does), multiply, are
           a power of the number, or share the machine
 law       excess of a pair = a + b e + c E^2 from the net's speeds alone on smaller instances, each net left out of the fit; the
           excesses add up. E is the exponent with which the speed grows from the smallest instance to this one, e that around
           this one; on the smallest instance E = 1 - d (1 - e)
 graph     excess of a pair = a + b min(u^1.5, 1 / (1 + (c / t)^d)), each net left out of the fit; t is what an operator takes on all
           SMs of the instance, u the share of the time that the net keeps it busy, both predicted from the graph: what
-          src/interference/mps.h does. `shipped`: with its constants
+          src/interference/laws.h does. `shipped`: with its constants
 """
 import argparse
 import csv
@@ -29,8 +29,8 @@ MOST_EXCESS = 1.05  # of a pair: taking turns, and a little for the switches; ch
 LAW = ((0.03, 0.2), (0.2, 0.1), (0.8, 0.1), (0.3, 0.1))  # where the search for a, b, c, d begins, and its first step
 
 GRAPH = ((0.02, 0.05), (0.9, 0.1), (25, 5), (4, 1))  # likewise
-IN_TURNS = 1.5  # exponent of the busy share in what copies cost each other under time slicing: src/interference/theory.h
-SHIPPED = (0.02, 0.9, 26, 4)  # as src/interference/mps.h
+IN_TURNS = 1.5  # exponent of the busy share in what copies cost each other under time slicing: src/interference/laws.h
+SHIPPED = (0.02, 0.9, 26, 4)  # as src/interference/laws.h
 LEAST_GROWTH = 0.5  # exponent of the speed in the number of slices; chosen, between BERT and the others
 GPU, WHOLE = "a100-80gb", 7  # the card and its slices
 # Nets as the zoo has them. Upstream ran Inception at 224 pixels, the graph has 299.
@@ -162,7 +162,7 @@ def judge(name, table, horus):
         rows.append(row(f"{short}_rank", rank_correlation([predicted[k] for k in keys], [table.slowdown[k] for k in keys]),
                         "Spearman", "", count, better="higher", aim=aims[1]))
     rows.append(row("graph_shipped", 100 * table.error(list(table.slowdown), lambda key: graph_law(SHIPPED, key)), "%", "",
-                    "the constants of src/interference/mps.h, which saw these points"))
+                    "the constants of src/interference/laws.h, which saw these points"))
     return rows
 
 

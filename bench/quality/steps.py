@@ -57,7 +57,7 @@ def evaluate(horus, table, leave, rounds):
 
 def aim_of(campaign, leave):
     if leave != "family":
-        return 15 if "neusight" in campaign or "nvidia" in campaign else 25
+        return 15
     if "compiled" in campaign:
         return COMPILED
     return next((aim for start, aim in AIMS.items() if campaign.startswith(start)), None)

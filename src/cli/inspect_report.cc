@@ -197,8 +197,9 @@ std::string OutsideText(const GpuReport& gpu) {
     const Refined& parts = one.parts;
     const std::string what(WhatOf(one.quantity));
     if (!parts.hardest.empty()) {
-      reasons.push_back(
-          absl::StrFormat("much of its time goes to %s, which is predicted less well", std::string(parts.hardest)));
+      std::string kind(parts.hardest);
+      std::replace(kind.begin(), kind.end(), '_', ' ');
+      reasons.push_back("much of its time goes to kernels of a kind that is predicted less well: " + kind);
     }
     if (parts.distance <= kOutsideDistance) continue;
     const double times = std::exp(parts.distance);
@@ -332,7 +333,7 @@ std::string MemoryText(const InspectReport& report) {
     const int64_t context = gpu.type.context_mib * kBytesPerMib;
     const int64_t predicted = gpu.demand.mem_mib.estimate * kBytesPerMib;
     add("context, " + gpu.type.name, context, "CUDA context");
-    add("learned, " + gpu.type.name, predicted - memory.Peak() - context, "what measured runs took besides");
+    add("correction, " + gpu.type.name, predicted - memory.Peak() - context, "by what measured runs took");
     table.AddRow({"all, " + gpu.type.name, Bytes(static_cast<double>(predicted)),
                   HasMemoryBound(gpu.demand) ? "at most " + Mib(gpu.demand.mem_mib.upper)
                                              : "of what is understood, which is too little for a bound"});

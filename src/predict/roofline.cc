@@ -26,9 +26,10 @@ constexpr double kLaunchUs = 2.5;            // of it, the launch: what each fur
 constexpr double kKeplerFraction = 128.0 / 192.0;
 constexpr int64_t kKeplerMajor = 3;
 
-// Watts that a TFLOP/s takes, sustained: boards with less run below their peak. Plain float32 of Pascal, Turing and Ada
-// is what BERT, GPT-2 and OPT leave of it on P4, T4 and L4 (sitar-lab/NeuSight, `scripts/bench steps`); the others are
-// assumptions: the process, and that boards of more power are not seen to be limited.
+// Watts that a TFLOP/s takes, sustained: boards with less run below their peak. Plain float32 of Pascal, Turing and
+// Ada: P4, T4 and L4 run BERT, GPT-2 and OPT (sitar-lab/NeuSight) 1.31, 1.37 and 1.72 times slower than this roofline
+// says without the rule, boards of ample power 0.84 times. The others are assumptions: the process, and that no board
+// of more power was seen to be limited.
 struct Energy {
   int64_t from_capability;
   double plain_w, half_w;  // a TFLOP/s of float32, and of half-precision products on matrix units
@@ -131,12 +132,13 @@ struct Amounts {
   double products, others, bytes, kernels, blocks;
 };
 
+// What a kernel of few blocks reaches of a device that so many blocks fill; one block at least.
+double Filled(double blocks, double full) { return std::clamp(blocks / full, 1 / full, 1.0); }
+
 Part TimeOf(const Amounts& work, double product_us, const Rates& rates) {
   if (work.kernels <= 0) return {};
-  const double compute_share =
-      std::clamp(work.blocks / (rates.sms * kBlocksPerSm), 1 / (rates.sms * kBlocksPerSm), 1.0);
-  const double bandwidth_share =
-      std::clamp(work.blocks / (rates.sms * kBlocksForBandwidth), 1 / (rates.sms * kBlocksForBandwidth), 1.0);
+  const double compute_share = Filled(work.blocks, rates.sms * kBlocksPerSm);
+  const double bandwidth_share = Filled(work.blocks, rates.sms * kBlocksForBandwidth);
   const double compute = product_us + work.others / rates.plain_flops_per_us / compute_share;
   const double bandwidth = work.bytes / rates.bytes_per_us / bandwidth_share;
   const double launch = work.kernels * kShortestKernelUs;
@@ -154,8 +156,7 @@ double BlocksOf(const OpCost& op, double blocks, const Rates& rates) {
 // Products of an operator whose shape is not known, or which is no single product, run at the rate of small tiles.
 double LooseUs(double flops, double blocks, double flops_per_us, const Rates& rates) {
   constexpr double kLooseShare = 0.6;
-  const double full = rates.sms * kBlocksPerSm;
-  return flops / (flops_per_us * kLooseShare) / std::clamp(blocks / full, 1 / full, 1.0);
+  return flops / (flops_per_us * kLooseShare) / Filled(blocks, rates.sms * kBlocksPerSm);
 }
 
 enum class Direction : uint8_t { kForward, kBackward };

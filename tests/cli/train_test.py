@@ -64,6 +64,27 @@ class Learn(Files):
         self.assertEqual(step_us("--bundle", out), step_us("--bundle", "none"))
         self.assertNotEqual(step_us("--bundle", "none"), step_us())
 
+    def test_a_site_is_known_from_its_own_runs_or_its_base_stated(self):
+        site = self.folder / "site.hbundle"
+        code, out, err = run("calibrate", "--data", self.rows(), "--out", site, "--json")
+        self.assertEqual((code, err), (0, ""))
+        report = json.loads(out)
+        for quantity in report["quantities"]:
+            self.assertEqual(quantity["runs"], 30)
+            self.assertLess(quantity["error_after"], quantity["error_before"])
+        code, out, err = run("calibrate", "--base-memory", 2000, "--out", site)
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("take 2000 MiB here", out)
+
+        def memory(*bundle):
+            out = run("inspect", RESNET, "--batch", 8, "--gpu", "t4", "--json", "--top", 0, *bundle)[1]
+            return json.loads(out)["gpus"][0]["memory_mib"]
+
+        self.assertGreater(memory("--bundle", site), memory() + 500)
+        code, out, err = run("calibrate", "--out", site)
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("expected rows that measure mem_mib or step_time_us, or a stated base, found neither", err)
+
     def test_a_job_outside_is_told_on_which_side(self):
         out = " ".join(run("inspect", RESNET, "--batch", 1, "--mode", "inference", "--gpu", "h100-sxm")[1].split())
         self.assertRegex(out, r"with at (least|most) [0-9.]+ times this")
