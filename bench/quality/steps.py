@@ -9,7 +9,8 @@ one GPU type at a time. Rows are judged by campaign: table, mode, GPU, layout an
 kept     share of the rows at or below their bound of 90 %, and how far the median bound lies above the measurement
 flagged  error of rows that the predictor calls outside, over that of all others
 
---rounds 0 judges the fitted constants without trees, in a twentieth of the time.
+--rounds 0 judges the fitted constants without trees, in a twentieth of the time. --folds N leaves out N-ths of the families together,
+the largest apart: quicker, but so few groups can promise no bound worth having.
 """
 import argparse
 import collections
@@ -47,6 +48,14 @@ def rows_of(tables, smoke):
                     rows.append({**row, "campaign": row.get("campaign") or table.stem})
                     columns += [name for name in row if name not in columns]
     return rows[:: max(1, len(rows) // SMOKE)] if smoke else rows, columns
+
+
+def deal(rows, folds):
+    """Makes families of one fold one family."""
+    sizes = collections.Counter(row["family"] for row in rows)
+    fold = {family: f"fold {i % folds}" for i, (family, _) in enumerate(sorted(sizes.items(), key=lambda one: (-one[1], one[0])))}
+    for row in rows:
+        row["family"] = fold[row["family"]]
 
 
 def evaluate(horus, table, leave, rounds):
@@ -101,6 +110,7 @@ def main():
     parser.add_argument("--data", help="folder with tables of step times")
     parser.add_argument("--graphs", type=pathlib.Path, action="append", help="folder of exported graphs; may be repeated")
     parser.add_argument("--rounds", type=int, default=100, help="trees at most")
+    parser.add_argument("--folds", type=int, default=0, help="of whole families; 0: one family at a time")
     parser.add_argument("--smoke", action="store_true", help=f"about {SMOKE} rows, without trees")
     parser.add_argument("--horus", default=datasets.ROOT / "build" / "release" / "bin" / "horus")
     arguments = parser.parse_args()
@@ -109,6 +119,8 @@ def main():
         out = pathlib.Path(folder)
         tables = datasets.convert_all(pathlib.Path(arguments.data), out, arguments.graphs or [cache]) if arguments.data else []
         found, columns = rows_of(tables, arguments.smoke)
+        if arguments.folds:
+            deal(found, arguments.folds)
         together = out / "steps.csv"
         with together.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, columns)

@@ -357,6 +357,7 @@ std::string Width(double estimate, double upper) {
 }
 
 std::string GpusText(const InspectReport& report) {
+  constexpr double kFewTypes = 0.895;  // a promise below nine of ten
   if (report.gpus.empty()) return "";
   Table table({{"GPU"},
                Right("GPU UTIL"),
@@ -388,6 +389,15 @@ std::string GpusText(const InspectReport& report) {
   if (report.calibrated) text += "  +- is how far the bound lies above: nine unseen nets of ten stay below it.\n";
   if (!report.calibrated) {
     text += "  Analytical prediction without trained models: the bounds are wide on purpose.\n";
+  }
+  for (const GpuReport& gpu : report.gpus) {
+    for (const Explanation& one : gpu.explanations) {
+      const double promised = one.parts.promised;
+      if (one.quantity != Quantity::kStepTime || !(promised > 0 && promised < kFewTypes)) continue;
+      absl::StrAppendFormat(
+          &text, "  %s: no run on its chip was measured: step times stay below on %.0f %% of such GPU types.\n",
+          gpu.type.name, 100 * promised);
+    }
   }
   for (const GpuReport& gpu : report.gpus) {
     if ((gpu.demand.flags & kDemandOutside) == 0) continue;
