@@ -51,7 +51,8 @@ class Offer:
 def takes_a_reserved_place(before, after):
     """A reserved field, which programs leave 0, takes on a meaning whose 0 is what they had."""
     old, new = (re.fullmatch(r"(\w+): (u?int(?:32|64)_t) at bit (\d+)", field) for field in (before, after))
-    return bool(old and new and old[1].startswith("reserved") and old[2].lstrip("u") == new[2].lstrip("u") and old[3] == new[3])
+    return bool(old and new and old[1].startswith("reserved") and old[1] != new[1]
+                and old[2].lstrip("u") == new[2].lstrip("u") and old[3] == new[3])
 
 
 def changes(old, new):

@@ -52,6 +52,7 @@ class Breaks(unittest.TestCase):
         for now in ("layout: int64_t at bit 96", "layout: int32_t at bit 64", "layout: char[4] at bit 96"):
             self.assertFalse(binary_abi.takes_a_reserved_place("reserved: uint32_t at bit 96", now))
         self.assertFalse(binary_abi.takes_a_reserved_place("size: uint32_t at bit 96", "layout: int32_t at bit 96"))
+        self.assertFalse(binary_abi.takes_a_reserved_place("reserved: uint32_t at bit 96", "reserved: uint32_t at bit 96"))
 
     def test_each_of_these_is_a_break(self):
         for old, new in [
