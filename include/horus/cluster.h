@@ -48,7 +48,9 @@ typedef struct horus_node {
   size_t label_count;              /* length of the two columns below */
   const char* const* label_keys;
   const char* const* label_values;
-  int64_t network_mb_s; /* to other nodes, one direction; 0 = 12,000 (100 Gbit/s) */
+  int64_t network_mb_s;          /* to other nodes, one direction; 0 = 12,000 (100 Gbit/s) */
+  const char* const* device_ids; /* the caller's, such as the driver's UUIDs: each once in the node, copied; a NULL
+                                    entry or "" = none. Since 0.2. */
 } horus_node;
 #define HORUS_NODE_INIT HORUS_INIT(horus_node)
 
@@ -160,7 +162,8 @@ HORUS_API void horus_cluster_free(horus_cluster* cluster);
 /* Errors: EXISTS (id), INVALID_ARGUMENT (field, expected, found), NOT_FOUND (type). Caller's lock. */
 HORUS_API horus_status horus_cluster_add_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
 
-/* Replaces the specification of node->id. Errors: NOT_FOUND, STATE (a resident would lose its place), as add.
+/* Replaces the specification of node->id. Errors: NOT_FOUND, STATE (a resident would lose its place, or the device
+ * where it is would have another id), as add.
  * Caller's lock. */
 HORUS_API horus_status horus_cluster_change_node(horus_cluster* cluster, const horus_node* node, horus_error* error);
 
@@ -268,6 +271,7 @@ typedef struct horus_device_info {
   int64_t gpu_milli_used;   /* hard requests; a tenant without one counts 1 */
   const char* mig_profile;  /* NULL unless a MIG instance; borrowed from the cluster */
   int64_t mem_limit_mib;    /* sum of the tenants' limits */
+  const char* device_id;    /* NULL = none; borrowed from the cluster until the node changes. Since 0.2. */
 } horus_device_info;
 #define HORUS_DEVICE_INFO_INIT HORUS_INIT(horus_device_info)
 

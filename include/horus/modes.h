@@ -64,6 +64,28 @@ HORUS_API horus_status horus_placer_evacuate(horus_placer* placer, const horus_c
                                              const uint64_t* node_ids, horus_progress progress, void* user,
                                              horus_plan** out, horus_error* error);
 
+/* What a place of a job would do, whoever chose it. Since 0.2. */
+typedef struct horus_appraisal {
+  uint32_t struct_size;
+  int32_t reason; /* HORUS_REASON_*: the first constraint that the job would break there; 0 = none */
+  double work;    /* useful work that the cluster gains: the job's, less what neighbours lose */
+  float slowdown; /* predicted for the job, worst over its devices, communication left out */
+  float slowdown_upper;
+  uint32_t tenants;      /* of its devices, the job counted once for each */
+  uint32_t shared;       /* of its devices: those that have tenants already */
+  uint32_t beyond_bound; /* of the tenants: those whose bound the job would break, its own included */
+  uint32_t reserved;
+} horus_appraisal;
+#define HORUS_APPRAISAL_INIT HORUS_INIT(horus_appraisal)
+
+/* Appraises a place: slot_count rows as horus_cluster_adopt takes them, of a job that is not resident. What another
+ * scheduler's choice costs beside this placer's (its regret) is the work of the slots of horus_placer_plan less that of
+ * the other's. Errors: EXISTS, NOT_FOUND, INVALID_ARGUMENT (alternatives too), INVALID_STRUCT, CALLBACK, BUSY.
+ * Since 0.2. */
+HORUS_API horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                             size_t slot_count, const uint64_t* node_ids, const uint32_t* devices,
+                                             const uint32_t* tasks, horus_appraisal* appraisal, horus_error* error);
+
 /* What to do about a job that shares. */
 #define HORUS_ADVICE_STAY 0
 #define HORUS_ADVICE_MOVE 1      /* the plan moves it */

@@ -77,6 +77,14 @@ struct TenantReview {
   bool trial = false;
 };
 
+// What a place of a job would do: horus_appraisal.
+struct Appraisal {
+  int32_t reason = HORUS_REASON_NONE;
+  double work = 0;
+  float slowdown = 1, slowdown_upper = 1;
+  uint32_t tenants = 0, shared = 0, beyond_bound = 0;
+};
+
 namespace detail {
 
 // Jobs as the C ABI takes them; borrows the jobs.
@@ -222,6 +230,23 @@ Preemption ReadPreemption(const AnyCaller& call, const horus_plan* plan, size_t 
   horus_plan* out = nullptr;
   detail::Call(horus_placer_evacuate, placer.get(), cluster.get(), nodes.size(), nodes.data(), nullptr, nullptr, &out);
   return Plan(out);
+}
+
+// What the place would do, whoever chose it; the job is not resident.
+[[nodiscard]] inline Appraisal Appraise(Placer& placer, const Cluster& cluster, const Job& job,
+                                        std::span<const Slot> slots) {
+  std::vector<uint64_t> nodes;
+  std::vector<uint32_t> devices, tasks;
+  for (const Slot& slot : slots) {
+    nodes.push_back(slot.node);
+    devices.push_back(slot.device);
+    tasks.push_back(slot.task);
+  }
+  const detail::CJob c(job);
+  horus_appraisal out = HORUS_APPRAISAL_INIT;
+  detail::Call(horus_placer_appraise, placer.get(), cluster.get(), c.get(), slots.size(), detail::Column(nodes),
+               detail::Column(devices), detail::Column(tasks), &out);
+  return {out.reason, out.work, out.slowdown, out.slowdown_upper, out.tenants, out.shared, out.beyond_bound};
 }
 
 // Who breaks its bound or does less than alone, by the placer's model (ReviewsOf), and the moves that mend it.

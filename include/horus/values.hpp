@@ -165,6 +165,7 @@ struct Device {
   int32_t pcie_switch = 0;
   int32_t socket = 0;
   int64_t mem_mib = 0;  // as the driver reports it; 0 = the catalogue's
+  std::string id = {};  // such as the driver's UUID; empty = none
 };
 
 struct Node {
@@ -305,6 +306,7 @@ class CNode {
       sockets_.push_back(device.socket);
       tenants_.push_back(device.max_tenants);
       mem_mib_.push_back(device.mem_mib);
+      ids_.push_back(TextOrNull(device.id));
     }
     c_.device_count = static_cast<uint32_t>(node.devices.size());
     c_.id = node.id;
@@ -323,6 +325,7 @@ class CNode {
     c_.sockets = Column(sockets_);
     c_.max_tenants = Column(tenants_);
     c_.gpu_mem_mib = Column(mem_mib_);
+    c_.device_ids = Column(ids_);
     c_.label_count = node.labels.size();
     c_.label_keys = Column(labels_.keys);
     c_.label_values = Column(labels_.values);
@@ -332,7 +335,7 @@ class CNode {
   [[nodiscard]] const horus_node* get() const { return &c_; }
 
  private:
-  std::vector<const char*> types_, profiles_;
+  std::vector<const char*> types_, profiles_, ids_;
   std::vector<int32_t> modes_, cards_, islands_, switches_, sockets_, tenants_;
   std::vector<int64_t> mem_mib_;
   CPairs labels_;

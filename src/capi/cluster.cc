@@ -183,6 +183,7 @@ horus_device_info DeviceToC(const Catalogue& catalogue, const DeviceInfo& device
   info.mem_used_mib = device.mem_used_mib;
   info.gpu_util_pct = device.util_pct;
   info.gpu_milli_used = device.milli_used;
+  info.device_id = device.id;
   if (device.spec.mig_profile >= 0) {
     info.mig_profile = catalogue.at(device.spec.type).mig[static_cast<size_t>(device.spec.mig_profile)].name.c_str();
   }

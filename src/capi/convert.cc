@@ -174,6 +174,9 @@ absl::StatusOr<NodeSpec> Convert(const Catalogue& catalogue, const horus_node& n
   for (size_t i = 0; i < node.device_count; ++i) {
     HORUS_ASSIGN_OR_RETURN(DeviceSpec device, DeviceAt(catalogue, node, i));
     spec.devices.push_back(device);
+    if (node.device_ids == nullptr) continue;
+    HORUS_ASSIGN_OR_RETURN(std::string id, ReadOptionalText(node.device_ids[i], Element("device_ids", i).c_str()));
+    spec.device_ids.push_back(std::move(id));
   }
   HORUS_ASSIGN_OR_RETURN(
       spec.labels, LabelsFromC({"label", node.label_count, node.label_keys, node.label_values}, kMaxLabelsPerNode));

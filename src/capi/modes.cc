@@ -12,6 +12,7 @@
 #include "capi/handles.h"
 #include "capi/planning.h"
 #include "capi/structs.h"
+#include "place/appraise.h"
 #include "place/modes/batch.h"
 #include "place/modes/preempt.h"
 #include "place/modes/rebalance.h"
@@ -35,6 +36,18 @@ absl::StatusOr<BatchOptions> BatchFromC(const horus_batch_options* given) {
   SetUnlessZero(options.restarts, c.restarts);
   SetUnlessZero(options.max_evaluations, c.max_evaluations);
   return options;
+}
+
+horus_appraisal AppraisalToC(const Appraisal& found) {
+  horus_appraisal out = HORUS_APPRAISAL_INIT;
+  out.reason = static_cast<int32_t>(found.reason);
+  out.work = found.work;
+  out.slowdown = found.own.estimate;
+  out.slowdown_upper = found.own.upper;
+  out.tenants = found.tenants;
+  out.shared = found.used_devices;
+  out.beyond_bound = found.beyond_bound;
+  return out;
 }
 
 absl::StatusOr<SupposedChange> ChangeFromC(const Catalogue& catalogue, const horus_change* given) {
@@ -140,6 +153,24 @@ horus_status horus_placer_evacuate(horus_placer* placer, const horus_cluster* cl
     HORUS_ASSIGN_OR_RETURN(auto plan, PlanWith(*placer, *cluster, told, planning));
     *out = plan.release();
     return absl::OkStatus();
+  });
+}
+
+horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                   size_t slot_count, const uint64_t* node_ids, const uint32_t* devices,
+                                   const uint32_t* tasks, horus_appraisal* appraisal, horus_error* error) {
+  return GuardMetered(placer, horus::Call::kAppraise, error, [&]() -> absl::Status {
+    HORUS_RETURN_IF_ERROR(Require({{placer, "placer"}, {cluster, "cluster"}}));
+    HORUS_RETURN_IF_ERROR(CheckOutput(appraisal));
+    CallerProgress untold(nullptr, nullptr);
+    return UsePlacer(*placer, *cluster, untold,
+                     [&](horus::Placer& with, const horus::Cluster& on, const horus::ReadFn& /*read*/) -> absl::Status {
+                       HORUS_ASSIGN_OR_RETURN(const horus::JobSpec spec, JobFromC(on.catalogue(), job));
+                       HORUS_ASSIGN_OR_RETURN(const auto slots, SlotsFromC({slot_count, node_ids, devices, tasks}));
+                       HORUS_ASSIGN_OR_RETURN(const horus::Appraisal found, with.Appraise(on, spec, slots));
+                       WriteStruct(AppraisalToC(found), appraisal);
+                       return absl::OkStatus();
+                     });
   });
 }
 

@@ -51,6 +51,7 @@ HORUS_FIRST_RELEASE(horus_effects, calibrated_up_to);
 HORUS_FIRST_RELEASE(horus_batch_options, max_evaluations);
 HORUS_FIRST_RELEASE(horus_rebalance_options, job_ids);
 HORUS_FIRST_RELEASE(horus_change, tasks);
+HORUS_FIRST_RELEASE(horus_appraisal, reserved);
 HORUS_FIRST_RELEASE(horus_plan_info, work_after);
 HORUS_FIRST_RELEASE(horus_preempt_options, max_checks);
 HORUS_FIRST_RELEASE(horus_move, mem_mib);

@@ -411,7 +411,7 @@ absl::Status Shadow(const Options& options) {
   const bool keep = !options.out.empty();
   if (keep) HORUS_RETURN_IF_ERROR(records.Open());
   ShadowReplay replay(
-      std::move(cluster), std::move(placer), model, [&](const std::string& name) { return jobs.Find(name); },
+      std::move(cluster), std::move(placer), [&](const std::string& name) { return jobs.Find(name); },
       [&](const ShadowRecord& record) { return keep ? records.Add(record, names) : absl::OkStatus(); });
   HORUS_RETURN_IF_ERROR(Replay(options, replay));
   if (keep) HORUS_RETURN_IF_ERROR(records.Close());

@@ -13,13 +13,6 @@
 namespace horus::cli {
 namespace {
 
-FitLimits LimitsOf(const Placer& placer) {
-  return {.slowdown_bound = placer.slowdown_bound(),
-          .max_tenants = placer.options().max_tenants,
-          .mem_headroom_mib = placer.options().mem_headroom_mib,
-          .mem_overcommit = placer.options().mem_overcommit};
-}
-
 // Positions without their tasks.
 std::vector<std::pair<NodeId, int32_t>> PlacesOf(std::span<const Slot> slots) {
   std::vector<std::pair<NodeId, int32_t>> places;
@@ -50,11 +43,10 @@ void ShadowReplay::Running::Pass(double time) {
   last = time;
 }
 
-ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer,
-                           std::shared_ptr<const InterferenceModel> model, JobFinder jobs, Sink sink)
+ShadowReplay::ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, JobFinder jobs, Sink sink)
     : cluster_(std::move(cluster)),
       placer_(std::move(placer)),
-      appraiser_(std::move(model), LimitsOf(*placer_), placer_->options().rack_oversubscription),
+      appraiser_(placer_->appraiser()),
       jobs_(std::move(jobs)),
       sink_(std::move(sink)) {
   for (const NodeRow& node : cluster_.rows().nodes) {

@@ -82,8 +82,7 @@ class ShadowReplay {
  public:
   using Sink = std::function<absl::Status(const ShadowRecord&)>;
 
-  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, std::shared_ptr<const InterferenceModel> model,
-               JobFinder jobs, Sink sink);
+  ShadowReplay(Cluster cluster, std::unique_ptr<Placer> placer, JobFinder jobs, Sink sink);
 
   // INVALID_ARGUMENT naming file, line and field where the entry cannot be; nothing changed then.
   [[nodiscard]] absl::Status Take(const DecisionLog& log, const LogEntry& entry);

@@ -11,9 +11,9 @@ namespace horus {
 namespace {
 
 constexpr std::array<const char*, kCallCount> kCallNames = {
-    "add_node", "change_node", "remove_node", "set_node_state", "set_device_state", "adopt",
-    "apply",    "release",     "plan",        "plan_batch",     "verdicts",         "rebalance",
-    "what_if",  "preempt",     "demand",      "solve",          "evacuate",         "review"};
+    "add_node", "change_node", "remove_node", "set_node_state", "set_device_state", "adopt",   "apply",
+    "release",  "plan",        "plan_batch",  "verdicts",       "rebalance",        "what_if", "preempt",
+    "demand",   "solve",       "evacuate",    "review",         "appraise"};
 constexpr std::array<const char*, kCacheCount> kCacheNames = {"demands", "judgements"};
 constexpr uint64_t kNsPerUs = 1000;
 constexpr double kSecondsPerNs = 1e-9;

@@ -41,8 +41,9 @@ enum class Call : uint8_t {
   kSolve,
   kEvacuate,
   kReview,
+  kAppraise,
 };
-inline constexpr size_t kCallCount = 18;
+inline constexpr size_t kCallCount = 19;
 [[nodiscard]] const char* CallName(Call call);  // "apply"
 
 // Answers that need no work: demands of a job that was asked about before, judgements of a device in a state that a

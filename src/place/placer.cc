@@ -379,6 +379,20 @@ absl::Status Placer::Impl::VerdictsOf(const JobSpec& way, std::span<const uint32
   return absl::OkStatus();
 }
 
+Appraiser Placer::appraiser() const {
+  return {shared_model(), impl_->scorer.limits(), impl_->options.rack_oversubscription};
+}
+
+absl::StatusOr<Appraisal> Placer::Appraise(const Cluster& cluster, const JobSpec& job,
+                                           std::span<const Slot> slots) const {
+  if (cluster.HasJob(job.id)) {
+    return MakeError(absl::StatusCode::kAlreadyExists, "job %s: runs in this cluster already",
+                     IdAndName(job.id, job.name));
+  }
+  HORUS_RETURN_IF_ERROR(CheckConfidence(job, impl_->scorer.model()));
+  return appraiser().Of(cluster, job, slots);
+}
+
 absl::StatusOr<NodeVerdicts> Placer::Verdicts(const Cluster& cluster, const JobSpec& job, std::span<const NodeId> nodes,
                                               const ReadFn& read) {
   Impl& my = *impl_;

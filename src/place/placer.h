@@ -64,6 +64,9 @@ struct NodeVerdicts {
   std::vector<Reason> reason;  // kNone when kPlace, else what refused most of the node's devices
 };
 
+class Appraiser;
+struct Appraisal;
+
 class Placer {
  public:
   // INVALID_ARGUMENT for options out of range or a null model or policy.
@@ -98,6 +101,12 @@ class Placer {
   // be resident.
   [[nodiscard]] absl::StatusOr<NodeVerdicts> Verdicts(const Cluster& cluster, const JobSpec& job,
                                                       std::span<const NodeId> nodes, const ReadFn& read = nullptr);
+
+  // What a place would do, whoever chose it, by this placer's model and limits (appraise.h). ALREADY_EXISTS: the job is
+  // resident; errors as Cluster::BrokenRule.
+  [[nodiscard]] absl::StatusOr<Appraisal> Appraise(const Cluster& cluster, const JobSpec& job,
+                                                   std::span<const Slot> slots) const;
+  [[nodiscard]] Appraiser appraiser() const;
 
   // Asked during every call on this placer: false cancels it from now on, those of modes and simulations too; null =
   // nobody.

@@ -245,6 +245,22 @@ void Evacuate(Harness& harness) {
   if (harness.choices.OneIn(2)) ApplyLast(harness);
 }
 
+// What a place does, fitting or not, is told without changing anything.
+void Appraise(Harness& harness) {
+  JobArgument argument;
+  MakeJob(harness.choices, harness.AnyJobId(), harness.options.hostile, harness.options.variety, argument);
+  const std::vector<uint64_t> nodes = SomeNodes(harness);
+  const std::vector<uint32_t> devices(nodes.size(), static_cast<uint32_t>(harness.choices.Below(3)));
+  horus_appraisal found = HORUS_APPRAISAL_INIT;
+  const horus_status status =
+      HORUS_TRY(harness, kNone, horus_placer_appraise, SomePlacer(harness), harness.cluster.get(), &argument.job.value,
+                nodes.size(), nodes.empty() ? nullptr : nodes.data(), devices.empty() ? nullptr : devices.data(),
+                nullptr, &found);
+  if (status != HORUS_OK) return;
+  harness.Require(found.slowdown <= found.slowdown_upper, "an upper bound is above the estimate");
+  harness.Require(found.beyond_bound <= found.tenants && found.shared <= found.tenants, "tenants are counted once");
+}
+
 // Residents as they can be planned again.
 void Specs(Harness& harness) {
   const std::array<uint64_t, 2> wanted = {harness.SomeJob(), harness.SomeJob()};
@@ -258,7 +274,8 @@ void Specs(Harness& harness) {
 }
 
 std::vector<Action> ModeActions() {
-  return {{Batch, 2}, {Rebalance, 2}, {Evacuate, 1}, {Specs, 1}, {WhatIf, 2}, {Preempt, 4}, {NewPlacer, 2}};
+  return {{Batch, 2}, {Rebalance, 2}, {Evacuate, 1}, {Appraise, 1},
+          {Specs, 1}, {WhatIf, 2},    {Preempt, 4},  {NewPlacer, 2}};
 }
 
 }  // namespace horus::calls

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::array<const char*, 3> kMigProfiles = {"1g.5gb", "3g.20gb", "7g.40gb"};
 
+constexpr std::array<const char*, kMostDevices> kDeviceIds = {"GPU-a", "GPU-b", nullptr, "", "GPU-c"};
+
 void MakeDevices(Choices& choices, uint32_t count, NodeArgument& out) {
   horus_node& node = out.node.value;
   const char* type = choices.Of(kGpuTypes);
@@ -41,6 +43,7 @@ void MakeDevices(Choices& choices, uint32_t count, NodeArgument& out) {
     for (uint32_t i = 0; i < count; ++i) out.gpu_mem_mib[i] = 4096;
     node.gpu_mem_mib = out.gpu_mem_mib.data();
   }
+  if (choices.OneIn(2)) node.device_ids = kDeviceIds.data();
   if (!choices.OneIn(16)) return;  // the columns that are taken apart by NULL entries and numbers
   const uint64_t at = choices.Below(count);
   if (choices.OneIn(2)) {

@@ -90,6 +90,35 @@ static void MigInstancesAreDevices(void) {
   horus_cluster_free(cluster);
 }
 
+static void DevicesKeepTheIdsThatTheCallerGaveThem(void) {
+  horus_cluster* cluster = cluster_of(0);
+  const char* const ids[2] = {"GPU-0a", NULL};
+  const char* const others[2] = {"GPU-0b", "GPU-0a"};
+  const char* const twice[2] = {"GPU-0a", "GPU-0a"};
+  const uint64_t at = 1;
+  const uint32_t device = 0;
+  horus_node node = two_gpu_node(1);
+  horus_device_info info = HORUS_DEVICE_INFO_INIT;
+  given_job given;
+  node.device_ids = twice;
+  CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "device_ids[1]", horus_cluster_add_node(cluster, &node, &error));
+  node.device_ids = ids;
+  CHECK_OK(horus_cluster_add_node(cluster, &node, &error));
+  CHECK_OK(horus_cluster_get_device(cluster, 1, 0, &info, 0, NULL, NULL, &error));
+  CHECK(info.device_id != NULL && strcmp(info.device_id, "GPU-0a") == 0);
+  CHECK_OK(horus_cluster_get_device(cluster, 1, 1, &info, 0, NULL, NULL, &error));
+  CHECK(info.device_id == NULL);
+  give_job(&given, 10, 60, 4000);
+  CHECK_OK(horus_cluster_adopt(cluster, &given.job, 1, &at, &device, NULL, NULL, &error));
+  node.device_ids = others; /* the job would be on another GPU */
+  CHECK_MESSAGE(HORUS_ERR_STATE, "GPU-0b", horus_cluster_change_node(cluster, &node, &error));
+  CHECK_OK(horus_cluster_release(cluster, 10, &error));
+  CHECK_OK(horus_cluster_change_node(cluster, &node, &error));
+  CHECK_OK(horus_cluster_get_device(cluster, 1, 1, &info, 0, NULL, NULL, &error));
+  CHECK(strcmp(info.device_id, "GPU-0a") == 0);
+  horus_cluster_free(cluster);
+}
+
 static void RunningJobsAreAdopted(void) {
   horus_cluster* cluster = cluster_of(2);
   const uint64_t nodes[2] = {1, 2}, unknown[2] = {1, 9};
@@ -288,6 +317,7 @@ int main(void) {
   NodesComeChangeAndGo();
   BadNodesAreRefusedByField();
   MigInstancesAreDevices();
+  DevicesKeepTheIdsThatTheCallerGaveThem();
   RunningJobsAreAdopted();
   StatesReportTheJobsThere();
   JobsWithoutGpusTakeSlotsWithoutDevice();

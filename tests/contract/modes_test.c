@@ -97,6 +97,37 @@ static void AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor(void) {
   horus_cluster_free(cluster);
 }
 
+static void AnAppraisalTellsWhatAnyPlaceWouldDo(void) {
+  horus_cluster* cluster = cluster_of(1);
+  horus_placer* placer = placer_of(NULL);
+  horus_appraisal alone = HORUS_APPRAISAL_INIT;
+  horus_appraisal beside = HORUS_APPRAISAL_INIT;
+  const uint64_t node = 1;
+  const uint64_t nowhere = 9;
+  const uint32_t device = 0;
+  given_job given;
+  give_job(&given, 1, 30, 2000);
+  CHECK_OK(horus_placer_appraise(placer, cluster, &given.job, 1, &node, &device, NULL, &alone, &error));
+  CHECK(alone.reason == HORUS_REASON_NONE && alone.work == 1 && alone.tenants == 1 && alone.shared == 0);
+  CHECK(alone.slowdown == 1 && alone.slowdown_upper == 1 && alone.beyond_bound == 0);
+  adopt(cluster, &given, node, device);
+  CHECK_STATUS(HORUS_ERR_EXISTS,
+               horus_placer_appraise(placer, cluster, &given.job, 1, &node, &device, NULL, &beside, &error));
+  give_job(&given, 2, 90, 2000);
+  CHECK_OK(horus_placer_appraise(placer, cluster, &given.job, 1, &node, &device, NULL, &beside, &error));
+  CHECK(beside.tenants == 2 && beside.shared == 1 && beside.work < alone.work && beside.slowdown >= 1);
+  give_job(&given, 3, 30, 1 << 20);
+  CHECK_OK(horus_placer_appraise(placer, cluster, &given.job, 1, &node, &device, NULL, &beside, &error));
+  CHECK(beside.reason == HORUS_REASON_GPU_MEMORY);
+  CHECK_STATUS(HORUS_ERR_NOT_FOUND,
+               horus_placer_appraise(placer, cluster, &given.job, 1, &nowhere, &device, NULL, &beside, &error));
+  CHECK_STATUS(HORUS_ERR_INVALID_ARGUMENT,
+               horus_placer_appraise(placer, cluster, &given.job, 1, NULL, &device, NULL, &beside, &error));
+  CHECK(beside.reason == HORUS_REASON_GPU_MEMORY);
+  horus_placer_free(placer);
+  horus_cluster_free(cluster);
+}
+
 static void AReviewSaysWhoBreaksItsBoundAndMovesIt(void) {
   horus_cluster* cluster = cluster_of(1);
   horus_placer* placer = placer_of(NULL);
@@ -337,6 +368,7 @@ static void APreemptionNamesItsVictims(void) {
 int main(void) {
   ABatchIsPlannedTogetherAndApplies();
   AnEvacuationEmptiesNodesAndTellsWhatResidentsAskedFor();
+  AnAppraisalTellsWhatAnyPlaceWouldDo();
   AReviewSaysWhoBreaksItsBoundAndMovesIt();
   ARebalanceMovesWhatGains();
   AWhatIfHappensNowhere();

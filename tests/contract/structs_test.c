@@ -145,6 +145,7 @@ typedef struct input_row {
   const void* valid;
   size_t size;
   size_t reserved_at; /* offset of a reserved field; 0 = none */
+  size_t first;       /* size in the first release, where it has grown since; 0 = the same */
 } input_row;
 
 static void check_input(const input_row* row) {
@@ -160,7 +161,7 @@ static void check_input(const input_row* row) {
 
   given.struct_size = 0;
   CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
-  given.struct_size = (uint32_t)row->size - 1;
+  given.struct_size = (uint32_t)(row->first != 0 ? row->first : row->size) - 1;
   CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
   given.struct_size = 0xFFFFFFF0u; /* not initialised */
   CHECK_MESSAGE(HORUS_ERR_INVALID_STRUCT, row->name, row->take(&given, &error));
@@ -217,20 +218,20 @@ static void check_inputs(void) {
   mig.max_instances = 7;
   {
     const input_row rows[] = {
-        {"horus_gpu", take_gpu, &gpu, sizeof gpu, offsetof(horus_gpu, reserved)},
-        {"horus_mig_profile", take_mig, &mig, sizeof mig, offsetof(horus_mig_profile, reserved)},
-        {"horus_demand", take_demand, &demand, sizeof demand, 0},
-        {"horus_device", take_device, device_of(FIXTURE_GPU, 0), sizeof(horus_device), 0},
-        {"horus_request_load", take_load, &load, sizeof load, offsetof(horus_request_load, reserved)},
-        {"horus_node", take_node, &node, sizeof node, 0},
-        {"horus_job", take_job, &given.job, sizeof given.job, 0},
-        {"horus_sensitivity", take_sensitivity, &sensitivity, sizeof sensitivity,
-         offsetof(horus_sensitivity, reserved)},
-        {"horus_job_alternative", take_alternative, &way, sizeof way, 0},
-        {"horus_workload", take_workload, &workload, sizeof workload, offsetof(horus_workload, reserved)},
-        {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved)},
-        {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved)},
-        {"horus_placer_options", take_options, &options, sizeof options, 0},
+        {"horus_gpu", take_gpu, &gpu, sizeof gpu, offsetof(horus_gpu, reserved), 0},
+        {"horus_mig_profile", take_mig, &mig, sizeof mig, offsetof(horus_mig_profile, reserved), 0},
+        {"horus_demand", take_demand, &demand, sizeof demand, 0, 0},
+        {"horus_device", take_device, device_of(FIXTURE_GPU, 0), sizeof(horus_device), 0, 0},
+        {"horus_request_load", take_load, &load, sizeof load, offsetof(horus_request_load, reserved), 0},
+        {"horus_node", take_node, &node, sizeof node, 0, offsetof(horus_node, device_ids)},
+        {"horus_job", take_job, &given.job, sizeof given.job, 0, 0},
+        {"horus_sensitivity", take_sensitivity, &sensitivity, sizeof sensitivity, offsetof(horus_sensitivity, reserved),
+         0},
+        {"horus_job_alternative", take_alternative, &way, sizeof way, 0, 0},
+        {"horus_workload", take_workload, &workload, sizeof workload, offsetof(horus_workload, reserved), 0},
+        {"horus_slots", take_slots, &no_columns, sizeof no_columns, offsetof(horus_slots, reserved), 0},
+        {"horus_effects", take_effects, &no_effects, sizeof no_effects, offsetof(horus_effects, reserved), 0},
+        {"horus_placer_options", take_options, &options, sizeof options, 0, 0},
     };
     for (i = 0; i < sizeof rows / sizeof *rows; ++i) check_input(&rows[i]);
   }
@@ -319,7 +320,7 @@ static void check_outputs(void) {
       {"horus_mig_profile", fill_mig, sizeof(horus_mig_profile), 0},
       {"horus_cluster_info", fill_cluster, sizeof(horus_cluster_info), 0},
       {"horus_node_info", fill_node, sizeof(horus_node_info), 0},
-      {"horus_device_info", fill_device, sizeof(horus_device_info), 0},
+      {"horus_device_info", fill_device, sizeof(horus_device_info), offsetof(horus_device_info, device_id)},
       {"horus_job_info", fill_job, sizeof(horus_job_info), 0},
       {"horus_decision", fill_decision, sizeof(horus_decision), offsetof(horus_decision, miss_estimate)},
       {"horus_latency", fill_latency, sizeof(horus_latency), 0},

@@ -118,6 +118,7 @@ def right_calls(horus, make, resnet, predictor):
         "Placer.explain": lambda: placer.explain(cluster, job), "Placer.place": lambda: placer.place(cluster, job),
         "Placer.place_batch": lambda: placer.place_batch(cluster, [job, make.job(2)]),
         "Placer.preempt": lambda: placer.preempt(cluster, job.replace(priority=1)), "Placer.rebalance": lambda: placer.rebalance(cluster),
+        "Placer.appraise": lambda: placer.appraise(cluster, job, [horus.Slot(1, 0)]),
         "Placer.evacuate": lambda: placer.evacuate(cluster, [1]), "Placer.review": lambda: placer.review(cluster),
         "Placer.what_if": lambda: placer.what_if(cluster, [horus.Change(kind="release", job=900)], [job]),
         "Plan.columns": plan.columns, "Plan.work": plan.work,

@@ -242,6 +242,27 @@ def test_a_node_is_evacuated_and_residents_tell_what_they_asked_for(horus, make)
         horus.Placer().evacuate(cluster, [9])
 
 
+def test_an_appraisal_tells_what_any_place_would_do(horus, make):
+    cluster = make.cluster(nodes=1, devices=2)
+    placer = horus.Placer()
+    cluster.adopt(make.job(1, tenant="red"), [horus.Slot(1, 0)])
+    alone = placer.appraise(cluster, make.job(2, tenant="red"), [horus.Slot(1, 1)])
+    beside = placer.appraise(cluster, make.job(2, tenant="red"), [horus.Slot(1, 0)])
+    assert (alone["work"], alone["reason"], alone["slowdown"], alone["shared"]) == (1, "", 1, 0)
+    assert beside["work"] < alone["work"] and beside["slowdown"] > 1 and (beside["tenants"], beside["shared"]) == (2, 1)
+    assert placer.appraise(cluster, make.job(2, tenant="blue"), [horus.Slot(1, 0)])["reason"] == "owner"
+    with pytest.raises(horus.Exists):
+        placer.appraise(cluster, make.job(1), [horus.Slot(1, 1)])
+
+
+def test_devices_have_the_ids_that_the_caller_gave_them(horus):
+    node = horus.Node(id=1, devices=[horus.Device("t4", id="GPU-0a"), horus.Device("t4")])
+    cluster = horus.Cluster([node])
+    assert [cluster.device(1, at)["id"] for at in (0, 1)] == ["GPU-0a", ""]
+    with pytest.raises(horus.InvalidArgument, match="device_ids"):
+        horus.Cluster([horus.Node(id=1, devices=[horus.Device("t4", id="GPU-0a")] * 2)])
+
+
 def test_a_review_says_who_breaks_its_bound_and_moves_it(horus, make):
     cluster = make.cluster(nodes=1, devices=2)
     cluster.adopt(make.job(1, util=90, slowdown_bound=1.1), [horus.Slot(1, 0)])

@@ -218,6 +218,12 @@ absl::Status Cluster::CheckChange(const NodeRow& row, const NodeSpec& next) cons
       return MakeError(absl::StatusCode::kFailedPrecondition, "%s: devices[%d] is used by job %d, found %d devices",
                        where, i, job, next.devices.size());
     }
+    if (i < row.spec->device_ids.size() && i < next.device_ids.size() &&
+        row.spec->device_ids[i] != next.device_ids[i]) {
+      return MakeError(absl::StatusCode::kFailedPrecondition,
+                       "%s: devices[%d] is used by job %d: expected id %s, found %s", where, i, job,
+                       Quoted(row.spec->device_ids[i]), Quoted(next.device_ids[i]));
+    }
     const DeviceSpec& was = row.spec->devices[i];
     const DeviceSpec& is = next.devices[i];
     const bool same = was.type == is.type && was.mode == is.mode && was.mig_profile == is.mig_profile;
@@ -455,6 +461,9 @@ absl::StatusOr<DeviceInfo> Cluster::Device(NodeId node, int32_t device) const {
                   .milli_used = state.milli_used,
                   .util_pct = state.util_pct,
                   .util_upper_pct = state.util_upper_pct};
+  if (const auto& ids = row.spec->device_ids; !ids.empty() && !ids[static_cast<size_t>(device)].empty()) {
+    info.id = ids[static_cast<size_t>(device)].c_str();
+  }
   for (const ResidentRow& resident : rows_.residents[flat]) {
     const JobRow& job = rows_.jobs[resident.job_row];
     info.residents.push_back({job.id, job.slots[resident.slot].task});
@@ -519,6 +528,7 @@ uint64_t Cluster::bytes_held() const {
              node.host_residents.capacity() * sizeof(HostResident) + node.groups.capacity() * sizeof(GroupCount);
     for (const auto& [key, value] : node.spec->labels)
       bytes += sizeof(std::pair<std::string, std::string>) + key.capacity() + value.capacity();
+    for (const std::string& id : node.spec->device_ids) bytes += sizeof(std::string) + id.capacity();
   }
   for (const Residents& residents : rows_.residents) {
     if (residents.capacity() > Residents().capacity()) bytes += residents.capacity() * sizeof(ResidentRow);

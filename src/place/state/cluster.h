@@ -57,7 +57,8 @@ struct Resident {
 };
 
 struct DeviceInfo {
-  DeviceSpec spec;  // as resolved
+  DeviceSpec spec;           // as resolved
+  const char* id = nullptr;  // null = none; borrowed until the node changes
   AdminState node_state = AdminState::kUp;
   AdminState state = AdminState::kUp;
   int64_t mem_used_upper_mib = 0;  // by requests: what fit counts

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "base/hash.h"
@@ -41,6 +42,27 @@ absl::Status SortLabels(NodeSpec& node) {
     }
     if (i > 0 && node.labels[i - 1].first == key) {
       return InvalidArgument("%s: labels: expected each key once, found %s twice", Node(node), Quoted(key));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckDeviceIds(const NodeSpec& node) {
+  if (node.device_ids.empty()) return absl::OkStatus();
+  if (node.device_ids.size() != node.devices.size()) {
+    return InvalidArgument("%s: device_ids: expected one for each of %d devices, found %d", Node(node),
+                           node.devices.size(), node.device_ids.size());
+  }
+  std::map<std::string_view, size_t> seen;
+  for (size_t i = 0; i < node.device_ids.size(); ++i) {
+    const std::string& id = node.device_ids[i];
+    if (id.size() > kMaxNameBytes) {
+      return InvalidArgument("%s: device_ids[%d]: expected at most %d bytes, found %d", Node(node), i, kMaxNameBytes,
+                             id.size());
+    }
+    if (const auto [at, fresh] = seen.emplace(id, i); !fresh && !id.empty()) {
+      return InvalidArgument("%s: device_ids[%d]: expected each once, found %s, as at devices[%d]", Node(node), i,
+                             Quoted(id), at->second);
     }
   }
   return absl::OkStatus();
@@ -230,6 +252,7 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   for (size_t i = 0; i < node.devices.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
   }
+  HORUS_RETURN_IF_ERROR(CheckDeviceIds(node));
   HORUS_RETURN_IF_ERROR(CheckCards(catalogue, node));
   return CheckTopology(catalogue, node);
 }
@@ -253,6 +276,7 @@ uint64_t HashNode(const NodeSpec& node, AdminState state) {
   hash = Add(Add(Add(hash, node.cpu_milli), node.mem_mib), node.storage_mb_s);
   hash = CombineHash(Add(hash, node.network_mb_s), node.rack);
   for (const auto& [key, value] : node.labels) hash = Add(Add(hash, key), value);
+  for (const std::string& id : node.device_ids) hash = Add(hash, id);
   return HashDevices(node.devices.get(), hash);
 }
 

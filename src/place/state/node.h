@@ -59,6 +59,7 @@ struct NodeSpec {
   uint64_t rack = 0;         // nodes with the same number are near each other
   std::vector<std::pair<std::string, std::string>> labels;  // unique keys; kept ascending
   DeviceList devices;                                       // may be empty
+  std::vector<std::string> device_ids;  // of each device, such as the driver's UUID; "" = none; empty = none at all
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 

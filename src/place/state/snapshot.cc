@@ -72,6 +72,7 @@ void WriteNode(const Cluster& cluster, const NodeRow& row, const Types& types, p
   out.set_state(static_cast<uint32_t>(row.state));
   out.set_version(row.version);
   WriteLabels(node.labels, *out.mutable_labels());
+  for (const std::string& id : node.device_ids) out.add_device_ids(id);
   const ClusterRows& rows = cluster.rows();
   for (size_t i = 0; i < node.devices.size(); ++i) {
     const DeviceSpec& device = node.devices[i];
@@ -460,7 +461,8 @@ class ClusterRestorer {
                   .storage_mb_s = in.storage_mb_s(),
                   .network_mb_s = in.network_mb_s(),
                   .rack = in.rack(),
-                  .labels = ReadLabels(in.labels())};
+                  .labels = ReadLabels(in.labels()),
+                  .device_ids = {in.device_ids().begin(), in.device_ids().end()}};
     if (static_cast<size_t>(in.devices_size()) > kMaxDevicesPerNode) {
       return InvalidArgument("snapshot: %s: expected at most %d devices, found %d", where, kMaxDevicesPerNode,
                              in.devices_size());

@@ -126,7 +126,7 @@ TEST(Equality, OfNodesReadsEveryField) {
   ExpectEachCounts(&D::type, &D::mode, &D::mig_profile, &D::physical_gpu, &D::island, &D::pcie_switch, &D::socket,
                    &D::max_tenants, &D::mem_mib, &D::compute_share, &D::mps_clients, &D::pcie_mb_s, &D::nvlink_mb_s);
   ExpectEachCounts(&N::id, &N::name, &N::cpu_milli, &N::mem_mib, &N::storage_mb_s, &N::network_mb_s, &N::rack,
-                   &N::labels, &N::devices);
+                   &N::labels, &N::devices, &N::device_ids);
   ExpectEachCounts(&HostFree::cpu_milli, &HostFree::mem_mib, &HostFree::storage_mb_s);
   ExpectEachCounts(&GroupCount::group, &GroupCount::members, &GroupCount::avoiders);
   ExpectEachCounts(&LedgerResident::job, &LedgerResident::tenant, &LedgerResident::owner);

@@ -150,6 +150,7 @@ py::dict DeviceInfo(const ClusterHandle& cluster, uint64_t node, uint32_t device
   py::dict out;
   out["node"] = node;
   out["device"] = device;
+  out["id"] = info.device_id == nullptr ? "" : info.device_id;
   out["gpu_type"] = info.gpu_type;
   out["sharing_mode"] = WordOf(kSharingModes, info.sharing_mode);
   out["mig_profile"] = info.mig_profile == nullptr ? "" : info.mig_profile;

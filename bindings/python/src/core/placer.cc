@@ -120,6 +120,27 @@ Plan Review(const PlacerHandle& placer, const ClusterHandle& cluster, uint32_t m
   });
 }
 
+py::dict Appraise(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::sequence& slots) {
+  const horus::detail::CSlots c(Arg<std::vector<Slot>>::From(slots, "slots"));
+  const horus_job* cjob = job.get();
+  horus_appraisal found = HORUS_APPRAISAL_INIT;
+  Run([&](horus_error* error) {
+    return cluster.Read(error, [&](horus_error* e) {
+      return horus_placer_appraise(placer.get(), cluster.get(), cjob, c.nodes.size(), c.nodes.data(), c.devices.data(),
+                                   c.tasks.data(), &found, e);
+    });
+  });
+  py::dict out;
+  out["reason"] = found.reason == HORUS_REASON_NONE ? "" : horus_reason_name(found.reason);
+  out["work"] = found.work;
+  out["slowdown"] = found.slowdown;
+  out["slowdown_upper"] = found.slowdown_upper;
+  out["tenants"] = found.tenants;
+  out["shared"] = found.shared;
+  out["beyond_bound"] = found.beyond_bound;
+  return out;
+}
+
 Plan Preempt(const PlacerHandle& placer, const ClusterHandle& cluster, const Job& job, const py::object& nodes,
              uint32_t max_candidates, uint64_t max_checks) {
   const horus_job* c = job.get();
@@ -278,6 +299,9 @@ void BindPlanning(py::class_<PlacerHandle>& placer) {
            py::arg("horizon_s"), py::arg("min_gain"), py::arg("max_searches"),
            "review(self, cluster: ClusterHandle, max_migrations: int, downtime_s: float, horizon_s: float, min_gain: "
            "float, max_searches: int) -> PlanHandle")
+      .def("appraise", &Appraise, py::arg("cluster"), py::arg("job"), py::arg("slots"),
+           "appraise(self, cluster: ClusterHandle, job: Job, slots: collections.abc.Sequence[Slot]) -> dict[str, "
+           "typing.Any]")
       .def("preempt", &Preempt, py::arg("cluster"), py::arg("job"), py::arg("nodes"), py::arg("max_candidates"),
            py::arg("max_checks"),
            "preempt(self, cluster: ClusterHandle, job: Job, nodes: numpy.typing.NDArray[numpy.uint64] | None, "

@@ -117,7 +117,8 @@ void BindNode(py::module_& m) {
       .Field("pcie_switch", &Device::pcie_switch, "that it hangs on")
       .Field("socket", &Device::socket, "CPU socket that it hangs on")
       .Field("max_tenants", &Device::max_tenants, "jobs on it at once; 0 = the placer's limit")
-      .Field("mem_mib", &Device::mem_mib, "memory as the driver reports it; 0 = the catalogue's");
+      .Field("mem_mib", &Device::mem_mib, "memory as the driver reports it; 0 = the catalogue's")
+      .Field("id", &Device::id, "such as the driver's UUID; unique in the node");
   Record<Node>(m, "Node", "One machine of a cluster.")
       .Field("id", &Node::id, "the caller's; unique in the cluster")
       .Field("name", &Node::name, "for people")

@@ -241,6 +241,14 @@ class Placer:
             return Plan(self._handle.evacuate(instance(cluster, Cluster, "cluster")._handle,
                                               column(nodes, np.uint64, "nodes"), tell))
 
+    def appraise(self, cluster: Cluster, job: Job, slots: Sequence[Slot]) -> dict[str, Any]:
+        """What a place of the job would do, whoever chose it: `work` gained, the `reason` that forbids it or '', the job's
+        `slowdown` and `slowdown_upper`, `tenants` of its devices, those `shared`, and how many are `beyond_bound`. What
+        that choice costs beside the placer's, its regret, is the work of the slots that `place` decides less that of these.
+        The job may not be resident."""
+        return self._handle.appraise(instance(cluster, Cluster, "cluster")._handle, instance(job, Job, "job"),
+                                     sequence(slots, Slot, "slots"))
+
     def preempt(self, cluster: Cluster, job: Job, nodes: Any = None, *, max_candidates: int = 0,
                 max_checks: int = 0) -> Plan:
         """Who of lower priority would have to go for the job; see `Plan.preemptions`."""
