@@ -1,0 +1,3 @@
+module libhorus.org/horus
+
+go 1.24

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package horus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"libhorus.org/horus"
+)
+
+const gpu = "a100-40gb"
+
+func must[T any](t testing.TB) func(value T, err error) T {
+	return func(value T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clusterOf has `nodes` nodes of two GPUs, from id 1.
+func clusterOf(t testing.TB, nodes int) *horus.Cluster {
+	t.Helper()
+	c := must[*horus.Cluster](t)(horus.NewCluster(nil))
+	t.Cleanup(func() { c.Close() })
+	for i := range nodes {
+		ok(t, c.AddNode(node(uint64(i+1))))
+	}
+	return c
+}
+
+func node(id uint64) horus.Node {
+	return horus.Node{
+		ID: id, CPUMilli: 64_000, MemMiB: 262_144,
+		Devices: []horus.Device{{GPUType: gpu, ID: "GPU-0"}, {GPUType: gpu, ID: "GPU-1"}},
+	}
+}
+
+func placerOf(t testing.TB, options horus.PlacerOptions) *horus.Placer {
+	t.Helper()
+	p := must[*horus.Placer](t)(horus.NewPlacer(options))
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+func job(id uint64, utilisation float32, memMiB int64) horus.Job {
+	return horus.Job{ID: id, CPUMilli: 1_000, MemMiB: 1_024, Demands: []horus.TypeDemand{
+		{GPUType: gpu, Demand: horus.Demand{GPUUtilPct: utilisation, MemMiB: memMiB, ProfileID: id}},
+	}}
+}
+
+func stateOf(t testing.TB, c *horus.Cluster) uint64 {
+	t.Helper()
+	return must[horus.ClusterInfo](t)(c.Info()).StateHash
+}
+
+func TestThePackageMayCallTheLibraryItMet(t *testing.T) {
+	ok(t, horus.CheckABI())
+	if horus.Version() == "" {
+		t.Error("no version")
+	}
+}
+
+func TestAPlanIsAppliedOnceAndReleased(t *testing.T) {
+	c, p := clusterOf(t, 2), placerOf(t, horus.PlacerOptions{})
+	empty := stateOf(t, c)
+	plan := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{job(1, 30, 2_000), job(2, 99, 50_000)}, nil))
+	defer plan.Close()
+	if plan.Len() != 2 || stateOf(t, c) != empty {
+		t.Fatalf("%d decisions; planning must not change the cluster", plan.Len())
+	}
+	first, second := must[horus.Decision](t)(plan.Decision(0)), must[horus.Decision](t)(plan.Decision(1))
+	if first.Verdict != horus.Place || len(first.Slots) != 1 || first.JobID != 1 || first.Slowdown != 1 {
+		t.Errorf("job 1 fits an empty cluster, found %+v", first)
+	}
+	if second.Verdict != horus.Reject || second.Reason != horus.ReasonGPUMemory || second.Miss.Unit != "MiB" {
+		t.Errorf("job 2 needs more memory than any GPU has, found %+v", second)
+	}
+	if refused := must[map[horus.Reason]uint64](t)(plan.Refusals(1)); refused[horus.ReasonGPUMemory] != 4 {
+		t.Errorf("expected all four GPUs refused for memory, found %v", refused)
+	}
+	effects := must[[]horus.Effect](t)(plan.Effects(0))
+	if len(effects) != 1 || effects[0].JobID != 1 || effects[0].After != 1 {
+		t.Errorf("expected the job alone on its device, found %+v", effects)
+	}
+	if _, err := plan.Decision(2); !errors.Is(err, horus.ErrNotFound) {
+		t.Errorf("expected ErrNotFound beyond the last decision, found %v", err)
+	}
+	ok(t, c.Apply(plan))
+	if slots := must[[]horus.Slot](t)(c.JobSlots(1)); len(slots) != 1 || slots[0] != first.Slots[0] {
+		t.Errorf("expected the job where the plan said, found %v", slots)
+	}
+	if err := c.Apply(plan); !errors.Is(err, horus.ErrExists) {
+		t.Errorf("expected ErrExists the second time, found %v", err)
+	}
+	ok(t, c.Release(1))
+	if err := c.Release(1); !errors.Is(err, horus.ErrNotFound) || stateOf(t, c) != empty {
+		t.Errorf("expected the empty cluster, and ErrNotFound the second time, found %v", err)
+	}
+}
+
+func TestAPlanOfAStateThatMovedConflicts(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	plan := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{job(1, 30, 2_000)}, nil))
+	defer plan.Close()
+	must[horus.Reason](t)(c.Adopt(job(2, 30, 2_000), []horus.Slot{{Node: 1}}))
+	if err := c.Apply(plan); !errors.Is(err, horus.ErrConflict) {
+		t.Errorf("expected ErrConflict, found %v", err)
+	}
+}
+
+func TestVerdictsAnswerForEveryNodeInOneCall(t *testing.T) {
+	c, p := clusterOf(t, 3), placerOf(t, horus.PlacerOptions{})
+	ok(t, c.SetState(2, horus.WholeNode, horus.Drained))
+	must[horus.Reason](t)(c.Adopt(job(9, 90, 39_000), []horus.Slot{{Node: 3, Device: 0}}))
+	must[horus.Reason](t)(c.Adopt(job(8, 90, 39_000), []horus.Slot{{Node: 3, Device: 1}}))
+	var out horus.NodeVerdicts
+	ok(t, p.Verdicts(c, job(1, 50, 4_000), []uint64{3, 1, 2}, &out))
+	if out.Verdicts[0] != horus.Defer || out.Reasons[0] != horus.ReasonGPUMemory || !math.IsNaN(out.Costs[0]) {
+		t.Errorf("node 3 is full: found %v for %v", out.Verdicts[0], out.Reasons[0])
+	}
+	if out.Verdicts[1] != horus.Place || out.Reasons[1] != horus.ReasonNone || math.IsNaN(out.Costs[1]) {
+		t.Errorf("node 1 is free: found %v for %v", out.Verdicts[1], out.Reasons[1])
+	}
+	if out.Verdicts[2] != horus.Defer || out.Reasons[2] != horus.ReasonNodeDrained {
+		t.Errorf("node 2 is drained: found %v for %v", out.Verdicts[2], out.Reasons[2])
+	}
+	before := &out.Costs[0]
+	ok(t, p.Verdicts(c, job(1, 50, 4_000), []uint64{1}, &out))
+	if len(out.Costs) != 1 || &out.Costs[0] != before {
+		t.Error("expected the columns to be used again")
+	}
+}
+
+func TestNilNodesAreAllAndNoNodesAreNone(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	plan := must[*horus.Plan](t)(p.Plan(context.Background(), c, []horus.Job{job(1, 30, 2_000)}, []uint64{}))
+	defer plan.Close()
+	if d := must[horus.Decision](t)(plan.Decision(0)); d.Verdict == horus.Place {
+		t.Errorf("expected no place among no nodes, found %+v", d)
+	}
+}
+
+func TestErrorsNameThePlaceAndKeepTheState(t *testing.T) {
+	c := clusterOf(t, 1)
+	state := stateOf(t, c)
+	wrong := node(2)
+	wrong.Devices[1].GPUType = "a100-41gb"
+	for _, one := range []struct {
+		name   string
+		err    error
+		status horus.Status
+		says   string
+	}{
+		{"type", c.AddNode(wrong), horus.ErrNotFound, "gpu_types[1]"},
+		{"id", c.AddNode(node(1)), horus.ErrExists, "node 1"},
+		{"zero byte", c.AddNode(horus.Node{ID: 3, Name: "a\x00b"}), horus.ErrInvalidArgument, "Name"},
+		{"utf-8", c.AddNode(horus.Node{ID: 3, Name: "caf\xc3"}), horus.ErrInvalidArgument, "UTF-8"},
+		{"node", c.RemoveNode(7), horus.ErrNotFound, "7"},
+		{"capacity", second(horus.NewObservations(-1)), horus.ErrInvalidArgument, "capacity"},
+		{"policy", second(horus.NewPlacer(horus.PlacerOptions{Policy: "best"})), horus.ErrNotFound, "best-fit"},
+		{"graph", second(horus.ParseGraph(nil)), horus.ErrInvalidArgument, ""},
+		{"bundle", second(horus.LoadPredictor([]byte("no bundle"))), horus.ErrCorrupt, ""},
+		{"snapshot", second(horus.RestoreCluster(nil, []byte("no snapshot"))), horus.ErrCorrupt, ""},
+	} {
+		var e *horus.Error
+		if !errors.Is(one.err, one.status) || !errors.As(one.err, &e) || !strings.Contains(e.Message, one.says) {
+			t.Errorf("%s: expected %v that says %q, found %v", one.name, one.status, one.says, one.err)
+		}
+	}
+	if stateOf(t, c) != state {
+		t.Error("a refused call changed the cluster")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestAContextEndsAPlan(t *testing.T) {
+	c, p := clusterOf(t, 200), placerOf(t, horus.PlacerOptions{})
+	jobs := make([]horus.Job, 2_000)
+	for i := range jobs {
+		jobs[i] = job(uint64(i+1), float32(1+i%97), int64(1_000+i))
+	}
+	state := stateOf(t, c)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Plan(ctx, c, jobs, nil); !errors.Is(err, context.Canceled) || !errors.Is(err, horus.ErrCancelled) {
+		t.Errorf("expected the context's error and ErrCancelled, found %v", err)
+	}
+	late, stop := context.WithTimeout(context.Background(), time.Millisecond)
+	defer stop()
+	if _, err := p.Plan(late, c, jobs, nil); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("expected a plan or the deadline's error, found %v", err)
+	}
+	if stateOf(t, c) != state {
+		t.Error("a cancelled plan changed the cluster")
+	}
+}
+
+func TestClosedHandlesAnswerSo(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	ok(t, c.Close())
+	ok(t, c.Close())
+	if err := c.AddNode(node(1)); !errors.Is(err, horus.ErrClosed) {
+		t.Errorf("expected ErrClosed, found %v", err)
+	}
+	if _, err := p.Plan(context.Background(), c, nil, nil); !errors.Is(err, horus.ErrClosed) {
+		t.Errorf("expected ErrClosed of the cluster, found %v", err)
+	}
+}
+
+func TestForgottenHandlesAreClosedByTheCollector(t *testing.T) {
+	for range 200 {
+		c := must[*horus.Cluster](t)(horus.NewCluster(nil))
+		for i := range 20 {
+			ok(t, c.AddNode(node(uint64(i+1))))
+		}
+	}
+	runtime.GC()
+	runtime.GC() // leaks would show to the leak checker; here: no crash, no double free
+	c := clusterOf(t, 1)
+	ok(t, c.Close())
+	runtime.GC()
+}
+
+func TestASnapshotBringsTheStateBack(t *testing.T) {
+	c := clusterOf(t, 2)
+	must[horus.Reason](t)(c.Adopt(job(5, 40, 3_000), []horus.Slot{{Node: 2, Device: 1}}))
+	saved := must[[]byte](t)(c.Snapshot())
+	back := must[*horus.Cluster](t)(horus.RestoreCluster(nil, saved))
+	defer back.Close()
+	if stateOf(t, back) != stateOf(t, c) || !bytes.Equal(must[[]byte](t)(back.Snapshot()), saved) {
+		t.Error("expected the same state")
+	}
+	device := must[horus.DeviceInfo](t)(back.Device(2, 1))
+	if device.ID != "GPU-1" || len(device.Jobs) != 1 || device.Jobs[0] != 5 || device.MemReservedMiB != 3_000 {
+		t.Errorf("expected job 5 on GPU-1, found %+v", device)
+	}
+}
+
+func TestRegretComparesAnotherSchedulersChoiceWithOurs(t *testing.T) {
+	c, p := clusterOf(t, 2), placerOf(t, horus.PlacerOptions{})
+	must[horus.Reason](t)(c.Adopt(job(1, 95, 20_000), []horus.Slot{{Node: 1}}))
+	r := must[horus.Regret](t)(p.Regret(context.Background(), c, job(2, 95, 10_000), []horus.Slot{{Node: 1}}, nil))
+	if r.Verdict != horus.Place || r.Same || r.Work() <= 0 || r.Theirs.Shared != 1 || r.Ours.Shared != 0 {
+		t.Errorf("sharing a busy GPU beside a free one costs work, found %+v", r)
+	}
+	same := must[horus.Regret](t)(p.Regret(context.Background(), c, job(2, 95, 10_000), r.Slots, nil))
+	if !same.Same || same.Work() != 0 {
+		t.Errorf("our own choice costs nothing, found %+v", same)
+	}
+	full := must[horus.Regret](t)(p.Regret(context.Background(), c, job(2, 95, 30_000), []horus.Slot{{Node: 1}}, []uint64{1}))
+	if full.Theirs.Reason != horus.ReasonGPUMemory {
+		t.Errorf("expected their place to break the memory rule, found %+v", full)
+	}
+}
+
+func TestAWhatIfHappensNowhere(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	for device := range uint32(2) {
+		must[horus.Reason](t)(c.Adopt(job(uint64(device+1), 90, 39_000), []horus.Slot{{Node: 1, Device: device}}))
+	}
+	state := stateOf(t, c)
+	plan := must[*horus.Plan](t)(p.WhatIfGone(c, []uint64{2}, []horus.Job{job(9, 90, 39_000)}))
+	defer plan.Close()
+	if d := must[horus.Decision](t)(plan.Decision(0)); d.Verdict != horus.Place || d.Slots[0].Device != 1 {
+		t.Errorf("expected the job where job 2 would have left, found %+v", d)
+	}
+	if err := c.Apply(plan); !errors.Is(err, horus.ErrState) || stateOf(t, c) != state {
+		t.Errorf("expected ErrState and the state as it was, found %v", err)
+	}
+	if _, err := p.WhatIfGone(c, []uint64{77}, nil); !errors.Is(err, horus.ErrNotFound) {
+		t.Errorf("expected ErrNotFound, found %v", err)
+	}
+}
+
+func TestSeenSlowdownsMoveAModel(t *testing.T) {
+	model := must[*horus.Interference](t)(horus.NewInterference(""))
+	defer model.Close()
+	seen := must[*horus.Observations](t)(horus.NewObservations(0))
+	defer seen.Close()
+	device := horus.SharedDevice{GPUType: gpu}
+	tenants := []horus.Demand{
+		{ProfileID: 1, GPUUtilPct: 50, MemMiB: 2_000, StepTimeUs: 100_000}, {ProfileID: 2, GPUUtilPct: 50, MemMiB: 2_000, StepTimeUs: 100_000},
+	}
+	before := must[[]horus.Slowdown](t)(model.Slowdowns(nil, device, tenants))
+	for range 20 {
+		ok(t, seen.AddSlowdown(nil, horus.SlowdownObservation{
+			Device: device, Job: tenants[0], CoTenants: tenants[1:], Slowdown: 3, Predicted: float64(before[0].Expected),
+		}))
+	}
+	learned := must[*horus.Interference](t)(model.Commit(nil, seen))
+	defer learned.Close()
+	after := must[[]horus.Slowdown](t)(learned.Slowdowns(nil, device, tenants))
+	if before[0].Expected > 2 || after[0].Expected < 2.5 || learned.Epoch() == model.Epoch() {
+		t.Errorf("expected an answer near 3 after 20 observations of it, found %v, before %v", after[0], before[0])
+	}
+	if calibration := must[horus.Calibration](t)(seen.Calibration()); calibration.Predictions != 20 || calibration.Bias <= 0 {
+		t.Errorf("expected 20 predictions below what came, found %+v", calibration)
+	}
+	again := must[*horus.Observations](t)(horus.RestoreObservations(must[[]byte](t)(seen.Snapshot())))
+	defer again.Close()
+	table := must[*horus.Interference](t)(horus.NewMeasuredInterference(nil, []horus.MeasuredPair{
+		{GPUType: gpu, ProfileA: 1, ProfileB: 2, SlowdownA: 1.25, SlowdownB: 1.5},
+	}, 0, nil))
+	defer table.Close()
+	measured := must[[]horus.Slowdown](t)(table.Slowdowns(nil, device, tenants))
+	if measured[0].Expected != 1.25 || measured[1].Expected != 1.5 {
+		t.Errorf("expected what was measured, found %v", measured)
+	}
+	if _, err := table.Bytes(); !errors.Is(err, horus.ErrUnsupported) {
+		t.Errorf("expected ErrUnsupported for the bundle of a table, found %v", err)
+	}
+}
+
+func TestManyGoroutinesShareHandles(t *testing.T) {
+	c, p := clusterOf(t, 8), placerOf(t, horus.PlacerOptions{})
+	var group sync.WaitGroup
+	for g := range 8 {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for i := range 50 {
+				id := uint64(g*1_000 + i + 1)
+				plan, err := p.Plan(context.Background(), c, []horus.Job{job(id, 20, 1_000)}, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err = c.Apply(plan); err == nil {
+					err = c.Release(id)
+				}
+				if err != nil && !errors.Is(err, horus.ErrConflict) && !errors.Is(err, horus.ErrNotFound) {
+					t.Error(err)
+				}
+				plan.Close()
+				if _, err := c.Info(); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	if info := must[horus.ClusterInfo](t)(c.Info()); info.Jobs != 0 {
+		t.Errorf("expected every job released, found %d", info.Jobs)
+	}
+}
+
+func TestMetricsCountCalls(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	m := must[*horus.Metrics](t)(horus.NewMetrics())
+	defer m.Close()
+	ok(t, m.Count(c, p))
+	must[horus.Appraisal](t)(p.Appraise(c, job(1, 30, 2_000), []horus.Slot{{Node: 1}}))
+	text := must[string](t)(m.Text())
+	if !strings.Contains(text, `horus_calls_total{call="appraise",status="OK"} 1`) || strings.ContainsRune(text, 0) {
+		t.Errorf("expected one appraisal counted, found %s", text)
+	}
+}
+
+func TestTheCatalogueKnowsNamesInAnySpelling(t *testing.T) {
+	catalogue := must[*horus.Catalogue](t)(horus.DefaultCatalogue())
+	defer catalogue.Close()
+	at := must[int](t)(catalogue.Find("NVIDIA A100-SXM4-40GB"))
+	if found := must[horus.GPU](t)(catalogue.At(at)); found.Name != gpu || found.SMs != 108 {
+		t.Errorf("expected the A100, found %+v", found)
+	}
+	if _, err := catalogue.Find("a100-41gb"); !errors.Is(err, horus.ErrNotFound) {
+		t.Errorf("expected ErrNotFound, found %v", err)
+	}
+	if _, err := catalogue.At(catalogue.Len()); !errors.Is(err, horus.ErrNotFound) {
+		t.Errorf("expected ErrNotFound past the end, found %v", err)
+	}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package horus
+
+/*
+#include <horus/horus.h>
+*/
+import "C"
+
+import (
+	"strconv"
+	"unsafe"
+)
+
+// JobKind of a job.
+type JobKind int32
+
+// Kinds of job.
+const (
+	TrainingJob   JobKind = C.HORUS_JOB_TRAINING
+	InferenceJob  JobKind = C.HORUS_JOB_INFERENCE
+	BestEffortJob JobKind = C.HORUS_JOB_BEST_EFFORT
+)
+
+// Share says with whose jobs a job shares devices.
+type Share int32
+
+// Whose jobs; it holds both ways. 0 is ShareSameTenant.
+const (
+	ShareSameTenant Share = C.HORUS_SHARE_SAME_TENANT
+	ShareAnyone     Share = C.HORUS_SHARE_ANYONE
+)
+
+// NoGPUs as GPUsPerTask is a job on the host alone, without demands.
+const NoGPUs int32 = C.HORUS_JOB_NO_GPUS
+
+// Label is a node's, or one that a job needs there.
+type Label struct{ Key, Value string }
+
+// TypeDemand is what a job asks per GPU of one type; "" = any type, then the only one.
+type TypeDemand struct {
+	GPUType string
+	Demand  Demand
+}
+
+// Job is tasks that are placed together, all or nothing, each on GPUsPerTask GPUs of one node. Host resources are per
+// task.
+type Job struct {
+	ID                 uint64
+	Kind               JobKind
+	Name               string
+	Tenant             string  // owner
+	Tasks              int32   // 0 = 1
+	GPUsPerTask        int32   // 0 = 1; NoGPUs = the host alone
+	GPUMilli           int32   // per GPU: 0 = shares as its demand allows; else a hard request of 1-1000 thousandths
+	Exclusive          bool    // alone on its devices
+	SpreadTasks        bool    // at most one of its tasks a node
+	Share              Share   // with whose jobs; 0 = its own tenant's
+	Priority           int32   // higher first
+	SlowdownBound      float32 // promised; 0 = the placer's default
+	SlowdownConfidence float32 // of the bound, 0.5 to 0.999; 0 = 0.9
+	Weight             float32 // of its useful work; 0 = 1
+	CPUMilli           int64
+	MemMiB             int64
+	StorageMBs         int64
+	SubmitUs           int64 // the caller's clock
+	DeadlineUs         int64 // read by the queue "edf"; 0 = none
+	RequestRateHz      float64
+	LatencyBoundUs     int64 // of inference: what 99 % of the requests may take; 0 = none
+	GPUMemRequestMiB   int64 // guaranteed per GPU; 0 = the demand's upper bound
+	GPUMemLimitMiB     int64 // most per GPU; 0 = what it requests
+	Demands            []TypeDemand
+	Selectors          []Label // node labels that must be present
+	Groups             []string
+	AvoidGroups        []string // groups that it shares no node with
+	Alternatives       []Alternative
+}
+
+// Alternative is one way of running a job, of which the placer picks the one worth most.
+type Alternative struct {
+	Tasks       int32
+	GPUsPerTask int32
+	GPUMilli    int32
+	Demands     []TypeDemand
+	Rate        float64 // progress per second alone on the fastest type, in any unit that all ways share
+	CPUMilli    int64   // per task; 0 = what the job states, -1 = none
+	MemMiB      int64
+	StorageMBs  int64
+}
+
+func flag(on bool) C.int32_t {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// typeDemands puts demands into columns; the names are nil where a job runs on any type.
+func typeDemands(a *arena, given []TypeDemand) (**C.char, **C.horus_demand) {
+	demands, pointers := demandRows(a, len(given))
+	names := rows[*C.char](a, len(given))
+	for i := range given {
+		given[i].Demand.put(&demands[i])
+		names[i] = a.text("Demands.GPUType", given[i].GPUType)
+	}
+	return unsafe.SliceData(names), pointers
+}
+
+func (a *arena) labels(field string, given []Label) (**C.char, **C.char) {
+	keys, values := rows[*C.char](a, len(given)), rows[*C.char](a, len(given))
+	for i, label := range given {
+		keys[i], values[i] = a.required(field+".Key", label.Key), a.required(field+".Value", label.Value)
+	}
+	return unsafe.SliceData(keys), unsafe.SliceData(values)
+}
+
+func (j *Job) put(a *arena, out *C.horus_job) {
+	out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+	out.kind, out.id = C.int32_t(j.Kind), C.uint64_t(j.ID)
+	out.name, out.tenant = a.text("Name", j.Name), a.text("Tenant", j.Tenant)
+	out.tasks, out.gpus_per_task, out.gpu_milli = C.int32_t(j.Tasks), C.int32_t(j.GPUsPerTask), C.int32_t(j.GPUMilli)
+	out.exclusive, out.spread_tasks, out.share = flag(j.Exclusive), flag(j.SpreadTasks), C.int32_t(j.Share)
+	out.priority, out.weight = C.int32_t(j.Priority), C.float(j.Weight)
+	out.slowdown_bound, out.slowdown_confidence = C.float(j.SlowdownBound), C.float(j.SlowdownConfidence)
+	out.cpu_milli, out.mem_mib, out.storage_mb_s = C.int64_t(j.CPUMilli), C.int64_t(j.MemMiB), C.int64_t(j.StorageMBs)
+	out.submit_us, out.deadline_us = C.int64_t(j.SubmitUs), C.int64_t(j.DeadlineUs)
+	out.request_rate_hz, out.latency_bound_us = C.double(j.RequestRateHz), C.int64_t(j.LatencyBoundUs)
+	out.gpu_mem_request_mib, out.gpu_mem_limit_mib = C.int64_t(j.GPUMemRequestMiB), C.int64_t(j.GPUMemLimitMiB)
+	out.demand_count = C.size_t(len(j.Demands))
+	out.gpu_types, out.demands = typeDemands(a, j.Demands)
+	out.selector_count = C.size_t(len(j.Selectors))
+	out.selector_keys, out.selector_values = a.labels("Selectors", j.Selectors)
+	out.group_count, out.groups = C.size_t(len(j.Groups)), a.texts("Groups", j.Groups)
+	out.avoid_count, out.avoid_groups = C.size_t(len(j.AvoidGroups)), a.texts("AvoidGroups", j.AvoidGroups)
+	out.alternative_count = C.size_t(len(j.Alternatives))
+	out.alternatives = putAlternatives(a, j.Alternatives)
+}
+
+func putAlternatives(a *arena, given []Alternative) **C.horus_job_alternative {
+	ways, pointers := rows[C.horus_job_alternative](a, len(given)), rows[*C.horus_job_alternative](a, len(given))
+	for i := range given {
+		way, out := &given[i], &ways[i]
+		out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
+		out.tasks, out.gpus_per_task = C.int32_t(way.Tasks), C.int32_t(way.GPUsPerTask)
+		out.gpu_milli, out.rate = C.int32_t(way.GPUMilli), C.double(way.Rate)
+		out.demand_count = C.size_t(len(way.Demands))
+		out.gpu_types, out.demands = typeDemands(a, way.Demands)
+		out.cpu_milli, out.mem_mib = C.int64_t(way.CPUMilli), C.int64_t(way.MemMiB)
+		out.storage_mb_s = C.int64_t(way.StorageMBs)
+		pointers[i] = out
+	}
+	return unsafe.SliceData(pointers)
+}
+
+// putJobs puts jobs into C memory; a wrong text is named with its job.
+func putJobs(a *arena, jobs []Job) **C.horus_job {
+	out, pointers := rows[C.horus_job](a, len(jobs)), rows[*C.horus_job](a, len(jobs))
+	for i := range jobs {
+		had := a.err
+		jobs[i].put(a, &out[i])
+		if had == nil && a.err != nil {
+			a.err = invalid("job %s: %s", strconv.FormatUint(jobs[i].ID, 10), a.err.(*Error).Message)
+		}
+		pointers[i] = &out[i]
+	}
+	return unsafe.SliceData(pointers)
+}
+
+// putJob puts one job into C memory.
+func putJob(a *arena, job *Job) *C.horus_job {
+	out := row[C.horus_job](a)
+	job.put(a, out)
+	return out
+}
