@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command horus-scheduler is kube-scheduler with the plugins Horus and HorusDynamicResources; otherwise upstream.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"libhorus.org/kubernetes/plugin"
+)
+
+func main() {
+	os.Exit(cli.Run(app.NewSchedulerCommand(
+		app.WithPlugin(plugin.Name, plugin.New), app.WithPlugin(plugin.DRAName, plugin.NewDRA))))
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"libhorus.org/kubernetes/internal/objects"
+	"libhorus.org/kubernetes/plugin"
+)
+
+func explainCommand() *cobra.Command {
+	var namespace string
+	cmd := &cobra.Command{
+		Use: "explain POD", Short: "Why a pod is where it is, or why it waits", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, namespace, err := connect(namespace)
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if ctx == nil {
+				ctx = context.Background()
+			}
+			pod, err := client.CoreV1().Pods(namespace).Get(ctx, args[0], metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			events, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(pod.UID)})
+			if err != nil {
+				return err
+			}
+			return explain(cmd.OutOrStdout(), pod, events.Items)
+		},
+	}
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the pod; the context's otherwise")
+	return cmd
+}
+
+// explain tells a decision in a user's words.
+func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
+	name := pod.Namespace + "/" + pod.Name
+	if pod.Spec.NodeName == "" {
+		fmt.Fprintf(out, "%s waits", name)
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == v1.PodScheduled && condition.Message != "" {
+				fmt.Fprintf(out, ": %s", condition.Message)
+			}
+		}
+		fmt.Fprintln(out)
+		sort.SliceStable(events, func(i, j int) bool { return when(events[i]).Time.Before(when(events[j]).Time) })
+		for _, event := range events {
+			if strings.HasPrefix(event.Reason, "Horus") {
+				fmt.Fprintf(out, "  %s: %s\n", event.Reason, event.Message)
+			}
+		}
+		return nil
+	}
+	told := pod.Annotations[objects.DecisionAnnotation]
+	if told == "" {
+		fmt.Fprintf(out, "%s is on %s, where %s put it. Horus had no say.\n", name, pod.Spec.NodeName, pod.Spec.SchedulerName)
+		return nil
+	}
+	var d plugin.Decision
+	if err := json.Unmarshal([]byte(told), &d); err != nil {
+		return fmt.Errorf("annotation %s of %s: %w", objects.DecisionAnnotation, name, err)
+	}
+	fmt.Fprintf(out, "%s is on %s", name, pod.Spec.NodeName)
+	if len(d.Devices) > 0 {
+		fmt.Fprintf(out, ", %s", strings.Join(d.Devices, ", "))
+	}
+	fmt.Fprintln(out)
+	if len(d.Beside) == 0 {
+		fmt.Fprintln(out, "  alone on its GPUs when it came")
+	} else {
+		fmt.Fprintf(out, "  beside %s: expected at %.2f times its step time alone, at most %.2f in 9 of 10 cases\n",
+			strings.Join(d.Beside, ", "), d.Slowdown, d.SlowdownUpper)
+	}
+	if d.Trial {
+		fmt.Fprintln(out, "  a trial: sharing pays by expectation, not yet by the bounds")
+	}
+	if d.EvidenceProfile == "" {
+		fmt.Fprintln(out, "  nothing was known of the job but its requests")
+	} else {
+		fmt.Fprintf(out, "  by JobProfile %s\n", d.EvidenceProfile)
+	}
+	fmt.Fprintf(out, "  %s\n", d.Text)
+	return nil
+}
+
+func when(event v1.Event) metav1.MicroTime {
+	if !event.EventTime.IsZero() {
+		return event.EventTime
+	}
+	return metav1.NewMicroTime(event.LastTimestamp.Time)
+}

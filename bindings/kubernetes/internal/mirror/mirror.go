@@ -1,0 +1,652 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mirror keeps a libhorus cluster as the API server tells it: nodes with their GPUs, and the pods on them,
+// whoever put them there. It is rebuilt from objects alone, at the start and whenever one changes.
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// Mirror is safe for concurrent use.
+type Mirror struct {
+	settings  objects.Settings
+	lookups   objects.Lookups
+	catalogue *horus.Catalogue
+
+	mu      sync.Mutex
+	cluster *horus.Cluster
+	placer  *horus.Placer
+	lastID  uint64
+	nodes   map[string]*node
+	names   map[uint64]string
+	pods    map[types.UID]*pod
+	jobs    map[uint64]types.UID
+	waiting map[types.UID]*v1.Pod // bound, but what they hold cannot be told yet
+
+	// Seen is told each pod that another scheduler bound, just before it is taken in; with the lock held. May be nil.
+	Seen func(View)
+}
+
+type node struct {
+	id     uint64
+	object *v1.Node
+	slices map[string]*resourceapi.ResourceSlice
+	view   objects.Node
+	added  bool // the library has it
+	pods   map[types.UID]*pod
+	seen   int64 // generation of the scheduler's own picture that was compared last
+}
+
+type pod struct {
+	id     uint64
+	object *v1.Pod
+	node   string
+	bound  bool // the API server says so; else it is reserved by us
+}
+
+// New makes an empty mirror.
+func New(settings objects.Settings, lookups objects.Lookups, options horus.PlacerOptions) (*Mirror, error) {
+	if err := horus.CheckABI(); err != nil {
+		return nil, err
+	}
+	catalogue, err := horus.DefaultCatalogue()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := horus.NewCluster(catalogue)
+	if err != nil {
+		return nil, err
+	}
+	placer, err := horus.NewPlacer(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Mirror{
+		settings: settings, lookups: lookups, catalogue: catalogue, cluster: cluster, placer: placer,
+		nodes: map[string]*node{}, names: map[uint64]string{}, pods: map[types.UID]*pod{}, jobs: map[uint64]types.UID{},
+		waiting: map[types.UID]*v1.Pod{},
+	}, nil
+}
+
+func (m *Mirror) nextID() uint64 { m.lastID++; return m.lastID }
+
+func (m *Mirror) find(gpuType string) error {
+	if gpuType == "" {
+		return errors.New("expected the GPU's product name, found none")
+	}
+	_, err := m.catalogue.Find(gpuType)
+	return err
+}
+
+// SetNode takes in a node as it is now.
+func (m *Mirror) SetNode(object *v1.Node) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.node(object.Name).object = object
+	m.refresh(object.Name)
+}
+
+// DeleteNode takes a node away, with the pods on it.
+func (m *Mirror) DeleteNode(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.nodes[name]; n != nil {
+		n.object = nil
+		m.refresh(name)
+	}
+}
+
+// SetSlice takes in a ResourceSlice; other drivers' are ignored.
+func (m *Mirror) SetSlice(slice *resourceapi.ResourceSlice) {
+	if slice.Spec.Driver != m.settings.Driver || slice.Spec.NodeName == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.node(*slice.Spec.NodeName).slices[slice.Name] = slice
+	m.refresh(*slice.Spec.NodeName)
+}
+
+// DeleteSlice takes a ResourceSlice away.
+func (m *Mirror) DeleteSlice(slice *resourceapi.ResourceSlice) {
+	if slice.Spec.Driver != m.settings.Driver || slice.Spec.NodeName == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.nodes[*slice.Spec.NodeName]; n != nil {
+		delete(n.slices, slice.Name)
+		m.refresh(*slice.Spec.NodeName)
+	}
+}
+
+func (m *Mirror) node(name string) *node {
+	n := m.nodes[name]
+	if n == nil {
+		n = &node{id: m.nextID(), slices: map[string]*resourceapi.ResourceSlice{}, pods: map[types.UID]*pod{}}
+		m.nodes[name], m.names[n.id] = n, name
+	}
+	return n
+}
+
+// refresh brings the library's node to what the objects say. Where devices change under pods, the node is taken down and
+// built anew, and its pods are adopted again from what the API server says of them.
+func (m *Mirror) refresh(name string) {
+	n := m.nodes[name]
+	view := objects.Node{}
+	if n.object != nil {
+		slices := make([]*resourceapi.ResourceSlice, 0, len(n.slices))
+		for _, slice := range n.slices {
+			slices = append(slices, slice)
+		}
+		sort.Slice(slices, func(i, j int) bool { return slices[i].Name < slices[j].Name })
+		view = objects.NodeOf(m.settings, n.object, slices, m.find)
+	}
+	view.Horus.ID = n.id
+	if n.added && sameNode(n.view, view) {
+		return
+	}
+	var residents []*v1.Pod
+	for uid, p := range n.pods {
+		if p.bound {
+			residents = append(residents, p.object)
+		}
+		m.drop(uid)
+	}
+	if n.added {
+		_ = m.cluster.RemoveNode(n.id) // empty by now
+		n.added = false
+	}
+	n.view = view
+	if view.Backend != objects.NoGPUs {
+		if err := m.cluster.AddNode(view.Horus); err != nil {
+			n.view.Backend, n.view.Problem = objects.NoGPUs, fmt.Sprintf("node %s: %v", name, err)
+		} else {
+			n.added = true
+		}
+	}
+	if n.object == nil && len(n.slices) == 0 {
+		delete(m.nodes, name)
+		delete(m.names, n.id)
+	}
+	for _, p := range residents {
+		m.setPod(p)
+	}
+	m.retry()
+}
+
+func sameNode(a, b objects.Node) bool {
+	if a.Backend != b.Backend || a.Problem != b.Problem || len(a.Devices) != len(b.Devices) ||
+		a.Horus.CPUMilli != b.Horus.CPUMilli || a.Horus.MemMiB != b.Horus.MemMiB {
+		return false
+	}
+	for i := range a.Devices {
+		if a.Devices[i] != b.Devices[i] || a.Horus.Devices[i] != b.Horus.Devices[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// SetPod takes in a pod as it is now: bound and alive it holds its GPUs, done or gone it holds none.
+func (m *Mirror) SetPod(object *v1.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.setPod(object)
+}
+
+// DeletePod releases what a pod holds.
+func (m *Mirror) DeletePod(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.waiting, uid)
+	m.drop(uid)
+}
+
+// Retry looks again at pods whose claims were not allocated when they came.
+func (m *Mirror) Retry() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.retry()
+}
+
+func (m *Mirror) retry() {
+	for _, object := range m.waiting {
+		m.setPod(object)
+	}
+}
+
+func (m *Mirror) drop(uid types.UID) {
+	p := m.pods[uid]
+	if p == nil {
+		return
+	}
+	_ = m.cluster.Release(p.id) // NOT_FOUND: its node went first
+	delete(m.jobs, p.id)
+	delete(m.pods, uid)
+	if n := m.nodes[p.node]; n != nil {
+		delete(n.pods, uid)
+	}
+}
+
+func done(object *v1.Pod) bool {
+	return object.Status.Phase == v1.PodSucceeded || object.Status.Phase == v1.PodFailed
+}
+
+func (m *Mirror) setPod(object *v1.Pod) {
+	delete(m.waiting, object.UID)
+	if object.Spec.NodeName == "" {
+		return // reserved by us, or nobody's yet
+	}
+	if done(object) {
+		m.drop(object.UID)
+		return
+	}
+	if p := m.pods[object.UID]; p != nil {
+		if p.node == object.Spec.NodeName {
+			p.object, p.bound = object, true
+			return
+		}
+		m.drop(object.UID) // bound elsewhere than we reserved
+	}
+	view, err := objects.JobOf(m.settings, object, m.lookups)
+	if view.Backend == objects.NoGPUs {
+		if err != nil && len(object.Spec.ResourceClaims) > 0 {
+			m.waiting[object.UID] = object
+		}
+		return
+	}
+	slots, found := m.slotsOf(object, view)
+	if !found {
+		m.waiting[object.UID] = object
+		return
+	}
+	// A pod whose annotations are wrong holds what it asks for all the same.
+	view.Horus.ID = m.nextID()
+	if m.Seen != nil && object.Spec.SchedulerName != "" {
+		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
+	}
+	m.adopt(object, object.Spec.NodeName, view, slots, true)
+}
+
+func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, bound bool) error {
+	if _, err := m.cluster.Adopt(view.Horus, slots); err != nil {
+		// The job's own fields are out of range: what it holds is what counts.
+		plain := horus.Job{
+			ID: view.Horus.ID, Name: view.Horus.Name, Exclusive: true, GPUsPerTask: view.Horus.GPUsPerTask,
+			Demands: []horus.TypeDemand{{Demand: horus.Demand{GPUUtilPct: 100}}},
+		}
+		if _, err := m.cluster.Adopt(plain, slots); err != nil {
+			if bound {
+				m.waiting[object.UID] = object
+			}
+			return err
+		}
+	}
+	m.jobs[view.Horus.ID] = object.UID
+	p := &pod{id: view.Horus.ID, object: object, node: node, bound: bound}
+	m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p
+	return nil
+}
+
+// slotsOf tells the devices of a bound pod: those of its claims, or for whole GPUs the first free ones, since the kubelet
+// tells nobody which it gave.
+func (m *Mirror) slotsOf(object *v1.Pod, view objects.Pod) ([]horus.Slot, bool) {
+	n := m.nodes[object.Spec.NodeName]
+	if n == nil || !n.added || n.view.Backend != view.Backend {
+		return nil, false
+	}
+	if view.Backend == objects.Whole {
+		return m.freeDevices(n, int(view.Horus.GPUsPerTask))
+	}
+	var slots []horus.Slot
+	for _, name := range view.Claims {
+		claim, err := m.lookups.Claim(object.Namespace, name)
+		if err != nil || claim.Status.Allocation == nil {
+			return nil, false
+		}
+		for _, result := range claim.Status.Allocation.Devices.Results {
+			if result.Driver != m.settings.Driver {
+				continue
+			}
+			index, found := n.device(result.Pool, result.Device)
+			if !found {
+				return nil, false
+			}
+			slots = append(slots, horus.Slot{Node: n.id, Device: index})
+		}
+	}
+	return slots, len(slots) == int(view.Horus.GPUsPerTask)
+}
+
+func (n *node) device(pool, name string) (uint32, bool) {
+	for i, d := range n.view.Devices {
+		if d.Pool == pool && d.Name == name {
+			return uint32(i), true
+		}
+	}
+	return 0, false
+}
+
+func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
+	var free, used []horus.Slot
+	for i := range n.view.Devices {
+		info, err := m.cluster.Device(n.id, uint32(i))
+		if err != nil {
+			return nil, false
+		}
+		slot := horus.Slot{Node: n.id, Device: uint32(i)}
+		if len(info.Jobs) == 0 {
+			free = append(free, slot)
+		} else {
+			used = append(used, slot)
+		}
+	}
+	all := append(free, used...) // more than there are: the node is over-committed, and so is the mirror
+	if len(all) < count {
+		return nil, false
+	}
+	return all[:count], true
+}
+
+// Counts of what is mirrored.
+type Counts struct{ Nodes, Devices, Pods, Waiting int }
+
+// Counts tells how much is mirrored, and how many pods wait for their claims.
+func (m *Mirror) Counts() Counts {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := Counts{Pods: len(m.pods), Waiting: len(m.waiting)}
+	for _, n := range m.nodes {
+		if n.added {
+			out.Nodes++
+			out.Devices += len(n.view.Devices)
+		}
+	}
+	return out
+}
+
+// Problems are the sentences about nodes whose GPUs are not used, sorted.
+func (m *Mirror) Problems() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for _, n := range m.nodes {
+		if n.view.Problem != "" {
+			out = append(out, n.view.Problem)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// Follow brings the mirror to the scheduler's own picture, whose events may come before ours: a pod that has left there has
+// left here, and one that is assumed there holds its GPUs here.
+func (m *Mirror) Follow(nodes []fwk.NodeInfo) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, info := range nodes {
+		n := m.nodes[info.Node().Name]
+		if n == nil || n.seen == info.GetGeneration() {
+			continue
+		}
+		n.seen = info.GetGeneration()
+		there := make(map[types.UID]bool, len(info.GetPods()))
+		for _, one := range info.GetPods() {
+			object := one.GetPod()
+			there[object.UID] = true
+			if n.pods[object.UID] == nil {
+				m.setPod(object)
+			}
+		}
+		for uid, p := range n.pods {
+			if p.bound && !there[uid] {
+				m.drop(uid)
+			}
+		}
+	}
+}
+
+// Read is a pod as a job; the error is for its owner.
+func (m *Mirror) Read(object *v1.Pod) (objects.Pod, error) {
+	return objects.JobOf(m.settings, object, m.lookups)
+}
+
+// Verdict of one node on a job.
+type Verdict struct {
+	Node   string
+	Cost   float64
+	Reason horus.Reason // ReasonNone: it fits
+	Known  bool         // the node has GPUs of the job's backend
+}
+
+// Verdicts asks the named nodes for a job, in one call. The row of a node without such GPUs is not Known.
+func (m *Mirror) Verdicts(view objects.Pod, names []string) ([]Verdict, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]Verdict, len(names))
+	ids, at := make([]uint64, 0, len(names)), make([]int, 0, len(names))
+	for i, name := range names {
+		out[i] = Verdict{Node: name, Reason: horus.ReasonGPUType}
+		if n := m.nodes[name]; n != nil && n.added && n.view.Backend == view.Backend {
+			ids, at = append(ids, n.id), append(at, i)
+		}
+	}
+	job := view.Horus
+	job.ID = m.lastID + 1
+	var verdicts horus.NodeVerdicts
+	if err := m.placer.Verdicts(m.cluster, job, ids, &verdicts); err != nil {
+		return nil, err
+	}
+	for i, row := range at {
+		out[row].Known, out[row].Cost, out[row].Reason = true, verdicts.Costs[i], verdicts.Reasons[i]
+	}
+	return out, nil
+}
+
+// Choice is where a job would go on one node.
+type Choice struct {
+	Node     string
+	Slots    []horus.Slot
+	Devices  []objects.Device
+	Decision horus.Decision
+	Beside   []string // pods on the same devices, as namespace/name
+}
+
+// ErrNoPlace says that the job does not fit on the node now; the choice's decision says why.
+var ErrNoPlace = errors.New("no place on the node")
+
+// Choose plans a job on one node.
+func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.choose(ctx, view, name)
+}
+
+func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {
+	out := Choice{Node: name}
+	n := m.nodes[name]
+	if n == nil || !n.added {
+		return out, ErrNoPlace
+	}
+	job := view.Horus
+	job.ID = m.lastID + 1
+	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, []uint64{n.id})
+	if err != nil {
+		return out, err
+	}
+	defer plan.Close()
+	if out.Decision, err = plan.Decision(0); err != nil {
+		return out, err
+	}
+	if out.Decision.Verdict != horus.Place {
+		return out, ErrNoPlace
+	}
+	out.Slots = out.Decision.Slots
+	for _, slot := range out.Slots {
+		out.Devices = append(out.Devices, n.view.Devices[slot.Device])
+	}
+	effects, err := plan.Effects(0)
+	if err != nil {
+		return out, err
+	}
+	seen := map[uint64]bool{job.ID: true}
+	for _, effect := range effects {
+		if !seen[effect.JobID] {
+			seen[effect.JobID] = true
+			out.Beside = append(out.Beside, m.nameOf(effect.JobID))
+		}
+	}
+	return out, nil
+}
+
+func (m *Mirror) nameOf(job uint64) string {
+	p := m.pods[m.jobs[job]]
+	if p == nil {
+		return ""
+	}
+	return p.object.Namespace + "/" + p.object.Name
+}
+
+// Reserve takes a pod in where `slots` say, or, with nil slots, where a plan on the node says. What came in between is
+// looked at again: ErrNoPlace where the pod does not fit any more.
+func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, name string, slots []horus.Slot) (Choice, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(object.UID)
+	choice := Choice{Node: name, Slots: slots}
+	if slots == nil {
+		var err error
+		if choice, err = m.choose(ctx, view, name); err != nil {
+			return choice, err
+		}
+	} else {
+		view.Horus.ID = m.lastID + 1
+		found, err := m.placer.Appraise(m.cluster, view.Horus, slots)
+		if err != nil {
+			return choice, err
+		}
+		if found.Reason != horus.ReasonNone {
+			choice.Decision.Reason = found.Reason
+			return choice, ErrNoPlace
+		}
+	}
+	view.Horus.ID = m.nextID()
+	return choice, m.adopt(object, name, view, choice.Slots, false)
+}
+
+// Unreserve gives back what Reserve took; a pod that the API server calls bound keeps it.
+func (m *Mirror) Unreserve(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil && !p.bound {
+		m.drop(uid)
+	}
+}
+
+// FitsWithout says whether a job would fit on a node once the named pods had left it, beside those that are to come first.
+func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, first []objects.Pod) (horus.Reason, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.nodes[name]
+	if n == nil || !n.added || n.view.Backend != view.Backend {
+		return horus.ReasonGPUType, nil
+	}
+	var ids []uint64
+	for _, uid := range gone {
+		if p := m.pods[uid]; p != nil && p.node == name {
+			ids = append(ids, p.id)
+		}
+	}
+	here := []horus.Label{{Key: objects.HostLabel, Value: name}}
+	var jobs []horus.Job
+	for _, one := range append(first[:len(first):len(first)], view) {
+		job := one.Horus
+		job.ID, job.Selectors = m.lastID+1+uint64(len(jobs)), here
+		jobs = append(jobs, job)
+	}
+	plan, err := m.placer.WhatIfGone(m.cluster, ids, jobs)
+	if err != nil {
+		return horus.ReasonNone, err
+	}
+	defer plan.Close()
+	for i := range jobs {
+		d, err := plan.Decision(i)
+		if err != nil {
+			return horus.ReasonNone, err
+		}
+		if d.JobID == jobs[len(jobs)-1].ID {
+			if d.Verdict != horus.Place && d.Reason == horus.ReasonNone {
+				return horus.ReasonGang, nil
+			}
+			return d.Reason, nil
+		}
+	}
+	return horus.ReasonGang, nil
+}
+
+// View is a pod that somebody bound, while the mirror holds still.
+type View struct {
+	m       *Mirror
+	Pod     *v1.Pod
+	Job     horus.Job
+	Slots   []horus.Slot
+	Backend objects.Backend
+}
+
+// Regret compares where the pod was put with what the placer would have done among the nodes that `may` allows.
+func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (horus.Regret, error) {
+	var nodes []uint64
+	for _, n := range v.m.nodes {
+		if n.added && n.view.Backend == v.Backend && may(n.object) {
+			nodes = append(nodes, n.id)
+		}
+	}
+	sort.Slice(nodes, func(i, j int) bool { return nodes[i] < nodes[j] })
+	return v.m.placer.Regret(ctx, v.m.cluster, v.Job, v.Slots, nodes)
+}
+
+// NodeName is the name of a node of a slot; "" of one that is gone.
+func (v View) NodeName(id uint64) string { return v.m.names[id] }
+
+// Nearest is the nearest miss of a job over all nodes of its backend, in the library's sentence.
+func (m *Mirror) Nearest(ctx context.Context, view objects.Pod) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	job := view.Horus
+	job.ID = m.lastID + 1
+	nodes := []uint64{}
+	for _, n := range m.nodes {
+		if n.added && n.view.Backend == view.Backend {
+			nodes = append(nodes, n.id)
+		}
+	}
+	if len(nodes) == 0 {
+		return "no node offers GPUs in the way that it asks for them", nil
+	}
+	sort.Slice(nodes, func(i, j int) bool { return nodes[i] < nodes[j] })
+	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, nodes)
+	if err != nil {
+		return "", err
+	}
+	defer plan.Close()
+	d, err := plan.Decision(0)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSuffix(d.Text, "."), nil
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"libhorus.org/horus"
+)
+
+var settings = Settings{
+	Driver: "gpu.nvidia.com", DeviceClasses: map[string]bool{"gpu.nvidia.com": true}, Resource: "nvidia.com/gpu",
+}
+
+func known(t *testing.T) func(string) error {
+	t.Helper()
+	catalogue, err := horus.DefaultCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { catalogue.Close() })
+	return func(name string) error { _, err := catalogue.Find(name); return err }
+}
+
+func nodeWith(gpus int64, labels map[string]string) *v1.Node {
+	return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: labels}, Status: v1.NodeStatus{Allocatable: v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("3500m"), v1.ResourceMemory: resource.MustParse("2Gi"),
+		"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI),
+	}}}
+}
+
+func TestANodesGPUsAreReadFromItsLabels(t *testing.T) {
+	for _, one := range []struct {
+		name   string
+		gpus   int64
+		labels map[string]string
+		want   int
+		says   string
+	}{
+		{"feature discovery", 8, map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}, 8, ""},
+		{"no label", 2, nil, 0, "no label names their type"},
+		{"unknown type", 1, map[string]string{"nvidia.com/gpu.product": "NVIDIA-Z9"}, 0, "nvidia.com/gpu.product"},
+		{"replicas", 8, map[string]string{"nvidia.com/gpu.product": "Tesla-T4-SHARED", "nvidia.com/gpu.replicas": "4"}, 0, "replicas"},
+		{"MIG", 7, map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"}, 0, "MIG"},
+		{"too many", 5_000, map[string]string{"nvidia.com/gpu.product": "Tesla-T4"}, 0, "at most 1024"},
+		{"no GPUs", 0, map[string]string{"nvidia.com/gpu.product": "Tesla-T4"}, 0, ""},
+	} {
+		n := NodeOf(settings, nodeWith(one.gpus, one.labels), nil, known(t))
+		if len(n.Devices) != one.want || len(n.Horus.Devices) != one.want || !strings.Contains(n.Problem, one.says) || (one.says == "") != (n.Problem == "") {
+			t.Errorf("%s: expected %d GPUs and a problem that says %q, found %d and %q", one.name, one.want, one.says, len(n.Devices), n.Problem)
+		}
+		if n.Horus.CPUMilli != 3500 || n.Horus.MemMiB != 2048 {
+			t.Errorf("%s: expected 3500 milli-cores and 2048 MiB, found %d and %d", one.name, n.Horus.CPUMilli, n.Horus.MemMiB)
+		}
+	}
+}
+
+func sliceOf(name string, generation int64, devices ...resourceapi.Device) *resourceapi.ResourceSlice {
+	return &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourceapi.ResourceSliceSpec{
+		Driver: "gpu.nvidia.com", Pool: resourceapi.ResourcePool{Name: "n1", Generation: generation}, Devices: devices,
+	}}
+}
+
+func deviceOf(name, product string, shared bool) resourceapi.Device {
+	uuid := "GPU-" + name
+	return resourceapi.Device{
+		Name: name, AllowMultipleAllocations: &shared,
+		Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+			"gpu.nvidia.com/productName": {StringValue: &product}, "uuid": {StringValue: &uuid},
+		},
+		Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse("80Gi")}},
+	}
+}
+
+func TestOfSlicesTheNewestGenerationCounts(t *testing.T) {
+	slices := []*resourceapi.ResourceSlice{
+		sliceOf("old", 1, deviceOf("gpu-9", "Tesla T4", false)),
+		sliceOf("b", 2, deviceOf("gpu-1", "NVIDIA H100 80GB HBM3", false)),
+		sliceOf("a", 2, deviceOf("gpu-0", "NVIDIA H100 80GB HBM3", true)),
+	}
+	n := NodeOf(settings, nodeWith(8, nil), slices, known(t))
+	if n.Backend != DRA || len(n.Devices) != 2 || n.Devices[0].Name != "gpu-0" || n.Devices[1].Name != "gpu-1" {
+		t.Fatalf("expected gpu-0 and gpu-1, found %+v", n)
+	}
+	first, second := n.Horus.Devices[0], n.Horus.Devices[1]
+	if first.SharingMode != horus.TimeSlice || second.SharingMode != horus.Exclusive || first.ID != "GPU-gpu-0" || first.MemMiB != 81_920 {
+		t.Errorf("expected a device for several claims and one for a single, found %+v and %+v", first, second)
+	}
+	wrong := NodeOf(settings, nodeWith(8, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1, deviceOf("gpu-0", "", false))}, known(t))
+	if wrong.Backend != NoGPUs || !strings.Contains(wrong.Problem, "productName") {
+		t.Errorf("expected the attribute that is missing, found %+v", wrong)
+	}
+}
+
+func podOf(whole int64, annotations map[string]string, claims ...string) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p", Annotations: annotations}}
+	p.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(whole, resource.DecimalSI)}}}}
+	for _, name := range claims {
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, v1.PodResourceClaim{Name: name, ResourceClaimName: &name})
+	}
+	return p
+}
+
+var lookups = Lookups{
+	Claim: func(_, name string) (*resourceapi.ResourceClaim, error) {
+		request := resourceapi.DeviceRequest{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com", Count: 1}}
+		switch name {
+		case "part":
+			request.Exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse("1.5Gi")}}
+		case "all":
+			request.Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
+		case "either":
+			request = resourceapi.DeviceRequest{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{DeviceClassName: "gpu.nvidia.com"}}}
+		case "nic":
+			request.Exactly.DeviceClassName = "nic"
+		default:
+			return nil, errors.New("not found")
+		}
+		return &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{request}}}}, nil
+	},
+	Profile: func(_, name string) (Profile, error) {
+		if name != "light" {
+			return Profile{}, errors.New("not found")
+		}
+		return ProfileOf(map[string]any{"kind": "inference", "demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 20, "memMiB": 900}}})
+	},
+}
+
+func TestWhatAPodSaysBecomesAJob(t *testing.T) {
+	whole, err := JobOf(settings, podOf(2, nil), lookups)
+	if err != nil || whole.Backend != Whole || whole.Horus.GPUsPerTask != 2 || !whole.Horus.Exclusive || whole.Horus.Tenant != "team" {
+		t.Errorf("expected two GPUs for itself, found %+v, %v", whole, err)
+	}
+	none, err := JobOf(settings, podOf(0, nil, "nic"), lookups)
+	if err != nil || none.Backend != NoGPUs {
+		t.Errorf("expected no GPUs in a claim for a network card, found %+v, %v", none, err)
+	}
+	part, err := JobOf(settings, podOf(0, map[string]string{ProfileAnnotation: "light", ShareAnnotation: "anyone", BoundAnnotation: "1.5"}, "part"), lookups)
+	if err != nil || part.Backend != DRA || part.Horus.Exclusive || part.Horus.GPUMemRequestMiB != 1536 || part.Horus.SlowdownBound != 1.5 ||
+		part.Horus.Share != horus.ShareAnyone || part.Horus.Kind != horus.InferenceJob || part.Horus.Demands[0].Demand.ProfileID == 0 {
+		t.Errorf("expected a job that shares, found %+v, %v", part, err)
+	}
+	quiet, err := JobOf(settings, podOf(0, map[string]string{ProfileAnnotation: "light"}, "part"), lookups)
+	if err != nil || !quiet.Horus.Exclusive {
+		t.Errorf("a pod that does not consent is alone, found %+v, %v", quiet, err)
+	}
+}
+
+func TestWrongPodsAreToldWhatIsWrong(t *testing.T) {
+	for says, pod := range map[string]*v1.Pod{
+		"found both":                   podOf(1, nil, "part"),
+		"allocationMode All":           podOf(0, nil, "all"),
+		"firstAvailable":               podOf(0, nil, "either"),
+		"resource claim gone":          podOf(0, nil, "gone"),
+		"profile heavy: not found":     podOf(1, map[string]string{ProfileAnnotation: "heavy"}),
+		"never shared":                 podOf(1, map[string]string{ProfileAnnotation: "light", ShareAnnotation: "anyone"}),
+		"nothing is known of the job":  podOf(0, map[string]string{ShareAnnotation: "anyone"}, "part"),
+		`found "all"`:                  podOf(0, map[string]string{ShareAnnotation: "all"}, "part"),
+		`from 1 to 1000, found "NaN"`:  podOf(1, map[string]string{BoundAnnotation: "NaN"}),
+		`from 0.5 to 0.999, found "1"`: podOf(1, map[string]string{ConfidenceAnnotation: "1"}),
+	} {
+		if _, err := JobOf(settings, pod, lookups); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("expected %q, found %v", says, err)
+		}
+	}
+}
+
+func TestInitContainersAndSidecarsCountAsTheKubeletCounts(t *testing.T) {
+	always := v1.ContainerRestartPolicyAlways
+	gpus := func(n int64) v1.ResourceRequirements {
+		return v1.ResourceRequirements{Limits: v1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(n, resource.DecimalSI)}}
+	}
+	p := podOf(2, nil)
+	p.Spec.InitContainers = []v1.Container{{Resources: gpus(1), RestartPolicy: &always}, {Resources: gpus(4)}}
+	if job, err := JobOf(settings, p, lookups); err != nil || job.Horus.GPUsPerTask != 5 {
+		t.Errorf("expected the sidecar beside the larger of both, found %d, %v", job.Horus.GPUsPerTask, err)
+	}
+}
+
+func TestAProfileIsReadOrRefusedByItsField(t *testing.T) {
+	demand := map[string]any{"gpuType": "t4", "gpuUtilPct": 20, "memMiB": 900}
+	first, err := ProfileOf(map[string]any{"demands": []any{demand}})
+	if err != nil || first.Kind != horus.TrainingJob || first.Demands[0].Demand.MemMiB != 900 {
+		t.Fatalf("expected a training job, found %+v, %v", first, err)
+	}
+	again, _ := ProfileOf(map[string]any{"demands": []any{demand}})
+	other, _ := ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 21, "memMiB": 900}}})
+	id := func(p Profile) uint64 { return p.Demands[0].Demand.ProfileID }
+	if id(first) != id(again) || id(first) == id(other) {
+		t.Error("expected one id for equal specs, and another for another")
+	}
+	for says, spec := range map[string]any{
+		"spec.kind":               map[string]any{"kind": "batch", "demands": []any{demand}},
+		"spec.demands: expected":  map[string]any{},
+		"spec.demands[0].gpuType": map[string]any{"demands": []any{map[string]any{"gpuUtilPct": 1, "memMiB": 1}}},
+		"cannot unmarshal":        map[string]any{"demands": "none"},
+		"unsupported type":        map[string]any{"demands": make(chan int)},
+	} {
+		if _, err := ProfileOf(spec); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("expected %q, found %v", says, err)
+		}
+	}
+}

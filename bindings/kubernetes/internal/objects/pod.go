@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"libhorus.org/horus"
+)
+
+// What a pod says, all optional.
+const (
+	ProfileAnnotation    = "libhorus.org/profile"             // a JobProfile of its namespace
+	ShareAnnotation      = "libhorus.org/share"               // "same-tenant" or "anyone"; none = it never shares
+	BoundAnnotation      = "libhorus.org/slowdown-bound"      // such as "1.5"
+	ConfidenceAnnotation = "libhorus.org/slowdown-confidence" // 0.5 to 0.999
+	DecisionAnnotation   = "libhorus.org/decision"            // written when the pod is bound
+)
+
+// Pod is a pod as libhorus takes it.
+type Pod struct {
+	Backend Backend   // NoGPUs: it asks for none
+	Horus   horus.Job // ID is left 0
+	Claims  []string  // names of its ResourceClaims that ask for GPUs
+}
+
+// Lookups of other objects; an error says that there is none, or what is wrong with it.
+type Lookups struct {
+	Claim   func(namespace, name string) (*resourceapi.ResourceClaim, error)
+	Profile func(namespace, name string) (Profile, error)
+}
+
+// request is what a claim asks of our devices.
+type request struct {
+	devices int64
+	memMiB  int64 // the most of its requests
+}
+
+// JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
+func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
+	out := Pod{Horus: horus.Job{Name: pod.Namespace + "/" + pod.Name, Tenant: pod.Namespace, Exclusive: true}}
+	if pod.Spec.Priority != nil {
+		out.Horus.Priority = *pod.Spec.Priority
+	}
+	whole := wholeGPUs(settings, pod)
+	asked, err := out.claims(settings, pod, lookups)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case whole > 0 && asked.devices > 0:
+		return out, fmt.Errorf("expected GPUs by %s or by resource claims, found both", settings.Resource)
+	case whole > 0:
+		out.Backend = Whole
+	case asked.devices > 0:
+		out.Backend = DRA
+	default:
+		return out, nil
+	}
+	out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)) // more fit nowhere
+	out.Horus.GPUMemRequestMiB = asked.memMiB
+	out.Horus.Demands = []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: asked.memMiB}}}
+	return out, out.annotations(settings, pod, lookups)
+}
+
+// wholeGPUs counts as the kubelet does: containers together, or the largest init container; sidecars beside both.
+func wholeGPUs(settings Settings, pod *v1.Pod) int64 {
+	count := func(c *v1.Container) int64 {
+		quantity := c.Resources.Requests[settings.Resource]
+		if quantity.IsZero() {
+			quantity = c.Resources.Limits[settings.Resource]
+		}
+		return max(quantity.Value(), 0)
+	}
+	var sum, sidecars, most int64
+	for i := range pod.Spec.Containers {
+		sum += count(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			sidecars += count(c)
+			most = max(most, sidecars)
+		} else {
+			most = max(most, sidecars+count(c))
+		}
+	}
+	return max(sum+sidecars, most)
+}
+
+// ClaimName is the name of the claim behind an entry of a pod; "" while nobody has made it.
+func ClaimName(pod *v1.Pod, entry *v1.PodResourceClaim) string {
+	if entry.ResourceClaimName != nil {
+		return *entry.ResourceClaimName
+	}
+	for _, status := range pod.Status.ResourceClaimStatuses {
+		if status.Name == entry.Name && status.ResourceClaimName != nil {
+			return *status.ResourceClaimName
+		}
+	}
+	return ""
+}
+
+func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request, error) {
+	var all request
+	for i := range pod.Spec.ResourceClaims {
+		name := ClaimName(pod, &pod.Spec.ResourceClaims[i])
+		if name == "" {
+			return all, fmt.Errorf("resource claim %s: not made from its template yet", pod.Spec.ResourceClaims[i].Name)
+		}
+		claim, err := lookups.Claim(pod.Namespace, name)
+		if err != nil {
+			return all, fmt.Errorf("resource claim %s: %w", name, err)
+		}
+		one, err := requestOf(settings, claim)
+		if err != nil {
+			return all, fmt.Errorf("resource claim %s: %w", name, err)
+		}
+		if one.devices > 0 {
+			out.Claims = append(out.Claims, name)
+		}
+		all.devices += one.devices
+		all.memMiB = max(all.memMiB, one.memMiB)
+	}
+	return all, nil
+}
+
+func requestOf(settings Settings, claim *resourceapi.ResourceClaim) (request, error) {
+	var all request
+	for _, r := range claim.Spec.Devices.Requests {
+		if r.Exactly == nil {
+			for _, sub := range r.FirstAvailable {
+				if settings.DeviceClasses[sub.DeviceClassName] {
+					return all, fmt.Errorf("request %s: lists of alternatives (firstAvailable) of GPUs are not placed: ask for one", r.Name)
+				}
+			}
+			continue
+		}
+		if !settings.DeviceClasses[r.Exactly.DeviceClassName] || (r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess) {
+			continue
+		}
+		if r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
+			return all, fmt.Errorf("request %s: allocationMode All of GPUs is not placed: ask for a count", r.Name)
+		}
+		all.devices += max(r.Exactly.Count, 1)
+		if capacity := r.Exactly.Capacity; capacity != nil {
+			if memory, ok := capacity.Requests[attributeMemory]; ok {
+				all.memMiB = max(all.memMiB, (memory.Value()+mib-1)/mib)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) error {
+	job := &out.Horus
+	if name := pod.Annotations[ProfileAnnotation]; name != "" {
+		profile, err := lookups.Profile(pod.Namespace, name)
+		if err != nil {
+			return fmt.Errorf("annotation %s: profile %s: %w", ProfileAnnotation, name, err)
+		}
+		job.Kind, job.Demands = profile.Kind, profile.Demands
+	}
+	var err error
+	if job.SlowdownBound, err = number(pod, BoundAnnotation, 1, 1000); err != nil {
+		return err
+	}
+	if job.SlowdownConfidence, err = number(pod, ConfidenceAnnotation, 0.5, 0.999); err != nil {
+		return err
+	}
+	switch share := pod.Annotations[ShareAnnotation]; share {
+	case "":
+		return nil
+	case "same-tenant":
+		job.Share = horus.ShareSameTenant
+	case "anyone":
+		job.Share = horus.ShareAnyone
+	default:
+		return fmt.Errorf("annotation %s: expected same-tenant or anyone, found %q", ShareAnnotation, share)
+	}
+	if pod.Annotations[ProfileAnnotation] == "" {
+		return fmt.Errorf("annotation %s: expected %s beside it, since nothing is known of the job, found none", ShareAnnotation, ProfileAnnotation)
+	}
+	if out.Backend == Whole {
+		return fmt.Errorf("annotation %s: whole GPUs (%s) are never shared: ask for them by a resource claim", ShareAnnotation, settings.Resource)
+	}
+	job.Exclusive = false
+	return nil
+}
+
+func number(pod *v1.Pod, annotation string, least, most float64) (float32, error) {
+	given := strings.TrimSpace(pod.Annotations[annotation])
+	if given == "" {
+		return 0, nil
+	}
+	value, err := strconv.ParseFloat(given, 32)
+	if err != nil || !(value >= least && value <= most) {
+		return 0, fmt.Errorf("annotation %s: expected a number from %g to %g, found %q", annotation, least, most, given)
+	}
+	return float32(value), nil
+}

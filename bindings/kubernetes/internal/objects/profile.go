@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+
+	"libhorus.org/horus"
+)
+
+// Group, version and resource of what is known of a kind of job.
+const (
+	Group            = "libhorus.org"
+	Version          = "v1alpha1"
+	ProfilesResource = "jobprofiles"
+)
+
+// Profile is what a JobProfile says: the demand of a job on each GPU type that it may run on.
+type Profile struct {
+	Kind    horus.JobKind
+	Demands []horus.TypeDemand
+}
+
+type profileSpec struct {
+	Kind    string         `json:"kind"`
+	Demands []demandFields `json:"demands"`
+}
+
+type demandFields struct {
+	GPUType         string  `json:"gpuType"`
+	GPUUtilPct      float32 `json:"gpuUtilPct"`
+	GPUUtilPctUpper float32 `json:"gpuUtilPctUpper"`
+	MemBWUtilPct    float32 `json:"memBwUtilPct"`
+	MemBWUpper      float32 `json:"memBwUtilPctUpper"`
+	MemMiB          int64   `json:"memMiB"`
+	MemMiBUpper     int64   `json:"memMiBUpper"`
+	StepTimeUs      int64   `json:"stepTimeUs"`
+	StepTimeUsUpper int64   `json:"stepTimeUsUpper"`
+	GradientMiB     int64   `json:"gradientMiB"`
+	OperatorUs      float32 `json:"operatorUs"`
+	Measured        bool    `json:"measured"`
+}
+
+var kinds = map[string]horus.JobKind{
+	"": horus.TrainingJob, "training": horus.TrainingJob, "inference": horus.InferenceJob, "best-effort": horus.BestEffortJob,
+}
+
+// ProfileOf reads the spec of a JobProfile. Jobs of one spec share what is observed of them.
+func ProfileOf(spec any) (Profile, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return Profile{}, fmt.Errorf("spec: %w", err)
+	}
+	var fields profileSpec
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return Profile{}, fmt.Errorf("spec: %w", err)
+	}
+	kind, known := kinds[fields.Kind]
+	if !known {
+		return Profile{}, fmt.Errorf("spec.kind: expected training, inference or best-effort, found %q", fields.Kind)
+	}
+	if len(fields.Demands) == 0 {
+		return Profile{}, fmt.Errorf("spec.demands: expected one for each GPU type that the job may run on, found none")
+	}
+	hash := fnv.New64a()
+	hash.Write(raw)
+	id := hash.Sum64() | 1 // 0 would be "none"
+	out := Profile{Kind: kind}
+	for i, d := range fields.Demands {
+		if d.GPUType == "" {
+			return Profile{}, fmt.Errorf("spec.demands[%d].gpuType: expected a GPU type, found none", i)
+		}
+		demand := horus.Demand{
+			Flags: horus.Given, ProfileID: id, GPUUtilPct: d.GPUUtilPct, GPUUtilPctUpper: d.GPUUtilPctUpper,
+			MemBWUtilPct: d.MemBWUtilPct, MemBWUtilPctUpper: d.MemBWUpper, MemMiB: d.MemMiB, MemMiBUpper: d.MemMiBUpper,
+			StepTimeUs: d.StepTimeUs, StepTimeUsUpper: d.StepTimeUsUpper, GradientMiB: d.GradientMiB, OperatorUs: d.OperatorUs,
+		}
+		if d.Measured {
+			demand.Flags = horus.Measured
+		}
+		out.Demands = append(out.Demands, horus.TypeDemand{GPUType: d.GPUType, Demand: demand})
+	}
+	return out, nil
+}

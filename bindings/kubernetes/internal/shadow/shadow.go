@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package shadow tells what other schedulers' choices cost beside ours, decision by decision.
+package shadow
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/mirror"
+)
+
+var (
+	decisions = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_shadow_decisions_total", Help: "Pods with GPUs that another scheduler bound, by what ours would have done.",
+	}, []string{"scheduler", "ours"})
+	regret = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_shadow_regret_gpus", Help: "Useful work that ours would have gained more, in GPUs, over decisions that both took; where it is less, it counts as lost_gpus.",
+	}, []string{"scheduler"})
+	lost = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_shadow_lost_gpus", Help: "Useful work that theirs gained more, in GPUs, over decisions that both took.",
+	}, []string{"scheduler"})
+	beyond = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_shadow_beyond_bound_total", Help: "Tenants whose slowdown bound their choice breaks.",
+	}, []string{"scheduler"})
+	broken = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_shadow_broken_rules_total", Help: "Choices that break a rule of ours, by the first.",
+	}, []string{"scheduler", "rule"})
+)
+
+// Register makes the metrics known; once a process.
+func Register() { legacyregistry.MustRegister(decisions, regret, lost, beyond, broken) }
+
+// Watcher compares.
+type Watcher struct {
+	ours  string // name of our own scheduler, whose choices are not judged
+	since time.Time
+}
+
+// New judges what is bound from now on.
+func New(ours string) *Watcher { return &Watcher{ours: ours, since: time.Now().Truncate(time.Second)} }
+
+// Seen judges one choice. What was bound before the watcher began is no choice that it saw.
+func (w *Watcher) Seen(view mirror.View) {
+	pod := view.Pod
+	if pod.Spec.SchedulerName == w.ours || boundAt(pod).Before(w.since) {
+		return
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	r, err := view.Regret(context.Background(), func(node *v1.Node) bool {
+		return node != nil && mayGo(pod, affinity, node)
+	})
+	scheduler := pod.Spec.SchedulerName
+	if err != nil {
+		decisions.WithLabelValues(scheduler, "failed").Inc()
+		klog.ErrorS(err, "Shadow: a choice cannot be judged", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
+		return
+	}
+	ours := "waits"
+	if r.Verdict == horus.Place {
+		ours = "elsewhere"
+		if r.Same {
+			ours = "same"
+		}
+	}
+	decisions.WithLabelValues(scheduler, ours).Inc()
+	if work := r.Work(); work >= 0 {
+		regret.WithLabelValues(scheduler).Add(work)
+	} else {
+		lost.WithLabelValues(scheduler).Add(-work)
+	}
+	beyond.WithLabelValues(scheduler).Add(float64(r.Theirs.BeyondBound))
+	if r.Theirs.Reason != horus.ReasonNone {
+		broken.WithLabelValues(scheduler, r.Theirs.Reason.String()).Inc()
+	}
+	where := ""
+	if len(r.Slots) > 0 {
+		where = view.NodeName(r.Slots[0].Node)
+	}
+	klog.InfoS("Shadow", "pod", klog.KObj(pod), "scheduler", scheduler, "theirs", pod.Spec.NodeName, "ours", where,
+		"verdict", ours, "regretGPUs", r.Work(), "theirRule", r.Theirs.Reason.String(), "why", r.Text)
+}
+
+// boundAt is when the pod was bound, by its own condition.
+func boundAt(pod *v1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == v1.PodScheduled && c.Status == v1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Now() // bound without the condition: by whoever wrote the node's name, just now
+}
+
+// mayGo keeps to what the pod says of nodes: selectors, affinity, taints, cordons.
+func mayGo(pod *v1.Pod, affinity nodeaffinity.RequiredNodeAffinity, node *v1.Node) bool {
+	if node.Name == pod.Spec.NodeName {
+		return true
+	}
+	if node.Spec.Unschedulable {
+		return false
+	}
+	if fits, err := affinity.Match(node); err != nil || !fits {
+		return false
+	}
+	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
+		func(t *v1.Taint) bool {
+			return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
+		}, false)
+	return !untolerated
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// Modes.
+const (
+	Shadow = "shadow" // binds nothing; tells what others' choices cost beside ours
+	Place  = "place"  // chooses node and device of the pods that name this scheduler
+)
+
+// Args are the plugin's arguments in the scheduler's configuration.
+type Args struct {
+	Mode             string   `json:"mode"`             // "shadow" (the default) or "place"
+	Driver           string   `json:"driver"`           // of GPUs' ResourceSlices; "gpu.nvidia.com"
+	DeviceClasses    []string `json:"deviceClasses"`    // whose requests ask for GPUs; ["gpu.nvidia.com"]
+	ExtendedResource string   `json:"extendedResource"` // of whole GPUs; "nvidia.com/gpu"
+	Candidates       int      `json:"candidates"`       // nodes that the rest of the scheduler looks at; 32, -1 = all that fit
+	MaxTenants       int32    `json:"maxTenants"`       // of a GPU; 3
+	SharingQuota     float32  `json:"sharingQuota"`     // share of GPUs that may have several tenants; 0 = all, -1 = none
+	SlowdownBound    float32  `json:"slowdownBound"`    // of pods that state none; 0 = the library's
+}
+
+const (
+	defaultCandidates = 32
+	mostCandidates    = 1 << 20
+)
+
+// parseArgs reads what stands in pluginConfig; fields that nobody knows are refused.
+func parseArgs(raw runtime.Object) (Args, error) {
+	args := Args{
+		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
+		Candidates: defaultCandidates,
+	}
+	unknown, given := raw.(*runtime.Unknown)
+	if given && len(unknown.Raw) > 0 {
+		decoder := json.NewDecoder(bytes.NewReader(unknown.Raw))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&args); err != nil {
+			return args, fmt.Errorf("pluginConfig of %s: %w", Name, err)
+		}
+	}
+	switch {
+	case args.Mode != Shadow && args.Mode != Place:
+		return args, fmt.Errorf("pluginConfig of %s: mode: expected %s or %s, found %q", Name, Shadow, Place, args.Mode)
+	case args.Driver == "":
+		return args, fmt.Errorf("pluginConfig of %s: driver: expected the name of a DRA driver, found none", Name)
+	case args.ExtendedResource == "":
+		return args, fmt.Errorf("pluginConfig of %s: extendedResource: expected a resource's name, found none", Name)
+	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
+		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
+	}
+	return args, nil
+}
+
+func (a Args) settings() objects.Settings {
+	classes := map[string]bool{}
+	for _, class := range a.DeviceClasses {
+		classes[class] = true
+	}
+	return objects.Settings{Driver: a.Driver, DeviceClasses: classes, Resource: v1.ResourceName(a.ExtendedResource)}
+}
+
+func (a Args) placer() horus.PlacerOptions {
+	return horus.PlacerOptions{MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
+}

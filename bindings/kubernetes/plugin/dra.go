@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// DRAName is the plugin that takes the place of DynamicResources in a profile with Horus.
+const DRAName = "HorusDynamicResources"
+
+// draPlugin is upstream's DynamicResources, which allocates the first device that fits. It sees of a node's GPUs only those
+// that Horus chose for the pod of the present cycle; all other devices it sees as they are.
+type draPlugin struct {
+	*dynamicresources.DynamicResources
+}
+
+var _ fwk.PreFilterPlugin = draPlugin{}
+
+// Name of the plugin.
+func (draPlugin) Name() string { return DRAName }
+
+// NewDRA makes it. The scheduler gives it the arguments of DynamicResources where the profile states some.
+func NewDRA(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	defaults, err := dynamicResourcesArgs()
+	if err != nil {
+		return nil, err
+	}
+	upstream, err := dynamicresources.New(ctx, defaults, draHandle{handle},
+		feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+	if err != nil {
+		return nil, err
+	}
+	pl, ok := upstream.(*dynamicresources.DynamicResources)
+	if !ok {
+		return nil, fmt.Errorf("%s: expected the upstream plugin, found %T", DRAName, upstream)
+	}
+	return draPlugin{pl}, nil
+}
+
+// chosen are the devices that the pod of the present cycle may have; nil = any. Cycles come one after the other.
+var chosen atomic.Pointer[choices]
+
+type choices struct {
+	driver string
+	nodes  map[string][]objects.Device
+}
+
+type draHandle struct{ fwk.Handle }
+
+func (h draHandle) SharedDRAManager() fwk.SharedDRAManager {
+	return draManager{h.Handle.SharedDRAManager()}
+}
+
+type draManager struct{ fwk.SharedDRAManager }
+
+func (m draManager) ResourceSlices() fwk.ResourceSliceLister {
+	return draSlices{m.SharedDRAManager.ResourceSlices()}
+}
+
+type draSlices struct{ fwk.ResourceSliceLister }
+
+// ListWithDeviceTaintRules leaves out the GPUs that Horus did not choose. The pools of the nodes chosen stay whole, slice by
+// slice, for the allocator refuses incomplete ones.
+func (l draSlices) ListWithDeviceTaintRules() ([]*resourceapi.ResourceSlice, error) {
+	all, err := l.ResourceSliceLister.ListWithDeviceTaintRules()
+	now := chosen.Load()
+	if err != nil || now == nil {
+		return all, err
+	}
+	out := make([]*resourceapi.ResourceSlice, 0, len(now.nodes))
+	for _, slice := range all {
+		if slice.Spec.Driver != now.driver || slice.Spec.NodeName == nil {
+			out = append(out, slice)
+			continue
+		}
+		devices, considered := now.nodes[*slice.Spec.NodeName]
+		if !considered {
+			continue
+		}
+		reduced := *slice // shallow: only the list of devices is another
+		reduced.Spec.Devices = nil
+		for _, device := range devices {
+			for i := range slice.Spec.Devices {
+				if slice.Spec.Pool.Name == device.Pool && slice.Spec.Devices[i].Name == device.Name {
+					reduced.Spec.Devices = append(reduced.Spec.Devices, slice.Spec.Devices[i])
+				}
+			}
+		}
+		out = append(out, &reduced)
+	}
+	return out, nil
+}

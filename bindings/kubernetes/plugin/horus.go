@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugin places pods with GPUs inside kube-scheduler: libhorus says which nodes can take a pod, how good each is, and
+// which devices it is to have there.
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/objects"
+	"libhorus.org/kubernetes/internal/shadow"
+)
+
+// Name of the plugin.
+const Name = "Horus"
+
+const stateKey fwk.StateKey = Name
+
+// Horus is the plugin.
+type Horus struct {
+	args     Args
+	handle   fwk.Handle
+	mirror   *mirror.Mirror
+	profiles cache.GenericLister
+	synced   []cache.InformerSynced
+}
+
+var (
+	_ fwk.PreFilterPlugin     = &Horus{}
+	_ fwk.PreFilterExtensions = &Horus{}
+	_ fwk.FilterPlugin        = &Horus{}
+	_ fwk.PostFilterPlugin    = &Horus{}
+	_ fwk.ScorePlugin         = &Horus{}
+	_ fwk.ReservePlugin       = &Horus{}
+	_ fwk.BindPlugin          = &Horus{}
+	_ fwk.EnqueueExtensions   = &Horus{}
+	_ fwk.SignPlugin          = &Horus{}
+)
+
+// New makes the plugin and mirrors the cluster from the scheduler's own informers.
+func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	args, err := parseArgs(raw)
+	if err != nil {
+		return nil, err
+	}
+	pl := &Horus{args: args, handle: handle}
+	lookups := objects.Lookups{Claim: pl.claim, Profile: pl.profile}
+	if pl.mirror, err = mirror.New(args.settings(), lookups, args.placer()); err != nil {
+		return nil, err
+	}
+	if args.Mode == Shadow {
+		shadow.Register()
+		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
+	}
+	if err := pl.watch(ctx); err != nil {
+		return nil, err
+	}
+	pl.register()
+	return pl, nil
+}
+
+// Name of the plugin.
+func (pl *Horus) Name() string { return Name }
+
+// watch feeds the mirror.
+func (pl *Horus) watch(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
+	if err != nil {
+		return err
+	}
+	gvr := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
+	profiles := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	informer := profiles.ForResource(gvr)
+	pl.profiles = informer.Lister()
+	// Profiles come after what names them, or change: pods that are bound keep what was known when they came.
+	profiles.Start(ctx.Done())
+
+	factory := pl.handle.SharedInformerFactory()
+	for _, one := range []struct {
+		informer cache.SharedIndexInformer
+		set      func(any)
+		gone     func(any)
+	}{
+		{factory.Core().V1().Nodes().Informer(),
+			func(o any) { pl.mirror.SetNode(o.(*v1.Node)) }, func(o any) { pl.mirror.DeleteNode(o.(*v1.Node).Name) }},
+		{factory.Resource().V1().ResourceSlices().Informer(),
+			func(o any) { pl.mirror.SetSlice(o.(*resourceapi.ResourceSlice)) },
+			func(o any) { pl.mirror.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
+		{factory.Resource().V1().ResourceClaims().Informer(), func(any) { pl.mirror.Retry() }, func(any) {}},
+		{factory.Core().V1().Pods().Informer(),
+			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)) }, func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID) }},
+	} {
+		registration, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    one.set,
+			UpdateFunc: func(_, now any) { one.set(now) },
+			DeleteFunc: func(o any) {
+				if last, missed := o.(cache.DeletedFinalStateUnknown); missed {
+					o = last.Obj
+				}
+				one.gone(o)
+			},
+		})
+		if err != nil {
+			return err
+		}
+		pl.synced = append(pl.synced, registration.HasSynced)
+	}
+	return nil
+}
+
+func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, error) {
+	// The tracker knows of allocations that are on their way.
+	return pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name)
+}
+
+func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
+	found, err := pl.profiles.ByNamespace(namespace).Get(name)
+	if err != nil {
+		return objects.Profile{}, err
+	}
+	object, ok := found.(*unstructured.Unstructured)
+	if !ok {
+		return objects.Profile{}, fmt.Errorf("expected an object, found %T", found)
+	}
+	return objects.ProfileOf(object.Object["spec"])
+}
+
+// cycle is what is known of a pod while it is scheduled.
+type cycle struct {
+	view     objects.Pod
+	verdicts map[string]mirror.Verdict
+	choices  map[string]mirror.Choice // by node, for pods with claims
+	best     float64                  // least and largest cost of the nodes that fit
+	worst    float64
+	gone     map[string][]types.UID   // of a dry run of preemption, by node
+	first    map[string][]objects.Pod // nominated pods that count before this one
+	choice   mirror.Choice            // once reserved
+}
+
+// Clone lets preemption try its dry runs apart.
+func (c *cycle) Clone() fwk.StateData {
+	out := *c
+	out.gone, out.first = map[string][]types.UID{}, map[string][]objects.Pod{}
+	for node, uids := range c.gone {
+		out.gone[node] = append([]types.UID(nil), uids...)
+	}
+	for node, pods := range c.first {
+		out.first[node] = append([]objects.Pod(nil), pods...)
+	}
+	return &out
+}
+
+func cycleOf(state fwk.CycleState) *cycle {
+	data, err := state.Read(stateKey)
+	if err != nil {
+		return nil // a pod without GPUs
+	}
+	return data.(*cycle)
+}
+
+func (pl *Horus) ready() bool {
+	for _, synced := range pl.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// PreFilter asks the library for all nodes in one call. Of the nodes that fit, the best are left to the other plugins: all
+// of them for whole GPUs, for claims as many as Candidates, since the devices on each are chosen here too.
+func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	chosen.Store(nil)
+	view, err := pl.mirror.Read(pod)
+	if err != nil {
+		invalidPods.Inc()
+		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%v", err)
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
+	}
+	if view.Backend == objects.NoGPUs {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	if pl.args.Mode == Shadow {
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: it runs in shadow mode and binds nothing")
+	}
+	if !pl.ready() {
+		return nil, fwk.AsStatus(errors.New("Horus: the cluster is not mirrored yet"))
+	}
+	names := make([]string, len(nodes))
+	for i, info := range nodes {
+		names[i] = info.Node().Name
+	}
+	begin := time.Now()
+	pl.mirror.Follow(nodes)
+	verdicts, err := pl.mirror.Verdicts(view, names)
+	verdictSeconds.Observe(time.Since(begin).Seconds())
+	if err != nil {
+		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+	}
+	c := &cycle{view: view, verdicts: make(map[string]mirror.Verdict, len(verdicts)), gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
+	fits := make([]mirror.Verdict, 0, len(verdicts))
+	for _, v := range verdicts {
+		c.verdicts[v.Node] = v
+		if v.Reason == horus.ReasonNone {
+			fits = append(fits, v)
+		}
+	}
+	state.Write(stateKey, c)
+	if len(fits) == 0 {
+		return nil, nil // Filter tells each node's reason, and preemption may look at it
+	}
+	if view.Backend == objects.DRA {
+		if fits, err = pl.choose(ctx, c, fits); err != nil {
+			return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+		}
+	}
+	c.best, c.worst = fits[0].Cost, fits[0].Cost
+	result := sets.New[string]()
+	for _, v := range fits {
+		c.best, c.worst = min(c.best, v.Cost), max(c.worst, v.Cost)
+		result.Insert(v.Node)
+	}
+	return &fwk.PreFilterResult{NodeNames: result}, nil
+}
+
+// choose picks the devices on the best nodes and shows no others to the allocator.
+func (pl *Horus) choose(ctx context.Context, c *cycle, fits []mirror.Verdict) ([]mirror.Verdict, error) {
+	sort.SliceStable(fits, func(i, j int) bool { return fits[i].Cost < fits[j].Cost })
+	c.choices = map[string]mirror.Choice{}
+	devices := map[string][]objects.Device{}
+	kept := fits[:0]
+	for _, v := range fits {
+		if pl.args.Candidates > 0 && len(kept) == pl.args.Candidates {
+			break
+		}
+		choice, err := pl.mirror.Choose(ctx, c.view, v.Node)
+		if errors.Is(err, mirror.ErrNoPlace) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, v)
+		c.choices[v.Node], devices[v.Node] = choice, choice.Devices
+	}
+	if len(kept) == 0 {
+		return nil, errors.New("the cluster changed meanwhile")
+	}
+	chosen.Store(&choices{driver: pl.args.Driver, nodes: devices})
+	return kept, nil
+}
+
+// PreFilterExtensions are its own.
+func (pl *Horus) PreFilterExtensions() fwk.PreFilterExtensions { return pl }
+
+// AddPod counts a nominated pod on a node.
+func (pl *Horus) AddPod(_ context.Context, state fwk.CycleState, _ *v1.Pod, added fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	c := cycleOf(state)
+	if c == nil {
+		return nil
+	}
+	name := node.Node().Name
+	for i, uid := range c.gone[name] { // a victim that is put back
+		if uid == added.GetPod().UID {
+			c.gone[name] = append(c.gone[name][:i:i], c.gone[name][i+1:]...)
+			return nil
+		}
+	}
+	if view, err := pl.mirror.Read(added.GetPod()); err == nil && view.Backend != objects.NoGPUs {
+		c.first[name] = append(c.first[name], view)
+	}
+	return nil
+}
+
+// RemovePod supposes that a pod left a node.
+func (pl *Horus) RemovePod(_ context.Context, state fwk.CycleState, _ *v1.Pod, removed fwk.PodInfo, node fwk.NodeInfo) *fwk.Status {
+	if c := cycleOf(state); c != nil {
+		name := node.Node().Name
+		c.gone[name] = append(c.gone[name], removed.GetPod().UID)
+	}
+	return nil
+}
+
+// Filter answers by PreFilter's verdict, and anew where preemption supposes something of the node.
+func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) *fwk.Status {
+	c := cycleOf(state)
+	if c == nil {
+		return nil
+	}
+	name := info.Node().Name
+	reason := horus.ReasonGPUType
+	if v, asked := c.verdicts[name]; asked {
+		reason = v.Reason
+		if !v.Known {
+			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
+		}
+	}
+	if len(c.gone[name]) > 0 || len(c.first[name]) > 0 {
+		var err error
+		if reason, err = pl.mirror.FitsWithout(c.view, name, c.gone[name], c.first[name]); err != nil {
+			return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+		}
+	}
+	if reason == horus.ReasonNone {
+		return nil
+	}
+	code := fwk.Unschedulable
+	if reason == horus.ReasonGPUType {
+		code = fwk.UnschedulableAndUnresolvable // nobody's leaving changes the type
+	}
+	return fwk.NewStatus(code, "Horus: "+reason.String())
+}
+
+// PostFilter tells the pod, once an attempt, how near it was; whom to preempt is left to the next plugin.
+func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	c := cycleOf(state)
+	if c == nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	refusals.WithLabelValues(c.mainReason().String()).Inc()
+	if near, err := pl.mirror.Nearest(ctx, c.view); err == nil && len(c.choices) == 0 {
+		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable)
+}
+
+func (c *cycle) mainReason() horus.Reason {
+	counts := map[horus.Reason]int{}
+	most := horus.ReasonNone
+	for _, v := range c.verdicts {
+		if counts[v.Reason]++; counts[v.Reason] > counts[most] || (counts[v.Reason] == counts[most] && v.Reason < most) {
+			most = v.Reason
+		}
+	}
+	return most
+}
+
+// Score ranks by cost: 100 is the best of the nodes that fit, 0 the worst.
+func (pl *Horus) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info fwk.NodeInfo) (int64, *fwk.Status) {
+	c := cycleOf(state)
+	if c == nil || !(c.worst > c.best) {
+		return fwk.MaxNodeScore, nil
+	}
+	share := (c.worst - c.verdicts[info.Node().Name].Cost) / (c.worst - c.best)
+	return int64(share*float64(fwk.MaxNodeScore) + 0.5), nil
+}
+
+// ScoreExtensions are none: scores are on the scheduler's scale.
+func (pl *Horus) ScoreExtensions() fwk.ScoreExtensions { return nil }
+
+// Reserve takes the devices on the node that the scheduler chose.
+func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node string) *fwk.Status {
+	c := cycleOf(state)
+	if c == nil {
+		return nil
+	}
+	planned, had := c.choices[node]
+	choice, err := pl.mirror.Reserve(ctx, pod, c.view, node, planned.Slots)
+	if errors.Is(err, mirror.ErrNoPlace) {
+		return fwk.NewStatus(fwk.Unschedulable, "Horus: "+choice.Decision.Reason.String()+", since it was looked at")
+	}
+	if err != nil {
+		return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
+	}
+	if had {
+		choice = planned
+	}
+	c.choice = choice
+	return nil
+}
+
+// Unreserve gives them back.
+func (pl *Horus) Unreserve(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) {
+	pl.mirror.Unreserve(pod.UID)
+}
+
+// SignPod: pods without GPUs are alike to this plugin. Those with GPUs are not batched: each one changes what the next costs.
+func (pl *Horus) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	if view, err := pl.mirror.Read(pod); err == nil && view.Backend == objects.NoGPUs {
+		return nil, nil
+	}
+	return nil, fwk.NewStatus(fwk.Unschedulable, "Horus: each pod with GPUs changes the costs of the next")
+}
+
+// EventsToRegister says what can make a pod fit that was refused.
+func (pl *Horus) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	profiles := fwk.EventResource(fmt.Sprintf("%s.%s.%s", objects.ProfilesResource, objects.Version, objects.Group))
+	return []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}},
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel}},
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete}},
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}},
+		{Event: fwk.ClusterEvent{Resource: profiles, ActionType: fwk.Add | fwk.Update}},
+	}, nil
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"sync"
+
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+// What is counted, beside the scheduler's own metrics.
+var (
+	verdictSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
+		Name: "horus_verdicts_seconds", Help: "Time of the library's answer for one pod over all nodes.",
+		Buckets: metrics.ExponentialBuckets(0.0001, 2, 14),
+	})
+	placements = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_placements_total", Help: "Pods bound, by whether they share a GPU.",
+	}, []string{"shares"})
+	refusals = metrics.NewCounterVec(&metrics.CounterOpts{
+		Name: "horus_refusals_total", Help: "Scheduling attempts that found no GPU, by the reason on most nodes.",
+	}, []string{"reason"})
+	invalidPods = metrics.NewCounter(&metrics.CounterOpts{
+		Name: "horus_invalid_pods_total", Help: "Attempts refused for what the pod or its objects say.",
+	})
+)
+
+var registerOnce sync.Once
+
+// register makes them known, with gauges of the mirror.
+func (pl *Horus) register() {
+	registerOnce.Do(func() {
+		legacyregistry.MustRegister(verdictSeconds, placements, refusals, invalidPods)
+		for name, of := range map[string]func() float64{
+			"horus_mirrored_nodes":   func() float64 { return float64(pl.mirror.Counts().Nodes) },
+			"horus_mirrored_devices": func() float64 { return float64(pl.mirror.Counts().Devices) },
+			"horus_mirrored_pods":    func() float64 { return float64(pl.mirror.Counts().Pods) },
+			"horus_waiting_pods":     func() float64 { return float64(pl.mirror.Counts().Waiting) },
+			"horus_unused_nodes":     func() float64 { return float64(len(pl.mirror.Problems())) },
+		} {
+			legacyregistry.RawMustRegister(metrics.NewGaugeFunc(&metrics.GaugeOpts{Name: name, Help: mirrorHelp[name]}, of))
+		}
+	})
+}
+
+var mirrorHelp = map[string]string{
+	"horus_mirrored_nodes":   "Nodes whose GPUs are placed.",
+	"horus_mirrored_devices": "GPUs of those nodes.",
+	"horus_mirrored_pods":    "Pods that hold GPUs, whoever bound them.",
+	"horus_waiting_pods":     "Bound pods whose GPUs cannot be told yet.",
+	"horus_unused_nodes":     "Nodes whose GPUs are not used; the log says why.",
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplane starts a real control plane on loopback: etcd, kube-apiserver, kwok for the kubelets, and
+// horus-scheduler with the default profile beside ours. Its programs lie in one folder, made by test/run.
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Cluster is a running control plane.
+type Cluster struct {
+	Config  *rest.Config
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+
+	t         testing.TB
+	bin, dir  string
+	api, port string // of the API server, and of the scheduler
+	token     string
+	scheduler *exec.Cmd
+	args      string // pluginConfig args of Horus
+}
+
+const readyWithin = 90 * time.Second
+
+// Start starts all but the scheduler; everything ends with the test.
+func Start(t testing.TB, bin string) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t, bin: bin, dir: t.TempDir(), api: freePort(t), port: freePort(t)}
+	secret := make([]byte, 16)
+	must(t, second(rand.Read(secret)))
+	c.token = hex.EncodeToString(secret)
+	c.write("tokens.csv", c.token+",admin,admin,system:masters\n")
+	c.keys()
+	etcd, peer, kwok := freePort(t), freePort(t), freePort(t)
+	etcdURL := "http://127.0.0.1:" + etcd
+	// No fsync: a throw-away store.
+	c.start("etcd", "--data-dir", c.path("etcd"), "--unsafe-no-fsync", "--listen-client-urls", etcdURL,
+		"--advertise-client-urls", etcdURL, "--listen-peer-urls", "http://127.0.0.1:"+peer,
+		"--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer)
+	c.await("etcd", etcdURL+"/health")
+	// Without the controller manager no default service account appears, and nobody takes the not-ready taint off.
+	c.start("kube-apiserver", "--etcd-servers", etcdURL, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
+		"--secure-port", c.api, "--cert-dir", c.path("certs"), "--token-auth-file", c.path("tokens.csv"),
+		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc",
+		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
+		"--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
+		"--enable-priority-and-fairness=false", "--profiling=false",
+		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
+	c.await("kube-apiserver", "https://127.0.0.1:"+c.api+"/readyz")
+	c.Config = &rest.Config{
+		Host: "https://127.0.0.1:" + c.api, BearerToken: c.token, QPS: 5000, Burst: 5000,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: c.path("certs/apiserver.crt")},
+	}
+	var err error
+	c.Client, err = kubernetes.NewForConfig(c.Config)
+	must(t, err)
+	c.Dynamic, err = dynamic.NewForConfig(c.Config)
+	must(t, err)
+	c.write("kubeconfig", fmt.Sprintf(kubeconfig, c.path("certs/apiserver.crt"), c.api, c.token))
+	stages, err := filepath.Glob(filepath.Join(bin, "stages", "*.yaml"))
+	must(t, err)
+	args := []string{"--kubeconfig", c.path("kubeconfig"), "--server-address", "127.0.0.1:" + kwok,
+		"--manage-nodes-with-annotation-selector", "kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds", "40"}
+	for _, stage := range stages {
+		args = append(args, "--config", stage)
+	}
+	c.start("kwok", args...)
+	c.await("kwok", "http://127.0.0.1:"+kwok+"/healthz")
+	return c
+}
+
+// StartScheduler starts horus-scheduler; `args` are those of the plugin Horus, as JSON.
+func (c *Cluster) StartScheduler(args string) {
+	c.t.Helper()
+	c.args = args
+	c.write("scheduler.yaml", fmt.Sprintf(schedulerConfig, c.path("kubeconfig"), args))
+	c.scheduler = c.start("horus-scheduler", "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1",
+		"--secure-port", c.port, "--cert-dir", c.path("scheduler-certs"),
+		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics", "-v", "2")
+	c.await("horus-scheduler", "https://127.0.0.1:"+c.port+"/readyz")
+}
+
+// KillScheduler ends it as a crash would, at once.
+func (c *Cluster) KillScheduler() {
+	c.t.Helper()
+	must(c.t, c.scheduler.Process.Kill())
+	_ = c.scheduler.Wait()
+}
+
+// StopScheduler lets it stand still; Go lets it go on.
+func (c *Cluster) StopScheduler() { must(c.t, c.scheduler.Process.Signal(syscall.SIGSTOP)) }
+
+// Go is the end of StopScheduler.
+func (c *Cluster) Go() { must(c.t, c.scheduler.Process.Signal(syscall.SIGCONT)) }
+
+// Metrics is the scheduler's own text.
+func (c *Cluster) Metrics() string {
+	c.t.Helper()
+	text, err := get("https://127.0.0.1:" + c.port + "/metrics")
+	must(c.t, err)
+	return text
+}
+
+// SchedulerLog is what the scheduler wrote so far.
+func (c *Cluster) SchedulerLog() string {
+	text, _ := os.ReadFile(c.path("horus-scheduler.log"))
+	return string(text)
+}
+
+// Kubeconfig is the path of a file for kubectl.
+func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
+
+func (c *Cluster) path(name string) string { return filepath.Join(c.dir, name) }
+
+func (c *Cluster) write(name, text string) {
+	c.t.Helper()
+	must(c.t, os.WriteFile(c.path(name), []byte(text), 0o600))
+}
+
+func (c *Cluster) keys() {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(c.t, err)
+	private, err := x509.MarshalECPrivateKey(key)
+	must(c.t, err)
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	must(c.t, err)
+	for name, block := range map[string]*pem.Block{
+		"sa.key": {Type: "EC PRIVATE KEY", Bytes: private}, "sa.pub": {Type: "PUBLIC KEY", Bytes: public},
+	} {
+		var text bytes.Buffer
+		must(c.t, pem.Encode(&text, block))
+		c.write(name, text.String())
+	}
+}
+
+func (c *Cluster) start(program string, args ...string) *exec.Cmd {
+	c.t.Helper()
+	log, err := os.OpenFile(c.path(program+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	must(c.t, err)
+	cmd := exec.Command(filepath.Join(c.bin, program), args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	must(c.t, cmd.Start())
+	c.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = log.Close()
+	})
+	return cmd
+}
+
+func (c *Cluster) await(program, url string) {
+	c.t.Helper()
+	deadline := time.Now().Add(readyWithin)
+	for {
+		_, err := get(url)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(c.path(program + ".log"))
+			c.t.Fatalf("%s: not ready: %v\n%s", program, err, log[max(0, len(log)-4000):])
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+var loopback = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // self-signed, on loopback, of this very test
+}}
+
+func get(url string) (string, error) {
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := loopback.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, text)
+	}
+	return string(text), err
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	must(t, err)
+	return port
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+const kubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {certificate-authority: %s, server: "https://127.0.0.1:%s"}}]
+users: [{name: u, user: {token: "%s"}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`
+
+// The profile horus is the chart's, but for leader election. Its arguments are those of a test.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: %s, qps: 5000, burst: 5000}
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: horus
+  plugins:
+    multiPoint:
+      enabled: [{name: Horus}, {name: HorusDynamicResources}]
+      disabled: [{name: DynamicResources}]
+    bind:
+      enabled: [{name: Horus}, {name: DefaultBinder}]
+      disabled: [{name: "*"}]
+  pluginConfig:
+  - name: Horus
+    args: %s
+`

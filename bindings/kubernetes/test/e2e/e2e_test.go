@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests horus-scheduler in a real control plane. It needs the folder of its programs in HORUS_K8S_BIN; test/run
+// makes it.
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"libhorus.org/kubernetes/internal/objects"
+	"libhorus.org/kubernetes/plugin"
+	"libhorus.org/kubernetes/test/controlplane"
+)
+
+const (
+	namespace = "default"
+	within    = time.Minute
+	placing   = `{mode: place}`
+	gpuType   = "NVIDIA H100 80GB HBM3"
+)
+
+var ctx = context.Background()
+
+func start(t *testing.T, args string) *controlplane.Cluster {
+	t.Helper()
+	bin := os.Getenv("HORUS_K8S_BIN")
+	if bin == "" {
+		t.Skip("HORUS_K8S_BIN names no folder: run test/run")
+	}
+	c := controlplane.Start(t, bin)
+	crds, err := filepath.Glob("../../charts/horus/crds/*.yaml")
+	check(t, err)
+	for _, crd := range crds {
+		kubectl(t, c, "apply", "-f", crd)
+	}
+	kubectl(t, c, "wait", "--for=condition=Established", "crd/jobprofiles.libhorus.org", "--timeout=20s")
+	_, err = c.Client.ResourceV1().DeviceClasses().Create(ctx, &resourceapi.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "gpu.nvidia.com"},
+		Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{
+			{CEL: &resourceapi.CELDeviceSelector{Expression: `device.driver == "gpu.nvidia.com"`}},
+		}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	if args != "" {
+		c.StartScheduler(args)
+	}
+	return c
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func kubectl(t *testing.T, c *controlplane.Cluster, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// node makes a fake node; `whole` GPUs by the device plugin, with the label of their type.
+func node(t *testing.T, c *controlplane.Cluster, name string, whole int, change func(*v1.Node)) {
+	t.Helper()
+	capacity := v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("512Gi"), v1.ResourcePods: resource.MustParse("200"),
+	}
+	labels := map[string]string{"kubernetes.io/hostname": name}
+	if whole > 0 {
+		capacity["nvidia.com/gpu"] = *resource.NewQuantity(int64(whole), resource.DecimalSI)
+		labels["nvidia.com/gpu.product"] = "NVIDIA-H100-80GB-HBM3"
+	}
+	n := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
+		Status:     v1.NodeStatus{Capacity: capacity, Allocatable: capacity},
+	}
+	if change != nil {
+		change(n)
+	}
+	_, err := c.Client.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
+	check(t, err)
+}
+
+// slice offers `count` GPUs of 80 GiB on a node that may be shared.
+func slice(t *testing.T, c *controlplane.Cluster, nodeName string, count int) {
+	t.Helper()
+	s := &resourceapi.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName + "-gpus"},
+		Spec: resourceapi.ResourceSliceSpec{
+			Driver: "gpu.nvidia.com", NodeName: &nodeName,
+			Pool: resourceapi.ResourcePool{Name: nodeName, Generation: 1, ResourceSliceCount: 1},
+		},
+	}
+	shared, product, step, least := true, gpuType, resource.MustParse("1Mi"), resource.MustParse("1Mi")
+	for i := range count {
+		uuid := fmt.Sprintf("GPU-%s-%d", nodeName, i)
+		whole := resource.MustParse("80Gi")
+		s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{
+			Name: fmt.Sprintf("gpu-%d", i), AllowMultipleAllocations: &shared,
+			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
+				"productName": {StringValue: &product}, "uuid": {StringValue: &uuid},
+			},
+			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {
+				Value:         whole,
+				RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: &whole, ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &least, Step: &step}},
+			}},
+		})
+	}
+	_, err := c.Client.ResourceV1().ResourceSlices().Create(ctx, s, metav1.CreateOptions{})
+	check(t, err)
+}
+
+func claim(t *testing.T, c *controlplane.Cluster, name, memory string) {
+	t.Helper()
+	exactly := &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}
+	if memory != "" {
+		exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse(memory)}}
+	}
+	_, err := c.Client.ResourceV1().ResourceClaims(namespace).Create(ctx, &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{
+			Requests: []resourceapi.DeviceRequest{{Name: "gpu", Exactly: exactly}},
+		}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+}
+
+// profile makes a JobProfile of little load, so that two of it share well.
+func profile(t *testing.T, c *controlplane.Cluster, name string, utilisation float64, memMiB int64) {
+	t.Helper()
+	gvr := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
+	_, err := c.Dynamic.Resource(gvr).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": objects.Group + "/" + objects.Version, "kind": "JobProfile", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"kind": "inference", "demands": []any{map[string]any{
+			"gpuType": "h100-sxm", "gpuUtilPct": utilisation, "memBwUtilPct": utilisation / 2, "memMiB": memMiB, "stepTimeUs": int64(20_000),
+		}}},
+	}}, metav1.CreateOptions{})
+	check(t, err)
+}
+
+type podSpec struct {
+	name, scheduler, claim string
+	whole                  int
+	annotations            map[string]string
+	change                 func(*v1.Pod)
+}
+
+func makePod(t *testing.T, c *controlplane.Cluster, spec podSpec) {
+	t.Helper()
+	if spec.scheduler == "" {
+		spec.scheduler = "horus"
+	}
+	container := v1.Container{Name: "c", Image: "none"}
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: spec.name, Annotations: spec.annotations},
+		Spec:       v1.PodSpec{SchedulerName: spec.scheduler, Containers: []v1.Container{container}},
+	}
+	one := &p.Spec.Containers[0]
+	if spec.claim != "" {
+		p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &spec.claim}}
+		one.Resources.Claims = []v1.ResourceClaim{{Name: "gpu"}}
+	}
+	if spec.whole > 0 {
+		one.Resources.Limits = v1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(spec.whole), resource.DecimalSI)}
+	}
+	if spec.change != nil {
+		spec.change(p)
+	}
+	_, err := c.Client.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
+	check(t, err)
+}
+
+// sharing is a pod with a claim of its own and consent.
+func sharing(t *testing.T, c *controlplane.Cluster, name, profileName, memory string) {
+	t.Helper()
+	claim(t, c, name, memory)
+	makePod(t, c, podSpec{name: name, claim: name, annotations: map[string]string{
+		objects.ProfileAnnotation: profileName, objects.ShareAnnotation: "same-tenant",
+	}})
+}
+
+func until(t *testing.T, c *controlplane.Cluster, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !done(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			log := c.SchedulerLog()
+			t.Fatalf("%s: not within %v\n%s\n%s", what, within, kubectl(t, c, "get", "pods,events", "-o", "wide"), log[max(0, len(log)-3000):])
+		}
+	}
+}
+
+func get(t *testing.T, c *controlplane.Cluster, name string) *v1.Pod {
+	t.Helper()
+	p, err := c.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	check(t, err)
+	return p
+}
+
+// bound waits for a pod and tells its node.
+func bound(t *testing.T, c *controlplane.Cluster, name string) string {
+	t.Helper()
+	until(t, c, name+" is bound", func() bool { return get(t, c, name).Spec.NodeName != "" })
+	return get(t, c, name).Spec.NodeName
+}
+
+// refused waits for a pod to be refused and tells the events about it.
+func refused(t *testing.T, c *controlplane.Cluster, name string) string {
+	t.Helper()
+	until(t, c, name+" is refused", func() bool {
+		for _, condition := range get(t, c, name).Status.Conditions {
+			if condition.Type == v1.PodScheduled && condition.Status == v1.ConditionFalse {
+				return true
+			}
+		}
+		return false
+	})
+	var text string
+	until(t, c, name+" has an event", func() bool {
+		text = kubectl(t, c, "get", "events.events.k8s.io", "--field-selector", "regarding.name="+name, "-o", "jsonpath={range .items[*]}{.reason}: {.note}{\"\\n\"}{end}")
+		return strings.Contains(text, "Horus")
+	})
+	return text
+}
+
+func device(t *testing.T, c *controlplane.Cluster, claimName string) string {
+	t.Helper()
+	found, err := c.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, claimName, metav1.GetOptions{})
+	check(t, err)
+	if found.Status.Allocation == nil {
+		return ""
+	}
+	one := found.Status.Allocation.Devices.Results[0]
+	return one.Pool + "/" + one.Device
+}
+
+func decision(t *testing.T, c *controlplane.Cluster, name string) plugin.Decision {
+	t.Helper()
+	var d plugin.Decision
+	check(t, json.Unmarshal([]byte(get(t, c, name).Annotations[objects.DecisionAnnotation]), &d))
+	return d
+}
+
+func TestPodsThatConsentShareOneGPUAndSayBesideWhom(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 1)
+	profile(t, c, "light", 20, 8_000)
+	sharing(t, c, "a", "light", "16Gi")
+	bound(t, c, "a")
+	sharing(t, c, "b", "light", "16Gi")
+	bound(t, c, "b")
+	if device(t, c, "a") != "n1/gpu-0" || device(t, c, "b") != "n1/gpu-0" {
+		t.Errorf("expected both on the only GPU, found %s and %s", device(t, c, "a"), device(t, c, "b"))
+	}
+	first, second := decision(t, c, "a"), decision(t, c, "b")
+	if len(first.Beside) != 0 || len(second.Beside) != 1 || second.Beside[0] != "default/a" || second.Slowdown < 1 || second.Devices[0] != "GPU-n1-0" {
+		t.Errorf("expected b beside default/a, found %+v and %+v", first, second)
+	}
+	claim(t, c, "alone", "16Gi")
+	makePod(t, c, podSpec{name: "alone", claim: "alone"})
+	if said := refused(t, c, "alone"); !strings.Contains(said, "exclusive") && !strings.Contains(said, "alone") {
+		t.Errorf("a pod without consent waits for a GPU of its own, and is told so, found %s", said)
+	}
+	sharing(t, c, "large", "light", "64Gi")
+	if said := refused(t, c, "large"); !strings.Contains(said, "MiB") {
+		t.Errorf("expected how much memory is missing, found %s", said)
+	}
+	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "a", metav1.DeleteOptions{}))
+	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "b", metav1.DeleteOptions{}))
+	for _, name := range []string{"a", "b"} { // no controller manager here gives claims back
+		check(t, c.Client.ResourceV1().ResourceClaims(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
+	}
+	until(t, c, "one of those that wait comes in", func() bool {
+		return get(t, c, "alone").Spec.NodeName != "" || get(t, c, "large").Spec.NodeName != ""
+	})
+}
+
+func TestTheGPUOfTheLeastInterferenceIsChosenAndNotTheFirst(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 2)
+	profile(t, c, "heavy", 95, 30_000)
+	sharing(t, c, "a", "heavy", "32Gi")
+	bound(t, c, "a")
+	sharing(t, c, "b", "heavy", "32Gi")
+	bound(t, c, "b")
+	if device(t, c, "a") == device(t, c, "b") {
+		t.Errorf("two busy jobs fit on one GPU and would slow each other: expected a GPU each, found %s twice", device(t, c, "a"))
+	}
+}
+
+func TestWholeGPUsAreNeverOverCommitted(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 4, nil)
+	node(t, c, "n2", 2, nil)
+	makePod(t, c, podSpec{name: "four", whole: 4})
+	if where := bound(t, c, "four"); where != "n1" {
+		t.Errorf("four GPUs are on n1 alone, found %s", where)
+	}
+	makePod(t, c, podSpec{name: "two", whole: 2, scheduler: "default-scheduler"})
+	bound(t, c, "two")
+	makePod(t, c, podSpec{name: "one", whole: 1})
+	refused(t, c, "one")
+	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "two", metav1.DeleteOptions{}))
+	if where := bound(t, c, "one"); where != "n2" {
+		t.Errorf("expected the GPUs that another scheduler's pod left, found %s", where)
+	}
+}
+
+func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
+	c := start(t, `{mode: place, candidates: 4}`)
+	node(t, c, "best", 0, func(n *v1.Node) {
+		n.Spec.Taints = []v1.Taint{{Key: "maintenance", Effect: v1.TaintEffectNoSchedule}}
+	})
+	slice(t, c, "best", 1)
+	node(t, c, "wrong", 0, nil)
+	slice(t, c, "wrong", 1)
+	node(t, c, "right", 0, func(n *v1.Node) { n.Labels["pool"] = "batch" })
+	slice(t, c, "right", 1)
+	claim(t, c, "a", "")
+	makePod(t, c, podSpec{name: "a", claim: "a", change: func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"pool": "batch"} }})
+	if where := bound(t, c, "a"); where != "right" || device(t, c, "a") != "right/gpu-0" {
+		t.Errorf("expected right/gpu-0, found %s and %s", where, device(t, c, "a"))
+	}
+}
+
+func TestWrongWordsGetAnEventThatNamesThem(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 1, nil)
+	for _, one := range []struct{ name, annotation, value, says string }{
+		{"share", objects.ShareAnnotation, "everyone", `expected same-tenant or anyone, found "everyone"`},
+		{"bound", objects.BoundAnnotation, "1,5", `expected a number from 1 to 1000, found "1,5"`},
+		{"profile", objects.ProfileAnnotation, "nobody", `"nobody" not found`},
+	} {
+		makePod(t, c, podSpec{name: one.name, whole: 1, annotations: map[string]string{one.annotation: one.value}})
+		if said := refused(t, c, one.name); !strings.Contains(said, one.annotation) || !strings.Contains(said, one.says) {
+			t.Errorf("%s: expected %q, found %s", one.name, one.says, said)
+		}
+	}
+}
+
+// After a crash the state is the API server's: what is bound keeps its GPUs, and what came meanwhile is placed beside it.
+func TestACrashLosesNothing(t *testing.T) {
+	c := start(t, placing)
+	const nodes, gpus, pods = 3, 2, 12
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i)
+		node(t, c, name, 0, nil)
+		slice(t, c, name, gpus)
+	}
+	profile(t, c, "light", 20, 8_000)
+	for i := range pods {
+		sharing(t, c, fmt.Sprintf("p%d", i), "light", "24Gi")
+		if i%3 == 1 {
+			c.KillScheduler()
+			c.StartScheduler(placing)
+		}
+	}
+	for i := range pods {
+		bound(t, c, fmt.Sprintf("p%d", i))
+	}
+	held := map[string]int{}
+	for i := range pods {
+		name := fmt.Sprintf("p%d", i)
+		at := device(t, c, name)
+		if held[at]++; held[at] > 3 {
+			t.Errorf("%s: three claims of 24 GiB fill a GPU of 80 GiB, found a fourth", at)
+		}
+		if where := get(t, c, name).Spec.NodeName; !strings.HasPrefix(at, where+"/") {
+			t.Errorf("%s: bound to %s and allocated %s", name, where, at)
+		}
+	}
+	until(t, c, "the mirror has every pod", func() bool {
+		return strings.Contains(c.Metrics(), fmt.Sprintf("\nhorus_mirrored_pods %d\n", pods))
+	})
+}
+
+func TestShadowBindsNothingAndTellsWhatOthersCost(t *testing.T) {
+	c := start(t, `{mode: shadow}`)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 2)
+	profile(t, c, "heavy", 95, 30_000)
+	consent := map[string]string{objects.ProfileAnnotation: "heavy", objects.ShareAnnotation: "same-tenant"}
+	for _, name := range []string{"a", "b"} { // first fit: both on gpu-0
+		claim(t, c, name, "32Gi")
+		makePod(t, c, podSpec{name: name, scheduler: "default-scheduler", claim: name, annotations: consent})
+		bound(t, c, name)
+	}
+	if device(t, c, "a") != device(t, c, "b") {
+		t.Fatalf("the in-tree allocator takes the first device that fits, found %s and %s", device(t, c, "a"), device(t, c, "b"))
+	}
+	metric := func(name string) float64 {
+		var value float64
+		for line := range strings.Lines(c.Metrics()) {
+			if strings.HasPrefix(line, name) {
+				fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value)
+			}
+		}
+		return value
+	}
+	until(t, c, "both choices are judged", func() bool {
+		return metric(`horus_shadow_decisions_total{ours="same"`)+metric(`horus_shadow_decisions_total{ours="elsewhere"`) == 2
+	})
+	if elsewhere, cost := metric(`horus_shadow_decisions_total{ours="elsewhere"`), metric("horus_shadow_regret_gpus"); elsewhere != 1 || cost <= 0 {
+		t.Errorf("expected the second pod elsewhere, at a regret, found %v and %v", elsewhere, cost)
+	}
+	makePod(t, c, podSpec{name: "ours", whole: 1})
+	until(t, c, "a pod that names us is told", func() bool {
+		return strings.Contains(kubectl(t, c, "get", "pod", "ours", "-o", "yaml"), "shadow mode")
+	})
+}
