@@ -5,10 +5,12 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/horus"
@@ -41,7 +44,15 @@ type Horus struct {
 	mirror   *mirror.Mirror
 	profiles cache.GenericLister
 	synced   []cache.InformerSynced
+	wide     uids // pods that the candidates were closed to
 }
+
+// uids is a set.
+type uids struct{ sync.Map }
+
+func (u *uids) add(uid types.UID)      { u.Store(uid, true) }
+func (u *uids) remove(uid types.UID)   { u.Delete(uid) }
+func (u *uids) has(uid types.UID) bool { _, ok := u.Load(uid); return ok }
 
 var (
 	_ fwk.PreFilterPlugin     = &Horus{}
@@ -106,7 +117,8 @@ func (pl *Horus) watch(ctx context.Context) error {
 			func(o any) { pl.mirror.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
 		{factory.Resource().V1().ResourceClaims().Informer(), func(any) { pl.mirror.Retry() }, func(any) {}},
 		{factory.Core().V1().Pods().Informer(),
-			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)) }, func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID) }},
+			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)) },
+			func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID); pl.wide.remove(o.(*v1.Pod).UID) }},
 	} {
 		registration, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    one.set,
@@ -146,13 +158,33 @@ func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
 // cycle is what is known of a pod while it is scheduled.
 type cycle struct {
 	view     objects.Pod
-	verdicts map[string]mirror.Verdict
-	choices  map[string]mirror.Choice // by node, for pods with claims
-	best     float64                  // least and largest cost of the nodes that fit
+	names    []string
+	verdicts []mirror.Verdict // of names
+	rows     func() map[string]int
+	kept     map[string]candidate
+	narrowed bool    // more nodes fit than were kept
+	best     float64 // least and largest cost of those kept
 	worst    float64
 	gone     map[string][]types.UID   // of a dry run of preemption, by node
 	first    map[string][]objects.Pod // nominated pods that count before this one
 	choice   mirror.Choice            // once reserved
+}
+
+// candidate is a node that is left to the other plugins.
+type candidate struct {
+	cost   float64
+	choice *mirror.Choice // of the devices, for pods with claims
+}
+
+// verdictOf a node; rows are made once, for attempts in which the scheduler asks about more than the candidates.
+func (c *cycle) verdictOf(name string) mirror.Verdict {
+	if one, ok := c.kept[name]; ok {
+		return mirror.Verdict{Cost: one.cost, Known: true}
+	}
+	if row, ok := c.rows()[name]; ok {
+		return c.verdicts[row]
+	}
+	return mirror.Verdict{Reason: horus.ReasonGPUType}
 }
 
 // Clone lets preemption try its dry runs apart.
@@ -185,8 +217,8 @@ func (pl *Horus) ready() bool {
 	return true
 }
 
-// PreFilter asks the library for all nodes in one call. Of the nodes that fit, the best are left to the other plugins: all
-// of them for whole GPUs, for claims as many as Candidates, since the devices on each are chosen here too.
+// PreFilter asks the library for all nodes in one call, and leaves the best of those that fit to the other plugins: as many
+// as Candidates, all of them once the pod came back from those.
 func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, nodes []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	chosen.Store(nil)
 	view, err := pl.mirror.Read(pod)
@@ -204,68 +236,79 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if !pl.ready() {
 		return nil, fwk.AsStatus(errors.New("Horus: the cluster is not mirrored yet"))
 	}
-	names := make([]string, len(nodes))
-	for i, info := range nodes {
-		names[i] = info.Node().Name
-	}
 	begin := time.Now()
-	pl.mirror.Follow(nodes)
-	verdicts, err := pl.mirror.Verdicts(view, names)
+	c, err := pl.ask(ctx, view, pod, nodes)
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	}
-	c := &cycle{view: view, verdicts: make(map[string]mirror.Verdict, len(verdicts)), gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
-	fits := make([]mirror.Verdict, 0, len(verdicts))
-	for _, v := range verdicts {
-		c.verdicts[v.Node] = v
-		if v.Reason == horus.ReasonNone {
-			fits = append(fits, v)
-		}
-	}
 	state.Write(stateKey, c)
-	if len(fits) == 0 {
+	if len(c.kept) == 0 {
 		return nil, nil // Filter tells each node's reason, and preemption may look at it
 	}
-	if view.Backend == objects.DRA {
-		if fits, err = pl.choose(ctx, c, fits); err != nil {
-			return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
-		}
-	}
-	c.best, c.worst = fits[0].Cost, fits[0].Cost
-	result := sets.New[string]()
-	for _, v := range fits {
-		c.best, c.worst = min(c.best, v.Cost), max(c.worst, v.Cost)
-		result.Insert(v.Node)
-	}
-	return &fwk.PreFilterResult{NodeNames: result}, nil
+	return &fwk.PreFilterResult{NodeNames: sets.KeySet(c.kept)}, nil
 }
 
-// choose picks the devices on the best nodes and shows no others to the allocator.
-func (pl *Horus) choose(ctx context.Context, c *cycle, fits []mirror.Verdict) ([]mirror.Verdict, error) {
-	sort.SliceStable(fits, func(i, j int) bool { return fits[i].Cost < fits[j].Cost })
-	c.choices = map[string]mirror.Choice{}
+// ask gets the verdicts and picks the candidates.
+func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, error) {
+	c := &cycle{view: view, names: make([]string, len(nodes)), kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
+	for i, info := range nodes {
+		c.names[i] = info.Node().Name
+	}
+	c.rows = sync.OnceValue(func() map[string]int {
+		rows := make(map[string]int, len(c.names))
+		for i, name := range c.names {
+			rows[name] = i
+		}
+		return rows
+	})
+	pl.mirror.Follow(nodes)
+	var err error
+	if c.verdicts, err = pl.mirror.Verdicts(view, c.names); err != nil {
+		return nil, err
+	}
+	fits := make([]int, 0, len(nodes))
+	for i := range c.verdicts {
+		if c.verdicts[i].Reason == horus.ReasonNone {
+			fits = append(fits, i)
+		}
+	}
+	slices.SortStableFunc(fits, func(a, b int) int { return cmp.Compare(c.verdicts[a].Cost, c.verdicts[b].Cost) })
+	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, pl.wide.has(pod.UID))
+}
+
+// keep walks the nodes that fit, the cheapest first. Of those that are open to the pod it picks the devices, where it has
+// claims, and shows the allocator no others.
+func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, all bool) error {
 	devices := map[string][]objects.Device{}
-	kept := fits[:0]
-	for _, v := range fits {
-		if pl.args.Candidates > 0 && len(kept) == pl.args.Candidates {
+	for _, i := range fits {
+		if !all && pl.args.Candidates > 0 && len(c.kept) == pl.args.Candidates {
+			c.narrowed = true
 			break
 		}
-		choice, err := pl.mirror.Choose(ctx, c.view, v.Node)
-		if errors.Is(err, mirror.ErrNoPlace) {
+		if !open.To(nodes[i].Node()) {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		name, one := c.names[i], candidate{cost: c.verdicts[i].Cost}
+		if c.view.Backend == objects.DRA {
+			choice, err := pl.mirror.Choose(ctx, c.view, name)
+			if errors.Is(err, mirror.ErrNoPlace) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			one.choice, devices[name] = &choice, choice.Devices
 		}
-		kept = append(kept, v)
-		c.choices[v.Node], devices[v.Node] = choice, choice.Devices
+		if len(c.kept) == 0 {
+			c.best = one.cost
+		}
+		c.worst, c.kept[name] = one.cost, one
 	}
-	if len(kept) == 0 {
-		return nil, errors.New("the cluster changed meanwhile")
+	if len(devices) > 0 {
+		chosen.Store(&choices{driver: pl.args.Driver, nodes: devices})
 	}
-	chosen.Store(&choices{driver: pl.args.Driver, nodes: devices})
-	return kept, nil
+	return nil
 }
 
 // PreFilterExtensions are its own.
@@ -306,13 +349,11 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 		return nil
 	}
 	name := info.Node().Name
-	reason := horus.ReasonGPUType
-	if v, asked := c.verdicts[name]; asked {
-		reason = v.Reason
-		if !v.Known {
-			return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
-		}
+	verdict := c.verdictOf(name)
+	if !verdict.Known {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
 	}
+	reason := verdict.Reason
 	if len(c.gone[name]) > 0 || len(c.first[name]) > 0 {
 		var err error
 		if reason, err = pl.mirror.FitsWithout(c.view, name, c.gone[name], c.first[name]); err != nil {
@@ -335,9 +376,17 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	if c == nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
+	if c.narrowed {
+		// The candidates were closed to the pod by other plugins: the next attempt looks at all nodes, and comes at once.
+		pl.wide.add(pod.UID)
+		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
-	if near, err := pl.mirror.Nearest(ctx, c.view); err == nil && len(c.choices) == 0 {
-		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
+	if len(c.kept) == 0 {
+		if near, err := pl.mirror.Nearest(ctx, c.view); err == nil {
+			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
+		}
 	}
 	return nil, fwk.NewStatus(fwk.Unschedulable)
 }
@@ -359,7 +408,7 @@ func (pl *Horus) Score(_ context.Context, state fwk.CycleState, _ *v1.Pod, info 
 	if c == nil || !(c.worst > c.best) {
 		return fwk.MaxNodeScore, nil
 	}
-	share := (c.worst - c.verdicts[info.Node().Name].Cost) / (c.worst - c.best)
+	share := (c.worst - c.verdictOf(info.Node().Name).Cost) / (c.worst - c.best)
 	return int64(share*float64(fwk.MaxNodeScore) + 0.5), nil
 }
 
@@ -372,18 +421,22 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if c == nil {
 		return nil
 	}
-	planned, had := c.choices[node]
-	choice, err := pl.mirror.Reserve(ctx, pod, c.view, node, planned.Slots)
+	var planned []horus.Slot
+	if one := c.kept[node].choice; one != nil {
+		planned = one.Slots
+	}
+	choice, err := pl.mirror.Reserve(ctx, pod, c.view, node, planned)
 	if errors.Is(err, mirror.ErrNoPlace) {
 		return fwk.NewStatus(fwk.Unschedulable, "Horus: "+choice.Decision.Reason.String()+", since it was looked at")
 	}
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	}
-	if had {
-		choice = planned
+	if one := c.kept[node].choice; one != nil {
+		choice = *one
 	}
 	c.choice = choice
+	pl.wide.remove(pod.UID)
 	return nil
 }
 

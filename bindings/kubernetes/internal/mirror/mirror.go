@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -36,9 +37,19 @@ type Mirror struct {
 	pods    map[types.UID]*pod
 	jobs    map[uint64]types.UID
 	waiting map[types.UID]*v1.Pod // bound, but what they hold cannot be told yet
+	order   order
 
 	// Seen is told each pod that another scheduler bound, just before it is taken in; with the lock held. May be nil.
 	Seen func(View)
+}
+
+// order is the scheduler's list of nodes as it was asked last, and the library's ids for it.
+type order struct {
+	names   []string
+	backend objects.Backend
+	ids     []uint64
+	rows    []int // of each id, the position in names
+	stale   bool  // a node came, went or changed its devices
 }
 
 type node struct {
@@ -149,17 +160,18 @@ func (m *Mirror) refresh(name string) {
 	n := m.nodes[name]
 	view := objects.Node{}
 	if n.object != nil {
-		slices := make([]*resourceapi.ResourceSlice, 0, len(n.slices))
+		offered := make([]*resourceapi.ResourceSlice, 0, len(n.slices))
 		for _, slice := range n.slices {
-			slices = append(slices, slice)
+			offered = append(offered, slice)
 		}
-		sort.Slice(slices, func(i, j int) bool { return slices[i].Name < slices[j].Name })
-		view = objects.NodeOf(m.settings, n.object, slices, m.find)
+		sort.Slice(offered, func(i, j int) bool { return offered[i].Name < offered[j].Name })
+		view = objects.NodeOf(m.settings, n.object, offered, m.find)
 	}
 	view.Horus.ID = n.id
 	if n.added && sameNode(n.view, view) {
 		return
 	}
+	m.order.stale = true
 	var residents []*v1.Pod
 	for uid, p := range n.pods {
 		if p.bound {
@@ -428,7 +440,6 @@ func (m *Mirror) Read(object *v1.Pod) (objects.Pod, error) {
 
 // Verdict of one node on a job.
 type Verdict struct {
-	Node   string
 	Cost   float64
 	Reason horus.Reason // ReasonNone: it fits
 	Known  bool         // the node has GPUs of the job's backend
@@ -438,24 +449,35 @@ type Verdict struct {
 func (m *Mirror) Verdicts(view objects.Pod, names []string) ([]Verdict, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := make([]Verdict, len(names))
-	ids, at := make([]uint64, 0, len(names)), make([]int, 0, len(names))
-	for i, name := range names {
-		out[i] = Verdict{Node: name, Reason: horus.ReasonGPUType}
-		if n := m.nodes[name]; n != nil && n.added && n.view.Backend == view.Backend {
-			ids, at = append(ids, n.id), append(at, i)
-		}
-	}
+	m.follow(view.Backend, names)
 	job := view.Horus
 	job.ID = m.lastID + 1
 	var verdicts horus.NodeVerdicts
-	if err := m.placer.Verdicts(m.cluster, job, ids, &verdicts); err != nil {
+	if err := m.placer.Verdicts(m.cluster, job, m.order.ids, &verdicts); err != nil {
 		return nil, err
 	}
-	for i, row := range at {
-		out[row].Known, out[row].Cost, out[row].Reason = true, verdicts.Costs[i], verdicts.Reasons[i]
+	out := make([]Verdict, len(names))
+	for i := range out {
+		out[i].Reason = horus.ReasonGPUType
+	}
+	for i, row := range m.order.rows {
+		out[row] = Verdict{Cost: verdicts.Costs[i], Reason: verdicts.Reasons[i], Known: true}
 	}
 	return out, nil
+}
+
+// follow looks the nodes up where they are not those of the last call.
+func (m *Mirror) follow(backend objects.Backend, names []string) {
+	o := &m.order
+	if !o.stale && o.backend == backend && slices.Equal(o.names, names) {
+		return
+	}
+	*o = order{names: slices.Clone(names), backend: backend}
+	for i, name := range names {
+		if n := m.nodes[name]; n != nil && n.added && n.view.Backend == backend {
+			o.ids, o.rows = append(o.ids, n.id), append(o.rows, i)
+		}
+	}
 }
 
 // Choice is where a job would go on one node.

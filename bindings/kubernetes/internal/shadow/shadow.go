@@ -10,12 +10,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/objects"
 )
 
 var (
@@ -54,9 +53,9 @@ func (w *Watcher) Seen(view mirror.View) {
 	if pod.Spec.SchedulerName == w.ours || boundAt(pod).Before(w.since) {
 		return
 	}
-	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	open := objects.OpennessOf(pod)
 	r, err := view.Regret(context.Background(), func(node *v1.Node) bool {
-		return node != nil && mayGo(pod, affinity, node)
+		return node != nil && (node.Name == pod.Spec.NodeName || open.To(node))
 	})
 	scheduler := pod.Spec.SchedulerName
 	if err != nil {
@@ -97,22 +96,4 @@ func boundAt(pod *v1.Pod) time.Time {
 		}
 	}
 	return time.Now() // bound without the condition: by whoever wrote the node's name, just now
-}
-
-// mayGo keeps to what the pod says of nodes: selectors, affinity, taints, cordons.
-func mayGo(pod *v1.Pod, affinity nodeaffinity.RequiredNodeAffinity, node *v1.Node) bool {
-	if node.Name == pod.Spec.NodeName {
-		return true
-	}
-	if node.Spec.Unschedulable {
-		return false
-	}
-	if fits, err := affinity.Match(node); err != nil || !fits {
-		return false
-	}
-	_, untolerated := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
-		func(t *v1.Taint) bool {
-			return t.Effect == v1.TaintEffectNoSchedule || t.Effect == v1.TaintEffectNoExecute
-		}, false)
-	return !untolerated
 }
