@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -41,7 +42,6 @@ type Cluster struct {
 	api, port string // of the API server, and of the scheduler
 	token     string
 	scheduler *exec.Cmd
-	args      string // pluginConfig args of Horus
 }
 
 const readyWithin = 90 * time.Second
@@ -96,8 +96,19 @@ func Start(t testing.TB, bin string) *Cluster {
 // StartScheduler starts horus-scheduler; `args` are those of the plugin Horus, as JSON.
 func (c *Cluster) StartScheduler(args string) {
 	c.t.Helper()
-	c.args = args
-	c.write("scheduler.yaml", fmt.Sprintf(schedulerConfig, c.path("kubeconfig"), args))
+	c.run(fmt.Sprintf(schedulerConfig, c.path("kubeconfig"), args))
+}
+
+// StartInstalled starts horus-scheduler with a configuration of the chart and the token of its service account.
+func (c *Cluster) StartInstalled(config, token string) {
+	c.t.Helper()
+	c.write("installed.kubeconfig", fmt.Sprintf(kubeconfig, c.path("certs/apiserver.crt"), c.api, token))
+	c.run(strings.Replace(config, "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("installed.kubeconfig")+", ", 1))
+}
+
+func (c *Cluster) run(config string) {
+	c.t.Helper()
+	c.write("scheduler.yaml", config)
 	c.scheduler = c.start("horus-scheduler", "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1",
 		"--secure-port", c.port, "--cert-dir", c.path("scheduler-certs"),
 		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics", "-v", "2")

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command horus-chart prints what Helm makes of a chart: horus-chart CHART RELEASE NAMESPACE [VALUES_AS_YAML]. It is a module of
+// its own, for Helm wants other versions of what kube-scheduler is built with.
+package main
+
+import (
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"sigs.k8s.io/yaml"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "horus-chart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if len(args) < 3 {
+		return fmt.Errorf("expected CHART RELEASE NAMESPACE [VALUES_AS_YAML], found %d arguments", len(args))
+	}
+	chart, err := loader.Load(args[0])
+	if err != nil {
+		return err
+	}
+	given := map[string]any{}
+	if len(args) > 3 {
+		if err := yaml.Unmarshal([]byte(args[3]), &given); err != nil {
+			return err
+		}
+	}
+	release := common.ReleaseOptions{Name: args[1], Namespace: args[2], IsInstall: true}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = common.KubeVersion{Version: "v1.37.2", Major: "1", Minor: "37"}
+	values, err := util.ToRenderValues(chart, given, release, capabilities) // checks the schema too
+	if err != nil {
+		return err
+	}
+	files, err := engine.Render(chart, values)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(files))
+	for name := range files {
+		if strings.HasSuffix(name, ".yaml") {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		fmt.Printf("---\n# Source: %s\n%s\n", name, files[name])
+	}
+	return nil
+}
