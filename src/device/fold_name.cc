@@ -13,7 +13,8 @@ std::string FoldDeviceName(std::string_view name) {
   constexpr std::array<std::string_view, 4> kBrands = {"nvidia-", "tesla-", "quadro-", "geforce-"};
   size_t start = 0;
   for (const std::string_view brand : kBrands) {
-    if (std::string_view(folded).substr(start).starts_with(brand)) start += brand.size();
+    // HAMi puts the vendor before a name that has it: "NVIDIA-NVIDIA L40S".
+    while (std::string_view(folded).substr(start).starts_with(brand)) start += brand.size();
   }
   return folded.substr(start);
 }

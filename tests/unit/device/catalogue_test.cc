@@ -66,8 +66,18 @@ TEST(Catalogue, DriverNamesAndLabelsAreFound) {
       {"NVIDIA TITAN Xp", "titan-xp"},
       {"Quadro RTX 8000", "rtx-8000"},
       {"NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"},
+      {"nvidia-h100-mega-80gb", "h100-sxm"},
+      {"NVIDIA-H200-SXM5-141GB", "h200"},
   };
   for (const auto& [text, name] : cases) EXPECT_EQ(NameOf(text), name) << text;
+}
+
+// HAMi writes the vendor before a name that begins with it.
+TEST(Catalogue, ABrandGivenTwiceIsTheBrand) {
+  EXPECT_EQ(NameOf("NVIDIA-NVIDIA L40S"), "l40s");
+  EXPECT_EQ(NameOf("NVIDIA-NVIDIA GeForce RTX 3090"), "rtx-3090");
+  EXPECT_EQ(NameOf("NVIDIA-Tesla V100-PCIE-32GB"), "v100-pcie-32gb");
+  EXPECT_FALSE(Catalogue::Default()->Find("NVIDIA-NVIDIA").ok());
 }
 
 TEST(Catalogue, ACardThatSeveralShareIsTheCard) {
