@@ -171,16 +171,28 @@ std::vector<DeviceKind> DevicesOf(const ClusterFile& file, PotentialInputs& inpu
   return devices;
 }
 
-// Jobs of one profile that ask for the same are one.
-using JobKey = std::tuple<uint64_t, bool, int32_t, float, std::vector<GpuTypeId>>;
+// Jobs of one profile that ask for the same are one; of stated demands those that state the same figures.
+using JobKey = std::tuple<uint64_t, bool, int32_t, float, std::vector<GpuTypeId>, std::vector<double>>;
 
-std::optional<JobKey> KeyOfJob(const JobSpec& job) {
-  std::vector<GpuTypeId> types;
-  for (const TypeDemand& demand : job.demands) {
-    if (demand.demand.profile_id == 0) return std::nullopt;
-    types.push_back(demand.type);
+void AddFigures(const Demand& demand, std::vector<double>& figures) {
+  for (const auto& bounded : {demand.gpu_util_pct, demand.mem_bw_util_pct}) {
+    figures.insert(figures.end(), {static_cast<double>(bounded.estimate), static_cast<double>(bounded.upper)});
   }
-  return JobKey{job.demands.front().demand.profile_id, job.exclusive, job.gpu_milli, job.slowdown_bound, types};
+  for (const auto& bounded : {demand.mem_mib, demand.step_time_us}) {
+    figures.insert(figures.end(), {static_cast<double>(bounded.estimate), static_cast<double>(bounded.upper)});
+  }
+  figures.insert(figures.end(), {static_cast<double>(demand.gradient_mib), static_cast<double>(demand.operator_us)});
+  for (const float trait : demand.traits) figures.push_back(static_cast<double>(trait));
+}
+
+JobKey KeyOfJob(const JobSpec& job) {
+  std::vector<GpuTypeId> types;
+  std::vector<double> figures;
+  for (const TypeDemand& demand : job.demands) {
+    types.push_back(demand.type);
+    if (demand.demand.profile_id == 0) AddFigures(demand.demand, figures);
+  }
+  return {job.demands.front().demand.profile_id, job.exclusive, job.gpu_milli, job.slowdown_bound, types, figures};
 }
 
 struct Predicted {
@@ -204,7 +216,8 @@ absl::StatusOr<Predicted> CompletePredicted(const PotentialSources& sources, con
       continue;
     }
     // A mix names jobs, so that each of them stays itself.
-    const std::optional<JobKey> key = sources.mix.empty() ? KeyOfJob(job) : std::nullopt;
+    const std::optional<JobKey> key =
+        sources.mix.empty() && !job.demands.empty() ? std::optional(KeyOfJob(job)) : std::nullopt;
     auto profile = static_cast<uint32_t>(predicted.jobs.size());
     const auto at = key ? known.find(*key) : known.end();
     if (at != known.end()) {

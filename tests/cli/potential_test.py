@@ -150,6 +150,17 @@ class Potential(Files):
         mix = self.write("mix.csv", "profile,share\nresnet50,1\n")
         self.assertEqual(self.ask(*base, "--mix", mix)["jobs"], 1)
 
+    def test_jobs_that_state_the_same_figures_are_one_profile(self):
+        def job(name, more="", util=40):
+            return f"  - {{name: {name}, {more}demand: {{any: {{gpu_util_pct: {util}, gpu_memory_gib: 4}}}}}}\n"
+        cluster = self.write("cluster.yaml", "version: 1\nnodes: [{name: a, cpu_cores: 8, memory_gib: 64, gpus: [{type: t4}]}]\n")
+        jobs = self.write("jobs.yaml", "version: 1\njobs:\n" + job("a") + job("b") + job("c", util=41)
+                          + job("d", more="gpu_milli: 1000, ") + job("e", more="exclusive: true, "))
+        code, out, err = run("potential", "--cluster", cluster, "--jobs", jobs, "--format", "json")
+        self.assertEqual((code, err), (0, ""))
+        found = json.loads(out)
+        self.assertEqual((found["jobs"], found["profiles"]), (5, ["a", "c", "d", "e"]))
+
     def test_bad_requests_name_what_is_wrong(self):
         files = ("--speeds", self.speeds, "--mix", self.trace)
         bad_mix = self.write("bad.csv", "profile,share\nAa,1\n")
