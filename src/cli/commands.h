@@ -29,6 +29,7 @@ struct Command {
 [[nodiscard]] Command AddPlace(CLI::App& parser);
 [[nodiscard]] Command AddShadow(CLI::App& parser);
 [[nodiscard]] Command AddPotential(CLI::App& parser);
+[[nodiscard]] Command AddImport(CLI::App& parser);
 [[nodiscard]] Command AddGpus(CLI::App& parser);
 [[nodiscard]] Command AddTraces(CLI::App& parser);
 [[nodiscard]] Command AddSimulate(CLI::App& parser);

@@ -83,6 +83,8 @@ Examples:
       what another scheduler's decisions cost, beside ours
   horus potential --cluster cluster.yaml --jobs jobs.yaml
       what sharing could give the cluster at best
+  horus import nodes-and-pods.json --out cluster
+      these files of a Kubernetes cluster, out of what kubectl prints
   horus simulate grid.yaml --policy horus --timeline events.csv
       one simulated run: its metrics, and what happened when
   horus compare grid.yaml --out results
@@ -158,10 +160,10 @@ int Run(int argc, char** argv) {
   parser.require_subcommand(1);
   parser.footer(kFooter);
   const horus::cli::Command commands[] = {
-      horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),   horus::cli::AddShadow(parser),
-      horus::cli::AddPotential(parser), horus::cli::AddGpus(parser),    horus::cli::AddTraces(parser),
-      horus::cli::AddSimulate(parser),  horus::cli::AddCompare(parser), horus::cli::AddTrain(parser),
-      horus::cli::AddCalibrate(parser), horus::cli::AddEvaluate(parser)};
+      horus::cli::AddInspect(parser),   horus::cli::AddPlace(parser),     horus::cli::AddShadow(parser),
+      horus::cli::AddPotential(parser), horus::cli::AddImport(parser),    horus::cli::AddGpus(parser),
+      horus::cli::AddTraces(parser),    horus::cli::AddSimulate(parser),  horus::cli::AddCompare(parser),
+      horus::cli::AddTrain(parser),     horus::cli::AddCalibrate(parser), horus::cli::AddEvaluate(parser)};
   horus::cli::AddHandOvers(parser);
   try {
     parser.parse(argc, argv);

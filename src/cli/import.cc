@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// horus import: the files of the other commands out of a Kubernetes cluster's objects.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status.h"
+#include "cli/commands.h"
+#include "cli/inputs.h"
+#include "cli/print.h"
+#include "cli/record.h"
+#include "io/json_text.h"
+#include "io/kube/kube_files.h"
+#include "io/kube/kube_import.h"
+#include "io/kube/kube_state.h"
+#include "nlohmann/json.hpp"
+
+namespace horus::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr char kFooter[] = R"(
+Reads what kubectl prints, and talks to no cluster. Nothing is written to Kubernetes.
+
+Examples:
+  kubectl get nodes,pods,resourceslices,resourceclaims -A -o json | horus import - --out cluster
+      without DRA: kubectl get nodes,pods -A -o json
+  horus import nodes.json pods.json --out cluster --rack-label example.com/row
+  horus potential --cluster cluster/cluster.yaml --jobs cluster/jobs.yaml
+
+Exit code 3: written, but nodes or pods with GPUs had to be left out; each is told with the reason.
+docs/import.md says what is read of which objects.)";
+
+constexpr int kImportJsonVersion = 1;
+constexpr size_t kShownNames = 3;
+constexpr size_t kShownReasons = 20;  // a terminal's page; --json tells all
+constexpr size_t kShownNotes = 10;
+
+struct Options {
+  std::vector<std::string> files, gpus_files;
+  std::string out;
+  ImportOptions import;
+  bool json = false;
+};
+
+// By type, instance, way to share and source.
+struct Kind {
+  std::string type, shared, source;
+  friend auto operator<=>(const Kind&, const Kind&) = default;
+};
+struct KindCount {
+  size_t nodes = 0, gpus = 0;
+};
+
+std::string SharedAs(const Catalogue& catalogue, const KubeGpu& gpu) {
+  std::string text = gpu.mode == SharingMode::kMig
+                         ? "mig " + catalogue.at(gpu.type).mig[static_cast<size_t>(gpu.mig_profile)].name
+                         : std::string();
+  if (gpu.counts_memory) return absl::StrFormat("HAMi, %d at most", gpu.replicas);
+  if (gpu.replicas > 1) {
+    absl::StrAppendFormat(&text, "%s%d by %s", text.empty() ? "" : ", ", gpu.replicas, SharingModeName(gpu.mode));
+  }
+  return text.empty() ? "whole" : text;
+}
+
+std::map<Kind, KindCount> KindsOf(const Catalogue& catalogue, const ImportedCluster& imported) {
+  std::map<Kind, KindCount> kinds;
+  for (const ImportedNode& node : imported.nodes) {
+    std::map<Kind, size_t> here;
+    for (const KubeGpu& gpu : node.gpus) ++here[{catalogue.at(gpu.type).name, SharedAs(catalogue, gpu), node.source}];
+    for (const auto& [kind, gpus] : here) {
+      ++kinds[kind].nodes;
+      kinds[kind].gpus += gpus;
+    }
+  }
+  return kinds;
+}
+
+std::string KindsText(const Catalogue& catalogue, const ImportedCluster& imported) {
+  size_t gpus = 0;
+  Table table({{"GPU TYPE"}, Right("NODES"), Right("GPUS"), {"OFFERED AS"}, {"KNOWN BY", Align::kLeft, true}});
+  for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
+    gpus += count.gpus;
+    table.AddRow({Printable(kind.type), std::to_string(count.nodes), std::to_string(count.gpus), kind.shared,
+                  Printable(kind.source)});
+  }
+  size_t drained = 0, down = 0;
+  for (const ImportedNode& node : imported.nodes) {
+    drained += node.state == AdminState::kDrained ? 1 : 0;
+    down += node.state == AdminState::kDown ? 1 : 0;
+  }
+  std::string text = absl::StrFormat("%d nodes with %d GPUs or parts of them", imported.nodes.size(), gpus);
+  if (drained > 0) absl::StrAppendFormat(&text, ", %d nodes drained", drained);
+  if (down > 0) absl::StrAppendFormat(&text, ", %d nodes down", down);
+  return text + "\n" + (table.empty() ? "" : table.Render("  "));
+}
+
+struct JobCount {
+  size_t run = 0, wait = 0, whole = 0;
+};
+
+JobCount CountJobs(const ImportedCluster& imported) {
+  JobCount count;
+  for (const ImportedJob& job : imported.jobs) {
+    ++(job.on.empty() ? count.wait : count.run);
+    count.whole += job.shape.gpu_milli == kMilliPerGpu ? 1 : 0;
+  }
+  return count;
+}
+
+std::string PodsText(const ImportedCluster& imported) {
+  const JobCount jobs = CountJobs(imported);
+  std::string text = absl::StrFormat("\n%d pods with GPUs: %d jobs run, %d wait\n", imported.pods, jobs.run, jobs.wait);
+  Table table({{""}, Right(""), {"", Align::kLeft, true}});
+  const auto add = [&](const char* what, size_t count, const char* meaning) {
+    if (count > 0) table.AddRow({what, std::to_string(count), meaning});
+  };
+  add("GPUs told", imported.told, "pods whose GPUs a claim or an annotation names");
+  add("GPUs assumed", imported.assumed, "pods that run somewhere on their node: put on its least used GPUs");
+  add("whole GPUs", jobs.whole, "jobs that ask for all of a device: they share with nobody");
+  add("other pods", imported.pods_without_gpus, "without GPUs: what they take of their nodes is taken off");
+  add("done", imported.pods_done, "pods, not read");
+  add("other nodes", imported.nodes_without_gpus, "without GPUs, not read");
+  return text + (table.empty() ? "" : table.Render("  "));
+}
+
+std::string LeftOutText(const ImportedCluster& imported) {
+  if (imported.left_out.empty()) return "";
+  std::map<std::pair<bool, std::string>, std::vector<std::string>> reasons;
+  size_t nodes = 0;
+  for (const ImportLeftOut& one : imported.left_out) {
+    reasons[{!one.is_node, one.reason}].push_back(one.name);
+    nodes += one.is_node ? 1 : 0;
+  }
+  std::string text =
+      absl::StrFormat("\nLeft out: %d nodes and %d pods with GPUs\n", nodes, imported.left_out.size() - nodes);
+  Table table({{"WHAT", Align::kLeft, true}, {"WHY", Align::kLeft, true}});
+  size_t shown = 0;
+  for (const auto& [reason, names] : reasons) {
+    if (++shown > kShownReasons) break;
+    std::string which = reason.first ? "pod " : "node ";
+    if (names.size() > 1) which = absl::StrFormat("%d %ss ", names.size(), reason.first ? "pod" : "node");
+    for (size_t i = 0; i < std::min(names.size(), kShownNames); ++i) {
+      which += (i > 0 ? ", " : "") + Printable(names[i]);
+    }
+    constexpr size_t kLongestReason = 300;
+    table.AddRow({which + (names.size() > kShownNames ? ", ..." : ""), Printable(reason.second, kLongestReason)});
+  }
+  text += table.Render("  ");
+  if (reasons.size() > kShownReasons) {
+    absl::StrAppendFormat(&text, "  and %d more reasons: --json\n", reasons.size() - kShownReasons);
+  }
+  return text;
+}
+
+std::string NotesText(const std::vector<std::string>& notes) {
+  std::string text;
+  for (size_t i = 0; i < std::min(notes.size(), kShownNotes); ++i) {
+    constexpr size_t kLongestNote = 300;
+    for (const std::string& line : Wrap(Printable(notes[i], kLongestNote), kPageWidth)) text += line + "\n";
+  }
+  if (notes.size() > kShownNotes)
+    absl::StrAppendFormat(&text, "And %d more notes: --json\n", notes.size() - kShownNotes);
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string NextText(const Options& options, const ImportedCluster& imported) {
+  const JobCount jobs = CountJobs(imported);
+  const std::string at = Printable(options.out, options.out.size());
+  std::string text = absl::StrFormat("\nWritten to %s. Next:\n", at);
+  if (jobs.run > 0) {
+    absl::StrAppendFormat(
+        &text, "  horus shadow --cluster %s/cluster.yaml --jobs %s/jobs.yaml --log %s/decisions.csv\n", at, at, at);
+  }
+  if (!imported.jobs.empty()) {
+    absl::StrAppendFormat(&text, "  horus potential --cluster %s/cluster.yaml --jobs %s/jobs.yaml\n", at, at);
+  }
+  if (jobs.wait > 0) {
+    absl::StrAppendFormat(&text, "  horus place --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);
+  }
+  for (const std::string& line : Wrap("Requests do not tell what jobs use, and whole GPUs share with nobody. State in "
+                                      "jobs.yaml what you know of a job (model, or demand without gpu_milli) to learn "
+                                      "what sharing gives: docs/import.md.",
+                                      kPageWidth)) {
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string ReportJson(const Options& options, const Catalogue& catalogue, const ImportedCluster& imported) {
+  Json kinds = Json::array(), left_out = Json::array();
+  for (const auto& [kind, count] : KindsOf(catalogue, imported)) {
+    kinds.push_back({{"gpu_type", kind.type},
+                     {"offered_as", kind.shared},
+                     {"known_by", kind.source},
+                     {"nodes", count.nodes},
+                     {"gpus", count.gpus}});
+  }
+  for (const ImportLeftOut& one : imported.left_out) {
+    left_out.push_back({{"kind", one.is_node ? "node" : "pod"}, {"name", one.name}, {"reason", one.reason}});
+  }
+  const JobCount jobs = CountJobs(imported);
+  Json json = {{"schema", "horus-import"}, {"version", kImportJsonVersion}};
+  AddRecord(json);
+  json.update({{"out", options.out},
+               {"nodes", imported.nodes.size()},
+               {"nodes_without_gpus", imported.nodes_without_gpus},
+               {"gpus", kinds},
+               {"pods", imported.pods},
+               {"pods_told", imported.told},
+               {"pods_assumed", imported.assumed},
+               {"pods_without_gpus", imported.pods_without_gpus},
+               {"pods_done", imported.pods_done},
+               {"jobs_run", jobs.run},
+               {"jobs_wait", jobs.wait},
+               {"jobs_whole", jobs.whole},
+               {"left_out", left_out},
+               {"notes", imported.notes}});
+  return JsonText(json);
+}
+
+absl::Status Write(const Options& options, const ImportFiles& files) {
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  if (!fs::is_directory(options.out, error)) {
+    return MakeError(absl::StatusCode::kUnavailable, "--out: expected a folder that can be written, found %s",
+                     options.out);
+  }
+  const std::pair<const char*, const std::string*> parts[] = {{"cluster.yaml", &files.cluster},
+                                                              {"jobs.yaml", &files.jobs},
+                                                              {"decisions.csv", &files.decisions},
+                                                              {"now.yaml", &files.now},
+                                                              {"waiting.yaml", &files.waiting}};
+  for (const auto& [name, text] : parts) {
+    HORUS_RETURN_IF_ERROR(WriteFileAtomically((fs::path(options.out) / name).string(), *text));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Import(const Options& options, ImportedCluster& imported) {
+  HORUS_ASSIGN_OR_RETURN(const auto catalogue, LoadCatalogue(options.gpus_files));
+  KubeState state;
+  Progress progress;
+  uint64_t objects = 0;
+  for (const std::string& file : options.files) {
+    HORUS_RETURN_IF_ERROR(ReadKubeFile(file, [&](std::string_view kind, const KubeView& object) {
+      progress.Update("reading objects:", ++objects, 0);
+      return state.Add(kind, object);
+    }));
+  }
+  const std::string files = absl::StrJoin(options.files, ", ");
+  if (state.nodes.empty()) {
+    return InvalidArgument("%s: expected nodes (kubectl get nodes,pods -A -o json), found none", files);
+  }
+  imported = ImportCluster(state, *catalogue, options.import);
+  if (imported.nodes.empty()) {
+    const auto first = std::find_if(imported.left_out.begin(), imported.left_out.end(),
+                                    [](const ImportLeftOut& one) { return one.is_node; });
+    return InvalidArgument(
+        "%s: expected nodes with GPUs, found none among %d; %s", files, state.nodes.size(),
+        first == imported.left_out.end() ? "nothing tells of GPUs" : first->name + ": " + first->reason);
+  }
+  std::vector<std::string> gpus_files;
+  for (const std::string& file : options.gpus_files) gpus_files.push_back(fs::absolute(file).string());
+  HORUS_ASSIGN_OR_RETURN(const ImportFiles texts, WriteImport(imported, catalogue, gpus_files));
+  if (texts.too_long > 0) {
+    imported.notes.push_back(
+        absl::StrFormat("%d gangs are too large for a line of decisions.csv and not in it.", texts.too_long));
+  }
+  HORUS_RETURN_IF_ERROR(Write(options, texts));
+  const std::string text = options.json ? ReportJson(options, *catalogue, imported)
+                                        : KindsText(*catalogue, imported) + PodsText(imported) + LeftOutText(imported) +
+                                              NotesText(imported.notes) + NextText(options, imported);
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+int Run(const Options& options) {
+  ImportedCluster imported;
+  if (const absl::Status status = Import(options, imported); !status.ok()) return Fail(status);
+  return imported.left_out.empty() ? kExitDecided : kExitRefused;
+}
+
+}  // namespace
+
+Command AddImport(CLI::App& parser) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = parser.add_subcommand("import", "Make cluster.yaml and jobs.yaml of a Kubernetes cluster");
+  app->add_option("FILE", options->files, "JSON of kubectl get -o json; several are one cluster; - is standard input")
+      ->required()
+      ->type_name("");
+  app->add_option("--out", options->out, "Folder to write to; it is made, and files of earlier imports are replaced")
+      ->required()
+      ->type_name("DIR");
+  app->add_option("--rack-label", options->import.rack_labels,
+                  "Label that tells a node's rack, before those that are known; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("KEY");
+  app->add_option("--gpus-file", options->gpus_files, "YAML file with GPU types of your own; may be repeated")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  app->add_flag("--json", options->json, "Print JSON");
+  app->footer(kFooter);
+  return {app, [options] { return Run(*options); }};
+}
+
+}  // namespace horus::cli

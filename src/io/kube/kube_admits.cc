@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Taints and node affinity.
+#include "io/kube/kube_admits.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+namespace horus {
+namespace {
+
+constexpr std::array<std::string_view, 3> kStateTaints = {
+    "node.kubernetes.io/unschedulable", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"};
+
+bool Tolerates(const KubeToleration& toleration, const KubeTaint& taint) {
+  if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
+  if (!toleration.key.empty() && toleration.key != taint.key) return false;
+  if (toleration.op == "Exists") return true;
+  return !toleration.key.empty() && (toleration.op.empty() || toleration.op == "Equal") &&
+         toleration.value == taint.value;
+}
+
+std::optional<int64_t> NumberOf(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool Holds(const KubeRequirement& requirement, const KubeNode& node) {
+  const std::string* value = nullptr;
+  if (requirement.field) {
+    if (requirement.key == "metadata.name") value = &node.name;
+  } else if (const auto at = node.labels.find(requirement.key); at != node.labels.end()) {
+    value = &at->second;
+  }
+  const auto& values = requirement.values;
+  const bool listed = value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
+  if (requirement.op == "In") return listed;
+  if (requirement.op == "NotIn") return !listed;
+  if (requirement.op == "Exists") return value != nullptr;
+  if (requirement.op == "DoesNotExist") return value == nullptr;
+  if (value == nullptr || values.size() != 1) return false;
+  const std::optional<int64_t> found = NumberOf(*value), limit = NumberOf(values[0]);
+  if (!found || !limit) return false;
+  return requirement.op == "Gt" ? *found > *limit : requirement.op == "Lt" && *found < *limit;
+}
+
+}  // namespace
+
+KubeRules RulesOf(const KubePod& pod) { return {pod.has_affinity, pod.affinity, pod.tolerations}; }
+
+bool Admits(const KubeRules& rules, const KubeNode& node) {
+  for (const KubeTaint& taint : node.taints) {
+    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
+    if (std::find(kStateTaints.begin(), kStateTaints.end(), taint.key) != kStateTaints.end()) continue;
+    const bool tolerated = std::any_of(rules.tolerations.begin(), rules.tolerations.end(),
+                                       [&](const KubeToleration& one) { return Tolerates(one, taint); });
+    if (!tolerated) return false;
+  }
+  if (!rules.has_affinity) return true;
+  return std::any_of(rules.affinity.begin(), rules.affinity.end(), [&](const KubeTerm& term) {
+    // A term without requirements holds nowhere.
+    return !term.empty() && std::all_of(term.begin(), term.end(), [&](const auto& one) { return Holds(one, node); });
+  });
+}
+
+}  // namespace horus

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests, claims and annotations of pods.
+#include "io/kube/kube_ask.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "io/kube/quantity.h"
+#include "place/state/node.h"
+
+namespace horus {
+namespace {
+
+constexpr char kGpu[] = "nvidia.com/gpu";
+constexpr char kGpuShared[] = "nvidia.com/gpu.shared";
+constexpr char kGpuMem[] = "nvidia.com/gpumem";
+constexpr char kGpuMemPct[] = "nvidia.com/gpumem-percentage";
+constexpr char kGpuCores[] = "nvidia.com/gpucores";
+constexpr std::array<std::string_view, 4> kBesideGpus = {kGpuMem, kGpuMemPct, kGpuCores, "nvidia.com/priority"};
+constexpr int64_t kWhole = 1000;
+constexpr int64_t kWholePct = 100;
+// What a placer keeps free on each device (docs/place.md): a request for a whole card fits with so much less.
+constexpr int64_t kHeadroomMib = 500;
+
+int64_t CountOf(const KubeRequests& requests, const char* resource) {
+  const auto at = requests.resources.find(resource);
+  return at == requests.resources.end() ? 0 : at->second;
+}
+
+absl::Status AddResources(const KubePod& pod, KubeAsk& ask) {
+  for (const auto& [resource, count] : pod.requests.resources) {
+    if (std::find(kBesideGpus.begin(), kBesideGpus.end(), resource) != kBesideGpus.end()) continue;
+    const bool gpus = resource == kGpu || resource == kGpuShared || !MigProfileOfResource(resource).empty();
+    if (!gpus) return InvalidArgument("it asks for %s, which is no GPU that is read here", resource);
+    if (ask.count > 0) return InvalidArgument("it asks for GPUs of several kinds (%s, %s)", ask.resource, resource);
+    ask.resource = resource;
+    ask.count = count;
+  }
+  ask.mem_mib = CountOf(pod.requests, kGpuMem);
+  ask.mem_pct = CountOf(pod.requests, kGpuMemPct);
+  ask.cores_pct = CountOf(pod.requests, kGpuCores);
+  if (ask.count == 0 && (ask.mem_mib > 0 || ask.mem_pct > 0 || ask.cores_pct > 0)) {
+    ask.resource = kGpu;  // as HAMi's webhook completes it
+    ask.count = 1;
+  }
+  if (ask.mem_mib > kMostQuantity / kBytesPerMib || ask.mem_pct > kWholePct || ask.cores_pct > kWholePct) {
+    return InvalidArgument("it asks for more than a GPU has (gpumem, gpumem-percentage or gpucores)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddClaim(const KubePod& pod, const KubeClaim& claim, KubeAsk& ask) {
+  if (claim.allocated.empty()) {
+    if (!claim.unknown.empty()) return InvalidArgument("its claim asks for %s", claim.unknown);
+    if (!pod.node.empty() && claim.gpus > 0) return InvalidArgument("it is bound, and its claim is not allocated");
+    ask.count += claim.gpus;  // Bounded: at most 1,024 a request, of a claim that is in memory
+    ask.mem_mib = std::max(ask.mem_mib, MibCeil(claim.mem_bytes));
+    ask.by_expression |= claim.selects;
+    return absl::OkStatus();
+  }
+  for (const KubeAllocated& one : claim.allocated) {
+    if (one.driver != kKubeGpuDriver) continue;
+    ++ask.count;
+    ask.mem_mib = std::max(ask.mem_mib, MibCeil(one.mem_bytes));
+    ask.users = std::max(ask.users, claim.users);
+    ask.told.push_back({.pool = one.pool, .device = one.device});
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+// "UUID,NVIDIA,3000,30:" a device, ";" behind each container.
+absl::Status AddHamiDevices(const KubePod& pod, KubeAsk& ask) {
+  for (const std::string_view container : Split(pod.hami_devices, ';')) {
+    for (const std::string_view device : Split(container, ':')) {
+      if (device.empty()) continue;
+      const std::vector<std::string_view> fields = Split(device, ',');
+      int64_t mem_mib = 0, cores = 0;
+      constexpr size_t kFields = 4;
+      const auto number = [&](size_t i, int64_t most, int64_t& value) {
+        const auto [end, error] = std::from_chars(fields[i].data(), fields[i].data() + fields[i].size(), value);
+        return error == std::errc() && end == fields[i].data() + fields[i].size() && value >= 0 && value <= most;
+      };
+      if (fields.size() < kFields || !number(2, kMostQuantity / kBytesPerMib, mem_mib) ||
+          !number(3, kWholePct, cores)) {
+        return InvalidArgument("hami.io/vgpu-devices-allocated: expected UUID,vendor,MiB,cores, found %s",
+                               Quoted(device));
+      }
+      ask.told.push_back({.uuid = std::string(fields[0])});
+      ask.mem_mib = std::max(ask.mem_mib, mem_mib);
+      ask.cores_pct = std::max(ask.cores_pct, cores);
+      ask.mem_pct = 0;
+    }
+  }
+  if (!ask.told.empty()) ask.count = static_cast<int64_t>(ask.told.size());
+  return absl::OkStatus();
+}
+
+// HAMi: a share of memory, cores or both.
+void ShapeByMemory(const KubeAsk& ask, const GpuType& card, KubeShape& shape) {
+  constexpr int64_t kNearlyAllPct = 90;  // drivers report a few per cent less than a card's nominal memory
+  // Bounded: both at most 2^40 MiB.
+  const bool all_memory = ask.mem_mib > 0 ? ask.mem_mib * kWholePct >= card.mem_mib * kNearlyAllPct
+                                          : ask.mem_pct == 0 || ask.mem_pct == kWholePct;
+  const bool all_cores = ask.cores_pct == 0 || ask.cores_pct == kWholePct;
+  shape.gpus = ask.count;
+  if (all_memory && all_cores) {
+    shape.gpu_milli = kWhole;
+    return;
+  }
+  shape.anyone = true;
+  if (!all_cores) shape.util_pct = static_cast<double>(ask.cores_pct);
+  if (!all_cores && ask.count == 1) shape.gpu_milli = ask.cores_pct * (kWhole / kWholePct);  // Bounded: at most 100 %
+  if (!all_memory && ask.mem_mib > 0) shape.mem_mib = ask.mem_mib;
+  if (!all_memory && ask.mem_pct > 0) shape.mem_milli = ask.mem_pct * (kWhole / kWholePct);  // Bounded: at most 100 %
+}
+
+// One of several replicas, or instances of MIG and replicas of these.
+void ShapeByReplicas(const KubeAsk& ask, const KubeGpu& sample, const GpuType& card, KubeShape& shape) {
+  const bool is_mig = sample.mode == SharingMode::kMig;
+  int64_t share = kWhole;
+  if (sample.replicas > 1) {
+    // Nobody promises that replicas lie on different cards: they count as a larger part of one.
+    // Bounded: at most 1,024 GPUs a pod.
+    share = std::clamp<int64_t>(ask.count * kWhole / sample.replicas, 1, kWhole);
+    shape.gpus = 1;
+    shape.anyone = true;
+  } else {
+    shape.gpus = ask.count;
+  }
+  shape.gpu_milli = share;
+  shape.util_pct = static_cast<double>(share) / (kWhole / kWholePct);
+  shape.mem_milli = share;
+  if (!is_mig) return;
+  const MigProfile& profile = card.mig[static_cast<size_t>(sample.mig_profile)];
+  int64_t slices = 1;
+  for (const MigProfile& one : card.mig) slices = std::max(slices, one.compute_slices);
+  shape.util_pct *= static_cast<double>(profile.compute_slices) / static_cast<double>(slices);
+  // Bounded: MiB of a card.
+  shape.mem_mib = std::max<int64_t>(1, (profile.mem_mib - kHeadroomMib) * share / kWhole);
+}
+
+}  // namespace
+
+absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state) {
+  KubeAsk ask;
+  HORUS_RETURN_IF_ERROR(AddResources(pod, ask));
+  const int64_t by_resource = ask.count;
+  for (const std::string& name : pod.claims) {
+    const auto claim = state.claims.find({pod.name_space, name});
+    if (claim == state.claims.end()) return InvalidArgument("its claim %s is not among the objects", Quoted(name));
+    HORUS_RETURN_IF_ERROR(AddClaim(pod, claim->second, ask));
+  }
+  if (!pod.pending_claims.empty()) {
+    return InvalidArgument("its claim %s is not made yet", Quoted(pod.pending_claims.front()));
+  }
+  if (by_resource > 0 && ask.count > by_resource) return InvalidArgument("it asks for GPUs by claim and by resource");
+  if (by_resource > 0 && !pod.node.empty()) HORUS_RETURN_IF_ERROR(AddHamiDevices(pod, ask));
+  if (ask.count > static_cast<int64_t>(kMaxDevicesPerNode)) {
+    return InvalidArgument("it asks for %d GPUs, more than a node may have here (%d)", ask.count, kMaxDevicesPerNode);
+  }
+  return ask;
+}
+
+KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& catalogue) {
+  const GpuType& card = catalogue.at(sample.type);
+  KubeShape shape;
+  const bool by_claim = ask.resource.empty();
+  if (sample.mode == SharingMode::kMig || (sample.replicas > 1 && !sample.counts_memory)) {
+    ShapeByReplicas(ask, sample, card, shape);
+  } else if (by_claim && ask.mem_mib > 0) {
+    shape.gpus = ask.count;
+    shape.mem_mib = ask.mem_mib;
+    shape.anyone = true;
+  } else if (by_claim && ask.users > 1) {
+    shape.gpus = ask.count;
+    shape.gpu_milli = ask.count == 1 ? std::max<int64_t>(1, kWhole / ask.users) : 0;
+    shape.util_pct = static_cast<double>(kWholePct) / static_cast<double>(ask.users);
+    shape.mem_milli = std::max<int64_t>(1, kWhole / ask.users);
+  } else {
+    ShapeByMemory(ask, card, shape);
+  }
+  if (!by_claim && ask.resource != kGpu) shape.needs = ask.resource;
+  return shape;
+}
+
+}  // namespace horus

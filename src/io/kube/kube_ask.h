@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pod asks of GPUs, and what kind of job that makes it.
+//
+// Enters:  a pod and the claims that it names.
+// Leaves:  how many GPUs of which resource, which devices its claims or annotations tell; the shape of a job.
+// Units:   MiB, thousandths of a GPU, per cent.
+// Cost:    linear in the pod.            Thread class: pure functions.
+#ifndef HORUS_IO_KUBE_KUBE_ASK_H_
+#define HORUS_IO_KUBE_KUBE_ASK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "device/catalogue.h"
+#include "io/kube/kube_gpus.h"
+#include "io/kube/kube_state.h"
+
+namespace horus {
+
+struct KubeTold {
+  std::string pool, device;  // of a claim
+  std::string uuid;          // of HAMi's annotation
+};
+
+struct KubeAsk {
+  std::string resource;        // "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", ...; empty: by claims, or no GPUs
+  int64_t count = 0;           // 0: no GPUs
+  int64_t mem_mib = 0;         // of each GPU; 0: as much as it has
+  int64_t mem_pct = 0;         // likewise, of a card's
+  int64_t cores_pct = 0;       // HAMi; 0: no limit
+  int64_t users = 1;           // pods that use the claim together
+  bool by_expression = false;  // a claim that waits selects by an expression, which nobody reads here
+  std::vector<KubeTold> told;  // `count` of them where the pod runs and something tells
+};
+
+// INVALID_ARGUMENT for what this import cannot say in a job: the message is the reason.
+[[nodiscard]] absl::StatusOr<KubeAsk> AskOf(const KubePod& pod, const KubeState& state);
+
+// A job's demand and share, as far as requests tell them.
+struct KubeShape {
+  int64_t gpus = 1;
+  int64_t gpu_milli = 0;  // 0: none
+  double util_pct = 100;
+  int64_t mem_mib = 0;       // 0: `mem_milli` of whatever card it is on
+  int64_t mem_milli = 1000;  // thousandths of the card's memory
+  bool anyone = false;       // it asks for a part of a card, as whoever else may
+  std::string needs;         // resource that its node must offer; empty: whole GPUs
+  friend auto operator<=>(const KubeShape&, const KubeShape&) = default;
+};
+
+// `sample`: the first device that it has, or one that it might get.
+[[nodiscard]] KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& catalogue);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_KUBE_KUBE_ASK_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields that several kinds of object have.
+//
+// Enters:  views of fields.              Leaves: checked values.
+// Units:   thousandths of a core, bytes.
+// Cost:    linear.                       Thread class: pure functions.
+#ifndef HORUS_IO_KUBE_KUBE_FIELDS_H_
+#define HORUS_IO_KUBE_KUBE_FIELDS_H_
+
+#include <string>
+
+#include "base/status.h"
+#include "io/kube/kube_items.h"
+#include "io/kube/kube_objects.h"
+
+namespace horus {
+
+inline constexpr char kKubeGpuPrefix[] = "nvidia.com/";  // of the resources that are kept
+
+// Of an object, as the API server checks names; not empty.
+[[nodiscard]] absl::StatusOr<std::string> ReadKubeName(const KubeView& view);
+[[nodiscard]] absl::StatusOr<KubeTexts> ReadKubeTexts(const KubeView& view);
+// A resource list: cpu, memory and what the vendor's device plugins count.
+[[nodiscard]] absl::StatusOr<KubeRequests> ReadKubeResources(const KubeView& resources);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_KUBE_KUBE_FIELDS_H_

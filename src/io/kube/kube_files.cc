@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every text of the cluster goes out in double quotes, so that no name reads as something else.
+#include "io/kube/kube_files.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/units.h"
+#include "io/cluster_file.h"
+#include "io/csv.h"
+#include "io/decision_log.h"
+#include "io/jobs_file.h"
+#include "yaml-cpp/yaml.h"
+
+namespace horus {
+namespace {
+
+constexpr double kMibPerGibReal = 1024;
+constexpr int64_t kHeadroomMib = 500;  // as ShapeOf: what a placer keeps free on each device
+
+// Exact: MiB are binary fractions of GiB.
+std::string Gib(int64_t mib) { return Formatted("%.17g", static_cast<double>(mib) / kMibPerGibReal); }
+
+std::string CoresText(int64_t milli) {
+  std::string text = Formatted("%d.%03d", milli / kMilliPerCore, milli % kMilliPerCore);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+// Keys and numbers as they are, texts in quotes.
+class Writer {
+ public:
+  void Comment(const char* text) { Put(YAML::Comment(text), YAML::Newline); }
+  void BeginMap() { Put(YAML::BeginMap); }
+  void BeginFlowMap() { Put(YAML::Flow, YAML::BeginMap); }
+  void EndMap() { Put(YAML::EndMap); }
+  void BeginSeq() { Put(YAML::BeginSeq); }
+  void BeginFlowSeq() { Put(YAML::Flow, YAML::BeginSeq); }
+  void EndSeq() { Put(YAML::EndSeq); }
+  void Key(const char* key) { Put(YAML::Key, key, YAML::Value); }
+  void KeyText(const std::string& key) { Put(YAML::Key, YAML::DoubleQuoted, key, YAML::Value); }
+  void Plain(const std::string& value) { Put(value); }
+  void Text(const std::string& value) { Put(YAML::DoubleQuoted, value); }
+  void Number(const char* key, int64_t value) {
+    Key(key);
+    Plain(std::to_string(value));
+  }
+  void Texts(const char* key, const KubeTexts& texts) {
+    if (texts.empty()) return;
+    Key(key);
+    BeginFlowMap();
+    for (const auto& [name, value] : texts) {
+      KeyText(name);
+      Text(value);
+    }
+    EndMap();
+  }
+  [[nodiscard]] absl::StatusOr<std::string> Take() {
+    if (!out_.good()) return MakeError(absl::StatusCode::kInternal, "YAML: %s", out_.GetLastError());
+    return std::string(out_.c_str(), out_.size()) + "\n";
+  }
+
+ private:
+  template <typename... Parts>
+  void Put(const Parts&... parts) {
+    (out_ << ... << parts);  // Bounded: a stream, no shift
+  }
+  YAML::Emitter out_;
+};
+
+// ---- Nodes.
+
+struct Card {
+  GpuTypeId type;
+  SharingMode mode = SharingMode::kTimeSlice;
+  int64_t replicas = 1;
+  std::vector<int16_t> mig;
+  friend bool operator==(const Card&, const Card&) = default;
+};
+
+std::vector<std::pair<Card, int64_t>> CardsOf(const std::vector<KubeGpu>& gpus) {
+  std::vector<Card> cards;
+  int32_t last = -1;
+  for (const KubeGpu& gpu : gpus) {
+    if (cards.empty() || gpu.card != last) cards.push_back({.type = gpu.type, .mode = gpu.mode});
+    last = gpu.card;
+    cards.back().replicas = std::max(cards.back().replicas, gpu.replicas);
+    if (gpu.mode == SharingMode::kMig) cards.back().mig.push_back(gpu.mig_profile);
+  }
+  std::vector<std::pair<Card, int64_t>> counted;
+  for (Card& card : cards) {
+    if (!counted.empty() && counted.back().first == card) {
+      ++counted.back().second;
+    } else {
+      counted.emplace_back(std::move(card), 1);
+    }
+  }
+  return counted;
+}
+
+void WriteGpus(const Catalogue& catalogue, const std::vector<KubeGpu>& gpus, Writer& out) {
+  out.Key("gpus");
+  out.BeginFlowSeq();
+  for (const auto& [card, count] : CardsOf(gpus)) {
+    const GpuType& type = catalogue.at(card.type);
+    out.BeginFlowMap();
+    out.Key("type");
+    out.Plain(type.name);
+    if (count > 1) out.Number("count", count);
+    if (card.mode == SharingMode::kMps) {
+      out.Key("sharing");
+      out.Plain(std::string(SharingModeName(card.mode)));
+    }
+    if (!card.mig.empty()) {
+      out.Key("mig");
+      out.BeginFlowSeq();
+      for (const int16_t profile : card.mig) out.Text(type.mig[static_cast<size_t>(profile)].name);
+      out.EndSeq();
+    }
+    if (card.replicas > 1) out.Number("max_tenants", card.replicas);
+    out.EndMap();
+  }
+  out.EndSeq();
+}
+
+void WriteNode(const Catalogue& catalogue, const ImportedNode& node, Writer& out) {
+  out.BeginFlowMap();
+  out.Key("name");
+  out.Text(node.name);
+  out.Key("cpu_cores");
+  out.Plain(CoresText(node.cpu_milli));
+  out.Key("memory_gib");
+  out.Plain(Gib(node.mem_mib));
+  if (!node.rack.empty()) {
+    out.Key("rack");
+    out.Text(node.rack);
+  }
+  if (node.state != AdminState::kUp) {
+    out.Key("state");
+    out.Plain(std::string(AdminStateName(node.state)));
+  }
+  out.Texts("labels", node.labels);
+  WriteGpus(catalogue, node.gpus, out);
+  out.EndMap();
+}
+
+// ---- Jobs.
+
+std::vector<GpuTypeId> TypesOf(const ImportedCluster& imported) {
+  std::set<GpuTypeId> types;
+  for (const ImportedNode& node : imported.nodes) {
+    for (const KubeGpu& gpu : node.gpus) types.insert(gpu.type);
+  }
+  return {types.begin(), types.end()};
+}
+
+struct Context {
+  const ImportedCluster& imported;
+  const Catalogue& catalogue;
+  std::vector<GpuTypeId> types;
+};
+
+void WriteFigures(double util_pct, int64_t mem_mib, Writer& out) {
+  out.BeginFlowMap();
+  out.Key("gpu_util_pct");
+  out.Plain(Formatted("%.4g", util_pct));
+  out.Key("gpu_memory_gib");
+  out.Plain(Gib(mem_mib));
+  out.EndMap();
+}
+
+void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
+  out.Key("demand");
+  out.BeginFlowMap();
+  if (shape.mem_mib > 0) {
+    out.Key("any");
+    WriteFigures(shape.util_pct, shape.mem_mib, out);
+  } else {
+    for (const GpuTypeId id : context.types) {
+      const GpuType& type = context.catalogue.at(id);
+      out.Key(type.name.c_str());
+      // Bounded: MiB of a card, in thousandths.
+      WriteFigures(shape.util_pct, std::max<int64_t>(1, (type.mem_mib - kHeadroomMib) * shape.mem_milli / 1000), out);
+    }
+  }
+  out.EndMap();
+}
+
+void WriteJob(const Context& context, const ImportedJob& job, bool resident, Writer& out) {
+  out.BeginFlowMap();
+  out.Key("name");
+  out.Text(job.name);
+  out.Number("id", static_cast<int64_t>(job.id));
+  out.Key("tenant");
+  out.Text(job.tenant);
+  if (job.tasks > 1) out.Number("tasks", job.tasks);
+  if (job.shape.gpus > 1) out.Number("gpus", job.shape.gpus);
+  if (job.shape.gpu_milli > 0) out.Number("gpu_milli", job.shape.gpu_milli);
+  if (job.shape.anyone) {
+    out.Key("share");
+    out.Plain("anyone");
+  }
+  out.Key("cpu_cores");
+  out.Plain(CoresText(job.cpu_milli));
+  out.Key("memory_gib");
+  out.Plain(Gib(job.mem_mib));
+  if (job.priority != 0) out.Number("priority", job.priority);
+  out.Number("submit_s", job.submit_s);
+  out.Texts("node_selector", job.node_selector);
+  WriteDemand(context, job.shape, out);
+  if (resident) {
+    out.Key("on");
+    out.BeginFlowSeq();
+    for (const ImportedPlace& place : job.on) {
+      out.BeginFlowMap();
+      out.Key("node");
+      out.Text(context.imported.nodes[place.node].name);
+      out.Number("gpu", place.gpu);
+      out.EndMap();
+    }
+    out.EndSeq();
+  }
+  out.EndMap();
+}
+
+constexpr char kClusterComment[] = "Made by horus import: docs/import.md says what is read and what is not.";
+constexpr char kJobsComment[] =
+    "Made by horus import. Demands are what was requested, not what is used: state what you know of a job.";
+
+absl::StatusOr<std::string> ClusterText(const Context& context, const std::vector<std::string>& gpus_files,
+                                        bool residents) {
+  Writer out;
+  out.Comment(kClusterComment);
+  out.BeginMap();
+  out.Number("version", 1);
+  if (!gpus_files.empty()) {
+    out.Key("gpu_types_files");
+    out.BeginFlowSeq();
+    for (const std::string& file : gpus_files) out.Text(file);
+    out.EndSeq();
+  }
+  out.Key("nodes");
+  out.BeginSeq();
+  for (const ImportedNode& node : context.imported.nodes) WriteNode(context.catalogue, node, out);
+  out.EndSeq();
+  bool any = false;
+  for (const ImportedJob& job : context.imported.jobs) {
+    if (!residents || job.on.empty()) continue;
+    if (!std::exchange(any, true)) {
+      out.Key("residents");
+      out.BeginSeq();
+    }
+    WriteJob(context, job, true, out);
+  }
+  if (any) out.EndSeq();
+  out.EndMap();
+  return out.Take();
+}
+
+absl::StatusOr<std::string> JobsText(const Context& context, bool running) {
+  Writer out;
+  out.Comment(kJobsComment);
+  out.BeginMap();
+  out.Number("version", 1);
+  out.Key("jobs");
+  out.BeginSeq();
+  for (const ImportedJob& job : context.imported.jobs) {
+    if (running || job.on.empty()) WriteJob(context, job, false, out);
+  }
+  out.EndSeq();
+  out.EndMap();
+  return out.Take();
+}
+
+// ---- The log: tasks in order, those on one node that follow each other together.
+std::string LogLine(const ImportedCluster& imported, const ImportedJob& job) {
+  std::string nodes, devices;
+  for (size_t i = 0; i < job.on.size(); ++i) {
+    const bool same = i > 0 && job.on[i].node == job.on[i - 1].node;
+    if (i > 0) devices += same ? ";" : "|";
+    devices += std::to_string(job.on[i].gpu);
+    if (!same) nodes += (i > 0 ? "|" : "") + imported.nodes[job.on[i].node].name;
+  }
+  return Formatted("%d,place,%s,%s,%s\n", job.placed_s, CsvField(job.name), nodes, devices);
+}
+
+std::string LogText(const ImportedCluster& imported, size_t& too_long) {
+  std::vector<const ImportedJob*> placed;
+  for (const ImportedJob& job : imported.jobs) {
+    if (!job.on.empty()) placed.push_back(&job);
+  }
+  std::sort(placed.begin(), placed.end(), [](const ImportedJob* a, const ImportedJob* b) {
+    return std::tie(a->placed_s, a->id) < std::tie(b->placed_s, b->id);
+  });
+  std::string text = "time_s,event,job,node,devices\n";
+  for (const ImportedJob* const job : placed) {
+    const std::string line = LogLine(imported, *job);
+    const bool fits = line.size() <= kMaxLogLineBytes;
+    if (fits) text += line;
+    too_long += fits ? 0 : 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<ImportFiles> WriteImport(const ImportedCluster& imported,
+                                        const std::shared_ptr<const Catalogue>& catalogue,
+                                        const std::vector<std::string>& gpus_files) {
+  const Context context{imported, *catalogue, TypesOf(imported)};
+  ImportFiles files;
+  HORUS_ASSIGN_OR_RETURN(files.cluster, ClusterText(context, gpus_files, false));
+  HORUS_ASSIGN_OR_RETURN(files.now, ClusterText(context, gpus_files, true));
+  HORUS_ASSIGN_OR_RETURN(files.jobs, JobsText(context, true));
+  HORUS_ASSIGN_OR_RETURN(files.waiting, JobsText(context, false));
+  files.decisions = LogText(imported, files.too_long);
+  // What the readers would refuse (their limits, above all) is better known now. `now` holds all that `cluster` does;
+  // the catalogue has the types of the files already.
+  std::string now = files.now;
+  if (!gpus_files.empty()) {
+    HORUS_ASSIGN_OR_RETURN(now, ClusterText(context, {}, true));
+  }
+  HORUS_RETURN_IF_ERROR(ParseClusterFile("now.yaml", std::move(now), catalogue).status());
+  HORUS_RETURN_IF_ERROR(ParseJobsFile("jobs.yaml", files.jobs, *catalogue).status());
+  return files;
+}
+
+}  // namespace horus

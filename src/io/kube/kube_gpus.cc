@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function a source; the first that tells of GPUs is believed.
+#include "io/kube/kube_gpus.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "io/kube/kube_gpu_names.h"
+#include "place/state/node.h"
+
+namespace horus {
+namespace {
+
+constexpr char kGpu[] = "nvidia.com/gpu";
+constexpr char kProduct[] = "nvidia.com/gpu.product";
+constexpr std::string_view kMigPrefix = "nvidia.com/mig-";
+constexpr std::string_view kShared = ".shared";
+constexpr char kHamiSource[] = "hami.io/node-nvidia-register";
+constexpr int64_t kMostReplicas = kMaxTenantsPerDevice;
+
+using Gpus = std::vector<KubeGpu>;
+
+// What a node offers of one resource: `cards` devices, each as `replicas`.
+struct Offer {
+  std::string resource;
+  int64_t cards = 0;
+  int64_t replicas = 1;
+};
+
+std::string_view WithoutShared(std::string_view resource) {
+  return resource.ends_with(kShared) ? resource.substr(0, resource.size() - kShared.size()) : resource;
+}
+
+// GKE's own plugin shares by labels of its own.
+int64_t ReplicasOf(const KubeTexts& labels, std::string_view resource) {
+  int64_t replicas = KubeLabelCount(labels, std::string(WithoutShared(resource)) + ".replicas");
+  if (replicas == 0 && resource == kGpu) {
+    replicas = KubeLabelCount(labels, "cloud.google.com/gke-max-shared-clients-per-gpu");
+  }
+  return std::max<int64_t>(1, replicas);
+}
+
+std::vector<Offer> OffersOf(const KubeNode& node) {
+  std::vector<Offer> offers;
+  for (const auto& [resource, count] : node.resources) {
+    const std::string_view bare = WithoutShared(resource);
+    if (bare != kGpu && !bare.starts_with(kMigPrefix)) continue;
+    const int64_t replicas = ReplicasOf(node.labels, resource);
+    offers.push_back({resource, count / replicas + (count % replicas != 0 ? 1 : 0), replicas});
+  }
+  return offers;
+}
+
+SharingMode ModeOf(const KubeTexts& labels) {
+  const bool mps = KubeLabel(labels, "nvidia.com/gpu.sharing-strategy") == "mps" ||
+                   KubeLabel(labels, "cloud.google.com/gke-gpu-sharing-strategy") == "mps";
+  return mps ? SharingMode::kMps : SharingMode::kTimeSlice;
+}
+
+absl::StatusOr<int16_t> ProfileOf(const GpuType& type, std::string_view profile) {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < type.mig.size(); ++i) {
+    if (type.mig[i].name == profile) return static_cast<int16_t>(i);
+    names.push_back(type.mig[i].name);
+  }
+  return InvalidArgument("expected a MIG profile of %s (%s), found %s", type.name,
+                         names.empty() ? "it has none" : Listed(names), Quoted(profile));
+}
+
+// Instances of which nobody tells the card: each goes to the first card that has room.
+class MigPacker {
+ public:
+  MigPacker(const GpuType& type, int32_t first_card) : type_(type), first_card_(first_card) {
+    for (const MigProfile& profile : type.mig) {
+      compute_ = std::max(compute_, profile.compute_slices);
+      memory_ = std::max(memory_, profile.memory_slices);
+    }
+  }
+
+  int32_t CardFor(int16_t index) {
+    const MigProfile& profile = type_.mig[static_cast<size_t>(index)];
+    const auto has_room = [&](Card& card) {
+      return card.compute + profile.compute_slices <= compute_ &&  // Bounded: slices of one card
+             card.memory + profile.memory_slices <= memory_ &&     // Bounded: slices of one card
+             card.instances[index] < profile.max_instances;
+    };
+    auto at = std::find_if(cards_.begin(), cards_.end(), has_room);
+    if (at == cards_.end()) at = cards_.insert(cards_.end(), Card());
+    at->compute += profile.compute_slices;
+    at->memory += profile.memory_slices;
+    ++at->instances[index];
+    return first_card_ + static_cast<int32_t>(at - cards_.begin());
+  }
+
+ private:
+  struct Card {
+    int64_t compute = 0;
+    int64_t memory = 0;
+    std::map<int16_t, int64_t> instances;
+  };
+  const GpuType& type_;
+  int32_t first_card_;
+  int64_t compute_ = 0;
+  int64_t memory_ = 0;
+  std::vector<Card> cards_;
+};
+
+// Whole cards first, then cards in order: as cluster.yaml numbers the devices of its entries.
+void SortByCard(Gpus& gpus) {
+  std::stable_sort(gpus.begin(), gpus.end(), [](const KubeGpu& a, const KubeGpu& b) { return a.card < b.card; });
+}
+
+absl::Status CheckCount(int64_t cards, int64_t replicas) {
+  if (cards > static_cast<int64_t>(kMaxDevicesPerNode)) {
+    return InvalidArgument("expected at most %d GPUs on a node, found %d", kMaxDevicesPerNode, cards);
+  }
+  if (replicas > kMostReplicas) {
+    return InvalidArgument("expected at most %d replicas of a GPU, found %d", kMostReplicas, replicas);
+  }
+  return absl::OkStatus();
+}
+
+// The devices behind the offers of a node whose cards are all of `type`. `profile`: of the offer "nvidia.com/gpu",
+// where it counts MIG instances.
+absl::StatusOr<Gpus> GpusOfOffers(const KubeNode& node, const Catalogue& catalogue, GpuTypeId type,
+                                  const std::string& profile) {
+  const GpuType& card = catalogue.at(type);
+  struct Instance {
+    int16_t profile;
+    const Offer* offer;
+  };
+  Gpus gpus;
+  std::vector<Instance> instances;
+  const std::vector<Offer> offers = OffersOf(node);
+  for (const Offer& offer : offers) {
+    HORUS_RETURN_IF_ERROR(CheckCount(offer.cards, offer.replicas));
+    const std::string of = offer.resource.starts_with(kMigPrefix) ? MigProfileOfResource(offer.resource) : profile;
+    if (of.empty()) {
+      for (int64_t i = 0; i < offer.cards; ++i) {
+        gpus.push_back({.type = type,
+                        .mode = ModeOf(node.labels),
+                        .card = static_cast<int32_t>(gpus.size()),
+                        .replicas = offer.replicas,
+                        .resource = offer.resource});
+      }
+      continue;
+    }
+    HORUS_ASSIGN_OR_RETURN(const int16_t index, ProfileOf(card, of));
+    instances.insert(instances.end(), static_cast<size_t>(offer.cards), Instance{index, &offer});
+  }
+  HORUS_RETURN_IF_ERROR(CheckCount(static_cast<int64_t>(gpus.size() + instances.size()), 1));
+  std::stable_sort(instances.begin(), instances.end(), [&](const Instance& a, const Instance& b) {
+    return card.mig[static_cast<size_t>(a.profile)].memory_slices >
+           card.mig[static_cast<size_t>(b.profile)].memory_slices;
+  });
+  MigPacker packer(card, static_cast<int32_t>(gpus.size()));
+  for (const Instance& instance : instances) {
+    gpus.push_back({.type = type,
+                    .mode = SharingMode::kMig,
+                    .mig_profile = instance.profile,
+                    .card = packer.CardFor(instance.profile),
+                    .replicas = instance.offer->replicas,
+                    .resource = instance.offer->resource});
+  }
+  SortByCard(gpus);
+  return gpus;
+}
+
+// ---- Resource slices of NVIDIA's driver: the newest generation of each pool, if it is whole.
+
+// "gpu-2" before "gpu-10".
+std::tuple<std::string, uint64_t, std::string> NaturalKey(const std::string& name) {
+  const size_t digits = name.find_last_not_of("0123456789") + 1;  // 0 where all are digits
+  uint64_t number = 0;
+  std::from_chars(name.data() + digits, name.data() + name.size(), number);
+  return {name.substr(0, digits), number, name};
+}
+
+struct Pool {
+  int64_t generation = -1;
+  int64_t stated = 0;  // slices
+  int64_t found = 0;
+  std::vector<const KubeDevice*> devices;
+};
+
+std::map<std::string, Pool> NewestPools(std::span<const KubeSlice> slices) {
+  std::map<std::string, Pool> pools;
+  for (const KubeSlice& slice : slices) {
+    Pool& pool = pools[slice.pool];
+    if (slice.generation < pool.generation) continue;
+    if (slice.generation > pool.generation) pool = {.generation = slice.generation, .stated = slice.slices};
+    ++pool.found;
+    for (const KubeDevice& device : slice.devices) pool.devices.push_back(&device);
+  }
+  return pools;
+}
+
+absl::StatusOr<KubeGpu> GpuOfDevice(const Catalogue& catalogue, const std::string& pool, const KubeDevice& device,
+                                    std::map<std::string, int32_t>& cards) {
+  const bool is_mig = device.type == "mig";
+  const auto wrong = [&](const absl::Status& status) {
+    return InvalidArgument("device %s, productName %s: %s", Quoted(device.name), Quoted(device.product),
+                           std::string(status.message()));
+  };
+  const auto type = FindKubeGpu(catalogue, device.product, is_mig ? 0 : device.mem_bytes / kBytesPerMib);
+  if (!type.ok()) return wrong(type.status());
+  KubeGpu gpu{.type = *type, .uuid = device.uuid, .pool = pool, .name = device.name};
+  std::string card = "device " + device.name;
+  // Where both are installed, or the class stands for the resource, pods get whole devices by the resource, too.
+  if (!is_mig && !device.shared) gpu.resource = kGpu;
+  if (is_mig) {
+    const auto profile = ProfileOf(catalogue.at(*type), device.profile);
+    if (!profile.ok()) return wrong(profile.status());
+    gpu.mode = SharingMode::kMig;
+    gpu.mig_profile = *profile;
+    if (!device.parent_uuid.empty()) card = "card " + device.parent_uuid;
+  }
+  gpu.card = cards.try_emplace(card, static_cast<int32_t>(cards.size())).first->second;
+  return gpu;
+}
+
+KubeNodeGpus FromSlices(const Catalogue& catalogue, std::span<const KubeSlice> slices) {
+  KubeNodeGpus found;
+  std::map<std::string, int32_t> cards;
+  for (auto& [name, pool] : NewestPools(slices)) {
+    if (pool.found != pool.stated) {
+      found.note = Formatted("pool %s: expected %d resource slices of generation %d, found %d", Quoted(name),
+                             pool.stated, pool.generation, pool.found);
+      return found;
+    }
+    std::sort(pool.devices.begin(), pool.devices.end(),
+              [](const KubeDevice* a, const KubeDevice* b) { return NaturalKey(a->name) < NaturalKey(b->name); });
+    for (const KubeDevice* device : pool.devices) {
+      if (device->possible || (device->type != "gpu" && device->type != "mig")) continue;
+      absl::StatusOr<KubeGpu> gpu = GpuOfDevice(catalogue, name, *device, cards);
+      found.source = "ResourceSlice";
+      if (!gpu.ok()) return {.source = found.source, .problem = std::string(gpu.status().message())};
+      found.gpus.push_back(*std::move(gpu));
+    }
+  }
+  SortByCard(found.gpus);
+  return found;
+}
+
+// ---- HAMi's annotation: a JSON list, or up to version 2.4 "UUID,count,MiB,cores,type,numa,health:" for each.
+
+struct HamiCard {
+  std::string uuid, type, mode;
+  int64_t count = 0;
+  int64_t mem_mib = 0;
+  bool healthy = true;
+};
+
+std::vector<std::string> Parts(std::string_view text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+int64_t Number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
+absl::StatusOr<std::vector<HamiCard>> ReadHamiJson(const std::string& text) {
+  const KubeJson json = KubeJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_array()) return InvalidArgument("expected a JSON list of devices, found %s", Quoted(text));
+  std::vector<HamiCard> cards;
+  HORUS_ASSIGN_OR_RETURN(const auto items, KubeView(&json, kHamiSource).List());
+  for (const KubeView& item : items) {
+    HamiCard card;
+    HORUS_ASSIGN_OR_RETURN(card.uuid, item["id"].Text());
+    HORUS_ASSIGN_OR_RETURN(card.type, item["type"].Text());
+    HORUS_ASSIGN_OR_RETURN(card.mode, item["mode"].Text());
+    HORUS_ASSIGN_OR_RETURN(card.count, item["count"].Integer(1));
+    HORUS_ASSIGN_OR_RETURN(card.mem_mib, item["devmem"].Integer(0));
+    if (item["health"].present()) {
+      HORUS_ASSIGN_OR_RETURN(card.healthy, item["health"].Bool());
+    }
+    cards.push_back(std::move(card));
+  }
+  return cards;
+}
+
+absl::StatusOr<std::vector<HamiCard>> ReadHami(const std::string& text) {
+  if (text.starts_with('[')) return ReadHamiJson(text);
+  std::vector<HamiCard> cards;
+  for (const std::string& part : Parts(text, ':')) {
+    if (part.empty()) continue;
+    const std::vector<std::string> fields = Parts(part, ',');
+    constexpr size_t kFields = 7;
+    if (fields.size() < kFields) {
+      return InvalidArgument("expected UUID,count,MiB,cores,type,numa,health of each device, found %s", Quoted(part));
+    }
+    cards.push_back({.uuid = fields[0],
+                     .type = fields[4],
+                     .mode = fields.size() > kFields ? fields[kFields] : "",
+                     .count = Number(fields[1]),
+                     .mem_mib = Number(fields[2]),
+                     .healthy = fields[6] == "true"});
+  }
+  return cards;
+}
+
+KubeNodeGpus FromHami(const Catalogue& catalogue, const KubeNode& node) {
+  KubeNodeGpus found{.source = kHamiSource};
+  const auto cards = ReadHami(node.hami_register);
+  if (!cards.ok()) return {.source = kHamiSource, .problem = std::string(cards.status().message())};
+  for (const HamiCard& card : *cards) {
+    if (!card.healthy) continue;
+    // The memory may be scaled, so that it tells no type.
+    const auto type = FindKubeGpu(catalogue, card.type, 0);
+    const absl::Status count = CheckCount(static_cast<int64_t>(found.gpus.size()) + 1, card.count);
+    if (!type.ok() || !count.ok() || card.count < 1 || card.mode == "mig") {
+      return {.source = kHamiSource,
+              .problem = !type.ok()           ? std::string(type.status().message())
+                         : !count.ok()        ? std::string(count.message())
+                         : card.mode == "mig" ? "expected cards that HAMi shares by itself, found mode mig"
+                                              : "expected a count of at least 1"};
+    }
+    found.gpus.push_back({.type = *type,
+                          .card = static_cast<int32_t>(found.gpus.size()),
+                          .replicas = card.count,
+                          .counts_memory = true,
+                          .resource = kGpu,
+                          .uuid = card.uuid});
+  }
+  return found;
+}
+
+// ---- Labels of GPU feature discovery, then those of clouds.
+
+KubeNodeGpus FromName(const Catalogue& catalogue, const KubeNode& node, const std::string& source,
+                      const std::string& value, const KubeProduct& product, int64_t mem_mib) {
+  KubeNodeGpus found{.source = source};
+  const auto type = FindKubeGpu(catalogue, product.card, product.profile.empty() ? mem_mib : 0);
+  absl::StatusOr<Gpus> gpus = Gpus();
+  if (type.ok()) gpus = GpusOfOffers(node, catalogue, *type, product.profile);
+  const absl::Status status = type.ok() ? gpus.status() : type.status();
+  if (!status.ok()) {
+    found.problem = Formatted("label %s=%s: %s", source, value, std::string(status.message()));
+  } else if (gpus->empty()) {
+    found.problem = Formatted("label %s=%s: expected allocatable %s, found none", source, value, kGpu);
+  } else {
+    found.gpus = *std::move(gpus);
+  }
+  return found;
+}
+
+KubeNodeGpus FromProduct(const Catalogue& catalogue, const KubeNode& node) {
+  const std::string value = KubeLabel(node.labels, kProduct);
+  return FromName(catalogue, node, kProduct, value, SplitKubeProduct(value),
+                  KubeLabelCount(node.labels, "nvidia.com/gpu.memory"));
+}
+
+KubeNodeGpus FromCloud(const Catalogue& catalogue, const KubeNode& node, const KubeCloudGpu& cloud) {
+  const KubeProduct product{.card = cloud.name,
+                            .profile = KubeLabel(node.labels, "cloud.google.com/gke-gpu-partition-size")};
+  return FromName(catalogue, node, cloud.label, cloud.value, product, cloud.mem_mib);
+}
+
+KubeNodeGpus FromLabels(const Catalogue& catalogue, const KubeNode& node) {
+  const bool has_product = !KubeLabel(node.labels, kProduct).empty();
+  if (!node.hami_register.empty()) {
+    // HAMi offers each card many times over; its own list counts them. A product label names their type better.
+    KubeNodeGpus found = FromHami(catalogue, node);
+    const auto type = FindKubeGpu(catalogue, SplitKubeProduct(KubeLabel(node.labels, kProduct)).card, 0);
+    if (!has_product || !type.ok() || !found.problem.empty()) return found;
+    for (KubeGpu& gpu : found.gpus) gpu.type = *type;
+    return found;
+  }
+  if (has_product) return FromProduct(catalogue, node);
+  const KubeCloudGpu cloud = FindKubeCloudGpu(node.labels);
+  if (!cloud.label.empty()) return FromCloud(catalogue, node, cloud);
+  KubeNodeGpus found;
+  if (!OffersOf(node).empty()) {
+    found.problem = Formatted("it offers %s, and no label, annotation or resource slice tells the type",
+                              OffersOf(node).front().resource);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string MigProfileOfResource(std::string_view resource) {
+  const std::string_view bare = WithoutShared(resource);
+  if (!bare.starts_with(kMigPrefix)) return "";
+  // "1g.10gb.me" of the label is "1g.10gb+me" to nvidia-smi; profiles with media engines are not in the catalogue.
+  return std::string(bare.substr(kMigPrefix.size()));
+}
+
+KubeNodeGpus FindKubeGpus(const Catalogue& catalogue, const KubeNode& node, std::span<const KubeSlice> slices) {
+  KubeNodeGpus found = FromSlices(catalogue, slices);
+  if (!found.source.empty()) return found;
+  const std::string note = std::move(found.note);
+  found = FromLabels(catalogue, node);
+  found.note = note;
+  if (!note.empty() && found.gpus.empty() && found.problem.empty()) found.problem = note;
+  return found;
+}
+
+}  // namespace horus

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects of what `kubectl get ... -o json` printed, one at a time, however long the list is.
+//
+// Enters:  a path, or "-" for standard input: v1 Lists, typed lists, single objects, several of them one after another.
+// Leaves:  each object with its place in the file; errors name the place, what was expected and what was found.
+// Units:   bytes.
+// Cost:    linear; memory for one object (kMaxKubeObjectBytes of text).   Thread class: pure functions over files.
+#ifndef HORUS_IO_KUBE_KUBE_ITEMS_H_
+#define HORUS_IO_KUBE_KUBE_ITEMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "nlohmann/json.hpp"
+
+namespace horus {
+
+// etcd takes 1.5 MiB of a request; as indented JSON an object is a few times as large.
+inline constexpr size_t kMaxKubeObjectBytes = size_t{8} << 20;
+inline constexpr size_t kMaxKubeDepth = 64;  // a custom resource's schema reaches 30
+inline constexpr size_t kMaxKubeFileBytes = size_t{1} << 34;
+
+using KubeJson = nlohmann::json;
+
+// A value of an object and the way that leads to it. What is absent or null is a view of nothing, and reads as the
+// default; what has another type than asked for is an error.
+class KubeView {
+ public:
+  KubeView(const KubeJson* json, std::string where) : json_(json), where_(std::move(where)) {}
+
+  [[nodiscard]] bool present() const { return json_ != nullptr && !json_->is_null(); }
+  [[nodiscard]] const KubeJson* json() const { return json_; }
+  [[nodiscard]] const std::string& where() const { return where_; }
+  // The value of a key; of anything but an object: of nothing.
+  [[nodiscard]] KubeView operator[](std::string_view key) const;
+
+  // "<where>: expected <expected>, found <what is there>".
+  [[nodiscard]] absl::Status Expected(std::string_view expected) const;
+  [[nodiscard]] absl::StatusOr<std::string> Text() const;  // "" where absent
+  [[nodiscard]] absl::StatusOr<int64_t> Integer(int64_t fallback) const;
+  [[nodiscard]] absl::StatusOr<bool> Bool() const;  // false where absent
+  [[nodiscard]] absl::StatusOr<std::vector<KubeView>> List() const;
+  [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, KubeView>>> Pairs() const;  // ascending keys
+  [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, std::string>>> TextPairs() const;
+  // 0 where absent.
+  [[nodiscard]] absl::StatusOr<int64_t> Quantity(int64_t per_unit) const;
+  // Seconds; nullopt where absent.
+  [[nodiscard]] absl::StatusOr<std::optional<int64_t>> Time() const;
+
+ private:
+  const KubeJson* json_;
+  std::string where_;
+};
+
+// Called with the object's kind ("Node", "Pod", ...); the view is gone afterwards.
+using KubeItemSink = std::function<absl::Status(std::string_view kind, const KubeView& object)>;
+
+// `file` is the name in errors.
+[[nodiscard]] absl::Status ReadKubeItems(std::istream& stream, const std::string& file, const KubeItemSink& sink);
+[[nodiscard]] absl::Status ReadKubeFile(const std::string& path, const KubeItemSink& sink);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_KUBE_KUBE_ITEMS_H_

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of nodes, pods, resource slices and resource claims.
+//
+// Enters:  objects of the API server as JSON.
+// Leaves:  plain values; errors that name object, field, expected and found.
+// Units:   thousandths of a core, bytes, seconds since 1970.
+// Cost:    linear in the object.         Thread class: pure functions.
+#ifndef HORUS_IO_KUBE_KUBE_OBJECTS_H_
+#define HORUS_IO_KUBE_KUBE_OBJECTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "io/kube/kube_items.h"
+
+namespace horus {
+
+using KubeTexts = std::map<std::string, std::string>;
+using KubeCounts = std::map<std::string, int64_t>;  // extended resources by name
+
+struct KubeTaint {
+  std::string key, value, effect;
+};
+
+struct KubeToleration {
+  std::string key, op, value, effect;
+  friend auto operator<=>(const KubeToleration&, const KubeToleration&) = default;
+};
+
+// One requirement of a node affinity; `field` where it is of metadata.name.
+struct KubeRequirement {
+  std::string key, op;
+  std::vector<std::string> values;
+  bool field = false;
+  friend auto operator<=>(const KubeRequirement&, const KubeRequirement&) = default;
+};
+using KubeTerm = std::vector<KubeRequirement>;  // all of them hold
+
+struct KubeNode {
+  std::string name;
+  KubeTexts labels;
+  std::string hami_register;  // annotation; empty: none
+  std::vector<KubeTaint> taints;
+  bool cordoned = false;
+  bool ready = true;
+  int64_t cpu_milli = 0;  // allocatable, as all that follows
+  int64_t mem_bytes = 0;
+  KubeCounts resources;
+};
+
+// What a pod takes of a node, as the scheduler counts it.
+struct KubeRequests {
+  int64_t cpu_milli = 0;
+  int64_t mem_bytes = 0;
+  KubeCounts resources;
+};
+
+struct KubePod {
+  std::string name_space, name;
+  std::string node;  // empty: it waits
+  bool done = false;
+  bool gated = false;
+  int64_t created_s = 0;
+  int64_t scheduled_s = 0;
+  int32_t priority = 0;
+  std::string group;  // of coscheduling; empty: none
+  KubeTexts node_selector;
+  std::vector<KubeTerm> affinity;  // one of them holds; none: anywhere
+  bool has_affinity = false;
+  std::vector<KubeToleration> tolerations;
+  KubeRequests requests;
+  std::vector<std::string> claims;          // names in its namespace
+  std::vector<std::string> pending_claims;  // that are not made yet
+  std::string hami_devices;                 // annotation; empty: none
+};
+
+struct KubeDevice {
+  std::string name, product, uuid, type, profile, parent_uuid;
+  int64_t mem_bytes = 0;
+  bool shared = false;    // allowMultipleAllocations
+  bool possible = false;  // a partition that the driver could make, not one that is there
+};
+
+struct KubeSlice {
+  std::string name, driver, pool, node;
+  int64_t generation = 0;
+  int64_t slices = 0;  // of the pool
+  std::vector<KubeDevice> devices;
+};
+
+struct KubeAllocated {
+  std::string driver, pool, device;
+  int64_t mem_bytes = 0;  // consumed of a shared device; 0: all
+};
+
+struct KubeClaim {
+  std::string name_space, name;
+  std::vector<KubeAllocated> allocated;
+  int64_t users = 0;      // pods that it is reserved for
+  int64_t gpus = 0;       // asked for of the class of whole GPUs
+  int64_t mem_bytes = 0;  // asked for of each; 0: all
+  bool selects = false;   // by an expression
+  std::string unknown;    // what else it asks for; empty: nothing
+};
+
+inline constexpr char kKubeGpuDriver[] = "gpu.nvidia.com";
+
+[[nodiscard]] absl::StatusOr<KubeNode> ReadKubeNode(const KubeView& object);
+[[nodiscard]] absl::StatusOr<KubePod> ReadKubePod(const KubeView& object);
+[[nodiscard]] absl::StatusOr<KubeSlice> ReadKubeSlice(const KubeView& object);
+[[nodiscard]] absl::StatusOr<KubeClaim> ReadKubeClaim(const KubeView& object);
+
+}  // namespace horus
+
+#endif  // HORUS_IO_KUBE_KUBE_OBJECTS_H_

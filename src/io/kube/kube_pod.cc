@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads pods: what they ask for, counted as the scheduler counts it, and where they may go.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "io/kube/kube_fields.h"
+#include "io/kube/kube_objects.h"
+#include "io/kube/quantity.h"
+
+namespace horus {
+namespace {
+
+constexpr std::array<std::string_view, 2> kGroupLabels = {"scheduling.x-k8s.io/pod-group",
+                                                          "pod-group.scheduling.sigs.k8s.io"};  // before v0.24
+constexpr char kHamiDevices[] = "hami.io/vgpu-devices-allocated";
+constexpr size_t kMostContainers = 1000;
+constexpr size_t kMostRules = 1000;  // each is held against each node
+
+// HAMi states these of each GPU of a container, so that those of several containers are not added.
+constexpr std::array<std::string_view, 3> kPerGpu = {"nvidia.com/gpumem", "nvidia.com/gpumem-percentage",
+                                                     "nvidia.com/gpucores"};
+
+bool IsPerGpu(std::string_view name) { return std::find(kPerGpu.begin(), kPerGpu.end(), name) != kPerGpu.end(); }
+
+// Both are at most kMostQuantity, so that their sum fits.
+int64_t Sum(int64_t a, int64_t b) { return std::min(kMostQuantity, a + b); }
+
+void Add(const KubeRequests& more, KubeRequests& sum) {
+  sum.cpu_milli = Sum(sum.cpu_milli, more.cpu_milli);
+  sum.mem_bytes = Sum(sum.mem_bytes, more.mem_bytes);
+  for (const auto& [name, count] : more.resources) {
+    int64_t& known = sum.resources[name];
+    known = IsPerGpu(name) ? std::max(known, count) : Sum(known, count);
+  }
+}
+
+void RaiseTo(const KubeRequests& other, KubeRequests& most) {
+  most.cpu_milli = std::max(most.cpu_milli, other.cpu_milli);
+  most.mem_bytes = std::max(most.mem_bytes, other.mem_bytes);
+  for (const auto& [name, count] : other.resources) most.resources[name] = std::max(most.resources[name], count);
+}
+
+// A limit without a request is the request, too.
+absl::StatusOr<KubeRequests> ReadContainer(const KubeView& container) {
+  const KubeView resources = container["resources"];
+  HORUS_ASSIGN_OR_RETURN(KubeRequests requests, ReadKubeResources(resources["requests"]));
+  HORUS_ASSIGN_OR_RETURN(const KubeRequests limits, ReadKubeResources(resources["limits"]));
+  if (!resources["requests"]["cpu"].present()) requests.cpu_milli = limits.cpu_milli;
+  if (!resources["requests"]["memory"].present()) requests.mem_bytes = limits.mem_bytes;
+  for (const auto& [name, count] : limits.resources) requests.resources.emplace(name, count);
+  return requests;
+}
+
+// The larger of what runs together (containers and sidecars) and of each init container beside the sidecars that were
+// started before it; then the overhead of the runtime.
+absl::StatusOr<KubeRequests> ReadRequests(const KubeView& spec) {
+  KubeRequests together, sidecars, most;
+  HORUS_ASSIGN_OR_RETURN(const auto inits, spec["initContainers"].List());
+  HORUS_ASSIGN_OR_RETURN(const auto containers, spec["containers"].List());
+  if (inits.size() > kMostContainers || containers.size() > kMostContainers) {
+    return spec["containers"].Expected("at most 1000 containers");
+  }
+  for (const KubeView& init : inits) {
+    HORUS_ASSIGN_OR_RETURN(KubeRequests requests, ReadContainer(init));
+    HORUS_ASSIGN_OR_RETURN(const std::string policy, init["restartPolicy"].Text());
+    if (policy == "Always") {
+      Add(requests, sidecars);
+      RaiseTo(sidecars, most);
+    } else {
+      Add(sidecars, requests);
+      RaiseTo(requests, most);
+    }
+  }
+  together = sidecars;
+  for (const KubeView& container : containers) {
+    HORUS_ASSIGN_OR_RETURN(const KubeRequests requests, ReadContainer(container));
+    Add(requests, together);
+  }
+  RaiseTo(together, most);
+  // What the pod states as a whole holds instead of what its containers state.
+  HORUS_ASSIGN_OR_RETURN(const KubeRequests whole, ReadContainer(spec));
+  if (whole.cpu_milli > 0) most.cpu_milli = whole.cpu_milli;
+  if (whole.mem_bytes > 0) most.mem_bytes = whole.mem_bytes;
+  HORUS_ASSIGN_OR_RETURN(const KubeRequests overhead, ReadKubeResources(spec["overhead"]));
+  Add(overhead, most);
+  return most;
+}
+
+absl::Status ReadTerm(const KubeView& term, KubePod& pod) {
+  KubeTerm read;
+  for (const bool field : {false, true}) {
+    HORUS_ASSIGN_OR_RETURN(const auto requirements, term[field ? "matchFields" : "matchExpressions"].List());
+    for (const KubeView& requirement : requirements) {
+      KubeRequirement one{.key = {}, .op = {}, .values = {}, .field = field};
+      HORUS_ASSIGN_OR_RETURN(one.key, requirement["key"].Text());
+      HORUS_ASSIGN_OR_RETURN(one.op, requirement["operator"].Text());
+      HORUS_ASSIGN_OR_RETURN(const auto values, requirement["values"].List());
+      for (const KubeView& value : values) {
+        HORUS_ASSIGN_OR_RETURN(std::string text, value.Text());
+        one.values.push_back(std::move(text));
+      }
+      read.push_back(std::move(one));
+    }
+  }
+  pod.affinity.push_back(std::move(read));
+  return absl::OkStatus();
+}
+
+absl::Status ReadWhere(const KubeView& spec, KubePod& pod) {
+  HORUS_ASSIGN_OR_RETURN(pod.node_selector, ReadKubeTexts(spec["nodeSelector"]));
+  const KubeView required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+  pod.has_affinity = required.present();
+  HORUS_ASSIGN_OR_RETURN(const auto terms, required["nodeSelectorTerms"].List());
+  for (const KubeView& term : terms) HORUS_RETURN_IF_ERROR(ReadTerm(term, pod));
+  HORUS_ASSIGN_OR_RETURN(const auto tolerations, spec["tolerations"].List());
+  if (terms.size() > kMostRules || tolerations.size() > kMostRules) {
+    return spec["tolerations"].Expected("at most 1000 tolerations, and as many terms of an affinity");
+  }
+  for (const KubeView& toleration : tolerations) {
+    KubeToleration read;
+    HORUS_ASSIGN_OR_RETURN(read.key, toleration["key"].Text());
+    HORUS_ASSIGN_OR_RETURN(read.op, toleration["operator"].Text());
+    HORUS_ASSIGN_OR_RETURN(read.value, toleration["value"].Text());
+    HORUS_ASSIGN_OR_RETURN(read.effect, toleration["effect"].Text());
+    pod.tolerations.push_back(std::move(read));
+  }
+  return absl::OkStatus();
+}
+
+// By the names that the pod's status tells of claims that were made from a template.
+absl::Status ReadClaims(const KubeView& spec, const KubeView& status, KubePod& pod) {
+  HORUS_ASSIGN_OR_RETURN(const auto claims, spec["resourceClaims"].List());
+  HORUS_ASSIGN_OR_RETURN(const auto made, status["resourceClaimStatuses"].List());
+  for (const KubeView& claim : claims) {
+    HORUS_ASSIGN_OR_RETURN(const std::string name, claim["name"].Text());
+    HORUS_ASSIGN_OR_RETURN(std::string target, claim["resourceClaimName"].Text());
+    bool unused = false;
+    for (const KubeView& one : made) {
+      HORUS_ASSIGN_OR_RETURN(const std::string of, one["name"].Text());
+      if (of != name) continue;
+      HORUS_ASSIGN_OR_RETURN(target, one["resourceClaimName"].Text());
+      unused = target.empty();  // the template made none for this pod
+    }
+    if (unused) continue;
+    (target.empty() ? pod.pending_claims : pod.claims).push_back(target.empty() ? name : std::move(target));
+  }
+  HORUS_ASSIGN_OR_RETURN(std::string extended, status["extendedResourceClaimStatus"]["resourceClaimName"].Text());
+  if (!extended.empty()) {
+    pod.requests.resources.clear();  // the claim is how they are granted
+    pod.claims.push_back(std::move(extended));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimes(const KubeView& meta, const KubeView& status, KubePod& pod) {
+  HORUS_ASSIGN_OR_RETURN(const auto created, meta["creationTimestamp"].Time());
+  pod.created_s = created.value_or(0);
+  pod.scheduled_s = pod.created_s;
+  HORUS_ASSIGN_OR_RETURN(const auto conditions, status["conditions"].List());
+  for (const KubeView& condition : conditions) {
+    HORUS_ASSIGN_OR_RETURN(const std::string type, condition["type"].Text());
+    if (type != "PodScheduled") continue;
+    HORUS_ASSIGN_OR_RETURN(const auto changed, condition["lastTransitionTime"].Time());
+    pod.scheduled_s = std::max(pod.created_s, changed.value_or(pod.created_s));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
+  KubePod pod;
+  const KubeView meta = object["metadata"], spec = object["spec"], status = object["status"];
+  HORUS_ASSIGN_OR_RETURN(pod.name, ReadKubeName(meta["name"]));
+  HORUS_ASSIGN_OR_RETURN(pod.name_space, ReadKubeName(meta["namespace"]));
+  HORUS_ASSIGN_OR_RETURN(pod.node, spec["nodeName"].Text());
+  HORUS_ASSIGN_OR_RETURN(const std::string phase, status["phase"].Text());
+  pod.done = phase == "Succeeded" || phase == "Failed";
+  if (pod.done) return pod;
+  HORUS_ASSIGN_OR_RETURN(const auto gates, spec["schedulingGates"].List());
+  pod.gated = !gates.empty();
+  HORUS_RETURN_IF_ERROR(ReadTimes(meta, status, pod));
+  HORUS_ASSIGN_OR_RETURN(const int64_t priority, spec["priority"].Integer(0));
+  if (priority < std::numeric_limits<int32_t>::min() || priority > std::numeric_limits<int32_t>::max()) {
+    return spec["priority"].Expected("an integer of 32 bits");
+  }
+  pod.priority = static_cast<int32_t>(priority);
+  for (const std::string_view label : kGroupLabels) {
+    if (!pod.group.empty() || !meta["labels"][label].present()) continue;
+    HORUS_ASSIGN_OR_RETURN(pod.group, meta["labels"][label].Text());
+    constexpr size_t kLongest = 253;
+    if (pod.group.size() > kLongest) return meta["labels"][label].Expected("at most 253 bytes");
+  }
+  HORUS_ASSIGN_OR_RETURN(pod.hami_devices, meta["annotations"][kHamiDevices].Text());
+  HORUS_RETURN_IF_ERROR(ReadWhere(spec, pod));
+  HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));
+  HORUS_RETURN_IF_ERROR(ReadClaims(spec, status, pod));
+  return pod;
+}
+
+}  // namespace horus

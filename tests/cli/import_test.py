@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""horus import. Usage: see command.py."""
+
+import json
+import re
+import subprocess
+
+from command import HORUS, Files, check_record, main, run
+
+GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"
+
+
+def node(name, labels=None, gpus=0, cpu="64", memory="512Gi", resources=None, annotations=None, taints=None, ready="True",
+         cordoned=False):
+    """A node as kubelet and kwok write it."""
+    allocatable = {"cpu": cpu, "memory": memory, "ephemeral-storage": "900Gi", "pods": "110", **(resources or {})}
+    if gpus:
+        allocatable[GPU] = str(gpus)
+    return {"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+                         "annotations": {"kwok.x-k8s.io/node": "fake", **(annotations or {})},
+                         "managedFields": [{"fieldsV1": {"f:metadata": {}}}]},
+            "spec": {"unschedulable": True, "taints": taints or []} if cordoned else {"taints": taints or []},
+            "status": {"allocatable": allocatable, "capacity": allocatable,
+                       "conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": ready}]}}
+
+
+def container(cpu="4", memory="16Gi", env=True, **requests):
+    wanted = {"cpu": cpu, "memory": memory, **{f"nvidia.com/{name.replace('__', '.').replace('_', '-')}": str(count)
+                                              for name, count in requests.items()}}
+    one = {"name": "main", "image": "train:1", "resources": {"requests": wanted, "limits": wanted}}
+    if env:
+        one["env"] = [{"name": "SECRET", "value": "hidden"}]
+    return one
+
+
+def pod(name, on=None, gpus=0, namespace="default", labels=None, minute=0, phase=None, containers=None, annotations=None,
+        status=None, **spec):
+    """A pod that runs on node `on`, or waits."""
+    wanted = containers or [container(gpu=gpus) if gpus else container()]
+    document = {"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "namespace": namespace, "labels": labels or {}, "annotations": annotations or {},
+                             "creationTimestamp": f"2026-11-26T10:{minute:02d}:00Z"},
+                "spec": {"containers": wanted, "schedulerName": "default-scheduler", **spec},
+                "status": {"phase": phase or ("Running" if on else "Pending"), **(status or {})}}
+    if on:
+        document["spec"]["nodeName"] = on
+        document["status"]["conditions"] = [{"type": "PodScheduled", "status": "True",
+                                             "lastTransitionTime": f"2026-11-26T10:{minute:02d}:30Z"}]
+    return document
+
+
+def claim(name, device=None, pool=None, users=1, namespace="default", memory=None, count=1, device_class="gpu.nvidia.com"):
+    document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name, "namespace": namespace},
+                "spec": {"devices": {"requests": [{"name": "g", "exactly": {
+                    "deviceClassName": device_class, "allocationMode": "ExactCount", "count": count}}]}}}
+    if device:
+        result = {"request": "g", "driver": "gpu.nvidia.com", "pool": pool, "device": device}
+        if memory:
+            result.update(shareID="9b1f", consumedCapacity={"memory": memory})
+        document["status"] = {"allocation": {"devices": {"results": [result]}},
+                              "reservedFor": [{"resource": "pods", "name": f"p{i}", "uid": "u"} for i in range(users)]}
+    return document
+
+
+def gpu_device(i, product="NVIDIA A100-SXM4-80GB", memory="81920Mi", **attributes):
+    values = {"type": "gpu", "uuid": f"GPU-{i}", "productName": product, "architecture": "Ampere", **attributes}
+    return {"name": f"gpu-{i}", "attributes": {key: {"string": value} for key, value in values.items()},
+            "capacity": {"memory": {"value": memory}}}
+
+
+def resource_slice(name, on, devices, generation=1, count=1, pool=None, driver="gpu.nvidia.com"):
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name},
+            "spec": {"driver": driver, "nodeName": on, "devices": devices,
+                     "pool": {"name": pool or on, "generation": generation, "resourceSliceCount": count}}}
+
+
+def product(name, gpus=8, **more):
+    return node(name, {PRODUCT: more.pop("product", "NVIDIA-A100-SXM4-80GB"), **more.pop("labels", {})}, gpus, **more)
+
+
+HAMI = json.dumps([{"id": f"GPU-h{i}", "index": i, "count": 10, "devmem": 46068, "devcore": 100, "type": "NVIDIA-NVIDIA L40S",
+                    "numa": 0, "mode": "hami-core", "health": i != 1, "devicepairscore": {}} for i in range(3)])
+
+
+def mixed():
+    """One node of each kind that people have, and pods on them."""
+    mig = {PRODUCT: "NVIDIA-A100-SXM4-80GB", "nvidia.com/mig.strategy": "mixed"}
+    return [
+        product("plain", 8, labels={"topology.kubernetes.io/zone": "z1", "nvidia.com/gpu.count": "8"}),
+        product("sliced", 8, product="Tesla-T4-SHARED", labels={"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2",
+                                                                "nvidia.com/gpu.sharing-strategy": "time-slicing"}),
+        node("mps", {PRODUCT: "NVIDIA-L4", "nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "mps"},
+             resources={"nvidia.com/gpu.shared": "4"}),
+        product("single", 7, product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"),
+        node("mig", mig, 2, resources={"nvidia.com/mig-1g.10gb": "2", "nvidia.com/mig-3g.40gb": "3"}),
+        node("hami", gpus=20, annotations={"hami.io/node-nvidia-register": HAMI}),
+        node("gke", {"cloud.google.com/gke-accelerator": "nvidia-h100-mega-80gb"}, 8),
+        node("eks", {"karpenter.k8s.aws/instance-gpu-name": "a100", "karpenter.k8s.aws/instance-gpu-memory": "81920"}, 8),
+        node("aks", {"kubernetes.azure.com/accelerator": "nvidia",
+                     "node.kubernetes.io/instance-type": "Standard_NC48ads_A100_v4"}, 2),
+        node("dra"), resource_slice("dra-old", "dra", [gpu_device(i) for i in range(9)]),
+        resource_slice("dra-new", "dra", [gpu_device(i) for i in (10, 0, 1, 2)], generation=2),
+        node("cpu-only"),
+        pod("whole", "plain", 4, minute=1), pod("part", "sliced", 1, minute=2),
+        pod("server", "mps", containers=[container(gpu__shared=1)], minute=3),
+        pod("instance", "single", 1, minute=4), pod("third", "mig", containers=[container(mig_3g__40gb=1)], minute=5),
+        pod("vgpu", "hami", containers=[container(gpu=1, gpumem=8000, gpucores=30)], minute=6,
+            annotations={"hami.io/vgpu-devices-allocated": "GPU-h2,NVIDIA,8000,30:;"}),
+        claim("c1", "gpu-10", "dra"), pod("claims", "dra", resourceClaims=[{"name": "g", "resourceClaimName": "c1"}], minute=7),
+        pod("waits", gpus=2, minute=8), pod("gone", "plain", 1, phase="Succeeded", minute=9), pod("web", "plain", minute=9),
+        pod("wants-mig", containers=[container(mig_1g__10gb=1)], minute=10),
+    ]
+
+
+class Import(Files):
+    def import_(self, objects, *args, code=0, name="objects.json"):
+        text = objects if isinstance(objects, (str, bytes)) else json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        found, out, err = run("import", self.write(name, text), "--out", self.folder / "out", *args)
+        self.assertEqual(found, code, err or out)
+        return err if code in (1, 2) else out
+
+    def read(self, name):
+        return (self.folder / "out" / name).read_text()
+
+    def line(self, name, file="cluster.yaml"):
+        """The line of a node or job."""
+        found = [line for line in self.read(file).splitlines() if f'name: "{name}"' in line]
+        self.assertEqual(len(found), 1, f"{name} in {file}")
+        return found[0]
+
+    def report(self, objects, *args, code=0):
+        return json.loads(self.import_(objects, "--json", *args, code=code))
+
+    def test_place_shadow_and_potential_run_on_what_it_writes(self):
+        self.import_(mixed())
+        out = self.folder / "out"
+        both = ("--cluster", out / "cluster.yaml", "--jobs", out / "jobs.yaml")
+        for command in (("shadow", *both, "--log", out / "decisions.csv"), ("potential", *both), ("place", *both),
+                        ("place", "--cluster", out / "now.yaml", "--jobs", out / "waiting.yaml")):
+            code, _, err = run(*command)
+            self.assertEqual((code, err), (0, ""), command)
+        code, text, _ = run("place", "--cluster", out / "now.yaml", "--jobs", out / "waiting.yaml", "--json")
+        decisions = {one["job"]: one for one in json.loads(text)["decisions"]}
+        self.assertEqual(decisions["default/waits"]["verdict"], "place")
+        self.assertEqual([slot["node"] for slot in decisions["default/wants-mig"]["slots"]], ["mig"])
+        code, text, _ = run("shadow", *both, "--log", out / "decisions.csv", "--json")
+        self.assertEqual(json.loads(text)["decisions"], 7)
+
+    def test_every_source_tells_the_type(self):
+        self.import_(mixed())
+        for name, gpus in (("plain", "{type: a100-80gb, count: 8}"), ("sliced", "{type: t4, count: 2, max_tenants: 4}"),
+                           ("mps", "{type: l4, count: 2, sharing: mps, max_tenants: 2}"),
+                           ("single", "{type: a100-40gb, mig: [" + ", ".join(['"1g.5gb"'] * 7) + "]}"),
+                           ("hami", "{type: l40s, count: 2, max_tenants: 10}"), ("gke", "{type: h100-sxm, count: 8}"),
+                           ("eks", "{type: a100-80gb, count: 8}"), ("aks", "{type: a100-pcie-80gb, count: 2}"),
+                           ("dra", "{type: a100-80gb, count: 4}")):
+            self.assertIn(f"gpus: [{gpus}]", self.line(name), name)
+        self.assertIn('{type: a100-80gb, count: 2}, {type: a100-80gb, mig: ["3g.40gb", "3g.40gb"]}, '
+                      '{type: a100-80gb, mig: ["3g.40gb", "1g.10gb", "1g.10gb"]}', self.line("mig"))
+        self.assertNotIn("cpu-only", self.read("cluster.yaml"))
+
+    def test_the_devices_that_claims_and_annotations_name_are_taken(self):
+        found = self.report(mixed())
+        self.assertEqual((found["pods_told"], found["pods_assumed"]), (2, 5))
+        log = self.read("decisions.csv").splitlines()
+        self.assertEqual(log[0], "time_s,event,job,node,devices")
+        self.assertIn("390,place,default/claims,dra,3", log)  # gpu-10 stands behind gpu-2
+        self.assertIn("330,place,default/vgpu,hami,1", log)  # the card between is not healthy
+        self.assertIn("on: [{node: \"dra\", gpu: 3}]", self.line("default/claims", "now.yaml"))
+        self.check_golden("import_keys.txt", self.report([*mixed(), node("odd", {PRODUCT: "NVIDIA-Z1"}, 1)], code=3))
+        check_record(self, found, "import")
+
+    def test_requests_are_the_demand(self):
+        self.import_(mixed())
+        for name, part in (("whole", "gpus: 4, gpu_milli: 1000, cpu_cores: 4, memory_gib: 16"),
+                           ("part", "gpu_milli: 250, share: anyone"), ("server", "gpu_milli: 500, share: anyone"),
+                           ("instance", "any: {gpu_util_pct: 14.29, gpu_memory_gib: 4.26171875}"),
+                           ("vgpu", "gpu_milli: 300, share: anyone"),
+                           ("vgpu", "any: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
+                           ("wants-mig", 'node_selector: {"horus.dev/offers-mig-1g.10gb": "yes"}')):
+            self.assertIn(part, self.line(f"default/{name}", "jobs.yaml"), name)
+        self.assertIn('"horus.dev/offers-mig-1g.10gb": "yes"', self.line("mig"))
+        self.assertNotIn("default/gone", self.read("jobs.yaml"))
+        self.assertNotIn("default/whole", self.read("waiting.yaml"))
+
+    def test_an_unknown_type_leaves_the_node_out_and_the_exit_code_says_so(self):
+        odd = [product("known"), product("odd", product="NVIDIA-H100-81GB-HBM3"), pod("there", "odd", 1)]
+        out = self.import_(odd, code=3)
+        for part in ("node odd", "nvidia.com/gpu.product=NVIDIA-H100-81GB-HBM3", "h100-80gb-hbm3", "1 nodes and 1 pods"):
+            self.assertIn(part, re.sub(r"\s+", " ", out))
+        self.assertNotIn("odd", self.read("cluster.yaml"))
+        own = self.write("own.yaml", "version: 1\ngpu_types:\n  - {name: h100-81gb-hbm3, based_on: h100}\n")
+        self.import_(odd, "--gpus-file", own)
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+
+    def test_memory_that_contradicts_the_type_is_told(self):
+        label = {"nvidia.com/gpu.memory": "97871"}
+        self.assertIn("found 97871 MiB", re.sub(r"\s+", " ", self.import_([product("a"), product("b", labels=label)], code=3)))
+
+    def test_what_cannot_be_told_of_gpus_closes_the_node(self):
+        objects = [product("a"), pod("strange", "a", containers=[container(pgpu=1)])]
+        found = self.report(objects, code=3)
+        self.assertEqual([one["name"] for one in found["left_out"]], ["default/strange"])
+        self.assertIn("state: drained", self.line("a"))
+        for lacks in ([pod("c", resourceClaims=[{"name": "g", "resourceClaimName": "nowhere"}])],
+                      [pod("c", resourceClaims=[{"name": "g", "resourceClaimTemplateName": "t"}])],
+                      [pod("c", resourceClaims=[{"name": "g", "resourceClaimName": "x"}]),
+                       claim("x", device_class="mig.nvidia.com")],
+                      [pod("c", containers=[container(gpu=1, mig_1g__10gb=1)])],
+                      [pod("c", containers=[container(mig_1g__10gb=1)])],
+                      [pod("c", "nowhere", 1)]):
+            found = self.report([product("a"), *lacks], code=3)
+            self.assertEqual([one["name"] for one in found["left_out"]], ["default/c"], lacks)
+
+    def test_an_incomplete_pool_is_not_believed(self):
+        part = [node("a"), resource_slice("s", "a", [gpu_device(0)], count=2)]
+        self.assertIn("expected 2 resource slices of generation 1, found 1",
+                      self.report([product("b"), *part], code=3)["left_out"][0]["reason"])
+        found = self.report([product("a"), part[1]])
+        self.assertEqual(found["gpus"][0]["known_by"], PRODUCT)
+        self.assertIn("resource slices", found["notes"][0])
+
+    def test_claims_of_shared_devices_take_their_part_of_the_memory(self):
+        shared = {**gpu_device(0), "allowMultipleAllocations": True}
+        objects = [node("a"), resource_slice("s", "a", [shared])]
+        for i, memory in ((1, "30Gi"), (2, "20Gi")):
+            objects += [claim(f"c{i}", "gpu-0", "a", memory=memory),
+                        pod(f"p{i}", "a", resourceClaims=[{"name": "g", "resourceClaimName": f"c{i}"}], minute=i)]
+        objects += [claim("both", "gpu-0", "a", users=2)]
+        self.import_(objects)
+        self.assertIn("any: {gpu_util_pct: 100, gpu_memory_gib: 30}", self.line("default/p1", "jobs.yaml"))
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+
+    def test_pods_by_resource_get_devices_of_slices(self):
+        objects = [node("a"), resource_slice("s", "a", [gpu_device(i) for i in range(3)]), claim("c", "gpu-0", "a"),
+                   pod("by-claim", "a", resourceClaims=[{"name": "g", "resourceClaimName": "c"}], minute=1),
+                   pod("by-resource", "a", 1, minute=0), pod("waits", gpus=1, minute=2), claim("later", count=2),
+                   pod("waits-by-claim", resourceClaims=[{"name": "g", "resourceClaimName": "later"}], minute=3),
+                   claim("made", "gpu-2", "a"),  # by the scheduler, for a pod that asks for the resource
+                   pod("extended", "a", 1, status={"extendedResourceClaimStatus": {"resourceClaimName": "made"}}, minute=4)]
+        self.import_(objects)
+        log = self.read("decisions.csv")
+        for part in ("default/by-claim,a,0\n", "default/by-resource,a,1\n", "default/extended,a,2\n"):
+            self.assertIn(part, log)
+        self.assertIn("gpu_milli: 1000", self.line("default/waits", "waiting.yaml"))
+        self.assertIn("gpus: 2, gpu_milli: 1000", self.line("default/waits-by-claim", "waiting.yaml"))
+
+    def test_mig_devices_of_the_driver_lie_on_their_cards(self):
+        def instance(i, parent, profile="1g.10gb", **more):
+            return {**gpu_device(i, type="mig", profile=profile, parentUUID=parent), "name": f"gpu-{parent}-mig-{i}", **more}
+        devices = [instance(0, "A"), instance(1, "B", "3g.40gb"), instance(2, "A", "2g.20gb"),
+                   instance(9, "A", "7g.80gb", consumesCounters=[{"counterSet": "x"}])]  # could be, and is not
+        self.import_([node("a"), resource_slice("s", "a", devices)])
+        self.assertIn('{type: a100-80gb, mig: ["1g.10gb", "2g.20gb"]}, {type: a100-80gb, mig: ["3g.40gb"]}', self.line("a"))
+
+    def test_pods_of_a_group_that_are_alike_are_one_job(self):
+        group = {"scheduling.x-k8s.io/pod-group": "ring"}
+        objects = [product("a"), product("b")]
+        objects += [pod(f"ring-{i}", "ab"[i % 2], 4, namespace="team", labels=group, minute=i) for i in range(4)]
+        objects += [pod("ring-4", None, 4, namespace="team", labels=group), pod("launcher", "a", 0, "team", group)]
+        self.import_(objects)
+        self.assertIn('tenant: "team", tasks: 4, gpus: 4', self.line("team/ring", "jobs.yaml"))
+        self.assertNotIn("tasks", self.line("team/ring#2", "jobs.yaml"))  # waits
+        self.assertIn("team/ring,a|b|a|b,0;1;2;3|0;1;2;3|4;5;6;7|4;5;6;7", self.read("decisions.csv"))
+        code, _, err = run("shadow", "--cluster", self.folder / "out/cluster.yaml", "--jobs", self.folder / "out/jobs.yaml",
+                           "--log", self.folder / "out/decisions.csv")
+        self.assertEqual((code, err), (0, ""))
+
+    def test_requests_count_as_the_scheduler_counts_them(self):
+        inits = [{**container("1", "1Gi"), "restartPolicy": "Always"}, container("9500m", "2Gi"), container("2", "40G")]
+        objects = [product("a"), pod("p", gpus=1, initContainers=inits, overhead={"cpu": "250m", "memory": "120Mi"}),
+                   pod("limits", containers=[{"name": "x", "resources": {"limits": {"cpu": "1", GPU: "1"}}}]),
+                   pod("as-a-whole", gpus=1, resources={"requests": {"cpu": "7"}})]
+        self.import_(objects)
+        self.assertIn("cpu_cores: 10.75, memory_gib: 38.37", self.line("default/p", "jobs.yaml"))  # 9.5 + 1 + 0.25
+        self.assertIn("cpu_cores: 1, memory_gib: 0", self.line("default/limits", "jobs.yaml"))
+        self.assertIn("cpu_cores: 7, memory_gib: 16", self.line("default/as-a-whole", "jobs.yaml"))
+
+    def test_what_others_use_is_taken_off_the_node(self):
+        self.import_([product("a", cpu="31850m", memory="131072Mi"), pod("web", "a"), pod("idle"), pod("job", "a", 1)])
+        self.assertIn("cpu_cores: 27.85, memory_gib: 112", self.line("a"))
+
+    def test_states_and_racks_are_kept(self):
+        labels = {"topology.kubernetes.io/zone": "z", "example.com/row": "7"}
+        nodes = [product("up", labels=labels), product("down", ready="Unknown"), product("cordoned", cordoned=True)]
+        self.import_(nodes)
+        self.assertIn('rack: "z"', self.line("up"))
+        self.assertIn("state: down", self.line("down"))
+        self.assertIn("state: drained", self.line("cordoned"))
+        self.import_(nodes, "--rack-label", "example.com/row")
+        self.assertIn('rack: "7"', self.line("up"))
+
+    def test_taints_and_affinities_close_nodes(self):
+        taint = [{"key": "team", "value": "vision", "effect": "NoSchedule"}]
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["3"]}]}]}}}
+        objects = [product("a", taints=taint, labels={"size": "4"}), product("b", labels={"size": "2"}),
+                   pod("plain", gpus=1), pod("big", gpus=1, affinity=affinity),
+                   pod("vision", gpus=1, affinity=affinity, tolerations=[{"key": "team", "operator": "Exists"}]),
+                   pod("picky", gpus=1, nodeSelector={"size": "2"}, tolerations=[{"operator": "Exists"}])]
+        self.import_(objects)
+        _, out, _ = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml", "--json")
+        where = {one["job"]: [slot["node"] for slot in one["slots"]] for one in json.loads(out)["decisions"]}
+        self.assertEqual(where, {"default/plain": ["b"], "default/big": [], "default/vision": ["a"], "default/picky": ["b"]})
+
+    def test_lists_of_any_form_and_several_files_are_one_cluster(self):
+        nodes = json.dumps({"kind": "NodeList", "apiVersion": "v1", "items": [
+            {key: value for key, value in product("a").items() if key not in ("kind", "apiVersion")}]})
+        single, two = json.dumps(product("b")), json.dumps(product("c")) + "\n" + json.dumps({"kind": "List", "items": []})
+        files = [self.write(f"{i}.json", text) for i, text in enumerate((nodes, single, two))]
+        code, _, err = run("import", *files, "--out", self.folder / "out")
+        self.assertEqual((code, err), (0, ""))
+        for name in "abc":
+            self.line(name)
+        done = subprocess.run([HORUS, "import", "-", "--out", self.folder / "in"], input=nodes.encode(), capture_output=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertIn('name: "a"', (self.folder / "in/cluster.yaml").read_text())
+
+    def test_the_same_objects_give_the_same_bytes(self):
+        written = []
+        for objects in (mixed(), mixed()):
+            self.import_(objects)
+            written.append([self.read(name) for name in ("cluster.yaml", "jobs.yaml", "decisions.csv", "now.yaml", "waiting.yaml")])
+        self.assertEqual(*written)
+
+    def test_wrong_objects_are_named_with_place_expected_and_found(self):
+        fine = product("a")
+        broken = json.dumps({"items": [fine, {**product("b"), "status": {"allocatable": {"cpu": "5x"}}}]})
+        for text, parts in (
+                (broken, ["objects.json: items[1] (Node b): status.allocatable.cpu", "a quantity", "'5x'"]),
+                (json.dumps({"items": [{**fine, "metadata": {"name": "a", "labels": {"x": 5}}}]}), ["metadata.labels.x", "text", "5"]),
+                (json.dumps({"items": [{**fine, "metadata": {"name": "a|b"}}]}), ["metadata.name", "'a|b'"]),
+                (json.dumps({"items": [fine, fine]}), ["items[1] (Node a)", "once"]),
+                (json.dumps({"items": [fine, 5]}), ["items[1]", "an object", "5"]),
+                (json.dumps({"items": [{"metadata": {}}]}), ["items[0]", "kind"]),
+                (json.dumps({"items": [fine, {**pod("p"), "spec": {"containers": "no"}}]}), ["spec.containers", "a list", "'no'"]),
+                (json.dumps({"items": [fine, pod("p", priority=2**40)]}), ["spec.priority", "32 bits"]),
+                (json.dumps({"items": [fine]})[:-20], ["items[0]", "its end"]),
+                (json.dumps({"items": [pod("p")]}), ["expected nodes"]),
+                (json.dumps({"items": [node("n")]}), ["expected nodes with GPUs"]),
+                ('{"items": [{"kind": "Node", "kind": "Node"}]}', ["items[0]", "once", "'kind'"]),
+                ("[1]", ["an object", "a list"]), ("", ["found nothing"]), ("nodes", ["found something else"]), ("5", ["an object"])):
+            err = self.import_(text, code=2)
+            self.assertEqual(err.count("\n"), 1, err)
+            for part in parts:
+                self.assertIn(part, err)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_hostile_documents_end_soon_and_small(self):
+        deep = "[" * 200_000
+        for text in (deep, '{"items":' + deep, '{"items":[{"metadata":{"labels":' + '{"a":' * 100_000,
+                     '{"items":[{"managedFields":' + deep, '{"items":[{"kind":"Node","metadata":{"name":"' + "x" * 20_000_000,
+                     '{"items":[{"kind":"Pod","spec":' + "9" * 1_000_000, '{"items":[{"kind":"Node","status":{"x":1e999999}}]}',
+                     b'{"items":[{"kind":"Node","metadata":{"name":"\xff"}}]}',
+                     json.dumps({"items": [product("a", gpus=10**17)]}), json.dumps({"items": [product("a", gpus="1e30")]}),
+                     json.dumps({"items": [node("a", gpus=1, annotations={"hami.io/node-nvidia-register": deep})]})):
+            self.assertEqual(len(self.import_(text, code=2).splitlines()), 1)
+
+    def test_no_text_of_an_object_commands_the_terminal(self):
+        objects = [product("a"), product("b", product="x\x1b[31m"), pod("p", labels={"scheduling.x-k8s.io/pod-group": "g\x1b[1m"}, gpus=1)]
+        self.assertNotIn("\x1b", self.import_(objects, code=3))
+        self.assertNotIn("\x1b", self.read("jobs.yaml"))
+
+    def test_a_name_that_looks_like_a_number_stays_text(self):
+        self.import_([product("1e3", labels={"yes": "no", "n": "5"}), pod("007", "1e3", 1, namespace="true")])
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/jobs.yaml")
+        self.assertEqual(code, 2)  # it runs already, and waits
+        self.assertIn("id", err)
+        code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
+        self.assertEqual((code, err), (0, ""))
+
+
+if __name__ == "__main__":
+    main()
