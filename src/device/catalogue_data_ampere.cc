@@ -78,6 +78,17 @@ void AppendGa100(std::vector<GpuType>& types) {
   types.push_back(A100With80("a100-80gb", "NVIDIA A100 SXM4 80 GB", 2'039'000, 400, {"a100-sxm4-80gb"}));
   types.push_back(A100With40("a100-pcie-40gb", "NVIDIA A100 PCIe 40 GB", 250, {"a100-pcie"}));
   types.push_back(A100With80("a100-pcie-80gb", "NVIDIA A100 PCIe 80 GB", 1'935'000, 300, {"a100-80gb-pcie"}));
+  // For China: slower NVLink, else the same.
+  for (const bool sxm : {true, false}) {
+    GpuType a800 = types[types.size() - (sxm ? 3 : 2)];
+    a800.name = sxm ? "a800-80gb" : "a800-pcie-80gb";
+    a800.display_name = sxm ? "NVIDIA A800 SXM4 80 GB" : "NVIDIA A800 PCIe 80 GB";
+    a800.nvlink_mb_s = 400'000;
+    a800.aliases =
+        sxm ? std::vector<std::string>{"a800", "a800-sxm4-80gb"} : std::vector<std::string>{"a800-80gb-pcie"};
+    a800.spec_source = "NVIDIA A800 data sheet (2022): NVLink; the rest as A100";
+    types.push_back(std::move(a800));
+  }
   types.push_back({
       .name = "a30",
       .display_name = "NVIDIA A30",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sheets of Blackwell; two dies that show up as one GPU on B200 and GB200.
+#include <utility>
+
 #include "device/catalogue_data.h"
 
 namespace horus {
@@ -137,6 +139,24 @@ void AppendGb202(std::vector<GpuType>& types) {
       .mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB of 1g from a published listing, "
                     "larger ones estimated as its multiples",
   });
+  // The same chip at a lower clock, with slower memory.
+  GpuType server = types.back();
+  server.name = "rtx-pro-6000-server";
+  server.display_name = "NVIDIA RTX PRO 6000 Blackwell Server Edition";
+  server.boost_clock_mhz = 2'493;
+  server.fp64_gflops = 1'875;  // 1/64 of fp32
+  server.fp32_gflops = 120'000;
+  server.tf32_gflops = 240'000;
+  server.fp16_gflops = 480'000;
+  server.bf16_gflops = 480'000;
+  server.fp8_gflops = 960'000;
+  server.int8_gops = 960'000;
+  server.mem_bandwidth_mb_s = 1'597'000;
+  server.aliases = {"rtx-pro-6000-blackwell-server-edition", "rtx-pro-server-6000"};
+  server.spec_source =
+      "NVIDIA RTX PRO 6000 Blackwell Server Edition data sheet (2025); tensor rates as multiples of fp32";
+  server.chip_source = "The same; clock = fp32 / cores / 2; L2 as the workstation's board";
+  types.push_back(std::move(server));
 }
 
 }  // namespace

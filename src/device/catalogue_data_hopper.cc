@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sheets of Hopper. Tensor rates are published at a lower clock than the others (H100 SXM: 1830, not 1980 MHz).
+#include <utility>
+
 #include "device/catalogue_data.h"
 
 namespace horus {
@@ -148,6 +150,21 @@ void AppendHopper(std::vector<GpuType>& types) {
       .chip_source = "NVIDIA H100 white paper v1.04 (2023): same chip; L2 as CUDA device properties report it",
       .mig_source = kMigAsListed,
   });
+  // One of two or four boards behind a bridge: the chip and rates of the H100 NVL, the memory of the H200.
+  GpuType nvl = types.back();
+  nvl.name = "h200-nvl";
+  nvl.display_name = "NVIDIA H200 NVL 141 GB";
+  nvl.boost_clock_mhz = 1'785;
+  nvl.fp64_gflops = 30'000;
+  nvl.fp32_gflops = 60'000;
+  nvl.tf32_gflops = 417'500;
+  nvl.fp16_gflops = 835'500;
+  nvl.bf16_gflops = 835'500;
+  nvl.fp8_gflops = 1'670'500;
+  nvl.int8_gops = 1'670'500;
+  nvl.tdp_w = 600;
+  nvl.aliases = {"h200-nvl-141gb"};
+  types.push_back(std::move(nvl));
   // The data sheet states 44 TFLOP/s of fp32, which 78 SMs reach at no published clock; cores x clock is used.
   types.push_back({
       .name = "h20",
@@ -182,6 +199,24 @@ void AppendHopper(std::vector<GpuType>& types) {
       .chip_source = "CUDA device properties of an H20 (78 SMs, 60 MB L2)",
       .mig_source = "NVIDIA Multi-Instance GPU User Guide r580 (2025); MiB as listed for the H100 96 GB of GH200",
   });
+  // Its name counts the memory of the CPU. 700 W of the module's 1,000 are the GPU's: a chosen share.
+  GpuType grace = types.back();
+  grace.name = "gh200-96gb";
+  grace.display_name = "NVIDIA GH200 480 GB (GPU with 96 GB)";
+  grace.sm_count = 132;
+  grace.fp64_gflops = 33'500;
+  grace.fp32_gflops = 66'900;
+  grace.tf32_gflops = 494'700;
+  grace.fp16_gflops = 989'400;
+  grace.bf16_gflops = 989'400;
+  grace.fp8_gflops = 1'978'900;
+  grace.int8_gops = 1'978'900;
+  grace.pcie_mb_s = 450'000;  // NVLink-C2C
+  grace.tdp_w = 700;
+  grace.aliases = {"gh200", "gh200-480gb"};
+  grace.spec_source = "NVIDIA GH200 data sheet (2024), 96 GB of HBM3, tensor rates halved to dense";
+  grace.chip_source = "NVIDIA H100 white paper v1.04 (2023): same chip; L2 as CUDA device properties report it";
+  types.push_back(std::move(grace));
 }
 
 }  // namespace horus

@@ -61,6 +61,12 @@ constexpr std::array<Size, 10> kAzure = {{{"standard-nc", "-t4-v3", "t4"},
                                           {"standard-nd", "-h100-v5", "h100-sxm"},
                                           {"standard-nd", "-h200-v5", "h200"}}};
 
+// Where a cloud's name is another board's elsewhere: GKE's G4 machines have the server edition.
+struct Renamed {
+  std::string_view value, gpu;
+};
+constexpr std::array<Renamed, 1> kRenamed = {{{"nvidia-rtx-pro-6000", "rtx-pro-6000-server"}}};
+
 std::string Folded(std::string_view text) {
   std::string folded(text);
   for (char& c : folded) c = FoldChar(c);
@@ -128,7 +134,11 @@ KubeCloudGpu FindKubeCloudGpu(const KubeTexts& labels) {
   for (const char* const label : kNameLabels) {
     const std::string value = KubeLabel(labels, label);
     if (value.empty()) continue;
-    return {label, value, value, KubeLabelCount(labels, kKarpenterMemory)};
+    std::string name = value;
+    for (const Renamed& other : kRenamed) {
+      if (other.value == value) name = other.gpu;
+    }
+    return {label, value, std::move(name), KubeLabelCount(labels, kKarpenterMemory)};
   }
   for (const char* const label : kInstanceLabels) {
     const std::string value = KubeLabel(labels, label);

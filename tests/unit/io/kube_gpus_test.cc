@@ -73,6 +73,11 @@ TEST(KubeGpuNames, EverySpellingFindsItsType) {
       {"NVIDIA-GB200", 189471, "gb200"},
       {"NVIDIA-GeForce-RTX-5090", 32607, "rtx-5090"},
       {"NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition", 97887, "rtx-pro-6000"},
+      {"NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition", 97887, "rtx-pro-6000-server"},
+      {"NVIDIA-H200-NVL", 143771, "h200-nvl"},
+      {"NVIDIA-GH200-480GB", 97871, "gh200-96gb"},
+      {"NVIDIA-A800-SXM4-80GB", 81920, "a800-80gb"},
+      {"NVIDIA-A800-80GB-PCIe", 81920, "a800-pcie-80gb"},
       {"NVIDIA-NVIDIA L40S", 0, "l40s"},
       {"NVIDIA-NVIDIA A100-SXM4-80GB", 0, "a100-80gb"},
       {"NVIDIA-NVIDIA GeForce RTX 4090", 0, "rtx-4090"},
@@ -116,6 +121,12 @@ TEST(KubeGpuNames, LabelsOfPartsAreTakenApart) {
   EXPECT_EQ(SplitKubeProduct("Tesla-T4-SHARED").card, "Tesla-T4");
   EXPECT_EQ(MigProfileOfResource("nvidia.com/mig-3g.20gb.shared"), "3g.20gb");
   EXPECT_EQ(MigProfileOfResource("nvidia.com/gpu"), "");
+}
+
+TEST(KubeGpuNames, ACloudsNameOfAnotherBoardIsTheCloudsBoard) {
+  EXPECT_EQ(FindKubeCloudGpu({{"cloud.google.com/gke-accelerator", "nvidia-rtx-pro-6000"}}).name,
+            "rtx-pro-6000-server");
+  EXPECT_EQ(FindKubeCloudGpu({{"cloud.google.com/gke-accelerator", "nvidia-l4"}}).name, "nvidia-l4");
 }
 
 TEST(KubeGpuNames, InstanceTypesOfCloudsTellWholeGpusOnly) {
