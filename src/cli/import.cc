@@ -163,6 +163,7 @@ std::string LeftOutText(const ImportedCluster& imported) {
   if (reasons.size() > kShownReasons) {
     absl::StrAppendFormat(&text, "  and %d more reasons: --json\n", reasons.size() - kShownReasons);
   }
+  if (nodes > 0) text += "  GPU types of your own: --gpus-file FILE, docs/files.md.\n";
   return text;
 }
 
