@@ -178,9 +178,9 @@ class Import(Files):
                            ("instance", "any: {gpu_util_pct: 14.29, gpu_memory_gib: 4.26171875}"),
                            ("vgpu", "gpu_milli: 300, share: anyone"),
                            ("vgpu", "any: {gpu_util_pct: 30, gpu_memory_gib: 7.8125}"),
-                           ("wants-mig", 'node_selector: {"horus.dev/offers-mig-1g.10gb": "yes"}')):
+                           ("wants-mig", 'node_selector: {"libhorus.org/offers-mig-1g.10gb": "yes"}')):
             self.assertIn(part, self.line(f"default/{name}", "jobs.yaml"), name)
-        self.assertIn('"horus.dev/offers-mig-1g.10gb": "yes"', self.line("mig"))
+        self.assertIn('"libhorus.org/offers-mig-1g.10gb": "yes"', self.line("mig"))
         self.assertNotIn("default/gone", self.read("jobs.yaml"))
         self.assertNotIn("default/whole", self.read("waiting.yaml"))
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -30,6 +31,14 @@ var _ fwk.PreFilterPlugin = draPlugin{}
 
 // Name of the plugin.
 func (draPlugin) Name() string { return DRAName }
+
+// PostFilter has nothing to give back of a pod that was refused before its claims were looked at.
+func (pl draPlugin) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
+	if _, err := state.Read(dynamicresources.Name); err != nil {
+		return nil, fwk.NewStatus(fwk.Unschedulable)
+	}
+	return pl.DynamicResources.PostFilter(ctx, state, pod, statuses)
+}
 
 // NewDRA makes it. The scheduler gives it the arguments of DynamicResources where the profile states some.
 func NewDRA(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {

@@ -44,15 +44,15 @@ type Horus struct {
 	mirror   *mirror.Mirror
 	profiles cache.GenericLister
 	synced   []cache.InformerSynced
-	wide     uids // pods that the candidates were closed to
+	wide     sync.Map // UIDs of pods that the candidates were closed to
+	invalid  sync.Map // UID -> *v1.Pod, of those whose objects are wrong
 }
 
-// uids is a set.
-type uids struct{ sync.Map }
-
-func (u *uids) add(uid types.UID)      { u.Store(uid, true) }
-func (u *uids) remove(uid types.UID)   { u.Delete(uid) }
-func (u *uids) has(uid types.UID) bool { _, ok := u.Load(uid); return ok }
+// forget a pod that came in or went.
+func (pl *Horus) forget(uid types.UID) {
+	pl.wide.Delete(uid)
+	pl.invalid.Delete(uid)
+}
 
 var (
 	_ fwk.PreFilterPlugin     = &Horus{}
@@ -93,17 +93,9 @@ func (pl *Horus) Name() string { return Name }
 
 // watch feeds the mirror.
 func (pl *Horus) watch(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
-	if err != nil {
+	if err := pl.watchProfiles(ctx); err != nil {
 		return err
 	}
-	gvr := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-	profiles := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	informer := profiles.ForResource(gvr)
-	pl.profiles = informer.Lister()
-	// Profiles come after what names them, or change: pods that are bound keep what was known when they came.
-	profiles.Start(ctx.Done())
-
 	factory := pl.handle.SharedInformerFactory()
 	for _, one := range []struct {
 		informer cache.SharedIndexInformer
@@ -118,7 +110,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 		{factory.Resource().V1().ResourceClaims().Informer(), func(any) { pl.mirror.Retry() }, func(any) {}},
 		{factory.Core().V1().Pods().Informer(),
 			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)) },
-			func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID); pl.wide.remove(o.(*v1.Pod).UID) }},
+			func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID); pl.forget(o.(*v1.Pod).UID) }},
 	} {
 		registration, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    one.set,
@@ -136,6 +128,37 @@ func (pl *Horus) watch(ctx context.Context) error {
 		pl.synced = append(pl.synced, registration.HasSynced)
 	}
 	return nil
+}
+
+// watchProfiles keeps what is known of jobs. A pod that named a profile before it came is tried again at once.
+func (pl *Horus) watchProfiles(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
+	if err != nil {
+		return err
+	}
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
+	profiles := factory.ForResource(schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource})
+	pl.profiles = profiles.Lister()
+	again := func(o any) {
+		profile, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			return
+		}
+		refused := map[string]*v1.Pod{}
+		pl.invalid.Range(func(_, value any) bool {
+			pod := value.(*v1.Pod)
+			if pod.Namespace == profile.GetNamespace() && pod.Annotations[objects.ProfileAnnotation] == profile.GetName() {
+				refused[pod.Namespace+"/"+pod.Name] = pod
+			}
+			return true
+		})
+		if len(refused) > 0 {
+			pl.handle.Activate(klog.FromContext(ctx), refused)
+		}
+	}
+	_, err = profiles.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, now any) { again(now) }})
+	factory.Start(ctx.Done())
+	return err
 }
 
 func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, error) {
@@ -224,6 +247,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	view, err := pl.mirror.Read(pod)
 	if err != nil {
 		invalidPods.Inc()
+		pl.invalid.Store(pod.UID, pod)
 		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%v", err)
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
 	}
@@ -274,7 +298,8 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes [
 		}
 	}
 	slices.SortStableFunc(fits, func(a, b int) int { return cmp.Compare(c.verdicts[a].Cost, c.verdicts[b].Cost) })
-	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, pl.wide.has(pod.UID))
+	_, all := pl.wide.Load(pod.UID)
+	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, all)
 }
 
 // keep walks the nodes that fit, the cheapest first. Of those that are open to the pod it picks the devices, where it has
@@ -378,7 +403,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	}
 	if c.narrowed {
 		// The candidates were closed to the pod by other plugins: the next attempt looks at all nodes, and comes at once.
-		pl.wide.add(pod.UID)
+		pl.wide.Store(pod.UID, true)
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
@@ -436,7 +461,7 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 		choice = *one
 	}
 	c.choice = choice
-	pl.wide.remove(pod.UID)
+	pl.forget(pod.UID)
 	return nil
 }
 
@@ -455,12 +480,10 @@ func (pl *Horus) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *f
 
 // EventsToRegister says what can make a pod fit that was refused.
 func (pl *Horus) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	profiles := fwk.EventResource(fmt.Sprintf("%s.%s.%s", objects.ProfilesResource, objects.Version, objects.Group))
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}},
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel}},
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete}},
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}},
-		{Event: fwk.ClusterEvent{Resource: profiles, ActionType: fwk.Add | fwk.Update}},
 	}, nil
 }

@@ -27,8 +27,8 @@ constexpr std::array<const char*, 6> kRackLabels = {"topology.kubernetes.io/rack
 constexpr std::array<std::string_view, 3> kFeatureLabels = {"feature.node.kubernetes.io/", "nvidia.com/",
                                                             "beta.kubernetes.io/"};
 // Labels of ours: which nodes admit pods of one kind, and which offer a resource.
-constexpr char kAdmits[] = "horus.dev/admits-";
-constexpr char kOffers[] = "horus.dev/offers-";
+constexpr char kAdmits[] = "libhorus.org/admits-";
+constexpr char kOffers[] = "libhorus.org/offers-";
 constexpr char kYes[] = "yes";
 constexpr size_t kMostKinds = 500;      // of rules; a node has at most 1,024 labels
 constexpr size_t kMostOwnLabels = 500;  // of a node

@@ -224,8 +224,8 @@ func bound(t *testing.T, c *controlplane.Cluster, name string) string {
 	return get(t, c, name).Spec.NodeName
 }
 
-// refused waits for a pod to be refused and tells the events about it.
-func refused(t *testing.T, c *controlplane.Cluster, name string) string {
+// refused waits for a pod to be refused.
+func refused(t *testing.T, c *controlplane.Cluster, name string) {
 	t.Helper()
 	until(t, c, name+" is refused", func() bool {
 		for _, condition := range get(t, c, name).Status.Conditions {
@@ -235,12 +235,27 @@ func refused(t *testing.T, c *controlplane.Cluster, name string) string {
 		}
 		return false
 	})
-	var text string
-	until(t, c, name+" has an event", func() bool {
-		text = kubectl(t, c, "get", "events.events.k8s.io", "--field-selector", "regarding.name="+name, "-o", "jsonpath={range .items[*]}{.reason}: {.note}{\"\\n\"}{end}")
-		return text != ""
+}
+
+// events about a pod, a line each.
+func events(t *testing.T, c *controlplane.Cluster, name string) string {
+	t.Helper()
+	return kubectl(t, c, "get", "events.events.k8s.io", "--field-selector", "regarding.name="+name, "-o",
+		"jsonpath={range .items[*]}{.reason}: {.note}{\"\\n\"}{end}")
+}
+
+// said waits for an event about a pod that says something.
+func said(t *testing.T, c *controlplane.Cluster, name string, words ...string) {
+	t.Helper()
+	until(t, c, fmt.Sprintf("%s is told %q", name, words), func() bool {
+		text := events(t, c, name)
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				return false
+			}
+		}
+		return true
 	})
-	return text
 }
 
 func device(t *testing.T, c *controlplane.Cluster, claimName string) string {
@@ -279,13 +294,9 @@ func TestPodsThatConsentShareOneGPUAndSayBesideWhom(t *testing.T) {
 	}
 	claim(t, c, "alone", "16Gi")
 	makePod(t, c, podSpec{name: "alone", claim: "alone"})
-	if said := refused(t, c, "alone"); !strings.Contains(said, "exclusive") && !strings.Contains(said, "alone") {
-		t.Errorf("a pod without consent waits for a GPU of its own, and is told so, found %s", said)
-	}
+	said(t, c, "alone", "HorusRefused", "exclusive") // a pod without consent waits for a GPU of its own
 	sharing(t, c, "large", "light", "64Gi")
-	if said := refused(t, c, "large"); !strings.Contains(said, "MiB") {
-		t.Errorf("expected how much memory is missing, found %s", said)
-	}
+	said(t, c, "large", "HorusRefused", "MiB")
 	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "a", metav1.DeleteOptions{}))
 	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "b", metav1.DeleteOptions{}))
 	for _, name := range []string{"a", "b"} { // no controller manager here gives claims back
@@ -358,9 +369,7 @@ func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
 			}
 		}
 	}
-	if said := refused(t, c, "second"); strings.Contains(said, "Invalid") {
-		t.Errorf("expected the pod to wait, found %s", said)
-	}
+	refused(t, c, "second")
 	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "filler", metav1.DeleteOptions{}))
 	if where := bound(t, c, "second"); where != "c-busy" {
 		t.Errorf("expected the node that became free, found %s", where)
@@ -376,10 +385,18 @@ func TestWrongWordsGetAnEventThatNamesThem(t *testing.T) {
 		{"profile", objects.ProfileAnnotation, "nobody", `"nobody" not found`},
 	} {
 		makePod(t, c, podSpec{name: one.name, whole: 1, annotations: map[string]string{one.annotation: one.value}})
-		if said := refused(t, c, one.name); !strings.Contains(said, one.annotation) || !strings.Contains(said, one.says) {
-			t.Errorf("%s: expected %q, found %s", one.name, one.says, said)
-		}
+		said(t, c, one.name, "HorusInvalid", one.annotation, one.says)
 	}
+}
+
+func TestAPodThatNamesAProfileBeforeItIsMadeComesInWithIt(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 1)
+	sharing(t, c, "a", "late", "16Gi")
+	refused(t, c, "a")
+	profile(t, c, "late", 20, 8_000)
+	bound(t, c, "a")
 }
 
 // After a crash the state is the API server's: what is bound keeps its GPUs, and what came meanwhile is placed beside it.
