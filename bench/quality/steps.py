@@ -11,6 +11,12 @@ flagged  error of rows that the predictor calls outside, over that of all others
 
 --rounds 0 judges the fitted constants without trees, in a twentieth of the time. --folds N leaves out N-ths of the families together,
 the largest apart: quicker, but so few groups can promise no bound worth having.
+
+Two more protocols, with --only or in the smoke size:
+
+unseen     neither the family nor the GPU type was trained on: GPU types of UNSEEN, a quarter of the families at a time
+operators  single operators (neusight_ops): constants of each operator from other shapes, an eighth left out at a time, then from
+           other GPU types; about OPERATOR_ROWS rows of an operator, whole shapes drawn at random
 """
 import argparse
 import collections
@@ -19,6 +25,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -30,24 +37,38 @@ NEAR = 1.25  # the share of rows that is predicted within this factor
 LEAVES = {"family": "lofo", "gpu": "logo"}  # what is left out -> ending of the metric
 SMOKE = 300  # rows, spread over the table
 # Tables of which the built-in bundle holds nothing: single operators are no steps, and loaders are part of Gavel's.
-LEFT_OUT = ("neusight_ops", "gavel")
+OPERATORS = "neusight_ops"
+LEFT_OUT = (OPERATORS, "gavel")
+PROTOCOLS = ("family", "gpu", "unseen", "operators")
+UNSEEN, UNSEEN_AIM, UNSEEN_FOLDS = ("rtx-3090", "rtx-4090"), 25, 4
+OPERATOR_ROWS, OPERATOR_FOLDS, OPERATOR_AIMS = 400, 8, {"family": 12, "gpu": 20}
+OPERATOR_SMOKE = 40  # rows of the first two operators
 # Beginning of a campaign -> aim of its MAPE with a family left out.
 AIMS = {"timm train 3090 1.12 nchw": 11, "timm train 3090 1.12 nhwc": 24, "timm infer": 15, "nvidia": 20, "neusight_e2e": 15}
 COMPILED = 16
 
 
-def rows_of(tables, smoke):
-    """Rows that measure step times and have a graph, and the columns that any of them has."""
-    rows, columns = [], []
+def rows_of(tables):
+    """Rows that measure step times and have a graph: of nets, and of single operators."""
+    rows, operators = [], []
     for table in tables:
-        if table.stem.startswith(LEFT_OUT):
-            continue
         with table.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 if row.get("step_time_us") and row.get("graph") and not (row.get("note") or "").startswith("host:"):
-                    rows.append({**row, "campaign": row.get("campaign") or table.stem})
-                    columns += [name for name in row if name not in columns]
-    return rows[:: max(1, len(rows) // SMOKE)] if smoke else rows, columns
+                    row["campaign"] = row.get("campaign") or table.stem
+                    if table.stem.startswith(OPERATORS):
+                        operators.append(row)
+                    elif not table.stem.startswith(LEFT_OUT):
+                        rows.append(row)
+    return rows, operators
+
+
+def write(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, datasets.COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
 
 
 def deal(rows, folds):
@@ -58,9 +79,12 @@ def deal(rows, folds):
         row["family"] = fold[row["family"]]
 
 
-def evaluate(horus, table, leave, rounds):
-    command = [horus, "evaluate", "--data", str(table), "--leave", leave, "--rounds", str(rounds), "--json", "--rows"]
-    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)["evaluations"]
+def run(horus, *words):
+    return subprocess.run([horus, *map(str, words)], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def evaluate(horus, table, *words):
+    found = json.loads(run(horus, "evaluate", "--data", table, *words, "--json", "--rows"))["evaluations"]
     return next(e for e in found if e["quantity"] == "step_time_us")
 
 
@@ -103,6 +127,79 @@ def flagged(evaluation, leave):
              "protocol": f"error of {len(errors[True])} rows called outside over that of {len(errors[False])} others"}]
 
 
+def nets(horus, rows, leave, rounds, out):
+    evaluation = evaluate(horus, write(out / "steps.csv", rows), "--leave", leave, "--rounds", rounds)
+    by_campaign = collections.defaultdict(list)
+    for judged in evaluation["rows"]:
+        by_campaign[rows[int(judged["where"].rsplit(" ", 1)[1]) - 1]["campaign"]].append(judged)
+    found = [row for name, judged in sorted(by_campaign.items()) for row in judge(name, judged, evaluation, leave)]
+    return found + flagged(evaluation, leave)
+
+
+def unseen(horus, rows, rounds, out, smoke):
+    """Trained without the GPU type and without a quarter of the families, judged on what both left out have in common."""
+    rows = [dict(row) for row in rows]
+    deal(rows, 2 if smoke else UNSEEN_FOLDS)
+    by_campaign = collections.defaultdict(list)
+    for gpu in UNSEEN:
+        for fold in sorted({row["family"] for row in rows}):
+            train = [row for row in rows if row["family"] != fold and row["gpu"] != gpu]
+            test = [row for row in rows if row["family"] == fold and row["gpu"] == gpu]
+            if not test or not train:
+                continue
+            bundle, table = out / "unseen.hbundle", write(out / "train.csv", train)
+            run(horus, "train", "--data", table, "--bundle", "none", "--rounds", rounds, "--out", bundle)
+            for row, judged in zip(test, evaluate(horus, write(out / "test.csv", test), "--bundle", bundle)["rows"]):
+                by_campaign[row["campaign"]].append((judged["predicted"] / judged["measured"], judged["upper"] / judged["measured"]))
+    found = []
+    for name, ratios in sorted(by_campaign.items()):
+        told = f"{len(ratios)} runs, each predicted without its family and its GPU type"
+        key = name.replace(" ", "_")
+        found += [{"metric": f"step_time_mape_unseen_{key}", "value": 100 * statistics.mean(abs(r - 1) for r, _ in ratios), "unit": "%",
+                   "aim": UNSEEN_AIM, "better": "lower", "protocol": told,
+                   "baseline": f"median predicted / measured {statistics.median(r for r, _ in ratios):.2f}"},
+                  {"metric": f"step_time_kept_unseen_{key}", "value": 100 * statistics.mean(u >= 1 for _, u in ratios), "unit": "%",
+                   "aim": 90, "better": "higher", "protocol": told,
+                   "baseline": f"median bound {100 * (statistics.median(u for _, u in ratios) - 1):.0f} % above"}]
+    return found
+
+
+def shapes_of(rows, most):
+    """About so many of the rows: whole shapes, drawn at random, in folds that are families and nets."""
+    shapes = sorted({row["family"] for row in rows})
+    random.Random(1).shuffle(shapes)
+    kept = set(shapes[: max(OPERATOR_FOLDS, len(shapes) * min(most, len(rows)) // len(rows))])
+    some = [dict(row) for row in rows if row["family"] in kept]
+    deal(some, OPERATOR_FOLDS)
+    for row in some:
+        row["net"] = f"{row['net']} {row['family']}"
+    return some
+
+
+def operators(horus, rows, rounds, out, smoke):
+    by_operator = collections.defaultdict(list)
+    for row in rows:
+        by_operator[row["net"]].append(row)
+    found = []
+    for leave, aim in OPERATOR_AIMS.items():
+        errors = {}
+        word = "shapes" if leave == "family" else leave
+        for name, of_operator in sorted(by_operator.items())[: 2 if smoke else None]:
+            table = write(out / "operator.csv", shapes_of(of_operator, OPERATOR_SMOKE if smoke else OPERATOR_ROWS))
+            evaluation = evaluate(horus, table, "--leave", leave, "--rounds", rounds)
+            mape = {m["method"]: m["mape_pct"] for m in evaluation["methods"]}
+            errors[name] = mape["horus"]
+            found.append({"metric": f"operator_time_mape_{word}_{name.removeprefix('op_')}", "value": mape["horus"], "unit": "%", "aim": aim,
+                          "better": "lower", "baseline": f"trees on six features {mape['horus_six']:.0f}",
+                          "protocol": f"{evaluation['rows_measured']} runs of {len(of_operator)}, {word} left out"})
+        if errors:
+            whole = sum(len(by_operator[name]) for name in errors)
+            mean = sum(error * len(by_operator[name]) for name, error in errors.items()) / whole
+            found.append({"metric": f"operator_time_mape_{word}", "value": mean, "unit": "%", "aim": aim, "better": "lower", "baseline": "",
+                          "protocol": f"mean of {len(errors)} operators, each by its {whole} rows of the table"})
+    return found
+
+
 def main():
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "horus" / "graphs"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,6 +208,7 @@ def main():
     parser.add_argument("--graphs", type=pathlib.Path, action="append", help="folder of exported graphs; may be repeated")
     parser.add_argument("--rounds", type=int, default=100, help="trees at most")
     parser.add_argument("--folds", type=int, default=0, help="of whole families; 0: one family at a time")
+    parser.add_argument("--only", choices=PROTOCOLS, action="append", help="may be repeated; family and gpu if not given")
     parser.add_argument("--smoke", action="store_true", help=f"about {SMOKE} rows, without trees")
     parser.add_argument("--horus", default=datasets.ROOT / "build" / "release" / "bin" / "horus")
     arguments = parser.parse_args()
@@ -118,22 +216,20 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder)
         tables = datasets.convert_all(pathlib.Path(arguments.data), out, arguments.graphs or [cache]) if arguments.data else []
-        found, columns = rows_of(tables, arguments.smoke)
-        if arguments.folds:
-            deal(found, arguments.folds)
-        together = out / "steps.csv"
-        with together.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns)
-            writer.writeheader()
-            writer.writerows(found)
-        for leave in LEAVES if found else ():
-            evaluation = evaluate(arguments.horus, together, leave, 0 if arguments.smoke else arguments.rounds)
-            by_campaign = collections.defaultdict(list)
-            for judged in evaluation["rows"]:
-                by_campaign[found[int(judged["where"].rsplit(" ", 1)[1]) - 1]["campaign"]].append(judged)
-            for name, judged in sorted(by_campaign.items()):
-                rows += judge(name, judged, evaluation, leave)
-            rows += flagged(evaluation, leave)
+        found, of_operators = rows_of(tables)
+        if arguments.smoke:
+            found = found[:: max(1, len(found) // SMOKE)]
+        rounds = 0 if arguments.smoke else arguments.rounds
+        for protocol in (arguments.only or (PROTOCOLS if arguments.smoke else LEAVES)) if found else ():
+            if protocol == "operators":
+                rows += operators(arguments.horus, of_operators, rounds, out, arguments.smoke)
+            elif protocol == "unseen":
+                rows += unseen(arguments.horus, found, rounds, out, arguments.smoke)
+            else:
+                dealt = [dict(row) for row in found]
+                if arguments.folds:
+                    deal(dealt, arguments.folds)
+                rows += nets(arguments.horus, dealt, protocol, rounds, out)
     if not rows:
         print("steps: SKIPPED: no tables of step times under --data, or no graphs of their nets under --graphs", file=sys.stderr)
     pathlib.Path(arguments.rows).write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
