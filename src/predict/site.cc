@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "base/status.h"
+#include "features/feature_row.h"
 
 namespace horus {
 namespace {
@@ -80,6 +81,19 @@ void AdjustSpeed(const std::vector<const TrainingRow*>& rows, TargetModel& model
   }
 }
 
+// Jobs like those that the site's bound rests on are no strangers to it.
+void WidenRange(const std::vector<const TrainingRow*>& rows, TargetModel& model) {
+  if (rows.size() < kRowsForBound) return;
+  for (size_t i = 0; i < model.range.low.size(); ++i) {
+    const size_t at = *FindFeature(RangeColumns()[i].name);
+    for (const TrainingRow* row : rows) {
+      if (std::isnan(row->features[at])) continue;
+      model.range.low[i] = std::min(model.range.low[i], double{row->features[at]});
+      model.range.high[i] = std::max(model.range.high[i], double{row->features[at]});
+    }
+  }
+}
+
 void AdjustBound(const std::vector<const TrainingRow*>& rows, double promise, TargetModel& model) {
   if (rows.size() < kRowsForBound) return;
   std::vector<double> scores;
@@ -121,6 +135,7 @@ absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet&
     TargetModel model = *found;
     SiteEffect effect{.quantity = quantity, .rows = rows.size()};
     if (!rows.empty()) Judge(model, rows, effect.error_before, effect.slack_before);
+    WidenRange(rows, model);
     if (stated) {
       model.base_mib = options.base_mib;
     } else if (quantity == Quantity::kMemory) {

@@ -35,8 +35,8 @@ struct SiteOptions {
 };
 
 // Memory and step time are adjusted, by one row or more each; other models are kept. From ten rows of a quantity on its
-// bound rests on this site's own errors. Errors: those of CheckTrainingSet; neither rows of either quantity nor a
-// stated base; a predictor without models of what was measured.
+// bound rests on this site's own errors, and its range holds these rows. Errors: those of CheckTrainingSet; neither
+// rows of either quantity nor a stated base; a predictor without models of what was measured.
 [[nodiscard]] absl::StatusOr<Bundle> CalibrateToSite(const Predictor& base, const TrainingSet& set,
                                                      const SiteOptions& options, SiteReport* report = nullptr);
 

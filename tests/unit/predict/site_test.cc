@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "features/feature_row.h"
 #include "predict/train.h"
 #include "rows.h"
 
@@ -64,6 +65,25 @@ TEST(Site, SlowerGpusAreLearnedFromAFewRunsAndBoundsFromTen) {
     const double before = base->FindModel(Quantity::kStepTime)->upper_margin;
     const double after = (*Predictor::FromBundle(*bundle))->FindModel(Quantity::kStepTime)->upper_margin;
     EXPECT_EQ(after == before, rows < 10) << rows;
+  }
+}
+
+TEST(Site, JobsThatTheSiteRanTenOfAreNotOutside) {
+  const auto base = Trained(Quantity::kStepTime);
+  ASSERT_NE(base, nullptr);
+  const size_t precision = *FindFeature("precision");
+  for (const size_t rows : {9u, 10u}) {
+    TrainingSet set = Site(Quantity::kStepTime, rows, 1, 0);
+    for (TrainingRow& row : set.rows) row.features[precision] += 1;  // one that no row of the bundle had
+    SiteReport report;
+    const auto bundle = CalibrateToSite(*base, set, {}, &report);
+    ASSERT_TRUE(bundle.ok()) << bundle.status();
+    const auto moved = *Predictor::FromBundle(*bundle);
+    const TrainingRow& row = set.rows.front();
+    const Refined refined = moved->FindModel(Quantity::kStepTime)->Refine(row.features, row.gpu, {1e3, 2e3, true});
+    EXPECT_EQ(refined.outside, rows < 10) << rows;
+    ASSERT_EQ(report.effects.size(), 1u);
+    EXPECT_EQ(report.effects[0].slack_after < report.effects[0].slack_before / 2, rows >= 10) << rows;
   }
 }
 
