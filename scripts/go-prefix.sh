@@ -15,5 +15,5 @@ require_go() {
 install_for_go() {
   cmake --install "$1" --prefix "$1/go-prefix" >"$1/go-prefix.log"
   export PKG_CONFIG_PATH=$1/go-prefix/lib/pkgconfig LD_LIBRARY_PATH=$1/go-prefix/lib
-  export CGO_ENABLED=1
+  export CGO_ENABLED=1 GOFLAGS=-buildvcs=false
 }

@@ -37,6 +37,8 @@ const Name = "Horus"
 
 const stateKey fwk.StateKey = Name
 
+const profilesWithin = 30 * time.Second
+
 // Horus is the plugin.
 type Horus struct {
 	args     Args
@@ -130,7 +132,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 	return nil
 }
 
-// watchProfiles keeps what is known of jobs. A pod that named a profile before it came is tried again at once.
+// watchProfiles keeps what is known of jobs: pods that run count by it as it is now, and a pod that named a profile before it came is tried again at once.
 func (pl *Horus) watchProfiles(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
 	if err != nil {
@@ -144,6 +146,7 @@ func (pl *Horus) watchProfiles(ctx context.Context) error {
 		if !ok {
 			return
 		}
+		pl.mirror.ProfileChanged(profile.GetNamespace(), profile.GetName())
 		refused := map[string]*v1.Pod{}
 		pl.invalid.Range(func(_, value any) bool {
 			pod := value.(*v1.Pod)
@@ -157,8 +160,17 @@ func (pl *Horus) watchProfiles(ctx context.Context) error {
 		}
 	}
 	_, err = profiles.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, now any) { again(now) }})
+	if err != nil {
+		return err
+	}
 	factory.Start(ctx.Done())
-	return err
+	// Before the pods that name them: without its profile a pod that runs would count as one that shares with nobody.
+	bounded, cancel := context.WithTimeout(ctx, profilesWithin)
+	defer cancel()
+	if !cache.WaitForCacheSync(bounded.Done(), profiles.Informer().HasSynced) {
+		return fmt.Errorf("Horus: %s.%s cannot be listed: expected the chart's CRD and the right to read it", objects.ProfilesResource, objects.Group)
+	}
+	return nil
 }
 
 func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, error) {

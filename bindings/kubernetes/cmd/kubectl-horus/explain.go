@@ -93,7 +93,7 @@ func explain(out io.Writer, pod *v1.Pod, events []v1.Event) error {
 	} else {
 		fmt.Fprintf(out, "  by JobProfile %s\n", d.EvidenceProfile)
 	}
-	fmt.Fprintf(out, "  %s\n", d.Text)
+	fmt.Fprintf(out, "  in the library's words: %s\n", d.Text)
 	return nil
 }
 

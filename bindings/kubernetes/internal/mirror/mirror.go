@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -238,6 +240,22 @@ func (m *Mirror) Retry() {
 
 func (m *Mirror) retry() {
 	for _, object := range m.waiting {
+		m.setPod(object)
+	}
+}
+
+// ProfileChanged takes the bound pods that name a profile in anew.
+func (m *Mirror) ProfileChanged(namespace, name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var named []*v1.Pod
+	for _, p := range m.pods {
+		if p.bound && p.object.Namespace == namespace && p.object.Annotations[objects.ProfileAnnotation] == name {
+			named = append(named, p.object)
+		}
+	}
+	for _, object := range named {
+		m.drop(object.UID)
 		m.setPod(object)
 	}
 }
@@ -533,7 +551,21 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 			out.Beside = append(out.Beside, m.nameOf(effect.JobID))
 		}
 	}
+	out.Decision.Text = m.named(out.Decision.Text)
 	return out, nil
+}
+
+var jobNumber = regexp.MustCompile(`\bjob (\d+)\b`)
+
+// named puts pods' names into a sentence of the library, which knows numbers.
+func (m *Mirror) named(text string) string {
+	return jobNumber.ReplaceAllStringFunc(text, func(found string) string {
+		id, err := strconv.ParseUint(strings.TrimPrefix(found, "job "), 10, 64)
+		if name := m.nameOf(id); err == nil && name != "" {
+			return name
+		}
+		return found
+	})
 }
 
 func (m *Mirror) nameOf(job uint64) string {
@@ -670,5 +702,5 @@ func (m *Mirror) Nearest(ctx context.Context, view objects.Pod) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return strings.TrimSuffix(d.Text, "."), nil
+	return m.named(strings.TrimSuffix(d.Text, ".")), nil
 }

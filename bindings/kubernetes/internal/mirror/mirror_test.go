@@ -147,6 +147,24 @@ func TestAPodWaitsForItsClaimAndIsTakenInThen(t *testing.T) {
 	}
 }
 
+func TestAPodWhoseProfileComesLateSharesFromThenOn(t *testing.T) {
+	w := newWorld(t)
+	known := w.lookups.Profile
+	w.lookups.Profile = func(string, string) (objects.Profile, error) { return objects.Profile{}, errors.New("not found") }
+	w.node("n1", 0)
+	w.slice("n1", "gpu-0")
+	w.SetPod(w.claimer("a", "n1", "gpu-0"))
+	w.lookups.Profile = known
+	second := w.claimer("b", "", "")
+	if reason := w.reason(t, second, "n1"); reason == horus.ReasonNone {
+		t.Fatal("expected a pod of which nothing is known to share with nobody")
+	}
+	w.ProfileChanged("team", "light")
+	if reason := w.reason(t, second, "n1"); reason != horus.ReasonNone {
+		t.Errorf("expected both on the GPU, found %v", reason)
+	}
+}
+
 func TestWhatEndsGivesItsGPUsBack(t *testing.T) {
 	for name, end := range map[string]func(world, *v1.Pod){
 		"deleted":    func(w world, p *v1.Pod) { w.DeletePod(p.UID) },

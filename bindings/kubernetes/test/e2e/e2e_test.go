@@ -17,10 +17,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/plugin"
@@ -200,6 +202,19 @@ func sharing(t *testing.T, c *controlplane.Cluster, name, profileName, memory st
 	}})
 }
 
+// end deletes a pod and its claim, and takes the claim's finalizer off, which is the controller manager's part.
+func end(t *testing.T, c *controlplane.Cluster, name string) {
+	t.Helper()
+	grace := int64(0)
+	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}))
+	claims := c.Client.ResourceV1().ResourceClaims(namespace)
+	check(t, claims.Delete(ctx, name, metav1.DeleteOptions{}))
+	_, err := claims.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if !apierrors.IsNotFound(err) { // it was not allocated, and went at once
+		check(t, err)
+	}
+}
+
 func until(t *testing.T, c *controlplane.Cluster, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !done(); time.Sleep(50 * time.Millisecond) {
@@ -258,6 +273,16 @@ func said(t *testing.T, c *controlplane.Cluster, name string, words ...string) {
 	})
 }
 
+// metric is the value of the scheduler's metric whose line begins so; 0 of none.
+func metric(c *controlplane.Cluster, begins string) (value float64) {
+	for line := range strings.Lines(c.Metrics()) {
+		if strings.HasPrefix(line, begins) {
+			fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value)
+		}
+	}
+	return value
+}
+
 func device(t *testing.T, c *controlplane.Cluster, claimName string) string {
 	t.Helper()
 	found, err := c.Client.ResourceV1().ResourceClaims(namespace).Get(ctx, claimName, metav1.GetOptions{})
@@ -297,11 +322,8 @@ func TestPodsThatConsentShareOneGPUAndSayBesideWhom(t *testing.T) {
 	said(t, c, "alone", "HorusRefused", "exclusive") // a pod without consent waits for a GPU of its own
 	sharing(t, c, "large", "light", "64Gi")
 	said(t, c, "large", "HorusRefused", "MiB")
-	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "a", metav1.DeleteOptions{}))
-	check(t, c.Client.CoreV1().Pods(namespace).Delete(ctx, "b", metav1.DeleteOptions{}))
-	for _, name := range []string{"a", "b"} { // no controller manager here gives claims back
-		check(t, c.Client.ResourceV1().ResourceClaims(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
-	}
+	end(t, c, "a")
+	end(t, c, "b")
 	until(t, c, "one of those that wait comes in", func() bool {
 		return get(t, c, "alone").Spec.NodeName != "" || get(t, c, "large").Spec.NodeName != ""
 	})
@@ -430,9 +452,7 @@ func TestACrashLosesNothing(t *testing.T) {
 			t.Errorf("%s: bound to %s and allocated %s", name, where, at)
 		}
 	}
-	until(t, c, "the mirror has every pod", func() bool {
-		return strings.Contains(c.Metrics(), fmt.Sprintf("\nhorus_mirrored_pods %d\n", pods))
-	})
+	until(t, c, "the mirror has every pod", func() bool { return metric(c, "horus_mirrored_pods") == pods })
 }
 
 func TestShadowBindsNothingAndTellsWhatOthersCost(t *testing.T) {
@@ -449,19 +469,10 @@ func TestShadowBindsNothingAndTellsWhatOthersCost(t *testing.T) {
 	if device(t, c, "a") != device(t, c, "b") {
 		t.Fatalf("the in-tree allocator takes the first device that fits, found %s and %s", device(t, c, "a"), device(t, c, "b"))
 	}
-	metric := func(name string) float64 {
-		var value float64
-		for line := range strings.Lines(c.Metrics()) {
-			if strings.HasPrefix(line, name) {
-				fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value)
-			}
-		}
-		return value
-	}
 	until(t, c, "both choices are judged", func() bool {
-		return metric(`horus_shadow_decisions_total{ours="same"`)+metric(`horus_shadow_decisions_total{ours="elsewhere"`) == 2
+		return metric(c, `horus_shadow_decisions_total{ours="same"`)+metric(c, `horus_shadow_decisions_total{ours="elsewhere"`) == 2
 	})
-	if elsewhere, cost := metric(`horus_shadow_decisions_total{ours="elsewhere"`), metric("horus_shadow_regret_gpus"); elsewhere != 1 || cost <= 0 {
+	if elsewhere, cost := metric(c, `horus_shadow_decisions_total{ours="elsewhere"`), metric(c, "horus_shadow_regret_gpus"); elsewhere != 1 || cost <= 0 {
 		t.Errorf("expected the second pod elsewhere, at a regret, found %v and %v", elsewhere, cost)
 	}
 	makePod(t, c, podSpec{name: "ours", whole: 1})

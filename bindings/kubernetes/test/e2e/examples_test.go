@@ -29,7 +29,7 @@ func TestTheExamplesRunAndAreExplained(t *testing.T) {
 		return string(out)
 	}
 	both := explain("serving-a") + explain("serving-b")
-	for _, words := range []string{"GPU-shared-0", "beside default/serving-", "times its step time alone", "by JobProfile resnet50-serving", "alone on its GPUs when it came"} {
+	for _, words := range []string{"GPU-shared-0", "beside default/serving-", "times its step time alone", "by JobProfile resnet50-serving", "alone on its GPUs when it came", "slows default/serving-"} {
 		if !strings.Contains(both, words) {
 			t.Errorf("expected %q, found %s", words, both)
 		}
