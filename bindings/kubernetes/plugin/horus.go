@@ -193,8 +193,7 @@ func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
 // cycle is what is known of a pod while it is scheduled.
 type cycle struct {
 	view     objects.Pod
-	names    []string
-	verdicts []mirror.Verdict // of names
+	verdicts []mirror.Verdict // of the scheduler's nodes, in its order
 	rows     func() map[string]int
 	kept     map[string]candidate
 	narrowed bool    // more nodes fit than were kept
@@ -287,20 +286,16 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 
 // ask gets the verdicts and picks the candidates.
 func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, error) {
-	c := &cycle{view: view, names: make([]string, len(nodes)), kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
-	for i, info := range nodes {
-		c.names[i] = info.Node().Name
-	}
+	c := &cycle{view: view, kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
 	c.rows = sync.OnceValue(func() map[string]int {
-		rows := make(map[string]int, len(c.names))
-		for i, name := range c.names {
-			rows[name] = i
+		rows := make(map[string]int, len(nodes))
+		for i, info := range nodes {
+			rows[info.Node().Name] = i
 		}
 		return rows
 	})
-	pl.mirror.Follow(nodes)
 	var err error
-	if c.verdicts, err = pl.mirror.Verdicts(view, c.names); err != nil {
+	if c.verdicts, err = pl.mirror.Verdicts(view, nodes); err != nil {
 		return nil, err
 	}
 	fits := make([]int, 0, len(nodes))
@@ -326,7 +321,7 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 		if !open.To(nodes[i].Node()) {
 			continue
 		}
-		name, one := c.names[i], candidate{cost: c.verdicts[i].Cost}
+		name, one := nodes[i].Node().Name, candidate{cost: c.verdicts[i].Cost}
 		if c.view.Backend == objects.DRA {
 			choice, err := pl.mirror.Choose(ctx, c.view, name)
 			if errors.Is(err, mirror.ErrNoPlace) {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -48,6 +47,7 @@ type Mirror struct {
 // order is the scheduler's list of nodes as it was asked last, and the library's ids for it.
 type order struct {
 	names   []string
+	nodes   []*node // nil = not known here
 	backend objects.Backend
 	ids     []uint64
 	rows    []int // of each id, the position in names
@@ -424,29 +424,21 @@ func (m *Mirror) Problems() []string {
 	return out
 }
 
-// Follow brings the mirror to the scheduler's own picture, whose events may come before ours: a pod that has left there has
-// left here, and one that is assumed there holds its GPUs here.
-func (m *Mirror) Follow(nodes []fwk.NodeInfo) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, info := range nodes {
-		n := m.nodes[info.Node().Name]
-		if n == nil || n.seen == info.GetGeneration() {
-			continue
+// follow brings a node to the scheduler's own picture of it, whose events may come before ours: a pod that has left there
+// has left here, and one that is assumed there holds its GPUs here.
+func (m *Mirror) follow(n *node, info fwk.NodeInfo) {
+	n.seen = info.GetGeneration()
+	there := make(map[types.UID]bool, len(info.GetPods()))
+	for _, one := range info.GetPods() {
+		object := one.GetPod()
+		there[object.UID] = true
+		if n.pods[object.UID] == nil {
+			m.setPod(object)
 		}
-		n.seen = info.GetGeneration()
-		there := make(map[types.UID]bool, len(info.GetPods()))
-		for _, one := range info.GetPods() {
-			object := one.GetPod()
-			there[object.UID] = true
-			if n.pods[object.UID] == nil {
-				m.setPod(object)
-			}
-		}
-		for uid, p := range n.pods {
-			if p.bound && !there[uid] {
-				m.drop(uid)
-			}
+	}
+	for uid, p := range n.pods {
+		if p.bound && !there[uid] {
+			m.drop(uid)
 		}
 	}
 }
@@ -463,37 +455,56 @@ type Verdict struct {
 	Known  bool         // the node has GPUs of the job's backend
 }
 
-// Verdicts asks the named nodes for a job, in one call. The row of a node without such GPUs is not Known.
-func (m *Mirror) Verdicts(view objects.Pod, names []string) ([]Verdict, error) {
+// Verdicts asks all nodes of the scheduler's picture for a job, in one call. The row of a node without GPUs of the job's
+// backend is not Known.
+func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.follow(view.Backend, names)
+	o := &m.order
+	if o.stale || o.backend != view.Backend || !o.isOf(nodes) {
+		m.lookUp(view.Backend, nodes)
+	}
+	for i, info := range nodes {
+		if n := o.nodes[i]; n != nil && n.seen != info.GetGeneration() {
+			m.follow(n, info)
+		}
+	}
 	job := view.Horus
 	job.ID = m.lastID + 1
 	var verdicts horus.NodeVerdicts
-	if err := m.placer.Verdicts(m.cluster, job, m.order.ids, &verdicts); err != nil {
+	if err := m.placer.Verdicts(m.cluster, job, o.ids, &verdicts); err != nil {
 		return nil, err
 	}
-	out := make([]Verdict, len(names))
+	out := make([]Verdict, len(nodes))
 	for i := range out {
 		out[i].Reason = horus.ReasonGPUType
 	}
-	for i, row := range m.order.rows {
+	for i, row := range o.rows {
 		out[row] = Verdict{Cost: verdicts.Costs[i], Reason: verdicts.Reasons[i], Known: true}
 	}
 	return out, nil
 }
 
-// follow looks the nodes up where they are not those of the last call.
-func (m *Mirror) follow(backend objects.Backend, names []string) {
-	o := &m.order
-	if !o.stale && o.backend == backend && slices.Equal(o.names, names) {
-		return
+func (o *order) isOf(nodes []fwk.NodeInfo) bool {
+	if len(nodes) != len(o.names) {
+		return false
 	}
-	*o = order{names: slices.Clone(names), backend: backend}
-	for i, name := range names {
-		if n := m.nodes[name]; n != nil && n.added && n.view.Backend == backend {
-			o.ids, o.rows = append(o.ids, n.id), append(o.rows, i)
+	for i, info := range nodes {
+		if info.Node().Name != o.names[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Mirror) lookUp(backend objects.Backend, nodes []fwk.NodeInfo) {
+	m.order = order{backend: backend, names: make([]string, len(nodes)), nodes: make([]*node, len(nodes))}
+	for i, info := range nodes {
+		name := info.Node().Name
+		n := m.nodes[name]
+		m.order.names[i], m.order.nodes[i] = name, n
+		if n != nil && n.added && n.view.Backend == backend {
+			m.order.ids, m.order.rows = append(m.order.ids, n.id), append(m.order.rows, i)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
@@ -101,7 +103,14 @@ func (w world) reason(t *testing.T, pod *v1.Pod, node string) horus.Reason {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verdicts, err := w.Verdicts(view, []string{node})
+	info := framework.NewNodeInfo()
+	info.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}})
+	for _, p := range w.pods { // as the scheduler knows it too
+		if p.node == node && p.bound {
+			info.AddPod(p.object)
+		}
+	}
+	verdicts, err := w.Verdicts(view, []fwk.NodeInfo{info})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +250,28 @@ func TestANodeThatLosesGPUsKeepsItsPodsWhereTheyAre(t *testing.T) {
 	w.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	if c := w.Counts(); c.Pods != 1 || c.Nodes != 1 {
 		t.Errorf("expected the node back with its pod, found %+v", c)
+	}
+}
+
+func TestTheSchedulersOwnPictureCountsWhereItIsAhead(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", 1)
+	left := podOn("left", "n1", 1)
+	w.SetPod(left)
+	view, _ := w.Read(podOn("b", "", 1))
+	info := framework.NewNodeInfo()
+	info.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	for _, one := range []struct {
+		pod  *v1.Pod
+		fits bool
+	}{{nil, true}, {podOn("assumed", "n1", 1), false}} { // the deletion, then a pod that another profile assumed
+		if one.pod != nil {
+			info.AddPod(one.pod)
+		}
+		verdicts, err := w.Verdicts(view, []fwk.NodeInfo{info})
+		if err != nil || (verdicts[0].Reason == horus.ReasonNone) != one.fits {
+			t.Errorf("with %v there: expected %v, found %v, %v", one.pod, one.fits, verdicts, err)
+		}
 	}
 }
 

@@ -96,7 +96,11 @@ func Start(t testing.TB, bin string) *Cluster {
 // StartScheduler starts horus-scheduler; `args` are those of the plugin Horus, as JSON.
 func (c *Cluster) StartScheduler(args string) {
 	c.t.Helper()
-	c.run(fmt.Sprintf(schedulerConfig, c.path("kubeconfig"), args))
+	score := os.Getenv("HORUS_K8S_SCORE") // percentageOfNodesToScore of both profiles
+	if score == "" {
+		score = "0" // as it comes: by the number of nodes
+	}
+	c.run(fmt.Sprintf(schedulerConfig, c.path("kubeconfig"), score, args))
 }
 
 // StartInstalled starts horus-scheduler with a configuration of the chart and the token of its service account.
@@ -253,6 +257,7 @@ const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %s, qps: 5000, burst: 5000}
+percentageOfNodesToScore: %s
 profiles:
 - schedulerName: default-scheduler
 - schedulerName: horus

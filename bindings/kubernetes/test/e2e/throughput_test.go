@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,7 @@ import (
 )
 
 // Pods bound a second by the default profile and by ours, in turn, on nodes of eight GPUs. HORUS_K8S_BENCH is a list of
-// nodes x pods, such as "500x1000,5000x1000"; HORUS_K8S_ARGS the plugin's arguments.
+// nodes x pods x rounds, such as "500x1000x3,5000x1000x3"; HORUS_K8S_ARGS the plugin's arguments.
 func TestThroughput(t *testing.T) {
 	sizes := os.Getenv("HORUS_K8S_BENCH")
 	if sizes == "" {
@@ -32,16 +31,15 @@ func TestThroughput(t *testing.T) {
 		args = placing
 	}
 	for size := range strings.SplitSeq(sizes, ",") {
-		nodesText, podsText, _ := strings.Cut(size, "x")
-		nodes, err := strconv.Atoi(nodesText)
-		check(t, err)
-		pods, err := strconv.Atoi(podsText)
-		check(t, err)
+		var nodes, pods, rounds int
+		if _, err := fmt.Sscanf(size, "%dx%dx%d", &nodes, &pods, &rounds); err != nil {
+			t.Fatalf("HORUS_K8S_BENCH: expected nodes x pods x rounds, found %q", size)
+		}
 		t.Run(size, func(t *testing.T) {
 			c := start(t, args)
 			parallel(nodes, func(i int) { node(t, c, fmt.Sprintf("n%d", i), 8, nil) })
 			b := watch(t, c)
-			for round := range 3 {
+			for round := range rounds {
 				for _, scheduler := range []string{"default-scheduler", "horus"} {
 					rate, p99 := b.round(t, c, scheduler, pods, round)
 					t.Logf("%d nodes, %d pods, %s: %.0f bound a second, the last 1%% after %.2f s", nodes, pods, scheduler, rate, p99)
