@@ -10,8 +10,8 @@ import numpy as np
 
 from . import _core, _table
 from ._args import Progress, column, ids, instance, integer, progress_of, real, sequence, text
-from ._core import (Alternative, Candidate, Change, Decision, Effect, Job, Miss, Move, Preemption, Sensitivity, TenantReview,
-                    Workload)
+from ._core import (Alternative, Candidate, Change, Decision, Effect, Job, Miss, Move, Preemption, Sensitivity, Slot,
+                    TenantReview, Workload)
 from .catalogue import Catalogue, handle_of
 from .cluster import Cluster
 from .errors import StateError
