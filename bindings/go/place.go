@@ -103,7 +103,7 @@ func (p *Placer) use(cluster *Cluster, f func(a *arena, p *C.horus_placer, c *C.
 }
 
 // Plan decides jobs, in the order (priority descending, submission time, id), each seeing those before it. `nodes`: the
-// only ones to consider; nil = all. A job that does not fit is no error: its decision says Defer or Reject. The context
+// only ones to consider. nil is ALL nodes, an empty slice none: a filter that leaves nothing must not end as nil. A job that does not fit is no error: its decision says Defer or Reject. The context
 // ends the call between two jobs and about once a millisecond.
 // Errors: ErrInvalidArgument (job and field named), ErrExists (a job id is resident or given twice), ErrNotFound (node,
 // GPU type), ErrLimit, ErrCancelled and the context's error.

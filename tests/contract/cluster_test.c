@@ -92,6 +92,7 @@ static void MigInstancesAreDevices(void) {
 
 static void DevicesKeepTheIdsThatTheCallerGaveThem(void) {
   horus_cluster* cluster = cluster_of(0);
+  const char* const none[2] = {NULL, ""};
   const char* const ids[2] = {"GPU-0a", NULL};
   const char* const others[2] = {"GPU-0b", "GPU-0a"};
   const char* const twice[2] = {"GPU-0a", "GPU-0a"};
@@ -100,6 +101,13 @@ static void DevicesKeepTheIdsThatTheCallerGaveThem(void) {
   horus_node node = two_gpu_node(1);
   horus_device_info info = HORUS_DEVICE_INFO_INIT;
   given_job given;
+  uint64_t hash;
+  CHECK_OK(horus_cluster_add_node(cluster, &node, &error));
+  hash = state_hash(cluster);
+  node.device_ids = none;
+  CHECK_OK(horus_cluster_change_node(cluster, &node, &error));
+  CHECK(state_hash(cluster) == hash); /* the same as no column */
+  CHECK_OK(horus_cluster_remove_node(cluster, 1, &error));
   node.device_ids = twice;
   CHECK_MESSAGE(HORUS_ERR_INVALID_ARGUMENT, "device_ids[1]", horus_cluster_add_node(cluster, &node, &error));
   node.device_ids = ids;

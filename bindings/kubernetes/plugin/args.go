@@ -73,5 +73,5 @@ func (a Args) settings() objects.Settings {
 }
 
 func (a Args) placer() horus.PlacerOptions {
-	return horus.PlacerOptions{MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
+	return horus.PlacerOptions{MemHeadroomMiB: -1, MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
 }

@@ -37,7 +37,7 @@ const Name = "Horus"
 
 const stateKey fwk.StateKey = Name
 
-const profilesWithin = 30 * time.Second
+const profilesWithin = 10 * time.Second
 
 // Horus is the plugin.
 type Horus struct {
@@ -75,7 +75,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	pl := &Horus{args: args, handle: handle}
-	lookups := objects.Lookups{Claim: pl.claim, Profile: pl.profile}
+	lookups := objects.Lookups{Claim: pl.claim, Profile: pl.profile, Lives: pl.lives}
 	if pl.mirror, err = mirror.New(args.settings(), lookups, args.placer()); err != nil {
 		return nil, err
 	}
@@ -178,6 +178,11 @@ func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, erro
 	return pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name)
 }
 
+func (pl *Horus) lives(pod *v1.Pod) bool {
+	known, err := pl.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	return err == nil && known.UID == pod.UID
+}
+
 func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
 	found, err := pl.profiles.ByNamespace(namespace).Get(name)
 	if err != nil {
@@ -257,13 +262,10 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	chosen.Store(nil)
 	view, err := pl.mirror.Read(pod)
 	if err != nil {
-		invalidPods.Inc()
-		pl.invalid.Store(pod.UID, pod)
-		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%v", err)
-		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
+		return nil, pl.refuse(pod, err)
 	}
-	if view.Backend == objects.NoGPUs {
-		return nil, fwk.NewStatus(fwk.Skip)
+	if view.Backend == objects.NoGPUs || (view.Allocated && pl.args.Mode == Place) {
+		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
 	}
 	if pl.args.Mode == Shadow {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: it runs in shadow mode and binds nothing")
@@ -274,6 +276,9 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	begin := time.Now()
 	c, err := pl.ask(ctx, view, pod, nodes)
 	verdictSeconds.Observe(time.Since(begin).Seconds())
+	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
+		return nil, pl.refuse(pod, err) // what the profile says, as the library reads it
+	}
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	}
@@ -282,6 +287,14 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 		return nil, nil // Filter tells each node's reason, and preemption may look at it
 	}
 	return &fwk.PreFilterResult{NodeNames: sets.KeySet(c.kept)}, nil
+}
+
+// refuse tells a pod's owner what is wrong with it.
+func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
+	invalidPods.Inc()
+	pl.invalid.Store(pod.UID, pod)
+	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%v", err)
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
 }
 
 // ask gets the verdicts and picks the candidates.
@@ -412,11 +425,11 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 		// The candidates were closed to the pod by other plugins: the next attempt looks at all nodes, and comes at once.
 		pl.wide.Store(pod.UID, true)
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable) // and nobody is preempted for what was not looked at
 	}
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
-		if near, err := pl.mirror.Nearest(ctx, c.view); err == nil {
+		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {
 			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
 		}
 	}
@@ -488,8 +501,8 @@ func (pl *Horus) SignPod(_ context.Context, pod *v1.Pod) ([]fwk.SignFragment, *f
 // EventsToRegister says what can make a pod fit that was refused.
 func (pl *Horus) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return []fwk.ClusterEventWithHint{
-		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}},
-		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel}},
+		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.Update}},
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}},
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete}},
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}},
 	}, nil

@@ -252,6 +252,9 @@ absl::Status ResolveNode(const Catalogue& catalogue, NodeSpec& node) {
   for (size_t i = 0; i < node.devices.size(); ++i) {
     HORUS_RETURN_IF_ERROR(ResolveDevice(catalogue, node, i, node.devices[i]));
   }
+  if (std::all_of(node.device_ids.begin(), node.device_ids.end(), [](const auto& id) { return id.empty(); })) {
+    node.device_ids.clear();  // none at all, however that was said
+  }
   HORUS_RETURN_IF_ERROR(CheckDeviceIds(node));
   HORUS_RETURN_IF_ERROR(CheckCards(catalogue, node));
   return CheckTopology(catalogue, node);

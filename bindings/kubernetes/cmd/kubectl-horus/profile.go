@@ -48,7 +48,7 @@ func profileCommand() *cobra.Command {
 	cmd.Flags().StringVar(&flags.precision, "precision", "fp32", "fp32, tf32, amp-fp16, amp-bf16, fp16 or bf16")
 	cmd.Flags().StringVar(&flags.optimizer, "optimizer", "sgd", "of training: sgd, momentum, adam, adamw, adafactor, adam-8bit, rmsprop or adagrad")
 	cmd.Flags().BoolVar(&flags.inference, "inference", false, "serve instead of train")
-	cmd.Flags().StringToInt64Var(&flags.dims, "dims", nil, "named dimensions of the inputs, such as seq=512")
+	cmd.Flags().StringToInt64Var(&flags.dims, "dim", nil, "named dimensions of the inputs, such as seq=512")
 	return cmd
 }
 

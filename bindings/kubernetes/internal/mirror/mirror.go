@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/horus"
@@ -170,14 +171,22 @@ func (m *Mirror) refresh(name string) {
 		view = objects.NodeOf(m.settings, n.object, offered, m.find)
 	}
 	view.Horus.ID = n.id
-	if n.added && sameNode(n.view, view) {
+	if n.added == (view.Backend != objects.NoGPUs) && sameNode(n.view, view) && n.object != nil {
 		return
+	}
+	if view.Problem != n.view.Problem && view.Problem != "" {
+		klog.InfoS("GPUs are not used", "node", name, "why", view.Problem)
 	}
 	m.order.stale = true
 	var residents []*v1.Pod
+	reserved := map[*pod][]objects.Device{}
 	for uid, p := range n.pods {
 		if p.bound {
 			residents = append(residents, p.object)
+		} else if slots, err := m.cluster.JobSlots(p.id); err == nil {
+			for _, slot := range slots {
+				reserved[p] = append(reserved[p], n.view.Devices[slot.Device])
+			}
 		}
 		m.drop(uid)
 	}
@@ -198,9 +207,31 @@ func (m *Mirror) refresh(name string) {
 		delete(m.names, n.id)
 	}
 	for _, p := range residents {
-		m.setPod(p)
+		m.setPod(p, false)
+	}
+	for p, devices := range reserved {
+		m.reserveAgain(n, p, devices)
 	}
 	m.retry()
+}
+
+// reserveAgain puts a pod that is on its way back on the devices that were chosen for it, wherever they are listed now.
+func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
+	var slots []horus.Slot
+	for i, d := range devices {
+		index, found := n.device(d.Pool, d.Name)
+		if d.Name == "" { // whole GPUs have no names
+			index, found = uint32(i), i < len(n.view.Devices)
+		}
+		if !n.added || !found {
+			return
+		}
+		slots = append(slots, horus.Slot{Node: n.id, Device: index})
+	}
+	if view, err := objects.JobOf(m.settings, p.object, m.lookups); err == nil {
+		view.Horus.ID = m.nextID()
+		_ = m.adopt(p.object, p.node, view, slots, false)
+	}
 }
 
 func sameNode(a, b objects.Node) bool {
@@ -220,7 +251,7 @@ func sameNode(a, b objects.Node) bool {
 func (m *Mirror) SetPod(object *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.setPod(object)
+	m.setPod(object, true)
 }
 
 // DeletePod releases what a pod holds.
@@ -240,7 +271,7 @@ func (m *Mirror) Retry() {
 
 func (m *Mirror) retry() {
 	for _, object := range m.waiting {
-		m.setPod(object)
+		m.setPod(object, true) // it was not judged yet
 	}
 }
 
@@ -256,7 +287,7 @@ func (m *Mirror) ProfileChanged(namespace, name string) {
 	}
 	for _, object := range named {
 		m.drop(object.UID)
-		m.setPod(object)
+		m.setPod(object, false)
 	}
 }
 
@@ -277,7 +308,8 @@ func done(object *v1.Pod) bool {
 	return object.Status.Phase == v1.PodSucceeded || object.Status.Phase == v1.PodFailed
 }
 
-func (m *Mirror) setPod(object *v1.Pod) {
+// setPod takes a pod in; first: it is told by the API server for the first time, or again.
+func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	delete(m.waiting, object.UID)
 	if object.Spec.NodeName == "" {
 		return // reserved by us, or nobody's yet
@@ -294,20 +326,25 @@ func (m *Mirror) setPod(object *v1.Pod) {
 		m.drop(object.UID) // bound elsewhere than we reserved
 	}
 	view, err := objects.JobOf(m.settings, object, m.lookups)
-	if view.Backend == objects.NoGPUs {
-		if err != nil && len(object.Spec.ResourceClaims) > 0 {
-			m.waiting[object.UID] = object
-		}
+	if view.Backend == objects.NoGPUs && (err == nil || len(object.Spec.ResourceClaims) == 0) {
 		return
+	}
+	if view.Backend == objects.NoGPUs { // a request that is not placed here holds its devices all the same
+		view.Backend = objects.DRA
+		view.Horus.Demands = []horus.TypeDemand{{Demand: horus.Demand{GPUUtilPct: 100}}}
 	}
 	slots, found := m.slotsOf(object, view)
 	if !found {
 		m.waiting[object.UID] = object
 		return
 	}
+	if len(slots) == 0 {
+		return // claims of other devices
+	}
+	view.Horus.GPUsPerTask = int32(len(slots))
 	// A pod whose annotations are wrong holds what it asks for all the same.
 	view.Horus.ID = m.nextID()
-	if m.Seen != nil && object.Spec.SchedulerName != "" {
+	if m.Seen != nil && first {
 		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
 	}
 	m.adopt(object, object.Spec.NodeName, view, slots, true)
@@ -344,8 +381,8 @@ func (m *Mirror) slotsOf(object *v1.Pod, view objects.Pod) ([]horus.Slot, bool) 
 		return m.freeDevices(n, int(view.Horus.GPUsPerTask))
 	}
 	var slots []horus.Slot
-	for _, name := range view.Claims {
-		claim, err := m.lookups.Claim(object.Namespace, name)
+	for i := range object.Spec.ResourceClaims {
+		claim, err := m.lookups.Claim(object.Namespace, objects.ClaimName(object, &object.Spec.ResourceClaims[i]))
 		if err != nil || claim.Status.Allocation == nil {
 			return nil, false
 		}
@@ -360,7 +397,7 @@ func (m *Mirror) slotsOf(object *v1.Pod, view objects.Pod) ([]horus.Slot, bool) 
 			slots = append(slots, horus.Slot{Node: n.id, Device: index})
 		}
 	}
-	return slots, len(slots) == int(view.Horus.GPUsPerTask)
+	return slots, true
 }
 
 func (n *node) device(pool, name string) (uint32, bool) {
@@ -433,11 +470,11 @@ func (m *Mirror) follow(n *node, info fwk.NodeInfo) {
 		object := one.GetPod()
 		there[object.UID] = true
 		if n.pods[object.UID] == nil {
-			m.setPod(object)
+			m.setPod(object, false)
 		}
 	}
 	for uid, p := range n.pods {
-		if p.bound && !there[uid] {
+		if p.bound && !there[uid] && !m.lookups.Lives(p.object) {
 			m.drop(uid)
 		}
 	}
@@ -689,19 +726,19 @@ func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (horus.Regret
 func (v View) NodeName(id uint64) string { return v.m.names[id] }
 
 // Nearest is the nearest miss of a job over all nodes of its backend, in the library's sentence.
-func (m *Mirror) Nearest(ctx context.Context, view objects.Pod) (string, error) {
+func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	job := view.Horus
 	job.ID = m.lastID + 1
 	nodes := []uint64{}
 	for _, n := range m.nodes {
-		if n.added && n.view.Backend == view.Backend {
+		if n.added && n.view.Backend == view.Backend && open.To(n.object) {
 			nodes = append(nodes, n.id)
 		}
 	}
 	if len(nodes) == 0 {
-		return "no node offers GPUs in the way that it asks for them", nil
+		return "no node that is open to it offers GPUs in the way that it asks for them", nil
 	}
 	sort.Slice(nodes, func(i, j int) bool { return nodes[i] < nodes[j] })
 	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, nodes)
@@ -712,6 +749,9 @@ func (m *Mirror) Nearest(ctx context.Context, view objects.Pod) (string, error) 
 	d, err := plan.Decision(0)
 	if err != nil {
 		return "", err
+	}
+	if d.Verdict == horus.Place {
+		return "GPUs are free for it, and what else it asks for is not there", nil
 	}
 	return m.named(strings.TrimSuffix(d.Text, ".")), nil
 }

@@ -39,6 +39,7 @@ func newWorld(t *testing.T) world {
 			}
 			return nil, errors.New("not found")
 		},
+		Lives: func(p *v1.Pod) bool { return p.Name != "left" },
 		Profile: func(string, string) (objects.Profile, error) {
 			return objects.ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 15, "memMiB": 2_000}}})
 		},

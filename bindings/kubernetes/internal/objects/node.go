@@ -134,6 +134,9 @@ func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string)
 		}
 		for i := range slice.Spec.Devices {
 			one := &slice.Spec.Devices[i]
+			if len(one.ConsumesCounters) > 0 {
+				continue // a partition that the driver could make
+			}
 			product, uuid := text(one, "productName", "product"), text(one, "uuid")
 			if err := find(product); err != nil {
 				out.Problem = fmt.Sprintf("node %s: device %s of %s: productName: %v", out.Horus.Name, one.Name, slice.Name, err)

@@ -26,13 +26,15 @@ const (
 type Pod struct {
 	Backend Backend   // NoGPUs: it asks for none
 	Horus   horus.Job // ID is left 0
-	Claims  []string  // names of its ResourceClaims that ask for GPUs
+	// Allocated: its claims have devices already, as another pod's that share them have, or from an attempt that was cut off.
+	Allocated bool
 }
 
 // Lookups of other objects; an error says that there is none, or what is wrong with it.
 type Lookups struct {
 	Claim   func(namespace, name string) (*resourceapi.ResourceClaim, error)
 	Profile func(namespace, name string) (Profile, error)
+	Lives   func(pod *v1.Pod) bool // the API server has it still, as far as we were told
 }
 
 // request is what a claim asks of our devices.
@@ -121,9 +123,7 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 		if err != nil {
 			return all, fmt.Errorf("resource claim %s: %w", name, err)
 		}
-		if one.devices > 0 {
-			out.Claims = append(out.Claims, name)
-		}
+		out.Allocated = out.Allocated || (one.devices > 0 && claim.Status.Allocation != nil)
 		all.devices += one.devices
 		all.memMiB = max(all.memMiB, one.memMiB)
 	}

@@ -5,6 +5,7 @@ package shadow
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,7 +37,11 @@ var (
 )
 
 // Register makes the metrics known; once a process.
-func Register() { legacyregistry.MustRegister(decisions, regret, lost, beyond, broken) }
+func Register() {
+	once.Do(func() { legacyregistry.MustRegister(decisions, regret, lost, beyond, broken) })
+}
+
+var once sync.Once
 
 // Watcher compares.
 type Watcher struct {

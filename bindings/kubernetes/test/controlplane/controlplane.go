@@ -265,6 +265,9 @@ profiles:
     multiPoint:
       enabled: [{name: Horus}, {name: HorusDynamicResources}]
       disabled: [{name: DynamicResources}]
+    postFilter: # before preemption: who is asked again over all nodes preempts nobody
+      enabled: [{name: Horus}, {name: HorusDynamicResources}, {name: DefaultPreemption}]
+      disabled: [{name: "*"}]
     bind:
       enabled: [{name: Horus}, {name: DefaultBinder}]
       disabled: [{name: "*"}]

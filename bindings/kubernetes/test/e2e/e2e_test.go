@@ -17,6 +17,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -396,6 +397,62 @@ func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
 	if where := bound(t, c, "second"); where != "c-busy" {
 		t.Errorf("expected the node that became free, found %s", where)
 	}
+}
+
+// A pod that the cheapest nodes have no cores for preempts nobody while others are free.
+func TestNobodyIsPreemptedForWhatWasNotLookedAt(t *testing.T) {
+	c := start(t, `{mode: place, candidates: 1}`)
+	low, high := int32(-10), int32(10)
+	for name, value := range map[string]int32{"low": low, "high": high} {
+		_, err := c.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
+		check(t, err)
+	}
+	cpu := func(cores, class string) func(*v1.Pod) {
+		return func(p *v1.Pod) {
+			p.Spec.PriorityClassName = class
+			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cores)}
+		}
+	}
+	node(t, c, "n1", 1, nil)
+	node(t, c, "n2", 1, nil)
+	makePod(t, c, podSpec{name: "hog", change: func(p *v1.Pod) { cpu("60", "low")(p); p.Spec.NodeName = "n1" }})
+	makePod(t, c, podSpec{name: "a", whole: 1, change: cpu("10", "high")})
+	if where := bound(t, c, "a"); where != "n2" {
+		t.Errorf("expected the free node, found %s", where)
+	}
+	if get(t, c, "hog").DeletionTimestamp != nil {
+		t.Error("expected nobody to be preempted")
+	}
+}
+
+// A claim that has its device already is followed; a second pod of it shares the device, and nothing else is taken.
+func TestPodsOfOneClaimAreWhereItIs(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 2)
+	claim(t, c, "one", "")
+	makePod(t, c, podSpec{name: "a", claim: "one"})
+	bound(t, c, "a")
+	makePod(t, c, podSpec{name: "b", claim: "one"})
+	bound(t, c, "b")
+	claim(t, c, "two", "")
+	makePod(t, c, podSpec{name: "c", claim: "two"})
+	bound(t, c, "c")
+	if device(t, c, "one") == device(t, c, "two") {
+		t.Errorf("expected a device for each claim, found %s twice", device(t, c, "one"))
+	}
+}
+
+func TestWhatIsMendedComesIn(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 1)
+	profile(t, c, "light", 20, 8_000)
+	claim(t, c, "a", "16Gi")
+	makePod(t, c, podSpec{name: "a", claim: "a", annotations: map[string]string{objects.ProfileAnnotation: "light", objects.ShareAnnotation: "same"}})
+	said(t, c, "a", "HorusInvalid")
+	kubectl(t, c, "annotate", "pod", "a", "--overwrite", objects.ShareAnnotation+"=same-tenant")
+	bound(t, c, "a")
 }
 
 func TestWrongWordsGetAnEventThatNamesThem(t *testing.T) {
