@@ -11,9 +11,12 @@ require_go() {
   fi
 }
 
-# Installs the library built in folder $1 beside it and points pkg-config and the loader there.
+# Installs the library built in folder $1 beside it and points pkg-config and the loader there. Go's cache looks at neither
+# headers nor pkg-config: a flag of the one package that sees them, which the compiler has no use for, stands for both.
 install_for_go() {
+  local stamp
   cmake --install "$1" --prefix "$1/go-prefix" >"$1/go-prefix.log"
   export PKG_CONFIG_PATH=$1/go-prefix/lib/pkgconfig LD_LIBRARY_PATH=$1/go-prefix/lib
-  export CGO_ENABLED=1 GOFLAGS=-buildvcs=false
+  stamp=$({ echo "$1"; cat "$1"/go-prefix/include/horus/*.h; } | sha256sum | cut -c 1-16)
+  export CGO_ENABLED=1 GOFLAGS="-buildvcs=false -gcflags=libhorus.org/horus=-D=/$stamp"
 }

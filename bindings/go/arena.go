@@ -82,16 +82,6 @@ func rows[T any](a *arena, n int) []T {
 // row returns one zeroed value.
 func row[T any](a *arena) *T { return &rows[T](a, 1)[0] }
 
-// column copies values of one size; nil for none.
-func column[C, Go any](a *arena, values []Go) *C {
-	if len(values) == 0 {
-		return nil
-	}
-	out := rows[C](a, len(values))
-	copy(unsafe.Slice((*Go)(unsafe.Pointer(&out[0])), len(values)), values)
-	return &out[0]
-}
-
 // text copies a string; nil for the empty one. `field` names it where it cannot be a C string.
 func (a *arena) text(field, value string) *C.char {
 	if value == "" {

@@ -49,7 +49,11 @@ func (c *Catalogue) Find(name string) (int, error) {
 	var index C.size_t
 	err := c.shared(func(p *C.horus_catalogue) error {
 		return call(func(a *arena, e *C.horus_error) C.horus_status {
-			return C.horus_catalogue_find(p, a.required("name", name), &index, e)
+			n := a.required("name", name)
+			if a.err != nil {
+				return 0
+			}
+			return C.horus_catalogue_find(p, n, &index, e)
 		})
 	})
 	return int(index), err

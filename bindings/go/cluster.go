@@ -36,8 +36,7 @@ const WholeNode = ^uint32(0)
 // NoDevice is the device of a task without GPUs.
 const NoDevice = ^uint32(0)
 
-// Device is a GPU, or one MIG instance of a card. Numbers of cards, islands, switches and sockets count from 1, so that the
-// zero value is "not stated".
+// Device is a GPU, or one MIG instance of a card. Cards and NVLink islands are numbered from 1, so that 0 is "not stated".
 type Device struct {
 	GPUType      string // name or alias of the catalogue
 	ID           string // the caller's, such as the driver's UUID; unique in the node
@@ -325,7 +324,7 @@ func (c *Cluster) Jobs() ([]uint64, error) {
 // DeviceInfo is a device as it stands.
 type DeviceInfo struct {
 	ID             string
-	GPUType        int // position in the catalogue
+	GPUTypeIndex   int // position in the catalogue
 	SharingMode    SharingMode
 	MIGProfile     string
 	NodeState      State
@@ -350,7 +349,7 @@ func (c *Cluster) Device(node uint64, device uint32) (DeviceInfo, error) {
 			out.struct_size = C.uint32_t(unsafe.Sizeof(*out))
 			status := C.horus_cluster_get_device(p, C.uint64_t(node), C.uint32_t(device), out, capacity, ids, count, e)
 			info = DeviceInfo{
-				ID: C.GoString(out.device_id), GPUType: int(out.gpu_type), SharingMode: SharingMode(out.sharing_mode),
+				ID: C.GoString(out.device_id), GPUTypeIndex: int(out.gpu_type), SharingMode: SharingMode(out.sharing_mode),
 				MIGProfile: C.GoString(out.mig_profile), NodeState: State(out.node_state),
 				DeviceState: State(out.device_state), MemMiB: int64(out.mem_mib),
 				MemReservedMiB: int64(out.mem_reserved_mib), MemLimitMiB: int64(out.mem_limit_mib),

@@ -58,30 +58,34 @@ type DemandObservation struct {
 
 // AddDemand collects one observation. Errors: ErrInvalidArgument (field, expected, found), ErrNotFound (GPU type).
 func (o *Observations) AddDemand(catalogue *Catalogue, seen DemandObservation) error {
+	return o.add(catalogue, func(a *arena, p *C.horus_observations, types *C.horus_catalogue, e *C.horus_error) C.horus_status {
+		c := row[C.horus_demand_observation](a)
+		c.struct_size, c.profile_id = C.uint32_t(unsafe.Sizeof(*c)), C.uint64_t(seen.ProfileID)
+		c.gpu_type = a.required("GPUType", seen.GPUType)
+		for _, value := range []struct {
+			of   float64
+			flag C.uint32_t
+		}{
+			{seen.GPUUtilPct, C.HORUS_OBSERVED_GPU_UTIL}, {seen.MemBWUtilPct, C.HORUS_OBSERVED_MEM_BW_UTIL},
+			{seen.MemMiB, C.HORUS_OBSERVED_MEMORY}, {seen.StepTimeUs, C.HORUS_OBSERVED_STEP_TIME},
+		} {
+			if value.of != 0 {
+				c.measured |= value.flag
+			}
+		}
+		c.gpu_util_pct, c.mem_bw_util_pct = C.double(seen.GPUUtilPct), C.double(seen.MemBWUtilPct)
+		c.mem_mib, c.step_time_us = C.double(seen.MemMiB), C.double(seen.StepTimeUs)
+		if a.err != nil {
+			return 0
+		}
+		return C.horus_observations_add_demand(p, types, c, e)
+	})
+}
+
+func (o *Observations) add(catalogue *Catalogue, f func(a *arena, p *C.horus_observations, types *C.horus_catalogue, e *C.horus_error) C.horus_status) error {
 	return catalogue.with(func(types *C.horus_catalogue) error {
 		return o.alone(func(p *C.horus_observations) error {
-			return call(func(a *arena, e *C.horus_error) C.horus_status {
-				c := row[C.horus_demand_observation](a)
-				c.struct_size, c.profile_id = C.uint32_t(unsafe.Sizeof(*c)), C.uint64_t(seen.ProfileID)
-				c.gpu_type = a.required("GPUType", seen.GPUType)
-				for _, value := range []struct {
-					of   float64
-					flag C.uint32_t
-				}{
-					{seen.GPUUtilPct, C.HORUS_OBSERVED_GPU_UTIL}, {seen.MemBWUtilPct, C.HORUS_OBSERVED_MEM_BW_UTIL},
-					{seen.MemMiB, C.HORUS_OBSERVED_MEMORY}, {seen.StepTimeUs, C.HORUS_OBSERVED_STEP_TIME},
-				} {
-					if value.of != 0 {
-						c.measured |= value.flag
-					}
-				}
-				c.gpu_util_pct, c.mem_bw_util_pct = C.double(seen.GPUUtilPct), C.double(seen.MemBWUtilPct)
-				c.mem_mib, c.step_time_us = C.double(seen.MemMiB), C.double(seen.StepTimeUs)
-				if a.err != nil {
-					return 0
-				}
-				return C.horus_observations_add_demand(p, types, c, e)
-			})
+			return call(func(a *arena, e *C.horus_error) C.horus_status { return f(a, p, types, e) })
 		})
 	})
 }
@@ -99,24 +103,20 @@ type SlowdownObservation struct {
 
 // AddSlowdown collects one observation. Errors: as AddDemand.
 func (o *Observations) AddSlowdown(catalogue *Catalogue, seen SlowdownObservation) error {
-	return catalogue.with(func(types *C.horus_catalogue) error {
-		return o.alone(func(p *C.horus_observations) error {
-			return call(func(a *arena, e *C.horus_error) C.horus_status {
-				c := row[C.horus_slowdown_observation](a)
-				c.struct_size, c.sharing_mode = C.uint32_t(unsafe.Sizeof(*c)), C.int32_t(seen.Device.SharingMode)
-				c.gpu_type = a.required("Device.GPUType", seen.Device.GPUType)
-				c.compute_share = C.double(seen.Device.ComputeShare)
-				c.job = row[C.horus_demand](a)
-				seen.Job.put(c.job)
-				c.co_tenant_count, c.co_tenants = C.size_t(len(seen.CoTenants)), putDemands(a, seen.CoTenants)
-				c.slowdown, c.predicted = C.double(seen.Slowdown), C.double(seen.Predicted)
-				c.predicted_upper, c.device_id = C.double(seen.PredictedUpper), C.uint64_t(seen.DeviceID)
-				if a.err != nil {
-					return 0
-				}
-				return C.horus_observations_add_slowdown(p, types, c, e)
-			})
-		})
+	return o.add(catalogue, func(a *arena, p *C.horus_observations, types *C.horus_catalogue, e *C.horus_error) C.horus_status {
+		c := row[C.horus_slowdown_observation](a)
+		c.struct_size, c.sharing_mode = C.uint32_t(unsafe.Sizeof(*c)), C.int32_t(seen.Device.SharingMode)
+		c.gpu_type = a.required("Device.GPUType", seen.Device.GPUType)
+		c.compute_share = C.double(seen.Device.ComputeShare)
+		c.job = row[C.horus_demand](a)
+		seen.Job.put(c.job)
+		c.co_tenant_count, c.co_tenants = C.size_t(len(seen.CoTenants)), putDemands(a, seen.CoTenants)
+		c.slowdown, c.predicted = C.double(seen.Slowdown), C.double(seen.Predicted)
+		c.predicted_upper, c.device_id = C.double(seen.PredictedUpper), C.uint64_t(seen.DeviceID)
+		if a.err != nil {
+			return 0
+		}
+		return C.horus_observations_add_slowdown(p, types, c, e)
 	})
 }
 

@@ -44,7 +44,7 @@ type PlacerOptions struct {
 	CacheBytes           uint64        // of what was scored before; 0 = 256 MiB
 	MaxCandidates        uint32        // jobs of one GPU: price at most so many devices; 0 = all
 	Seed                 uint64
-	TersePlansThatDefer  bool // decisions that defer do not tell why
+	Terse                bool // decisions that defer do not tell why
 }
 
 // Policies are the names of the built-in policies, "horus" first.
@@ -77,7 +77,7 @@ func NewPlacer(options PlacerOptions) (*Placer, error) {
 			o.mem_overcommit, o.probe_outside = C.double(options.MemOvercommit), flag(options.ProbeOutside)
 			o.rack_oversubscription, o.gpu_price = C.double(options.RackOversubscription), C.double(options.GPUPrice)
 			o.cache_bytes, o.max_candidates = C.uint64_t(options.CacheBytes), C.uint32_t(options.MaxCandidates)
-			o.seed, o.terse = C.uint64_t(options.Seed), flag(options.TersePlansThatDefer)
+			o.seed, o.terse = C.uint64_t(options.Seed), flag(options.Terse)
 			if a.err != nil {
 				return 0
 			}

@@ -109,7 +109,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 		{factory.Resource().V1().ResourceSlices().Informer(),
 			func(o any) { pl.mirror.SetSlice(o.(*resourceapi.ResourceSlice)) },
 			func(o any) { pl.mirror.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
-		{factory.Resource().V1().ResourceClaims().Informer(), func(any) { pl.mirror.Retry() }, func(any) {}},
+		{factory.Resource().V1().ResourceClaims().Informer(), func(o any) { pl.mirror.SetClaim(o.(*resourceapi.ResourceClaim)) }, func(any) {}},
 		{factory.Core().V1().Pods().Informer(),
 			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)) },
 			func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID); pl.forget(o.(*v1.Pod).UID) }},
@@ -132,7 +132,8 @@ func (pl *Horus) watch(ctx context.Context) error {
 	return nil
 }
 
-// watchProfiles keeps what is known of jobs: pods that run count by it as it is now, and a pod that named a profile before it came is tried again at once.
+// watchProfiles keeps what is known of jobs. Pods that run count by it as it is now, and a pod that named a profile before it
+// came is tried again at once.
 func (pl *Horus) watchProfiles(ctx context.Context) error {
 	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
 	if err != nil {
@@ -174,8 +175,16 @@ func (pl *Horus) watchProfiles(ctx context.Context) error {
 }
 
 func (pl *Horus) claim(namespace, name string) (*resourceapi.ResourceClaim, error) {
-	// The tracker knows of allocations that are on their way.
-	return pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name)
+	// The tracker knows of allocations that are on their way, and may lag behind the informer whose event brought us here.
+	tracked, err := pl.handle.SharedDRAManager().ResourceClaims().Get(namespace, name)
+	if err == nil && tracked.Status.Allocation != nil {
+		return tracked, nil
+	}
+	listed, unlisted := pl.handle.SharedInformerFactory().Resource().V1().ResourceClaims().Lister().ResourceClaims(namespace).Get(name)
+	if unlisted == nil && (err != nil || listed.Status.Allocation != nil) {
+		return listed, nil
+	}
+	return tracked, err
 }
 
 func (pl *Horus) lives(pod *v1.Pod) bool {
@@ -406,6 +415,9 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 		}
 	}
 	if reason == horus.ReasonNone {
+		if _, planned := c.kept[name]; c.view.Backend == objects.DRA && len(c.kept) > 0 && !planned {
+			return fwk.NewStatus(fwk.Unschedulable, "Horus: no devices were chosen there") // the allocator's would be others
+		}
 		return nil
 	}
 	code := fwk.Unschedulable
@@ -466,19 +478,12 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if c == nil {
 		return nil
 	}
-	var planned []horus.Slot
-	if one := c.kept[node].choice; one != nil {
-		planned = one.Slots
-	}
-	choice, err := pl.mirror.Reserve(ctx, pod, c.view, node, planned)
+	choice, err := pl.mirror.Reserve(ctx, pod, c.view, node, c.kept[node].choice)
 	if errors.Is(err, mirror.ErrNoPlace) {
 		return fwk.NewStatus(fwk.Unschedulable, "Horus: "+choice.Decision.Reason.String()+", since it was looked at")
 	}
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
-	}
-	if one := c.kept[node].choice; one != nil {
-		choice = *one
 	}
 	c.choice = choice
 	pl.forget(pod.UID)

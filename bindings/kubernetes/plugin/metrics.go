@@ -37,7 +37,7 @@ func (pl *Horus) register() {
 			"horus_mirrored_devices": func() float64 { return float64(pl.mirror.Counts().Devices) },
 			"horus_mirrored_pods":    func() float64 { return float64(pl.mirror.Counts().Pods) },
 			"horus_waiting_pods":     func() float64 { return float64(pl.mirror.Counts().Waiting) },
-			"horus_unused_nodes":     func() float64 { return float64(len(pl.mirror.Problems())) },
+			"horus_unused_nodes":     func() float64 { return float64(pl.mirror.Counts().Unused) },
 		} {
 			legacyregistry.RawMustRegister(metrics.NewGaugeFunc(&metrics.GaugeOpts{Name: name, Help: mirrorHelp[name]}, of))
 		}

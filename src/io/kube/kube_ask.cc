@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "io/kube/quantity.h"
@@ -72,22 +75,13 @@ absl::Status AddClaim(const KubePod& pod, const KubeClaim& claim, KubeAsk& ask) 
   return absl::OkStatus();
 }
 
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  parts.push_back(text);
-  return parts;
-}
+using Fields = std::vector<std::string>;
 
 // "UUID,NVIDIA,3000,30:" a device, ";" behind each container.
 absl::Status AddHamiDevices(const KubePod& pod, KubeAsk& ask) {
-  for (const std::string_view container : Split(pod.hami_devices, ';')) {
-    for (const std::string_view device : Split(container, ':')) {
-      if (device.empty()) continue;
-      const std::vector<std::string_view> fields = Split(device, ',');
+  for (const std::string& container : Fields(absl::StrSplit(pod.hami_devices, ';'))) {
+    for (const std::string& device : Fields(absl::StrSplit(container, ':', absl::SkipEmpty()))) {
+      const Fields fields = absl::StrSplit(device, ',');
       int64_t mem_mib = 0, cores = 0;
       constexpr size_t kFields = 4;
       const auto number = [&](size_t i, int64_t most, int64_t& value) {
@@ -99,7 +93,7 @@ absl::Status AddHamiDevices(const KubePod& pod, KubeAsk& ask) {
         return InvalidArgument("hami.io/vgpu-devices-allocated: expected UUID,vendor,MiB,cores, found %s",
                                Quoted(device));
       }
-      ask.told.push_back({.uuid = std::string(fields[0])});
+      ask.told.push_back({.uuid = fields[0]});
       ask.mem_mib = std::max(ask.mem_mib, mem_mib);
       ask.cores_pct = std::max(ask.cores_pct, cores);
       ask.mem_pct = 0;

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -84,6 +85,9 @@ func profile(out io.Writer, path string, flags profileFlags) error {
 	}
 	rows := make([]map[string]any, len(demands))
 	for i, d := range demands {
+		if d.Flags&(horus.Outside|horus.Uncalibrated) != 0 {
+			fmt.Fprintf(os.Stderr, "# %s: unlike what the prediction was made for: measure it before its bounds are relied on\n", flags.gpus[i])
+		}
 		rows[i] = map[string]any{
 			"gpuType": flags.gpus[i], "gpuUtilPct": d.GPUUtilPct, "gpuUtilPctUpper": d.GPUUtilPctUpper,
 			"memBwUtilPct": d.MemBWUtilPct, "memBwUtilPctUpper": d.MemBWUtilPctUpper, "memMiB": d.MemMiB,

@@ -5,11 +5,12 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,10 +36,9 @@ type Mirror struct {
 	placer  *horus.Placer
 	lastID  uint64
 	nodes   map[string]*node
-	names   map[uint64]string
 	pods    map[types.UID]*pod
-	jobs    map[uint64]types.UID
-	waiting map[types.UID]*v1.Pod // bound, but what they hold cannot be told yet
+	jobs    map[uint64]*pod
+	waiting map[types.UID]waiting
 	order   order
 
 	// Seen is told each pod that another scheduler bound, just before it is taken in; with the lock held. May be nil.
@@ -63,6 +63,12 @@ type node struct {
 	added  bool // the library has it
 	pods   map[types.UID]*pod
 	seen   int64 // generation of the scheduler's own picture that was compared last
+}
+
+// waiting is a bound pod of which nobody can tell yet what it holds.
+type waiting struct {
+	object *v1.Pod
+	first  bool // it was not shown to Seen
 }
 
 type pod struct {
@@ -91,8 +97,7 @@ func New(settings objects.Settings, lookups objects.Lookups, options horus.Place
 	}
 	return &Mirror{
 		settings: settings, lookups: lookups, catalogue: catalogue, cluster: cluster, placer: placer,
-		nodes: map[string]*node{}, names: map[uint64]string{}, pods: map[types.UID]*pod{}, jobs: map[uint64]types.UID{},
-		waiting: map[types.UID]*v1.Pod{},
+		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{}, waiting: map[types.UID]waiting{},
 	}, nil
 }
 
@@ -152,7 +157,7 @@ func (m *Mirror) node(name string) *node {
 	n := m.nodes[name]
 	if n == nil {
 		n = &node{id: m.nextID(), slices: map[string]*resourceapi.ResourceSlice{}, pods: map[types.UID]*pod{}}
-		m.nodes[name], m.names[n.id] = n, name
+		m.nodes[name] = n
 	}
 	return n
 }
@@ -167,7 +172,7 @@ func (m *Mirror) refresh(name string) {
 		for _, slice := range n.slices {
 			offered = append(offered, slice)
 		}
-		sort.Slice(offered, func(i, j int) bool { return offered[i].Name < offered[j].Name })
+		slices.SortFunc(offered, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
 		view = objects.NodeOf(m.settings, n.object, offered, m.find)
 	}
 	view.Horus.ID = n.id
@@ -204,7 +209,6 @@ func (m *Mirror) refresh(name string) {
 	}
 	if n.object == nil && len(n.slices) == 0 {
 		delete(m.nodes, name)
-		delete(m.names, n.id)
 	}
 	for _, p := range residents {
 		m.setPod(p, false)
@@ -212,7 +216,11 @@ func (m *Mirror) refresh(name string) {
 	for p, devices := range reserved {
 		m.reserveAgain(n, p, devices)
 	}
-	m.retry()
+	for _, one := range m.waiting {
+		if one.object.Spec.NodeName == name {
+			m.setPod(one.object, one.first)
+		}
+	}
 }
 
 // reserveAgain puts a pod that is on its way back on the devices that were chosen for it, wherever they are listed now.
@@ -262,16 +270,14 @@ func (m *Mirror) DeletePod(uid types.UID) {
 	m.drop(uid)
 }
 
-// Retry looks again at pods whose claims were not allocated when they came.
-func (m *Mirror) Retry() {
+// SetClaim looks again at the pods for which a claim is reserved.
+func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.retry()
-}
-
-func (m *Mirror) retry() {
-	for _, object := range m.waiting {
-		m.setPod(object, true) // it was not judged yet
+	for _, consumer := range claim.Status.ReservedFor {
+		if one, waits := m.waiting[consumer.UID]; waits {
+			m.setPod(one.object, one.first)
+		}
 	}
 }
 
@@ -308,7 +314,7 @@ func done(object *v1.Pod) bool {
 	return object.Status.Phase == v1.PodSucceeded || object.Status.Phase == v1.PodFailed
 }
 
-// setPod takes a pod in; first: it is told by the API server for the first time, or again.
+// setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	delete(m.waiting, object.UID)
 	if object.Spec.NodeName == "" {
@@ -331,11 +337,11 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	}
 	if view.Backend == objects.NoGPUs { // a request that is not placed here holds its devices all the same
 		view.Backend = objects.DRA
-		view.Horus.Demands = []horus.TypeDemand{{Demand: horus.Demand{GPUUtilPct: 100}}}
+		view.Horus.Demands = objects.Unknown(0)
 	}
 	slots, found := m.slotsOf(object, view)
 	if !found {
-		m.waiting[object.UID] = object
+		m.waiting[object.UID] = waiting{object, first}
 		return
 	}
 	if len(slots) == 0 {
@@ -347,7 +353,9 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	if m.Seen != nil && first {
 		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
 	}
-	m.adopt(object, object.Spec.NodeName, view, slots, true)
+	if err := m.adopt(object, object.Spec.NodeName, view, slots, true); err != nil {
+		m.waiting[object.UID] = waiting{object: object}
+	}
 }
 
 func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, bound bool) error {
@@ -355,18 +363,14 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 		// The job's own fields are out of range: what it holds is what counts.
 		plain := horus.Job{
 			ID: view.Horus.ID, Name: view.Horus.Name, Exclusive: true, GPUsPerTask: view.Horus.GPUsPerTask,
-			Demands: []horus.TypeDemand{{Demand: horus.Demand{GPUUtilPct: 100}}},
+			Demands: objects.Unknown(0),
 		}
 		if _, err := m.cluster.Adopt(plain, slots); err != nil {
-			if bound {
-				m.waiting[object.UID] = object
-			}
 			return err
 		}
 	}
-	m.jobs[view.Horus.ID] = object.UID
 	p := &pod{id: view.Horus.ID, object: object, node: node, bound: bound}
-	m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p
+	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
 	return nil
 }
 
@@ -430,10 +434,10 @@ func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
 	return all[:count], true
 }
 
-// Counts of what is mirrored.
-type Counts struct{ Nodes, Devices, Pods, Waiting int }
+// Counts of what is mirrored. Unused: nodes whose GPUs are not placed, and the log says why.
+type Counts struct{ Nodes, Devices, Pods, Waiting, Unused int }
 
-// Counts tells how much is mirrored, and how many pods wait for their claims.
+// Counts tells how much is mirrored.
 func (m *Mirror) Counts() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -443,21 +447,10 @@ func (m *Mirror) Counts() Counts {
 			out.Nodes++
 			out.Devices += len(n.view.Devices)
 		}
-	}
-	return out
-}
-
-// Problems are the sentences about nodes whose GPUs are not used, sorted.
-func (m *Mirror) Problems() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []string
-	for _, n := range m.nodes {
 		if n.view.Problem != "" {
-			out = append(out, n.view.Problem)
+			out.Unused++
 		}
 	}
-	sort.Strings(out)
 	return out
 }
 
@@ -571,17 +564,12 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 	if n == nil || !n.added {
 		return out, ErrNoPlace
 	}
-	job := view.Horus
-	job.ID = m.lastID + 1
-	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, []uint64{n.id})
+	plan, decision, err := m.plan(ctx, view, []uint64{n.id})
 	if err != nil {
 		return out, err
 	}
 	defer plan.Close()
-	if out.Decision, err = plan.Decision(0); err != nil {
-		return out, err
-	}
-	if out.Decision.Verdict != horus.Place {
+	if out.Decision = decision; decision.Verdict != horus.Place {
 		return out, ErrNoPlace
 	}
 	out.Slots = out.Decision.Slots
@@ -592,7 +580,7 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 	if err != nil {
 		return out, err
 	}
-	seen := map[uint64]bool{job.ID: true}
+	seen := map[uint64]bool{decision.JobID: true}
 	for _, effect := range effects {
 		if !seen[effect.JobID] {
 			seen[effect.JobID] = true
@@ -601,6 +589,30 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 	}
 	out.Decision.Text = m.named(out.Decision.Text)
 	return out, nil
+}
+
+// plan decides one job among the nodes. The plan is the caller's to close.
+func (m *Mirror) plan(ctx context.Context, view objects.Pod, nodes []uint64) (*horus.Plan, horus.Decision, error) {
+	job := view.Horus
+	job.ID = m.lastID + 1
+	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, nodes)
+	if err != nil {
+		return nil, horus.Decision{}, err
+	}
+	decision, err := plan.Decision(0)
+	return plan, decision, err
+}
+
+// idsOf the nodes with GPUs of a backend that `may` allows, ascending.
+func (m *Mirror) idsOf(backend objects.Backend, may func(*v1.Node) bool) []uint64 {
+	ids := []uint64{}
+	for _, n := range m.nodes {
+		if n.added && n.view.Backend == backend && may(n.object) {
+			ids = append(ids, n.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 var jobNumber = regexp.MustCompile(`\bjob (\d+)\b`)
@@ -617,38 +629,42 @@ func (m *Mirror) named(text string) string {
 }
 
 func (m *Mirror) nameOf(job uint64) string {
-	p := m.pods[m.jobs[job]]
+	p := m.jobs[job]
 	if p == nil {
 		return ""
 	}
 	return p.object.Namespace + "/" + p.object.Name
 }
 
-// Reserve takes a pod in where `slots` say, or, with nil slots, where a plan on the node says. What came in between is
-// looked at again: ErrNoPlace where the pod does not fit any more.
-func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, name string, slots []horus.Slot) (Choice, error) {
+// Reserve takes a pod in where it was planned, or, with nil, where a plan on the node says now. What came in between is looked
+// at again: ErrNoPlace where the pod does not fit any more, or the node has other devices.
+func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, name string, planned *Choice) (Choice, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.drop(object.UID)
-	choice := Choice{Node: name, Slots: slots}
-	if slots == nil {
-		var err error
-		if choice, err = m.choose(ctx, view, name); err != nil {
-			return choice, err
-		}
-	} else {
-		view.Horus.ID = m.lastID + 1
-		found, err := m.placer.Appraise(m.cluster, view.Horus, slots)
+	if planned == nil {
+		choice, err := m.choose(ctx, view, name)
 		if err != nil {
 			return choice, err
 		}
-		if found.Reason != horus.ReasonNone {
-			choice.Decision.Reason = found.Reason
-			return choice, ErrNoPlace
-		}
+		planned = &choice
+	} else if reason, err := m.stillFits(view, name, *planned); err != nil || reason != horus.ReasonNone {
+		return Choice{Decision: horus.Decision{Reason: reason}}, cmp.Or(err, ErrNoPlace)
 	}
 	view.Horus.ID = m.nextID()
-	return choice, m.adopt(object, name, view, choice.Slots, false)
+	return *planned, m.adopt(object, name, view, planned.Slots, false)
+}
+
+func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus.Reason, error) {
+	n := m.nodes[name]
+	for i, slot := range planned.Slots {
+		if n == nil || int(slot.Device) >= len(n.view.Devices) || n.view.Devices[slot.Device] != planned.Devices[i] {
+			return horus.ReasonDeviceDown, nil
+		}
+	}
+	view.Horus.ID = m.lastID + 1
+	found, err := m.placer.Appraise(m.cluster, view.Horus, planned.Slots)
+	return found.Reason, err
 }
 
 // Unreserve gives back what Reserve took; a pod that the API server calls bound keeps it.
@@ -692,13 +708,10 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 			return horus.ReasonNone, err
 		}
 		if d.JobID == jobs[len(jobs)-1].ID {
-			if d.Verdict != horus.Place && d.Reason == horus.ReasonNone {
-				return horus.ReasonGang, nil
-			}
-			return d.Reason, nil
+			return d.Reason, nil // none when it is placed
 		}
 	}
-	return horus.ReasonGang, nil
+	return horus.ReasonNone, fmt.Errorf("a plan without a decision on job %d", jobs[len(jobs)-1].ID)
 }
 
 // View is a pod that somebody bound, while the mirror holds still.
@@ -712,46 +725,34 @@ type View struct {
 
 // Regret compares where the pod was put with what the placer would have done among the nodes that `may` allows.
 func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (horus.Regret, error) {
-	var nodes []uint64
-	for _, n := range v.m.nodes {
-		if n.added && n.view.Backend == v.Backend && may(n.object) {
-			nodes = append(nodes, n.id)
-		}
-	}
-	sort.Slice(nodes, func(i, j int) bool { return nodes[i] < nodes[j] })
-	return v.m.placer.Regret(ctx, v.m.cluster, v.Job, v.Slots, nodes)
+	return v.m.placer.Regret(ctx, v.m.cluster, v.Job, v.Slots, v.m.idsOf(v.Backend, may))
 }
 
 // NodeName is the name of a node of a slot; "" of one that is gone.
-func (v View) NodeName(id uint64) string { return v.m.names[id] }
+func (v View) NodeName(id uint64) string {
+	for name, n := range v.m.nodes {
+		if n.id == id {
+			return name
+		}
+	}
+	return ""
+}
 
-// Nearest is the nearest miss of a job over all nodes of its backend, in the library's sentence.
+// Nearest is the nearest miss of a job over the nodes that are open to it, in the library's sentence.
 func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	job := view.Horus
-	job.ID = m.lastID + 1
-	nodes := []uint64{}
-	for _, n := range m.nodes {
-		if n.added && n.view.Backend == view.Backend && open.To(n.object) {
-			nodes = append(nodes, n.id)
-		}
-	}
+	nodes := m.idsOf(view.Backend, open.To)
 	if len(nodes) == 0 {
 		return "no node that is open to it offers GPUs in the way that it asks for them", nil
 	}
-	sort.Slice(nodes, func(i, j int) bool { return nodes[i] < nodes[j] })
-	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, nodes)
+	plan, decision, err := m.plan(ctx, view, nodes)
 	if err != nil {
 		return "", err
 	}
 	defer plan.Close()
-	d, err := plan.Decision(0)
-	if err != nil {
-		return "", err
-	}
-	if d.Verdict == horus.Place {
+	if decision.Verdict == horus.Place {
 		return "GPUs are free for it, and what else it asks for is not there", nil
 	}
-	return m.named(strings.TrimSuffix(d.Text, ".")), nil
+	return m.named(strings.TrimSuffix(decision.Text, ".")), nil
 }

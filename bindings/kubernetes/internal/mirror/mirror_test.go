@@ -93,6 +93,7 @@ func (w world) claimer(name, node, device string) *v1.Pod {
 }
 
 func (w world) allocate(name, node, device string) {
+	w.claims[name].Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: name, UID: types.UID(name)}}
 	w.claims[name].Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{
 		Results: []resourceapi.DeviceRequestAllocationResult{{Driver: driver, Pool: node, Device: device}},
 	}}
@@ -151,7 +152,7 @@ func TestAPodWaitsForItsClaimAndIsTakenInThen(t *testing.T) {
 		t.Fatalf("expected it to wait, found %+v", c)
 	}
 	w.allocate("a", "n1", "gpu-0")
-	w.Retry()
+	w.SetClaim(w.claims["a"])
 	if c := w.Counts(); c.Pods != 1 || c.Waiting != 0 {
 		t.Errorf("expected it taken in, found %+v", c)
 	}
@@ -292,8 +293,76 @@ func TestReserveLooksAgain(t *testing.T) {
 	alone := w.claimer("b", "n1", "gpu-0")
 	alone.Annotations = nil
 	w.SetPod(alone) // meanwhile somebody came who shares with nobody
-	if again, err := w.Reserve(context.Background(), p, view, "n1", choice.Slots); !errors.Is(err, ErrNoPlace) || again.Decision.Reason == horus.ReasonNone {
+	if again, err := w.Reserve(context.Background(), p, view, "n1", &choice); !errors.Is(err, ErrNoPlace) || again.Decision.Reason == horus.ReasonNone {
 		t.Errorf("expected no place and why, found %+v, %v", again, err)
+	}
+}
+
+func TestWhatWasChosenGoesByItsNameNotItsPosition(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", 0)
+	w.slice("n1", "gpu-0", "gpu-1")
+	p := w.claimer("a", "", "")
+	view, _ := w.Read(p)
+	choice, err := w.Choose(context.Background(), view, "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.slice("n1", "gpu-1") // position 0 is another GPU now
+	if _, err := w.Reserve(context.Background(), p, view, "n1", &choice); !errors.Is(err, ErrNoPlace) {
+		t.Errorf("expected no place, found %v", err)
+	}
+}
+
+func TestReservationsOutliveAChangeOfTheirNode(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", 0)
+	w.slice("n1", "gpu-1")
+	p := w.claimer("a", "", "")
+	view, _ := w.Read(p)
+	choice, err := w.Choose(context.Background(), view, "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Reserve(context.Background(), p, view, "n1", &choice); err != nil {
+		t.Fatal(err)
+	}
+	w.slice("n1", "gpu-0", "gpu-1")
+	info, err := w.cluster.Device(w.nodes["n1"].id, 1)
+	if err != nil || len(info.Jobs) != 1 {
+		t.Errorf("expected it on gpu-1, at position 1 now, found %+v, %v", info, err)
+	}
+}
+
+func TestABoundPodHoldsWhatItsClaimSaysWhateverItAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.node("n1", 0)
+	w.slice("n1", "gpu-0")
+	odd := w.claimer("odd", "n1", "gpu-0")
+	w.claims["odd"].Spec.Devices.Requests[0].Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll // not placed here
+	w.SetPod(odd)
+	if reason := w.reason(t, w.claimer("b", "", ""), "n1"); reason == horus.ReasonNone {
+		t.Error("expected the GPU to be taken")
+	}
+}
+
+func TestEachChoiceIsJudgedOnce(t *testing.T) {
+	w := newWorld(t)
+	judged := 0
+	w.Seen = func(View) { judged++ }
+	w.node("n1", 0)
+	w.SetPod(w.claimer("a", "n1", ""))
+	w.slice("n1", "gpu-0")
+	w.allocate("a", "n1", "gpu-0")
+	for range 2 {
+		w.SetClaim(w.claims["a"])
+	}
+	w.slice("n1", "gpu-0", "gpu-1")
+	w.slice("n1") // it waits again
+	w.slice("n1", "gpu-0")
+	w.ProfileChanged("team", "light")
+	if judged != 1 || w.Counts().Pods != 1 {
+		t.Errorf("expected one judgement of one pod, found %d of %d", judged, w.Counts().Pods)
 	}
 }
 

@@ -66,8 +66,13 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	}
 	out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)) // more fit nowhere
 	out.Horus.GPUMemRequestMiB = asked.memMiB
-	out.Horus.Demands = []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: asked.memMiB}}}
+	out.Horus.Demands = Unknown(asked.memMiB)
 	return out, out.annotations(settings, pod, lookups)
+}
+
+// Unknown is the demand of a job of which no more is known than the memory that it asks for: all of a GPU of any type.
+func Unknown(memMiB int64) []horus.TypeDemand {
+	return []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: memMiB}}}
 }
 
 // wholeGPUs counts as the kubelet does: containers together, or the largest init container; sidecars beside both.

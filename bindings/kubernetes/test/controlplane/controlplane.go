@@ -6,6 +6,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 )
 
 // Cluster is a running control plane.
@@ -93,14 +95,26 @@ func Start(t testing.TB, bin string) *Cluster {
 	return c
 }
 
-// StartScheduler starts horus-scheduler; `args` are those of the plugin Horus, as JSON.
-func (c *Cluster) StartScheduler(args string) {
+// Render is what Helm makes of the chart with these values, or why it makes nothing.
+func Render(bin, namespace, values string) (string, error) {
+	out, err := exec.Command(filepath.Join(bin, "horus-chart"), "../../charts/horus", "horus", namespace, values).CombinedOutput()
+	return string(out), err
+}
+
+// StartScheduler starts horus-scheduler with the chart's own configuration for these values, beside the default profile and
+// without leader election. HORUS_K8S_SCORE is percentageOfNodesToScore of both profiles.
+func (c *Cluster) StartScheduler(values string) {
 	c.t.Helper()
-	score := os.Getenv("HORUS_K8S_SCORE") // percentageOfNodesToScore of both profiles
-	if score == "" {
-		score = "0" // as it comes: by the number of nodes
+	manifest, err := Render(c.bin, "gpu-system", values)
+	must(c.t, err)
+	var found struct {
+		Data map[string]string `json:"data"`
 	}
-	c.run(fmt.Sprintf(schedulerConfig, c.path("kubeconfig"), score, args))
+	must(c.t, yaml.Unmarshal([]byte(manifest[strings.Index(manifest, "apiVersion"):strings.Index(manifest, "---\n# Source: horus/templates/deployment")]), &found))
+	c.run(strings.NewReplacer(
+		"leaderElect: true", "leaderElect: false", "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("kubeconfig")+", ",
+		"profiles:\n", "percentageOfNodesToScore: "+cmp.Or(os.Getenv("HORUS_K8S_SCORE"), "0")+"\nprofiles:\n- schedulerName: default-scheduler\n",
+	).Replace(found.Data["scheduler.yaml"]))
 }
 
 // StartInstalled starts horus-scheduler with a configuration of the chart and the token of its service account.
@@ -250,28 +264,4 @@ clusters: [{name: c, cluster: {certificate-authority: %s, server: "https://127.0
 users: [{name: u, user: {token: "%s"}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
-`
-
-// The profile horus is the chart's, but for leader election. Its arguments are those of a test.
-const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: false}
-clientConnection: {kubeconfig: %s, qps: 5000, burst: 5000}
-percentageOfNodesToScore: %s
-profiles:
-- schedulerName: default-scheduler
-- schedulerName: horus
-  plugins:
-    multiPoint:
-      enabled: [{name: Horus}, {name: HorusDynamicResources}]
-      disabled: [{name: DynamicResources}]
-    postFilter: # before preemption: who is asked again over all nodes preempts nobody
-      enabled: [{name: Horus}, {name: HorusDynamicResources}, {name: DefaultPreemption}]
-      disabled: [{name: "*"}]
-    bind:
-      enabled: [{name: Horus}, {name: DefaultBinder}]
-      disabled: [{name: "*"}]
-  pluginConfig:
-  - name: Horus
-    args: %s
 `

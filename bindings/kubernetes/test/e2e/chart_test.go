@@ -19,18 +19,11 @@ import (
 
 const system = "gpu-system"
 
-func render(t *testing.T, values string) (string, error) {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "horus-chart"), "../../charts/horus", "horus", system, values)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
 // install applies the chart and starts the scheduler with what it made: its configuration, its lease and no more than the
 // rights of its service account.
 func install(t *testing.T, c *controlplane.Cluster, values string) {
 	t.Helper()
-	manifest, err := render(t, values)
+	manifest, err := controlplane.Render(os.Getenv("HORUS_K8S_BIN"), system, values)
 	if err != nil {
 		t.Fatalf("%v: %s", err, manifest)
 	}
@@ -103,7 +96,7 @@ func TestValuesOutsideTheSchemaAreRefusedByName(t *testing.T) {
 		"mode: watch": "mode", "replicas: -1": "replicas", "placing: {candidates: 0}": "candidates", "colour: red": "colour",
 		"schedulerName: default-scheduler": "schedulerName", "placing: {sharingQuota: 2}": "sharingQuota",
 	} {
-		if out, err := render(t, values); err == nil || !strings.Contains(out, says) {
+		if out, err := controlplane.Render(os.Getenv("HORUS_K8S_BIN"), system, values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: expected a refusal that names %s, found %s", values, says, out)
 		}
 	}

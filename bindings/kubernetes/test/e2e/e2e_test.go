@@ -33,13 +33,13 @@ import (
 const (
 	namespace = "default"
 	within    = time.Minute
-	placing   = `{mode: place}`
+	placing   = `mode: place`
 	gpuType   = "NVIDIA H100 80GB HBM3"
 )
 
 var ctx = context.Background()
 
-func start(t *testing.T, args string) *controlplane.Cluster {
+func start(t *testing.T, values string) *controlplane.Cluster {
 	t.Helper()
 	bin := os.Getenv("HORUS_K8S_BIN")
 	if bin == "" {
@@ -59,8 +59,8 @@ func start(t *testing.T, args string) *controlplane.Cluster {
 		}},
 	}, metav1.CreateOptions{})
 	check(t, err)
-	if args != "" {
-		c.StartScheduler(args)
+	if values != "" {
+		c.StartScheduler(values)
 	}
 	return c
 }
@@ -364,7 +364,7 @@ func TestWholeGPUsAreNeverOverCommitted(t *testing.T) {
 
 // The nodes that cost least are closed to the pod in ways that the library does not know.
 func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
-	c := start(t, `{mode: place, candidates: 1}`)
+	c := start(t, `{mode: place, placing: {candidates: 1}}`)
 	node(t, c, "a-tainted", 0, func(n *v1.Node) {
 		n.Spec.Taints = []v1.Taint{{Key: "maintenance", Effect: v1.TaintEffectNoSchedule}}
 	})
@@ -401,7 +401,7 @@ func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
 
 // A pod that the cheapest nodes have no cores for preempts nobody while others are free.
 func TestNobodyIsPreemptedForWhatWasNotLookedAt(t *testing.T) {
-	c := start(t, `{mode: place, candidates: 1}`)
+	c := start(t, `{mode: place, placing: {candidates: 1}}`)
 	low, high := int32(-10), int32(10)
 	for name, value := range map[string]int32{"low": low, "high": high} {
 		_, err := c.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
@@ -513,7 +513,7 @@ func TestACrashLosesNothing(t *testing.T) {
 }
 
 func TestShadowBindsNothingAndTellsWhatOthersCost(t *testing.T) {
-	c := start(t, `{mode: shadow}`)
+	c := start(t, `mode: shadow`)
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)
 	profile(t, c, "heavy", 95, 30_000)

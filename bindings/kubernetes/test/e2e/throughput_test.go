@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -20,15 +21,11 @@ import (
 )
 
 // Pods bound a second by the default profile and by ours, in turn, on nodes of eight GPUs. HORUS_K8S_BENCH is a list of
-// nodes x pods x rounds, such as "500x1000x3,5000x1000x3"; HORUS_K8S_ARGS the plugin's arguments.
+// nodes x pods x rounds, such as "500x1000x3,5000x1000x3"; HORUS_K8S_VALUES the chart's values.
 func TestThroughput(t *testing.T) {
 	sizes := os.Getenv("HORUS_K8S_BENCH")
 	if sizes == "" {
 		t.Skip("HORUS_K8S_BENCH names no sizes")
-	}
-	args := os.Getenv("HORUS_K8S_ARGS")
-	if args == "" {
-		args = placing
 	}
 	for size := range strings.SplitSeq(sizes, ",") {
 		var nodes, pods, rounds int
@@ -36,7 +33,7 @@ func TestThroughput(t *testing.T) {
 			t.Fatalf("HORUS_K8S_BENCH: expected nodes x pods x rounds, found %q", size)
 		}
 		t.Run(size, func(t *testing.T) {
-			c := start(t, args)
+			c := start(t, cmp.Or(os.Getenv("HORUS_K8S_VALUES"), placing))
 			parallel(nodes, func(i int) { node(t, c, fmt.Sprintf("n%d", i), 8, nil) })
 			b := watch(t, c)
 			for round := range rounds {
