@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"libhorus.org/horus"
+	"libhorus.org/horus/internal/direct"
 )
 
 const gpu = "a100-40gb"
@@ -229,13 +228,7 @@ func TestClosedHandlesAnswerSo(t *testing.T) {
 }
 
 func TestForgottenHandlesAreClosedByTheCollector(t *testing.T) {
-	resident := func() uint64 { // pages of this process, as bytes
-		var total, pages uint64
-		text := must[[]byte](t)(os.ReadFile("/proc/self/statm"))
-		must[int](t)(fmt.Sscan(string(text), &total, &pages))
-		return pages * uint64(os.Getpagesize())
-	}
-	before, made := resident(), uint64(0)
+	before, made := direct.HeapBytes(), uint64(0)
 	for range 60 {
 		c := must[*horus.Cluster](t)(horus.NewCluster(nil))
 		for i := range 2_000 {
@@ -244,7 +237,7 @@ func TestForgottenHandlesAreClosedByTheCollector(t *testing.T) {
 		made += must[horus.ClusterInfo](t)(c.Info()).BytesHeld
 		runtime.GC() // the clusters before this one are nobody's
 	}
-	if after := resident(); after > before+made/2 {
+	if after := direct.HeapBytes(); after > before+made/2 {
 		t.Errorf("expected most of the %d bytes that were made to be given back, found %d more than before", made, after-before)
 	}
 }

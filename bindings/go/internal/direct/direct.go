@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package direct makes the calls of the benchmarks from C, as the alternative that the Go package is compared with.
+// Package direct does from C what tests compare the Go package with: the calls of the benchmarks, and how much C memory is used.
 package direct
 
 /*
 #cgo pkg-config: horus
+#include <malloc.h>
 #include <stdlib.h>
 #include <horus/horus.h>
 
@@ -85,6 +86,12 @@ static int direct_info(direct* d, size_t times) {
 }
 */
 import "C"
+
+// HeapBytes that C and C++ hold in this process (glibc).
+func HeapBytes() uint64 {
+	held := C.mallinfo2()
+	return uint64(held.uordblks) + uint64(held.hblkhd)
+}
 
 // Cluster is one of `nodes` empty nodes with a placer, used from C alone.
 type Cluster struct{ d C.direct }
