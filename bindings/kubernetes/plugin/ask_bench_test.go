@@ -50,7 +50,7 @@ func BenchmarkPod(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				c, err := pl.ask(context.Background(), view, pod, infos)
+				c, err := pl.ask(context.Background(), view, pod, infos, "", false)
 				if err != nil || len(c.kept) == 0 {
 					b.Fatal(len(c.kept), err)
 				}

@@ -46,6 +46,8 @@ type Horus struct {
 	mirror   *mirror.Mirror
 	profiles cache.GenericLister
 	synced   []cache.InformerSynced
+	groups   podGroupLister
+	gangs    *gangs
 	wide     sync.Map // UIDs of pods that the candidates were closed to
 	invalid  sync.Map // UID -> *v1.Pod, of those whose objects are wrong
 }
@@ -63,6 +65,7 @@ var (
 	_ fwk.PostFilterPlugin    = &Horus{}
 	_ fwk.ScorePlugin         = &Horus{}
 	_ fwk.ReservePlugin       = &Horus{}
+	_ fwk.PermitPlugin        = &Horus{}
 	_ fwk.BindPlugin          = &Horus{}
 	_ fwk.EnqueueExtensions   = &Horus{}
 	_ fwk.SignPlugin          = &Horus{}
@@ -83,6 +86,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		shadow.Register()
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
 	}
+	pl.gangs = newGangs(handle, pl.groups.get, pl.planGang)
 	if err := pl.watch(ctx); err != nil {
 		return nil, err
 	}
@@ -95,8 +99,15 @@ func (pl *Horus) Name() string { return Name }
 
 // watch feeds the mirror.
 func (pl *Horus) watch(ctx context.Context) error {
-	if err := pl.watchProfiles(ctx); err != nil {
+	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
+	if err != nil {
 		return err
+	}
+	if err := pl.watchProfiles(ctx, client); err != nil {
+		return err
+	}
+	if pl.args.Mode == Place {
+		go pl.groups.follow(ctx, pl.handle.ClientSet().Discovery(), client, pl.gangs.again)
 	}
 	factory := pl.handle.SharedInformerFactory()
 	for _, one := range []struct {
@@ -111,8 +122,13 @@ func (pl *Horus) watch(ctx context.Context) error {
 			func(o any) { pl.mirror.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
 		{factory.Resource().V1().ResourceClaims().Informer(), func(o any) { pl.mirror.SetClaim(o.(*resourceapi.ResourceClaim)) }, func(any) {}},
 		{factory.Core().V1().Pods().Informer(),
-			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)) },
-			func(o any) { pl.mirror.DeletePod(o.(*v1.Pod).UID); pl.forget(o.(*v1.Pod).UID) }},
+			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)); pl.gangs.set(o.(*v1.Pod)) },
+			func(o any) {
+				pod := o.(*v1.Pod)
+				pl.mirror.DeletePod(pod.UID)
+				pl.gangs.gone(pod)
+				pl.forget(pod.UID)
+			}},
 	} {
 		registration, err := one.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    one.set,
@@ -134,11 +150,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 
 // watchProfiles keeps what is known of jobs. Pods that run count by it as it is now, and a pod that named a profile before it
 // came is tried again at once.
-func (pl *Horus) watchProfiles(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(pl.handle.KubeConfig())
-	if err != nil {
-		return err
-	}
+func (pl *Horus) watchProfiles(ctx context.Context, client dynamic.Interface) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	profiles := factory.ForResource(schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource})
 	pl.profiles = profiles.Lister()
@@ -160,8 +172,7 @@ func (pl *Horus) watchProfiles(ctx context.Context) error {
 			pl.handle.Activate(klog.FromContext(ctx), refused)
 		}
 	}
-	_, err = profiles.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, now any) { again(now) }})
-	if err != nil {
+	if _, err := profiles.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, now any) { again(now) }}); err != nil {
 		return err
 	}
 	factory.Start(ctx.Done())
@@ -273,8 +284,9 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if err != nil {
 		return nil, pl.refuse(pod, err)
 	}
-	if view.Backend == objects.NoGPUs || (view.Allocated && pl.args.Mode == Place) {
-		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
+	gpus := view.Backend != objects.NoGPUs
+	if !gpus && (gangOf(pod) == "" || pl.args.Mode == Shadow) {
+		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if pl.args.Mode == Shadow {
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: it runs in shadow mode and binds nothing")
@@ -282,8 +294,15 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if !pl.ready() {
 		return nil, fwk.AsStatus(errors.New("Horus: the cluster is not mirrored yet"))
 	}
+	planned, wait := pl.enter(ctx, pod)
+	if wait != nil {
+		return nil, wait
+	}
+	if !gpus || view.Allocated {
+		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
+	}
 	begin := time.Now()
-	c, err := pl.ask(ctx, view, pod, nodes)
+	c, err := pl.ask(ctx, view, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
 		return nil, pl.refuse(pod, err) // what the profile says, as the library reads it
@@ -306,8 +325,9 @@ func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
 }
 
-// ask gets the verdicts and picks the candidates.
-func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo) (*cycle, error) {
+// ask gets the verdicts and picks the candidates: the planned node alone, where it takes the pod; else the cheapest. whole: the
+// pod is tried once, and all that fit are candidates.
+func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo, planned string, whole bool) (*cycle, error) {
 	c := &cycle{view: view, kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
 	c.rows = sync.OnceValue(func() map[string]int {
 		rows := make(map[string]int, len(nodes))
@@ -327,16 +347,21 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes [
 		}
 	}
 	slices.SortStableFunc(fits, func(a, b int) int { return cmp.Compare(c.verdicts[a].Cost, c.verdicts[b].Cost) })
-	_, all := pl.wide.Load(pod.UID)
-	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, all)
+	most := pl.args.Candidates
+	if _, again := pl.wide.Load(pod.UID); again || whole || most < 0 {
+		most = len(fits)
+	} else if at := slices.IndexFunc(fits, func(i int) bool { return nodes[i].Node().Name == planned }); at >= 0 {
+		fits[0], fits[at], most = fits[at], fits[0], 1
+	}
+	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, most)
 }
 
-// keep walks the nodes that fit, the cheapest first. Of those that are open to the pod it picks the devices, where it has
-// claims, and shows the allocator no others.
-func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, all bool) error {
+// keep walks the nodes that fit, in order, until it has `most`. Of those that are open to the pod it picks the devices, where it
+// has claims, and shows the allocator no others.
+func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, most int) error {
 	devices := map[string][]objects.Device{}
 	for _, i := range fits {
-		if !all && pl.args.Candidates > 0 && len(c.kept) == pl.args.Candidates {
+		if len(c.kept) == most {
 			c.narrowed = true
 			break
 		}
@@ -355,9 +380,9 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 			one.choice, devices[name] = &choice, choice.Devices
 		}
 		if len(c.kept) == 0 {
-			c.best = one.cost
+			c.best, c.worst = one.cost, one.cost
 		}
-		c.worst, c.kept[name] = one.cost, one
+		c.best, c.worst, c.kept[name] = min(c.best, one.cost), max(c.worst, one.cost), one
 	}
 	if len(devices) > 0 {
 		chosen.Store(&choices{driver: pl.args.Driver, nodes: devices})
@@ -430,8 +455,11 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 // PostFilter tells the pod, once an attempt, how near it was; whom to preempt is left to the next plugin.
 func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, _ fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	c := cycleOf(state)
+	if c == nil || !c.narrowed {
+		pl.gangs.fail(pod)
+	}
 	if c == nil {
-		return nil, fwk.NewStatus(fwk.Unschedulable)
+		return nil, fwk.NewStatus(alone(pod))
 	}
 	if c.narrowed {
 		// The candidates were closed to the pod by other plugins: the next attempt looks at all nodes, and comes at once.
@@ -445,7 +473,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
 		}
 	}
-	return nil, fwk.NewStatus(fwk.Unschedulable)
+	return nil, fwk.NewStatus(alone(pod))
 }
 
 func (c *cycle) mainReason() horus.Reason {
@@ -493,6 +521,7 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 // Unreserve gives them back.
 func (pl *Horus) Unreserve(_ context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) {
 	pl.mirror.Unreserve(pod.UID)
+	pl.gangs.fail(pod)
 }
 
 // SignPod: pods without GPUs are alike to this plugin. Those with GPUs are not batched: each one changes what the next costs.

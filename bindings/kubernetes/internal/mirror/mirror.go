@@ -738,13 +738,15 @@ func (v View) NodeName(id uint64) string {
 	return ""
 }
 
+const noNodes = "no node that is open to it offers GPUs in the way that it asks for them"
+
 // Nearest is the nearest miss of a job over the nodes that are open to it, in the library's sentence.
 func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	nodes := m.idsOf(view.Backend, open.To)
 	if len(nodes) == 0 {
-		return "no node that is open to it offers GPUs in the way that it asks for them", nil
+		return noNodes, nil
 	}
 	plan, decision, err := m.plan(ctx, view, nodes)
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,8 +49,8 @@ type Cluster struct {
 
 const readyWithin = 90 * time.Second
 
-// Start starts all but the scheduler; everything ends with the test.
-func Start(t testing.TB, bin string) *Cluster {
+// Start starts all but the scheduler, the API server with `flags` beside its own; everything ends with the test.
+func Start(t testing.TB, bin string, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, bin: bin, dir: t.TempDir(), api: freePort(t), port: freePort(t)}
 	secret := make([]byte, 16)
@@ -65,13 +66,13 @@ func Start(t testing.TB, bin string) *Cluster {
 		"--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer)
 	c.await("etcd", etcdURL+"/health")
 	// Without the controller manager no default service account appears, and nobody takes the not-ready taint off.
-	c.start("kube-apiserver", "--etcd-servers", etcdURL, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
+	c.start("kube-apiserver", append(flags, "--etcd-servers", etcdURL, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
 		"--secure-port", c.api, "--cert-dir", c.path("certs"), "--token-auth-file", c.path("tokens.csv"),
 		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc",
 		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
 		"--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
 		"--enable-priority-and-fairness=false", "--profiling=false",
-		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")
+		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")...)
 	c.await("kube-apiserver", "https://127.0.0.1:"+c.api+"/readyz")
 	c.Config = &rest.Config{
 		Host: "https://127.0.0.1:" + c.api, BearerToken: c.token, QPS: 5000, Burst: 5000,
@@ -114,8 +115,10 @@ func (c *Cluster) StartScheduler(values string) {
 	c.run(strings.NewReplacer(
 		"leaderElect: true", "leaderElect: false", "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("kubeconfig")+", ",
 		"profiles:\n", "percentageOfNodesToScore: "+cmp.Or(os.Getenv("HORUS_K8S_SCORE"), "0")+"\nprofiles:\n- schedulerName: default-scheduler\n",
-	).Replace(found.Data["scheduler.yaml"]))
+	).Replace(found.Data["scheduler.yaml"]), featureGates.FindAllString(manifest, -1)...)
 }
+
+var featureGates = regexp.MustCompile(`--feature-gates=[A-Za-z=,]+`)
 
 // StartInstalled starts horus-scheduler with a configuration of the chart and the token of its service account.
 func (c *Cluster) StartInstalled(config, token string) {
@@ -124,12 +127,12 @@ func (c *Cluster) StartInstalled(config, token string) {
 	c.run(strings.Replace(config, "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("installed.kubeconfig")+", ", 1))
 }
 
-func (c *Cluster) run(config string) {
+func (c *Cluster) run(config string, flags ...string) {
 	c.t.Helper()
 	c.write("scheduler.yaml", config)
-	c.scheduler = c.start("horus-scheduler", "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1",
+	c.scheduler = c.start("horus-scheduler", append(flags, "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1",
 		"--secure-port", c.port, "--cert-dir", c.path("scheduler-certs"),
-		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics", "-v", "2")
+		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics", "-v", "2")...)
 	c.await("horus-scheduler", "https://127.0.0.1:"+c.port+"/readyz")
 }
 

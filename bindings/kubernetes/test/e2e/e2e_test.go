@@ -39,13 +39,13 @@ const (
 
 var ctx = context.Background()
 
-func start(t *testing.T, values string) *controlplane.Cluster {
+func start(t *testing.T, values string, flags ...string) *controlplane.Cluster {
 	t.Helper()
 	bin := os.Getenv("HORUS_K8S_BIN")
 	if bin == "" {
 		t.Skip("HORUS_K8S_BIN names no folder: run test/run")
 	}
-	c := controlplane.Start(t, bin)
+	c := controlplane.Start(t, bin, flags...)
 	crds, err := filepath.Glob("../../charts/horus/crds/*.yaml")
 	check(t, err)
 	for _, crd := range crds {

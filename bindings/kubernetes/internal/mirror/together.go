@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"context"
+	"reflect"
+
+	v1 "k8s.io/api/core/v1"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// alike are jobs that differ in their names alone: the library places them as one job of many tasks.
+type alike struct {
+	job  horus.Job
+	rows []int
+}
+
+// Together finds a node for each of several jobs that are placed all or none; "" for one that asks for no GPUs or has its devices
+// already. may: node open to the job of that row. Where there is no place for all, it returns the library's sentence.
+func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row int, node *v1.Node) bool) (nodes []string, miss string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	nodes = make([]string, len(views))
+	for backend, kinds := range kindsOf(views) {
+		among := m.idsOf(backend, func(node *v1.Node) bool {
+			for _, kind := range kinds {
+				if may(kind.rows[0], node) {
+					return true
+				}
+			}
+			return false
+		})
+		if len(among) == 0 {
+			return nil, noNodes, nil
+		}
+		jobs := make([]horus.Job, len(kinds))
+		for i, kind := range kinds {
+			jobs[i] = kind.job
+			jobs[i].ID, jobs[i].Tasks = m.lastID+1+uint64(i), int32(len(kind.rows))
+		}
+		if miss, err = m.planTogether(ctx, kinds, jobs, among, nodes); miss != "" || err != nil {
+			return nil, miss, err
+		}
+	}
+	return nodes, "", nil
+}
+
+func kindsOf(views []objects.Pod) map[objects.Backend][]*alike {
+	out := map[objects.Backend][]*alike{}
+next:
+	for row, view := range views {
+		if view.Backend == objects.NoGPUs || view.Allocated {
+			continue
+		}
+		for _, kind := range out[view.Backend] {
+			job := view.Horus
+			job.Name = kind.job.Name
+			if reflect.DeepEqual(job, kind.job) {
+				kind.rows = append(kind.rows, row)
+				continue next
+			}
+		}
+		out[view.Backend] = append(out[view.Backend], &alike{view.Horus, []int{row}})
+	}
+	return out
+}
+
+func (m *Mirror) planTogether(ctx context.Context, kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
+	plan, err := m.placer.Plan(ctx, m.cluster, jobs, among)
+	if err != nil {
+		return "", err
+	}
+	defer plan.Close()
+	names := map[uint64]string{}
+	for name, n := range m.nodes {
+		names[n.id] = name
+	}
+	for i := range jobs {
+		decision, err := plan.Decision(i)
+		if err != nil {
+			return "", err
+		}
+		kind := kinds[decision.JobID-jobs[0].ID]
+		if decision.Verdict != horus.Place {
+			return m.named(decision.Text), nil
+		}
+		each := len(decision.Slots) / len(kind.rows)
+		for task, row := range kind.rows {
+			nodes[row] = names[decision.Slots[task*each].Node]
+		}
+	}
+	return "", nil
+}

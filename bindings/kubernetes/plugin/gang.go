@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/features"
+
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// gangs places the pods of a PodGroup of the label all together or not at all. A gang first asks the library for a place for
+// every pod that it lacks, and holds nothing while there is none. Then it takes the turn: its pods wait in Permit until enough
+// are there. There is one turn, so no two gangs hold GPUs that the other needs, and it ends with the gang's timeout.
+//
+// PodGroups of Kubernetes itself (spec.schedulingGroup) are the scheduler's own matter.
+type gangs struct {
+	handle scheduler
+	groups func(namespace, name string) (podGroup, error)
+	plan   func(ctx context.Context, members []*v1.Pod) (map[types.UID]string, error)
+
+	mu    sync.Mutex
+	all   map[string]*gang
+	turn  *gang // it holds GPUs and is not complete
+	until *time.Timer
+}
+
+// scheduler is what is asked of it.
+type scheduler interface {
+	Activate(logger klog.Logger, pods map[string]*v1.Pod)
+	GetWaitingPod(uid types.UID) fwk.WaitingPod
+}
+
+type gang struct {
+	name    string // namespace/name
+	members map[types.UID]*v1.Pod
+	held    map[types.UID]bool   // through Permit, or waiting in it
+	planned map[types.UID]string // node of each, while it has the turn
+	barred  bool                 // it came while it could not have the turn
+	fails   int                  // turns in a row that it gave back
+	rests   bool                 // after such a turn, so that its pods are back in the queue before the next
+}
+
+// The pauses of a gang that gave its turn back are those of the scheduler for a pod.
+const (
+	firstPause = time.Second
+	mostPause  = 10 * time.Second
+)
+
+func newGangs(handle scheduler, groups func(namespace, name string) (podGroup, error), plan func(context.Context, []*v1.Pod) (map[types.UID]string, error)) *gangs {
+	return &gangs{handle: handle, groups: groups, plan: plan, all: map[string]*gang{}}
+}
+
+func gangOf(pod *v1.Pod) string {
+	if name := pod.Labels[GroupLabel]; name != "" && pod.Spec.SchedulingGroup == nil {
+		return pod.Namespace + "/" + name
+	}
+	return ""
+}
+
+func ended(pod *v1.Pod) bool {
+	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil
+}
+
+// set takes in a pod as it is now.
+func (g *gangs) set(pod *v1.Pod) {
+	if gangOf(pod) == "" {
+		return
+	}
+	if ended(pod) {
+		g.gone(pod)
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.of(pod)
+}
+
+// of is the gang of a pod, which it takes in.
+func (g *gangs) of(pod *v1.Pod) *gang {
+	name := gangOf(pod)
+	one := g.all[name]
+	if one == nil {
+		one = &gang{name: name, members: map[types.UID]*v1.Pod{}, held: map[types.UID]bool{}}
+		g.all[name] = one
+	}
+	one.members[pod.UID] = pod
+	return one
+}
+
+// gone takes a pod out.
+func (g *gangs) gone(pod *v1.Pod) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.all[gangOf(pod)]
+	if one == nil {
+		return
+	}
+	delete(one.members, pod.UID)
+	delete(one.held, pod.UID)
+	if len(one.members) == 0 {
+		delete(g.all, one.name)
+		g.release(one)
+	}
+}
+
+// placed counts the members that are bound or hold their place.
+func (one *gang) placed() int {
+	count := 0
+	for uid, pod := range one.members {
+		if pod.Spec.NodeName != "" || one.held[uid] {
+			count++
+		}
+	}
+	return count
+}
+
+// lacking are the first `count` members that have no place yet, `pod` among them.
+func (one *gang) lacking(pod *v1.Pod, count int) []*v1.Pod {
+	out := []*v1.Pod{}
+	for uid, member := range one.members {
+		if uid != pod.UID && member.Spec.NodeName == "" && !one.held[uid] {
+			out = append(out, member)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return append([]*v1.Pod{pod}, out[:min(count-1, len(out))]...)
+}
+
+func (one *gang) unbound() map[string]*v1.Pod {
+	out := map[string]*v1.Pod{}
+	for uid, pod := range one.members {
+		if pod.Spec.NodeName == "" && !one.held[uid] {
+			out[pod.Namespace+"/"+pod.Name] = pod
+		}
+	}
+	return out
+}
+
+// enter says whether a pod may be placed now, and on which node of its gang's plan; "" = on any. The error is for its owner.
+func (g *gangs) enter(ctx context.Context, pod *v1.Pod) (node string, wait *fwk.Status, err error) {
+	name := gangOf(pod)
+	if name == "" {
+		return "", nil, nil
+	}
+	group, err := g.groups(pod.Namespace, pod.Labels[GroupLabel])
+	if err != nil {
+		return "", nil, fmt.Errorf("label %s: PodGroup %s: %w", GroupLabel, name, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.of(pod)
+	switch placed := one.placed(); {
+	case placed >= group.minMember || g.turn == one:
+		return one.planned[pod.UID], nil, nil
+	case len(one.members) < group.minMember:
+		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+			fmt.Sprintf("Horus: PodGroup %s has %d of its %d pods", name, len(one.members), group.minMember)), nil
+	case one.rests:
+		one.barred = true
+		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: PodGroup %s found no place for all, and is tried again soon", name)), nil
+	case g.turn != nil:
+		one.barred = true
+		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("Horus: PodGroup %s is placed first", g.turn.name)), nil
+	default:
+		planned, err := g.plan(ctx, one.lacking(pod, group.minMember-placed))
+		if err != nil {
+			return "", nil, fmt.Errorf("PodGroup %s: %w", name, err)
+		}
+		g.turn, one.planned = one, planned
+		g.until = time.AfterFunc(group.timeout, func() { g.giveBack(name, "") })
+		return planned[pod.UID], nil, nil
+	}
+}
+
+// permit lets a gang through once enough of its pods are there.
+func (g *gangs) permit(ctx context.Context, pod *v1.Pod) (*fwk.Status, time.Duration) {
+	if gangOf(pod) == "" {
+		return nil, 0
+	}
+	group, err := g.groups(pod.Namespace, pod.Labels[GroupLabel])
+	if err != nil {
+		return fwk.AsStatus(fmt.Errorf("Horus: %w", err)), 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.all[gangOf(pod)]
+	if one == nil || one.members[pod.UID] == nil {
+		return fwk.NewStatus(fwk.Unschedulable, "Horus: the pod is gone"), 0
+	}
+	one.held[pod.UID] = true // not the pod that is shown here: it says that it is bound
+	if one.placed() < group.minMember {
+		g.handle.Activate(klog.FromContext(ctx), one.unbound())
+		return fwk.NewStatus(fwk.Wait, fmt.Sprintf("Horus: PodGroup %s: %d of %d pods have a place", one.name, one.placed(), group.minMember)), group.timeout
+	}
+	for uid := range one.held {
+		if waiting := g.handle.GetWaitingPod(uid); waiting != nil {
+			waiting.Allow(Name)
+		}
+	}
+	one.fails = 0
+	g.release(one)
+	return nil, 0
+}
+
+// fail takes the place of a pod away, and with it those of its gang.
+func (g *gangs) fail(pod *v1.Pod) {
+	if name := gangOf(pod); name != "" {
+		g.giveBack(name, pod.UID)
+	}
+}
+
+// giveBack what a gang holds, unless it is complete without the pod that has no place.
+func (g *gangs) giveBack(name string, without types.UID) {
+	namespace, group, _ := strings.Cut(name, "/")
+	known, err := g.groups(namespace, group)
+	var back []fwk.WaitingPod
+	g.mu.Lock()
+	if one := g.all[name]; one != nil {
+		delete(one.held, without)
+		if err != nil || one.placed() < known.minMember {
+			for uid := range one.held {
+				if waiting := g.handle.GetWaitingPod(uid); waiting != nil {
+					back = append(back, waiting)
+					delete(one.held, uid)
+				}
+			}
+			if g.turn == one {
+				g.rest(one)
+			}
+		}
+		g.release(one)
+	}
+	g.mu.Unlock()
+	for _, waiting := range back { // whose Unreserve comes here again
+		waiting.Reject(Name, fmt.Sprintf("Horus: PodGroup %s found no place for all of its pods", name))
+	}
+}
+
+// release ends the turn of a gang and lets those in that came meanwhile.
+func (g *gangs) release(one *gang) {
+	if g.turn != one {
+		return
+	}
+	g.until.Stop()
+	g.turn, one.planned = nil, nil
+	for _, other := range g.all {
+		g.comeIn(other)
+	}
+}
+
+func (g *gangs) rest(one *gang) {
+	one.rests = true
+	time.AfterFunc(min(firstPause<<one.fails, mostPause), func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		one.rests = false
+		g.comeIn(one)
+	})
+	one.fails = min(one.fails+1, 10)
+}
+
+// comeIn tries a gang that was barred.
+func (g *gangs) comeIn(one *gang) {
+	if one.barred && !one.rests {
+		one.barred = false
+		g.handle.Activate(klog.Background(), one.unbound())
+	}
+}
+
+// again tries the pods of a PodGroup that came or changed.
+func (g *gangs) again(namespace, name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if one := g.all[namespace+"/"+name]; one != nil {
+		g.handle.Activate(klog.Background(), one.unbound())
+	}
+}
+
+// enter lets a pod without a gang pass, and one with a gang when it is its turn; planned is its node of the gang's plan, if any.
+func (pl *Horus) enter(ctx context.Context, pod *v1.Pod) (planned string, wait *fwk.Status) {
+	if pod.Spec.SchedulingGroup != nil && !utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
+		return "", pl.refuse(pod, errors.New("spec.schedulingGroup: expected a scheduler with the feature gate GenericWorkload, found it off"))
+	}
+	planned, wait, err := pl.gangs.enter(ctx, pod)
+	var miss noPlace
+	switch {
+	case errors.As(err, &miss):
+		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%v", err)
+		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no place for all of PodGroup "+gangOf(pod))
+	case err != nil:
+		return "", pl.refuse(pod, err)
+	}
+	return planned, wait
+}
+
+// noPlace is the library's sentence on a gang that does not fit.
+type noPlace string
+
+func (miss noPlace) Error() string { return string(miss) }
+
+// planGang finds a node for each member that asks for GPUs.
+func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID]string, error) {
+	views, open := make([]objects.Pod, len(members)), make([]objects.Openness, len(members))
+	for i, member := range members {
+		view, err := pl.mirror.Read(member)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s: %w", member.Name, err)
+		}
+		views[i], open[i] = view, objects.OpennessOf(member)
+	}
+	nodes, miss, err := pl.mirror.Together(ctx, views, func(i int, node *v1.Node) bool { return open[i].To(node) })
+	if err != nil {
+		return nil, err
+	}
+	if miss != "" {
+		return nil, noPlace(miss)
+	}
+	out := map[types.UID]string{}
+	for i, member := range members {
+		out[member.UID] = nodes[i]
+	}
+	return out, nil
+}
+
+// Permit holds a pod back until its gang is complete.
+func (pl *Horus) Permit(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, _ string) (*fwk.Status, time.Duration) {
+	return pl.gangs.permit(ctx, pod)
+}
+
+// alone is PostFilter's answer: nobody is preempted for one pod of a gang.
+func alone(pod *v1.Pod) fwk.Code {
+	if gangOf(pod) != "" {
+		return fwk.UnschedulableAndUnresolvable
+	}
+	return fwk.Unschedulable
+}
