@@ -3,10 +3,13 @@
 package plugin
 
 import (
+	"strconv"
 	"sync"
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"libhorus.org/horus"
 )
 
 // What is counted, beside the scheduler's own metrics.
@@ -32,6 +35,13 @@ var registerOnce sync.Once
 func (pl *Horus) register() {
 	registerOnce.Do(func() {
 		legacyregistry.MustRegister(verdictSeconds, placements, refusals, invalidPods)
+		// From 0, so that the first event is an increase.
+		for _, shares := range []bool{false, true} {
+			placements.WithLabelValues(strconv.FormatBool(shares))
+		}
+		for reason := horus.ReasonNone; reason <= horus.ReasonSharingQuota; reason++ {
+			refusals.WithLabelValues(reason.String())
+		}
 		for name, of := range map[string]func() float64{
 			"horus_mirrored_nodes":   func() float64 { return float64(pl.mirror.Counts().Nodes) },
 			"horus_mirrored_devices": func() float64 { return float64(pl.mirror.Counts().Devices) },

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-horus is a plugin of kubectl: why a pod is where it is, and profiles of models.
+// Command kubectl-horus is a plugin of kubectl: why a pod is where it is, profiles of models, and the cluster as files.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
@@ -16,16 +18,24 @@ func main() {
 	root := &cobra.Command{
 		Use: "kubectl-horus", Short: "Placement of pods with GPUs", SilenceUsage: true, SilenceErrors: true,
 	}
-	root.AddCommand(explainCommand(), profileCommand())
+	root.AddCommand(explainCommand(), importCommand(), profileCommand())
 	if err := root.Execute(); err != nil {
+		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
+			os.Exit(ended.ExitCode()) // it has said why
+		}
 		fmt.Fprintln(os.Stderr, "kubectl horus:", err)
 		os.Exit(1)
 	}
 }
 
-// connect reads the kubeconfig as kubectl does, and the namespace that counts.
+// kubeconfig is read as kubectl does.
+func kubeconfig() clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
+}
+
+// connect tells the namespace that counts, too.
 func connect(namespace string) (kubernetes.Interface, string, error) {
-	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{})
+	config := kubeconfig()
 	if namespace == "" {
 		var err error
 		if namespace, _, err = config.Namespace(); err != nil {

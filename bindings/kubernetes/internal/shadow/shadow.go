@@ -38,10 +38,26 @@ var (
 
 // Register makes the metrics known; once a process.
 func Register() {
-	once.Do(func() { legacyregistry.MustRegister(decisions, regret, lost, beyond, broken) })
+	once.Do(func() {
+		legacyregistry.MustRegister(decisions, regret, lost, beyond, broken)
+		fromZero(v1.DefaultSchedulerName)
+	})
 }
 
 var once sync.Once
+
+// fromZero makes what is counted of a scheduler known, so that its first event is an increase.
+func fromZero(scheduler string) {
+	for _, ours := range []string{"same", "elsewhere", "waits", "failed"} {
+		decisions.WithLabelValues(scheduler, ours)
+	}
+	for _, counter := range []*metrics.CounterVec{regret, lost, beyond} {
+		counter.WithLabelValues(scheduler)
+	}
+	for reason := horus.ReasonNone + 1; reason <= horus.ReasonSharingQuota; reason++ {
+		broken.WithLabelValues(scheduler, reason.String())
+	}
+}
 
 // Watcher compares.
 type Watcher struct {
@@ -63,6 +79,7 @@ func (w *Watcher) Seen(view mirror.View) {
 		return node != nil && (node.Name == pod.Spec.NodeName || open.To(node))
 	})
 	scheduler := pod.Spec.SchedulerName
+	fromZero(scheduler)
 	if err != nil {
 		decisions.WithLabelValues(scheduler, "failed").Inc()
 		klog.ErrorS(err, "Shadow: a choice cannot be judged", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)

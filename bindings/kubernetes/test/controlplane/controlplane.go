@@ -115,24 +115,26 @@ func (c *Cluster) StartScheduler(values string) {
 	c.run(strings.NewReplacer(
 		"leaderElect: true", "leaderElect: false", "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("kubeconfig")+", ",
 		"profiles:\n", "percentageOfNodesToScore: "+cmp.Or(os.Getenv("HORUS_K8S_SCORE"), "0")+"\nprofiles:\n- schedulerName: default-scheduler\n",
-	).Replace(found.Data["scheduler.yaml"]), featureGates.FindAllString(manifest, -1)...)
+	).Replace(found.Data["scheduler.yaml"]), c.path("kubeconfig"), append(featureGates.FindAllString(manifest, -1), "-v=2")...)
 }
 
 var featureGates = regexp.MustCompile(`--feature-gates=[A-Za-z=,]+`)
 
-// StartInstalled starts horus-scheduler with a configuration of the chart and the token of its service account.
-func (c *Cluster) StartInstalled(config, token string) {
+// StartInstalled starts horus-scheduler with a configuration and arguments of the chart and the token of its service account.
+func (c *Cluster) StartInstalled(config, token string, args []string) {
 	c.t.Helper()
 	c.write("installed.kubeconfig", fmt.Sprintf(kubeconfig, c.path("certs/apiserver.crt"), c.api, token))
-	c.run(strings.Replace(config, "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("installed.kubeconfig")+", ", 1))
+	c.run(strings.Replace(config, "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("installed.kubeconfig")+", ", 1),
+		c.path("installed.kubeconfig"), args...)
 }
 
-func (c *Cluster) run(config string, flags ...string) {
+func (c *Cluster) run(config, kubeconfig string, args ...string) {
 	c.t.Helper()
 	c.write("scheduler.yaml", config)
-	c.scheduler = c.start("horus-scheduler", append(flags, "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1",
+	args = append(args, "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1", // the last of each flag counts
 		"--secure-port", c.port, "--cert-dir", c.path("scheduler-certs"),
-		"--authorization-always-allow-paths", "/healthz,/readyz,/livez,/metrics", "-v", "2")...)
+		"--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig) // in a pod it finds them itself
+	c.scheduler = c.start("horus-scheduler", args...)
 	c.await("horus-scheduler", "https://127.0.0.1:"+c.port+"/readyz")
 }
 
@@ -152,9 +154,14 @@ func (c *Cluster) Go() { must(c.t, c.scheduler.Process.Signal(syscall.SIGCONT)) 
 // Metrics is the scheduler's own text.
 func (c *Cluster) Metrics() string {
 	c.t.Helper()
-	text, err := get("https://127.0.0.1:" + c.port + "/metrics")
+	text, err := c.Scrape(c.token)
 	must(c.t, err)
 	return text
+}
+
+// Scrape reads them with somebody's token.
+func (c *Cluster) Scrape(token string) (string, error) {
+	return get("https://127.0.0.1:"+c.port+"/metrics", token)
 }
 
 // SchedulerLog is what the scheduler wrote so far.
@@ -209,7 +216,7 @@ func (c *Cluster) await(program, url string) {
 	c.t.Helper()
 	deadline := time.Now().Add(readyWithin)
 	for {
-		_, err := get(url)
+		_, err := get(url, "")
 		if err == nil {
 			return
 		}
@@ -225,10 +232,13 @@ var loopback = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport
 	TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // self-signed, on loopback, of this very test
 }}
 
-func get(url string) (string, error) {
+func get(url, token string) (string, error) {
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := loopback.Do(request)
 	if err != nil {

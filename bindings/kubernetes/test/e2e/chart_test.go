@@ -34,9 +34,17 @@ func install(t *testing.T, c *controlplane.Cluster, values string) {
 	kubectl(t, c, "apply", "--server-side", "--validate=strict", "-f", path)
 	config, err := c.Client.CoreV1().ConfigMaps(system).Get(ctx, "horus-scheduler", metav1.GetOptions{})
 	check(t, err)
-	token, err := c.Client.CoreV1().ServiceAccounts(system).CreateToken(ctx, "horus-scheduler", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	deployment, err := c.Client.AppsV1().Deployments(system).Get(ctx, "horus-scheduler", metav1.GetOptions{})
 	check(t, err)
-	c.StartInstalled(config.Data["scheduler.yaml"], token.Status.Token)
+	c.StartInstalled(config.Data["scheduler.yaml"], token(t, c, "horus-scheduler"), deployment.Spec.Template.Spec.Containers[0].Args)
+}
+
+// token of a service account beside the scheduler's.
+func token(t *testing.T, c *controlplane.Cluster, account string) string {
+	t.Helper()
+	made, err := c.Client.CoreV1().ServiceAccounts(system).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	check(t, err)
+	return made.Status.Token
 }
 
 func forbidden(t *testing.T, c *controlplane.Cluster) {
@@ -95,6 +103,7 @@ func TestValuesOutsideTheSchemaAreRefusedByName(t *testing.T) {
 	for values, says := range map[string]string{
 		"mode: watch": "mode", "replicas: -1": "replicas", "placing: {candidates: 0}": "candidates", "colour: red": "colour",
 		"schedulerName: default-scheduler": "schedulerName", "placing: {sharingQuota: 2}": "sharingQuota",
+		"monitoring: {prometheus: {name: prometheus}}": "namespace", "monitoring: {alerts: true}": "alerts",
 	} {
 		if out, err := controlplane.Render(os.Getenv("HORUS_K8S_BIN"), system, values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: expected a refusal that names %s, found %s", values, says, out)

@@ -115,14 +115,14 @@ func slice(t *testing.T, c *controlplane.Cluster, nodeName string, count int) {
 			Pool: resourceapi.ResourcePool{Name: nodeName, Generation: 1, ResourceSliceCount: 1},
 		},
 	}
-	shared, product, step, least := true, gpuType, resource.MustParse("1Mi"), resource.MustParse("1Mi")
+	shared, product, kind, step, least := true, gpuType, "gpu", resource.MustParse("1Mi"), resource.MustParse("1Mi")
 	for i := range count {
 		uuid := fmt.Sprintf("GPU-%s-%d", nodeName, i)
 		whole := resource.MustParse("80Gi")
 		s.Spec.Devices = append(s.Spec.Devices, resourceapi.Device{
 			Name: fmt.Sprintf("gpu-%d", i), AllowMultipleAllocations: &shared,
 			Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
-				"productName": {StringValue: &product}, "uuid": {StringValue: &uuid},
+				"productName": {StringValue: &product}, "uuid": {StringValue: &uuid}, "type": {StringValue: &kind},
 			},
 			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {
 				Value:         whole,

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/promql/promqltest"
+	"sigs.k8s.io/yaml"
+)
+
+const chart = "../../../charts/horus"
+
+// two replicas, the first of which leads; a kube-scheduler beside them that is none of ours.
+const healthy = `
+load 1m
+  horus_mirrored_nodes{job="h", instance="1"} 5x180
+  horus_mirrored_nodes{job="h", instance="2"} 5x180
+  leader_election_master_status{job="h", instance="1", name="kube-scheduler"} 1x180
+  leader_election_master_status{job="h", instance="2", name="kube-scheduler"} 0x180
+  leader_election_master_status{job="k", instance="3", name="kube-scheduler"} 0x180
+  horus_unused_nodes{job="h", instance="1"} 0x180
+  horus_waiting_pods{job="h", instance="1"} 0x180
+  horus_verdicts_seconds_bucket{job="h", instance="1", le="0.0064"} 0+96x180
+  horus_verdicts_seconds_bucket{job="h", instance="1", le="0.0512"} 0+100x180
+  horus_verdicts_seconds_bucket{job="h", instance="1", le="+Inf"} 0+100x180
+  horus_invalid_pods_total{job="h", instance="1"} 7x180
+  scheduler_schedule_attempts_total{job="h", instance="1", result="error"} 3x180
+  scheduler_schedule_attempts_total{job="h", instance="1", result="scheduled"} 0+50x180
+  scheduler_schedule_attempts_total{job="k", instance="3", result="error"} 0+50x180
+  horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="failed"} 0x100 1x80
+  horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="same"} 0+10x180
+`
+
+// ill is what changes in the healthy cluster: lines that replace those of the same series.
+var ill = map[string][]string{
+	"HorusAbsent":             {`horus_mirrored_nodes{job="h", instance="1"} _`, `horus_mirrored_nodes{job="h", instance="2"} _`},
+	"HorusNobodyLeads":        {`leader_election_master_status{job="h", instance="1", name="kube-scheduler"} 0x180`, `leader_election_master_status{job="k", instance="3", name="kube-scheduler"} 1x180`},
+	"HorusNodesUnused":        {`horus_unused_nodes{job="h", instance="1"} 1x180`},
+	"HorusPodsWaitForDevices": {`horus_waiting_pods{job="h", instance="1"} 1x180`},
+	"HorusVerdictsSlow":       {`horus_verdicts_seconds_bucket{job="h", instance="1", le="0.0512"} 0+96x180`, `horus_verdicts_seconds_bucket{job="h", instance="1", le="0.2048"} 0+100x180`},
+	"HorusInvalidPods":        {`horus_invalid_pods_total{job="h", instance="1"} 0 1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4 9x4 10x4 11x4 12x4 13x4 14x4 15x4 16x4 17x4 18x4 19x4 20x4 21x4 22x4 23x4 24x4 25x4 26x4 27x4 28x4 29x4`},
+	"HorusErrors":             {`scheduler_schedule_attempts_total{job="h", instance="1", result="error"} 0+1x180`},
+	"HorusShadowFails":        {`horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="failed"} 0+1x180`},
+}
+
+func alerts(t *testing.T) []rulefmt.Rule {
+	t.Helper()
+	groups, errs := rulefmt.ParseFile(chart+"/rules/horus.yaml", false, model.UTF8Validation, parser.NewParser(parser.Options{}), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	return groups.Groups[0].Rules
+}
+
+func with(lines []string) string {
+	out := healthy
+	for _, line := range lines {
+		series, _, _ := strings.Cut(line, "} ")
+		out = regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(series)+`.*\n`).ReplaceAllString(out, "") + "  " + line + "\n"
+	}
+	return out
+}
+
+// An alert is on where its expression held at each minute of its `for`.
+func TestEachAlertFiresWhereItsFaultIsAndNowhereElse(t *testing.T) {
+	engine := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)
+	rules := alerts(t)
+	faults := map[string][]string{"none": nil}
+	for _, rule := range rules {
+		if faults[rule.Alert] = ill[rule.Alert]; faults[rule.Alert] == nil {
+			t.Errorf("%s: expected a fault that it is for, found none", rule.Alert)
+		}
+	}
+	for fault, lines := range faults {
+		t.Run(fault, func(t *testing.T) {
+			script := with(lines)
+			for _, rule := range rules {
+				fires := 0
+				if rule.Alert == fault {
+					fires = 1
+				}
+				script += fmt.Sprintf("\neval instant at 150m min_over_time((count(%s) or vector(0))[%s:1m]) > bool 0\n  {} %d\n", rule.Expr, rule.For, fires)
+			}
+			promqltest.RunTest(t, script, engine)
+		})
+	}
+}
+
+func TestEachAlertSaysWhatToDo(t *testing.T) {
+	doc, err := os.ReadFile("../../../../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(doc), -1) {
+		anchor := regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(heading[1]), "")
+		anchors["docs/kubernetes.md#"+strings.ReplaceAll(anchor, " ", "-")] = true
+	}
+	for _, rule := range alerts(t) {
+		if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || !anchors[rule.Annotations["runbook"]] {
+			t.Errorf("%s: expected a summary, a description and a heading of docs/kubernetes.md as runbook, found %q", rule.Alert, rule.Annotations)
+		}
+	}
+}
+
+// The operator's own types say what it reads; a field that they lack is an error.
+func TestTheOperatorReadsWhatTheChartMakes(t *testing.T) {
+	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "monitoring: {serviceMonitor: true, rules: true, labels: {release: p}}").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	read := map[string]bool{}
+	for _, document := range strings.Split(string(out), "\n---\n") {
+		for kind, into := range map[string]any{"ServiceMonitor": &monitoringv1.ServiceMonitor{}, "PrometheusRule": &monitoringv1.PrometheusRule{}} {
+			if strings.Contains(document, "\nkind: "+kind+"\n") {
+				read[kind] = true
+				if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+					t.Errorf("%s: %v", kind, err)
+				}
+			}
+		}
+	}
+	if len(read) != 2 {
+		t.Errorf("expected a ServiceMonitor and a PrometheusRule, found %v", read)
+	}
+}
