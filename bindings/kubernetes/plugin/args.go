@@ -30,6 +30,10 @@ type Args struct {
 	MaxTenants       int32    `json:"maxTenants"`       // of a GPU; 3
 	SharingQuota     float32  `json:"sharingQuota"`     // share of GPUs that may have several tenants; 0 = all, -1 = none
 	SlowdownBound    float32  `json:"slowdownBound"`    // of pods that state none; 0 = the library's
+
+	// Of each namespace, the GPUs that its pods may share at a time: a pod beyond comes in alone, or where its namespace shares
+	// already. "*" = every other namespace. Without an entry there is no limit.
+	SharedGPUs map[string]int `json:"sharedGPUs"`
 }
 
 const (
@@ -61,7 +65,20 @@ func parseArgs(raw runtime.Object) (Args, error) {
 	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
 		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
 	}
+	for namespace, gpus := range args.SharedGPUs {
+		if gpus < 0 {
+			return args, fmt.Errorf("pluginConfig of %s: sharedGPUs of %s: expected 0 or more, found %d", Name, namespace, gpus)
+		}
+	}
 	return args, nil
+}
+
+// quota of a namespace, if it has one.
+func (a Args) quota(namespace string) (gpus int, limited bool) {
+	if gpus, limited = a.SharedGPUs[namespace]; !limited {
+		gpus, limited = a.SharedGPUs["*"]
+	}
+	return gpus, limited
 }
 
 func (a Args) settings() objects.Settings {

@@ -341,8 +341,8 @@ func (pl *Horus) Permit(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, _ st
 	return pl.gangs.permit(ctx, pod)
 }
 
-// alone is PostFilter's answer: nobody is preempted for one pod of a gang.
-func alone(pod *v1.Pod) fwk.Code {
+// unplaced is PostFilter's answer: nobody is preempted for one pod of a gang.
+func unplaced(pod *v1.Pod) fwk.Code {
 	if gangOf(pod) != "" {
 		return fwk.UnschedulableAndUnresolvable
 	}

@@ -222,6 +222,7 @@ type cycle struct {
 	rows     func() map[string]int
 	kept     map[string]candidate
 	narrowed bool    // more nodes fit than were kept
+	full     string  // its namespace shares as many GPUs as it may; a sentence
 	best     float64 // least and largest cost of those kept
 	worst    float64
 	gone     map[string][]types.UID   // of a dry run of preemption, by node
@@ -233,6 +234,12 @@ type cycle struct {
 type candidate struct {
 	cost   float64
 	choice *mirror.Choice // of the devices, for pods with claims
+	alone  bool           // on them, by its namespace's quota
+}
+
+func alone(view objects.Pod) objects.Pod {
+	view.Horus.Exclusive = true
+	return view
 }
 
 // verdictOf a node; rows are made once, for attempts in which the scheduler asks about more than the candidates.
@@ -336,6 +343,11 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes [
 		}
 		return rows
 	})
+	if quota, limited := pl.args.quota(pod.Namespace); limited && !view.Horus.Exclusive {
+		if shared := pl.mirror.Shared(pod.Namespace); shared >= quota {
+			c.full = fmt.Sprintf(" Namespace %s shares %d GPUs and may share %d: its pods come in alone, or where it shares.", pod.Namespace, shared, quota)
+		}
+	}
 	var err error
 	if c.verdicts, err = pl.mirror.Verdicts(view, nodes); err != nil {
 		return nil, err
@@ -371,6 +383,10 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 		name, one := nodes[i].Node().Name, candidate{cost: c.verdicts[i].Cost}
 		if c.view.Backend == objects.DRA {
 			choice, err := pl.mirror.Choose(ctx, c.view, name)
+			if err == nil && c.full != "" && pl.mirror.SharesMore(c.view.Horus.Tenant, choice.Slots) {
+				choice, err = pl.mirror.Choose(ctx, alone(c.view), name)
+				one.alone, one.cost = true, choice.Decision.Cost
+			}
 			if errors.Is(err, mirror.ErrNoPlace) {
 				continue
 			}
@@ -432,15 +448,15 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 	if !verdict.Known {
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
 	}
-	reason := verdict.Reason
-	if len(c.gone[name]) > 0 || len(c.first[name]) > 0 {
+	reason, supposed := verdict.Reason, len(c.gone[name]) > 0 || len(c.first[name]) > 0
+	if supposed {
 		var err error
 		if reason, err = pl.mirror.FitsWithout(c.view, name, c.gone[name], c.first[name]); err != nil {
 			return fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 		}
 	}
 	if reason == horus.ReasonNone {
-		if _, planned := c.kept[name]; c.view.Backend == objects.DRA && len(c.kept) > 0 && !planned {
+		if _, planned := c.kept[name]; c.view.Backend == objects.DRA && !planned && !supposed {
 			return fwk.NewStatus(fwk.Unschedulable, "Horus: no devices were chosen there") // the allocator's would be others
 		}
 		return nil
@@ -459,7 +475,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 		pl.gangs.fail(pod)
 	}
 	if c == nil {
-		return nil, fwk.NewStatus(alone(pod))
+		return nil, fwk.NewStatus(unplaced(pod))
 	}
 	if c.narrowed {
 		// The candidates were closed to the pod by other plugins: the next attempt looks at all nodes, and comes at once.
@@ -470,10 +486,10 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
 		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {
-			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
+			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s.%s", near, c.full)
 		}
 	}
-	return nil, fwk.NewStatus(alone(pod))
+	return nil, fwk.NewStatus(unplaced(pod))
 }
 
 func (c *cycle) mainReason() horus.Reason {
@@ -506,7 +522,11 @@ func (pl *Horus) Reserve(ctx context.Context, state fwk.CycleState, pod *v1.Pod,
 	if c == nil {
 		return nil
 	}
-	choice, err := pl.mirror.Reserve(ctx, pod, c.view, node, c.kept[node].choice)
+	view, kept := c.view, c.kept[node]
+	if kept.alone {
+		view = alone(view)
+	}
+	choice, err := pl.mirror.Reserve(ctx, pod, view, node, kept.choice)
 	if errors.Is(err, mirror.ErrNoPlace) {
 		return fwk.NewStatus(fwk.Unschedulable, "Horus: "+choice.Decision.Reason.String()+", since it was looked at")
 	}

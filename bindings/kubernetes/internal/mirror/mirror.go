@@ -38,6 +38,7 @@ type Mirror struct {
 	nodes   map[string]*node
 	pods    map[types.UID]*pod
 	jobs    map[uint64]*pod
+	tenants map[horus.Slot]int // pods on each device
 	waiting map[types.UID]waiting
 	order   order
 
@@ -75,6 +76,7 @@ type pod struct {
 	id     uint64
 	object *v1.Pod
 	node   string
+	slots  []horus.Slot
 	bound  bool // the API server says so; else it is reserved by us
 }
 
@@ -97,7 +99,8 @@ func New(settings objects.Settings, lookups objects.Lookups, options horus.Place
 	}
 	return &Mirror{
 		settings: settings, lookups: lookups, catalogue: catalogue, cluster: cluster, placer: placer,
-		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{}, waiting: map[types.UID]waiting{},
+		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
+		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{},
 	}, nil
 }
 
@@ -305,6 +308,11 @@ func (m *Mirror) drop(uid types.UID) {
 	_ = m.cluster.Release(p.id) // NOT_FOUND: its node went first
 	delete(m.jobs, p.id)
 	delete(m.pods, uid)
+	for _, slot := range p.slots {
+		if m.tenants[slot]--; m.tenants[slot] == 0 {
+			delete(m.tenants, slot)
+		}
+	}
 	if n := m.nodes[p.node]; n != nil {
 		delete(n.pods, uid)
 	}
@@ -369,7 +377,10 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 			return err
 		}
 	}
-	p := &pod{id: view.Horus.ID, object: object, node: node, bound: bound}
+	p := &pod{id: view.Horus.ID, object: object, node: node, slots: slots, bound: bound}
+	for _, slot := range slots {
+		m.tenants[slot]++
+	}
 	m.jobs[p.id], m.pods[object.UID], m.nodes[node].pods[object.UID] = p, p, p
 	return nil
 }
@@ -432,6 +443,36 @@ func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
 		return nil, false
 	}
 	return all[:count], true
+}
+
+// Shared counts the GPUs on which pods of a namespace are not alone.
+func (m *Mirror) Shared(namespace string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.shared(namespace))
+}
+
+// SharesMore says whether a further pod of the namespace on these devices would make them more.
+func (m *Mirror) SharesMore(namespace string, slots []horus.Slot) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	shared := m.shared(namespace)
+	return slices.ContainsFunc(slots, func(slot horus.Slot) bool { return m.tenants[slot] > 0 && !shared[slot] })
+}
+
+func (m *Mirror) shared(namespace string) map[horus.Slot]bool {
+	shared := map[horus.Slot]bool{}
+	for _, p := range m.pods {
+		if p.object.Namespace != namespace {
+			continue
+		}
+		for _, slot := range p.slots {
+			if m.tenants[slot] > 1 {
+				shared[slot] = true
+			}
+		}
+	}
+	return shared
 }
 
 // Counts of what is mirrored. Unused: nodes whose GPUs are not placed, and the log says why.

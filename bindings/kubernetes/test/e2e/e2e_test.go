@@ -330,6 +330,29 @@ func TestPodsThatConsentShareOneGPUAndSayBesideWhom(t *testing.T) {
 	})
 }
 
+func TestANamespaceSharesAsManyGPUsAsItMay(t *testing.T) {
+	c := start(t, `{mode: place, placing: {sharedGPUs: {default: 1}}}`)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 3)
+	profile(t, c, "light", 5, 8_000)
+	names := []string{"a", "b", "c", "d", "e"} // three on the GPU that may be shared, and one on each of the others
+	tenants := map[string]int{}
+	for _, name := range names {
+		sharing(t, c, name, "light", "16Gi")
+		bound(t, c, name)
+		tenants[device(t, c, name)]++
+	}
+	most := 0
+	for _, count := range tenants {
+		most = max(most, count)
+	}
+	if len(tenants) != 3 || most != 3 {
+		t.Errorf("expected three pods on one GPU and one on each of the others, found %v", tenants)
+	}
+	sharing(t, c, "f", "light", "16Gi")
+	said(t, c, "f", "HorusRefused", "Namespace default shares 1 GPUs and may share 1")
+}
+
 func TestTheGPUOfTheLeastInterferenceIsChosenAndNotTheFirst(t *testing.T) {
 	c := start(t, placing)
 	node(t, c, "n1", 0, nil)
