@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"libhorus.org/horus"
@@ -30,6 +31,8 @@ type Args struct {
 	MaxTenants       int32    `json:"maxTenants"`       // of a GPU; 3
 	SharingQuota     float32  `json:"sharingQuota"`     // share of GPUs that may have several tenants; 0 = all, -1 = none
 	SlowdownBound    float32  `json:"slowdownBound"`    // of pods that state none; 0 = the library's
+
+	CallTimeout metav1.Duration `json:"callTimeout"` // of a call of the library; a longer one ends the process; 30s
 }
 
 const (
@@ -41,7 +44,7 @@ const (
 func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
 		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
-		Candidates: defaultCandidates,
+		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout},
 	}
 	unknown, given := raw.(*runtime.Unknown)
 	if given && len(unknown.Raw) > 0 {
@@ -60,6 +63,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 		return args, fmt.Errorf("pluginConfig of %s: extendedResource: expected a resource's name, found none", Name)
 	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
 		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
+	case args.CallTimeout.Duration < leastCallTimeout:
+		return args, fmt.Errorf("pluginConfig of %s: callTimeout: expected %v or more, found %v", Name, leastCallTimeout, args.CallTimeout.Duration)
 	}
 	return args, nil
 }

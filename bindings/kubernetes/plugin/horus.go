@@ -82,6 +82,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if pl.mirror, err = mirror.New(args.settings(), lookups, args.placer()); err != nil {
 		return nil, err
 	}
+	go pl.watchCalls(ctx)
 	if args.Mode == Shadow {
 		shadow.Register()
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen

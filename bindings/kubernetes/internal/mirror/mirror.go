@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,7 +30,7 @@ type Mirror struct {
 	lookups   objects.Lookups
 	catalogue *horus.Catalogue
 
-	mu      sync.Mutex
+	mu      watched
 	cluster *horus.Cluster
 	placer  *horus.Placer
 	lastID  uint64
