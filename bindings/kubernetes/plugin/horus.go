@@ -83,6 +83,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	go pl.watchCalls(ctx)
+	go running.run(ctx)
 	if args.Mode == Shadow {
 		shadow.Register()
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
@@ -219,6 +220,7 @@ func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
 // cycle is what is known of a pod while it is scheduled.
 type cycle struct {
 	view     objects.Pod
+	began    time.Time
 	verdicts []mirror.Verdict // of the scheduler's nodes, in its order
 	rows     func() map[string]int
 	kept     map[string]candidate
@@ -302,7 +304,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if !gpus || view.Allocated {
 		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
 	}
-	begin := time.Now()
+	begin := running.beat()
 	c, err := pl.ask(ctx, view, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
@@ -311,6 +313,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	}
+	c.began = begin
 	state.Write(stateKey, c)
 	if len(c.kept) == 0 {
 		return nil, nil // Filter tells each node's reason, and preemption may look at it

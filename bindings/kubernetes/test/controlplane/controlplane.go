@@ -186,10 +186,15 @@ func (c *Cluster) Scrape(token string) (string, error) {
 	return get("https://127.0.0.1:"+c.port+"/metrics", token)
 }
 
-// SchedulerLog is what the scheduler wrote so far.
+// SchedulerLog is what the scheduler wrote so far; of several, one after the other.
 func (c *Cluster) SchedulerLog() string {
-	text, _ := os.ReadFile(c.path("horus-scheduler.log"))
-	return string(text)
+	var all []byte
+	logs, _ := filepath.Glob(c.path("horus-scheduler*.log"))
+	for _, log := range logs {
+		text, _ := os.ReadFile(log)
+		all = append(all, text...)
+	}
+	return string(all)
 }
 
 // Kubeconfig is the path of a file for kubectl.

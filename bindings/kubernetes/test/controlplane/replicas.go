@@ -3,6 +3,7 @@
 package controlplane
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -41,22 +42,32 @@ func (r *Replica) Signal(signal syscall.Signal) {
 // Wait waits for its end and tells its exit code; -1 if a signal ended it.
 func (r *Replica) Wait() int { r.c.t.Helper(); return r.c.awaitEnd(r.name, r.cmd) }
 
+// AwaitStop waits until it stands still by SIGSTOP.
+func (r *Replica) AwaitStop() {
+	r.c.t.Helper()
+	stat := fmt.Sprintf("/proc/%d/stat", r.cmd.Process.Pid)
+	for deadline := time.Now().Add(readyWithin); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(stat)
+		must(r.c.t, err)
+		if _, after, _ := strings.Cut(string(text), ") "); strings.HasPrefix(after, "T") {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.c.t.Fatalf("%s: expected it to stand still, found it running after %v", r.name, readyWithin)
+		}
+	}
+}
+
 // Leads asks it. One that does not answer does not lead.
 func (r *Replica) Leads() bool {
-	text, err := get("https://127.0.0.1:" + r.port+"/metrics", r.c.token)
-	return err == nil && strings.Contains(text, `leader_election_master_status{name="horus-scheduler"} 1`)
+	text, err := get("https://127.0.0.1:"+r.port+"/metrics", r.c.token)
+	return err == nil && strings.Contains(text, `leader_election_master_status{name="kube-scheduler"} 1`)
 }
 
 // Metrics is its own text; "" of one that does not answer.
 func (r *Replica) Metrics() string {
-	text, _ := get("https://127.0.0.1:" + r.port+"/metrics", r.c.token)
+	text, _ := get("https://127.0.0.1:"+r.port+"/metrics", r.c.token)
 	return text
-}
-
-// Log is what it wrote so far.
-func (r *Replica) Log() string {
-	text, _ := os.ReadFile(r.c.path(r.name + ".log"))
-	return string(text)
 }
 
 // AwaitEnd waits until the scheduler that StartScheduler started ends by itself, and tells its exit code.

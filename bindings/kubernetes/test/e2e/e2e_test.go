@@ -275,8 +275,10 @@ func said(t *testing.T, c *controlplane.Cluster, name string, words ...string) {
 }
 
 // metric is the value of the scheduler's metric whose line begins so; 0 of none.
-func metric(c *controlplane.Cluster, begins string) (value float64) {
-	for line := range strings.Lines(c.Metrics()) {
+func metric(c *controlplane.Cluster, begins string) float64 { return metricOf(c.Metrics(), begins) }
+
+func metricOf(metrics, begins string) (value float64) {
+	for line := range strings.Lines(metrics) {
 		if strings.HasPrefix(line, begins) {
 			fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value)
 		}

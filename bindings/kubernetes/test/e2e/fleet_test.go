@@ -17,6 +17,7 @@ type crowd struct {
 	t          *testing.T
 	c          *controlplane.Cluster
 	made, gone int
+	metrics    func() string // of the scheduler that is to have mirrored them
 }
 
 // fleet makes nodes with GPUs of 80 GiB, and a crowd of nobody yet.
@@ -27,7 +28,7 @@ func fleet(t *testing.T, c *controlplane.Cluster, nodes, gpus int) *crowd {
 		slice(t, c, fmt.Sprintf("n%d", i), gpus)
 	}
 	profile(t, c, "light", 20, 8_000)
-	return &crowd{t: t, c: c}
+	return &crowd{t: t, c: c, metrics: c.Metrics}
 }
 
 func (f *crowd) name(i int) string { return fmt.Sprintf("p%d", i) }
@@ -59,7 +60,7 @@ func (f *crowd) settle() {
 	f.t.Helper()
 	until(f.t, f.c, "every pod is bound", func() bool { return f.audit(false) == 0 })
 	f.audit(true)
-	until(f.t, f.c, "the mirror has every pod", func() bool { return metric(f.c, "horus_mirrored_pods") == float64(f.made-f.gone) })
+	until(f.t, f.c, "the mirror has every pod", func() bool { return metricOf(f.metrics(), "horus_mirrored_pods") == float64(f.made-f.gone) })
 }
 
 func audit(t *testing.T, c *controlplane.Cluster, expected int, all bool) int {
@@ -69,20 +70,20 @@ func audit(t *testing.T, c *controlplane.Cluster, expected int, all bool) int {
 	check(t, err)
 	claims, err := c.Client.ResourceV1().ResourceClaims(namespace).List(ctx, metav1.ListOptions{})
 	check(t, err)
-	held, at, whole := map[string]int64{}, map[string]string{}, resource.MustParse("80Gi")
+	held, at, memory := map[string]int64{}, map[string]string{}, resource.MustParse("80Gi")
 	for _, claim := range claims.Items {
 		if claim.Status.Allocation == nil {
 			continue
 		}
 		for _, result := range claim.Status.Allocation.Devices.Results {
-			memory := result.ConsumedCapacity["memory"]
-			held[result.Pool+"/"+result.Device] += memory.Value()
+			consumed := result.ConsumedCapacity["memory"]
+			held[result.Pool+"/"+result.Device] += consumed.Value()
 			at[claim.Name] = result.Pool
 		}
 	}
 	for device, bytes := range held {
-		if bytes > whole.Value() {
-			t.Errorf("%s: %d bytes are allocated of %d", device, bytes, whole.Value())
+		if bytes > memory.Value() {
+			t.Errorf("%s: %d bytes are allocated of %d", device, bytes, memory.Value())
 		}
 	}
 	if len(pods.Items) != expected {

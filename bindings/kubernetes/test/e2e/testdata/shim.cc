@@ -29,6 +29,10 @@ horus_status Fault(const char* function) {
   if (std::strcmp(fault, "segv") == 0) *static_cast<volatile int*>(nullptr) = 0;
   if (std::strcmp(fault, "abort") == 0) std::abort();
   if (std::strcmp(fault, "throw") == 0) throw std::bad_alloc();
+  if (std::strcmp(fault, "stop") == 0) {
+    std::raise(SIGSTOP);  // and on it goes with SIGCONT, as if nothing had been
+    return HORUS_OK;
+  }
   while (std::strcmp(fault, "hang") == 0) pause();
   return HORUS_ERR_INTERNAL;
 }
