@@ -325,8 +325,8 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
 	invalidPods.Inc()
 	pl.invalid.Store(pod.UID, pod)
-	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%v", err)
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
+	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%s", note(err.Error()))
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, note("Horus: "+err.Error()))
 }
 
 // ask gets the verdicts and picks the candidates: the planned node alone, where it takes the pod; else the cheapest. whole: the
@@ -474,7 +474,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
 		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {
-			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", near)
+			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(near))
 		}
 	}
 	return nil, fwk.NewStatus(alone(pod))

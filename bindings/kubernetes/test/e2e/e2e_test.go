@@ -32,12 +32,20 @@ import (
 
 const (
 	namespace = "default"
-	within    = time.Minute
 	placing   = `mode: place`
 	gpuType   = "NVIDIA H100 80GB HBM3"
 )
 
 var ctx = context.Background()
+
+// within is how long a test waits for what is to come. HORUS_K8S_WITHIN is shorter where faults are planted, since it never comes.
+var within = func() time.Duration {
+	given, err := time.ParseDuration(os.Getenv("HORUS_K8S_WITHIN"))
+	if err != nil {
+		return time.Minute
+	}
+	return given
+}()
 
 func start(t *testing.T, values string, flags ...string) *controlplane.Cluster {
 	t.Helper()
