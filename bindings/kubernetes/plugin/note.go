@@ -4,7 +4,7 @@ package plugin
 
 import "strings"
 
-// mostNote is what the API server takes as the note of an event, in bytes (noteLengthLimit of its validation, less the dots);
+// mostNote is what the API server takes as the note of an event, in bytes (NoteLengthLimit of its validation, less the dots);
 // it drops an event with a longer one.
 const mostNote = 1024 - 4
 
