@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"libhorus.org/horus"
@@ -33,7 +34,8 @@ type Args struct {
 
 	// Of each namespace, the GPUs that its pods may share at a time: a pod beyond comes in alone, or where its namespace shares
 	// already. "*" = every other namespace. Without an entry there is no limit.
-	SharedGPUs map[string]int `json:"sharedGPUs"`
+	SharedGPUs  map[string]int  `json:"sharedGPUs"`
+	CallTimeout metav1.Duration `json:"callTimeout"` // of a call of the library; a longer one ends the process; 30s
 }
 
 const (
@@ -45,7 +47,7 @@ const (
 func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
 		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
-		Candidates: defaultCandidates,
+		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout},
 	}
 	unknown, given := raw.(*runtime.Unknown)
 	if given && len(unknown.Raw) > 0 {
@@ -64,6 +66,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 		return args, fmt.Errorf("pluginConfig of %s: extendedResource: expected a resource's name, found none", Name)
 	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
 		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
+	case args.CallTimeout.Duration < leastCallTimeout:
+		return args, fmt.Errorf("pluginConfig of %s: callTimeout: expected %v or more, found %v", Name, leastCallTimeout, args.CallTimeout.Duration)
 	}
 	for namespace, gpus := range args.SharedGPUs {
 		if gpus < 0 {

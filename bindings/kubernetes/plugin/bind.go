@@ -55,6 +55,9 @@ func (pl *Horus) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 	if c == nil {
 		return fwk.NewStatus(fwk.Skip)
 	}
+	if void := fenced(state); void != nil {
+		return void
+	}
 	told, err := json.Marshal(decisionOf(pod, c.choice))
 	if err != nil {
 		return fwk.AsStatus(err)

@@ -299,7 +299,7 @@ func (pl *Horus) enter(ctx context.Context, pod *v1.Pod) (planned string, wait *
 	var miss noPlace
 	switch {
 	case errors.As(err, &miss):
-		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%v", err)
+		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(err.Error()))
 		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no place for all of PodGroup "+gangOf(pod))
 	case err != nil:
 		return "", pl.refuse(pod, err)

@@ -82,6 +82,8 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	if pl.mirror, err = mirror.New(args.settings(), lookups, args.placer()); err != nil {
 		return nil, err
 	}
+	go pl.watchCalls(ctx)
+	go running.run(ctx)
 	if args.Mode == Shadow {
 		shadow.Register()
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
@@ -218,6 +220,7 @@ func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
 // cycle is what is known of a pod while it is scheduled.
 type cycle struct {
 	view     objects.Pod
+	began    time.Time
 	verdicts []mirror.Verdict // of the scheduler's nodes, in its order
 	rows     func() map[string]int
 	kept     map[string]candidate
@@ -308,7 +311,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if !gpus || view.Allocated {
 		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
 	}
-	begin := time.Now()
+	begin := running.beat()
 	c, err := pl.ask(ctx, view, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
@@ -317,6 +320,7 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	}
+	c.began = begin
 	state.Write(stateKey, c)
 	if len(c.kept) == 0 {
 		return nil, nil // Filter tells each node's reason, and preemption may look at it
@@ -328,8 +332,8 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
 	invalidPods.Inc()
 	pl.invalid.Store(pod.UID, pod)
-	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%v", err)
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: "+err.Error())
+	pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusInvalid", "Scheduling", "%s", note(err.Error()))
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, note("Horus: "+err.Error()))
 }
 
 // ask gets the verdicts and picks the candidates: the planned node alone, where it takes the pod; else the cheapest. whole: the
@@ -486,7 +490,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
 		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {
-			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s.%s", near, c.full)
+			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(near+"."+c.full))
 		}
 	}
 	return nil, fwk.NewStatus(unplaced(pod))

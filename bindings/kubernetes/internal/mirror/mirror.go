@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,7 +30,7 @@ type Mirror struct {
 	lookups   objects.Lookups
 	catalogue *horus.Catalogue
 
-	mu      sync.Mutex
+	mu      watched
 	cluster *horus.Cluster
 	placer  *horus.Placer
 	lastID  uint64
@@ -366,16 +365,23 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	}
 }
 
+// overCommitted are the rules that nobody's prediction decides.
+var overCommitted = []horus.Reason{horus.ReasonExclusive, horus.ReasonTenantLimit, horus.ReasonGPUMemory, horus.ReasonOwner}
+
 func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, bound bool) error {
-	if _, err := m.cluster.Adopt(view.Horus, slots); err != nil {
+	reason, err := m.cluster.Adopt(view.Horus, slots)
+	if err != nil {
 		// The job's own fields are out of range: what it holds is what counts.
 		plain := horus.Job{
 			ID: view.Horus.ID, Name: view.Horus.Name, Exclusive: true, GPUsPerTask: view.Horus.GPUsPerTask,
 			Demands: objects.Unknown(0),
 		}
-		if _, err := m.cluster.Adopt(plain, slots); err != nil {
+		if reason, err = m.cluster.Adopt(plain, slots); err != nil {
 			return err
 		}
+	}
+	if bound && slices.Contains(overCommitted, reason) {
+		klog.InfoS("GPUs are over-committed", "pod", klog.KObj(object), "node", node, "rule", reason.String())
 	}
 	p := &pod{id: view.Horus.ID, object: object, node: node, slots: slots, bound: bound}
 	for _, slot := range slots {

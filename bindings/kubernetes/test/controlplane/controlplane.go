@@ -40,10 +40,15 @@ type Cluster struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 
+	Env []string // beside this process's own, of the schedulers that are started from now on
+
 	t         testing.TB
 	bin, dir  string
-	api, port string // of the API server, and of the scheduler
+	api, port string   // of the API server, and of the scheduler
+	etcd      string   // its address
+	flags     []string // of the API server, beside its own
 	token     string
+	apiServer *exec.Cmd
 	scheduler *exec.Cmd
 }
 
@@ -52,7 +57,7 @@ const readyWithin = 90 * time.Second
 // Start starts all but the scheduler, the API server with `flags` beside its own; everything ends with the test.
 func Start(t testing.TB, bin string, flags ...string) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, bin: bin, dir: t.TempDir(), api: freePort(t), port: freePort(t)}
+	c := &Cluster{t: t, bin: bin, flags: flags, dir: t.TempDir(), api: freePort(t), port: freePort(t)}
 	secret := make([]byte, 16)
 	must(t, second(rand.Read(secret)))
 	c.token = hex.EncodeToString(secret)
@@ -60,20 +65,13 @@ func Start(t testing.TB, bin string, flags ...string) *Cluster {
 	c.keys()
 	etcd, peer, kwok := freePort(t), freePort(t), freePort(t)
 	etcdURL := "http://127.0.0.1:" + etcd
+	c.etcd = etcdURL
 	// No fsync: a throw-away store.
 	c.start("etcd", "--data-dir", c.path("etcd"), "--unsafe-no-fsync", "--listen-client-urls", etcdURL,
 		"--advertise-client-urls", etcdURL, "--listen-peer-urls", "http://127.0.0.1:"+peer,
 		"--initial-advertise-peer-urls", "http://127.0.0.1:"+peer, "--initial-cluster", "default=http://127.0.0.1:"+peer)
 	c.await("etcd", etcdURL+"/health")
-	// Without the controller manager no default service account appears, and nobody takes the not-ready taint off.
-	c.start("kube-apiserver", append(flags, "--etcd-servers", etcdURL, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
-		"--secure-port", c.api, "--cert-dir", c.path("certs"), "--token-auth-file", c.path("tokens.csv"),
-		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc",
-		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
-		"--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
-		"--enable-priority-and-fairness=false", "--profiling=false",
-		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")...)
-	c.await("kube-apiserver", "https://127.0.0.1:"+c.api+"/readyz")
+	c.StartAPIServer()
 	c.Config = &rest.Config{
 		Host: "https://127.0.0.1:" + c.api, BearerToken: c.token, QPS: 5000, Burst: 5000,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: c.path("certs/apiserver.crt")},
@@ -96,6 +94,27 @@ func Start(t testing.TB, bin string, flags ...string) *Cluster {
 	return c
 }
 
+// StartAPIServer starts it on the store as it is.
+func (c *Cluster) StartAPIServer() {
+	c.t.Helper()
+	// Without the controller manager no default service account appears, and nobody takes the not-ready taint off.
+	c.apiServer = c.start("kube-apiserver", append(c.flags, "--etcd-servers", c.etcd, "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
+		"--secure-port", c.api, "--cert-dir", c.path("certs"), "--token-auth-file", c.path("tokens.csv"),
+		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc",
+		"--service-account-key-file", c.path("sa.pub"), "--service-account-signing-key-file", c.path("sa.key"),
+		"--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
+		"--enable-priority-and-fairness=false", "--profiling=false",
+		"--disable-admission-plugins=ServiceAccount,TaintNodesByCondition")...)
+	c.await("kube-apiserver", "https://127.0.0.1:"+c.api+"/readyz")
+}
+
+// KillAPIServer ends it at once; what it stored stays.
+func (c *Cluster) KillAPIServer() {
+	c.t.Helper()
+	must(c.t, c.apiServer.Process.Kill())
+	_ = c.apiServer.Wait()
+}
+
 // Render is what Helm makes of the chart with these values, or why it makes nothing.
 func Render(bin, namespace, values string) (string, error) {
 	out, err := exec.Command(filepath.Join(bin, "horus-chart"), "../../charts/horus", "horus", namespace, values).CombinedOutput()
@@ -106,16 +125,23 @@ func Render(bin, namespace, values string) (string, error) {
 // without leader election. HORUS_K8S_SCORE is percentageOfNodesToScore of both profiles.
 func (c *Cluster) StartScheduler(values string) {
 	c.t.Helper()
+	config, args := c.config(values)
+	c.run(strings.Replace(config, "leaderElect: true", "leaderElect: false", 1), c.path("kubeconfig"), args...)
+}
+
+// config is the chart's own, with the default profile beside ours, and the chart's feature gates.
+func (c *Cluster) config(values string) (config string, args []string) {
+	c.t.Helper()
 	manifest, err := Render(c.bin, "gpu-system", values)
 	must(c.t, err)
 	var found struct {
 		Data map[string]string `json:"data"`
 	}
 	must(c.t, yaml.Unmarshal([]byte(manifest[strings.Index(manifest, "apiVersion"):strings.Index(manifest, "---\n# Source: horus/templates/deployment")]), &found))
-	c.run(strings.NewReplacer(
-		"leaderElect: true", "leaderElect: false", "clientConnection: {", "clientConnection: {kubeconfig: "+c.path("kubeconfig")+", ",
+	return strings.NewReplacer(
+		"clientConnection: {", "clientConnection: {kubeconfig: "+c.path("kubeconfig")+", ",
 		"profiles:\n", "percentageOfNodesToScore: "+cmp.Or(os.Getenv("HORUS_K8S_SCORE"), "0")+"\nprofiles:\n- schedulerName: default-scheduler\n",
-	).Replace(found.Data["scheduler.yaml"]), c.path("kubeconfig"), append(featureGates.FindAllString(manifest, -1), "-v=2")...)
+	).Replace(found.Data["scheduler.yaml"]), append(featureGates.FindAllString(manifest, -1), "-v=2")
 }
 
 var featureGates = regexp.MustCompile(`--feature-gates=[A-Za-z=,]+`)
@@ -130,11 +156,7 @@ func (c *Cluster) StartInstalled(config, token string, args []string) {
 
 func (c *Cluster) run(config, kubeconfig string, args ...string) {
 	c.t.Helper()
-	c.write("scheduler.yaml", config)
-	args = append(args, "--config", c.path("scheduler.yaml"), "--bind-address", "127.0.0.1", // the last of each flag counts
-		"--secure-port", c.port, "--cert-dir", c.path("scheduler-certs"),
-		"--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig) // in a pod it finds them itself
-	c.scheduler = c.start("horus-scheduler", args...)
+	c.scheduler = c.process("horus-scheduler", config, c.port, kubeconfig, args)
 	c.await("horus-scheduler", "https://127.0.0.1:"+c.port+"/readyz")
 }
 
@@ -164,10 +186,15 @@ func (c *Cluster) Scrape(token string) (string, error) {
 	return get("https://127.0.0.1:"+c.port+"/metrics", token)
 }
 
-// SchedulerLog is what the scheduler wrote so far.
+// SchedulerLog is what the scheduler wrote so far; of several, one after the other.
 func (c *Cluster) SchedulerLog() string {
-	text, _ := os.ReadFile(c.path("horus-scheduler.log"))
-	return string(text)
+	var all []byte
+	logs, _ := filepath.Glob(c.path("horus-scheduler*.log"))
+	for _, log := range logs {
+		text, _ := os.ReadFile(log)
+		all = append(all, text...)
+	}
+	return string(all)
 }
 
 // Kubeconfig is the path of a file for kubectl.
@@ -198,9 +225,16 @@ func (c *Cluster) keys() {
 
 func (c *Cluster) start(program string, args ...string) *exec.Cmd {
 	c.t.Helper()
-	log, err := os.OpenFile(c.path(program+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return c.startAs(program, nil, program, args...)
+}
+
+// startAs starts a program whose log has a name of its own.
+func (c *Cluster) startAs(name string, env []string, program string, args ...string) *exec.Cmd {
+	c.t.Helper()
+	log, err := os.OpenFile(c.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	must(c.t, err)
 	cmd := exec.Command(filepath.Join(c.bin, program), args...)
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(c.t, cmd.Start())

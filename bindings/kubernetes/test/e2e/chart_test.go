@@ -104,6 +104,7 @@ func TestValuesOutsideTheSchemaAreRefusedByName(t *testing.T) {
 		"mode: watch": "mode", "replicas: -1": "replicas", "placing: {candidates: 0}": "candidates", "colour: red": "colour",
 		"schedulerName: default-scheduler": "schedulerName", "placing: {sharingQuota: 2}": "sharingQuota",
 		"monitoring: {prometheus: {name: prometheus}}": "namespace", "monitoring: {alerts: true}": "alerts",
+		"placing: {callTimeout: 0s}": "callTimeout",
 	} {
 		if out, err := controlplane.Render(os.Getenv("HORUS_K8S_BIN"), system, values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: expected a refusal that names %s, found %s", values, says, out)

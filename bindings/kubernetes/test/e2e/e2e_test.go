@@ -32,12 +32,20 @@ import (
 
 const (
 	namespace = "default"
-	within    = time.Minute
 	placing   = `mode: place`
 	gpuType   = "NVIDIA H100 80GB HBM3"
 )
 
 var ctx = context.Background()
+
+// within is how long a test waits for what is to come. HORUS_K8S_WITHIN is shorter where faults are planted, since it never comes.
+var within = func() time.Duration {
+	given, err := time.ParseDuration(os.Getenv("HORUS_K8S_WITHIN"))
+	if err != nil {
+		return time.Minute
+	}
+	return given
+}()
 
 func start(t *testing.T, values string, flags ...string) *controlplane.Cluster {
 	t.Helper()
@@ -275,8 +283,10 @@ func said(t *testing.T, c *controlplane.Cluster, name string, words ...string) {
 }
 
 // metric is the value of the scheduler's metric whose line begins so; 0 of none.
-func metric(c *controlplane.Cluster, begins string) (value float64) {
-	for line := range strings.Lines(c.Metrics()) {
+func metric(c *controlplane.Cluster, begins string) float64 { return metricOf(c.Metrics(), begins) }
+
+func metricOf(metrics, begins string) (value float64) {
+	for line := range strings.Lines(metrics) {
 		if strings.HasPrefix(line, begins) {
 			fmt.Sscan(line[strings.LastIndexByte(line, ' ')+1:], &value)
 		}
