@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
@@ -19,6 +19,12 @@ import (
 const (
 	Shadow = "shadow" // binds nothing; tells what others' choices cost beside ours
 	Place  = "place"  // chooses node and device of the pods that name this scheduler
+)
+
+// Failure policies.
+const (
+	Fail   = "Fail"
+	Ignore = "Ignore"
 )
 
 // Args are the plugin's arguments in the scheduler's configuration.
@@ -35,7 +41,11 @@ type Args struct {
 	// Of each namespace, the GPUs that its pods may share at a time: a pod beyond comes in alone, or where its namespace shares
 	// already. "*" = every other namespace. Without an entry there is no limit.
 	SharedGPUs  map[string]int  `json:"sharedGPUs"`
-	CallTimeout metav1.Duration `json:"callTimeout"` // of a call of the library; a longer one ends the process; 30s
+	CallTimeout metav1.Duration `json:"callTimeout"` // of a call of the library; a longer one ends the process that it runs in; 30s
+
+	// Isolated runs the library in a child process, for use inside a cluster's first scheduler: its crash is not the scheduler's.
+	Isolated      bool   `json:"isolated"`
+	FailurePolicy string `json:"failurePolicy"` // while it is gone, pods with GPUs wait (Fail) or are placed without it (Ignore)
 }
 
 const (
@@ -47,7 +57,7 @@ const (
 func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
 		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
-		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout},
+		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout}, FailurePolicy: Fail,
 	}
 	unknown, given := raw.(*runtime.Unknown)
 	if given && len(unknown.Raw) > 0 {
@@ -66,6 +76,10 @@ func parseArgs(raw runtime.Object) (Args, error) {
 		return args, fmt.Errorf("pluginConfig of %s: extendedResource: expected a resource's name, found none", Name)
 	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
 		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
+	case args.FailurePolicy != Fail && args.FailurePolicy != Ignore:
+		return args, fmt.Errorf("pluginConfig of %s: failurePolicy: expected %s or %s, found %q", Name, Fail, Ignore, args.FailurePolicy)
+	case args.FailurePolicy == Ignore && !args.Isolated:
+		return args, fmt.Errorf("pluginConfig of %s: failurePolicy: expected isolated beside %s, since the library ends the scheduler otherwise", Name, Ignore)
 	case args.CallTimeout.Duration < leastCallTimeout:
 		return args, fmt.Errorf("pluginConfig of %s: callTimeout: expected %v or more, found %v", Name, leastCallTimeout, args.CallTimeout.Duration)
 	}
@@ -93,6 +107,6 @@ func (a Args) settings() objects.Settings {
 	return objects.Settings{Driver: a.Driver, DeviceClasses: classes, Resource: v1.ResourceName(a.ExtendedResource)}
 }
 
-func (a Args) placer() horus.PlacerOptions {
-	return horus.PlacerOptions{MemHeadroomMiB: -1, MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
+func (a Args) placer() library.Options {
+	return library.Options{MemHeadroomMiB: -1, MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
 }

@@ -5,7 +5,9 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -15,22 +17,44 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
 // Our own part of the scheduling of a pod: PreFilter's question and Reserve, the pods staying.
 func BenchmarkPod(b *testing.B) {
+	b.Run("inProcess", func(b *testing.B) { benchmarkPod(b, library.Local) })
+	b.Run("isolated", func(b *testing.B) {
+		benchmarkPod(b, func(options library.Options) (*library.Library, error) {
+			return library.Child(options, time.Minute)
+		})
+	})
+}
+
+// TestMain is the child process, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == library.Argument {
+		if err := library.Serve(os.Stdin, os.Stdout); err != nil {
+			panic(err)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func benchmarkPod(b *testing.B, start func(library.Options) (*library.Library, error)) {
 	for _, nodes := range []int{500, 5_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			args := Args{Driver: "gpu.nvidia.com", ExtendedResource: "nvidia.com/gpu", Candidates: defaultCandidates}
-			m, err := mirror.New(args.settings(), objects.Lookups{
-				Claim: func(string, string) (*resourceapi.ResourceClaim, error) { return nil, nil },
-			}, horus.PlacerOptions{})
+			lib, err := start(library.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
+			defer lib.Close()
+			m := mirror.New(args.settings(), objects.Lookups{
+				Claim: func(string, string) (*resourceapi.ResourceClaim, error) { return nil, nil },
+			}, lib)
 			pl := &Horus{args: args, mirror: m}
 			infos := make([]fwk.NodeInfo, nodes)
 			for i := range infos {

@@ -19,6 +19,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/features"
 
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
@@ -301,6 +302,8 @@ func (pl *Horus) enter(ctx context.Context, pod *v1.Pod) (planned string, wait *
 	case errors.As(err, &miss):
 		pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(err.Error()))
 		return "", fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no place for all of PodGroup "+gangOf(pod))
+	case errors.Is(err, library.ErrGone):
+		return "", fwk.AsStatus(fmt.Errorf("Horus: %w", err))
 	case err != nil:
 		return "", pl.refuse(pod, err)
 	}
@@ -323,6 +326,9 @@ func (pl *Horus) planGang(ctx context.Context, members []*v1.Pod) (map[types.UID
 		views[i], open[i] = view, objects.OpennessOf(member)
 	}
 	nodes, miss, err := pl.mirror.Together(ctx, views, func(i int, node *v1.Node) bool { return open[i].To(node) })
+	if errors.Is(err, library.ErrGone) && pl.args.FailurePolicy == Ignore {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

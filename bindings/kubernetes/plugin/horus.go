@@ -27,6 +27,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/internal/shadow"
@@ -79,10 +80,21 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 	}
 	pl := &Horus{args: args, handle: handle}
 	lookups := objects.Lookups{Claim: pl.claim, Profile: pl.profile, Lives: pl.lives}
-	if pl.mirror, err = mirror.New(args.settings(), lookups, args.placer()); err != nil {
+	var lib *library.Library
+	if args.Isolated {
+		lib, err = library.Child(args.placer(), args.CallTimeout.Duration)
+	} else {
+		lib, err = library.Local(args.placer())
+	}
+	if err != nil {
 		return nil, err
 	}
-	go pl.watchCalls(ctx)
+	pl.mirror = mirror.New(args.settings(), lookups, lib)
+	if args.Isolated {
+		go pl.mirror.KeepAlive(ctx)
+	} else {
+		go pl.watchCalls(ctx)
+	}
 	go running.run(ctx)
 	if args.Mode == Shadow {
 		shadow.Register()
@@ -316,6 +328,10 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
 		return nil, pl.refuse(pod, err) // what the profile says, as the library reads it
+	}
+	if errors.Is(err, library.ErrGone) && pl.args.FailurePolicy == Ignore {
+		withoutLibrary.Inc()
+		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("Horus: %w", err))

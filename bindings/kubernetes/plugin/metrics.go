@@ -27,6 +27,9 @@ var (
 	invalidPods = metrics.NewCounter(&metrics.CounterOpts{
 		Name: "horus_invalid_pods_total", Help: "Attempts refused for what the pod or its objects say.",
 	})
+	withoutLibrary = metrics.NewCounter(&metrics.CounterOpts{
+		Name: "horus_without_library_total", Help: "Attempts that went on without the library, whose process was gone (failurePolicy Ignore).",
+	})
 )
 
 var registerOnce sync.Once
@@ -34,7 +37,7 @@ var registerOnce sync.Once
 // register makes them known, with gauges of the mirror.
 func (pl *Horus) register() {
 	registerOnce.Do(func() {
-		legacyregistry.MustRegister(verdictSeconds, placements, refusals, invalidPods)
+		legacyregistry.MustRegister(verdictSeconds, placements, refusals, invalidPods, withoutLibrary)
 		// From 0, so that the first event is an increase.
 		for _, shares := range []bool{false, true} {
 			placements.WithLabelValues(strconv.FormatBool(shares))

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"k8s.io/component-base/cli"
@@ -12,10 +13,18 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/plugin"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == library.Argument {
+		if err := library.Serve(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "horus-scheduler "+library.Argument+":", err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(cli.Run(app.NewSchedulerCommand(
 		app.WithPlugin(plugin.Name, plugin.New), app.WithPlugin(plugin.DRAName, plugin.NewDRA))))
 }

@@ -21,18 +21,18 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
 // Mirror is safe for concurrent use.
 type Mirror struct {
-	settings  objects.Settings
-	lookups   objects.Lookups
-	catalogue *horus.Catalogue
+	settings objects.Settings
+	lookups  objects.Lookups
 
 	mu      watched
-	cluster *horus.Cluster
-	placer  *horus.Placer
+	library *library.Library
+	revival revival
 	lastID  uint64
 	nodes   map[string]*node
 	pods    map[types.UID]*pod
@@ -79,28 +79,13 @@ type pod struct {
 	bound  bool // the API server says so; else it is reserved by us
 }
 
-// New makes an empty mirror.
-func New(settings objects.Settings, lookups objects.Lookups, options horus.PlacerOptions) (*Mirror, error) {
-	if err := horus.CheckABI(); err != nil {
-		return nil, err
-	}
-	catalogue, err := horus.DefaultCatalogue()
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := horus.NewCluster(catalogue)
-	if err != nil {
-		return nil, err
-	}
-	placer, err := horus.NewPlacer(options)
-	if err != nil {
-		return nil, err
-	}
+// New makes an empty mirror, whose cluster is the library's.
+func New(settings objects.Settings, lookups objects.Lookups, lib *library.Library) *Mirror {
 	return &Mirror{
-		settings: settings, lookups: lookups, catalogue: catalogue, cluster: cluster, placer: placer,
+		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
 		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{},
-	}, nil
+	}
 }
 
 func (m *Mirror) nextID() uint64 { m.lastID++; return m.lastID }
@@ -109,13 +94,12 @@ func (m *Mirror) find(gpuType string) error {
 	if gpuType == "" {
 		return errors.New("expected the GPU's product name, found none")
 	}
-	_, err := m.catalogue.Find(gpuType)
-	return err
+	return m.library.Find(gpuType)
 }
 
 // SetNode takes in a node as it is now.
 func (m *Mirror) SetNode(object *v1.Node) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	m.node(object.Name).object = object
 	m.refresh(object.Name)
@@ -123,7 +107,7 @@ func (m *Mirror) SetNode(object *v1.Node) {
 
 // DeleteNode takes a node away, with the pods on it.
 func (m *Mirror) DeleteNode(name string) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	if n := m.nodes[name]; n != nil {
 		n.object = nil
@@ -136,7 +120,7 @@ func (m *Mirror) SetSlice(slice *resourceapi.ResourceSlice) {
 	if slice.Spec.Driver != m.settings.Driver || slice.Spec.NodeName == nil {
 		return
 	}
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	m.node(*slice.Spec.NodeName).slices[slice.Name] = slice
 	m.refresh(*slice.Spec.NodeName)
@@ -147,7 +131,7 @@ func (m *Mirror) DeleteSlice(slice *resourceapi.ResourceSlice) {
 	if slice.Spec.Driver != m.settings.Driver || slice.Spec.NodeName == nil {
 		return
 	}
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	if n := m.nodes[*slice.Spec.NodeName]; n != nil {
 		delete(n.slices, slice.Name)
@@ -168,6 +152,15 @@ func (m *Mirror) node(name string) *node {
 // built anew, and its pods are adopted again from what the API server says of them.
 func (m *Mirror) refresh(name string) {
 	n := m.nodes[name]
+	view := m.viewOf(n)
+	if n.added == (view.Backend != objects.NoGPUs) && sameNode(n.view, view) && n.object != nil {
+		return
+	}
+	m.rebuild(name, view)
+}
+
+// viewOf a node is what its objects say.
+func (m *Mirror) viewOf(n *node) objects.Node {
 	view := objects.Node{}
 	if n.object != nil {
 		offered := make([]*resourceapi.ResourceSlice, 0, len(n.slices))
@@ -178,9 +171,12 @@ func (m *Mirror) refresh(name string) {
 		view = objects.NodeOf(m.settings, n.object, offered, m.find)
 	}
 	view.Horus.ID = n.id
-	if n.added == (view.Backend != objects.NoGPUs) && sameNode(n.view, view) && n.object != nil {
-		return
-	}
+	return view
+}
+
+// rebuild puts a node into the library as it is to be, with its pods.
+func (m *Mirror) rebuild(name string, view objects.Node) {
+	n := m.nodes[name]
 	if view.Problem != n.view.Problem && view.Problem != "" {
 		klog.InfoS("GPUs are not used", "node", name, "why", view.Problem)
 	}
@@ -190,20 +186,20 @@ func (m *Mirror) refresh(name string) {
 	for uid, p := range n.pods {
 		if p.bound {
 			residents = append(residents, p.object)
-		} else if slots, err := m.cluster.JobSlots(p.id); err == nil {
-			for _, slot := range slots {
+		} else {
+			for _, slot := range p.slots {
 				reserved[p] = append(reserved[p], n.view.Devices[slot.Device])
 			}
 		}
 		m.drop(uid)
 	}
 	if n.added {
-		_ = m.cluster.RemoveNode(n.id) // empty by now
+		_ = m.library.RemoveNode(n.id) // empty by now
 		n.added = false
 	}
 	n.view = view
 	if view.Backend != objects.NoGPUs {
-		if err := m.cluster.AddNode(view.Horus); err != nil {
+		if err := m.library.AddNode(view.Horus); err != nil {
 			n.view.Backend, n.view.Problem = objects.NoGPUs, fmt.Sprintf("node %s: %v", name, err)
 		} else {
 			n.added = true
@@ -259,14 +255,14 @@ func sameNode(a, b objects.Node) bool {
 
 // SetPod takes in a pod as it is now: bound and alive it holds its GPUs, done or gone it holds none.
 func (m *Mirror) SetPod(object *v1.Pod) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	m.setPod(object, true)
 }
 
 // DeletePod releases what a pod holds.
 func (m *Mirror) DeletePod(uid types.UID) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	delete(m.waiting, uid)
 	m.drop(uid)
@@ -274,7 +270,7 @@ func (m *Mirror) DeletePod(uid types.UID) {
 
 // SetClaim looks again at the pods for which a claim is reserved.
 func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	for _, consumer := range claim.Status.ReservedFor {
 		if one, waits := m.waiting[consumer.UID]; waits {
@@ -285,7 +281,7 @@ func (m *Mirror) SetClaim(claim *resourceapi.ResourceClaim) {
 
 // ProfileChanged takes the bound pods that name a profile in anew.
 func (m *Mirror) ProfileChanged(namespace, name string) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	var named []*v1.Pod
 	for _, p := range m.pods {
@@ -304,7 +300,7 @@ func (m *Mirror) drop(uid types.UID) {
 	if p == nil {
 		return
 	}
-	_ = m.cluster.Release(p.id) // NOT_FOUND: its node went first
+	_ = m.library.Release(p.id) // NOT_FOUND: its node went first
 	delete(m.jobs, p.id)
 	delete(m.pods, uid)
 	for _, slot := range p.slots {
@@ -369,14 +365,14 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 var overCommitted = []horus.Reason{horus.ReasonExclusive, horus.ReasonTenantLimit, horus.ReasonGPUMemory, horus.ReasonOwner}
 
 func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []horus.Slot, bound bool) error {
-	reason, err := m.cluster.Adopt(view.Horus, slots)
+	reason, err := m.library.Adopt(view.Horus, slots)
 	if err != nil {
 		// The job's own fields are out of range: what it holds is what counts.
 		plain := horus.Job{
 			ID: view.Horus.ID, Name: view.Horus.Name, Exclusive: true, GPUsPerTask: view.Horus.GPUsPerTask,
 			Demands: objects.Unknown(0),
 		}
-		if reason, err = m.cluster.Adopt(plain, slots); err != nil {
+		if reason, err = m.library.Adopt(plain, slots); err != nil {
 			return err
 		}
 	}
@@ -433,12 +429,8 @@ func (n *node) device(pool, name string) (uint32, bool) {
 func (m *Mirror) freeDevices(n *node, count int) ([]horus.Slot, bool) {
 	var free, used []horus.Slot
 	for i := range n.view.Devices {
-		info, err := m.cluster.Device(n.id, uint32(i))
-		if err != nil {
-			return nil, false
-		}
 		slot := horus.Slot{Node: n.id, Device: uint32(i)}
-		if len(info.Jobs) == 0 {
+		if m.tenants[slot] == 0 {
 			free = append(free, slot)
 		} else {
 			used = append(used, slot)
@@ -535,7 +527,7 @@ type Verdict struct {
 // Verdicts asks all nodes of the scheduler's picture for a job, in one call. The row of a node without GPUs of the job's
 // backend is not Known.
 func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, error) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	o := &m.order
 	if o.stale || o.backend != view.Backend || !o.isOf(nodes) {
@@ -548,8 +540,8 @@ func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, er
 	}
 	job := view.Horus
 	job.ID = m.lastID + 1
-	var verdicts horus.NodeVerdicts
-	if err := m.placer.Verdicts(m.cluster, job, o.ids, &verdicts); err != nil {
+	verdicts, err := m.library.Verdicts(job, o.ids)
+	if err != nil {
 		return nil, err
 	}
 	out := make([]Verdict, len(nodes))
@@ -600,7 +592,7 @@ var ErrNoPlace = errors.New("no place on the node")
 
 // Choose plans a job on one node.
 func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	return m.choose(ctx, view, name)
 }
@@ -611,24 +603,19 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 	if n == nil || !n.added {
 		return out, ErrNoPlace
 	}
-	plan, decision, err := m.plan(ctx, view, []uint64{n.id})
+	planned, err := m.plan(ctx, view, []uint64{n.id})
 	if err != nil {
 		return out, err
 	}
-	defer plan.Close()
-	if out.Decision = decision; decision.Verdict != horus.Place {
+	if out.Decision = planned.Decision; planned.Verdict != horus.Place {
 		return out, ErrNoPlace
 	}
 	out.Slots = out.Decision.Slots
 	for _, slot := range out.Slots {
 		out.Devices = append(out.Devices, n.view.Devices[slot.Device])
 	}
-	effects, err := plan.Effects(0)
-	if err != nil {
-		return out, err
-	}
-	seen := map[uint64]bool{decision.JobID: true}
-	for _, effect := range effects {
+	seen := map[uint64]bool{planned.JobID: true}
+	for _, effect := range planned.Effects {
 		if !seen[effect.JobID] {
 			seen[effect.JobID] = true
 			out.Beside = append(out.Beside, m.nameOf(effect.JobID))
@@ -638,16 +625,15 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 	return out, nil
 }
 
-// plan decides one job among the nodes. The plan is the caller's to close.
-func (m *Mirror) plan(ctx context.Context, view objects.Pod, nodes []uint64) (*horus.Plan, horus.Decision, error) {
+// plan decides one job among the nodes.
+func (m *Mirror) plan(ctx context.Context, view objects.Pod, nodes []uint64) (library.Planned, error) {
 	job := view.Horus
 	job.ID = m.lastID + 1
-	plan, err := m.placer.Plan(ctx, m.cluster, []horus.Job{job}, nodes)
+	planned, err := m.library.Plan(ctx, []horus.Job{job}, nodes)
 	if err != nil {
-		return nil, horus.Decision{}, err
+		return library.Planned{}, err
 	}
-	decision, err := plan.Decision(0)
-	return plan, decision, err
+	return planned[0], nil
 }
 
 // idsOf the nodes with GPUs of a backend that `may` allows, ascending.
@@ -686,7 +672,7 @@ func (m *Mirror) nameOf(job uint64) string {
 // Reserve takes a pod in where it was planned, or, with nil, where a plan on the node says now. What came in between is looked
 // at again: ErrNoPlace where the pod does not fit any more, or the node has other devices.
 func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, name string, planned *Choice) (Choice, error) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	m.drop(object.UID)
 	if planned == nil {
@@ -710,13 +696,13 @@ func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus
 		}
 	}
 	view.Horus.ID = m.lastID + 1
-	found, err := m.placer.Appraise(m.cluster, view.Horus, planned.Slots)
+	found, err := m.library.Appraise(view.Horus, planned.Slots)
 	return found.Reason, err
 }
 
 // Unreserve gives back what Reserve took; a pod that the API server calls bound keeps it.
 func (m *Mirror) Unreserve(uid types.UID) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	if p := m.pods[uid]; p != nil && !p.bound {
 		m.drop(uid)
@@ -725,7 +711,7 @@ func (m *Mirror) Unreserve(uid types.UID) {
 
 // FitsWithout says whether a job would fit on a node once the named pods had left it, beside those that are to come first.
 func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, first []objects.Pod) (horus.Reason, error) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	n := m.nodes[name]
 	if n == nil || !n.added || n.view.Backend != view.Backend {
@@ -744,18 +730,13 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 		job.ID, job.Selectors = m.lastID+1+uint64(len(jobs)), here
 		jobs = append(jobs, job)
 	}
-	plan, err := m.placer.WhatIfGone(m.cluster, ids, jobs)
+	planned, err := m.library.PlanWithout(ids, jobs)
 	if err != nil {
 		return horus.ReasonNone, err
 	}
-	defer plan.Close()
-	for i := range jobs {
-		d, err := plan.Decision(i)
-		if err != nil {
-			return horus.ReasonNone, err
-		}
-		if d.JobID == jobs[len(jobs)-1].ID {
-			return d.Reason, nil // none when it is placed
+	for _, one := range planned {
+		if one.JobID == jobs[len(jobs)-1].ID {
+			return one.Reason, nil // none when it is placed
 		}
 	}
 	return horus.ReasonNone, fmt.Errorf("a plan without a decision on job %d", jobs[len(jobs)-1].ID)
@@ -772,7 +753,7 @@ type View struct {
 
 // Regret compares where the pod was put with what the placer would have done among the nodes that `may` allows.
 func (v View) Regret(ctx context.Context, may func(*v1.Node) bool) (horus.Regret, error) {
-	return v.m.placer.Regret(ctx, v.m.cluster, v.Job, v.Slots, v.m.idsOf(v.Backend, may))
+	return v.m.library.Regret(ctx, v.Job, v.Slots, v.m.idsOf(v.Backend, may))
 }
 
 // NodeName is the name of a node of a slot; "" of one that is gone.
@@ -789,17 +770,16 @@ const noNodes = "no node that is open to it offers GPUs in the way that it asks 
 
 // Nearest is the nearest miss of a job over the nodes that are open to it, in the library's sentence.
 func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	nodes := m.idsOf(view.Backend, open.To)
 	if len(nodes) == 0 {
 		return noNodes, nil
 	}
-	plan, decision, err := m.plan(ctx, view, nodes)
+	decision, err := m.plan(ctx, view, nodes)
 	if err != nil {
 		return "", err
 	}
-	defer plan.Close()
 	if decision.Verdict == horus.Place {
 		return "GPUs are free for it, and what else it asks for is not there", nil
 	}

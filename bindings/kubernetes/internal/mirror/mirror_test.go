@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
@@ -44,12 +45,18 @@ func newWorld(t *testing.T) world {
 			return objects.ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 15, "memMiB": 2_000}}})
 		},
 	}
-	m, err := New(settings, lookups, horus.PlacerOptions{})
+	lib, err := library.Local(library.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Mirror = m
+	w.Mirror = New(settings, lookups, lib)
 	return w
+}
+
+// on tells how many pods the library has on a GPU of n1.
+func (w world) on(device uint32) (int, error) {
+	found, err := w.library.Appraise(horus.Job{ID: 1 << 40, Demands: objects.Unknown(0)}, []horus.Slot{{Node: w.nodes["n1"].id, Device: device}})
+	return int(found.Tenants) - 1, err // it counts the job that is asked for
 }
 
 func (w world) node(name string, gpus int) {
@@ -136,8 +143,8 @@ func TestObjectsInAnyOrderGiveOneState(t *testing.T) {
 		if c := w.Counts(); c != (Counts{Nodes: 1, Devices: 2, Pods: 2}) {
 			t.Errorf("order %d: expected a node, two GPUs and two pods, found %+v", rotation, c)
 		}
-		info, err := w.cluster.Device(w.nodes["n1"].id, 1)
-		if err != nil || len(info.Jobs) != 2 {
+		info, err := w.on(1)
+		if err != nil || info != 2 {
 			t.Errorf("order %d: expected both on gpu-1, found %+v, %v", rotation, info, err)
 		}
 	}
@@ -236,8 +243,8 @@ func TestANodeThatLosesGPUsKeepsItsPodsWhereTheyAre(t *testing.T) {
 	w.slice("n1", "gpu-0", "gpu-1", "gpu-2")
 	w.SetPod(w.claimer("a", "n1", "gpu-2"))
 	w.slice("n1", "gpu-1", "gpu-2") // gpu-0 fell off the bus: every position moves
-	info, err := w.cluster.Device(w.nodes["n1"].id, 1)
-	if err != nil || len(info.Jobs) != 1 {
+	info, err := w.on(1)
+	if err != nil || info != 1 {
 		t.Errorf("expected the pod on gpu-2, now at position 1, found %+v, %v", info, err)
 	}
 	w.slice("n1", "gpu-1") // and its own
@@ -328,8 +335,8 @@ func TestReservationsOutliveAChangeOfTheirNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.slice("n1", "gpu-0", "gpu-1")
-	info, err := w.cluster.Device(w.nodes["n1"].id, 1)
-	if err != nil || len(info.Jobs) != 1 {
+	info, err := w.on(1)
+	if err != nil || info != 1 {
 		t.Errorf("expected it on gpu-1, at position 1 now, found %+v, %v", info, err)
 	}
 }

@@ -21,7 +21,7 @@ type alike struct {
 // Together finds a node for each of several jobs that are placed all or none; "" for one that asks for no GPUs or has its devices
 // already. may: node open to the job of that row. Where there is no place for all, it returns the library's sentence.
 func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row int, node *v1.Node) bool) (nodes []string, miss string, err error) {
-	m.mu.Lock()
+	m.enter()
 	defer m.mu.Unlock()
 	nodes = make([]string, len(views))
 	for backend, kinds := range kindsOf(views) {
@@ -69,27 +69,22 @@ next:
 }
 
 func (m *Mirror) planTogether(ctx context.Context, kinds []*alike, jobs []horus.Job, among []uint64, nodes []string) (string, error) {
-	plan, err := m.placer.Plan(ctx, m.cluster, jobs, among)
+	planned, err := m.library.Plan(ctx, jobs, among)
 	if err != nil {
 		return "", err
 	}
-	defer plan.Close()
 	names := map[uint64]string{}
 	for name, n := range m.nodes {
 		names[n.id] = name
 	}
-	for i := range jobs {
-		decision, err := plan.Decision(i)
-		if err != nil {
-			return "", err
+	for _, one := range planned {
+		kind := kinds[one.JobID-jobs[0].ID]
+		if one.Verdict != horus.Place {
+			return m.named(one.Text), nil
 		}
-		kind := kinds[decision.JobID-jobs[0].ID]
-		if decision.Verdict != horus.Place {
-			return m.named(decision.Text), nil
-		}
-		each := len(decision.Slots) / len(kind.rows)
+		each := len(one.Slots) / len(kind.rows)
 		for task, row := range kind.rows {
-			nodes[row] = names[decision.Slots[task*each].Node]
+			nodes[row] = names[one.Slots[task*each].Node]
 		}
 	}
 	return "", nil

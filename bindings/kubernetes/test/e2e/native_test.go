@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"libhorus.org/kubernetes/internal/objects"
 	"libhorus.org/kubernetes/plugin"
 )
 
@@ -69,6 +70,49 @@ func TestNativeCodeThatFailsLosesNothing(t *testing.T) {
 				c.StartScheduler(values)
 			}
 			f.settle()
+		})
+	}
+}
+
+// As inside a cluster's first scheduler: native code runs in a child process, and what happens to it is not the scheduler's end.
+// With Ignore pods are placed without it, with Fail they wait until it is back.
+func TestAChildProcessThatFailsIsNotTheSchedulersEnd(t *testing.T) {
+	for policy, faults := range map[string][]string{
+		plugin.Ignore: {"horus_placer_verdicts segv", "horus_cluster_adopt hang"},
+		plugin.Fail:   {"horus_placer_verdicts hang", "horus_placer_plan throw"},
+	} {
+		t.Run(policy, func(t *testing.T) {
+			c := start(t, "")
+			trigger := filepath.Join(t.TempDir(), "fault")
+			c.Env = []string{"LD_PRELOAD=" + shim(t), "HORUS_FAULT=" + trigger}
+			c.StartScheduler(`{mode: place, placing: {isolated: true, callTimeout: 2s, failurePolicy: ` + policy + `}}`)
+			f := fleet(t, c, 4, 4)
+			f.come(5)
+			f.settle()
+			for _, fault := range faults {
+				logged := len(c.SchedulerLog())
+				check(t, os.WriteFile(trigger, []byte(fault), 0o600))
+				first := f.made
+				f.come(5)
+				if policy == plugin.Ignore {
+					until(t, c, "every pod is bound without the library", func() bool { return f.audit(false) == 0 })
+				} else {
+					until(t, c, "the child is gone", func() bool {
+						return strings.Contains(c.SchedulerLog()[logged:], "the child process with libhorus is gone")
+					})
+					if told := get(t, c, f.name(first)).Annotations[objects.DecisionAnnotation]; told != "" && strings.HasPrefix(fault, "horus_placer_verdicts") {
+						t.Errorf("%s: expected the pod to wait, found the decision %s", fault, told)
+					}
+				}
+				check(t, os.Remove(trigger))
+				f.settle() // the mirror has them all, in a child that was started again
+				f.come(1)
+				f.settle()
+				if told := get(t, c, f.name(f.made-1)).Annotations[objects.DecisionAnnotation]; told == "" {
+					t.Errorf("%s: expected the next pod to be placed by the library again", fault)
+				}
+				f.leave(6)
+			}
 		})
 	}
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package library is libhorus as the scheduler asks it: one cluster and one placer, in this process or in a child process that
+// may crash or hang without it.
+package library
+
+import (
+	"context"
+	"errors"
+
+	"libhorus.org/horus"
+)
+
+// ErrGone says that the child process is not there. It comes back by Start, empty.
+var ErrGone = errors.New("libhorus is not there: its process ended, and starts again")
+
+// Library is used by one caller at a time.
+type Library struct{ backend }
+
+// backend answers requests. An error of the library is in the reply; what do returns is about the way there.
+type backend interface {
+	do(ctx context.Context, request *request, reply *reply) error
+	start() error
+	gone() bool
+	close()
+}
+
+// Planned is the decision on one job, with what it does to those beside it.
+type Planned struct {
+	horus.Decision
+	Effects []horus.Effect
+}
+
+type operation int
+
+const (
+	find operation = iota
+	addNode
+	removeNode
+	adopt
+	release
+	verdicts
+	plan
+	planWithout
+	appraise
+	regret
+)
+
+// request and reply carry what the operation needs, the rest is zero and costs nothing on the way.
+type request struct {
+	Op      operation
+	GPUType string
+	Node    horus.Node
+	Job     horus.Job
+	Jobs    []horus.Job
+	ID      uint64
+	IDs     []uint64
+	Gone    []uint64
+	Slots   []horus.Slot
+}
+
+type reply struct {
+	Status    horus.Status // 0 = it went well
+	Message   string
+	Reason    horus.Reason
+	Verdicts  horus.NodeVerdicts
+	Planned   []Planned
+	Appraisal horus.Appraisal
+	Regret    horus.Regret
+}
+
+func (l *Library) ask(ctx context.Context, in request) (out reply, err error) {
+	if err := l.do(ctx, &in, &out); err != nil {
+		return out, err
+	}
+	if out.Status != 0 {
+		return out, &horus.Error{Status: out.Status, Message: out.Message}
+	}
+	return out, nil
+}
+
+// Start brings it back, empty, after it was gone.
+func (l *Library) Start() error { return l.start() }
+
+// Gone says whether it is.
+func (l *Library) Gone() bool { return l.gone() }
+
+// Close ends it.
+func (l *Library) Close() { l.close() }
+
+// Find says whether a GPU type is known.
+func (l *Library) Find(gpuType string) error {
+	_, err := l.ask(context.Background(), request{Op: find, GPUType: gpuType})
+	return err
+}
+
+// AddNode is horus.Cluster's, as are those that follow.
+func (l *Library) AddNode(node horus.Node) error {
+	_, err := l.ask(context.Background(), request{Op: addNode, Node: node})
+	return err
+}
+
+// RemoveNode takes an empty node away.
+func (l *Library) RemoveNode(id uint64) error {
+	_, err := l.ask(context.Background(), request{Op: removeNode, ID: id})
+	return err
+}
+
+// Adopt takes a job in where it is, and tells the rule that it breaks there.
+func (l *Library) Adopt(job horus.Job, slots []horus.Slot) (horus.Reason, error) {
+	out, err := l.ask(context.Background(), request{Op: adopt, Job: job, Slots: slots})
+	return out.Reason, err
+}
+
+// Release ends a job.
+func (l *Library) Release(job uint64) error {
+	_, err := l.ask(context.Background(), request{Op: release, ID: job})
+	return err
+}
+
+// Verdicts is horus.Placer's, as are those that follow.
+func (l *Library) Verdicts(job horus.Job, nodes []uint64) (horus.NodeVerdicts, error) {
+	out, err := l.ask(context.Background(), request{Op: verdicts, Job: job, IDs: nodes})
+	return out.Verdicts, err
+}
+
+// Plan decides jobs one after the other among the nodes.
+func (l *Library) Plan(ctx context.Context, jobs []horus.Job, nodes []uint64) ([]Planned, error) {
+	out, err := l.ask(ctx, request{Op: plan, Jobs: jobs, IDs: nodes})
+	return out.Planned, err
+}
+
+// PlanWithout decides jobs as if others had gone.
+func (l *Library) PlanWithout(gone []uint64, jobs []horus.Job) ([]Planned, error) {
+	out, err := l.ask(context.Background(), request{Op: planWithout, Gone: gone, Jobs: jobs})
+	return out.Planned, err
+}
+
+// Appraise tells what a place would do.
+func (l *Library) Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, error) {
+	out, err := l.ask(context.Background(), request{Op: appraise, Job: job, Slots: slots})
+	return out.Appraisal, err
+}
+
+// Regret compares somebody's place with the placer's own.
+func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error) {
+	out, err := l.ask(ctx, request{Op: regret, Job: job, Slots: theirs, IDs: nodes})
+	return out.Regret, err
+}

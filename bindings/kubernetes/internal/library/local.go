@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package library
+
+import (
+	"context"
+	"errors"
+
+	"libhorus.org/horus"
+)
+
+// Options of the placer, as horus.PlacerOptions has them.
+type Options struct {
+	MemHeadroomMiB int64
+	MaxTenants     int32
+	SharingQuota   float32
+	SlowdownBound  float32
+}
+
+// Local is libhorus in this process.
+func Local(options Options) (*Library, error) {
+	l, err := newLocal(options)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{l}, nil
+}
+
+type local struct {
+	catalogue *horus.Catalogue
+	cluster   *horus.Cluster
+	placer    *horus.Placer
+}
+
+func newLocal(options Options) (*local, error) {
+	if err := horus.CheckABI(); err != nil {
+		return nil, err
+	}
+	l := &local{}
+	var err error
+	if l.catalogue, err = horus.DefaultCatalogue(); err != nil {
+		return nil, err
+	}
+	if l.cluster, err = horus.NewCluster(l.catalogue); err != nil {
+		return nil, err
+	}
+	l.placer, err = horus.NewPlacer(horus.PlacerOptions{
+		MemHeadroomMiB: options.MemHeadroomMiB, MaxTenants: options.MaxTenants, SharingQuota: options.SharingQuota, SlowdownBound: options.SlowdownBound,
+	})
+	return l, err
+}
+
+func (l *local) start() error { return nil }
+func (l *local) gone() bool   { return false }
+func (l *local) close()       {}
+
+func (l *local) do(ctx context.Context, in *request, out *reply) error {
+	var told *horus.Error
+	err := l.answer(ctx, in, out)
+	if errors.As(err, &told) && ctx.Err() == nil {
+		out.Status, out.Message = told.Status, told.Message
+		return nil
+	}
+	return err
+}
+
+func (l *local) answer(ctx context.Context, in *request, out *reply) (err error) {
+	ids := in.IDs
+	if ids == nil {
+		ids = []uint64{} // none; nil would be all
+	}
+	switch in.Op {
+	case find:
+		_, err = l.catalogue.Find(in.GPUType)
+	case addNode:
+		err = l.cluster.AddNode(in.Node)
+	case removeNode:
+		err = l.cluster.RemoveNode(in.ID)
+	case adopt:
+		out.Reason, err = l.cluster.Adopt(in.Job, in.Slots)
+	case release:
+		err = l.cluster.Release(in.ID)
+	case verdicts:
+		err = l.placer.Verdicts(l.cluster, in.Job, ids, &out.Verdicts)
+		out.Verdicts.Verdicts = nil // the reasons say as much, and go through a pipe
+	case plan:
+		out.Planned, err = planned(l.placer.Plan(ctx, l.cluster, in.Jobs, ids))
+	case planWithout:
+		out.Planned, err = planned(l.placer.WhatIfGone(l.cluster, in.Gone, in.Jobs))
+	case appraise:
+		out.Appraisal, err = l.placer.Appraise(l.cluster, in.Job, in.Slots)
+	case regret:
+		out.Regret, err = l.placer.Regret(ctx, l.cluster, in.Job, in.Slots, ids)
+	}
+	return err
+}
+
+func planned(plan *horus.Plan, err error) ([]Planned, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer plan.Close()
+	out := make([]Planned, plan.Len())
+	for i := range out {
+		if out[i].Decision, err = plan.Decision(i); err != nil {
+			return nil, err
+		}
+		if out[i].Effects, err = plan.Effects(i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
