@@ -31,7 +31,7 @@ const (
 type Args struct {
 	Mode             string   `json:"mode"`             // "shadow" (the default) or "place"
 	Driver           string   `json:"driver"`           // of GPUs' ResourceSlices; "gpu.nvidia.com"
-	DeviceClasses    []string `json:"deviceClasses"`    // whose requests ask for GPUs; ["gpu.nvidia.com"]
+	DeviceClasses    []string `json:"deviceClasses"`    // whose requests ask for GPUs or MIG instances; ["gpu.nvidia.com", "mig.nvidia.com"]
 	ExtendedResource string   `json:"extendedResource"` // of whole GPUs; "nvidia.com/gpu"
 	Candidates       int      `json:"candidates"`       // nodes that the rest of the scheduler looks at; 32, -1 = all that fit
 	MaxTenants       int32    `json:"maxTenants"`       // of a GPU; 3
@@ -56,7 +56,7 @@ const (
 // parseArgs reads what stands in pluginConfig; fields that nobody knows are refused.
 func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
-		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
+		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
 		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout}, FailurePolicy: Fail,
 	}
 	unknown, given := raw.(*runtime.Unknown)

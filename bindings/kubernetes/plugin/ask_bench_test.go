@@ -74,7 +74,7 @@ func benchmarkPod(b *testing.B, start func(library.Options) (*library.Library, e
 				if err != nil {
 					b.Fatal(err)
 				}
-				c, err := pl.ask(context.Background(), view, pod, infos, "", false)
+				c, err := pl.ask(context.Background(), view, mirror.Rules{}, pod, infos, "", false)
 				if err != nil || len(c.kept) == 0 {
 					b.Fatal(len(c.kept), err)
 				}

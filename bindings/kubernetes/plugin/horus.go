@@ -232,11 +232,13 @@ func (pl *Horus) profile(namespace, name string) (objects.Profile, error) {
 // cycle is what is known of a pod while it is scheduled.
 type cycle struct {
 	view     objects.Pod
+	allows   mirror.Rules
 	began    time.Time
 	verdicts []mirror.Verdict // of the scheduler's nodes, in its order
 	rows     func() map[string]int
 	kept     map[string]candidate
 	narrowed bool    // more nodes fit than were kept
+	barred   int     // nodes that fit, of whose devices the claims allow too few
 	full     string  // its namespace shares as many GPUs as it may; a sentence
 	best     float64 // least and largest cost of those kept
 	worst    float64
@@ -306,6 +308,9 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 	if err != nil {
 		return nil, pl.refuse(pod, err)
 	}
+	if view.Beyond != "" && !view.Allocated && pl.args.Mode == Place {
+		return nil, pl.refuse(pod, errors.New(view.Beyond))
+	}
 	gpus := view.Backend != objects.NoGPUs
 	if !gpus && (gangOf(pod) == "" || pl.args.Mode == Shadow) {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -324,7 +329,11 @@ func (pl *Horus) PreFilter(ctx context.Context, state fwk.CycleState, pod *v1.Po
 		return nil, fwk.NewStatus(fwk.Skip) // devices that a claim has already are followed, not chosen
 	}
 	begin := running.beat()
-	c, err := pl.ask(ctx, view, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
+	rules, err := pl.rules(ctx, view)
+	if err != nil {
+		return nil, pl.refuse(pod, err)
+	}
+	c, err := pl.ask(ctx, view, rules, pod, nodes, planned, state.IsPodGroupSchedulingCycle())
 	verdictSeconds.Observe(time.Since(begin).Seconds())
 	if errors.Is(err, horus.ErrInvalidArgument) || errors.Is(err, horus.ErrNotFound) || errors.Is(err, horus.ErrLimit) {
 		return nil, pl.refuse(pod, err) // what the profile says, as the library reads it
@@ -354,8 +363,8 @@ func (pl *Horus) refuse(pod *v1.Pod, err error) *fwk.Status {
 
 // ask gets the verdicts and picks the candidates: the planned node alone, where it takes the pod; else the cheapest. whole: the
 // pod is tried once, and all that fit are candidates.
-func (pl *Horus) ask(ctx context.Context, view objects.Pod, pod *v1.Pod, nodes []fwk.NodeInfo, planned string, whole bool) (*cycle, error) {
-	c := &cycle{view: view, kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
+func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, pod *v1.Pod, nodes []fwk.NodeInfo, planned string, whole bool) (*cycle, error) {
+	c := &cycle{view: view, allows: rules, kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
 	c.rows = sync.OnceValue(func() map[string]int {
 		rows := make(map[string]int, len(nodes))
 		for i, info := range nodes {
@@ -402,10 +411,13 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 		}
 		name, one := nodes[i].Node().Name, candidate{cost: c.verdicts[i].Cost}
 		if c.view.Backend == objects.DRA {
-			choice, err := pl.mirror.Choose(ctx, c.view, name)
+			choice, err := pl.mirror.Choose(ctx, c.view, name, c.allows)
 			if err == nil && c.full != "" && pl.mirror.SharesMore(c.view.Horus.Tenant, choice.Slots) {
-				choice, err = pl.mirror.Choose(ctx, alone(c.view), name)
+				choice, err = pl.mirror.Choose(ctx, alone(c.view), name, c.allows)
 				one.alone, one.cost = true, choice.Decision.Cost
+			}
+			if errors.Is(err, mirror.ErrNotAllowed) {
+				c.barred++
 			}
 			if errors.Is(err, mirror.ErrNoPlace) {
 				continue
@@ -506,10 +518,18 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
 		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {
-			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(near+"."+c.full))
+			pl.handle.EventRecorder().Eventf(pod, nil, v1.EventTypeWarning, "HorusRefused", "Scheduling", "%s", note(near+"."+c.why()))
 		}
 	}
 	return nil, fwk.NewStatus(unplaced(pod))
+}
+
+// why a pod that the library would place is not.
+func (c *cycle) why() string {
+	if c.barred == 0 {
+		return c.full
+	}
+	return c.full + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs, by selectors or device taints.", c.barred)
 }
 
 func (c *cycle) mainReason() horus.Reason {

@@ -37,6 +37,7 @@ const (
 	find operation = iota
 	addNode
 	removeNode
+	drain
 	adopt
 	release
 	verdicts
@@ -54,6 +55,8 @@ type request struct {
 	Job     horus.Job
 	Jobs    []horus.Job
 	ID      uint64
+	Device  uint32
+	On      bool
 	IDs     []uint64
 	Gone    []uint64
 	Slots   []horus.Slot
@@ -103,6 +106,12 @@ func (l *Library) AddNode(node horus.Node) error {
 // RemoveNode takes an empty node away.
 func (l *Library) RemoveNode(id uint64) error {
 	_, err := l.ask(context.Background(), request{Op: removeNode, ID: id})
+	return err
+}
+
+// Drain closes a device to new jobs, or opens it.
+func (l *Library) Drain(node uint64, device uint32, on bool) error {
+	_, err := l.ask(context.Background(), request{Op: drain, ID: node, Device: device, On: on})
 	return err
 }
 

@@ -76,6 +76,12 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 		err = l.cluster.AddNode(in.Node)
 	case removeNode:
 		err = l.cluster.RemoveNode(in.ID)
+	case drain:
+		state := horus.Up
+		if in.On {
+			state = horus.Drained
+		}
+		err = l.cluster.SetState(in.ID, in.Device, state)
 	case adopt:
 		out.Reason, err = l.cluster.Adopt(in.Job, in.Slots)
 	case release:

@@ -62,7 +62,10 @@ type node struct {
 	view   objects.Node
 	added  bool // the library has it
 	pods   map[types.UID]*pod
-	seen   int64 // generation of the scheduler's own picture that was compared last
+
+	matches map[string][]bool // of each set of selectors that was asked for, the devices that match
+
+	seen int64 // generation of the scheduler's own picture that was compared last
 }
 
 // waiting is a bound pod of which nobody can tell yet what it holds.
@@ -153,7 +156,9 @@ func (m *Mirror) node(name string) *node {
 func (m *Mirror) refresh(name string) {
 	n := m.nodes[name]
 	view := m.viewOf(n)
+	n.matches = nil
 	if n.added == (view.Backend != objects.NoGPUs) && sameNode(n.view, view) && n.object != nil {
+		n.view.Raw = view.Raw
 		return
 	}
 	m.rebuild(name, view)
@@ -590,10 +595,27 @@ type Choice struct {
 // ErrNoPlace says that the job does not fit on the node now; the choice's decision says why.
 var ErrNoPlace = errors.New("no place on the node")
 
-// Choose plans a job on one node.
-func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {
+// ErrNotAllowed is ErrNoPlace where its claims allow too few of the node's devices.
+var ErrNotAllowed = fmt.Errorf("%w: its claims allow too few devices", ErrNoPlace)
+
+// Choose plans a job on those devices of one node that its claims allow.
+func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rules Rules) (out Choice, err error) {
 	m.enter()
 	defer m.mu.Unlock()
+	n := m.nodes[name]
+	if n == nil || !n.added {
+		return Choice{Node: name}, ErrNoPlace
+	}
+	closed := n.closed(rules)
+	if len(n.view.Devices)-len(closed) < int(view.Horus.GPUsPerTask) {
+		return Choice{Node: name}, ErrNotAllowed
+	}
+	for _, device := range closed {
+		if err := m.library.Drain(n.id, device, true); err != nil {
+			return Choice{}, err
+		}
+		defer func() { err = cmp.Or(err, m.library.Drain(n.id, device, false)) }()
+	}
 	return m.choose(ctx, view, name)
 }
 

@@ -53,6 +53,8 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
+var anyDevice = Rules{Matches: func(*resourceapi.Device) bool { return true }}
+
 // on tells how many pods the library has on a GPU of n1.
 func (w world) on(device uint32) (int, error) {
 	found, err := w.library.Appraise(horus.Job{ID: 1 << 40, Demands: objects.Unknown(0)}, []horus.Slot{{Node: w.nodes["n1"].id, Device: device}})
@@ -293,7 +295,7 @@ func TestReserveLooksAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	choice, err := w.Choose(context.Background(), view, "n1")
+	choice, err := w.Choose(context.Background(), view, "n1", anyDevice)
 	if err != nil || len(choice.Slots) != 1 || choice.Devices[0].Name != "gpu-0" {
 		t.Fatalf("expected gpu-0, found %+v, %v", choice, err)
 	}
@@ -311,7 +313,7 @@ func TestWhatWasChosenGoesByItsNameNotItsPosition(t *testing.T) {
 	w.slice("n1", "gpu-0", "gpu-1")
 	p := w.claimer("a", "", "")
 	view, _ := w.Read(p)
-	choice, err := w.Choose(context.Background(), view, "n1")
+	choice, err := w.Choose(context.Background(), view, "n1", anyDevice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +329,7 @@ func TestReservationsOutliveAChangeOfTheirNode(t *testing.T) {
 	w.slice("n1", "gpu-1")
 	p := w.claimer("a", "", "")
 	view, _ := w.Read(p)
-	choice, err := w.Choose(context.Background(), view, "n1")
+	choice, err := w.Choose(context.Background(), view, "n1", anyDevice)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,9 +41,10 @@ type Device struct {
 // Node is a node as libhorus takes it.
 type Node struct {
 	Backend Backend
-	Horus   horus.Node // ID is left 0
-	Devices []Device   // in the order of Horus.Devices
-	Problem string     // why its GPUs are not used, in a sentence
+	Horus   horus.Node            // ID is left 0
+	Devices []Device              // in the order of Horus.Devices
+	Raw     []*resourceapi.Device // of slices, in that order
+	Problem string                // why its GPUs are not used, in a sentence
 }
 
 // HostLabel is the label by which a job can be held to one node.
@@ -126,8 +127,10 @@ func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string)
 	type found struct {
 		device Device
 		horus  horus.Device
+		raw    *resourceapi.Device
 	}
 	var all []found
+	cards := map[string]int32{} // of MIG instances, by the card's UUID
 	for _, slice := range slices {
 		if slice.Spec.Pool.Generation != newest[slice.Spec.Pool.Name] {
 			continue
@@ -149,7 +152,14 @@ func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string)
 			if memory, ok := one.Capacity[attributeMemory]; ok {
 				device.MemMiB = memory.Value.Value() / mib
 			}
-			all = append(all, found{Device{Pool: slice.Spec.Pool.Name, Name: one.Name, UUID: uuid}, device})
+			if text(one, "type") == "mig" {
+				parent := text(one, "parentUUID")
+				if cards[parent] == 0 {
+					cards[parent] = int32(len(cards)) + 1
+				}
+				device.SharingMode, device.MIGProfile, device.Card = horus.MIG, text(one, "profile"), cards[parent]
+			}
+			all = append(all, found{Device{Pool: slice.Spec.Pool.Name, Name: one.Name, UUID: uuid}, device, one})
 		}
 	}
 	if len(all) > mostDevices {
@@ -161,7 +171,7 @@ func fromSlices(out Node, slices []*resourceapi.ResourceSlice, find func(string)
 		return a.Pool < b.Pool || (a.Pool == b.Pool && a.Name < b.Name)
 	})
 	for _, one := range all {
-		out.Devices, out.Horus.Devices = append(out.Devices, one.device), append(out.Horus.Devices, one.horus)
+		out.Devices, out.Horus.Devices, out.Raw = append(out.Devices, one.device), append(out.Horus.Devices, one.horus), append(out.Raw, one.raw)
 	}
 	if len(all) > 0 {
 		out.Backend = DRA

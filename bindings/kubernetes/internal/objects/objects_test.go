@@ -99,6 +99,67 @@ func TestOfSlicesTheNewestGenerationCounts(t *testing.T) {
 	}
 }
 
+func TestMIGInstancesAreInstancesOfTheirCard(t *testing.T) {
+	instance := func(name, profile, card string) resourceapi.Device {
+		d := deviceOf(name, "NVIDIA H100 80GB HBM3", false)
+		kind := "mig"
+		d.Attributes["type"] = resourceapi.DeviceAttribute{StringValue: &kind}
+		d.Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &profile}
+		d.Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &card}
+		return d
+	}
+	n := NodeOf(settings, nodeWith(8, nil), []*resourceapi.ResourceSlice{sliceOf("a", 1,
+		instance("gpu-0-mig-0", "1g.10gb", "GPU-0"), instance("gpu-0-mig-1", "3g.40gb", "GPU-0"), instance("gpu-1-mig-0", "1g.10gb", "GPU-1"),
+		deviceOf("gpu-2", "NVIDIA H100 80GB HBM3", false))}, known(t))
+	d := n.Horus.Devices
+	if len(d) != 4 || d[0].MIGProfile != "1g.10gb" || d[0].SharingMode != horus.MIG || d[0].Card != d[1].Card || d[0].Card == d[2].Card || d[3].MIGProfile != "" {
+		t.Fatalf("expected two instances of a card, one of another and a whole card, found %+v", d)
+	}
+	catalogue, err := horus.DefaultCatalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := horus.NewCluster(catalogue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Horus.ID = 1
+	if err := cluster.AddNode(n.Horus); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatAClaimAsksBeyondOneKindOfGPUIsNamed(t *testing.T) {
+	ask := func(class, expression string) resourceapi.DeviceRequest {
+		r := resourceapi.DeviceRequest{Name: class, Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: class, Count: 1}}
+		if expression != "" {
+			r.Exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
+		}
+		return r
+	}
+	const gpu = "gpu.nvidia.com"
+	tied := []resourceapi.DeviceConstraint{{}}
+	for _, one := range []struct {
+		requests    []resourceapi.DeviceRequest
+		constraints []resourceapi.DeviceConstraint
+		says        string
+	}{
+		{[]resourceapi.DeviceRequest{ask(gpu, "a"), ask(gpu, "a")}, nil, ""},
+		{[]resourceapi.DeviceRequest{ask(gpu, "a"), ask(gpu, "b")}, nil, "different classes, selectors"},
+		{[]resourceapi.DeviceRequest{ask(gpu, "")}, tied, ""},
+		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask("nic", "")}, tied, ""},
+		{[]resourceapi.DeviceRequest{ask(gpu, ""), ask(gpu, "")}, tied, "matchAttribute"},
+	} {
+		claims := Lookups{Claim: func(string, string) (*resourceapi.ResourceClaim, error) {
+			return &resourceapi.ResourceClaim{Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: one.requests, Constraints: one.constraints}}}, nil
+		}}
+		view, err := JobOf(settings, podOf(0, nil, "c"), claims)
+		if err != nil || (one.says == "") != (view.Beyond == "") || !strings.Contains(view.Beyond, one.says) {
+			t.Errorf("%+v: expected %q, found %q, %v", one.requests, one.says, view.Beyond, err)
+		}
+	}
+}
+
 func podOf(whole int64, annotations map[string]string, claims ...string) *v1.Pod {
 	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p", Annotations: annotations}}
 	p.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(whole, resource.DecimalSI)}}}}

@@ -4,6 +4,7 @@ package objects
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,15 @@ type Pod struct {
 	Horus   horus.Job // ID is left 0
 	// Allocated: its claims have devices already, as another pod's that share them have, or from an attempt that was cut off.
 	Allocated bool
+	Allows    DeviceRules
+	Beyond    string // what its claims ask that is not placed here, in a sentence; it counts where another placed it
+}
+
+// DeviceRules are what claims say of each of their devices.
+type DeviceRules struct {
+	Class       string   // DeviceClass, whose selectors hold too
+	Selectors   []string // CEL expressions of the request, all of which hold
+	Tolerations []resourceapi.DeviceToleration
 }
 
 // Lookups of other objects; an error says that there is none, or what is wrong with it.
@@ -37,10 +47,12 @@ type Lookups struct {
 	Lives   func(pod *v1.Pod) bool // the API server has it still, as far as we were told
 }
 
-// request is what a claim asks of our devices.
+// request is what claims ask of our devices.
 type request struct {
 	devices int64
-	memMiB  int64 // the most of its requests
+	memMiB  int64 // the most of them
+	rules   []DeviceRules
+	bound   bool // constraints tie devices to each other
 }
 
 // JobOf reads a pod. The error is of the pod's own objects, in a sentence for its owner.
@@ -124,24 +136,38 @@ func (out *Pod) claims(settings Settings, pod *v1.Pod, lookups Lookups) (request
 		if err != nil {
 			return all, fmt.Errorf("resource claim %s: %w", name, err)
 		}
-		one, err := requestOf(settings, claim)
-		if err != nil {
+		before := all.devices
+		if err := all.add(settings, claim); err != nil {
 			return all, fmt.Errorf("resource claim %s: %w", name, err)
 		}
-		out.Allocated = out.Allocated || (one.devices > 0 && claim.Status.Allocation != nil)
-		all.devices += one.devices
-		all.memMiB = max(all.memMiB, one.memMiB)
+		out.Allocated = out.Allocated || (all.devices > before && claim.Status.Allocation != nil)
 	}
+	out.rules(all)
 	return all, nil
 }
 
-func requestOf(settings Settings, claim *resourceapi.ResourceClaim) (request, error) {
-	var all request
+// rules are one set for all devices: the library chooses among those that the whole job may have.
+func (out *Pod) rules(all request) {
+	if len(all.rules) > 0 {
+		out.Allows = all.rules[0]
+	}
+	for _, other := range all.rules {
+		if !reflect.DeepEqual(other, all.rules[0]) {
+			out.Beyond = "requests of GPUs with different classes, selectors or tolerations in one pod are not placed: ask for one kind"
+		}
+	}
+	if all.bound && all.devices > 1 {
+		out.Beyond = "constraints among the GPUs of a claim (matchAttribute, distinctAttribute) are not placed: leave them out, or keep the pod with your first scheduler"
+	}
+}
+
+func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) error {
+	all.bound = all.bound || len(claim.Spec.Devices.Constraints) > 0
 	for _, r := range claim.Spec.Devices.Requests {
 		if r.Exactly == nil {
 			for _, sub := range r.FirstAvailable {
 				if settings.DeviceClasses[sub.DeviceClassName] {
-					return all, fmt.Errorf("request %s: lists of alternatives (firstAvailable) of GPUs are not placed: ask for one", r.Name)
+					return fmt.Errorf("request %s: lists of alternatives (firstAvailable) of GPUs are not placed: ask for one", r.Name)
 				}
 			}
 			continue
@@ -150,7 +176,7 @@ func requestOf(settings Settings, claim *resourceapi.ResourceClaim) (request, er
 			continue
 		}
 		if r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll {
-			return all, fmt.Errorf("request %s: allocationMode All of GPUs is not placed: ask for a count", r.Name)
+			return fmt.Errorf("request %s: allocationMode All of GPUs is not placed: ask for a count", r.Name)
 		}
 		all.devices += max(r.Exactly.Count, 1)
 		if capacity := r.Exactly.Capacity; capacity != nil {
@@ -158,8 +184,15 @@ func requestOf(settings Settings, claim *resourceapi.ResourceClaim) (request, er
 				all.memMiB = max(all.memMiB, (memory.Value()+mib-1)/mib)
 			}
 		}
+		rules := DeviceRules{Class: r.Exactly.DeviceClassName, Tolerations: r.Exactly.Tolerations}
+		for _, selector := range r.Exactly.Selectors {
+			if selector.CEL != nil {
+				rules.Selectors = append(rules.Selectors, selector.CEL.Expression)
+			}
+		}
+		all.rules = append(all.rules, rules)
 	}
-	return all, nil
+	return nil
 }
 
 func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) error {

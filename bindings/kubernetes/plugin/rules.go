@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/dynamic-resource-allocation/cel"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// mostExpressions is how many compiled selectors are kept, as upstream's plugin keeps them.
+const mostExpressions = 128
+
+var expressions = cel.NewCache(mostExpressions, cel.Features{EnableConsumableCapacity: true})
+
+// rules of a pod's claims, as upstream's allocator applies them: the selectors of class and request, and the taints of devices.
+func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, error) {
+	if view.Backend != objects.DRA {
+		return mirror.Rules{}, nil
+	}
+	class, err := pl.handle.SharedDRAManager().DeviceClasses().Get(view.Allows.Class)
+	if err != nil {
+		return mirror.Rules{}, fmt.Errorf("device class %s: %w", view.Allows.Class, err)
+	}
+	var all []string
+	for _, selector := range class.Spec.Selectors {
+		if selector.CEL != nil {
+			all = append(all, selector.CEL.Expression)
+		}
+	}
+	all = append(all, view.Allows.Selectors...)
+	var compiled []cel.CompilationResult
+	for _, expression := range all {
+		one := expressions.GetOrCompile(expression)
+		if one.Error != nil {
+			return mirror.Rules{}, fmt.Errorf("selector %s: %w", expression, one.Error)
+		}
+		compiled = append(compiled, one)
+	}
+	out := mirror.Rules{
+		Selectors: strings.Join(all, "\x00"),
+		Matches: func(device *resourceapi.Device) bool {
+			for _, one := range compiled {
+				matches, _, err := one.DeviceMatches(ctx, cel.Device{
+					Driver: pl.args.Driver, AllowMultipleAllocations: device.AllowMultipleAllocations,
+					Attributes: device.Attributes, Capacity: device.Capacity,
+				})
+				if err != nil || !matches { // an attribute that this device lacks: the allocator would fail on it
+					return false
+				}
+			}
+			return true
+		},
+		Tainted: map[objects.Device]bool{},
+	}
+	slices, err := pl.handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules()
+	if err != nil {
+		return out, err
+	}
+	for _, slice := range slices {
+		if slice.Spec.Driver != pl.args.Driver {
+			continue
+		}
+		for i := range slice.Spec.Devices {
+			if device := &slice.Spec.Devices[i]; keepsOut(device.Taints, view.Allows.Tolerations) {
+				out.Tainted[objects.Device{Pool: slice.Spec.Pool.Name, Name: device.Name}] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+func keepsOut(taints []resourceapi.DeviceTaint, tolerations []resourceapi.DeviceToleration) bool {
+next:
+	for _, taint := range taints {
+		if taint.Effect != resourceapi.DeviceTaintEffectNoSchedule && taint.Effect != resourceapi.DeviceTaintEffectNoExecute {
+			continue
+		}
+		for _, toleration := range tolerations {
+			if resourceclaim.ToleratesTaint(toleration, taint) {
+				continue next
+			}
+		}
+		return true
+	}
+	return false
+}

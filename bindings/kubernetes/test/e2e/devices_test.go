@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"libhorus.org/kubernetes/test/controlplane"
+)
+
+// change edits the devices of a node's slice.
+func change(t *testing.T, c *controlplane.Cluster, nodeName string, edit func([]resourceapi.Device)) {
+	t.Helper()
+	slices := c.Client.ResourceV1().ResourceSlices()
+	s, err := slices.Get(ctx, nodeName+"-gpus", metav1.GetOptions{})
+	check(t, err)
+	edit(s.Spec.Devices)
+	s.Spec.Pool.Generation++
+	_, err = slices.Update(ctx, s, metav1.UpdateOptions{})
+	check(t, err)
+}
+
+// selecting is a pod with a claim whose device is to fulfil an expression.
+func selecting(t *testing.T, c *controlplane.Cluster, name, class, expression string, tolerations ...resourceapi.DeviceToleration) {
+	t.Helper()
+	exactly := &resourceapi.ExactDeviceRequest{DeviceClassName: class, Tolerations: tolerations}
+	if expression != "" {
+		exactly.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: expression}}}
+	}
+	_, err := c.Client.ResourceV1().ResourceClaims(namespace).Create(ctx, &resourceapi.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{Name: "gpu", Exactly: exactly}}}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	makePod(t, c, podSpec{name: name, claim: name})
+}
+
+func on(t *testing.T, c *controlplane.Cluster, name, want string) {
+	t.Helper()
+	bound(t, c, name)
+	if found := device(t, c, name); found != want {
+		t.Errorf("%s: expected %s, found %s", name, want, found)
+	}
+}
+
+// The library would take the first device of the first node; what the claim allows lies behind.
+func TestTheDeviceIsOneThatTheClaimAllows(t *testing.T) {
+	c := start(t, `{mode: place, placing: {candidates: 1}}`)
+	for _, name := range []string{"n1", "n2"} {
+		node(t, c, name, 0, nil)
+		slice(t, c, name, 3)
+	}
+	change(t, c, "n1", func(devices []resourceapi.Device) {
+		devices[0].Taints = []resourceapi.DeviceTaint{{Key: "ecc", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+	})
+	selecting(t, c, "by-uuid", "gpu.nvidia.com", `device.attributes["gpu.nvidia.com"].uuid == "GPU-n2-2"`)
+	on(t, c, "by-uuid", "n2/gpu-2")
+	selecting(t, c, "tolerates", "gpu.nvidia.com", `device.attributes["gpu.nvidia.com"].uuid == "GPU-n1-0"`,
+		resourceapi.DeviceToleration{Key: "ecc", Operator: resourceapi.DeviceTolerationOpExists})
+	on(t, c, "tolerates", "n1/gpu-0")
+	selecting(t, c, "tainted", "gpu.nvidia.com", `device.attributes["gpu.nvidia.com"].uuid.startsWith("GPU-n1-0")`)
+	said(t, c, "tainted", "HorusRefused", "claims allow too few GPUs")
+	selecting(t, c, "nothing", "gpu.nvidia.com", `device.attributes["gpu.nvidia.com"].uuid == "GPU-n3-0"`)
+	said(t, c, "nothing", "HorusRefused", "On 2 nodes with room its claims allow too few GPUs")
+	selecting(t, c, "lacking", "gpu.nvidia.com", `device.attributes["gpu.nvidia.com"].colour == "red"`)
+	said(t, c, "lacking", "HorusRefused", "claims allow too few GPUs")
+	selecting(t, c, "classless", "mig.nvidia.com", "")
+	said(t, c, "classless", "HorusInvalid", "device class mig.nvidia.com", "not found")
+	change(t, c, "n1", func(devices []resourceapi.Device) { devices[0].Taints = nil })
+	end(t, c, "tolerates")
+	on(t, c, "tainted", "n1/gpu-0") // mended, it is open
+}
+
+// Instances and whole cards lie in one slice, and their classes tell them apart.
+func TestMIGInstancesArePlacedAsTheDriverPublishesThem(t *testing.T) {
+	c := start(t, placing)
+	_, err := c.Client.ResourceV1().DeviceClasses().Create(ctx, &resourceapi.DeviceClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "mig.nvidia.com"},
+		Spec: resourceapi.DeviceClassSpec{Selectors: []resourceapi.DeviceSelector{
+			{CEL: &resourceapi.CELDeviceSelector{Expression: `device.attributes["gpu.nvidia.com"].type == "mig"`}},
+		}},
+	}, metav1.CreateOptions{})
+	check(t, err)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 3)
+	change(t, c, "n1", func(devices []resourceapi.Device) {
+		for i := range devices[:2] {
+			kind, profile, card := "mig", "1g.10gb", "GPU-card"
+			devices[i].AllowMultipleAllocations = nil
+			devices[i].Capacity = nil
+			devices[i].Attributes["type"] = resourceapi.DeviceAttribute{StringValue: &kind}
+			devices[i].Attributes["profile"] = resourceapi.DeviceAttribute{StringValue: &profile}
+			devices[i].Attributes["parentUUID"] = resourceapi.DeviceAttribute{StringValue: &card}
+		}
+	})
+	for _, name := range []string{"a", "b"} {
+		selecting(t, c, name, "mig.nvidia.com", "")
+		if at := bound(t, c, name); at != "n1" || device(t, c, name) == "n1/gpu-2" {
+			t.Errorf("%s: expected an instance, found %s", name, device(t, c, name))
+		}
+	}
+	selecting(t, c, "third", "mig.nvidia.com", "")
+	said(t, c, "third", "HorusRefused")
+	claim(t, c, "whole", "")
+	makePod(t, c, podSpec{name: "whole", claim: "whole"})
+	on(t, c, "whole", "n1/gpu-2")
+}
