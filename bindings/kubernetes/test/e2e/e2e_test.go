@@ -432,14 +432,50 @@ func TestWhatOtherPluginsRefuseIsFoundElsewhere(t *testing.T) {
 	}
 }
 
-// A pod that the cheapest nodes have no cores for preempts nobody while others are free.
-func TestNobodyIsPreemptedForWhatWasNotLookedAt(t *testing.T) {
-	c := start(t, `{mode: place, placing: {candidates: 1}}`)
-	low, high := int32(-10), int32(10)
-	for name, value := range map[string]int32{"low": low, "high": high} {
+func classes(t *testing.T, c *controlplane.Cluster, values map[string]int32) {
+	t.Helper()
+	for name, value := range values {
 		_, err := c.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})
 		check(t, err)
 	}
+}
+
+func ofClass(class string) func(*v1.Pod) {
+	return func(p *v1.Pod) { p.Spec.PriorityClassName = class }
+}
+
+// One victim is enough, and it is the pod of least priority. Devices of claims are not freed in the scheduler's dry run: who
+// holds them is not preempted.
+func TestPreemptionTakesAsManyGPUsAsItNeeds(t *testing.T) {
+	c := start(t, placing)
+	classes(t, c, map[string]int32{"low": 1, "middle": 2, "high": 3})
+	node(t, c, "whole", 2, nil)
+	node(t, c, "claimed", 0, nil)
+	slice(t, c, "claimed", 1)
+	for name, class := range map[string]string{"low": "low", "middle": "middle"} {
+		makePod(t, c, podSpec{name: name, whole: 1, change: ofClass(class)})
+		bound(t, c, name)
+	}
+	claim(t, c, "holder", "")
+	makePod(t, c, podSpec{name: "holder", claim: "holder", change: ofClass("low")})
+	bound(t, c, "holder")
+	claim(t, c, "waits", "")
+	makePod(t, c, podSpec{name: "waits", claim: "waits", change: ofClass("high")})
+	refused(t, c, "waits")
+	makePod(t, c, podSpec{name: "high", whole: 1, change: ofClass("high")})
+	if at := bound(t, c, "high"); at != "whole" {
+		t.Errorf("expected the place of low, found %s", at)
+	}
+	left := kubectl(t, c, "get", "pods", "-o", "name")
+	if strings.Contains(left, "pod/low") || !strings.Contains(left, "pod/middle") || !strings.Contains(left, "pod/holder") {
+		t.Errorf("expected low to be preempted and nobody else, found %s", left)
+	}
+}
+
+// A pod that the cheapest nodes have no cores for preempts nobody while others are free.
+func TestNobodyIsPreemptedForWhatWasNotLookedAt(t *testing.T) {
+	c := start(t, `{mode: place, placing: {candidates: 1}}`)
+	classes(t, c, map[string]int32{"low": -10, "high": 10})
 	cpu := func(cores, class string) func(*v1.Pod) {
 		return func(p *v1.Pod) {
 			p.Spec.PriorityClassName = class
