@@ -69,6 +69,9 @@ func TestTheDeviceIsOneThatTheClaimAllows(t *testing.T) {
 	said(t, c, "lacking", "HorusRefused", "claims allow too few GPUs")
 	selecting(t, c, "classless", "mig.nvidia.com", "")
 	said(t, c, "classless", "HorusInvalid", "device class mig.nvidia.com", "not found")
+	_, err := c.Client.ResourceV1().DeviceClasses().Create(ctx, &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "mig.nvidia.com"}}, metav1.CreateOptions{})
+	check(t, err)
+	bound(t, c, "classless") // it is there now
 	change(t, c, "n1", func(devices []resourceapi.Device) { devices[0].Taints = nil })
 	end(t, c, "tolerates")
 	on(t, c, "tainted", "n1/gpu-0") // mended, it is open
