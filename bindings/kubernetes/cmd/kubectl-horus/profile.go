@@ -92,7 +92,8 @@ func profile(out io.Writer, path string, flags profileFlags) error {
 			"gpuType": flags.gpus[i], "gpuUtilPct": d.GPUUtilPct, "gpuUtilPctUpper": d.GPUUtilPctUpper,
 			"memBwUtilPct": d.MemBWUtilPct, "memBwUtilPctUpper": d.MemBWUtilPctUpper, "memMiB": d.MemMiB,
 			"memMiBUpper": d.MemMiBUpper, "stepTimeUs": d.StepTimeUs, "stepTimeUsUpper": d.StepTimeUsUpper,
-			"gradientMiB": d.GradientMiB, "operatorUs": d.OperatorUs,
+			"gradientMiB": d.GradientMiB, "operatorUs": d.OperatorUs, "powerW": d.PowerW, "powerWUpper": d.PowerWUpper,
+			"prediction": objects.PredictionOf(d),
 		}
 	}
 	name := flags.name

@@ -40,7 +40,42 @@ type demandFields struct {
 	StepTimeUsUpper int64   `json:"stepTimeUsUpper"`
 	GradientMiB     int64   `json:"gradientMiB"`
 	OperatorUs      float32 `json:"operatorUs"`
+	PowerW          float32 `json:"powerW"`
+	PowerWUpper     float32 `json:"powerWUpper"`
 	Measured        bool    `json:"measured"`
+
+	Prediction *Prediction `json:"prediction"`
+}
+
+// Prediction is what a predictor says beside the values, as horus.Demand has it.
+type Prediction struct {
+	Outside      bool      `json:"outside,omitempty"`
+	Uncalibrated bool      `json:"uncalibrated,omitempty"`
+	TooLarge     bool      `json:"tooLarge,omitempty"`
+	Distance     float32   `json:"distance,omitempty"`
+	Traits       []float32 `json:"traits,omitempty"`
+}
+
+// PredictionOf a demand.
+func PredictionOf(d horus.Demand) Prediction {
+	return Prediction{
+		Outside: d.Flags&horus.Outside != 0, Uncalibrated: d.Flags&horus.Uncalibrated != 0, TooLarge: d.Flags&horus.TooLarge != 0,
+		Distance: d.Distance, Traits: d.Traits[:],
+	}
+}
+
+func (p *Prediction) put(d *horus.Demand) error {
+	d.Flags, d.Distance = horus.Predicted, p.Distance
+	for flag, on := range map[horus.DemandFlags]bool{horus.Outside: p.Outside, horus.Uncalibrated: p.Uncalibrated, horus.TooLarge: p.TooLarge} {
+		if on {
+			d.Flags |= flag
+		}
+	}
+	if len(p.Traits) > len(d.Traits) {
+		return fmt.Errorf("traits: expected %d at most, found %d", len(d.Traits), len(p.Traits))
+	}
+	copy(d.Traits[:], p.Traits)
+	return nil
 }
 
 var kinds = map[string]horus.JobKind{
@@ -76,6 +111,12 @@ func ProfileOf(spec any) (Profile, error) {
 			Flags: horus.Given, ProfileID: id, GPUUtilPct: d.GPUUtilPct, GPUUtilPctUpper: d.GPUUtilPctUpper,
 			MemBWUtilPct: d.MemBWUtilPct, MemBWUtilPctUpper: d.MemBWUpper, MemMiB: d.MemMiB, MemMiBUpper: d.MemMiBUpper,
 			StepTimeUs: d.StepTimeUs, StepTimeUsUpper: d.StepTimeUsUpper, GradientMiB: d.GradientMiB, OperatorUs: d.OperatorUs,
+			PowerW: d.PowerW, PowerWUpper: d.PowerWUpper,
+		}
+		if d.Prediction != nil {
+			if err := d.Prediction.put(&demand); err != nil {
+				return Profile{}, fmt.Errorf("spec.demands[%d].prediction.%w", i, err)
+			}
 		}
 		if d.Measured {
 			demand.Flags = horus.Measured
