@@ -14,7 +14,7 @@ import (
 
 // A process that stands still for a while, as a suspended machine or a frozen cgroup lets it, may go on when another replica
 // leads and has given the GPUs away. It learns of its lost lease within milliseconds, and would have written its choice by
-// then. So what was chosen before a standstill, or just after it, is void.
+// then. So what was chosen before a standstill, or just after it, is void, and nobody is preempted for it.
 const (
 	beatEvery = 100 * time.Millisecond
 	// The chart's lease leaves 2 s between the end of a leader that cannot renew and the next leader: half of it.

@@ -509,8 +509,9 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 	if c == nil {
 		return nil, fwk.NewStatus(unplaced(pod))
 	}
-	if c.narrowed {
-		// The candidates were closed to the pod by other plugins: the next attempt looks at all nodes, and comes at once.
+	if c.narrowed || running.void(c.began) {
+		// The candidates were closed to the pod by other plugins, or the picture was old: the next attempt looks at all nodes,
+		// and comes at once.
 		pl.wide.Store(pod.UID, true)
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable) // and nobody is preempted for what was not looked at

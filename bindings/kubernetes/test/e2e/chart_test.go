@@ -88,7 +88,8 @@ func TestTheChartWatchesWithNoRightToBind(t *testing.T) {
 	forbidden(t, c)
 	for verb, want := range map[string]string{"create pods/binding": "no", "update resourceclaims/status": "no", "get secrets": "no", "list nodes": "yes"} {
 		action, object, _ := strings.Cut(verb, " ")
-		cmd := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "kubectl"), "auth", "can-i", action, object, "--as", "system:serviceaccount:"+system+":horus-scheduler")
+		object, part, _ := strings.Cut(object, "/") // kubectl takes what stands behind a slash for a name
+		cmd := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "kubectl"), "auth", "can-i", action, object, "--subresource", part, "--as", "system:serviceaccount:"+system+":horus-scheduler")
 		cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig())
 		if out, _ := cmd.Output(); strings.TrimSpace(string(out)) != want {
 			t.Errorf("%s: expected %s, found %s", verb, want, out)

@@ -23,10 +23,10 @@ type crowd struct {
 // fleet makes nodes with GPUs of 80 GiB, and a crowd of nobody yet.
 func fleet(t *testing.T, c *controlplane.Cluster, nodes, gpus int) *crowd {
 	t.Helper()
-	for i := range nodes {
+	parallel(nodes, func(i int) {
 		node(t, c, fmt.Sprintf("n%d", i), 0, nil)
 		slice(t, c, fmt.Sprintf("n%d", i), gpus)
-	}
+	})
 	profile(t, c, "light", 20, 8_000)
 	return &crowd{t: t, c: c, metrics: c.Metrics}
 }
@@ -36,10 +36,8 @@ func (f *crowd) name(i int) string { return fmt.Sprintf("p%d", i) }
 // come makes pods; three fill a GPU.
 func (f *crowd) come(n int) {
 	f.t.Helper()
-	for range n {
-		sharing(f.t, f.c, f.name(f.made), "light", "25Gi")
-		f.made++
-	}
+	parallel(n, func(i int) { sharing(f.t, f.c, f.name(f.made+i), "light", "25Gi") })
+	f.made += n
 }
 
 // leave ends the oldest.

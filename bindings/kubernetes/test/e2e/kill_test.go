@@ -11,17 +11,13 @@ import (
 )
 
 // The scheduler is killed at any moment while pods come and go; the auditor finds nothing wrong at any time.
-// HORUS_K8S_KILLS says how often; 3 otherwise.
+// HORUS_K8S_KILLS says how often, HORUS_K8S_KILL_NODES on how many nodes of four GPUs and HORUS_K8S_KILL_PODS among how many
+// pods; large ones need HORUS_K8S_WITHIN too.
 func TestKilledAgainAndAgain(t *testing.T) {
-	kills := 3
-	if given := os.Getenv("HORUS_K8S_KILLS"); given != "" {
-		var err error
-		kills, err = strconv.Atoi(given)
-		check(t, err)
-	}
+	kills, nodes, pods := size(t, "HORUS_K8S_KILLS", 3), size(t, "HORUS_K8S_KILL_NODES", 20), size(t, "HORUS_K8S_KILL_PODS", 200)
 	c := start(t, placing)
-	f := fleet(t, c, 20, 4)
-	f.come(200)
+	f := fleet(t, c, nodes, 4)
+	f.come(pods)
 	var recovery []float64
 	for kill := range kills {
 		f.leave(10) // the oldest leave, as many come, and the scheduler dies among them
@@ -37,5 +33,19 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	}
 	f.settle()
 	slices.Sort(recovery)
-	t.Logf("%d kills, %d pods placed: ready again after %.2f s (median), %.2f s (p99)", kills, f.made, recovery[len(recovery)/2], recovery[len(recovery)*99/100])
+	t.Logf("%d kills, %d nodes, %d pods placed: ready again after %.2f s (median), %.2f s (p99)", kills, nodes, f.made, recovery[len(recovery)/2], recovery[len(recovery)*99/100])
+}
+
+// size is a number of the environment.
+func size(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	given := os.Getenv(name)
+	if given == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(given)
+	if err != nil || n < 1 {
+		t.Fatalf("%s: expected a number of at least 1, found %q", name, given)
+	}
+	return n
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,11 +59,7 @@ func TestTamperedObjectsHarmNobodyElse(t *testing.T) {
 		before := len(c.SchedulerLog())
 		return func() bool {
 			for line := range strings.Lines(c.SchedulerLog()[before:]) {
-				all := true
-				for _, word := range words {
-					all = all && strings.Contains(line, word)
-				}
-				if all {
+				if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
 					return true
 				}
 			}

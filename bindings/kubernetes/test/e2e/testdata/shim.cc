@@ -4,6 +4,7 @@
 // "<function> <fault>", such as "horus_placer_plan hang". Otherwise it calls the real one.
 
 #include <dlfcn.h>
+#include <horus/horus.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -11,8 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-
-#include <horus/horus.h>
 
 namespace {
 
@@ -45,25 +44,29 @@ horus_status Call(Function* /*of the header*/, const char* name, Arguments... ar
 
 }  // namespace
 
-horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job, size_t node_count,
-                                   const uint64_t* node_ids, int32_t* verdicts, double* costs, int32_t* reasons,
-                                   horus_error* error) {
-  return Call(&horus_placer_verdicts, __func__, placer, cluster, job, node_count, node_ids, verdicts, costs, reasons, error);
+horus_status horus_placer_verdicts(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                   size_t node_count, const uint64_t* node_ids, int32_t* verdicts, double* costs,
+                                   int32_t* reasons, horus_error* error) {
+  return Call(&horus_placer_verdicts, __func__, placer, cluster, job, node_count, node_ids, verdicts, costs, reasons,
+              error);
 }
 
-horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count, const horus_job* const* jobs,
-                               size_t node_count, const uint64_t* node_ids, horus_progress progress, void* user,
-                               horus_plan** out, horus_error* error) {
-  return Call(&horus_placer_plan, __func__, placer, cluster, job_count, jobs, node_count, node_ids, progress, user, out, error);
+horus_status horus_placer_plan(horus_placer* placer, const horus_cluster* cluster, size_t job_count,
+                               const horus_job* const* jobs, size_t node_count, const uint64_t* node_ids,
+                               horus_progress progress, void* user, horus_plan** out, horus_error* error) {
+  return Call(&horus_placer_plan, __func__, placer, cluster, job_count, jobs, node_count, node_ids, progress, user, out,
+              error);
 }
 
-horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cluster, const horus_job* job, size_t slot_count,
-                                   const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
-                                   horus_appraisal* appraisal, horus_error* error) {
-  return Call(&horus_placer_appraise, __func__, placer, cluster, job, slot_count, node_ids, devices, tasks, appraisal, error);
+horus_status horus_placer_appraise(horus_placer* placer, const horus_cluster* cluster, const horus_job* job,
+                                   size_t slot_count, const uint64_t* node_ids, const uint32_t* devices,
+                                   const uint32_t* tasks, horus_appraisal* appraisal, horus_error* error) {
+  return Call(&horus_placer_appraise, __func__, placer, cluster, job, slot_count, node_ids, devices, tasks, appraisal,
+              error);
 }
 
-horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count, const uint64_t* node_ids,
-                                 const uint32_t* devices, const uint32_t* tasks, int32_t* reason, horus_error* error) {
+horus_status horus_cluster_adopt(horus_cluster* cluster, const horus_job* job, size_t slot_count,
+                                 const uint64_t* node_ids, const uint32_t* devices, const uint32_t* tasks,
+                                 int32_t* reason, horus_error* error) {
   return Call(&horus_cluster_adopt, __func__, cluster, job, slot_count, node_ids, devices, tasks, reason, error);
 }
