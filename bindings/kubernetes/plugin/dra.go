@@ -11,7 +11,10 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	kubeschedulerv1 "k8s.io/kube-scheduler/config/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 
@@ -56,6 +59,14 @@ func NewDRA(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Pl
 		return nil, fmt.Errorf("%s: expected the upstream plugin, found %T", DRAName, upstream)
 	}
 	return draPlugin{pl}, nil
+}
+
+// dynamicResourcesArgs are upstream's defaults.
+func dynamicResourcesArgs() (runtime.Object, error) {
+	given := &kubeschedulerv1.DynamicResourcesArgs{}
+	scheme.Scheme.Default(given)
+	out := &config.DynamicResourcesArgs{}
+	return out, scheme.Scheme.Convert(given, out, nil)
 }
 
 // chosen are the devices that the pod of the present cycle may have; nil = any. Cycles come one after the other.

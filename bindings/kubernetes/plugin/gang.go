@@ -15,9 +15,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 
 	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/objects"
@@ -291,10 +291,24 @@ func (g *gangs) again(namespace, name string) {
 	}
 }
 
+// gateOff is the feature gate without which the scheduler places no PodGroups of Kubernetes itself; "" = it does. With
+// GenericWorkload alone, Kubernetes 1.36 would place their pods one by one.
+func gateOff(gates featuregate.MutableFeatureGate) featuregate.Feature {
+	known := gates.GetAll()
+	for _, gate := range []featuregate.Feature{"GenericWorkload", "GangScheduling"} { // the second is 1.36's
+		if _, has := known[gate]; has && !gates.Enabled(gate) {
+			return gate
+		}
+	}
+	return ""
+}
+
 // enter lets a pod without a gang pass, and one with a gang when it is its turn; planned is its node of the gang's plan, if any.
 func (pl *Horus) enter(ctx context.Context, pod *v1.Pod) (planned string, wait *fwk.Status) {
-	if pod.Spec.SchedulingGroup != nil && !utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
-		return "", pl.refuse(pod, errors.New("spec.schedulingGroup: expected a scheduler with the feature gate GenericWorkload, found it off"))
+	if pod.Spec.SchedulingGroup != nil {
+		if off := gateOff(utilfeature.DefaultMutableFeatureGate); off != "" {
+			return "", pl.refuse(pod, fmt.Errorf("spec.schedulingGroup: expected a scheduler with the feature gate %s, found it off", off))
+		}
 	}
 	planned, wait, err := pl.gangs.enter(ctx, pod)
 	var miss noPlace

@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 )
@@ -170,6 +171,31 @@ func gangsAmongThemselves(t *testing.T) {
 		}
 		if g.turn != nil && len(queue) == 0 {
 			t.Fatalf("seed %d: nobody is left to try and %s holds the turn", seed, g.turn.name)
+		}
+	}
+}
+
+func TestPodGroupsOfKubernetesNeedEveryGateThatTheSchedulerKnows(t *testing.T) {
+	for _, one := range []struct {
+		known, set string
+		off        featuregate.Feature
+	}{
+		{"1.37", "GenericWorkload=false", "GenericWorkload"}, {"1.37", "GenericWorkload=true", ""},
+		{"1.36", "GenericWorkload=true", "GangScheduling"}, {"1.36", "GenericWorkload=true,GangScheduling=true", ""},
+	} {
+		gates := featuregate.NewFeatureGate()
+		known := map[featuregate.Feature]featuregate.FeatureSpec{"GenericWorkload": {PreRelease: featuregate.Alpha}}
+		if one.known == "1.36" {
+			known["GangScheduling"] = featuregate.FeatureSpec{PreRelease: featuregate.Alpha}
+		}
+		if err := gates.Add(known); err != nil {
+			t.Fatal(err)
+		}
+		if err := gates.Set(one.set); err != nil {
+			t.Fatal(err)
+		}
+		if off := gateOff(gates); off != one.off {
+			t.Errorf("%s with %s: expected %q off, found %q", one.known, one.set, one.off, off)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command horus-chart prints what Helm makes of a chart: horus-chart CHART RELEASE NAMESPACE [VALUES_AS_YAML]. It is a module of
-// its own, for Helm wants other versions of what kube-scheduler is built with.
+// Command horus-chart prints what Helm makes of a chart: horus-chart CHART RELEASE NAMESPACE KUBERNETES_VERSION [VALUES_AS_YAML].
+// It is a module of its own, for Helm wants other versions of what kube-scheduler is built with.
 package main
 
 import (
@@ -12,7 +12,8 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
-	"helm.sh/helm/v4/pkg/chart/loader"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 )
@@ -25,22 +26,29 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) < 3 {
-		return fmt.Errorf("expected CHART RELEASE NAMESPACE [VALUES_AS_YAML], found %d arguments", len(args))
+	if len(args) < 4 {
+		return fmt.Errorf("expected CHART RELEASE NAMESPACE KUBERNETES_VERSION [VALUES_AS_YAML], found %d arguments", len(args))
 	}
 	chart, err := loader.Load(args[0])
 	if err != nil {
 		return err
 	}
 	given := map[string]any{}
-	if len(args) > 3 {
-		if err := yaml.Unmarshal([]byte(args[3]), &given); err != nil {
+	if len(args) > 4 {
+		if err := yaml.Unmarshal([]byte(args[4]), &given); err != nil {
 			return err
 		}
 	}
 	release := common.ReleaseOptions{Name: args[1], Namespace: args[2], IsInstall: true}
+	kubernetes, err := common.ParseKubeVersion(args[3])
+	if err != nil {
+		return err
+	}
+	if wants := chart.Metadata.KubeVersion; !chartutil.IsCompatibleRange(wants, kubernetes.String()) { // as helm install does
+		return fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", wants, kubernetes.Version)
+	}
 	capabilities := common.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = common.KubeVersion{Version: "v1.37.2", Major: "1", Minor: "37"}
+	capabilities.KubeVersion = *kubernetes
 	values, err := util.ToRenderValues(chart, given, release, capabilities) // checks the schema too
 	if err != nil {
 		return err

@@ -115,9 +115,20 @@ func (c *Cluster) KillAPIServer() {
 	_ = c.apiServer.Wait()
 }
 
-// Render is what Helm makes of the chart with these values, or why it makes nothing. HORUS_K8S_CHART names another chart.
-func Render(bin, namespace, values string) (string, error) {
-	out, err := exec.Command(filepath.Join(bin, "horus-chart"), cmp.Or(os.Getenv("HORUS_K8S_CHART"), "../../charts/horus"), "horus", namespace, values).CombinedOutput()
+// Version is that of the Kubernetes that the programs are built from, such as v1.37.2.
+func Version(bin string) (string, error) {
+	out, err := exec.Command(filepath.Join(bin, "horus-scheduler"), "--version").CombinedOutput()
+	version, told := strings.CutPrefix(strings.TrimSpace(string(out)), "Kubernetes ")
+	if err == nil && !told {
+		err = fmt.Errorf("horus-scheduler --version: expected Kubernetes and its version, found %q", out)
+	}
+	return version, err
+}
+
+// Render is what Helm makes of the chart with these values on that Kubernetes, or why it makes nothing. HORUS_K8S_CHART names another
+// chart.
+func Render(bin, namespace, kubernetes, values string) (string, error) {
+	out, err := exec.Command(filepath.Join(bin, "horus-chart"), cmp.Or(os.Getenv("HORUS_K8S_CHART"), "../../charts/horus"), "horus", namespace, kubernetes, values).CombinedOutput()
 	return string(out), err
 }
 
@@ -132,7 +143,9 @@ func (c *Cluster) StartScheduler(values string) {
 // config is the chart's own, with the default profile beside ours, and the chart's feature gates.
 func (c *Cluster) config(values string) (config string, args []string) {
 	c.t.Helper()
-	manifest, err := Render(c.bin, "gpu-system", values)
+	version, err := Version(c.bin)
+	must(c.t, err)
+	manifest, err := Render(c.bin, "gpu-system", version, values)
 	must(c.t, err)
 	var found struct {
 		Data map[string]string `json:"data"`

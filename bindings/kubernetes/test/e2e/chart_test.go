@@ -23,7 +23,7 @@ const system = "gpu-system"
 // rights of its service account.
 func install(t *testing.T, c *controlplane.Cluster, values string) {
 	t.Helper()
-	manifest, err := controlplane.Render(os.Getenv("HORUS_K8S_BIN"), system, values)
+	manifest, err := controlplane.Render(programs(t), system, version(t), values)
 	if err != nil {
 		t.Fatalf("%v: %s", err, manifest)
 	}
@@ -98,17 +98,26 @@ func TestTheChartWatchesWithNoRightToBind(t *testing.T) {
 }
 
 func TestValuesOutsideTheSchemaAreRefusedByName(t *testing.T) {
-	if os.Getenv("HORUS_K8S_BIN") == "" {
-		t.Skip("HORUS_K8S_BIN names no folder: run test/run")
-	}
 	for values, says := range map[string]string{
 		"mode: watch": "mode", "replicas: -1": "replicas", "placing: {candidates: 0}": "candidates", "colour: red": "colour",
 		"schedulerName: default-scheduler": "schedulerName", "placing: {sharingQuota: 2}": "sharingQuota",
 		"monitoring: {prometheus: {name: prometheus}}": "namespace", "monitoring: {alerts: true}": "alerts",
 		"placing: {callTimeout: 0s}": "callTimeout",
 	} {
-		if out, err := controlplane.Render(os.Getenv("HORUS_K8S_BIN"), system, values); err == nil || !strings.Contains(out, says) {
+		if out, err := controlplane.Render(programs(t), system, version(t), values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: expected a refusal that names %s, found %s", values, says, out)
+		}
+	}
+}
+
+// A scheduler may be a minor older than the API server and never newer.
+func TestTheChartTakesTheBuildForTheClustersKubernetes(t *testing.T) {
+	for kubernetes, says := range map[string]string{
+		"v1.35.4": "incompatible", "v1.39.0": "incompatible",
+		"v1.36.0": "-k8s1.36\"", "v1.36.3-gke.1245000": "-k8s1.36\"", "v1.37.0-eks-1a2b3c": "-k8s1.37\"", "v1.38.1+k3s1": "-k8s1.37\"",
+	} {
+		if out, err := controlplane.Render(programs(t), system, kubernetes, ""); (err != nil) != (says == "incompatible") || !strings.Contains(out, says) {
+			t.Errorf("Kubernetes %s: expected %s, found %v, %s", kubernetes, says, err, out)
 		}
 	}
 }

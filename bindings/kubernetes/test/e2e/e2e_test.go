@@ -50,11 +50,7 @@ var within = func() time.Duration {
 
 func start(t *testing.T, values string, flags ...string) *controlplane.Cluster {
 	t.Helper()
-	bin := os.Getenv("HORUS_K8S_BIN")
-	if bin == "" {
-		t.Skip("HORUS_K8S_BIN names no folder: run test/run")
-	}
-	c := controlplane.Start(t, bin, flags...)
+	c := controlplane.Start(t, programs(t), flags...)
 	crds, err := filepath.Glob("../../charts/horus/crds/*.yaml")
 	check(t, err)
 	for _, crd := range crds {
@@ -72,6 +68,24 @@ func start(t *testing.T, values string, flags ...string) *controlplane.Cluster {
 		c.StartScheduler(values)
 	}
 	return c
+}
+
+// programs is their folder.
+func programs(t *testing.T) string {
+	t.Helper()
+	bin := os.Getenv("HORUS_K8S_BIN")
+	if bin == "" {
+		t.Skip("HORUS_K8S_BIN names no folder: run test/run")
+	}
+	return bin
+}
+
+// version of the Kubernetes under test.
+func version(t *testing.T) string {
+	t.Helper()
+	found, err := controlplane.Version(programs(t))
+	check(t, err)
+	return found
 }
 
 func check(t *testing.T, err error) {

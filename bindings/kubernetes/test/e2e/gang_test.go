@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -173,18 +173,21 @@ func TestWhatAGangLacksIsTold(t *testing.T) {
 	bound(t, c, "none-0") // once its PodGroup is there
 }
 
-// PodGroups of Kubernetes itself, behind its feature gate: the scheduler's own cycle tries all pods before one is bound.
+// PodGroups of Kubernetes itself, behind its feature gates: the scheduler's own cycle tries all pods before one is bound.
 func TestAPodGroupOfKubernetesIsPlacedAllTogether(t *testing.T) {
-	const gate = "--feature-gates=GenericWorkload=true"
-	c := start(t, "", gate, "--runtime-config=scheduling.k8s.io/v1beta1=true")
+	gvr, gates := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}, "GenericWorkload=true"
+	if strings.HasPrefix(version(t), "v1.36.") {
+		gvr.Version, gates = "v1alpha2", gates+",GangScheduling=true"
+	}
+	c := start(t, "", "--feature-gates="+gates, "--runtime-config="+gvr.GroupVersion().String()+"=true")
 	c.StartScheduler("{mode: place, podGroups: always}")
 	node(t, c, "n1", 0, nil)
 	slice(t, c, "n1", 2)
 	profile(t, c, "heavy", 95, 60_000)
-	_, err := c.Client.SchedulingV1beta1().PodGroups(namespace).Create(ctx, &schedulingv1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: "three"},
-		Spec:       schedulingv1.PodGroupSpec{SchedulingPolicy: schedulingv1.PodGroupSchedulingPolicy{Gang: &schedulingv1.GangSchedulingPolicy{MinCount: 3}}},
-	}, metav1.CreateOptions{})
+	_, err := c.Dynamic.Resource(gvr).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": gvr.GroupVersion().String(), "kind": "PodGroup", "metadata": map[string]any{"name": "three"},
+		"spec": map[string]any{"schedulingPolicy": map[string]any{"gang": map[string]any{"minCount": int64(3)}}},
+	}}, metav1.CreateOptions{})
 	check(t, err)
 	names := []string{"three-0", "three-1", "three-2"}
 	for _, name := range names {

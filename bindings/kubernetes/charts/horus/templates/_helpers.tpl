@@ -3,8 +3,12 @@ app.kubernetes.io/name: horus
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "horus.name" -}}{{ .Release.Name }}-scheduler{{- end }}
+{{/* The Kubernetes that the image is built from. */}}
+{{- define "horus.minor" -}}{{ ternary "1.36" "1.37" (semverCompare "<1.37.0-0" .Capabilities.KubeVersion.Version) }}{{- end }}
 {{- define "horus.podGroups" -}}
-{{- if or (eq .Values.podGroups "always") (and (eq .Values.podGroups "auto") (.Capabilities.APIVersions.Has "scheduling.k8s.io/v1beta1/PodGroup")) -}}
-, --feature-gates=GenericWorkload=true
+{{- $alpha := eq (include "horus.minor" .) "1.36" -}}
+{{- $api := printf "scheduling.k8s.io/%s/PodGroup" (ternary "v1alpha2" "v1beta1" $alpha) -}}
+{{- if or (eq .Values.podGroups "always") (and (eq .Values.podGroups "auto") (.Capabilities.APIVersions.Has $api)) -}}
+, "--feature-gates=GenericWorkload=true{{ if $alpha }},GangScheduling=true{{ end }}"
 {{- end -}}
 {{- end }}
