@@ -37,7 +37,7 @@ Reads what kubectl prints, and talks to no cluster. Nothing is written to Kubern
 
 Examples:
   kubectl get nodes,pods,resourceslices,resourceclaims -A -o json | horus import - --out cluster
-      without DRA: kubectl get nodes,pods -A -o json
+      without DRA: kubectl get nodes,pods -A -o json; with the scheduler's CRD: jobprofiles, too
   horus import nodes.json pods.json --out cluster --rack-label example.com/row
   horus potential --cluster cluster/cluster.yaml --jobs cluster/jobs.yaml
 
@@ -116,7 +116,7 @@ JobCount CountJobs(const ImportedCluster& imported) {
   JobCount count;
   for (const ImportedJob& job : imported.jobs) {
     ++(job.on.empty() ? count.wait : count.run);
-    count.whole += job.shape.gpu_milli == kMilliPerGpu ? 1 : 0;
+    count.whole += job.shape.gpu_milli == kMilliPerGpu || job.shape.exclusive ? 1 : 0;
   }
   return count;
 }
@@ -130,7 +130,7 @@ std::string PodsText(const ImportedCluster& imported) {
   };
   add("GPUs told", imported.told, "pods whose GPUs a claim or an annotation names");
   add("GPUs assumed", imported.assumed, "pods that run somewhere on their node: put on its least used GPUs");
-  add("whole GPUs", jobs.whole, "jobs that ask for all of a device: they share with nobody");
+  add("whole GPUs", jobs.whole, "jobs that share with nobody");
   add("other pods", imported.pods_without_gpus, "without GPUs: what they take of their nodes is taken off");
   add("done", imported.pods_done, "pods, not read");
   add("other nodes", imported.nodes_without_gpus, "without GPUs, not read");
@@ -192,9 +192,9 @@ std::string NextText(const Options& options, const ImportedCluster& imported) {
   if (jobs.wait > 0) {
     absl::StrAppendFormat(&text, "  horus place --cluster %s/now.yaml --jobs %s/waiting.yaml\n", at, at);
   }
-  for (const std::string& line : Wrap("Requests do not tell what jobs use, and whole GPUs share with nobody. State in "
-                                      "jobs.yaml what you know of a job (model, or demand without gpu_milli) to learn "
-                                      "what sharing gives: docs/import.md.",
+  for (const std::string& line : Wrap("Requests do not tell what jobs use, and whole GPUs share with nobody. Where no "
+                                      "JobProfile says it, state in jobs.yaml what you know of a job (model, or demand "
+                                      "without gpu_milli) to learn what sharing gives: docs/import.md.",
                                       kPageWidth)) {
     text += line + "\n";
   }

@@ -39,6 +39,11 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->type_name("SHARE");
+  app.add_option("--mem-headroom-mib", options.mem_headroom_mib,
+                 "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes")
+      ->check(CLI::Range(int64_t{0}, kMaxHostQuantity))
+      ->capture_default_str()
+      ->type_name("MIB");
   app.add_option("--mem-overcommit", options.mem_overcommit,
                  "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
       ->check(CLI::Range(1.0, kMaxMemOvercommit))
@@ -78,6 +83,7 @@ absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options
   PlacerOptions placer;
   placer.max_tenants = options.max_tenants;
   placer.sharing_quota = options.sharing_quota;
+  placer.mem_headroom_mib = options.mem_headroom_mib;
   placer.mem_overcommit = options.mem_overcommit;
   placer.probe_outside = options.probe_outside;
   placer.gpu_price = options.gpu_price;

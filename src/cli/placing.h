@@ -32,6 +32,7 @@ struct PlacingOptions {
   uint64_t seed = 0;
   int32_t max_tenants = PlacerOptions{}.max_tenants;
   double sharing_quota = PlacerOptions{}.sharing_quota;
+  int64_t mem_headroom_mib = PlacerOptions{}.mem_headroom_mib;
   double mem_overcommit = PlacerOptions{}.mem_overcommit;
   bool probe_outside = false;
   double gpu_price = PlacerOptions{}.gpu_price;

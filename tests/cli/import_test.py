@@ -75,6 +75,13 @@ def resource_slice(name, on, devices, generation=1, count=1, pool=None, driver="
                      "pool": {"name": pool or on, "generation": generation, "resourceSliceCount": count}}}
 
 
+def profile(name, namespace="default", **first):
+    figures = {"gpuType": "NVIDIA A100-SXM4-80GB", "gpuUtilPct": 12.5, "gpuUtilPctUpper": 20, "memMiB": 8192, "memMiBUpper": 9216,
+               "stepTimeUs": 20_001, "operatorUs": 12.5, "prediction": {"traits": [12.1, 10, 2.5, 1]}, **first}
+    return {"apiVersion": "libhorus.org/v1alpha1", "kind": "JobProfile", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"kind": "inference", "demands": [figures, {"gpuType": "t4", "gpuUtilPct": 60, "memMiB": 8192}]}}
+
+
 def product(name, gpus=8, **more):
     return node(name, {PRODUCT: more.pop("product", "NVIDIA-A100-SXM4-80GB"), **more.pop("labels", {})}, gpus, **more)
 
@@ -233,6 +240,56 @@ class Import(Files):
         self.assertIn("any: {gpu_util_pct: 100, gpu_memory_gib: 30}", self.line("default/p1", "jobs.yaml"))
         code, _, err = run("place", "--cluster", self.folder / "out/now.yaml", "--jobs", self.folder / "out/waiting.yaml")
         self.assertEqual((code, err), (0, ""))
+
+    def test_who_has_all_of_a_shared_device_has_it_alone(self):
+        shared = {**gpu_device(0), "allowMultipleAllocations": True}
+        self.import_([node("a"), resource_slice("s", "a", [shared]), claim("c", "gpu-0", "a", memory="81920Mi"),
+                      pod("p", "a", resourceClaims=[{"name": "g", "resourceClaimName": "c"}])])
+        self.assertIn("gpu_milli: 1000", self.line("default/p", "jobs.yaml"))
+        self.assertNotIn("share", self.line("default/p", "jobs.yaml"))
+
+    def test_a_profile_says_what_jobs_use_and_consent_with_whom_they_share(self):
+        objects = [node("a"), resource_slice("s", "a", [{**gpu_device(0), "allowMultipleAllocations": True}]), profile("net")]
+        said = {"libhorus.org/profile": "net"}
+        for i, (name, memory, more) in enumerate((("alone", "30Gi", {}), ("shares", "30Gi", {"share": "same-tenant"}),
+                                                  ("bound", "20Gi", {"share": "anyone", "slowdown-bound": " 1.5 ",
+                                                                     "slowdown-confidence": "0.8"}),
+                                                  ("wrong", "10Gi", {"share": "all"}), ("lost", "10Gi", {"profile": "none"}))):
+            annotations = {**said, **{f"libhorus.org/{key}": value for key, value in more.items()}}
+            objects += [claim(name, "gpu-0", "a", memory=memory),
+                        pod(name, "a", resourceClaims=[{"name": "g", "resourceClaimName": name}], annotations=annotations, minute=i)]
+        notes = self.report(objects)["notes"]
+        demand = ("demand: {a100-80gb: {gpu_util_pct: [12.5, 20], gpu_memory_gib: [8, 9], step_time_ms: [20.001, 20.001], "
+                  "operator_us: 12.5, kernels: 316.22776601683796}, "
+                  "t4: {gpu_util_pct: [60, 60], gpu_memory_gib: [8, 8]}}")
+        for name, part in (("alone", "kind: inference, exclusive: true, gpu_memory_request_gib: 30, "),
+                           ("shares", "kind: inference, gpu_memory_request_gib: 30, "),
+                           ("bound", "kind: inference, gpu_memory_request_gib: 20, slowdown_bound: 1.5, "
+                                     "slowdown_confidence: 0.800000012, "),
+                           ("wrong", "kind: inference, exclusive: true, gpu_memory_request_gib: 10, ")):
+            self.assertIn(part + demand, re.sub(r"\s+", " ", self.line(f"default/{name}", "jobs.yaml")), name)
+        self.assertIn("share: anyone", self.line("default/bound", "jobs.yaml"))
+        self.assertIn("demand: {any: {gpu_util_pct: 100", self.line("default/lost", "jobs.yaml"))
+        for part in ("default/wrong: annotation libhorus.org/share: expected same-tenant or anyone, found 'all'",
+                     "JobProfile default/none: it is not among the objects"):
+            self.assertTrue(any(part in note for note in notes), notes)
+        for figures, part in (({"gpuType": "z1"}, "'z1'"), ({"stepTimeUs": 2**45}, "steps of"), ({"gpuUtilPctUpper": 1}, "gpu_util_pct"),
+                              ({"prediction": {"traits": [0, 0, 10]}}, "prediction.traits[2]")):
+            found = self.report([*objects[:2], profile("net", **figures), *objects[3:5]])["notes"]
+            self.assertTrue(any(part in note for note in found), found)
+
+    def test_claims_that_fill_a_gpu_fit_where_no_memory_is_kept_free(self):
+        objects = [node("a"), resource_slice("s", "a", [{**gpu_device(0), "allowMultipleAllocations": True}])]
+        for i in (1, 2):
+            objects += [claim(f"c{i}", "gpu-0", "a", memory="40Gi"),
+                        pod(f"p{i}", "a", resourceClaims=[{"name": "g", "resourceClaimName": f"c{i}"}], minute=i)]
+        self.import_(objects)
+        out, broken = self.folder / "out", {}
+        for headroom in ("500", "0"):
+            _, text, _ = run("shadow", "--cluster", out / "cluster.yaml", "--jobs", out / "jobs.yaml", "--log",
+                             out / "decisions.csv", "--json", "--mem-headroom-mib", headroom)
+            broken[headroom] = json.loads(text)["broken_rules"]
+        self.assertEqual(broken, {"500": {"gpu_memory": 1}, "0": {}})
 
     def test_pods_by_resource_get_devices_of_slices(self):
         objects = [node("a"), resource_slice("s", "a", [gpu_device(i) for i in range(3)]), claim("c", "gpu-0", "a"),

@@ -175,7 +175,7 @@ KubeShape ShapeOf(const KubeAsk& ask, const KubeGpu& sample, const Catalogue& ca
   const bool by_claim = ask.resource.empty();
   if (sample.mode == SharingMode::kMig || (sample.replicas > 1 && !sample.counts_memory)) {
     ShapeByReplicas(ask, sample, card, shape);
-  } else if (by_claim && ask.mem_mib > 0) {
+  } else if (by_claim && ask.mem_mib > 0 && (sample.mem_mib == 0 || ask.mem_mib < sample.mem_mib)) {
     shape.gpus = ask.count;
     shape.mem_mib = ask.mem_mib;
     shape.anyone = true;

@@ -47,6 +47,11 @@ struct KubeShape {
   int64_t mem_milli = 1000;  // thousandths of the card's memory
   bool anyone = false;       // it asks for a part of a card, as whoever else may
   std::string needs;         // resource that its node must offer; empty: whole GPUs
+  // Of a pod whose profile is known:
+  std::string profile;  // namespace/name; empty: none, and its demand is what it asks for
+  bool exclusive = false;
+  double slowdown_bound = 0;  // 0: none, as of the next
+  double slowdown_confidence = 0;
   friend auto operator<=>(const KubeShape&, const KubeShape&) = default;
 };
 

@@ -3,6 +3,7 @@
 #include "io/kube/kube_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -17,6 +18,7 @@
 namespace horus {
 namespace {
 
+constexpr int64_t kUsPerMs = 1000;
 constexpr double kMibPerGibReal = 1024;
 constexpr int64_t kHeadroomMib = 500;  // as ShapeOf: what a placer keeps free on each device
 
@@ -172,10 +174,76 @@ void WriteFigures(double util_pct, int64_t mem_mib, Writer& out) {
   out.EndMap();
 }
 
+template <typename Quantity, typename TextOf>
+void WritePair(const char* key, const Quantity& value, TextOf text_of, Writer& out) {
+  if (value.upper == 0) return;
+  out.Key(key);
+  out.BeginFlowSeq();
+  out.Plain(text_of(value.estimate));
+  out.Plain(text_of(value.upper));
+  out.EndSeq();
+}
+
+void WriteProfile(const Demand& demand, Writer& out) {
+  const auto real = [](float value) { return Formatted("%.9g", value); };  // exact
+  const auto ms = [](int64_t us) { return Formatted("%d.%03d", us / kUsPerMs, us % kUsPerMs); };
+  out.BeginFlowMap();
+  out.Key("gpu_util_pct");
+  out.BeginFlowSeq();
+  out.Plain(real(demand.gpu_util_pct.estimate));
+  out.Plain(real(demand.gpu_util_pct.upper));
+  out.EndSeq();
+  WritePair("mem_bw_util_pct", demand.mem_bw_util_pct, real, out);
+  out.Key("gpu_memory_gib");
+  out.BeginFlowSeq();
+  out.Plain(Gib(demand.mem_mib.estimate));
+  out.Plain(Gib(demand.mem_mib.upper));
+  out.EndSeq();
+  WritePair("step_time_ms", demand.step_time_us, ms, out);
+  if (demand.gradient_mib > 0) out.Number("gradient_mib", demand.gradient_mib);
+  if (demand.operator_us > 0) {
+    out.Key("operator_us");
+    out.Plain(real(demand.operator_us));
+  }
+  if (const float kernels = demand.traits[static_cast<size_t>(Trait::kLogKernels)]; kernels > 0) {
+    out.Key("kernels");
+    out.Plain(Formatted("%.17g", std::pow(10.0, static_cast<double>(kernels))));
+  }
+  out.EndMap();
+}
+
+// What is known of the job beside its demand.
+void WriteTerms(const Context& context, const KubeShape& shape, Writer& out) {
+  if (shape.profile.empty()) return;
+  if (const std::string& kind = context.imported.profiles.at(shape.profile).kind; !kind.empty()) {
+    out.Key("kind");
+    out.Plain(kind);
+  }
+  if (shape.exclusive) {
+    out.Key("exclusive");
+    out.Plain("true");
+  }
+  if (shape.mem_mib > 0) {
+    out.Key("gpu_memory_request_gib");
+    out.Plain(Gib(shape.mem_mib));
+  }
+  if (shape.slowdown_bound == 0) return;
+  out.Key("slowdown_bound");
+  out.Plain(Formatted("%.9g", shape.slowdown_bound));
+  if (shape.slowdown_confidence == 0) return;
+  out.Key("slowdown_confidence");
+  out.Plain(Formatted("%.9g", shape.slowdown_confidence));
+}
+
 void WriteDemand(const Context& context, const KubeShape& shape, Writer& out) {
   out.Key("demand");
   out.BeginFlowMap();
-  if (shape.mem_mib > 0) {
+  if (!shape.profile.empty()) {
+    for (const TypeDemand& one : context.imported.profiles.at(shape.profile).demands) {
+      out.Key(context.catalogue.at(one.type).name.c_str());
+      WriteProfile(one.demand, out);
+    }
+  } else if (shape.mem_mib > 0) {
     out.Key("any");
     WriteFigures(shape.util_pct, shape.mem_mib, out);
   } else {
@@ -210,6 +278,7 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
   if (job.priority != 0) out.Number("priority", job.priority);
   out.Number("submit_s", job.submit_s);
   out.Texts("node_selector", job.node_selector);
+  WriteTerms(context, job.shape, out);
   WriteDemand(context, job.shape, out);
   if (resident) {
     out.Key("on");
@@ -228,7 +297,7 @@ void WriteJob(const Context& context, const ImportedJob& job, bool resident, Wri
 
 constexpr char kClusterComment[] = "Made by horus import: docs/import.md says what is read and what is not.";
 constexpr char kJobsComment[] =
-    "Made by horus import. Demands are what was requested, not what is used: state what you know of a job.";
+    "Made by horus import. Without a profile demands are what was requested, not what is used: state what you know.";
 
 absl::StatusOr<std::string> ClusterText(const Context& context, const std::vector<std::string>& gpus_files,
                                         bool residents) {

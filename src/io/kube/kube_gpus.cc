@@ -211,7 +211,11 @@ absl::StatusOr<KubeGpu> GpuOfDevice(const Catalogue& catalogue, const std::strin
   };
   const auto type = FindKubeGpu(catalogue, device.product, is_mig ? 0 : device.mem_bytes / kBytesPerMib);
   if (!type.ok()) return wrong(type.status());
-  KubeGpu gpu{.type = *type, .uuid = device.uuid, .pool = pool, .name = device.name};
+  KubeGpu gpu{.type = *type,
+              .uuid = device.uuid,
+              .pool = pool,
+              .name = device.name,
+              .mem_mib = device.mem_bytes / kBytesPerMib};
   std::string card = "device " + device.name;
   // Where both are installed, or the class stands for the resource, pods get whole devices by the resource, too.
   if (!is_mig && !device.shared) gpu.resource = kGpu;

@@ -29,6 +29,7 @@ struct KubeGpu {
   std::string resource;        // extended resource that it is offered as; empty: by claims
   std::string uuid;            // empty: not told
   std::string pool, name;      // of its resource slice
+  int64_t mem_mib = 0;         // as the slice tells; 0: it does not
 };
 
 struct KubeNodeGpus {

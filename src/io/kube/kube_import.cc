@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "io/kube/kube_admits.h"
 #include "io/kube/kube_gpu_names.h"
+#include "io/kube/kube_profile.h"
 
 namespace horus {
 namespace {
@@ -84,6 +85,8 @@ class Importer {
   // The label of ours that the pod's rules ask for; empty: every node admits it. Nullopt: too many kinds.
   [[nodiscard]] std::optional<std::string> LabelOfRules(const KubePod& pod);
   void Settle(Member& member);
+  void Shape(Member& member, const KubeGpu& sample);
+  [[nodiscard]] bool KnowsProfile(const std::string& key, const KubePod& pod);
   void LeaveOut(const Member& member, std::string reason);
   void TakeHost(size_t node, const KubeRequests& requests);
 
@@ -97,6 +100,7 @@ class Importer {
   std::vector<std::vector<int64_t>> used_;      // thousandths of each device
   std::set<std::string> selected_;              // label keys
   std::set<std::string> names_;
+  std::set<std::string> unknown_profiles_;
   std::map<KubeRules, std::string> kinds_;
   size_t by_expression_ = 0;
   size_t gated_ = 0;
@@ -221,10 +225,40 @@ void Importer::AddMember(const KubePod& pod, std::vector<Member>& members) {
   members.push_back(std::move(member));
 }
 
+// What its requests say of it, and what its profile does.
+void Importer::Shape(Member& member, const KubeGpu& sample) {
+  member.shape = ShapeOf(member.ask, sample, catalogue_);
+  const KubePod& pod = *member.pod;
+  if (pod.terms.profile.empty() || sample.mode == SharingMode::kMig || sample.replicas > 1) return;
+  const std::string key = pod.name_space + "/" + pod.terms.profile;
+  if (!KnowsProfile(key, pod)) return;
+  member.shape.profile = key;
+  if (const absl::Status status = AddTerms(pod.terms, member.ask, member.shape); !status.ok()) {
+    out_.notes.push_back(
+        Formatted("%s/%s: %s; it shares with nobody.", pod.name_space, pod.name, std::string(status.message())));
+  }
+}
+
+bool Importer::KnowsProfile(const std::string& key, const KubePod& pod) {
+  if (out_.profiles.contains(key)) return true;
+  if (unknown_profiles_.contains(key)) return false;
+  const auto at = state_.profiles.find({pod.name_space, pod.terms.profile});
+  absl::StatusOr<std::vector<TypeDemand>> demands = InvalidArgument("it is not among the objects");
+  if (at != state_.profiles.end()) demands = DemandsOf(at->second, catalogue_);
+  if (demands.ok()) {
+    out_.profiles[key] = {at->second.kind, *std::move(demands)};
+    return true;
+  }
+  unknown_profiles_.insert(key);
+  out_.notes.push_back(Formatted("JobProfile %s: %s; pods that name it count by their requests.", key,
+                                 std::string(demands.status().message())));
+  return false;
+}
+
 // The shape that its devices give it, and what it takes of them.
 void Importer::Settle(Member& member) {
   const std::vector<KubeGpu>& gpus = out_.nodes[member.node].gpus;
-  member.shape = ShapeOf(member.ask, gpus[static_cast<size_t>(member.gpus.front())], catalogue_);
+  Shape(member, gpus[static_cast<size_t>(member.gpus.front())]);
   member.gpus.resize(static_cast<size_t>(member.shape.gpus));
   constexpr int64_t kSome = 500;  // of whoever states no share; only orders the devices
   for (const int32_t gpu : member.gpus) {
@@ -303,7 +337,7 @@ void Importer::ShapeWaiting(Member& member) {
                                member.ask.resource.empty() ? "GPUs by claims" : member.ask.resource));
     return;
   }
-  member.shape = ShapeOf(member.ask, *sample, catalogue_);
+  Shape(member, *sample);
 }
 
 std::string Importer::UniqueName(std::string name) {

@@ -19,6 +19,7 @@
 #include "io/kube/kube_ask.h"
 #include "io/kube/kube_gpus.h"
 #include "io/kube/kube_state.h"
+#include "place/job.h"
 #include "place/state/node.h"
 
 namespace horus {
@@ -53,15 +54,21 @@ struct ImportedJob {
   std::vector<ImportedPlace> on;  // task by task; empty: it waits
 };
 
+struct ImportedProfile {
+  std::string kind;  // empty: training
+  std::vector<TypeDemand> demands;
+};
+
 struct ImportLeftOut {
   bool is_node = false;
   std::string name, reason;
 };
 
 struct ImportedCluster {
-  std::vector<ImportedNode> nodes;      // that have GPUs
-  std::vector<ImportedJob> jobs;        // by submission
-  std::vector<ImportLeftOut> left_out;  // what has GPUs, or asks for them, and could not be told
+  std::vector<ImportedNode> nodes;                  // that have GPUs
+  std::vector<ImportedJob> jobs;                    // by submission
+  std::map<std::string, ImportedProfile> profiles;  // that jobs name, by namespace/name
+  std::vector<ImportLeftOut> left_out;              // what has GPUs, or asks for them, and could not be told
   std::vector<std::string> notes;
   size_t nodes_without_gpus = 0;
   size_t pods = 0;  // that use GPUs and are among the jobs

@@ -10,6 +10,7 @@
 #include <streambuf>
 #include <system_error>
 
+#include "absl/strings/numbers.h"
 #include "base/text.h"
 #include "io/kube/quantity.h"
 
@@ -250,6 +251,16 @@ absl::StatusOr<int64_t> KubeView::Integer(int64_t fallback) const {
   }
   if (!json_->is_number_integer()) return Expected("an integer");
   return json_->get<int64_t>();
+}
+
+// Fractions are kept as their text.
+absl::StatusOr<double> KubeView::Number() const {
+  if (!present()) return 0;
+  if (json_->is_number()) return json_->get<double>();
+  double value = 0;
+  if (!json_->is_string() || !absl::SimpleAtod(json_->get_ref<const std::string&>(), &value))
+    return Expected("a number");
+  return value;
 }
 
 absl::StatusOr<bool> KubeView::Bool() const {

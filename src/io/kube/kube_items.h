@@ -46,7 +46,8 @@ class KubeView {
   [[nodiscard]] absl::Status Expected(std::string_view expected) const;
   [[nodiscard]] absl::StatusOr<std::string> Text() const;  // "" where absent
   [[nodiscard]] absl::StatusOr<int64_t> Integer(int64_t fallback) const;
-  [[nodiscard]] absl::StatusOr<bool> Bool() const;  // false where absent
+  [[nodiscard]] absl::StatusOr<double> Number() const;  // 0 where absent
+  [[nodiscard]] absl::StatusOr<bool> Bool() const;      // false where absent
   [[nodiscard]] absl::StatusOr<std::vector<KubeView>> List() const;
   [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, KubeView>>> Pairs() const;  // ascending keys
   [[nodiscard]] absl::StatusOr<std::vector<std::pair<std::string, std::string>>> TextPairs() const;

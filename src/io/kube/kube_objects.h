@@ -17,6 +17,7 @@
 
 #include "base/status.h"
 #include "io/kube/kube_items.h"
+#include "predict/demand.h"
 
 namespace horus {
 
@@ -60,6 +61,18 @@ struct KubeRequests {
   KubeCounts resources;
 };
 
+// Annotations of libhorus.org as they stand there; empty: none.
+struct KubeTermsOfPod {
+  std::string profile, share, slowdown_bound, slowdown_confidence;
+};
+
+// A JobProfile of libhorus.org.
+struct KubeProfile {
+  std::string name_space, name;
+  std::string kind;                                     // empty: training
+  std::vector<std::pair<std::string, Demand>> demands;  // by GPU type
+};
+
 struct KubePod {
   std::string name_space, name;
   std::string node;  // empty: it waits
@@ -77,6 +90,7 @@ struct KubePod {
   std::vector<std::string> claims;          // names in its namespace
   std::vector<std::string> pending_claims;  // that are not made yet
   std::string hami_devices;                 // annotation; empty: none
+  KubeTermsOfPod terms;
 };
 
 struct KubeDevice {

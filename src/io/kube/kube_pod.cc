@@ -7,6 +7,7 @@
 
 #include "io/kube/kube_fields.h"
 #include "io/kube/kube_objects.h"
+#include "io/kube/kube_profile.h"
 #include "io/kube/quantity.h"
 
 namespace horus {
@@ -194,6 +195,7 @@ absl::StatusOr<KubePod> ReadKubePod(const KubeView& object) {
     if (pod.group.size() > kLongest) return meta["labels"][label].Expected("at most 253 bytes");
   }
   HORUS_ASSIGN_OR_RETURN(pod.hami_devices, meta["annotations"][kHamiDevices].Text());
+  HORUS_ASSIGN_OR_RETURN(pod.terms, ReadKubeTermsOfPod(meta["annotations"]));
   HORUS_RETURN_IF_ERROR(ReadWhere(spec, pod));
   HORUS_ASSIGN_OR_RETURN(pod.requests, ReadRequests(spec));
   HORUS_RETURN_IF_ERROR(ReadClaims(spec, status, pod));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "io/kube/kube_profile.h"
 #include "io/kube/quantity.h"
 
 namespace horus {
@@ -35,6 +36,11 @@ absl::Status KubeState::Add(std::string_view kind, const KubeView& object) {
     HORUS_RETURN_IF_ERROR(CheckNew(object, "ResourceClaim " + claim.name_space + "/" + claim.name));
     std::pair<std::string, std::string> key(claim.name_space, claim.name);
     claims.emplace(std::move(key), std::move(claim));
+  } else if (kind == "JobProfile") {
+    HORUS_ASSIGN_OR_RETURN(KubeProfile profile, ReadKubeProfile(object));
+    HORUS_RETURN_IF_ERROR(CheckNew(object, "JobProfile " + profile.name_space + "/" + profile.name));
+    std::pair<std::string, std::string> key(profile.name_space, profile.name);
+    profiles.emplace(std::move(key), std::move(profile));
   }
   return absl::OkStatus();
 }

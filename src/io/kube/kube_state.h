@@ -33,15 +33,16 @@ struct KubeHostUse {
 
 class KubeState {
  public:
-  // Other kinds than those four are passed over.
+  // Other kinds than those five are passed over.
   [[nodiscard]] absl::Status Add(std::string_view kind, const KubeView& object);
 
   std::vector<KubeNode> nodes;
-  std::vector<KubePod> pods;                                        // that use GPUs and are not done
-  std::map<std::string, std::vector<KubeSlice>> slices;             // of NVIDIA's driver, by node
-  std::map<std::pair<std::string, std::string>, KubeClaim> claims;  // by namespace and name
-  std::map<std::string, KubeHostUse> host_use;                      // of bound pods without GPUs, by node
-  std::map<std::string, size_t> other_drivers;                      // slices of other drivers
+  std::vector<KubePod> pods;                                            // that use GPUs and are not done
+  std::map<std::string, std::vector<KubeSlice>> slices;                 // of NVIDIA's driver, by node
+  std::map<std::pair<std::string, std::string>, KubeClaim> claims;      // by namespace and name
+  std::map<std::pair<std::string, std::string>, KubeProfile> profiles;  // likewise
+  std::map<std::string, KubeHostUse> host_use;                          // of bound pods without GPUs, by node
+  std::map<std::string, size_t> other_drivers;                          // slices of other drivers
   size_t pods_done = 0;
   size_t pods_without_gpus = 0;
   size_t slices_without_node = 0;  // of a network, not of one node

@@ -23,12 +23,20 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/pager"
+
+	"libhorus.org/kubernetes/internal/objects"
 )
 
 // What `horus import` reads, in whichever version the server prefers.
 var imported = []schema.GroupVersionResource{
 	{Resource: "nodes"}, {Resource: "pods"},
 	{Group: "resource.k8s.io", Resource: "resourceslices"}, {Group: "resource.k8s.io", Resource: "resourceclaims"},
+	{Group: objects.Group, Resource: objects.ProfilesResource},
+}
+
+// What a cluster lacks without one of them.
+var lacking = map[string]string{
+	"resource.k8s.io": "so no GPUs by DRA", objects.Group: "so what jobs use is what they ask for",
 }
 
 type importFlags struct {
@@ -121,7 +129,7 @@ func fetch(ctx context.Context, config *rest.Config, out io.Writer) error {
 	for _, partial := range imported {
 		resource, err := mapper.ResourceFor(partial)
 		if meta.IsNoMatchError(err) {
-			fmt.Fprintf(os.Stderr, "# %s: the cluster has none, so no GPUs by DRA\n", partial.Resource)
+			fmt.Fprintf(os.Stderr, "# %s: the cluster has none, %s\n", partial.Resource, lacking[partial.Group])
 			continue
 		}
 		if err != nil {

@@ -40,6 +40,8 @@ type Mirror struct {
 	tenants map[horus.Slot]int // pods on each device
 	waiting map[types.UID]waiting
 	order   order
+	ranks   ranked
+	hosts   hosts
 
 	// Seen is told each pod that another scheduler bound, just before it is taken in; with the lock held. May be nil.
 	Seen func(View)
@@ -88,6 +90,7 @@ func New(settings objects.Settings, lookups objects.Lookups, lib *library.Librar
 		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
 		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{},
+		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
 	}
 }
 
@@ -145,7 +148,7 @@ func (m *Mirror) DeleteSlice(slice *resourceapi.ResourceSlice) {
 func (m *Mirror) node(name string) *node {
 	n := m.nodes[name]
 	if n == nil {
-		n = &node{id: m.nextID(), slices: map[string]*resourceapi.ResourceSlice{}, pods: map[types.UID]*pod{}}
+		n = &node{id: m.ranks.add(name), slices: map[string]*resourceapi.ResourceSlice{}, pods: map[types.UID]*pod{}}
 		m.nodes[name] = n
 	}
 	return n
@@ -212,6 +215,7 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 	}
 	if n.object == nil && len(n.slices) == 0 {
 		delete(m.nodes, name)
+		m.ranks.drop(name)
 	}
 	for _, p := range residents {
 		m.setPod(p, false)
@@ -271,6 +275,7 @@ func (m *Mirror) DeletePod(uid types.UID) {
 	defer m.mu.Unlock()
 	delete(m.waiting, uid)
 	m.drop(uid)
+	m.hosts.drop(uid)
 }
 
 // SetClaim looks again at the pods for which a claim is reserved.
@@ -325,6 +330,11 @@ func done(object *v1.Pod) bool {
 // setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	delete(m.waiting, object.UID)
+	defer func() {
+		if one, waits := m.waiting[object.UID]; !waits || !one.first { // its cores count from when its GPUs do
+			m.hosts.set(object)
+		}
+	}()
 	if object.Spec.NodeName == "" {
 		return // reserved by us, or nobody's yet
 	}

@@ -76,7 +76,7 @@ func (w *Watcher) Seen(view mirror.View) {
 	}
 	open := objects.OpennessOf(pod)
 	r, err := view.Regret(context.Background(), func(node *v1.Node) bool {
-		return node != nil && (node.Name == pod.Spec.NodeName || open.To(node))
+		return node != nil && (node.Name == pod.Spec.NodeName || (open.To(node) && view.HasRoom(node)))
 	})
 	scheduler := pod.Spec.SchedulerName
 	fromZero(scheduler)

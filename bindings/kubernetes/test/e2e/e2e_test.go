@@ -129,7 +129,7 @@ func node(t *testing.T, c *controlplane.Cluster, name string, whole int, change 
 }
 
 // slice offers `count` GPUs of 80 GiB on a node that may be shared.
-func slice(t *testing.T, c *controlplane.Cluster, nodeName string, count int) {
+func slice(t *testing.T, c *controlplane.Cluster, nodeName string, count int, change ...func(*resourceapi.Device)) {
 	t.Helper()
 	s := &resourceapi.ResourceSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName + "-gpus"},
@@ -152,16 +152,22 @@ func slice(t *testing.T, c *controlplane.Cluster, nodeName string, count int) {
 				RequestPolicy: &resourceapi.CapacityRequestPolicy{Default: &whole, ValidRange: &resourceapi.CapacityRequestPolicyRange{Min: &least, Step: &step}},
 			}},
 		})
+		for _, do := range change {
+			do(&s.Spec.Devices[i])
+		}
 	}
 	_, err := c.Client.ResourceV1().ResourceSlices().Create(ctx, s, metav1.CreateOptions{})
 	check(t, err)
 }
 
-func claim(t *testing.T, c *controlplane.Cluster, name, memory string) {
+func claim(t *testing.T, c *controlplane.Cluster, name, memory string, change ...func(*resourceapi.ExactDeviceRequest)) {
 	t.Helper()
 	exactly := &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu.nvidia.com"}
 	if memory != "" {
 		exactly.Capacity = &resourceapi.CapacityRequirements{Requests: map[resourceapi.QualifiedName]resource.Quantity{"memory": resource.MustParse(memory)}}
+	}
+	for _, do := range change {
+		do(exactly)
 	}
 	_, err := c.Client.ResourceV1().ResourceClaims(namespace).Create(ctx, &resourceapi.ResourceClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

@@ -75,6 +75,9 @@ var list = []fault{
 	{test: "TestShadowBindsNothingAndTellsWhatOthersCost", file: "internal/shadow/shadow.go",
 		before: `ours = "same"`, after: `ours = "elsewhere"`,
 		says: "expected the second pod elsewhere"},
+	{test: "TestShadowModeTellsWhatTheImportedLogTells", file: "internal/shadow/shadow.go",
+		before: `if work := r.Work(); work >= 0 {`, after: `if work := 2 * r.Work(); work >= 0 {`,
+		says: "expected shadow mode and horus shadow to tell the same totals"},
 	{test: "TestTheExamplesRunAndAreExplained", file: "cmd/kubectl-horus/explain.go",
 		before: `"  by JobProfile %s\n"`, after: `"  by %s\n"`,
 		says: `expected "by JobProfile resnet50-serving"`},
@@ -145,5 +148,6 @@ var list = []fault{
 
 // unfaulted are tests without a fault, and why.
 var unfaulted = map[string]string{
-	"TestThroughput": "it measures and asserts nothing",
+	"TestThroughput":                "it measures and asserts nothing",
+	"TestShadowModeOfTheOpenbTrace": "TestShadowModeTellsWhatTheImportedLogTells on data that are not in the tree",
 }
