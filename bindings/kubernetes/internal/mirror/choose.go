@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// Verdict of one node on a job.
+type Verdict struct {
+	Cost   float64
+	Reason horus.Reason // ReasonNone: it fits
+	Known  bool         // the node has GPUs of the job's backend
+}
+
+// Verdicts asks all nodes of the scheduler's picture for a job, in one call. The row of a node without GPUs of the job's
+// backend is not Known.
+func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, error) {
+	m.enter()
+	defer m.mu.Unlock()
+	o := &m.order
+	if o.stale || o.backend != view.Backend || !o.isOf(nodes) {
+		m.lookUp(view.Backend, nodes)
+	}
+	for i, info := range nodes {
+		if n := o.nodes[i]; n != nil && n.seen != info.GetGeneration() {
+			m.follow(n, info)
+		}
+	}
+	job := view.Horus
+	job.ID = m.lastID + 1
+	verdicts, err := m.library.Verdicts(job, o.ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Verdict, len(nodes))
+	for i := range out {
+		out[i].Reason = horus.ReasonGPUType
+	}
+	for i, row := range o.rows {
+		out[row] = Verdict{Cost: verdicts.Costs[i], Reason: verdicts.Reasons[i], Known: true}
+	}
+	return out, nil
+}
+
+func (o *order) isOf(nodes []fwk.NodeInfo) bool {
+	if len(nodes) != len(o.names) {
+		return false
+	}
+	for i, info := range nodes {
+		if info.Node().Name != o.names[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Mirror) lookUp(backend objects.Backend, nodes []fwk.NodeInfo) {
+	m.order = order{backend: backend, names: make([]string, len(nodes)), nodes: make([]*node, len(nodes))}
+	for i, info := range nodes {
+		name := info.Node().Name
+		n := m.nodes[name]
+		m.order.names[i], m.order.nodes[i] = name, n
+		if n != nil && n.added && n.view.Backend == backend {
+			m.order.ids, m.order.rows = append(m.order.ids, n.id), append(m.order.rows, i)
+		}
+	}
+}
+
+// Choice is where a job would go on one node.
+type Choice struct {
+	Node     string
+	Slots    []horus.Slot
+	Devices  []objects.Device
+	Decision horus.Decision
+	Beside   []string // pods on the same devices, as namespace/name
+}
+
+// ErrNoPlace says that the job does not fit on the node now; the choice's decision says why.
+var ErrNoPlace = errors.New("no place on the node")
+
+// ErrNotAllowed is ErrNoPlace where its claims allow too few of the node's devices.
+var ErrNotAllowed = fmt.Errorf("%w: its claims allow too few devices", ErrNoPlace)
+
+// Choose plans a job on those devices of one node that its claims allow.
+func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rules Rules) (out Choice, err error) {
+	m.enter()
+	defer m.mu.Unlock()
+	n := m.nodes[name]
+	if n == nil || !n.added {
+		return Choice{Node: name}, ErrNoPlace
+	}
+	closed := n.closed(rules)
+	if len(n.view.Devices)-len(closed) < int(view.Horus.GPUsPerTask) {
+		return Choice{Node: name}, ErrNotAllowed
+	}
+	for _, device := range closed {
+		if err := m.library.Drain(n.id, device, true); err != nil {
+			return Choice{}, err
+		}
+		defer func() { err = cmp.Or(err, m.library.Drain(n.id, device, false)) }()
+	}
+	return m.choose(ctx, view, name)
+}
+
+func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Choice, error) {
+	out := Choice{Node: name}
+	n := m.nodes[name]
+	if n == nil || !n.added {
+		return out, ErrNoPlace
+	}
+	planned, err := m.plan(ctx, view, []uint64{n.id})
+	if err != nil {
+		return out, err
+	}
+	if out.Decision = planned.Decision; planned.Verdict != horus.Place {
+		return out, ErrNoPlace
+	}
+	out.Slots = out.Decision.Slots
+	for _, slot := range out.Slots {
+		out.Devices = append(out.Devices, n.view.Devices[slot.Device])
+	}
+	seen := map[uint64]bool{planned.JobID: true}
+	for _, effect := range planned.Effects {
+		if !seen[effect.JobID] {
+			seen[effect.JobID] = true
+			out.Beside = append(out.Beside, m.nameOf(effect.JobID))
+		}
+	}
+	out.Decision.Text = m.named(out.Decision.Text)
+	return out, nil
+}
+
+// plan decides one job among the nodes.
+func (m *Mirror) plan(ctx context.Context, view objects.Pod, nodes []uint64) (library.Planned, error) {
+	job := view.Horus
+	job.ID = m.lastID + 1
+	planned, err := m.library.Plan(ctx, []horus.Job{job}, nodes)
+	if err != nil {
+		return library.Planned{}, err
+	}
+	return planned[0], nil
+}
+
+// idsOf the nodes with GPUs of a backend that `may` allows, ascending.
+func (m *Mirror) idsOf(backend objects.Backend, may func(*v1.Node) bool) []uint64 {
+	ids := []uint64{}
+	for _, n := range m.nodes {
+		if n.added && n.view.Backend == backend && may(n.object) {
+			ids = append(ids, n.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+var jobNumber = regexp.MustCompile(`\bjob (\d+)\b`)
+
+// named puts pods' names into a sentence of the library, which knows numbers.
+func (m *Mirror) named(text string) string {
+	return jobNumber.ReplaceAllStringFunc(text, func(found string) string {
+		id, err := strconv.ParseUint(strings.TrimPrefix(found, "job "), 10, 64)
+		if name := m.nameOf(id); err == nil && name != "" {
+			return name
+		}
+		return found
+	})
+}
+
+func (m *Mirror) nameOf(job uint64) string {
+	p := m.jobs[job]
+	if p == nil {
+		return ""
+	}
+	return p.object.Namespace + "/" + p.object.Name
+}
+
+// Reserve takes a pod in where it was planned, or, with nil, where a plan on the node says now. What came in between is looked
+// at again: ErrNoPlace where the pod does not fit any more, or the node has other devices.
+func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, name string, planned *Choice) (Choice, error) {
+	m.enter()
+	defer m.mu.Unlock()
+	m.drop(object.UID)
+	if planned == nil {
+		choice, err := m.choose(ctx, view, name)
+		if err != nil {
+			return choice, err
+		}
+		planned = &choice
+	} else if reason, err := m.stillFits(view, name, *planned); err != nil || reason != horus.ReasonNone {
+		return Choice{Decision: horus.Decision{Reason: reason}}, cmp.Or(err, ErrNoPlace)
+	}
+	view.Horus.ID = m.nextID()
+	return *planned, m.adopt(object, name, view, planned.Slots, false)
+}
+
+func (m *Mirror) stillFits(view objects.Pod, name string, planned Choice) (horus.Reason, error) {
+	n := m.nodes[name]
+	for i, slot := range planned.Slots {
+		if n == nil || int(slot.Device) >= len(n.view.Devices) || n.view.Devices[slot.Device] != planned.Devices[i] {
+			return horus.ReasonDeviceDown, nil
+		}
+	}
+	view.Horus.ID = m.lastID + 1
+	found, err := m.library.Appraise(view.Horus, planned.Slots)
+	return found.Reason, err
+}
+
+// Unreserve gives back what Reserve took; a pod that the API server calls bound keeps it.
+func (m *Mirror) Unreserve(uid types.UID) {
+	m.enter()
+	defer m.mu.Unlock()
+	if p := m.pods[uid]; p != nil && !p.bound {
+		m.drop(uid)
+	}
+}
+
+// FitsWithout says whether a job would fit on a node once the named pods had left it, beside those that are to come first.
+func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, first []objects.Pod) (horus.Reason, error) {
+	m.enter()
+	defer m.mu.Unlock()
+	n := m.nodes[name]
+	if n == nil || !n.added || n.view.Backend != view.Backend {
+		return horus.ReasonGPUType, nil
+	}
+	var ids []uint64
+	for _, uid := range gone {
+		if p := m.pods[uid]; p != nil && p.node == name {
+			ids = append(ids, p.id)
+		}
+	}
+	here := []horus.Label{{Key: objects.HostLabel, Value: name}}
+	var jobs []horus.Job
+	for _, one := range append(first[:len(first):len(first)], view) {
+		job := one.Horus
+		job.ID, job.Selectors = m.lastID+1+uint64(len(jobs)), here
+		jobs = append(jobs, job)
+	}
+	planned, err := m.library.PlanWithout(ids, jobs)
+	if err != nil {
+		return horus.ReasonNone, err
+	}
+	for _, one := range planned {
+		if one.JobID == jobs[len(jobs)-1].ID {
+			return one.Reason, nil // none when it is placed
+		}
+	}
+	return horus.ReasonNone, fmt.Errorf("a plan without a decision on job %d", jobs[len(jobs)-1].ID)
+}
+
+const noNodes = "no node that is open to it offers GPUs in the way that it asks for them"
+
+// Nearest is the nearest miss of a job over the nodes that are open to it, in the library's sentence.
+func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Openness) (string, error) {
+	m.enter()
+	defer m.mu.Unlock()
+	nodes := m.idsOf(view.Backend, open.To)
+	if len(nodes) == 0 {
+		return noNodes, nil
+	}
+	decision, err := m.plan(ctx, view, nodes)
+	if err != nil {
+		return "", err
+	}
+	if decision.Verdict == horus.Place {
+		return "GPUs are free for it, and what else it asks for is not there", nil
+	}
+	return m.named(strings.TrimSuffix(decision.Text, ".")), nil
+}

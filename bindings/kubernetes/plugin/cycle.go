@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// cycle is what is known of a pod while it is scheduled.
+type cycle struct {
+	view     objects.Pod
+	allows   mirror.Rules
+	began    time.Time
+	verdicts []mirror.Verdict // of the scheduler's nodes, in its order
+	rows     func() map[string]int
+	kept     map[string]candidate
+	narrowed bool    // more nodes fit than were kept
+	barred   int     // nodes that fit, of whose devices the claims allow too few
+	full     string  // its namespace shares as many GPUs as it may; a sentence
+	best     float64 // least and largest cost of those kept
+	worst    float64
+	gone     map[string][]types.UID   // of a dry run of preemption, by node
+	first    map[string][]objects.Pod // nominated pods that count before this one
+	choice   mirror.Choice            // once reserved
+}
+
+// candidate is a node that is left to the other plugins.
+type candidate struct {
+	cost   float64
+	choice *mirror.Choice // of the devices, for pods with claims
+	alone  bool           // on them, by its namespace's quota
+}
+
+func alone(view objects.Pod) objects.Pod {
+	view.Horus.Exclusive = true
+	return view
+}
+
+// verdictOf a node; rows are made once, for attempts in which the scheduler asks about more than the candidates.
+func (c *cycle) verdictOf(name string) mirror.Verdict {
+	if one, ok := c.kept[name]; ok {
+		return mirror.Verdict{Cost: one.cost, Known: true}
+	}
+	if row, ok := c.rows()[name]; ok {
+		return c.verdicts[row]
+	}
+	return mirror.Verdict{Reason: horus.ReasonGPUType}
+}
+
+// Clone lets preemption try its dry runs apart.
+func (c *cycle) Clone() fwk.StateData {
+	out := *c
+	out.gone, out.first = map[string][]types.UID{}, map[string][]objects.Pod{}
+	for node, uids := range c.gone {
+		out.gone[node] = append([]types.UID(nil), uids...)
+	}
+	for node, pods := range c.first {
+		out.first[node] = append([]objects.Pod(nil), pods...)
+	}
+	return &out
+}
+
+func cycleOf(state fwk.CycleState) *cycle {
+	data, err := state.Read(stateKey)
+	if err != nil {
+		return nil // a pod without GPUs
+	}
+	return data.(*cycle)
+}
+
+// ask gets the verdicts and picks the candidates: the planned node alone, where it takes the pod; else the cheapest. whole: the
+// pod is tried once, and all that fit are candidates.
+func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, pod *v1.Pod, nodes []fwk.NodeInfo, planned string, whole bool) (*cycle, error) {
+	c := &cycle{view: view, allows: rules, kept: map[string]candidate{}, gone: map[string][]types.UID{}, first: map[string][]objects.Pod{}}
+	c.rows = sync.OnceValue(func() map[string]int {
+		rows := make(map[string]int, len(nodes))
+		for i, info := range nodes {
+			rows[info.Node().Name] = i
+		}
+		return rows
+	})
+	if quota, limited := pl.args.quota(pod.Namespace); limited && !view.Horus.Exclusive {
+		if shared := pl.mirror.Shared(pod.Namespace); shared >= quota {
+			c.full = fmt.Sprintf(" Namespace %s shares %d GPUs and may share %d: its pods come in alone, or where it shares.", pod.Namespace, shared, quota)
+		}
+	}
+	var err error
+	if c.verdicts, err = pl.mirror.Verdicts(view, nodes); err != nil {
+		return nil, err
+	}
+	fits := make([]int, 0, len(nodes))
+	for i := range c.verdicts {
+		if c.verdicts[i].Reason == horus.ReasonNone {
+			fits = append(fits, i)
+		}
+	}
+	slices.SortStableFunc(fits, func(a, b int) int { return cmp.Compare(c.verdicts[a].Cost, c.verdicts[b].Cost) })
+	most := pl.args.Candidates
+	if _, again := pl.wide.Load(pod.UID); again || whole || most < 0 {
+		most = len(fits)
+	} else if at := slices.IndexFunc(fits, func(i int) bool { return nodes[i].Node().Name == planned }); at >= 0 {
+		fits[0], fits[at], most = fits[at], fits[0], 1
+	}
+	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, most)
+}
+
+// keep walks the nodes that fit, in order, until it has `most`. Of those that are open to the pod it picks the devices, where it
+// has claims, and shows the allocator no others.
+func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, most int) error {
+	devices := map[string][]objects.Device{}
+	for _, i := range fits {
+		if len(c.kept) == most {
+			c.narrowed = true
+			break
+		}
+		if !open.To(nodes[i].Node()) {
+			continue
+		}
+		name, one := nodes[i].Node().Name, candidate{cost: c.verdicts[i].Cost}
+		if c.view.Backend == objects.DRA {
+			choice, err := pl.mirror.Choose(ctx, c.view, name, c.allows)
+			if err == nil && c.full != "" && pl.mirror.SharesMore(c.view.Horus.Tenant, choice.Slots) {
+				choice, err = pl.mirror.Choose(ctx, alone(c.view), name, c.allows)
+				one.alone, one.cost = true, choice.Decision.Cost
+			}
+			if errors.Is(err, mirror.ErrNotAllowed) {
+				c.barred++
+			}
+			if errors.Is(err, mirror.ErrNoPlace) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			one.choice, devices[name] = &choice, choice.Devices
+		}
+		if len(c.kept) == 0 {
+			c.best, c.worst = one.cost, one.cost
+		}
+		c.best, c.worst, c.kept[name] = min(c.best, one.cost), max(c.worst, one.cost), one
+	}
+	if len(devices) > 0 {
+		chosen.Store(&choices{driver: pl.args.Driver, nodes: devices})
+	}
+	return nil
+}
+
+// why a pod that the library would place is not.
+func (c *cycle) why() string {
+	if c.barred == 0 {
+		return c.full
+	}
+	return c.full + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs, by selectors or device taints.", c.barred)
+}
+
+func (c *cycle) mainReason() horus.Reason {
+	counts := map[horus.Reason]int{}
+	most := horus.ReasonNone
+	for _, v := range c.verdicts {
+		if counts[v.Reason]++; counts[v.Reason] > counts[most] || (counts[v.Reason] == counts[most] && v.Reason < most) {
+			most = v.Reason
+		}
+	}
+	return most
+}
