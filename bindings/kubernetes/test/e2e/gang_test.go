@@ -151,9 +151,10 @@ func TestAGangThatOtherPluginsRefuseHoldsNothing(t *testing.T) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("40")} // of 64
 		}})
 	}
-	for _, name := range names {
-		refused(t, c, name)
-	}
+	until(t, c, "one is tried while the other holds a GPU", func() bool {
+		told := events(t, c, "busy-0") + events(t, c, "busy-1")
+		return strings.Contains(told, "Insufficient cpu") || strings.Contains(told, "found no place for all")
+	})
 	makePod(t, c, podSpec{name: "pair", whole: 2})
 	bound(t, c, "pair")
 	if found := boundOf(t, c, names); found != 0 {

@@ -60,7 +60,7 @@ func TestEachEndToEndTestHasAFaultThatStandsStill(t *testing.T) {
 	}
 }
 
-// HORUS_K8S_FAULTS=1 plants each fault in turn: about 20 minutes on two cores, so give test/run -timeout 60m too.
+// HORUS_K8S_FAULTS=1 plants each fault in turn: half an hour on two cores, so give test/run -timeout 60m too.
 func TestFaultsAreFound(t *testing.T) {
 	bin := os.Getenv("HORUS_K8S_BIN")
 	if os.Getenv("HORUS_K8S_FAULTS") == "" || bin == "" {
