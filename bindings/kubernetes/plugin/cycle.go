@@ -164,7 +164,7 @@ func (c *cycle) why() string {
 	if c.barred == 0 {
 		return c.full
 	}
-	return c.full + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs, by selectors or device taints.", c.barred)
+	return c.full + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs: by selectors, device taints, or since they ask for no memory and so get all of it.", c.barred)
 }
 
 func (c *cycle) mainReason() horus.Reason {

@@ -105,7 +105,7 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 	if n == nil || !n.added {
 		return Choice{Node: name}, ErrNoPlace
 	}
-	closed := n.closed(rules)
+	closed := m.closed(n, view, rules)
 	if len(n.view.Devices)-len(closed) < int(view.Horus.GPUsPerTask) {
 		return Choice{Node: name}, ErrNotAllowed
 	}

@@ -5,6 +5,7 @@ package mirror
 import (
 	resourceapi "k8s.io/api/resource/v1"
 
+	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
 )
 
@@ -17,8 +18,8 @@ type Rules struct {
 
 const mostSelectors = 64 // sets of which a node keeps the answer
 
-// closed are the devices of a node that the rules do not allow.
-func (n *node) closed(rules Rules) (out []uint32) {
+// closed are the devices of a node that the claims of a pod do not allow.
+func (m *Mirror) closed(n *node, view objects.Pod, rules Rules) (out []uint32) {
 	matches, known := n.matches[rules.Selectors]
 	if !known {
 		matches = make([]bool, len(n.view.Raw))
@@ -31,9 +32,17 @@ func (n *node) closed(rules Rules) (out []uint32) {
 		n.matches[rules.Selectors] = matches
 	}
 	for i, d := range n.view.Devices {
-		if !matches[i] || rules.Tainted[objects.Device{Pool: d.Pool, Name: d.Name}] {
+		tenants := m.tenants[horus.Slot{Node: n.id, Device: uint32(i)}]
+		if !matches[i] || rules.Tainted[objects.Device{Pool: d.Pool, Name: d.Name}] ||
+			(tenants > 0 && view.Horus.GPUMemRequestMiB == 0 && takesAll(n.view.Raw[i])) {
 			out = append(out, uint32(i))
 		}
 	}
 	return out
+}
+
+// takesAll says whether a claim that asks for no memory gets all of the device's.
+func takesAll(device *resourceapi.Device) bool {
+	memory, counted := device.Capacity["memory"]
+	return counted && (memory.RequestPolicy == nil || memory.RequestPolicy.Default == nil || memory.RequestPolicy.Default.Cmp(memory.Value) >= 0)
 }

@@ -77,6 +77,23 @@ func TestTheDeviceIsOneThatTheClaimAllows(t *testing.T) {
 	on(t, c, "tainted", "n1/gpu-0") // mended, it is open
 }
 
+// A claim that asks for no memory gets all of the device's: its pod comes in alone, consent or not, and nobody comes beside it.
+func TestAClaimWithoutMemoryTakesAllOfIt(t *testing.T) {
+	c := start(t, placing)
+	node(t, c, "n1", 0, nil)
+	slice(t, c, "n1", 2)
+	profile(t, c, "light", 5, 8_000)
+	for _, one := range []struct{ name, memory string }{{"a", "16Gi"}, {"all", ""}, {"b", "16Gi"}} {
+		sharing(t, c, one.name, "light", one.memory)
+		bound(t, c, one.name)
+	}
+	if all := device(t, c, "all"); device(t, c, "a") == all || device(t, c, "b") == all {
+		t.Errorf("expected all alone, found %s, %s and %s", device(t, c, "a"), device(t, c, "b"), all)
+	}
+	sharing(t, c, "more", "light", "")
+	said(t, c, "more", "HorusRefused", "they ask for no memory")
+}
+
 // Instances and whole cards lie in one slice, and their classes tell them apart.
 func TestMIGInstancesArePlacedAsTheDriverPublishesThem(t *testing.T) {
 	c := start(t, placing)
