@@ -206,6 +206,7 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 		return Choice{Decision: horus.Decision{Reason: reason}}, cmp.Or(err, ErrNoPlace)
 	}
 	view.Horus.ID = m.nextID()
+	m.nodes[name].aloneOn(planned.Slots, &view)
 	return *planned, m.adopt(object, name, view, planned.Slots, false)
 }
 

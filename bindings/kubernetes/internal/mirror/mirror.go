@@ -241,6 +241,7 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 	}
 	if view, err := objects.JobOf(m.settings, p.object, m.lookups); err == nil {
 		view.Horus.ID = m.nextID()
+		n.aloneOn(slots, &view)
 		_ = m.adopt(p.object, p.node, view, slots, false)
 	}
 }
@@ -364,6 +365,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	view.Horus.GPUsPerTask = int32(len(slots))
 	// A pod whose annotations are wrong holds what it asks for all the same.
 	view.Horus.ID = m.nextID()
+	m.nodes[object.Spec.NodeName].aloneOn(slots, &view)
 	if m.Seen != nil && first {
 		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
 	}

@@ -46,3 +46,12 @@ func takesAll(device *resourceapi.Device) bool {
 	memory, counted := device.Capacity["memory"]
 	return counted && (memory.RequestPolicy == nil || memory.RequestPolicy.Default == nil || memory.RequestPolicy.Default.Cmp(memory.Value) >= 0)
 }
+
+// aloneOn makes a pod one that shares with nobody, where its claim got all memory of its devices.
+func (n *node) aloneOn(slots []horus.Slot, view *objects.Pod) {
+	for _, slot := range slots {
+		if view.Horus.GPUMemRequestMiB == 0 && int(slot.Device) < len(n.view.Raw) && takesAll(n.view.Raw[slot.Device]) {
+			view.Horus.Exclusive = true
+		}
+	}
+}

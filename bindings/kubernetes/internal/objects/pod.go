@@ -162,13 +162,6 @@ func (out *Pod) rules(all request) {
 }
 
 func (all *request) add(settings Settings, claim *resourceapi.ResourceClaim) error {
-	if allocation := claim.Status.Allocation; allocation != nil {
-		for _, result := range allocation.Devices.Results {
-			if memory, ok := result.ConsumedCapacity[attributeMemory]; ok && result.Driver == settings.Driver {
-				all.memMiB = max(all.memMiB, (memory.Value()+mib-1)/mib)
-			}
-		}
-	}
 	all.bound = all.bound || len(claim.Spec.Devices.Constraints) > 0
 	for _, r := range claim.Spec.Devices.Requests {
 		if r.Exactly == nil {
