@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -35,6 +36,7 @@ type Mirror struct {
 	jobs    map[uint64]*pod
 	tenants map[horus.Slot]int // pods on each device
 	waiting map[types.UID]waiting
+	waiters map[string]map[types.UID]waiting // the same, by node
 	order   order
 	ranks   ranked
 	hosts   hosts
@@ -85,7 +87,7 @@ func New(settings objects.Settings, lookups objects.Lookups, lib *library.Librar
 	return &Mirror{
 		settings: settings, lookups: lookups, library: lib,
 		nodes: map[string]*node{}, pods: map[types.UID]*pod{}, jobs: map[uint64]*pod{},
-		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{},
+		tenants: map[horus.Slot]int{}, waiting: map[types.UID]waiting{}, waiters: map[string]map[types.UID]waiting{},
 		hosts: hosts{map[types.UID]hostRequest{}, map[string]hostRequest{}},
 	}
 }
@@ -219,10 +221,8 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 	for p, devices := range reserved {
 		m.reserveAgain(n, p, devices)
 	}
-	for _, one := range m.waiting {
-		if one.object.Spec.NodeName == name {
-			m.setPod(one.object, one.first)
-		}
+	for _, one := range slices.Collect(maps.Values(m.waiters[name])) { // setPod takes them out
+		m.setPod(one.object, one.first)
 	}
 }
 
@@ -270,7 +270,7 @@ func (m *Mirror) SetPod(object *v1.Pod) {
 func (m *Mirror) DeletePod(uid types.UID) {
 	m.enter()
 	defer m.mu.Unlock()
-	delete(m.waiting, uid)
+	m.unwait(uid)
 	m.drop(uid)
 	m.hosts.drop(uid)
 }
@@ -320,13 +320,34 @@ func (m *Mirror) drop(uid types.UID) {
 	}
 }
 
+func (m *Mirror) wait(one waiting) {
+	uid, node := one.object.UID, one.object.Spec.NodeName
+	m.waiting[uid] = one
+	if m.waiters[node] == nil {
+		m.waiters[node] = map[types.UID]waiting{}
+	}
+	m.waiters[node][uid] = one
+}
+
+func (m *Mirror) unwait(uid types.UID) {
+	one, waits := m.waiting[uid]
+	if !waits {
+		return
+	}
+	node := one.object.Spec.NodeName
+	delete(m.waiting, uid)
+	if delete(m.waiters[node], uid); len(m.waiters[node]) == 0 {
+		delete(m.waiters, node)
+	}
+}
+
 func done(object *v1.Pod) bool {
 	return object.Status.Phase == v1.PodSucceeded || object.Status.Phase == v1.PodFailed
 }
 
 // setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
-	delete(m.waiting, object.UID)
+	m.unwait(object.UID)
 	defer func() {
 		if one, waits := m.waiting[object.UID]; !waits || !one.first { // its cores count from when its GPUs do
 			m.hosts.set(object)
@@ -356,7 +377,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 	}
 	slots, found := m.slotsOf(object, view)
 	if !found {
-		m.waiting[object.UID] = waiting{object, first}
+		m.wait(waiting{object, first})
 		return
 	}
 	if len(slots) == 0 {
@@ -370,7 +391,7 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		m.Seen(View{m: m, Pod: object, Job: view.Horus, Slots: slots, Backend: view.Backend})
 	}
 	if err := m.adopt(object, object.Spec.NodeName, view, slots, true); err != nil {
-		m.waiting[object.UID] = waiting{object: object}
+		m.wait(waiting{object: object})
 	}
 }
 
