@@ -112,8 +112,11 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, 
 	most := pl.args.Candidates
 	if _, again := pl.wide.Load(pod.UID); again || whole || most < 0 {
 		most = len(fits)
-	} else if at := slices.IndexFunc(fits, func(i int) bool { return nodes[i].Node().Name == planned }); at >= 0 {
-		fits[0], fits[at], most = fits[at], fits[0], 1
+	} else if planned != "" {
+		if at := slices.IndexFunc(fits, func(i int) bool { return nodes[i].Node().Name == planned }); at >= 0 {
+			first := fits[at]
+			fits, most = slices.Insert(slices.Delete(fits, at, at+1), 0, first), 1
+		}
 	}
 	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, most)
 }

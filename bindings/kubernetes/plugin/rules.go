@@ -58,7 +58,6 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 			}
 			return true
 		},
-		Tainted: map[objects.Device]bool{},
 	}
 	slices, err := pl.handle.SharedDRAManager().ResourceSlices().ListWithDeviceTaintRules()
 	if err != nil {
@@ -70,6 +69,9 @@ func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, err
 		}
 		for i := range slice.Spec.Devices {
 			if device := &slice.Spec.Devices[i]; keepsOut(device.Taints, view.Allows.Tolerations) {
+				if out.Tainted == nil {
+					out.Tainted = map[objects.Device]bool{}
+				}
 				out.Tainted[objects.Device{Pool: slice.Spec.Pool.Name, Name: device.Name}] = true
 			}
 		}

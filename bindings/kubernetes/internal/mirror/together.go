@@ -5,6 +5,7 @@ package mirror
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -26,12 +27,9 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row
 	nodes = make([]string, len(views))
 	for backend, kinds := range kindsOf(views) {
 		among := m.idsOf(backend, func(node *v1.Node) bool {
-			for _, kind := range kinds {
-				if may(kind.rows[0], node) {
-					return true
-				}
-			}
-			return false
+			return slices.ContainsFunc(kinds, func(kind *alike) bool { // alike for the library; their selectors need not be
+				return slices.ContainsFunc(kind.rows, func(row int) bool { return may(row, node) })
+			})
 		})
 		if len(among) == 0 {
 			return nil, noNodes, nil

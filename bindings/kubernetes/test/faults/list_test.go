@@ -89,7 +89,7 @@ var list = []fault{
 		says: "four-3 is told"},
 	{test: "TestAGangIsPlacedAllTogetherOrNotAtAll", file: "plugin/gang.go",
 		before: `case len(one.members) < group.minMember:`, after: `case false:`,
-		says: "four-0 is told"},
+		says: "four-2 is told"},
 	{test: "TestTwoGangsDoNotLockEachOther", file: "plugin/gang.go",
 		before: `if one.placed() < group.minMember {`, after: `if false {`,
 		says: "single is bound"},
