@@ -31,6 +31,10 @@ func (pl *Horus) watch(ctx context.Context) error {
 		go pl.groups.follow(ctx, pl.handle.ClientSet().Discovery(), client, pl.gangs.again)
 	}
 	factory := pl.handle.SharedInformerFactory()
+	claims := factory.Resource().V1().ResourceClaims().Informer()
+	if err := listFirst(ctx, claims, "resourceclaims.resource.k8s.io"); err != nil {
+		return err
+	}
 	for _, one := range []struct {
 		informer cache.SharedIndexInformer
 		set      func(any)
@@ -41,7 +45,7 @@ func (pl *Horus) watch(ctx context.Context) error {
 		{factory.Resource().V1().ResourceSlices().Informer(),
 			func(o any) { pl.mirror.SetSlice(o.(*resourceapi.ResourceSlice)) },
 			func(o any) { pl.mirror.DeleteSlice(o.(*resourceapi.ResourceSlice)) }},
-		{factory.Resource().V1().ResourceClaims().Informer(), func(o any) { pl.mirror.SetClaim(o.(*resourceapi.ResourceClaim)) }, func(any) {}},
+		{claims, func(o any) { pl.mirror.SetClaim(o.(*resourceapi.ResourceClaim)) }, func(any) {}},
 		{factory.Core().V1().Pods().Informer(),
 			func(o any) { pl.mirror.SetPod(o.(*v1.Pod)); pl.gangs.set(o.(*v1.Pod)) },
 			func(o any) {
@@ -96,12 +100,18 @@ func (pl *Horus) watchProfiles(ctx context.Context, client dynamic.Interface) er
 	if _, err := profiles.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, now any) { again(now) }}); err != nil {
 		return err
 	}
-	factory.Start(ctx.Done())
-	// Before the pods that name them: without its profile a pod that runs would count as one that shares with nobody.
-	bounded, cancel := context.WithTimeout(ctx, profilesWithin)
+	return listFirst(ctx, profiles.Informer(), objects.ProfilesResource+"."+objects.Group)
+}
+
+// listFirst lists what pods name before it lists pods. Without its profile a pod that runs would count as one that shares with
+// nobody. Without their claims all pods that wait would be held back, and the scheduler holds each claim that comes against each
+// of those: half a minute for 8,000 pods.
+func listFirst(ctx context.Context, informer cache.SharedIndexInformer, what string) error {
+	go informer.Run(ctx.Done())
+	bounded, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	if !cache.WaitForCacheSync(bounded.Done(), profiles.Informer().HasSynced) {
-		return fmt.Errorf("Horus: %s.%s cannot be listed: expected the chart's CRD and the right to read it", objects.ProfilesResource, objects.Group)
+	if !cache.WaitForCacheSync(bounded.Done(), informer.HasSynced) {
+		return fmt.Errorf("Horus: %s cannot be listed: expected the chart's CRD and the right to read it", what)
 	}
 	return nil
 }

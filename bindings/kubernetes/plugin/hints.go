@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// EventsToRegister says what can make a pod fit that was refused. Each change is held against each refused pod, so that the
+// hints leave out what helps nobody: thousands of pods may wait.
+func (pl *Horus) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.Update}, QueueingHintFn: pl.afterPod},
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}},
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete}, QueueingHintFn: afterClaim},
+		{Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}},
+		{Event: fwk.ClusterEvent{Resource: fwk.DeviceClass, ActionType: fwk.Add | fwk.Update}},
+	}, nil
+}
+
+// afterPod: a pod with GPUs left, or the refused one says something else now.
+func (pl *Horus) afterPod(_ klog.Logger, refused *v1.Pod, before, now any) (fwk.QueueingHint, error) {
+	old, known := before.(*v1.Pod)
+	if !known {
+		return fwk.Queue, nil // what it was is unknown
+	}
+	if pod, changed := now.(*v1.Pod); changed {
+		if pod.UID != refused.UID || alike(old, pod) {
+			return fwk.QueueSkip, nil
+		}
+		return fwk.Queue, nil
+	}
+	if view, err := pl.mirror.Read(old); err == nil && view.Backend == objects.NoGPUs {
+		return fwk.QueueSkip, nil
+	}
+	return fwk.Queue, nil
+}
+
+// alike: both say the same to the scheduler.
+func alike(a, b *v1.Pod) bool {
+	return equality.Semantic.DeepEqual(a.Annotations, b.Annotations) && equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
+		equality.Semantic.DeepEqual(a.Spec, b.Spec) &&
+		equality.Semantic.DeepEqual(a.Status.ResourceClaimStatuses, b.Status.ResourceClaimStatuses)
+}
+
+// afterClaim: devices came free, or it is a claim of the refused pod.
+func afterClaim(_ klog.Logger, refused *v1.Pod, before, now any) (fwk.QueueingHint, error) {
+	old, _ := before.(*resourceapi.ResourceClaim)
+	claim, _ := now.(*resourceapi.ResourceClaim)
+	if old == nil && claim == nil {
+		return fwk.Queue, nil // what it was is unknown
+	}
+	if old != nil && old.Status.Allocation != nil && (claim == nil || claim.Status.Allocation == nil) {
+		return fwk.Queue, nil
+	}
+	if claim == nil || claim.Namespace != refused.Namespace {
+		return fwk.QueueSkip, nil
+	}
+	for i := range refused.Spec.ResourceClaims {
+		if objects.ClaimName(refused, &refused.Spec.ResourceClaims[i]) == claim.Name {
+			return fwk.Queue, nil
+		}
+	}
+	return fwk.QueueSkip, nil
+}
