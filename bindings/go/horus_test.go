@@ -332,6 +332,33 @@ func TestSeenSlowdownsMoveAModel(t *testing.T) {
 	}
 }
 
+func TestAReviewMovesWhoeverBreaksItsBound(t *testing.T) {
+	c, p := clusterOf(t, 1), placerOf(t, horus.PlacerOptions{})
+	for id := uint64(1); id <= 2; id++ {
+		j := job(id, 90, 2_000)
+		j.SlowdownBound = 1.1
+		must[horus.Reason](t)(c.Adopt(j, []horus.Slot{{Node: 1, Device: 0}}))
+	}
+	plan := must[*horus.Plan](t)(p.Review(c, horus.RebalanceOptions{}))
+	defer plan.Close()
+	reviews, moves := must[[]horus.TenantReview](t)(plan.Reviews()), must[[]horus.Migration](t)(plan.Migrations())
+	if len(reviews) != 2 || !reviews[0].Broken || reviews[0].Held <= reviews[0].Bound || math.Abs(reviews[0].Bound-1.1) > 1e-6 || reviews[0].Slowdown <= 1.1 {
+		t.Errorf("expected two jobs that break a bound of 1.1, found %+v", reviews)
+	}
+	if len(moves) != 1 || moves[0].From[0].Device != 0 || moves[0].To[0].Device != 1 || moves[0].Gain <= moves[0].Cost {
+		t.Fatalf("expected one of them to move to the free GPU, found %+v", moves)
+	}
+	ok(t, c.Apply(plan))
+	after := must[*horus.Plan](t)(p.Review(c, horus.RebalanceOptions{}))
+	defer after.Close()
+	if left := must[[]horus.TenantReview](t)(after.Reviews()); len(left) != 0 {
+		t.Errorf("expected nobody to share any more, found %+v", left)
+	}
+	if _, err := p.Rebalance(c, horus.RebalanceOptions{HorizonS: -5}); !errors.Is(err, horus.ErrInvalidArgument) {
+		t.Errorf("a horizon of -5 s: expected ErrInvalidArgument, found %v", err)
+	}
+}
+
 func TestManyGoroutinesShareHandles(t *testing.T) {
 	c, p := clusterOf(t, 8), placerOf(t, horus.PlacerOptions{})
 	var group sync.WaitGroup
