@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/objects"
@@ -43,6 +45,8 @@ type Args struct {
 	SharedGPUs  map[string]int  `json:"sharedGPUs"`
 	CallTimeout metav1.Duration `json:"callTimeout"` // of a call of the library; a longer one ends the process that it runs in; 30s
 
+	Learned string `json:"learned"` // NAMESPACE/NAME of the ConfigMap with what the observer learned; "" = the library's own model
+
 	// Isolated runs the library in a child process, for use inside a cluster's first scheduler: its crash is not the scheduler's.
 	Isolated      bool   `json:"isolated"`
 	FailurePolicy string `json:"failurePolicy"` // while it is gone, pods with GPUs wait (Fail) or are placed without it (Ignore)
@@ -74,6 +78,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 		return args, fmt.Errorf("pluginConfig of %s: driver: expected the name of a DRA driver, found none", Name)
 	case args.ExtendedResource == "":
 		return args, fmt.Errorf("pluginConfig of %s: extendedResource: expected a resource's name, found none", Name)
+	case args.Learned != "" && strings.Count(args.Learned, "/") != 1:
+		return args, fmt.Errorf("pluginConfig of %s: learned: expected NAMESPACE/NAME, found %q", Name, args.Learned)
 	case args.Candidates == 0 || args.Candidates < -1 || args.Candidates > mostCandidates:
 		return args, fmt.Errorf("pluginConfig of %s: candidates: expected -1 (all) or 1 to %d, found %d", Name, mostCandidates, args.Candidates)
 	case args.FailurePolicy != Fail && args.FailurePolicy != Ignore:
@@ -99,7 +105,8 @@ func (a Args) quota(namespace string) (gpus int, limited bool) {
 	return gpus, limited
 }
 
-func (a Args) settings() objects.Settings {
+// Settings say what a GPU is.
+func (a Args) Settings() objects.Settings {
 	classes := map[string]bool{}
 	for _, class := range a.DeviceClasses {
 		classes[class] = true
@@ -107,6 +114,30 @@ func (a Args) settings() objects.Settings {
 	return objects.Settings{Driver: a.Driver, DeviceClasses: classes, Resource: v1.ResourceName(a.ExtendedResource)}
 }
 
-func (a Args) placer() library.Options {
+// Placer says how it places.
+func (a Args) Placer() library.Options {
 	return library.Options{MemHeadroomMiB: -1, MaxTenants: a.MaxTenants, SharingQuota: a.SharingQuota, SlowdownBound: a.SlowdownBound}
+}
+
+// ArgsOf a scheduler's configuration file: those of the first profile that has the plugin.
+func ArgsOf(configuration []byte) (Args, error) {
+	var found struct {
+		Profiles []struct {
+			PluginConfig []struct {
+				Name string               `json:"name"`
+				Args runtime.RawExtension `json:"args"`
+			} `json:"pluginConfig"`
+		} `json:"profiles"`
+	}
+	if err := yaml.Unmarshal(configuration, &found); err != nil {
+		return Args{}, err
+	}
+	for _, profile := range found.Profiles {
+		for _, config := range profile.PluginConfig {
+			if config.Name == Name {
+				return parseArgs(&runtime.Unknown{Raw: config.Args.Raw})
+			}
+		}
+	}
+	return Args{}, fmt.Errorf("profiles: expected one with pluginConfig of %s, found none", Name)
 }

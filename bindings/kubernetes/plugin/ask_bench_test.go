@@ -52,7 +52,7 @@ func benchmarkPod(b *testing.B, start func(library.Options) (*library.Library, e
 				b.Fatal(err)
 			}
 			defer lib.Close()
-			m := mirror.New(args.settings(), objects.Lookups{
+			m := mirror.New(args.Settings(), objects.Lookups{
 				Claim: func(string, string) (*resourceapi.ResourceClaim, error) { return nil, nil },
 			}, lib)
 			pl := &Horus{args: args, mirror: m}

@@ -58,7 +58,7 @@ func TestARefusedPodIsTriedAgainWhenAPodHelpsIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pl := &Horus{mirror: mirror.New(args.settings(), objects.Lookups{}, nil)}
+	pl := &Horus{mirror: mirror.New(args.Settings(), objects.Lookups{}, nil)}
 	idle := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "idle", UID: "idle"}}
 	busy := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "busy", UID: "busy"}}
 	busy.Spec.Containers = []v1.Container{{Resources: v1.ResourceRequirements{Limits: v1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}}}}

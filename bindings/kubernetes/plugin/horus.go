@@ -20,6 +20,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/feed"
 	"libhorus.org/kubernetes/internal/library"
 	"libhorus.org/kubernetes/internal/mirror"
 	"libhorus.org/kubernetes/internal/objects"
@@ -31,14 +32,12 @@ const Name = "Horus"
 
 const stateKey fwk.StateKey = Name
 
-const listWithin = 10 * time.Second
-
 // Horus is the plugin.
 type Horus struct {
 	args     Args
 	handle   fwk.Handle
 	mirror   *mirror.Mirror
-	profiles cache.GenericLister
+	profiles *feed.Profiles
 	synced   []cache.InformerSynced
 	groups   podGroupLister
 	gangs    *gangs
@@ -72,17 +71,17 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	pl := &Horus{args: args, handle: handle}
-	lookups := objects.Lookups{Claim: pl.claim, Profile: pl.profile, Lives: pl.lives}
+	lookups := objects.Lookups{Claim: pl.claim, Profile: func(namespace, name string) (objects.Profile, error) { return pl.profiles.Get(namespace, name) }, Lives: pl.lives}
 	var lib *library.Library
 	if args.Isolated {
-		lib, err = library.Child(args.placer(), args.CallTimeout.Duration)
+		lib, err = library.Child(args.Placer(), args.CallTimeout.Duration)
 	} else {
-		lib, err = library.Local(args.placer())
+		lib, err = library.Local(args.Placer())
 	}
 	if err != nil {
 		return nil, err
 	}
-	pl.mirror = mirror.New(args.settings(), lookups, lib)
+	pl.mirror = mirror.New(args.Settings(), lookups, lib)
 	if args.Isolated {
 		go pl.mirror.KeepAlive(ctx)
 	} else {
@@ -98,7 +97,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		return nil, err
 	}
 	pl.register()
-	return pl, nil
+	return pl, pl.followModel(ctx)
 }
 
 // Name of the plugin.

@@ -87,7 +87,11 @@ func (c *child) do(_ context.Context, in *request, out *reply) error {
 	if c.cmd == nil {
 		return ErrGone
 	}
-	return c.exchange(in, out)
+	err := c.exchange(in, out)
+	if err == nil && in.Op == learn && out.Status == 0 {
+		c.options.Learned = in.Bytes // of the next child too
+	}
+	return err
 }
 
 func (c *child) exchange(in any, out *reply) error {

@@ -45,6 +45,8 @@ const (
 	planWithout
 	appraise
 	regret
+	learn
+	review
 )
 
 // request and reply carry what the operation needs, the rest is zero and costs nothing on the way.
@@ -60,6 +62,8 @@ type request struct {
 	IDs     []uint64
 	Gone    []uint64
 	Slots   []horus.Slot
+	Bytes   []byte
+	Options horus.RebalanceOptions
 }
 
 type reply struct {
@@ -70,6 +74,8 @@ type reply struct {
 	Planned   []Planned
 	Appraisal horus.Appraisal
 	Regret    horus.Regret
+	Reviews   []horus.TenantReview
+	Moves     []horus.Migration
 }
 
 func (l *Library) ask(ctx context.Context, in request) (out reply, err error) {
@@ -155,4 +161,16 @@ func (l *Library) Appraise(job horus.Job, slots []horus.Slot) (horus.Appraisal, 
 func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot, nodes []uint64) (horus.Regret, error) {
 	out, err := l.ask(ctx, request{Op: regret, Job: job, Slots: theirs, IDs: nodes})
 	return out.Regret, err
+}
+
+// Learn makes a placer whose model is the built-in one, corrected by observations: a snapshot of them; none = not corrected.
+func (l *Library) Learn(observations []byte) error {
+	_, err := l.ask(context.Background(), request{Op: learn, Bytes: observations})
+	return err
+}
+
+// Review looks at the jobs that share.
+func (l *Library) Review(options horus.RebalanceOptions) ([]horus.TenantReview, []horus.Migration, error) {
+	out, err := l.ask(context.Background(), request{Op: review, Options: options})
+	return out.Reviews, out.Moves, err
 }

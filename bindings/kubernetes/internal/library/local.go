@@ -15,6 +15,7 @@ type Options struct {
 	MaxTenants     int32
 	SharingQuota   float32
 	SlowdownBound  float32
+	Learned        []byte // observations that correct its model; see Library.Learn
 }
 
 // Local is libhorus in this process.
@@ -27,6 +28,7 @@ func Local(options Options) (*Library, error) {
 }
 
 type local struct {
+	options   Options
 	catalogue *horus.Catalogue
 	cluster   *horus.Cluster
 	placer    *horus.Placer
@@ -36,7 +38,7 @@ func newLocal(options Options) (*local, error) {
 	if err := horus.CheckABI(); err != nil {
 		return nil, err
 	}
-	l := &local{}
+	l := &local{options: options}
 	var err error
 	if l.catalogue, err = horus.DefaultCatalogue(); err != nil {
 		return nil, err
@@ -44,10 +46,47 @@ func newLocal(options Options) (*local, error) {
 	if l.cluster, err = horus.NewCluster(l.catalogue); err != nil {
 		return nil, err
 	}
-	l.placer, err = horus.NewPlacer(horus.PlacerOptions{
-		MemHeadroomMiB: options.MemHeadroomMiB, MaxTenants: options.MaxTenants, SharingQuota: options.SharingQuota, SlowdownBound: options.SlowdownBound,
-	})
-	return l, err
+	return l, l.learn(options.Learned)
+}
+
+// learn replaces the placer; on failure it stays.
+func (l *local) learn(observations []byte) error {
+	options := horus.PlacerOptions{
+		MemHeadroomMiB: l.options.MemHeadroomMiB, MaxTenants: l.options.MaxTenants, SharingQuota: l.options.SharingQuota,
+		SlowdownBound: l.options.SlowdownBound,
+	}
+	if len(observations) > 0 {
+		learned, err := Learned(l.catalogue, observations)
+		if err != nil {
+			return err
+		}
+		defer learned.Close()
+		options.Interference = learned
+	}
+	placer, err := horus.NewPlacer(options)
+	if err != nil {
+		return err
+	}
+	if l.placer != nil {
+		l.placer.Close()
+	}
+	l.placer = placer
+	return nil
+}
+
+// Learned is the built-in model, corrected by a snapshot of observations.
+func Learned(catalogue *horus.Catalogue, observations []byte) (*horus.Interference, error) {
+	seen, err := horus.RestoreObservations(observations)
+	if err != nil {
+		return nil, err
+	}
+	defer seen.Close()
+	base, err := horus.NewInterference("")
+	if err != nil {
+		return nil, err
+	}
+	defer base.Close()
+	return base.Commit(catalogue, seen)
 }
 
 func (l *local) start() error { return nil }
@@ -97,8 +136,24 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 		out.Appraisal, err = l.placer.Appraise(l.cluster, in.Job, in.Slots)
 	case regret:
 		out.Regret, err = l.placer.Regret(ctx, l.cluster, in.Job, in.Slots, ids)
+	case learn:
+		err = l.learn(in.Bytes)
+	case review:
+		out.Reviews, out.Moves, err = l.review(in.Options)
 	}
 	return err
+}
+
+func (l *local) review(options horus.RebalanceOptions) (reviews []horus.TenantReview, moves []horus.Migration, err error) {
+	plan, err := l.placer.Review(l.cluster, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer plan.Close()
+	if reviews, err = plan.Reviews(); err == nil {
+		moves, err = plan.Migrations()
+	}
+	return reviews, moves, err
 }
 
 func planned(plan *horus.Plan, err error) ([]Planned, error) {

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) world {
 		},
 		Lives: func(p *v1.Pod) bool { return p.Name != "left" },
 		Profile: func(string, string) (objects.Profile, error) {
-			return objects.ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 15, "memMiB": 2_000}}})
+			return objects.ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 15, "memMiB": 2_000}}}, nil)
 		},
 	}
 	lib, err := library.Local(library.Options{})

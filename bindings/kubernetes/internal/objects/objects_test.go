@@ -190,7 +190,7 @@ var lookups = Lookups{
 		if name != "light" {
 			return Profile{}, errors.New("not found")
 		}
-		return ProfileOf(map[string]any{"kind": "inference", "demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 20, "memMiB": 900}}})
+		return ProfileOf(map[string]any{"kind": "inference", "demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 20, "memMiB": 900}}}, nil)
 	},
 }
 
@@ -247,12 +247,12 @@ func TestInitContainersAndSidecarsCountAsTheKubeletCounts(t *testing.T) {
 
 func TestAProfileIsReadOrRefusedByItsField(t *testing.T) {
 	demand := map[string]any{"gpuType": "t4", "gpuUtilPct": 20, "memMiB": 900}
-	first, err := ProfileOf(map[string]any{"demands": []any{demand}})
+	first, err := ProfileOf(map[string]any{"demands": []any{demand}}, nil)
 	if err != nil || first.Kind != horus.TrainingJob || first.Demands[0].Demand.MemMiB != 900 {
 		t.Fatalf("expected a training job, found %+v, %v", first, err)
 	}
-	again, _ := ProfileOf(map[string]any{"demands": []any{demand}})
-	other, _ := ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 21, "memMiB": 900}}})
+	again, _ := ProfileOf(map[string]any{"demands": []any{demand}}, nil)
+	other, _ := ProfileOf(map[string]any{"demands": []any{map[string]any{"gpuType": "t4", "gpuUtilPct": 21, "memMiB": 900}}}, nil)
 	id := func(p Profile) uint64 { return p.Demands[0].Demand.ProfileID }
 	if id(first) != id(again) || id(first) == id(other) {
 		t.Error("expected one id for equal specs, and another for another")
@@ -264,7 +264,7 @@ func TestAProfileIsReadOrRefusedByItsField(t *testing.T) {
 		"cannot unmarshal":        map[string]any{"demands": "none"},
 		"unsupported type":        map[string]any{"demands": make(chan int)},
 	} {
-		if _, err := ProfileOf(spec); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := ProfileOf(spec, nil); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("expected %q, found %v", says, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"math"
 
 	"libhorus.org/horus"
 )
@@ -56,6 +57,38 @@ type Prediction struct {
 	Traits       []float32 `json:"traits,omitempty"`
 }
 
+// Observed is what jobs of a profile were seen to do alone on a GPU type. It is the status of a JobProfile, as status.observed.
+type Observed struct {
+	GPUType      string  `json:"gpuType"`
+	Windows      int     `json:"windows"` // that it rests on, up to 20; older ones fade
+	StepTimeUs   float64 `json:"stepTimeUs"`
+	GPUUtilPct   float64 `json:"gpuUtilPct"`
+	MemBWUtilPct float64 `json:"memBwUtilPct"` // 0 = not told
+	MemMiB       float64 `json:"memMiB"`       // peak; 0 = not told
+}
+
+// trusted windows: what was seen so often stands in place of what was stated or predicted.
+const trusted = 3
+
+// put what was seen into a demand. Memory grows alone: what a job may take is not known from what it took.
+func (o Observed) put(d *horus.Demand) {
+	if o.Windows < trusted || !(o.StepTimeUs >= 1) || !(o.GPUUtilPct > 0 && o.GPUUtilPct <= 100) {
+		return
+	}
+	d.Flags, d.Distance = horus.Measured, 0
+	d.StepTimeUs, d.StepTimeUsUpper = int64(o.StepTimeUs), 0
+	d.GPUUtilPct, d.GPUUtilPctUpper = float32(o.GPUUtilPct), 0
+	if o.MemBWUtilPct > 0 && o.MemBWUtilPct <= 100 {
+		d.MemBWUtilPct, d.MemBWUtilPctUpper = float32(o.MemBWUtilPct), 0
+	}
+	if peak := int64(math.Ceil(o.MemMiB)); peak > d.MemMiB && peak < horus.MemMiBUnbounded {
+		d.MemMiB = peak
+		if d.MemMiBUpper != 0 {
+			d.MemMiBUpper = max(d.MemMiBUpper, peak)
+		}
+	}
+}
+
 // PredictionOf a demand.
 func PredictionOf(d horus.Demand) Prediction {
 	return Prediction{
@@ -82,8 +115,9 @@ var kinds = map[string]horus.JobKind{
 	"": horus.TrainingJob, "training": horus.TrainingJob, "inference": horus.InferenceJob, "best-effort": horus.BestEffortJob,
 }
 
-// ProfileOf reads the spec of a JobProfile. Jobs of one spec share what is observed of them.
-func ProfileOf(spec any) (Profile, error) {
+// ProfileOf reads the spec of a JobProfile, and its status: what was observed, which only the observer writes. Jobs of one spec
+// share what is observed of them.
+func ProfileOf(spec, status any) (Profile, error) {
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		return Profile{}, fmt.Errorf("spec: %w", err)
@@ -121,7 +155,27 @@ func ProfileOf(spec any) (Profile, error) {
 		if d.Measured {
 			demand.Flags = horus.Measured
 		}
+		for _, seen := range ObservedOf(status) {
+			if seen.GPUType == d.GPUType {
+				seen.put(&demand)
+			}
+		}
 		out.Demands = append(out.Demands, horus.TypeDemand{GPUType: d.GPUType, Demand: demand})
 	}
 	return out, nil
+}
+
+// ObservedOf the status of a JobProfile; none where it says nothing that can be read.
+func ObservedOf(status any) []Observed {
+	raw, err := json.Marshal(status)
+	if err != nil {
+		return nil
+	}
+	var fields struct {
+		Observed []Observed `json:"observed"`
+	}
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields.Observed
 }

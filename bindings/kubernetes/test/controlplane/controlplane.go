@@ -50,6 +50,7 @@ type Cluster struct {
 	token     string
 	apiServer *exec.Cmd
 	scheduler *exec.Cmd
+	observer  *exec.Cmd
 }
 
 const readyWithin = 90 * time.Second
@@ -85,7 +86,8 @@ func Start(t testing.TB, bin string, flags ...string) *Cluster {
 	stages, err := filepath.Glob(filepath.Join(bin, "stages", "*.yaml"))
 	must(t, err)
 	args := []string{"--kubeconfig", c.path("kubeconfig"), "--server-address", "127.0.0.1:" + kwok,
-		"--manage-nodes-with-annotation-selector", "kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds", "40"}
+		"--manage-nodes-with-annotation-selector", "kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds", "40",
+		"--cidr", "127.77.0.1/16"} // pods have addresses of loopback, on which a test may answer for them
 	for _, stage := range stages {
 		args = append(args, "--config", stage)
 	}
@@ -172,6 +174,34 @@ func (c *Cluster) run(config, kubeconfig string, args ...string) {
 	c.scheduler = c.process("horus-scheduler", config, c.port, kubeconfig, args)
 	c.await("horus-scheduler", "https://127.0.0.1:"+c.port+"/readyz")
 }
+
+// StartObserver starts horus-observer with arguments of the chart and the token of its service account, and returns the address
+// of its metrics.
+func (c *Cluster) StartObserver(config, token string, args []string) (metrics string) {
+	c.t.Helper()
+	c.write("observer.kubeconfig", fmt.Sprintf(kubeconfig, c.path("certs/apiserver.crt"), c.api, token))
+	c.write("observer.yaml", config)
+	address := "127.0.0.1:" + freePort(c.t)
+	c.observer = c.start("horus-observer", append(args, "-kubeconfig", c.path("observer.kubeconfig"), "-config", c.path("observer.yaml"), "-listen", address)...)
+	c.await("horus-observer", "http://"+address+"/healthz")
+	return "http://" + address + "/metrics"
+}
+
+// KillObserver ends it as a crash would, at once.
+func (c *Cluster) KillObserver() {
+	c.t.Helper()
+	must(c.t, c.observer.Process.Kill())
+	_ = c.observer.Wait()
+}
+
+// ObserverLog is what the observers wrote so far.
+func (c *Cluster) ObserverLog() string {
+	text, _ := os.ReadFile(c.path("horus-observer.log"))
+	return string(text)
+}
+
+// Get reads an address of loopback.
+func (c *Cluster) Get(url string) (string, error) { return get(url, "") }
 
 // KillScheduler ends it as a crash would, at once.
 func (c *Cluster) KillScheduler() {

@@ -30,6 +30,9 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		if kill%10 == 9 {
 			f.audit(false)
 		}
+		if kill%100 == 99 {
+			t.Logf("%d kills, the longest restart took %.2f s", kill+1, slices.Max(recovery))
+		}
 	}
 	f.settle()
 	slices.Sort(recovery)

@@ -30,7 +30,7 @@ func TestAProfileOfAModelIsWhatThePredictorSays(t *testing.T) {
 	gvr := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
 	stored, err := c.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, "resnet", metav1.GetOptions{})
 	check(t, err)
-	found, err := objects.ProfileOf(stored.Object["spec"])
+	found, err := objects.ProfileOf(stored.Object["spec"], nil)
 	check(t, err)
 
 	graph, err := horus.ReadGraph(model)

@@ -63,8 +63,8 @@ var list = []fault{
 	{test: "TestPodsOfOneClaimAreWhereItIs", file: "plugin/horus.go",
 		before: `if !gpus || view.Allocated {`, after: `if !gpus {`,
 		says: "c is bound"},
-	{test: "TestWhatIsMendedComesIn", file: "plugin/horus.go",
-		before: `ActionType: fwk.Delete | fwk.Update}`, after: `ActionType: fwk.Delete}`,
+	{test: "TestWhatIsMendedComesIn", file: "plugin/hints.go",
+		before: `if pod.UID != refused.UID || alike(old, pod) {`, after: `if true {`,
 		says: "a is bound"},
 	{test: "TestWrongWordsGetAnEventThatNamesThem", file: "plugin/horus.go",
 		before: `"%s", note(err.Error()))`, after: `"%s", "wrong")`,
@@ -147,6 +147,15 @@ var list = []fault{
 	{test: "TestTamperedObjectsHarmNobodyElse", file: "internal/mirror/mirror.go",
 		before: `if bound && slices.Contains(overCommitted, reason) {`, after: `if false {`,
 		says: "it is seen"},
+	{test: "TestWhatPodsLoseBesideEachOtherDecidesWhereTheNextGo", file: "plugin/learned.go",
+		before: `err = pl.mirror.Learn(learned.Observations)`, after: `_ = learned.Observations`,
+		says: "expected no right beside a left"},
+	{test: "TestAPodThatIsBetterMovedIsEvictedWithinItsBudget", file: "charts/horus/templates/observer.yaml",
+		before: `{{- if .Values.observer.evict }}`, after: `{{- if false }}`,
+		says: "a pod was evicted"},
+	{test: "TestWhatCannotBeBelievedIsNotLearned", file: "internal/observe/learn.go",
+		before: `w.Active > implied+doubt ||`, after: ``,
+		says: "the exporter contradicts a liar"},
 }
 
 // unfaulted are tests without a fault, and why.

@@ -3,6 +3,9 @@ app.kubernetes.io/name: horus
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "horus.name" -}}{{ .Release.Name }}-scheduler{{- end }}
+{{- define "horus.image" -}}
+"{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "%s-k8s%s" .Chart.AppVersion (include "horus.minor" .)) }}"
+{{- end }}
 {{/* The Kubernetes that the image is built from. */}}
 {{- define "horus.minor" -}}{{ ternary "1.36" "1.37" (semverCompare "<1.37.0-0" .Capabilities.KubeVersion.Version) }}{{- end }}
 {{- define "horus.podGroups" -}}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mirror
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// Occupied is a device with the pods that hold it.
+type Occupied struct {
+	Node    string
+	Device  objects.Device
+	Horus   horus.Device
+	Tenants []Tenant // by UID
+}
+
+// Tenant is a pod on a device.
+type Tenant struct {
+	Pod  *v1.Pod
+	Job  horus.Job
+	GPUs int // that it holds in all
+}
+
+// Occupied tells all devices that pods hold, by node and position.
+func (m *Mirror) Occupied() []Occupied {
+	m.enter()
+	defer m.mu.Unlock()
+	var out []Occupied
+	for _, name := range m.ranks.names {
+		n := m.nodes[name]
+		if n == nil || !n.added || len(n.pods) == 0 {
+			continue
+		}
+		on := make([][]Tenant, len(n.view.Devices))
+		for _, p := range n.pods {
+			view, err := m.Read(p.object)
+			if err != nil {
+				continue // what it does is unknown, and so is what those beside it lose
+			}
+			for _, slot := range p.slots {
+				on[slot.Device] = append(on[slot.Device], Tenant{Pod: p.object, Job: view.Horus, GPUs: len(p.slots)})
+			}
+		}
+		for i, tenants := range on {
+			if len(tenants) == 0 || len(tenants) != m.tenants[horus.Slot{Node: n.id, Device: uint32(i)}] {
+				continue
+			}
+			slices.SortFunc(tenants, func(a, b Tenant) int { return cmp.Compare(a.Pod.UID, b.Pod.UID) })
+			out = append(out, Occupied{Node: name, Device: n.view.Devices[i], Horus: n.view.Horus.Devices[i], Tenants: tenants})
+		}
+	}
+	return out
+}
+
+// Learn corrects the library's model by a snapshot of observations; none = by nothing.
+func (m *Mirror) Learn(observations []byte) error {
+	m.enter()
+	defer m.mu.Unlock()
+	return m.library.Learn(observations)
+}
+
+// Reviewed is what the library says of a pod that shares.
+type Reviewed struct {
+	horus.TenantReview
+	Pod *v1.Pod
+	To  string // node to which it is better moved; "" = none
+}
+
+// Review looks at the pods that share, broken bounds first.
+func (m *Mirror) Review(options horus.RebalanceOptions) ([]Reviewed, error) {
+	m.enter()
+	defer m.mu.Unlock()
+	reviews, moves, err := m.library.Review(options)
+	if err != nil {
+		return nil, err
+	}
+	names := map[uint64]string{}
+	for name, n := range m.nodes {
+		names[n.id] = name
+	}
+	to := map[uint64]string{}
+	for _, move := range moves {
+		if len(move.To) > 0 {
+			to[move.JobID] = names[move.To[0].Node]
+		}
+	}
+	out := make([]Reviewed, 0, len(reviews))
+	for _, review := range reviews {
+		if p := m.jobs[review.JobID]; p != nil {
+			out = append(out, Reviewed{review, p.object, to[review.JobID]})
+		}
+	}
+	return out, nil
+}

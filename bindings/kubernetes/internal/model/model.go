@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package model keeps what a cluster learned where everybody finds it: in ConfigMaps.
+package model
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Model is what was learned: a snapshot of observations that correct the library's own model.
+type Model struct {
+	Version      int // 0 = nothing was learned
+	At           time.Time
+	Observations []byte
+	Windows      int // of shared devices that it rests on
+	RolledBack   int // the version that this one takes back; 0 = none
+}
+
+// Store is the ConfigMaps of one namespace: NAME is the one that counts, NAME-VERSION the last few.
+type Store struct {
+	Client    kubernetes.Interface
+	Namespace string
+	Name      string
+}
+
+const (
+	kept           = 5       // versions
+	mostStored     = 900_000 // bytes of a ConfigMap, of 1 MiB that the API server takes
+	mostUnpacked   = 64 << 20
+	observationKey = "observations.gz"
+)
+
+// Of a ConfigMap.
+func Of(object *v1.ConfigMap) (Model, error) {
+	var out Model
+	for field, into := range map[string]*int{"version": &out.Version, "windows": &out.Windows, "rolledBack": &out.RolledBack} {
+		n, err := strconv.Atoi(object.Data[field])
+		if err != nil || n < 0 {
+			return Model{}, fmt.Errorf("ConfigMap %s/%s: data.%s: expected a number of at least 0, found %q", object.Namespace, object.Name, field, object.Data[field])
+		}
+		*into = n
+	}
+	out.At, _ = time.Parse(time.RFC3339, object.Data["at"])
+	packed, err := gzip.NewReader(bytes.NewReader(object.BinaryData[observationKey]))
+	if err == nil {
+		out.Observations, err = io.ReadAll(io.LimitReader(packed, mostUnpacked))
+	}
+	if err != nil {
+		return Model{}, fmt.Errorf("ConfigMap %s/%s: binaryData.%s: %w", object.Namespace, object.Name, observationKey, err)
+	}
+	return out, nil
+}
+
+// Object of a model.
+func Object(name string, model Model) (*v1.ConfigMap, error) {
+	var packed bytes.Buffer
+	writer := gzip.NewWriter(&packed)
+	if _, err := writer.Write(model.Observations); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	if packed.Len() > mostStored {
+		return nil, fmt.Errorf("model %d: expected at most %d bytes, found %d", model.Version, mostStored, packed.Len())
+	}
+	return &v1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"libhorus.org/model": "learned"}},
+		Data: map[string]string{
+			"version": strconv.Itoa(model.Version), "windows": strconv.Itoa(model.Windows), "rolledBack": strconv.Itoa(model.RolledBack),
+			"at": model.At.UTC().Format(time.RFC3339),
+		},
+		BinaryData: map[string][]byte{observationKey: packed.Bytes()},
+	}, nil
+}
+
+func (s Store) versioned(version int) string { return s.Name + "-" + strconv.Itoa(version) }
+
+// Load returns the model that counts and the one before; version 0 where there is none. What cannot be read is an error.
+func (s Store) Load(ctx context.Context) (now, before Model, err error) {
+	if now, err = s.load(ctx, s.Name); err != nil || now.Version < 2 {
+		return now, before, err
+	}
+	before, err = s.load(ctx, s.versioned(now.Version-1))
+	return now, before, err
+}
+
+func (s Store) load(ctx context.Context, name string) (Model, error) {
+	object, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return Model{}, nil
+	}
+	if err != nil {
+		return Model{}, err
+	}
+	return Of(object)
+}
+
+// Save makes a model the one that counts. Its version stands first, so that a rollback finds it, and the oldest goes.
+func (s Store) Save(ctx context.Context, model Model) error {
+	for _, name := range []string{s.versioned(model.Version), s.Name} {
+		object, err := Object(name, model)
+		if err != nil {
+			return err
+		}
+		if err := s.put(ctx, object); err != nil {
+			return err
+		}
+	}
+	err := s.Client.CoreV1().ConfigMaps(s.Namespace).Delete(ctx, s.versioned(model.Version-kept), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (s Store) put(ctx context.Context, object *v1.ConfigMap) error {
+	maps := s.Client.CoreV1().ConfigMaps(s.Namespace)
+	_, err := maps.Create(ctx, object, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		_, err = maps.Update(ctx, object, metav1.UpdateOptions{})
+	}
+	return err
+}

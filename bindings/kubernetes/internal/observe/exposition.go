@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// What a scrape may take: whoever answers may be a tenant's program.
+const (
+	scrapeWithin = 2 * time.Second
+	mostBytes    = 4 << 20
+)
+
+// client follows no redirects, so that a pod cannot send the observer elsewhere, and keeps no cookies.
+var client = &http.Client{
+	Timeout:       scrapeWithin,
+	Transport:     &http.Transport{MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10, DisableCompression: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+type families = map[string]*dto.MetricFamily
+
+// scrape reads Prometheus text.
+func scrape(ctx context.Context, url string) (families, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: expected status 200, found %d", url, response.StatusCode)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > mostBytes {
+		return nil, fmt.Errorf("%s: expected at most %d bytes, found more", url, mostBytes)
+	}
+	found, err := parse(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	return found, nil
+}
+
+func parse(text []byte) (out families, err error) {
+	defer func() { // of a parser that reads what strangers write
+		if recover() != nil {
+			out, err = nil, errors.New("not the text of Prometheus")
+		}
+	}()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(bytes.NewReader(text))
+}
+
+func labelOf(m *dto.Metric, name string) string {
+	for _, label := range m.GetLabel() {
+		if label.GetName() == name {
+			return label.GetValue()
+		}
+	}
+	return ""
+}
+
+func valueOf(m *dto.Metric) float64 {
+	switch {
+	case m.GetGauge() != nil:
+		return m.GetGauge().GetValue()
+	case m.GetCounter() != nil:
+		return m.GetCounter().GetValue()
+	case m.GetUntyped() != nil:
+		return m.GetUntyped().GetValue()
+	}
+	return math.NaN()
+}

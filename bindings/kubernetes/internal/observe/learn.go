@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"time"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/library"
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/model"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// Outcome of a window.
+type Outcome string
+
+// Outcomes.
+const (
+	Alone         Outcome = "alone"         // the pod's profile knows better now what it does alone
+	Learned       Outcome = "learned"       // what each pod lost beside the others is observed
+	NoProfile     Outcome = "no-profile"    // a pod names none, so that nothing is remembered by it
+	SeveralGPUs   Outcome = "several-gpus"  // a step waits for the slowest of its GPUs, and that is not told
+	AloneUnknown  Outcome = "alone-unknown" // a pod was never seen alone on such a device
+	Contradiction Outcome = "contradiction" // the step times and the exporter cannot both be right
+	NoWitness     Outcome = "no-witness"    // no pod keeps the device busy for long enough that the exporter could contradict it
+	OutOfRange    Outcome = "out-of-range"  // the library does not take it
+)
+
+// Kind is a kind of job on a GPU type, as its profile spells it.
+type Kind struct{ Namespace, Profile, GPUType string }
+
+// mostAlone windows count for what a job does alone; older ones fade.
+const mostAlone = 20
+
+// tolerance of what the step times imply of the share of time in which a device is busy, in parts of what the exporter tells: so
+// much may caches and context switches change how long kernels take beside others. A choice.
+const tolerance = 0.2
+
+// slack is added to it: exporters round, and their looks are not ours.
+const slack = 0.02
+
+// Learner is used by one caller at a time.
+type Learner struct {
+	catalogue *horus.Catalogue
+	seen      *horus.Observations
+	alone     map[Kind]*objects.Observed
+	changed   map[Kind]bool // since they were last asked for
+
+	now, before model.Model
+	model       *horus.Interference // as now says
+	last        *horus.Interference // as before says; nil = there is none
+	since       []scored            // what came after now was committed
+	windows     int
+}
+
+// scored is an observation with how far off the two models were, as |ln(predicted/observed)|.
+type scored struct {
+	horus.SlowdownObservation
+	now, before float64
+}
+
+// NewLearner goes on from a model, and from what is known of jobs alone.
+func NewLearner(now, before model.Model, alone map[Kind]objects.Observed) (*Learner, error) {
+	l := &Learner{alone: map[Kind]*objects.Observed{}, changed: map[Kind]bool{}}
+	for kind, known := range alone {
+		l.alone[kind] = &known
+	}
+	var err error
+	if l.catalogue, err = horus.DefaultCatalogue(); err != nil {
+		return nil, err
+	}
+	return l, l.become(now, before)
+}
+
+// become what two models say.
+func (l *Learner) become(now, before model.Model) error {
+	seen, err := observationsOf(now)
+	if err != nil {
+		return err
+	}
+	answers, err := l.modelOf(now)
+	if err != nil {
+		return err
+	}
+	l.now, l.before, l.seen, l.model, l.last, l.since, l.windows = now, before, seen, answers, nil, nil, now.Windows
+	if now.Version > 0 {
+		l.last, err = l.modelOf(before)
+	}
+	return err
+}
+
+func observationsOf(of model.Model) (*horus.Observations, error) {
+	if len(of.Observations) == 0 {
+		return horus.NewObservations(0)
+	}
+	return horus.RestoreObservations(of.Observations)
+}
+
+func (l *Learner) modelOf(of model.Model) (*horus.Interference, error) {
+	if len(of.Observations) == 0 {
+		return horus.NewInterference("")
+	}
+	return library.Learned(l.catalogue, of.Observations)
+}
+
+// kindOf a tenant on a device, and its demand there; none where it names no profile.
+func (l *Learner) kindOf(device mirror.Occupied, tenant mirror.Tenant) (Kind, horus.Demand) {
+	name := tenant.Pod.Annotations[objects.ProfileAnnotation]
+	at, err := l.catalogue.Find(device.Horus.GPUType)
+	if name == "" || err != nil {
+		return Kind{}, horus.Demand{}
+	}
+	for _, demand := range tenant.Job.Demands {
+		if its, err := l.catalogue.Find(demand.GPUType); err == nil && its == at && demand.Demand.ProfileID != 0 {
+			return Kind{tenant.Pod.Namespace, name, demand.GPUType}, demand.Demand
+		}
+	}
+	return Kind{}, horus.Demand{}
+}
+
+// Take learns from a window, and tells what each tenant lost, where that was learned.
+func (l *Learner) Take(w Window) (Outcome, []float64) {
+	kinds, demands := make([]Kind, len(w.Tenants)), make([]horus.Demand, len(w.Tenants))
+	for i, tenant := range w.Tenants {
+		if tenant.GPUs != 1 {
+			return SeveralGPUs, nil
+		}
+		if kinds[i], demands[i] = l.kindOf(w.Occupied, tenant); kinds[i].Profile == "" {
+			return NoProfile, nil
+		}
+	}
+	if len(w.Tenants) == 1 {
+		l.takeAlone(kinds[0], w)
+		return Alone, nil
+	}
+	slowdowns, busy := make([]float64, len(kinds)), make([]float64, len(kinds))
+	implied := 0.0
+	for i, kind := range kinds {
+		alone := l.alone[kind]
+		if alone == nil {
+			return AloneUnknown, nil
+		}
+		slowdowns[i] = w.StepUs[i] / alone.StepTimeUs
+		busy[i] = alone.GPUUtilPct / 100 / slowdowns[i]
+		implied += busy[i]
+	}
+	// Under MPS kernels of several tenants run at once, and the device is busy for less than their sum.
+	doubt := tolerance*w.Active + slack
+	if w.Active > implied+doubt || (w.Horus.SharingMode != horus.MPS && w.Active < min(implied, 1)-doubt) {
+		return Contradiction, nil
+	}
+	return l.takeShared(w, demands, slowdowns, func(i int) bool { return busy[i] > doubt }), slowdowns
+}
+
+func (l *Learner) takeAlone(kind Kind, w Window) {
+	known := l.alone[kind]
+	if known == nil {
+		known = &objects.Observed{}
+		l.alone[kind] = known
+	}
+	known.Windows = min(known.Windows+1, mostAlone)
+	share := 1 / float64(known.Windows)
+	mean := func(of *float64, value float64) {
+		if !math.IsNaN(value) {
+			*of += (value - *of) * share
+		}
+	}
+	mean(&known.StepTimeUs, w.StepUs[0])
+	mean(&known.GPUUtilPct, 100*min(w.Active, 1))
+	mean(&known.MemBWUtilPct, 100*min(w.DRAM, 1))
+	if w.MemMiB > known.MemMiB {
+		known.MemMiB = w.MemMiB
+	}
+	l.changed[kind] = true
+}
+
+// takeShared adds what each tenant lost. One that says to keep the device busy for less than is in doubt has no witness: it teaches
+// nothing, and its slowdown becomes NaN. So what the others say is wrong by a factor of two at most.
+func (l *Learner) takeShared(w Window, demands []horus.Demand, slowdowns []float64, witnessed func(i int) bool) Outcome {
+	device := horus.SharedDevice{GPUType: w.Horus.GPUType, SharingMode: w.Horus.SharingMode}
+	predicted, err := l.model.Slowdowns(l.catalogue, device, demands)
+	if err != nil {
+		return OutOfRange
+	}
+	earlier := predicted
+	if l.last != nil {
+		if earlier, err = l.last.Slowdowns(l.catalogue, device, demands); err != nil {
+			return OutOfRange
+		}
+	}
+	before := len(l.since)
+	for i := range demands {
+		if !witnessed(i) {
+			slowdowns[i] = math.NaN()
+			continue
+		}
+		seen := horus.SlowdownObservation{
+			Device: device, Job: demands[i], CoTenants: slices.Delete(slices.Clone(demands), i, i+1), Slowdown: slowdowns[i],
+			Predicted: float64(predicted[i].Expected), PredictedUpper: float64(predicted[i].Upper),
+		}
+		if err := l.seen.AddSlowdown(l.catalogue, seen); err != nil {
+			return OutOfRange
+		}
+		l.since = append(l.since, scored{
+			seen, math.Abs(math.Log(float64(predicted[i].Expected) / slowdowns[i])), math.Abs(math.Log(float64(earlier[i].Expected) / slowdowns[i])),
+		})
+	}
+	if len(l.since) == before {
+		return NoWitness
+	}
+	if len(l.since) > mostSince {
+		l.since = slices.Delete(l.since, 0, len(l.since)-mostSince)
+	}
+	l.windows++
+	return Learned
+}
+
+// What a commit is judged by.
+const (
+	mostSince   = 4_096
+	leastToTell = 20 // observations
+	clearly     = 2  // standard errors of the mean difference
+)
+
+// worse says whether predictions became worse by the last commit, on what came after it.
+func (l *Learner) worse() bool {
+	if l.last == nil || len(l.since) < leastToTell {
+		return false
+	}
+	n, sum, squares := float64(len(l.since)), 0.0, 0.0
+	for _, one := range l.since {
+		difference := one.now - one.before
+		sum, squares = sum+difference, squares+difference*difference
+	}
+	mean := sum / n
+	return mean > clearly*math.Sqrt(max(squares/n-mean*mean, 0)/n) && mean > 0
+}
+
+// Commit makes a new model of what was seen since the last, or takes the last one back where it made predictions worse. False:
+// there is nothing new.
+func (l *Learner) Commit(at time.Time) (model.Model, bool, error) {
+	if l.worse() {
+		return l.rollBack(at)
+	}
+	if len(l.since) == 0 {
+		return model.Model{}, false, nil
+	}
+	snapshot, err := l.seen.Snapshot()
+	if err != nil || bytes.Equal(snapshot, l.now.Observations) {
+		return model.Model{}, false, err
+	}
+	next := model.Model{Version: l.now.Version + 1, At: at, Observations: snapshot, Windows: l.windows}
+	return next, true, l.become(next, l.now)
+}
+
+// rollBack goes on from the model before, with what came since.
+func (l *Learner) rollBack(at time.Time) (model.Model, bool, error) {
+	seen, err := observationsOf(l.before)
+	if err != nil {
+		return model.Model{}, false, err
+	}
+	defer seen.Close()
+	for _, one := range l.since {
+		if err := seen.AddSlowdown(l.catalogue, one.SlowdownObservation); err != nil {
+			return model.Model{}, false, err
+		}
+	}
+	snapshot, err := seen.Snapshot()
+	if err != nil {
+		return model.Model{}, false, err
+	}
+	next := model.Model{
+		Version: l.now.Version + 1, At: at, Observations: snapshot, RolledBack: l.now.Version,
+		Windows: l.before.Windows + l.windows - l.now.Windows,
+	}
+	return next, true, l.become(next, l.before)
+}
+
+// Calibration of the predictions that were observed.
+func (l *Learner) Calibration() horus.Calibration {
+	calibration, _ := l.seen.Calibration()
+	return calibration
+}
+
+// KnownAlone tells what is known of jobs alone and changed since it was asked last.
+func (l *Learner) KnownAlone() map[Kind]objects.Observed {
+	out := map[Kind]objects.Observed{}
+	for kind := range l.changed {
+		out[kind] = *l.alone[kind]
+	}
+	clear(l.changed)
+	return out
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"libhorus.org/horus"
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/model"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// jobs by the name of their profile: what each does alone on an A100.
+type alone struct {
+	util   float64 // 0 to 1
+	stepUs float64
+}
+
+var jobs = map[string]alone{"train": {0.6, 100_000}, "serve": {0.5, 20_000}, "small": {0.05, 10_000}, "quiet": {0.3, 40_000}, "tiny": {0.03, 5_000}}
+
+func tenantOf(profile string) mirror.Tenant {
+	id := uint64(0)
+	for _, letter := range profile {
+		id = id*31 + uint64(letter)
+	}
+	demand := horus.Demand{ProfileID: id, GPUUtilPct: float32(100 * jobs[profile].util), MemMiB: 4_000, StepTimeUs: int64(jobs[profile].stepUs)}
+	return mirror.Tenant{
+		Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "a", Name: profile, Annotations: map[string]string{objects.ProfileAnnotation: profile},
+		}},
+		Job: horus.Job{Demands: []horus.TypeDemand{{GPUType: "a100-40gb", Demand: demand}}}, GPUs: 1,
+	}
+}
+
+// windowOf jobs that are slowed; `claimed` is what they say, and the exporter sees the truth.
+func windowOf(truth, claimed map[string]float64) Window {
+	out := Window{Seconds: 60, MemMiB: 5_000, DRAM: 0.2}
+	out.Horus = horus.Device{GPUType: "NVIDIA A100-SXM4-40GB", SharingMode: horus.TimeSlice}
+	for _, profile := range []string{"quiet", "serve", "small", "tiny", "train"} {
+		if slowdown, on := truth[profile]; on {
+			if claimed[profile] != 0 {
+				slowdown = claimed[profile]
+			}
+			out.Tenants = append(out.Tenants, tenantOf(profile))
+			out.StepUs = append(out.StepUs, jobs[profile].stepUs*slowdown)
+			out.Active += jobs[profile].util / truth[profile]
+		}
+	}
+	return out
+}
+
+func learner(t *testing.T) *Learner {
+	t.Helper()
+	l, err := NewLearner(model.Model{}, model.Model{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for profile := range jobs {
+		for range trustedWindows {
+			take(t, l, Alone, map[string]float64{profile: 1}, nil)
+		}
+	}
+	return l
+}
+
+const trustedWindows = 3
+
+func take(t *testing.T, l *Learner, expected Outcome, truth, claimed map[string]float64) {
+	t.Helper()
+	if found, _ := l.Take(windowOf(truth, claimed)); found != expected {
+		t.Fatalf("expected %s, found %s", expected, found)
+	}
+}
+
+func commit(t *testing.T, l *Learner) model.Model {
+	t.Helper()
+	made, some, err := l.Commit(time.Now())
+	if err != nil || !some {
+		t.Fatalf("expected a model, found %v, %v", some, err)
+	}
+	return made
+}
+
+func (l *Learner) predict(t *testing.T, profiles ...string) []float64 {
+	t.Helper()
+	var demands []horus.Demand
+	for _, profile := range profiles {
+		demands = append(demands, tenantOf(profile).Job.Demands[0].Demand)
+	}
+	found, err := l.model.Slowdowns(l.catalogue, horus.SharedDevice{GPUType: "a100-40gb"}, demands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []float64
+	for _, one := range found {
+		out = append(out, float64(one.Expected))
+	}
+	return out
+}
+
+func TestWhatPodsLoseBesideEachOtherIsLearned(t *testing.T) {
+	l := learner(t)
+	truth := map[string]float64{"train": 1.9, "serve": 1.4}
+	before := l.predict(t, "train", "serve")
+	for range 5 {
+		take(t, l, Learned, truth, nil)
+	}
+	made := commit(t, l)
+	after := l.predict(t, "train", "serve")
+	if math.Abs(after[0]-1.9) > 0.1 || math.Abs(after[1]-1.4) > 0.1 {
+		t.Errorf("seen 5 times to lose 1.9 and 1.4: expected about that, found %v, before %v", after, before)
+	}
+	if made.Version != 1 || made.Windows != 5 {
+		t.Errorf("expected version 1 of 5 windows, found %+v", made)
+	}
+	again, err := NewLearner(made, model.Model{}, nil) // another process
+	if err != nil {
+		t.Fatal(err)
+	}
+	if restored := again.predict(t, "train", "serve"); math.Abs(restored[0]-after[0]) > 1e-4 {
+		t.Errorf("expected the same answers after a restart, found %v and %v", restored, after)
+	}
+	if _, some, err := again.Commit(time.Now()); some || err != nil {
+		t.Errorf("nothing came: expected no model, found %v, %v", some, err)
+	}
+}
+
+func TestWhoWasNeverSeenAloneTeachesNothing(t *testing.T) {
+	l, err := NewLearner(model.Model{}, model.Model{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, l, AloneUnknown, map[string]float64{"train": 1.5, "serve": 1.5}, nil)
+	w := windowOf(map[string]float64{"train": 1}, nil)
+	w.Tenants[0].GPUs = 2
+	if found, _ := l.Take(w); found != SeveralGPUs {
+		t.Errorf("expected %s, found %s", SeveralGPUs, found)
+	}
+	w.Tenants[0].GPUs, w.Tenants[0].Pod.Annotations = 1, nil
+	if found, _ := l.Take(w); found != NoProfile {
+		t.Errorf("expected %s, found %s", NoProfile, found)
+	}
+}
+
+func TestStepTimesThatTheExporterContradictsTeachNothing(t *testing.T) {
+	l := learner(t)
+	for slowdown := 1.2; slowdown < 5; slowdown++ {
+		truth := map[string]float64{"train": slowdown, "serve": slowdown}
+		take(t, l, Contradiction, truth, map[string]float64{"train": 5 * slowdown}) // as if it were harmed
+	}
+	take(t, l, Contradiction, map[string]float64{"train": 1.9, "serve": 1.9}, map[string]float64{"train": 1.1, "serve": 1.1}) // as if nobody were
+	if _, some, _ := l.Commit(time.Now()); some {
+		t.Error("expected nothing to commit")
+	}
+}
+
+// Little of the device's time goes to a small job, so that the exporter cannot contradict what it says.
+func TestALiarMovesNothingThatIsBelievedOfOthers(t *testing.T) {
+	l := learner(t)
+	honest := map[string]float64{"train": 1.6, "serve": 1.5}
+	for range 5 {
+		take(t, l, Learned, honest, nil)
+	}
+	commit(t, l)
+	pairs := [][]string{{"train", "serve"}, {"quiet", "serve"}, {"quiet", "train"}}
+	believed := func() (out [][]float64) {
+		for _, pair := range pairs {
+			out = append(out, l.predict(t, pair...))
+		}
+		return out
+	}
+	// What serve says of itself beside it is witnessed, and is learned with a liar as without.
+	beside := map[string]float64{"small": 1.1, "serve": 1.05}
+	for range 50 {
+		take(t, l, Learned, beside, map[string]float64{"small": 30})
+	}
+	commit(t, l)
+	lied := believed()
+	l = learner(t)
+	for range 5 {
+		take(t, l, Learned, honest, nil)
+	}
+	commit(t, l)
+	for range 50 {
+		take(t, l, Learned, beside, nil)
+	}
+	commit(t, l)
+	if truth := believed(); !reflect.DeepEqual(lied, truth) {
+		t.Errorf("expected %v as without the lie, found %v", truth, lied)
+	}
+	take(t, l, NoWitness, map[string]float64{"small": 1.1, "tiny": 1}, map[string]float64{"small": 3})
+}
+
+// Who keeps the device busy can say what is off by a factor of two at most.
+func TestALieThatTheExporterDoesNotContradictIsAHalfTruth(t *testing.T) {
+	for _, truth := range []map[string]float64{{"train": 1.3, "serve": 1.2}, {"train": 2, "quiet": 1.5}, {"serve": 1.1, "quiet": 1.1}} {
+		for liar := range truth {
+			for factor := 1.0; factor < 100; factor *= 1.02 {
+				l := learner(t)
+				w := windowOf(truth, map[string]float64{liar: truth[liar] * factor})
+				outcome, slowdowns := l.Take(w)
+				for i, tenant := range w.Tenants {
+					if name := tenant.Pod.Name; outcome == Learned && slowdowns[i]/truth[name] > 2.1 {
+						t.Fatalf("%v, %s lies by %.1f: expected that it is not believed, found %v", truth, name, factor, slowdowns)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestACommitThatMadePredictionsWorseIsTakenBack(t *testing.T) {
+	l := learner(t)
+	for range 60 {
+		take(t, l, Learned, map[string]float64{"train": 3, "serve": 3}, nil)
+	}
+	bad, was := commit(t, l), l.predict(t, "train", "serve")
+	truth := map[string]float64{"train": 1.35, "serve": 1.3}
+	for range 15 {
+		take(t, l, Learned, truth, nil)
+	}
+	back := commit(t, l)
+	found := l.predict(t, "train", "serve")
+	if back.RolledBack != bad.Version || back.Version != 2 || back.Windows != 15 {
+		t.Errorf("expected version 2 of 15 windows to take back 1, found version %d of %d, that takes back %d", back.Version, back.Windows, back.RolledBack)
+	}
+	if was[0] < 2.5 || math.Abs(found[0]-1.35) > 0.1 {
+		t.Errorf("expected train at 1.35, found %v, before %v", found, was)
+	}
+	take(t, l, Learned, truth, nil)
+	if next := commit(t, l); next.RolledBack != 0 || next.Version != 3 || next.Windows != 16 {
+		t.Errorf("expected it to go on with version 3 of 16 windows, found %+v", next)
+	}
+}

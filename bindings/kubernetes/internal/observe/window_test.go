@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"libhorus.org/kubernetes/internal/mirror"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+const uuid = "GPU-1"
+
+func deviceWith(pods ...string) mirror.Occupied {
+	out := mirror.Occupied{Node: "n", Device: objects.Device{UUID: uuid}}
+	for _, name := range pods {
+		out.Tenants = append(out.Tenants, mirror.Tenant{
+			Pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID(name)}}, GPUs: 1,
+		})
+	}
+	return out
+}
+
+// bench looks every second at a device whose tenants make steps.
+type bench struct {
+	recorder
+	now    time.Time
+	steps  map[types.UID]reading
+	active float64
+	ended  []Window
+}
+
+func newBench() *bench {
+	return &bench{
+		recorder: recorder{shortest: Shortest{Window: 5 * time.Second, Steps: 10}, gap: 2500 * time.Millisecond},
+		now:      time.Now(), steps: map[types.UID]reading{}, active: 0.5,
+	}
+}
+
+func (b *bench) run(seconds int, stepUs float64, pods ...string) {
+	for range seconds {
+		b.now = b.now.Add(time.Second)
+		steps := map[types.UID]reading{}
+		for _, name := range pods {
+			old := b.steps[types.UID(name)]
+			steps[types.UID(name)] = reading{old.steps + 1e6/stepUs, old.seconds + 1}
+		}
+		b.steps = steps
+		b.look(b.now, pods)
+	}
+}
+
+func (b *bench) look(now time.Time, pods []string) {
+	seen := noUsages()
+	if b.active > 0 {
+		seen.of[uuid] = usage{active: b.active, dram: 0.25, memMiB: 1000}
+	}
+	b.ended = append(b.ended, b.recorder.look(now, []mirror.Occupied{deviceWith(pods...)}, seen, b.steps)...)
+}
+
+func TestAWindowTellsTheMeanTimeOfAStep(t *testing.T) {
+	b := newBench()
+	b.run(12, 50_000, "p", "q")
+	if len(b.ended) != 1 {
+		t.Fatalf("12 s, of which 5 are to warm up: expected 1 window of 5 s, found %d", len(b.ended))
+	}
+	w := b.ended[0]
+	if w.Seconds != 5 || len(w.StepUs) != 2 || math.Abs(w.StepUs[0]-50_000) > 1 || w.Active != 0.5 || w.DRAM != 0.25 || w.MemMiB != 1000 {
+		t.Errorf("expected steps of 50,000 us at half of the device, found %+v", w)
+	}
+}
+
+func TestNothingIsLearnedOfATimeInWhichSomethingHappened(t *testing.T) {
+	for what, happens := range map[string]func(b *bench){
+		"somebody came":           func(b *bench) { b.run(1, 50_000, "p", "q") },
+		"the program began anew":  func(b *bench) { b.steps["p"] = reading{} },
+		"the exporter was silent": func(b *bench) { b.active = 0; b.run(1, 50_000, "p"); b.active = 0.5 },
+		"the job was silent":      func(b *bench) { old := b.steps; b.steps = nil; b.look(b.now, []string{"p"}); b.steps = old },
+		"the observer stood still": func(b *bench) {
+			b.now = b.now.Add(time.Hour)
+		},
+		"no step was made for long": func(b *bench) {
+			for range 4 {
+				b.now = b.now.Add(time.Second)
+				b.look(b.now, []string{"p"})
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBench()
+			b.run(9, 50_000, "p") // in the midst of the first window
+			happens(b)
+			b.run(30, 50_000, "p")
+			if len(b.ended) < 3 {
+				t.Errorf("expected windows after it, found %d", len(b.ended))
+			}
+			for _, w := range b.ended {
+				if len(w.Tenants) != 1 || w.Seconds > 10 || w.Active != 0.5 || math.Abs(w.StepUs[0]-50_000) > 1 {
+					t.Errorf("expected windows of one tenant that does its steps, found %+v", w)
+				}
+			}
+		})
+	}
+}
+
+func TestAWindowWaitsForEnoughSteps(t *testing.T) {
+	b := newBench()
+	b.run(40, 1e6, "p") // a step a second
+	if len(b.ended) < 2 || b.ended[0].Seconds < 10 {
+		t.Errorf("expected windows of at least 10 steps, found %+v", b.ended)
+	}
+}

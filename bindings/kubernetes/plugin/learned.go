@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"libhorus.org/kubernetes/internal/model"
+)
+
+// followModel takes over what the observer learned, each time that it learned more. A model that cannot be read leaves the one
+// that counts.
+func (pl *Horus) followModel(ctx context.Context) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(pl.args.Learned)
+	if err != nil || name == "" {
+		return err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(pl.handle.ClientSet(), 0, informers.WithNamespace(namespace),
+		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		}))
+	take := func(o any) {
+		learned, err := model.Of(o.(*v1.ConfigMap))
+		if err == nil {
+			err = pl.mirror.Learn(learned.Observations)
+		}
+		if err != nil {
+			modelsRefused.Inc()
+			klog.ErrorS(err, "Horus: the model is not taken")
+			return
+		}
+		modelVersion.Set(float64(learned.Version))
+		klog.InfoS("Model", "version", learned.Version, "windows", learned.Windows)
+	}
+	if _, err := factory.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: take, UpdateFunc: func(_, now any) { take(now) },
+	}); err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	return nil
+}
