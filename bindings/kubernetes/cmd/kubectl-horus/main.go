@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-horus is a plugin of kubectl: why a pod is where it is, profiles of models, and the cluster as files.
+// Command kubectl-horus is a plugin of kubectl: why a pod is where it is, profiles of models, the cluster as files, and what it
+// learned.
 package main
 
 import (
@@ -18,7 +19,7 @@ func main() {
 	root := &cobra.Command{
 		Use: "kubectl-horus", Short: "Placement of pods with GPUs", SilenceUsage: true, SilenceErrors: true,
 	}
-	root.AddCommand(explainCommand(), importCommand(), profileCommand())
+	root.AddCommand(explainCommand(), importCommand(), modelCommand(), profileCommand())
 	if err := root.Execute(); err != nil {
 		if ended := (*exec.ExitError)(nil); errors.As(err, &ended) && ended.Exited() {
 			os.Exit(ended.ExitCode()) // it has said why

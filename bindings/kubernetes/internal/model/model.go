@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"libhorus.org/horus"
 )
 
 // Model is what was learned: a snapshot of observations that correct the library's own model.
@@ -83,6 +84,43 @@ func Object(name string, model Model) (*v1.ConfigMap, error) {
 		},
 		BinaryData: map[string][]byte{observationKey: packed.Bytes()},
 	}, nil
+}
+
+// Check says whether the library can read it.
+func (m Model) Check() error {
+	seen, err := horus.RestoreObservations(m.Observations)
+	if err != nil {
+		return err
+	}
+	return seen.Close()
+}
+
+// Version that is kept.
+func (s Store) Version(ctx context.Context, version string) (Model, error) {
+	out, err := s.load(ctx, s.Name+"-"+version)
+	if err == nil && out.Version == 0 {
+		err = fmt.Errorf("ConfigMap %s/%s-%s: expected a version that is kept, found none", s.Namespace, s.Name, version)
+	}
+	return out, err
+}
+
+// Versions that are kept, the newest first.
+func (s Store) Versions(ctx context.Context) ([]Model, error) {
+	now, err := s.load(ctx, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	var out []Model
+	for version := now.Version; version > 0 && version > now.Version-kept; version-- {
+		one, err := s.load(ctx, s.versioned(version))
+		if err != nil {
+			return nil, err
+		}
+		if one.Version > 0 {
+			out = append(out, one)
+		}
+	}
+	return out, nil
 }
 
 func (s Store) versioned(version int) string { return s.Name + "-" + strconv.Itoa(version) }

@@ -76,6 +76,14 @@ func NewLearner(now, before model.Model, alone map[Kind]objects.Observed) (*Lear
 	return l, l.become(now, before)
 }
 
+// Follow goes on from another model, which somebody put in the place of its own. False: it is its own.
+func (l *Learner) Follow(now, before model.Model) (bool, error) {
+	if now.Version == l.now.Version {
+		return false, nil
+	}
+	return true, l.become(now, before)
+}
+
 // become what two models say.
 func (l *Learner) become(now, before model.Model) error {
 	seen, err := observationsOf(now)

@@ -160,6 +160,19 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (us
 
 func (o *Observer) commit(ctx context.Context) {
 	o.tellProfiles(ctx)
+	if now, before, err := o.Store.Load(ctx); err != nil {
+		klog.ErrorS(err, "Horus: the model is not read, and no other is made")
+		return
+	} else if other, err := o.Learner.Follow(now, before); err != nil {
+		klog.ErrorS(err, "Horus: the model is not taken, and no other is made", "version", now.Version)
+		return
+	} else if other {
+		klog.InfoS("Model of somebody else", "version", now.Version, "windows", now.Windows)
+		version.Set(float64(now.Version))
+		if err := o.Mirror.Learn(now.Observations); err != nil {
+			klog.ErrorS(err, "Horus: the model is not taken", "version", now.Version)
+		}
+	}
 	made, some, err := o.Learner.Commit(time.Now())
 	if err != nil {
 		klog.ErrorS(err, "Horus: no model is made of what was observed")
