@@ -38,9 +38,13 @@ type play struct {
 	alone    map[string]work // of each kind of job, by the name of its profile
 
 	mu     sync.Mutex
+	speed  float64                  // seconds of the play in one
+	seen   time.Time                // when it was looked at last
+	work   [3]float64               // useful work, tenants and time so far, of all GPUs
 	pods   map[string]*player       // by name
 	lies   map[string]float64       // factor on the time of a step that a pod tells
 	silent bool                     // exporters answer nothing
+	gone   map[string]bool          // pods that are done, which may be there for a moment longer
 	served map[string]func() string // what is said at an address, which one pod may have after another
 }
 
@@ -54,12 +58,13 @@ type player struct {
 	kind, node, address string
 	gpus                []string
 	steps, seconds      float64
+	done                float64 // seconds of work, as if it had been alone
 	slowed              float64 // now
 }
 
 func startPlay(t *testing.T, c *controlplane.Cluster, alone map[string]work, slowdown func(kind string, others []string) float64) *play {
 	t.Helper()
-	p := &play{t: t, c: c, slowdown: slowdown, alone: alone, pods: map[string]*player{}, lies: map[string]float64{}, served: map[string]func() string{}}
+	p := &play{t: t, c: c, slowdown: slowdown, alone: alone, pods: map[string]*player{}, lies: map[string]float64{}, gone: map[string]bool{}, served: map[string]func() string{}, speed: 1, seen: time.Now()}
 	_, err := c.Client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operator}}, metav1.CreateOptions{})
 	check(t, err)
 	running, stop := context.WithCancel(ctx)
@@ -104,7 +109,8 @@ func (p *play) see() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.advance(50 * time.Millisecond)
+	p.advance(time.Since(p.seen))
+	p.seen = time.Now()
 	there := map[string]bool{}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -116,7 +122,7 @@ func (p *play) see() {
 			continue
 		}
 		there[pod.Name] = true
-		if p.pods[pod.Name] == nil {
+		if p.pods[pod.Name] == nil && !p.gone[pod.Name] && p.alone[pod.Annotations[objects.ProfileAnnotation]] != (work{}) {
 			one := &player{kind: pod.Annotations[objects.ProfileAnnotation], node: pod.Spec.NodeName, address: pod.Status.PodIP, gpus: gpus[pod.Name], slowed: 1}
 			p.pods[pod.Name] = one
 			if pod.Annotations[observe.StepsAnnotation] != "" {
@@ -144,12 +150,41 @@ func (p *play) beside(name string) []string {
 }
 
 func (p *play) advance(by time.Duration) {
+	seconds := by.Seconds() * p.speed
+	p.work[2] += seconds
 	for _, one := range p.pods {
 		if work, known := p.alone[one.kind]; known {
-			one.steps += by.Seconds() / (work.step.Seconds() * one.slowed)
-			one.seconds += by.Seconds()
+			one.steps += seconds / (work.step.Seconds() * one.slowed)
+			one.seconds += seconds
+			one.done += seconds / one.slowed
+			p.work[0], p.work[1] = p.work[0]+seconds/one.slowed, p.work[1]+seconds
 		}
 	}
+}
+
+// useful work of a GPU since it was asked last, where a job alone is 1, and how many tenants it had.
+func (p *play) useful(gpus int) (work, tenants float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	work, tenants = p.work[0]/p.work[2]/float64(gpus), p.work[1]/p.work[2]/float64(gpus)
+	p.work = [3]float64{}
+	return work, tenants
+}
+
+// done are the pods that have made the seconds of work that they have to.
+func (p *play) done(lengths map[string]float64) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for name, one := range p.pods {
+		if one.done >= lengths[name] {
+			out = append(out, name)
+			p.gone[name] = true
+			delete(p.pods, name)
+			delete(lengths, name)
+		}
+	}
+	return out
 }
 
 // told is what a job's own exporter says.

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"libhorus.org/horus"
 	"libhorus.org/kubernetes/internal/objects"
@@ -27,8 +26,7 @@ func TestAProfileOfAModelIsWhatThePredictorSays(t *testing.T) {
 	check(t, os.WriteFile(path, text, 0o600))
 	kubectl(t, c, "apply", "--validate=strict", "-f", path)
 
-	gvr := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-	stored, err := c.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, "resnet", metav1.GetOptions{})
+	stored, err := c.Dynamic.Resource(profilesResource).Namespace(namespace).Get(ctx, "resnet", metav1.GetOptions{})
 	check(t, err)
 	found, err := objects.ProfileOf(stored.Object["spec"], nil)
 	check(t, err)

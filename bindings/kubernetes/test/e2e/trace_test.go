@@ -26,7 +26,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
@@ -201,8 +200,7 @@ func traceProfile(t *testing.T, c *controlplane.Cluster, i int) {
 			"operatorUs": 25.0, "prediction": map[string]any{"traits": []any{12.0, 10.0, 2.7}}, // the third: log10 of the kernels of a step
 		})
 	}
-	gvr := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-	_, err := c.Dynamic.Resource(gvr).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err := c.Dynamic.Resource(profilesResource).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": objects.Group + "/" + objects.Version, "kind": "JobProfile", "metadata": map[string]any{"name": traceKinds[i].name},
 		"spec": map[string]any{"kind": traceKinds[i].kind, "demands": demands},
 	}}, metav1.CreateOptions{})
