@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,10 +36,11 @@ type Args struct {
 	Driver           string   `json:"driver"`           // of GPUs' ResourceSlices; "gpu.nvidia.com"
 	DeviceClasses    []string `json:"deviceClasses"`    // whose requests ask for GPUs or MIG instances; ["gpu.nvidia.com", "mig.nvidia.com"]
 	ExtendedResource string   `json:"extendedResource"` // of whole GPUs; "nvidia.com/gpu"
-	Candidates       int      `json:"candidates"`       // nodes that the rest of the scheduler looks at; 32, -1 = all that fit
-	MaxTenants       int32    `json:"maxTenants"`       // of a GPU; 3
-	SharingQuota     float32  `json:"sharingQuota"`     // share of GPUs that may have several tenants; 0 = all, -1 = none
-	SlowdownBound    float32  `json:"slowdownBound"`    // of pods that state none; 0 = the library's
+	HAMi             HAMiArgs `json:"hami"`
+	Candidates       int      `json:"candidates"`    // nodes that the rest of the scheduler looks at; 32, -1 = all that fit
+	MaxTenants       int32    `json:"maxTenants"`    // of a GPU; 3
+	SharingQuota     float32  `json:"sharingQuota"`  // share of GPUs that may have several tenants; 0 = all, -1 = none
+	SlowdownBound    float32  `json:"slowdownBound"` // of pods that state none; 0 = the library's
 
 	// Of each namespace, the GPUs that its pods may share at a time: a pod beyond comes in alone, or where its namespace shares
 	// already. "*" = every other namespace. Without an entry there is no limit.
@@ -52,6 +54,17 @@ type Args struct {
 	FailurePolicy string `json:"failurePolicy"` // while it is gone, pods with GPUs wait (Fail) or are placed without it (Ignore)
 }
 
+// HAMiArgs are about nodes whose GPUs HAMi shares.
+type HAMiArgs struct {
+	Enabled    bool            `json:"enabled"`    // pods are placed there; shadow mode sees them always
+	LockExpiry metav1.Duration `json:"lockExpiry"` // of a node's lock, HAMi's HAMI_NODELOCK_EXPIRE; 5m
+}
+
+const (
+	defaultLockExpiry = 5 * time.Minute // HAMi's
+	leastLockExpiry   = time.Second
+)
+
 const (
 	defaultCandidates = 32
 	mostCandidates    = 1 << 20
@@ -62,6 +75,7 @@ func parseArgs(raw runtime.Object) (Args, error) {
 	args := Args{
 		Mode: Shadow, Driver: "gpu.nvidia.com", DeviceClasses: []string{"gpu.nvidia.com", "mig.nvidia.com"}, ExtendedResource: "nvidia.com/gpu",
 		Candidates: defaultCandidates, CallTimeout: metav1.Duration{Duration: defaultCallTimeout}, FailurePolicy: Fail,
+		HAMi: HAMiArgs{LockExpiry: metav1.Duration{Duration: defaultLockExpiry}},
 	}
 	unknown, given := raw.(*runtime.Unknown)
 	if given && len(unknown.Raw) > 0 {
@@ -88,6 +102,8 @@ func parseArgs(raw runtime.Object) (Args, error) {
 		return args, fmt.Errorf("pluginConfig of %s: failurePolicy: expected isolated beside %s, since the library ends the scheduler otherwise", Name, Ignore)
 	case args.CallTimeout.Duration < leastCallTimeout:
 		return args, fmt.Errorf("pluginConfig of %s: callTimeout: expected %v or more, found %v", Name, leastCallTimeout, args.CallTimeout.Duration)
+	case args.HAMi.LockExpiry.Duration < leastLockExpiry:
+		return args, fmt.Errorf("pluginConfig of %s: hami.lockExpiry: expected %v or more, found %v", Name, leastLockExpiry, args.HAMi.LockExpiry.Duration)
 	}
 	for namespace, gpus := range args.SharedGPUs {
 		if gpus < 0 {
@@ -111,7 +127,9 @@ func (a Args) Settings() objects.Settings {
 	for _, class := range a.DeviceClasses {
 		classes[class] = true
 	}
-	return objects.Settings{Driver: a.Driver, DeviceClasses: classes, Resource: v1.ResourceName(a.ExtendedResource)}
+	return objects.Settings{
+		Driver: a.Driver, DeviceClasses: classes, Resource: v1.ResourceName(a.ExtendedResource), HAMi: a.HAMi.Enabled || a.Mode == Shadow,
+	}
 }
 
 // Placer says how it places.

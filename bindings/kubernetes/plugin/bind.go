@@ -5,7 +5,9 @@ package plugin
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"strconv"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,11 +71,33 @@ func (pl *Horus) Bind(ctx context.Context, state fwk.CycleState, pod *v1.Pod, no
 		},
 		Target: v1.ObjectReference{Kind: "Node", Name: node},
 	}
-	if err := pl.bind(ctx, binding); err != nil {
+	bind := pl.bind
+	if c.choice.Backend == objects.HAMi {
+		bind = func(ctx context.Context, binding *v1.Binding) error { return pl.bindHAMi(ctx, state, pod, binding) }
+	}
+	if err := bind(ctx, binding); err != nil {
 		return fwk.AsStatus(err)
 	}
 	placements.WithLabelValues(strconv.FormatBool(len(c.choice.Beside) > 0)).Inc()
 	return nil
+}
+
+// bindHAMi binds under the node's lock, which HAMi's device plugin frees when it has given the devices to the pod.
+func (pl *Horus) bindHAMi(ctx context.Context, state fwk.CycleState, pod *v1.Pod, binding *v1.Binding) error {
+	lock := newHAMiLock(pl.handle, pl.args.HAMi.LockExpiry.Duration, pod, binding.Target.Name)
+	if err := lock.take(ctx); err != nil {
+		return err
+	}
+	c := cycleOf(state)
+	maps.Copy(binding.Annotations, objects.HAMiBinding(pl.args.Settings(), pod, c.view, c.choice.Node, c.choice.Devices, time.Now()))
+	err := fenced(state).AsError() // it may have waited for the lock
+	if err == nil {
+		err = pl.bind(ctx, binding)
+	}
+	if err != nil {
+		lock.free()
+	}
+	return err
 }
 
 func (pl *Horus) bind(ctx context.Context, binding *v1.Binding) error {

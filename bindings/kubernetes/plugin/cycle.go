@@ -29,7 +29,7 @@ type cycle struct {
 	rows     func() map[string]int
 	kept     map[string]candidate
 	narrowed bool    // more nodes fit than were kept
-	barred   int     // nodes that fit, of whose devices the claims allow too few
+	barred   int     // nodes that fit, of whose devices the pod allows too few
 	full     string  // its namespace shares as many GPUs as it may; a sentence
 	best     float64 // least and largest cost of those kept
 	worst    float64
@@ -41,7 +41,7 @@ type cycle struct {
 // candidate is a node that is left to the other plugins.
 type candidate struct {
 	cost   float64
-	choice *mirror.Choice // of the devices, for pods with claims
+	choice *mirror.Choice // of the devices, for pods that are given them by name
 	alone  bool           // on them, by its namespace's quota
 }
 
@@ -121,8 +121,8 @@ func (pl *Horus) ask(ctx context.Context, view objects.Pod, rules mirror.Rules, 
 	return c, pl.keep(ctx, c, fits, objects.OpennessOf(pod), nodes, most)
 }
 
-// keep walks the nodes that fit, in order, until it has `most`. Of those that are open to the pod it picks the devices, where it
-// has claims, and shows the allocator no others.
+// keep walks the nodes that fit, in order, until it has `most`. Of those that are open to the pod it picks the devices, where they
+// have names, and shows the allocator of claims no others.
 func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Openness, nodes []fwk.NodeInfo, most int) error {
 	devices := map[string][]objects.Device{}
 	for _, i := range fits {
@@ -134,7 +134,7 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 			continue
 		}
 		name, one := nodes[i].Node().Name, candidate{cost: c.verdicts[i].Cost}
-		if c.view.Backend == objects.DRA {
+		if c.view.Backend.Names() {
 			choice, err := pl.mirror.Choose(ctx, c.view, name, c.allows)
 			if err == nil && c.full != "" && pl.mirror.SharesMore(c.view.Horus.Tenant, choice.Slots) {
 				choice, err = pl.mirror.Choose(ctx, alone(c.view), name, c.allows)
@@ -149,7 +149,9 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 			if err != nil {
 				return err
 			}
-			one.choice, devices[name] = &choice, choice.Devices
+			if one.choice = &choice; c.view.Backend == objects.DRA {
+				devices[name] = choice.Devices
+			}
 		}
 		if len(c.kept) == 0 {
 			c.best, c.worst = one.cost, one.cost
@@ -166,6 +168,9 @@ func (pl *Horus) keep(ctx context.Context, c *cycle, fits []int, open objects.Op
 func (c *cycle) why() string {
 	if c.barred == 0 {
 		return c.full
+	}
+	if c.view.Backend == objects.HAMi {
+		return c.full + fmt.Sprintf(" On %d nodes with room its annotations allow too few GPUs, by type or UUID.", c.barred)
 	}
 	return c.full + fmt.Sprintf(" On %d nodes with room its claims allow too few GPUs: by selectors, device taints, or since they ask for no memory and so get all of it.", c.barred)
 }

@@ -20,6 +20,7 @@ func (pl *Horus) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, 
 	return []fwk.ClusterEventWithHint{
 		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete | fwk.Update}, QueueingHintFn: pl.afterPod},
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}},
+		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeAnnotation}, QueueingHintFn: afterAnnotation},
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Add | fwk.Update | fwk.Delete}, QueueingHintFn: afterClaim},
 		{Event: fwk.ClusterEvent{Resource: fwk.ResourceSlice, ActionType: fwk.Add | fwk.Update}},
 		{Event: fwk.ClusterEvent{Resource: fwk.DeviceClass, ActionType: fwk.Add | fwk.Update}},
@@ -39,6 +40,16 @@ func (pl *Horus) afterPod(_ klog.Logger, refused *v1.Pod, before, now any) (fwk.
 		return fwk.Queue, nil
 	}
 	if view, err := pl.mirror.Read(old); err == nil && view.Backend == objects.NoGPUs {
+		return fwk.QueueSkip, nil
+	}
+	return fwk.Queue, nil
+}
+
+// afterAnnotation: HAMi lists other GPUs. Its lock on a node changes with each pod and helps nobody who was refused.
+func afterAnnotation(_ klog.Logger, _ *v1.Pod, before, now any) (fwk.QueueingHint, error) {
+	old, _ := before.(*v1.Node)
+	node, _ := now.(*v1.Node)
+	if old != nil && node != nil && old.Annotations[objects.HAMiRegisterAnnotation] == node.Annotations[objects.HAMiRegisterAnnotation] {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil

@@ -207,6 +207,9 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: no GPUs that it places")
 	}
 	reason, supposed := verdict.Reason, len(c.gone[name]) > 0 || len(c.first[name]) > 0
+	if supposed && c.view.HAMi.Names() {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "Horus: a pod that names types or UUIDs of GPUs preempts nobody")
+	}
 	if supposed {
 		var err error
 		if reason, err = pl.mirror.FitsWithout(c.view, name, c.gone[name], c.first[name]); err != nil {
@@ -214,8 +217,8 @@ func (pl *Horus) Filter(_ context.Context, state fwk.CycleState, _ *v1.Pod, info
 		}
 	}
 	if reason == horus.ReasonNone {
-		if _, planned := c.kept[name]; c.view.Backend == objects.DRA && !planned && !supposed {
-			return fwk.NewStatus(fwk.Unschedulable, "Horus: no devices were chosen there") // the allocator's would be others
+		if _, planned := c.kept[name]; c.view.Backend.Names() && !planned && !supposed {
+			return fwk.NewStatus(fwk.Unschedulable, "Horus: no devices were chosen there") // others than it allows would be taken
 		}
 		return nil
 	}

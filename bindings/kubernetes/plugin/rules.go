@@ -21,7 +21,11 @@ const mostExpressions = 128
 var expressions = cel.NewCache(mostExpressions, cel.Features{EnableConsumableCapacity: true})
 
 // rules of a pod's claims, as upstream's allocator applies them: the selectors of class and request, and the taints of devices.
+// Of HAMi's, those of its annotations.
 func (pl *Horus) rules(ctx context.Context, view objects.Pod) (mirror.Rules, error) {
+	if view.Backend == objects.HAMi {
+		return mirror.Rules{Selectors: view.HAMi.Key(), Matches: view.HAMi.Allows}, nil
+	}
 	if view.Backend != objects.DRA {
 		return mirror.Rules{}, nil
 	}

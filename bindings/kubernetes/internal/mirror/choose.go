@@ -42,20 +42,38 @@ func (m *Mirror) Verdicts(view objects.Pod, nodes []fwk.NodeInfo) ([]Verdict, er
 			m.follow(n, info)
 		}
 	}
-	job := view.Horus
-	job.ID = m.lastID + 1
-	verdicts, err := m.library.Verdicts(job, o.ids)
-	if err != nil {
-		return nil, err
-	}
 	out := make([]Verdict, len(nodes))
 	for i := range out {
 		out[i].Reason = horus.ReasonGPUType
 	}
+	if !view.SizedByNode() {
+		return out, m.verdicts(view, o.ids, o.rows, out)
+	}
+	ids, rows := map[int64][]uint64{}, map[int64][]int{} // by the memory of devices
 	for i, row := range o.rows {
-		out[row] = Verdict{Cost: verdicts.Costs[i], Reason: verdicts.Reasons[i], Known: true}
+		memory := o.nodes[row].memory()
+		ids[memory], rows[memory] = append(ids[memory], o.ids[i]), append(rows[memory], row)
+	}
+	for memory := range ids {
+		if err := m.verdicts(view.Sized(memory), ids[memory], rows[memory], out); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// verdicts fills in the rows of these nodes.
+func (m *Mirror) verdicts(view objects.Pod, ids []uint64, rows []int, out []Verdict) error {
+	job := view.Horus
+	job.ID = m.lastID + 1
+	verdicts, err := m.library.Verdicts(job, ids)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		out[row] = Verdict{Cost: verdicts.Costs[i], Reason: verdicts.Reasons[i], Known: true}
+	}
+	return nil
 }
 
 func (o *order) isOf(nodes []fwk.NodeInfo) bool {
@@ -76,7 +94,7 @@ func (m *Mirror) lookUp(backend objects.Backend, nodes []fwk.NodeInfo) {
 		name := info.Node().Name
 		n := m.nodes[name]
 		m.order.names[i], m.order.nodes[i] = name, n
-		if n != nil && n.added && n.view.Backend == backend {
+		if n != nil && n.added && backend.On(n.view.Backend) {
 			m.order.ids, m.order.rows = append(m.order.ids, n.id), append(m.order.rows, i)
 		}
 	}
@@ -85,6 +103,7 @@ func (m *Mirror) lookUp(backend objects.Backend, nodes []fwk.NodeInfo) {
 // Choice is where a job would go on one node.
 type Choice struct {
 	Node     string
+	Backend  objects.Backend // of the node
 	Slots    []horus.Slot
 	Devices  []objects.Device
 	Decision horus.Decision
@@ -94,10 +113,10 @@ type Choice struct {
 // ErrNoPlace says that the job does not fit on the node now; the choice's decision says why.
 var ErrNoPlace = errors.New("no place on the node")
 
-// ErrNotAllowed is ErrNoPlace where its claims allow too few of the node's devices.
-var ErrNotAllowed = fmt.Errorf("%w: its claims allow too few devices", ErrNoPlace)
+// ErrNotAllowed is ErrNoPlace where its claims or annotations allow too few of the node's devices.
+var ErrNotAllowed = fmt.Errorf("%w: it allows too few devices", ErrNoPlace)
 
-// Choose plans a job on those devices of one node that its claims allow.
+// Choose plans a job on those devices of one node that it allows.
 func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rules Rules) (out Choice, err error) {
 	m.enter()
 	defer m.mu.Unlock()
@@ -105,6 +124,7 @@ func (m *Mirror) Choose(ctx context.Context, view objects.Pod, name string, rule
 	if n == nil || !n.added {
 		return Choice{Node: name}, ErrNoPlace
 	}
+	view = view.Sized(n.memory())
 	closed := m.closed(n, view, rules)
 	if len(n.view.Devices)-len(closed) < int(view.Horus.GPUsPerTask) {
 		return Choice{Node: name}, ErrNotAllowed
@@ -124,7 +144,8 @@ func (m *Mirror) choose(ctx context.Context, view objects.Pod, name string) (Cho
 	if n == nil || !n.added {
 		return out, ErrNoPlace
 	}
-	planned, err := m.plan(ctx, view, []uint64{n.id})
+	out.Backend = n.view.Backend
+	planned, err := m.plan(ctx, view.Sized(n.memory()), []uint64{n.id})
 	if err != nil {
 		return out, err
 	}
@@ -157,11 +178,22 @@ func (m *Mirror) plan(ctx context.Context, view objects.Pod, nodes []uint64) (li
 	return planned[0], nil
 }
 
+// sized by the largest device there is, where one size is to do for many nodes: where devices are smaller, it asks for too much.
+func (m *Mirror) sized(view objects.Pod) objects.Pod {
+	most := int64(0)
+	if view.SizedByNode() {
+		for _, n := range m.nodes {
+			most = max(most, n.memory())
+		}
+	}
+	return view.Sized(most)
+}
+
 // idsOf the nodes with GPUs of a backend that `may` allows, ascending.
 func (m *Mirror) idsOf(backend objects.Backend, may func(*v1.Node) bool) []uint64 {
 	ids := []uint64{}
 	for _, n := range m.nodes {
-		if n.added && n.view.Backend == backend && may(n.object) {
+		if n.added && backend.On(n.view.Backend) && may(n.object) {
 			ids = append(ids, n.id)
 		}
 	}
@@ -196,6 +228,9 @@ func (m *Mirror) Reserve(ctx context.Context, object *v1.Pod, view objects.Pod, 
 	m.enter()
 	defer m.mu.Unlock()
 	m.drop(object.UID)
+	if n := m.nodes[name]; n != nil {
+		view = view.Sized(n.memory())
+	}
 	if planned == nil {
 		choice, err := m.choose(ctx, view, name)
 		if err != nil {
@@ -236,7 +271,7 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 	m.enter()
 	defer m.mu.Unlock()
 	n := m.nodes[name]
-	if n == nil || !n.added || n.view.Backend != view.Backend {
+	if n == nil || !n.added || !view.Backend.On(n.view.Backend) {
 		return horus.ReasonGPUType, nil
 	}
 	var ids []uint64
@@ -248,7 +283,7 @@ func (m *Mirror) FitsWithout(view objects.Pod, name string, gone []types.UID, fi
 	here := []horus.Label{{Key: objects.HostLabel, Value: name}}
 	var jobs []horus.Job
 	for _, one := range append(first[:len(first):len(first)], view) {
-		job := one.Horus
+		job := one.Sized(n.memory()).Horus
 		job.ID, job.Selectors = m.lastID+1+uint64(len(jobs)), here
 		jobs = append(jobs, job)
 	}
@@ -274,7 +309,7 @@ func (m *Mirror) Nearest(ctx context.Context, view objects.Pod, open objects.Ope
 	if len(nodes) == 0 {
 		return noNodes, nil
 	}
-	decision, err := m.plan(ctx, view, nodes)
+	decision, err := m.plan(ctx, m.sized(view), nodes)
 	if err != nil {
 		return "", err
 	}

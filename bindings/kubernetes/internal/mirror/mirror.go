@@ -240,6 +240,7 @@ func (m *Mirror) reserveAgain(n *node, p *pod, devices []objects.Device) {
 		slots = append(slots, horus.Slot{Node: n.id, Device: index})
 	}
 	if view, err := objects.JobOf(m.settings, p.object, m.lookups); err == nil {
+		view = view.Sized(n.memory())
 		view.Horus.ID = m.nextID()
 		n.aloneOn(slots, &view)
 		_ = m.adopt(p.object, p.node, view, slots, false)
@@ -347,6 +348,7 @@ func done(object *v1.Pod) bool {
 
 // setPod takes a pod in. first: it was not shown to Seen.
 func (m *Mirror) setPod(object *v1.Pod, first bool) {
+	_, waited := m.waiting[object.UID]
 	m.unwait(object.UID)
 	defer func() {
 		if one, waits := m.waiting[object.UID]; !waits || !one.first { // its cores count from when its GPUs do
@@ -375,8 +377,11 @@ func (m *Mirror) setPod(object *v1.Pod, first bool) {
 		view.Backend = objects.DRA
 		view.Horus.Demands = objects.Unknown(0)
 	}
-	slots, found := m.slotsOf(object, view)
+	slots, found := m.slotsOf(object, &view)
 	if !found {
+		if _, _, err := objects.HeldByHAMi(object); err != nil && !waited && m.isHAMi(object.Spec.NodeName) {
+			klog.InfoS("GPUs of a pod cannot be told", "pod", klog.KObj(object), "node", object.Spec.NodeName, "why", err)
+		}
 		m.wait(waiting{object, first})
 		return
 	}
@@ -421,15 +426,18 @@ func (m *Mirror) adopt(object *v1.Pod, node string, view objects.Pod, slots []ho
 	return nil
 }
 
-// slotsOf tells the devices of a bound pod: those of its claims, or for whole GPUs the first free ones, since the kubelet
-// tells nobody which it gave.
-func (m *Mirror) slotsOf(object *v1.Pod, view objects.Pod) ([]horus.Slot, bool) {
+// slotsOf tells the devices of a bound pod: those of its claims, those that HAMi's annotations name, or for whole GPUs the first
+// free ones, since the kubelet tells nobody which it gave.
+func (m *Mirror) slotsOf(object *v1.Pod, view *objects.Pod) ([]horus.Slot, bool) {
 	n := m.nodes[object.Spec.NodeName]
-	if n == nil || !n.added || n.view.Backend != view.Backend {
+	if n == nil || !n.added || !view.Backend.On(n.view.Backend) {
 		return nil, false
 	}
-	if view.Backend == objects.Whole {
+	switch n.view.Backend {
+	case objects.Whole:
 		return m.freeDevices(n, int(view.Horus.GPUsPerTask))
+	case objects.HAMi:
+		return n.heldByHAMi(object, view)
 	}
 	var slots []horus.Slot
 	for i := range object.Spec.ResourceClaims {
@@ -449,6 +457,37 @@ func (m *Mirror) slotsOf(object *v1.Pod, view objects.Pod) ([]horus.Slot, bool) 
 		}
 	}
 	return slots, true
+}
+
+// heldByHAMi tells the devices of a pod, and makes its job one that has what HAMi gave it there.
+func (n *node) heldByHAMi(object *v1.Pod, view *objects.Pod) (slots []horus.Slot, known bool) {
+	uuids, held, err := objects.HeldByHAMi(object)
+	if err != nil {
+		return nil, false
+	}
+	devices := make([]objects.Device, len(uuids))
+	for i, uuid := range uuids {
+		index, found := n.device("", uuid)
+		if !found {
+			return nil, false
+		}
+		slots, devices[i] = append(slots, horus.Slot{Node: n.id, Device: index}), n.view.Devices[index]
+	}
+	*view = view.Holding(devices, held)
+	return slots, true
+}
+
+func (m *Mirror) isHAMi(name string) bool {
+	n := m.nodes[name]
+	return n != nil && n.view.Backend == objects.HAMi
+}
+
+// memory is that of the node's largest device, by which percentages are counted.
+func (n *node) memory() (most int64) {
+	for _, device := range n.view.Devices {
+		most = max(most, device.MemMiB)
+	}
+	return most
 }
 
 func (n *node) device(pool, name string) (uint32, bool) {

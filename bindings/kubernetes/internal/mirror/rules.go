@@ -9,7 +9,7 @@ import (
 	"libhorus.org/kubernetes/internal/objects"
 )
 
-// Rules say which devices a pod's claims allow.
+// Rules say which devices a pod's claims or annotations allow.
 type Rules struct {
 	Selectors string                         // all of them, as a key under which answers are kept
 	Matches   func(*resourceapi.Device) bool // by the selectors
@@ -18,7 +18,7 @@ type Rules struct {
 
 const mostSelectors = 64 // sets of which a node keeps the answer
 
-// closed are the devices of a node that the claims of a pod do not allow.
+// closed are the devices of a node that a pod does not allow.
 func (m *Mirror) closed(n *node, view objects.Pod, rules Rules) (out []uint32) {
 	matches, known := n.matches[rules.Selectors]
 	if !known {

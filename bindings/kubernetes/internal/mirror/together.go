@@ -25,6 +25,10 @@ func (m *Mirror) Together(ctx context.Context, views []objects.Pod, may func(row
 	m.enter()
 	defer m.mu.Unlock()
 	nodes = make([]string, len(views))
+	views = slices.Clone(views)
+	for i := range views {
+		views[i] = m.sized(views[i])
+	}
 	for backend, kinds := range kindsOf(views) {
 		among := m.idsOf(backend, func(node *v1.Node) bool {
 			return slices.ContainsFunc(kinds, func(kind *alike) bool { // alike for the library; their selectors need not be

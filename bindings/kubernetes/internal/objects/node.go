@@ -20,6 +20,7 @@ type Settings struct {
 	Driver        string          // of the ResourceSlices whose devices are GPUs
 	DeviceClasses map[string]bool // classes whose requests ask for such devices
 	Resource      v1.ResourceName // extended resource of whole GPUs
+	HAMi          bool            // nodes that HAMi shares are used
 }
 
 // Backend is how pods get the GPUs of a node.
@@ -30,12 +31,20 @@ const (
 	NoGPUs Backend = iota
 	Whole          // an extended resource: whole GPUs, the kubelet picks which
 	DRA            // ResourceSlices: the scheduler names the device
+	HAMi           // annotations of HAMi: the scheduler names the device and the part of it
 )
+
+// On says whether its pods may go to nodes of a backend: whole GPUs are found where HAMi shares GPUs, too.
+func (b Backend) On(node Backend) bool { return b == node || (b == Whole && node == HAMi) }
+
+// Names says whether its pods ask for devices that are told apart, so that they are chosen before the node is.
+func (b Backend) Names() bool { return b == DRA || b == HAMi }
 
 // Device is a GPU by its names.
 type Device struct {
-	Pool, Name string // of a ResourceSlice; empty for whole GPUs
+	Pool, Name string // of a ResourceSlice; empty for whole GPUs. HAMi's have no pool and their UUID for a name
 	UUID       string
+	MemMiB     int64 // of HAMi's
 }
 
 // Node is a node as libhorus takes it.
@@ -43,7 +52,7 @@ type Node struct {
 	Backend Backend
 	Horus   horus.Node            // ID is left 0
 	Devices []Device              // in the order of Horus.Devices
-	Raw     []*resourceapi.Device // of slices, in that order
+	Raw     []*resourceapi.Device // of slices, in that order; HAMi's in the same words
 	Problem string                // why its GPUs are not used, in a sentence
 }
 
@@ -74,6 +83,9 @@ func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlic
 	}}
 	if len(slices) > 0 {
 		return fromSlices(out, slices, find)
+	}
+	if _, registered := node.Annotations[HAMiRegisterAnnotation]; registered {
+		return fromHAMi(out, settings, node, find)
 	}
 	count := node.Status.Allocatable[settings.Resource]
 	if count.Value() <= 0 {

@@ -30,7 +30,9 @@ type Pod struct {
 	// Allocated: its claims have devices already, as another pod's that share them have, or from an attempt that was cut off.
 	Allocated bool
 	Allows    DeviceRules
-	Beyond    string // what its claims ask that is not placed here, in a sentence; it counts where another placed it
+	HAMi      HAMiAsk
+	Beyond    string // what it asks that is not placed here, in a sentence; it counts where another placed it
+	profiled  bool   // its demands are a profile's
 }
 
 // DeviceRules are what claims say of each of their devices.
@@ -66,10 +68,13 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	if err != nil {
 		return out, err
 	}
+	shared := asksHAMi(pod, whole > 0)
 	switch {
-	case whole > 0 && asked.devices > 0:
+	case (whole > 0 || shared) && asked.devices > 0:
 		return out, fmt.Errorf("expected GPUs by %s or by resource claims, found both", settings.Resource)
-	case whole > 0:
+	case shared && settings.HAMi:
+		out.Backend = HAMi
+	case whole > 0 || shared:
 		out.Backend = Whole
 	case asked.devices > 0:
 		out.Backend = DRA
@@ -79,6 +84,14 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	out.Horus.GPUsPerTask = int32(min(whole+asked.devices, mostDevices+1)) // more fit nowhere
 	out.Horus.GPUMemRequestMiB = asked.memMiB
 	out.Horus.Demands = Unknown(asked.memMiB)
+	if shared && !settings.HAMi {
+		return out, errHAMiOff
+	}
+	if shared {
+		if err := out.hami(settings, pod); err != nil {
+			return out, err
+		}
+	}
 	return out, out.annotations(settings, pod, lookups)
 }
 
@@ -102,7 +115,7 @@ func wholeGPUs(settings Settings, pod *v1.Pod) int64 {
 	}
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+		if isSidecar(c) {
 			sidecars += count(c)
 			most = max(most, sidecars)
 		} else {
@@ -110,6 +123,10 @@ func wholeGPUs(settings Settings, pod *v1.Pod) int64 {
 		}
 	}
 	return max(sum+sidecars, most)
+}
+
+func isSidecar(c *v1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // ClaimName is the name of the claim behind an entry of a pod; "" while nobody has made it.
@@ -202,7 +219,7 @@ func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) err
 		if err != nil {
 			return fmt.Errorf("annotation %s: profile %s: %w", ProfileAnnotation, name, err)
 		}
-		job.Kind, job.Demands = profile.Kind, profile.Demands
+		job.Kind, job.Demands, out.profiled = profile.Kind, profile.Demands, true
 	}
 	var err error
 	if job.SlowdownBound, err = number(pod, BoundAnnotation, 1, 1000); err != nil {
@@ -221,7 +238,10 @@ func (out *Pod) annotations(settings Settings, pod *v1.Pod, lookups Lookups) err
 	default:
 		return fmt.Errorf("annotation %s: expected same-tenant or anyone, found %q", ShareAnnotation, share)
 	}
-	if pod.Annotations[ProfileAnnotation] == "" {
+	if out.Backend == HAMi && !out.HAMi.Part() {
+		return fmt.Errorf("annotation %s: all of a GPU is never shared: ask for a part of its memory (%s)", ShareAnnotation, hamiMem)
+	}
+	if pod.Annotations[ProfileAnnotation] == "" && out.Backend != HAMi {
 		return fmt.Errorf("annotation %s: expected %s beside it, since nothing is known of the job, found none", ShareAnnotation, ProfileAnnotation)
 	}
 	if out.Backend == Whole {

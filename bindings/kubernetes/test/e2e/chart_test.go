@@ -86,7 +86,7 @@ func TestTheChartWatchesWithNoRightToBind(t *testing.T) {
 	})
 	time.Sleep(2 * time.Second) // reflectors that lack a right say so within a second
 	forbidden(t, c)
-	for verb, want := range map[string]string{"create pods/binding": "no", "update resourceclaims/status": "no", "get secrets": "no", "list nodes": "yes"} {
+	for verb, want := range map[string]string{"create pods/binding": "no", "update resourceclaims/status": "no", "get secrets": "no", "patch nodes": "no", "list nodes": "yes"} {
 		action, object, _ := strings.Cut(verb, " ")
 		object, part, _ := strings.Cut(object, "/") // kubectl takes what stands behind a slash for a name
 		cmd := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "kubectl"), "auth", "can-i", action, object, "--subresource", part, "--as", "system:serviceaccount:"+system+":horus-scheduler")
@@ -102,7 +102,7 @@ func TestValuesOutsideTheSchemaAreRefusedByName(t *testing.T) {
 		"mode: watch": "mode", "replicas: -1": "replicas", "placing: {candidates: 0}": "candidates", "colour: red": "colour",
 		"schedulerName: default-scheduler": "schedulerName", "placing: {sharingQuota: 2}": "sharingQuota",
 		"monitoring: {prometheus: {name: prometheus}}": "namespace", "monitoring: {alerts: true}": "alerts",
-		"placing: {callTimeout: 0s}": "callTimeout",
+		"placing: {callTimeout: 0s}": "callTimeout", "gpus: {hami: {lockExpiry: never}}": "lockExpiry",
 	} {
 		if out, err := controlplane.Render(programs(t), system, version(t), values); err == nil || !strings.Contains(out, says) {
 			t.Errorf("%s: expected a refusal that names %s, found %s", values, says, out)

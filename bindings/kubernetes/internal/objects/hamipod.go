@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+
+	"libhorus.org/horus"
+)
+
+// What HAMi writes on a pod when it binds it, and its device plugin reads.
+const (
+	hamiNode       = "hami.io/vgpu-node"
+	hamiTime       = "hami.io/vgpu-time"
+	hamiToAllocate = "hami.io/vgpu-devices-to-allocate" // the device plugin takes each container out that it served
+	hamiAllocated  = "hami.io/vgpu-devices-allocated"
+	hamiPhase      = "hami.io/bind-phase"
+	hamiBindTime   = "hami.io/bind-time"
+)
+
+// What a pod asks of HAMi, beside GPUs.
+const (
+	hamiMem      = v1.ResourceName("nvidia.com/gpumem")            // MiB of each GPU
+	hamiPercent  = v1.ResourceName("nvidia.com/gpumem-percentage") // of each GPU's memory
+	hamiCores    = v1.ResourceName("nvidia.com/gpucores")          // % of each GPU
+	hamiPriority = v1.ResourceName("nvidia.com/priority")
+	hamiUseType  = "nvidia.com/use-gputype"
+	hamiNoType   = "nvidia.com/nouse-gputype"
+	hamiUseUUID  = "nvidia.com/use-gpuuuid"
+	hamiNoUUID   = "nvidia.com/nouse-gpuuuid"
+	hamiNUMA     = "nvidia.com/numa-bind"
+	hamiMode     = "nvidia.com/vgpu-mode"
+	hamiGPUs     = "hami.io/gpu-scheduler-policy"
+	hamiNodes    = "hami.io/node-scheduler-policy"
+)
+
+const (
+	wholePercent = 100
+	mostGPUMem   = 1 << 24 // MiB; a larger number is not meant in MiB
+)
+
+// HAMiAsk is what a pod asks of each GPU that HAMi shares.
+type HAMiAsk struct {
+	MemMiB, MemPercent int64 // at most one of them; none = all memory
+	CoresPercent       int64 // most of its time; 0 = no limit
+	useTypes, noTypes  string
+	useUUIDs, noUUIDs  string
+}
+
+func (a HAMiAsk) ofCores() bool { return a.CoresPercent > 0 && a.CoresPercent < wholePercent }
+
+// Part says whether others may have the rest. 100 % of the cores are HAMi's way to ask for a GPU alone.
+func (a HAMiAsk) Part() bool {
+	return (a.MemMiB > 0 || (a.MemPercent > 0 && a.MemPercent < wholePercent)) && a.CoresPercent < wholePercent
+}
+
+// on is the memory of a device that it gets, as HAMi rounds.
+func (a HAMiAsk) on(deviceMiB int64) int64 {
+	switch {
+	case a.MemMiB > 0:
+		return a.MemMiB
+	case a.MemPercent > 0:
+		return deviceMiB * a.MemPercent / wholePercent
+	}
+	return deviceMiB
+}
+
+// Names says whether annotations name the GPUs that it may have.
+func (a HAMiAsk) Names() bool { return a.useTypes+a.noTypes+a.useUUIDs+a.noUUIDs != "" }
+
+// Key stands for what Allows goes by.
+func (a HAMiAsk) Key() string {
+	return strings.Join([]string{a.useTypes, a.noTypes, a.useUUIDs, a.noUUIDs}, "\x00")
+}
+
+// Allows says whether the pod's annotations admit a GPU: types are parts of its name in any case, UUIDs are whole.
+func (a HAMiAsk) Allows(device *resourceapi.Device) bool {
+	product, uuid := strings.ToUpper(text(device, "productName")), text(device, "uuid")
+	lists := func(list string, matches func(string) bool) bool {
+		return slices.ContainsFunc(strings.Split(list, ","), func(one string) bool {
+			one = strings.TrimSpace(one)
+			return one != "" && matches(one)
+		})
+	}
+	ofType := func(one string) bool { return strings.Contains(product, strings.ToUpper(one)) }
+	ofUUID := func(one string) bool { return one == uuid }
+	return (strings.TrimSpace(a.useTypes) == "" || lists(a.useTypes, ofType)) && !lists(a.noTypes, ofType) &&
+		(strings.TrimSpace(a.useUUIDs) == "" || lists(a.useUUIDs, ofUUID)) && !lists(a.noUUIDs, ofUUID)
+}
+
+var errHAMiOff = errors.New("it asks for GPUs in HAMi's words, and HAMi is off here: leave them out, or switch it on with gpus.hami.enabled")
+
+// asksHAMi says whether a pod asks for what HAMi alone has. Annotations count where it asks for GPUs.
+func asksHAMi(pod *v1.Pod, gpus bool) bool {
+	for _, name := range []string{hamiUseType, hamiNoType, hamiUseUUID, hamiNoUUID, hamiNUMA, hamiMode, hamiGPUs, hamiNodes} {
+		if gpus && pod.Annotations[name] != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(containersOf(pod), func(c *v1.Container) bool {
+		for _, name := range []v1.ResourceName{hamiMem, hamiPercent, hamiCores, hamiPriority} {
+			if quantity(c, name) != 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// containersOf are in the order in which HAMi lists them.
+func containersOf(pod *v1.Pod) (out []*v1.Container) {
+	for i := range pod.Spec.InitContainers {
+		out = append(out, &pod.Spec.InitContainers[i])
+	}
+	for i := range pod.Spec.Containers {
+		out = append(out, &pod.Spec.Containers[i])
+	}
+	return out
+}
+
+// quantity of a limit, or of a request without one, as HAMi reads it.
+func quantity(c *v1.Container, name v1.ResourceName) int64 {
+	found, limited := c.Resources.Limits[name]
+	if !limited {
+		found = c.Resources.Requests[name]
+	}
+	return found.Value()
+}
+
+// hami reads what a pod asks of HAMi.
+func (out *Pod) hami(settings Settings, pod *v1.Pod) error {
+	a := &out.HAMi
+	a.useTypes, a.noTypes = pod.Annotations[hamiUseType], pod.Annotations[hamiNoType]
+	a.useUUIDs, a.noUUIDs = pod.Annotations[hamiUseUUID], pod.Annotations[hamiNoUUID]
+	first := true
+	var err error
+	for _, c := range containersOf(pod) {
+		ask := *a
+		ask.MemMiB, ask.MemPercent, ask.CoresPercent = quantity(c, hamiMem), quantity(c, hamiPercent), quantity(c, hamiCores)
+		for _, one := range []struct {
+			name        v1.ResourceName
+			found, most int64
+			unit        string
+		}{{hamiMem, ask.MemMiB, mostGPUMem, " MiB"}, {hamiPercent, ask.MemPercent, wholePercent, ""}, {hamiCores, ask.CoresPercent, wholePercent, ""}} {
+			if err == nil && (one.found < 0 || one.found > one.most) {
+				err = fmt.Errorf("container %s: %s: expected 0 to %d%s, found %d", c.Name, one.name, one.most, one.unit, one.found)
+			}
+		}
+		asksForPart := ask.MemMiB != 0 || ask.MemPercent != 0 || ask.CoresPercent != 0
+		switch gpus := quantity(c, settings.Resource); {
+		case err != nil:
+		case ask.MemMiB > 0 && ask.MemPercent > 0:
+			err = fmt.Errorf("container %s: expected %s or %s, found both", c.Name, hamiMem, hamiPercent)
+		case gpus == 0 && asksForPart:
+			err = fmt.Errorf("container %s: expected %s beside %s, %s or %s, found none: HAMi's webhook completes only its own scheduler's pods",
+				c.Name, settings.Resource, hamiMem, hamiPercent, hamiCores)
+		case gpus > 0 && first:
+			*a, first = ask, false
+		case gpus > 0 && ask != *a:
+			out.Beyond = "containers that ask for different parts of GPUs are not placed: ask for the same in each"
+		}
+		if quantity(c, hamiPriority) != 0 {
+			out.Beyond = fmt.Sprintf("container %s: %s is set up by HAMi's webhook for its own scheduler's pods: leave it out", c.Name, hamiPriority)
+		}
+		if c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged && asksForPart {
+			out.Beyond = fmt.Sprintf("container %s is privileged: it would see all GPUs, past HAMi's limits", c.Name)
+		}
+	}
+	if a.Part() {
+		out.Horus.Exclusive, out.Horus.Share = false, horus.ShareAnyone // as HAMi shares
+	}
+	out.Horus.GPUMemRequestMiB = a.MemMiB
+	out.Horus.Demands = a.demands(a.MemMiB)
+	if a.Part() && a.ofCores() && out.Horus.GPUsPerTask == 1 {
+		out.Horus.GPUMilli = int32(a.CoresPercent * 10)
+	}
+	out.beyondHAMi(pod)
+	return err
+}
+
+// demands of a job of which no more is known than its limits.
+func (a HAMiAsk) demands(memMiB int64) []horus.TypeDemand {
+	out := Unknown(memMiB)
+	if a.ofCores() {
+		out[0].Demand.GPUUtilPct = float32(a.CoresPercent)
+	}
+	return out
+}
+
+func (out *Pod) beyondHAMi(pod *v1.Pod) {
+	for _, name := range []string{hamiGPUs, hamiNodes} {
+		if found := pod.Annotations[name]; found != "" {
+			out.Beyond = fmt.Sprintf("annotation %s: %q is HAMi's own scheduler's: leave it out", name, found)
+		}
+	}
+	if on, err := strconv.ParseBool(pod.Annotations[hamiNUMA]); err == nil && on {
+		out.Beyond = "annotation " + hamiNUMA + ": GPUs of one NUMA node are not looked for: leave it out"
+	}
+	if mode := pod.Annotations[hamiMode]; mode != "" && !strings.Contains(mode, hamiCore) {
+		out.Beyond = fmt.Sprintf("annotation %s: expected %s, found %q, which is not placed", hamiMode, hamiCore, mode)
+	}
+	if out.HAMi.Part() && out.HAMi.ofCores() && out.Horus.GPUsPerTask > 1 {
+		out.Beyond = fmt.Sprintf("%s below 100 of several GPUs are not placed: ask for one GPU, or for all cores", hamiCores)
+	}
+}
+
+// Sized is a pod as a job on devices of that memory. It differs only for pods that ask for a percentage.
+func (p Pod) Sized(deviceMiB int64) Pod {
+	if p.Backend != HAMi || !p.HAMi.Part() || p.HAMi.MemPercent == 0 {
+		return p
+	}
+	p.Horus.GPUMemRequestMiB = p.HAMi.on(deviceMiB)
+	if !p.profiled {
+		p.Horus.Demands = p.HAMi.demands(p.Horus.GPUMemRequestMiB)
+	}
+	return p
+}
+
+// SizedByNode says whether Sized differs by node.
+func (p Pod) SizedByNode() bool { return p.Backend == HAMi && p.HAMi.Part() && p.HAMi.MemPercent > 0 }
+
+// HAMiBinding is what HAMi's device plugin is to find on a bound pod: of each container the devices that it gets. Those of init
+// containers are given on to the containers, as the kubelet does.
+func HAMiBinding(settings Settings, pod *v1.Pod, view Pod, node string, devices []Device, now time.Time) map[string]string {
+	cores := view.HAMi.CoresPercent
+	if !view.HAMi.Part() && cores == 0 {
+		cores = wholePercent // which keeps HAMi's scheduler away
+	}
+	var list strings.Builder
+	next := int64(0)
+	for i, c := range containersOf(pod) {
+		gpus := quantity(c, settings.Resource)
+		for _, device := range devices[next : next+gpus] {
+			fmt.Fprintf(&list, "%s,NVIDIA,%d,%d:", device.UUID, view.HAMi.on(device.MemMiB), cores)
+		}
+		list.WriteByte(';')
+		if i >= len(pod.Spec.InitContainers) || isSidecar(c) {
+			next += gpus
+		}
+	}
+	unix := strconv.FormatInt(now.Unix(), 10)
+	return map[string]string{
+		hamiNode: node, hamiTime: unix, hamiBindTime: unix, hamiPhase: "allocating",
+		hamiToAllocate: list.String(), hamiAllocated: list.String(),
+	}
+}
+
+// HAMiHeld is what a pod has of a GPU.
+type HAMiHeld struct{ MemMiB, CoresPercent int64 }
+
+// HeldByHAMi tells the devices of a bound pod by HAMi's annotations, in their order; those that containers share once, with the
+// sum of their parts.
+func HeldByHAMi(pod *v1.Pod) (uuids []string, held map[string]HAMiHeld, err error) {
+	name := hamiAllocated
+	if pod.Annotations[name] == "" {
+		name = hamiToAllocate
+	}
+	held = map[string]HAMiHeld{}
+	sums := map[string]HAMiHeld{}
+	listed := strings.Split(strings.TrimSuffix(pod.Annotations[name], ";"), ";")
+	inits := min(len(listed)-len(pod.Spec.Containers), len(pod.Spec.InitContainers)) // older versions list none
+	for i, container := range listed {
+		passes := i < inits && !isSidecar(&pod.Spec.InitContainers[i]) // it ends before the containers begin
+		for _, device := range strings.Split(container, ":") {
+			if device == "" {
+				continue
+			}
+			fields := strings.Split(device, ",")
+			if len(fields) < 4 || fields[0] == "" {
+				return nil, nil, fmt.Errorf("annotation %s: expected UUID,type,MiB,cores of each device, found %q", name, device)
+			}
+			memory, wrong := strconv.ParseInt(fields[2], 10, 32)
+			if wrong != nil || memory < 0 {
+				return nil, nil, fmt.Errorf("annotation %s: device %s: expected a number of MiB, found %q", name, fields[0], fields[2])
+			}
+			cores, wrong := strconv.ParseInt(fields[3], 10, 32)
+			if wrong != nil || cores < 0 {
+				return nil, nil, fmt.Errorf("annotation %s: device %s: expected a percentage of cores, found %q", name, fields[0], fields[3])
+			}
+			uuid, _, _ := strings.Cut(fields[0], "[") // older versions name an instance of MIG behind the card
+			sum := HAMiHeld{sums[uuid].MemMiB + memory, sums[uuid].CoresPercent + cores}
+			if _, known := held[uuid]; !known {
+				uuids = append(uuids, uuid)
+			}
+			held[uuid] = HAMiHeld{max(held[uuid].MemMiB, sum.MemMiB), max(held[uuid].CoresPercent, sum.CoresPercent)}
+			if !passes {
+				sums[uuid] = sum
+			}
+		}
+	}
+	if len(uuids) == 0 {
+		return nil, nil, fmt.Errorf("annotation %s: expected the pod's devices, found %q", name, pod.Annotations[name])
+	}
+	return uuids, held, nil
+}
+
+// Holding is a pod as a job that has these parts of devices, whatever it asked for.
+func (p Pod) Holding(devices []Device, held map[string]HAMiHeld) Pod {
+	var memory, cores int64
+	whole := true
+	for _, device := range devices {
+		one := held[device.UUID]
+		memory, cores = max(memory, one.MemMiB), max(cores, one.CoresPercent)
+		whole = whole && (one.MemMiB >= device.MemMiB || one.CoresPercent >= wholePercent)
+	}
+	p.HAMi.CoresPercent = cores
+	p.Horus.GPUMemRequestMiB, p.Horus.GPUMilli, p.Horus.Exclusive = memory, 0, whole
+	if !whole && p.Backend == Whole {
+		p.Horus.Share = horus.ShareAnyone
+	}
+	if !whole && len(devices) == 1 && p.HAMi.ofCores() {
+		p.Horus.GPUMilli = int32(cores * 10)
+	}
+	if !p.profiled {
+		p.Horus.Demands = p.HAMi.demands(memory)
+	}
+	return p
+}
