@@ -2,6 +2,7 @@
 """Step times that a job tells. The clock is the test's own, in seconds; what is served is read over HTTP."""
 
 import copy
+import itertools
 import logging
 import os
 import pathlib
@@ -102,6 +103,7 @@ def test_pauses_are_no_part_of_a_step(make, clock):
     clock.passes(0.25)
     steps.mark()
     steps.pause()
+    clock.passes(100)
     steps.pause()
     clock.passes(100)
     steps.resume()
@@ -133,15 +135,15 @@ def test_a_block_is_a_step_unless_it_raises(make, clock):
 
 def test_prometheus_reads_what_is_served(make, clock):
     steps = make(samples=64)
-    for seconds in (0, 0.1, 0.2):
+    for seconds in (0, 0.01, 0.04):
         clock.passes(seconds)
         steps.mark()
     clock.passes(2**30)  # seconds, 34 years: exact to the nanosecond
     steps.mark(samples=1)
     found = values(scrape(steps))
     assert found.pop("horus_job_start_time_seconds") == pytest.approx(steps._began, abs=0.001)
-    assert found == {"horus_job_step_seconds_sum": 2**30 + 0.3, "horus_job_step_seconds_count": 3, "horus_job_samples_total": 129}
-    assert "# TYPE horus_job_step_seconds summary\nhorus_job_step_seconds_sum 1073741824.300000000\n" in scrape(steps, "/")
+    assert found == {"horus_job_step_seconds_sum": 2**30 + 0.05, "horus_job_step_seconds_count": 3, "horus_job_samples_total": 129}
+    assert "# TYPE horus_job_step_seconds summary\nhorus_job_step_seconds_sum 1073741824.050000000\n" in scrape(steps, "/")
 
 
 def test_samples_that_nobody_told_are_not_served(make, clock):
@@ -256,18 +258,16 @@ def test_a_scrape_that_breaks_off_disturbs_nobody(make, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_threads_count_together_and_lose_no_step(make, clock):
+def test_threads_count_together_and_lose_no_step(make, steps_module, monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(steps_module, "_clock", lambda: next(ticks))  # ns
     steps, each, at_once = make(samples=2), 2_000, 8
     steps.mark()
-    seen, done = [], threading.Event()
+    first, seen, done = steps._last, [], threading.Event()
 
     def work():
-        for i in range(each):
-            if i % 2:
-                steps.mark()
-            else:
-                with steps.step():
-                    pass
+        for _ in range(each):
+            steps.mark()
 
     def watch():
         while not done.is_set():
@@ -286,8 +286,16 @@ def test_threads_count_together_and_lose_no_step(make, clock):
         sys.setswitchinterval(before)
         done.set()
         watcher.join()
-    assert steps.count == each * at_once
-    assert all(samples == 2 * count for count, _, samples in seen)  # never half of a step
+    assert steps._total == (each * at_once, steps._last - first, 2 * each * at_once)
+    assert seen == sorted(seen) and all(samples == 2 * count for count, _, samples in seen)  # never half of a step
+
+
+def test_the_sum_never_falls(make, clock):
+    steps = make()
+    steps.mark()
+    clock.passes(-1)
+    steps.mark()
+    assert (steps.count, steps.seconds) == (1, 0)
 
 
 def test_a_mark_within_a_mark_does_not_wait_for_itself(make):
@@ -317,8 +325,8 @@ def test_an_initialised_process_group_says_more_than_the_variable(make, monkeypa
         get_rank = classmethod(lambda self: self.rank)
 
     monkeypatch.setitem(sys.modules, "torch.distributed", Distributed)
-    monkeypatch.setenv("RANK", "3")
-    for rank, serves in ((None, False), (0, True), (1, False)):
+    for variable, rank, serves in (("0", None, True), ("3", None, False), ("3", 0, True), ("0", 1, False)):
+        monkeypatch.setenv("RANK", variable)
         monkeypatch.setattr(Distributed, "rank", rank)
         steps = make()
         steps.mark()
@@ -379,7 +387,7 @@ def test_its_file_alone_is_enough_for_an_image_without_packages(tmp_path):
 
 
 def test_importing_it_loads_neither_numpy_nor_the_compiled_module(steps_module):
-    done = run("import sys, horus.steps; print([m for m in sys.modules if m in ('horus._core', 'numpy', 'torch', 'http.server')])")
+    done = run("import sys, horus.steps; print([m for m in sys.modules if m in ('horus._core', 'numpy', 'torch', 'prometheus_client')])")
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 

@@ -26,10 +26,9 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from socketserver import TCPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer
+from typing import Any
 
 __all__ = ["Steps", "lightning_callback", "transformers_callback"]
 
@@ -60,7 +59,7 @@ class Steps:
         self._registry = registry
         self._lock = threading.RLock()  # so that a signal's handler may mark within a mark
         self._opened = False
-        self._server: TCPServer | None = None
+        self._server: _Server | None = None
         self._collector: _Collector | None = None
         self._last: int | None = None  # ns of the clock
         self._paused: int | None = None  # ns of the clock
@@ -72,8 +71,8 @@ class Steps:
 
     def mark(self, samples: int | None = None) -> None:
         """A step ends here, and the next begins. The first call begins the first step. `samples`: of this step, where not as always."""
-        now = _clock()
         with self._lock:
+            now = _clock()
             if self._last is not None:
                 self._add((now if self._paused is None else self._paused) - self._last, samples)
                 self._last, self._paused = now, None
@@ -88,16 +87,16 @@ class Steps:
 
     def pause(self) -> None:
         """What follows is no step, until resume or mark: evaluation, checkpoints. What a GPU still has to do of the step falls into it."""
-        now = _clock()
         with self._lock:
+            now = _clock()
             if self._last is not None and self._paused is None:
                 self._paused = now
 
     def resume(self) -> None:
         """Ends a pause, or begins the first step. Anywhere else it does nothing."""
         self._open()
-        now = _clock()
         with self._lock:
+            now = _clock()
             if self._last is None:
                 self._last = now
             elif self._paused is not None:
@@ -166,7 +165,8 @@ class Steps:
         else:
             samples = self._counted(samples)
         count, before, before_samples = self._total
-        self._total = (count + 1, before + ns, before_samples + samples)
+        # A signal's handler that marks between clock and here leaves less than nothing; a sum that falls would look like a new start.
+        self._total = (count + 1, before + max(ns, 0), before_samples + samples)
 
     def _counted(self, samples: int) -> int:
         """What is wrong here is told once: it could end a training after days."""
@@ -190,7 +190,7 @@ class Steps:
             if not (_rank() == 0 if serve is None else serve):
                 return
             if self._registry is None:
-                self._server = _serve(self, self._settings["port"])
+                self._server = _Server(self, self._settings["port"])
             else:
                 collector = _Collector(self)
                 self._registry.register(collector)
@@ -341,40 +341,40 @@ def _head(name: str, kind: str) -> str:
     return f"# HELP {name} {_HELP[name]}\n# TYPE {name} {kind}"
 
 
-def _serve(steps: Steps, port: int) -> TCPServer:
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _SCRAPER_S
+    server_version = "horus"
+    sys_version = ""
+    server: _Server
+
+    def do_GET(self) -> None:
+        if self.path.partition("?")[0] not in _PATHS:
+            self.send_error(404)
+            return
+        body = self.server.steps.text().encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        _log.debug(format, *arguments)
+
+
+class _Server(TCPServer):  # an HTTPServer would look its own name up, and a DNS may take its time
     """One thread and one request at a time, so that no number of scrapers takes much from the training."""
-    from http.server import BaseHTTPRequestHandler  # some 30 ms to import, which only rank 0 pays
-    from socketserver import TCPServer  # HTTPServer would look its own name up, and a DNS may take its time
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = _SCRAPER_S
-        server_version = "horus"
-        sys_version = ""
+    def __init__(self, steps: Steps, port: int) -> None:
+        super().__init__(("", port), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = _listening(port)
+        self.steps = steps
+        threading.Thread(target=self.serve_forever, name="horus-steps", daemon=True).start()
+        _serving.add(steps)
 
-        def do_GET(self) -> None:
-            if self.path.partition("?")[0] not in _PATHS:
-                self.send_error(404)
-                return
-            body = steps.text().encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: Any) -> None:
-            _log.debug(format, *arguments)
-
-    class Server(TCPServer):
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            _log.debug("a scrape failed", exc_info=True)
-
-    server = Server(("", port), Handler, bind_and_activate=False)
-    server.socket.close()
-    server.socket = _listening(port)
-    threading.Thread(target=server.serve_forever, name="horus-steps", daemon=True).start()
-    _serving.add(steps)
-    return server
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _log.debug("a scrape failed", exc_info=True)
 
 
 def _listening(port: int) -> socket.socket:
