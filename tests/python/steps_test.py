@@ -333,7 +333,8 @@ def test_an_initialised_process_group_says_more_than_the_variable(make, monkeypa
         assert (steps.port is not None) == serves
 
 
-def test_a_forked_child_neither_serves_nor_keeps_the_port(make, tmp_path):
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # torch forks the workers of its loaders all the same
+def test_a_forked_child_neither_serves_nor_keeps_the_port(make):
     steps = make()
     steps.mark()
     port, (ready, go_on) = steps.port, os.pipe()

@@ -2,7 +2,7 @@
 """Step times that a job tells of itself, in seconds, as text that Prometheus scrapes: what an observer of the cluster learns from.
 
 Needs nothing but Python: neither the compiled module nor numpy, and no other file of the package, so an image for training may hold
-this one alone. A step is one step of the optimiser.
+this one alone. A step is one step of the optimiser::
 
     steps = Steps()                  # port 9401
     for batch in loader:
