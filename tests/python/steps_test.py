@@ -375,8 +375,8 @@ def test_copies_keep_settings_and_count_from_0(make):
     steps = make(samples=2, warmup=1, serve=False)
     for _ in range(4):
         steps.mark()
-    for other in (pickle.loads(pickle.dumps(steps)), copy.deepcopy(steps)):
-        assert other._settings == steps._settings and other.count == 0
+    for other in (copy.copy(steps), pickle.loads(pickle.dumps(steps)), copy.deepcopy(steps)):
+        assert other._settings == steps._settings and "port" in steps._settings and other.count == 0
 
 
 def test_its_file_alone_is_enough_for_an_image_without_packages(tmp_path):

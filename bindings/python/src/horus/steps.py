@@ -421,4 +421,4 @@ def _tell(message: str, *arguments: object) -> None:
 
 
 def _again(settings: dict[str, Any]) -> Steps:
-    return Steps(settings.pop("port"), **settings)
+    return Steps(**settings)
