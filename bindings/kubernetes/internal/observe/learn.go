@@ -43,12 +43,34 @@ const tolerance = 0.2
 // slack is added to it: exporters round, and their looks are not ours.
 const slack = 0.02
 
+// unseen: the tolerance is so many times as large where the use of a job alone is known from its profile only.
+const unseen = 2
+
+// level of a kind that was never seen alone: by how much its steps are longer than its profile and the model say, over all whom
+// it was seen beside. What is learned of it is beside whom it loses more than beside others, not how much it loses in all.
+type level struct {
+	beyond  float64 // mean of ln(step time / (stated or predicted step time * predicted slowdown))
+	windows float64
+}
+
+// Windows after which a level counts, and those that it forgets after.
+const (
+	leastLevel = 3
+	mostLevel  = 50
+)
+
+func (v *level) add(beyond float64) {
+	v.windows = min(v.windows+1, mostLevel)
+	v.beyond += (beyond - v.beyond) / v.windows
+}
+
 // Learner is used by one caller at a time.
 type Learner struct {
 	catalogue *horus.Catalogue
 	seen      *horus.Observations
 	alone     map[Kind]*objects.Observed
-	changed   map[Kind]bool // since they were last asked for
+	levels    map[Kind]*level // of kinds that were never seen alone
+	changed   map[Kind]bool   // since they were last asked for
 
 	now, before model.Model
 	model       *horus.Interference // as now says
@@ -65,7 +87,7 @@ type scored struct {
 
 // NewLearner goes on from a model, and from what is known of jobs alone.
 func NewLearner(now, before model.Model, alone map[Kind]objects.Observed) (*Learner, error) {
-	l := &Learner{alone: map[Kind]*objects.Observed{}, changed: map[Kind]bool{}}
+	l := &Learner{alone: map[Kind]*objects.Observed{}, levels: map[Kind]*level{}, changed: map[Kind]bool{}}
 	for kind, known := range alone {
 		l.alone[kind] = &known
 	}
@@ -145,23 +167,48 @@ func (l *Learner) Take(w Window) (Outcome, []float64) {
 		l.takeAlone(kinds[0], w)
 		return Alone, nil
 	}
+	device := horus.SharedDevice{GPUType: w.Horus.GPUType, SharingMode: w.Horus.SharingMode}
+	predicted, err := l.model.Slowdowns(l.catalogue, device, demands)
+	if err != nil {
+		return OutOfRange, nil
+	}
 	slowdowns, busy := make([]float64, len(kinds)), make([]float64, len(kinds))
-	implied := 0.0
+	implied, doubt := 0.0, tolerance*w.Active+slack
 	for i, kind := range kinds {
-		alone := l.alone[kind]
-		if alone == nil {
+		stepUs, util := 0.0, 0.0
+		if alone := l.alone[kind]; alone != nil {
+			stepUs, util = alone.StepTimeUs, alone.GPUUtilPct
+		} else if stepUs, util = l.stepOf(kind, demands[i], w.StepUs[i], predicted[i]), float64(demands[i].GPUUtilPct); stepUs == 0 {
 			return AloneUnknown, nil
+		} else {
+			doubt = unseen*tolerance*w.Active + slack
 		}
-		slowdowns[i] = w.StepUs[i] / alone.StepTimeUs
-		busy[i] = alone.GPUUtilPct / 100 / slowdowns[i]
+		slowdowns[i] = w.StepUs[i] / stepUs
+		busy[i] = util / 100 / slowdowns[i]
 		implied += busy[i]
 	}
 	// Under MPS kernels of several tenants run at once, and the device is busy for less than their sum.
-	doubt := tolerance*w.Active + slack
 	if w.Active > implied+doubt || (w.Horus.SharingMode != horus.MPS && w.Active < min(implied, 1)-doubt) {
 		return Contradiction, nil
 	}
-	return l.takeShared(w, demands, slowdowns, func(i int) bool { return busy[i] > doubt }), slowdowns
+	return l.takeShared(w, device, demands, predicted, slowdowns, func(i int) bool { return busy[i] > doubt }), slowdowns
+}
+
+// stepOf a kind that was never seen alone: what its profile says, moved to its level; 0 = not known yet.
+func (l *Learner) stepOf(kind Kind, demand horus.Demand, stepUs float64, predicted horus.Slowdown) float64 {
+	if demand.StepTimeUs == 0 || demand.GPUUtilPct == 0 {
+		return 0
+	}
+	its := l.levels[kind]
+	if its == nil {
+		its = &level{}
+		l.levels[kind] = its
+	}
+	its.add(math.Log(stepUs / (float64(demand.StepTimeUs) * float64(predicted.Expected))))
+	if its.windows < leastLevel {
+		return 0
+	}
+	return float64(demand.StepTimeUs) * math.Exp(its.beyond)
 }
 
 func (l *Learner) takeAlone(kind Kind, w Window) {
@@ -188,14 +235,10 @@ func (l *Learner) takeAlone(kind Kind, w Window) {
 
 // takeShared adds what each tenant lost. One that says to keep the device busy for less than is in doubt has no witness: it teaches
 // nothing, and its slowdown becomes NaN. So what the others say is wrong by a factor of two at most.
-func (l *Learner) takeShared(w Window, demands []horus.Demand, slowdowns []float64, witnessed func(i int) bool) Outcome {
-	device := horus.SharedDevice{GPUType: w.Horus.GPUType, SharingMode: w.Horus.SharingMode}
-	predicted, err := l.model.Slowdowns(l.catalogue, device, demands)
-	if err != nil {
-		return OutOfRange
-	}
+func (l *Learner) takeShared(w Window, device horus.SharedDevice, demands []horus.Demand, predicted []horus.Slowdown, slowdowns []float64, witnessed func(i int) bool) Outcome {
 	earlier := predicted
 	if l.last != nil {
+		var err error
 		if earlier, err = l.last.Slowdowns(l.catalogue, device, demands); err != nil {
 			return OutOfRange
 		}

@@ -45,7 +45,7 @@ func TestUsefulWorkOfTheLoop(t *testing.T) {
 		{"alone", "horus", "40Gi", "", "mode: place", false},
 		{"first-fit", v1.DefaultSchedulerName, "40Gi", "same-tenant", "mode: place", false},
 		{"ours", "horus", "40Gi", "same-tenant", "mode: place\nplacing: {maxTenants: 2}", false},
-		{"ours, learning", "horus", "40Gi", "same-tenant", "mode: place\nplacing: {maxTenants: 2}\nobserver: {enabled: true, every: 250ms, window: 1s, commit: 10s}", true},
+		{"ours-learning", "horus", "40Gi", "same-tenant", "mode: place\nplacing: {maxTenants: 2}\nobserver: {enabled: true, every: 250ms, window: 1s, commit: 10s}", true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			c := start(t, "")
