@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -82,3 +83,25 @@ func afterClaim(_ klog.Logger, refused *v1.Pod, before, now any) (fwk.QueueingHi
 	}
 	return fwk.QueueSkip, nil
 }
+
+// tryAgain wakes the refused pods once GPUs came that we know. The scheduler's own queue may have woken them before we did.
+func (pl *Horus) tryAgain(ctx context.Context) {
+	if pl.grown.Swap(true) {
+		return // somebody is about to
+	}
+	time.AfterFunc(settling, func() {
+		pl.grown.Store(false)
+		refused := map[string]*v1.Pod{}
+		pl.refused.Range(func(uid, value any) bool {
+			pod := value.(*v1.Pod)
+			refused[pod.Namespace+"/"+pod.Name] = pod
+			return true
+		})
+		if len(refused) > 0 {
+			pl.handle.Activate(klog.FromContext(ctx), refused)
+		}
+	})
+}
+
+// settling lets nodes that come together wake once.
+const settling = 50 * time.Millisecond

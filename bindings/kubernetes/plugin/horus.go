@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -43,12 +44,15 @@ type Horus struct {
 	gangs    *gangs
 	wide     sync.Map // UIDs of pods that the candidates were closed to
 	invalid  sync.Map // UID -> *v1.Pod, of those whose objects are wrong
+	refused  sync.Map // UID -> *v1.Pod, of those that found no GPU
+	grown    atomic.Bool
 }
 
 // forget a pod that came in or went.
 func (pl *Horus) forget(uid types.UID) {
 	pl.wide.Delete(uid)
 	pl.invalid.Delete(uid)
+	pl.refused.Delete(uid)
 }
 
 var (
@@ -88,6 +92,7 @@ func New(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk.Plugin
 		go pl.watchCalls(ctx)
 	}
 	go running.run(ctx)
+	pl.mirror.Grown = func() { pl.tryAgain(ctx) }
 	if args.Mode == Shadow {
 		shadow.Register()
 		pl.mirror.Seen = shadow.New(handle.ProfileName()).Seen
@@ -245,6 +250,7 @@ func (pl *Horus) PostFilter(ctx context.Context, state fwk.CycleState, pod *v1.P
 		pl.handle.Activate(klog.FromContext(ctx), map[string]*v1.Pod{pod.Namespace + "/" + pod.Name: pod})
 		return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable) // and nobody is preempted for what was not looked at
 	}
+	pl.refused.Store(pod.UID, pod)
 	refusals.WithLabelValues(c.mainReason().String()).Inc()
 	if len(c.kept) == 0 {
 		if near, err := pl.mirror.Nearest(ctx, c.view, objects.OpennessOf(pod)); err == nil {

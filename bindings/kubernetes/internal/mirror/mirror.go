@@ -41,6 +41,8 @@ type Mirror struct {
 	ranks   ranked
 	hosts   hosts
 
+	// Grown is told that a node offers GPUs, or others than before; with the lock held. May be nil.
+	Grown func()
 	// Seen is told each pod that another scheduler bound, just before it is taken in; with the lock held. May be nil.
 	Seen func(View)
 }
@@ -209,6 +211,9 @@ func (m *Mirror) rebuild(name string, view objects.Node) {
 			n.view.Backend, n.view.Problem = objects.NoGPUs, fmt.Sprintf("node %s: %v", name, err)
 		} else {
 			n.added = true
+			if m.Grown != nil {
+				m.Grown()
+			}
 		}
 	}
 	if n.object == nil && len(n.slices) == 0 {
