@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ import (
 	"libhorus.org/kubernetes/internal/model"
 )
 
+// tryModelAgain is when a model that was not taken is tried again: the child process may have been gone.
+const tryModelAgain = time.Minute
+
 // followModel takes over what the observer learned, each time that it learned more. A model that cannot be read leaves the one
 // that counts.
 func (pl *Horus) followModel(ctx context.Context) error {
@@ -22,12 +26,17 @@ func (pl *Horus) followModel(ctx context.Context) error {
 	if err != nil || name == "" {
 		return err
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(pl.handle.ClientSet(), 0, informers.WithNamespace(namespace),
+	factory := informers.NewSharedInformerFactoryWithOptions(pl.handle.ClientSet(), tryModelAgain, informers.WithNamespace(namespace),
 		informers.WithTweakListOptions(func(options *metav1.ListOptions) {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 		}))
+	taken := "" // its version as the API server counts
 	take := func(o any) {
-		learned, err := model.Of(o.(*v1.ConfigMap))
+		object := o.(*v1.ConfigMap)
+		if object.ResourceVersion == taken {
+			return
+		}
+		learned, err := model.Of(object)
 		if err == nil {
 			err = pl.mirror.Learn(learned.Observations)
 		}
@@ -36,6 +45,7 @@ func (pl *Horus) followModel(ctx context.Context) error {
 			klog.ErrorS(err, "Horus: the model is not taken")
 			return
 		}
+		taken = object.ResourceVersion
 		modelVersion.Set(float64(learned.Version))
 		klog.InfoS("Model", "version", learned.Version, "windows", learned.Windows)
 	}

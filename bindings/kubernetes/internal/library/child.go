@@ -87,11 +87,27 @@ func (c *child) do(_ context.Context, in *request, out *reply) error {
 	if c.cmd == nil {
 		return ErrGone
 	}
-	err := c.exchange(in, out)
-	if err == nil && in.Op == learn && out.Status == 0 {
-		c.options.Learned = in.Bytes // of the next child too
+	return c.exchange(in, out)
+}
+
+// prepare leaves the work to the child, which nothing else is asked of meanwhile.
+func (c *child) prepare(observations []byte) (Prepared, error) {
+	return Prepared{observations: observations}, nil
+}
+
+func (c *child) use(model Prepared) error {
+	var out reply
+	if c.cmd == nil {
+		return ErrGone
 	}
-	return err
+	if err := c.exchange(&request{Op: learn, Bytes: model.observations}, &out); err != nil {
+		return err
+	}
+	if out.Status != 0 {
+		return &horus.Error{Status: out.Status, Message: out.Message}
+	}
+	c.options.Learned = model.observations
+	return nil
 }
 
 func (c *child) exchange(in any, out *reply) error {

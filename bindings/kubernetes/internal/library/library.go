@@ -22,6 +22,8 @@ type backend interface {
 	do(ctx context.Context, request *request, reply *reply) error
 	start() error
 	gone() bool
+	prepare(observations []byte) (Prepared, error)
+	use(model Prepared) error
 	close()
 }
 
@@ -163,10 +165,17 @@ func (l *Library) Regret(ctx context.Context, job horus.Job, theirs []horus.Slot
 	return out.Regret, err
 }
 
-// Learn makes a placer whose model is the built-in one, corrected by observations: a snapshot of them; none = not corrected.
-func (l *Library) Learn(observations []byte) error {
-	_, err := l.ask(context.Background(), request{Op: learn, Bytes: observations})
-	return err
+// Prepare reads a model: the built-in one, corrected by observations, a snapshot of them; none = not corrected. It may take seconds,
+// and other calls may go on meanwhile.
+func (l *Library) Prepare(observations []byte) (Prepared, error) { return l.prepare(observations) }
+
+// Use places by a model from now on.
+func (l *Library) Use(model Prepared) error { return l.use(model) }
+
+// Prepared is a model that Use takes.
+type Prepared struct {
+	observations []byte
+	placer       *horus.Placer // of a library in this process
 }
 
 // Review looks at the jobs that share.

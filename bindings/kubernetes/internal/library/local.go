@@ -46,11 +46,14 @@ func newLocal(options Options) (*local, error) {
 	if l.cluster, err = horus.NewCluster(l.catalogue); err != nil {
 		return nil, err
 	}
-	return l, l.learn(options.Learned)
+	model, err := l.prepare(options.Learned)
+	if err != nil {
+		return l, err
+	}
+	return l, l.use(model)
 }
 
-// learn replaces the placer; on failure it stays.
-func (l *local) learn(observations []byte) error {
+func (l *local) prepare(observations []byte) (Prepared, error) {
 	options := horus.PlacerOptions{
 		MemHeadroomMiB: l.options.MemHeadroomMiB, MaxTenants: l.options.MaxTenants, SharingQuota: l.options.SharingQuota,
 		SlowdownBound: l.options.SlowdownBound,
@@ -58,19 +61,20 @@ func (l *local) learn(observations []byte) error {
 	if len(observations) > 0 {
 		learned, err := Learned(l.catalogue, observations)
 		if err != nil {
-			return err
+			return Prepared{}, err
 		}
 		defer learned.Close()
 		options.Interference = learned
 	}
 	placer, err := horus.NewPlacer(options)
-	if err != nil {
-		return err
-	}
+	return Prepared{observations, placer}, err
+}
+
+func (l *local) use(model Prepared) error {
 	if l.placer != nil {
 		l.placer.Close()
 	}
-	l.placer = placer
+	l.placer = model.placer
 	return nil
 }
 
@@ -136,8 +140,11 @@ func (l *local) answer(ctx context.Context, in *request, out *reply) (err error)
 		out.Appraisal, err = l.placer.Appraise(l.cluster, in.Job, in.Slots)
 	case regret:
 		out.Regret, err = l.placer.Regret(ctx, l.cluster, in.Job, in.Slots, ids)
-	case learn:
-		err = l.learn(in.Bytes)
+	case learn: // of a parent, which waits
+		var model Prepared
+		if model, err = l.prepare(in.Bytes); err == nil {
+			err = l.use(model)
+		}
 	case review:
 		out.Reviews, out.Moves, err = l.review(in.Options)
 	}

@@ -58,11 +58,15 @@ func (m *Mirror) Occupied() []Occupied {
 	return out
 }
 
-// Learn corrects the library's model by a snapshot of observations; none = by nothing.
+// Learn corrects the library's model by a snapshot of observations; none = by nothing. The lock is held for the change alone.
 func (m *Mirror) Learn(observations []byte) error {
+	model, err := m.library.Prepare(observations)
+	if err != nil {
+		return err
+	}
 	m.enter()
 	defer m.mu.Unlock()
-	return m.library.Learn(observations)
+	return m.library.Use(model)
 }
 
 // Reviewed is what the library says of a pod that shares.
