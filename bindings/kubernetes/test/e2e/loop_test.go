@@ -48,8 +48,13 @@ func TestUsefulWorkOfTheLoop(t *testing.T) {
 		{"ours-learning", "horus", "40Gi", "same-tenant", "mode: place\nplacing: {maxTenants: 2}\nobserver: {enabled: true, every: 250ms, window: 1s, commit: 10s}", true},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			c := start(t, "")
-			install(t, c, way.values)
+			var c *controlplane.Cluster
+			if way.scheduler == v1.DefaultSchedulerName {
+				c = start(t, way.values) // with the default profile beside ours
+			} else {
+				c = start(t, "")
+				install(t, c, way.values)
+			}
 			alone := map[string]work{}
 			for _, profile := range profiles {
 				create(t, c, profile)
