@@ -149,6 +149,46 @@ func (p *Predictor) Demand(catalogue *Catalogue, graph *Graph, run RunSpec, gpuT
 	return out, nil
 }
 
+// Solution is the largest batch on one GPU type.
+type Solution struct {
+	Largest     int64       // samples per GPU and step; 0 = not even the least that the graph takes fits
+	MemMiBUpper int64       // bound of memory there; 0 where Largest is 0
+	Flags       DemandFlags // of the predictions made
+}
+
+// LargestBatch is the largest batch whose bound of memory fits each GPU type alone, in their order. run.Batch must be 0, and all
+// other dimensions of the inputs bound. Errors: as of Demand; ErrState (the graph is understood too little to bound its memory).
+func (p *Predictor) LargestBatch(catalogue *Catalogue, graph *Graph, run RunSpec, gpuTypes ...string) ([]Solution, error) {
+	out := make([]Solution, len(gpuTypes))
+	err := catalogue.with(func(types *C.horus_catalogue) error {
+		return p.shared(func(predictor *C.horus_predictor) error {
+			return graph.shared(func(g *C.horus_graph) error {
+				return call(func(a *arena, e *C.horus_error) C.horus_status {
+					spec, names := run.c(a), a.texts("gpuTypes", gpuTypes)
+					solutions, pointers := rows[C.horus_solution](a, len(gpuTypes)), rows[*C.horus_solution](a, len(gpuTypes))
+					for i := range solutions {
+						solutions[i].struct_size = C.uint32_t(unsafe.Sizeof(solutions[i]))
+						pointers[i] = &solutions[i]
+					}
+					if a.err != nil {
+						return 0
+					}
+					status := C.horus_predictor_solve(predictor, types, g, spec, nil, C.size_t(len(gpuTypes)), names, nil, nil,
+						unsafe.SliceData(pointers), e)
+					for i := range solutions {
+						out[i] = Solution{int64(solutions[i].largest), int64(solutions[i].mem_mib_upper), DemandFlags(solutions[i].flags)}
+					}
+					return status
+				})
+			})
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // Commit makes a predictor that answers with what was measured where it was. p stays as it is.
 func (p *Predictor) Commit(observations *Observations) (*Predictor, error) {
 	var made *Predictor

@@ -418,3 +418,23 @@ func TestTheCatalogueKnowsNamesInAnySpelling(t *testing.T) {
 		t.Errorf("expected ErrNotFound past the end, found %v", err)
 	}
 }
+
+func TestTheLargestBatchFitsAndTheNextDoesNot(t *testing.T) {
+	graph := must[*horus.Graph](t)(horus.ReadGraph("../../examples/models/graphs/resnet50.onnx"))
+	predictor := must[*horus.Predictor](t)(horus.NewPredictor())
+	catalogue := must[*horus.Catalogue](t)(horus.DefaultCatalogue())
+	types := []string{"t4", "a100-80gb"}
+	for i, found := range must[[]horus.Solution](t)(predictor.LargestBatch(nil, graph, horus.RunSpec{}, types...)) {
+		memory := must[horus.GPU](t)(catalogue.At(must[int](t)(catalogue.Find(types[i])))).MemMiB
+		bound := func(batch int64) int64 {
+			return must[[]horus.Demand](t)(predictor.Demand(nil, graph, horus.RunSpec{Batch: batch}, types[i]))[0].MemMiBUpper
+		}
+		if found.Largest < 1 || bound(found.Largest) != found.MemMiBUpper || found.MemMiBUpper > memory || bound(found.Largest+1) <= memory {
+			t.Errorf("%s of %d MiB: expected a batch that fits before one that does not, found %+v", types[i], memory, found)
+		}
+	}
+	_, err := predictor.LargestBatch(nil, graph, horus.RunSpec{Batch: 8}, "t4")
+	if !errors.Is(err, horus.ErrInvalidArgument) {
+		t.Errorf("expected a bound batch to be refused, found %v", err)
+	}
+}

@@ -83,6 +83,12 @@ func profile(out io.Writer, path string, flags profileFlags) error {
 	if err != nil {
 		return err
 	}
+	run.Batch = 0
+	largest, err := predictor.LargestBatch(nil, graph, run, flags.gpus...)
+	if err != nil { // such as a graph of a fixed batch
+		fmt.Fprintf(os.Stderr, "# no largestBatch: %v\n", err)
+		largest = make([]horus.Solution, len(demands))
+	}
 	rows := make([]map[string]any, len(demands))
 	for i, d := range demands {
 		if d.Flags&(horus.Outside|horus.Uncalibrated) != 0 {
@@ -94,6 +100,9 @@ func profile(out io.Writer, path string, flags profileFlags) error {
 			"memMiBUpper": d.MemMiBUpper, "stepTimeUs": d.StepTimeUs, "stepTimeUsUpper": d.StepTimeUsUpper,
 			"gradientMiB": d.GradientMiB, "operatorUs": d.OperatorUs, "powerW": d.PowerW, "powerWUpper": d.PowerWUpper,
 			"prediction": objects.PredictionOf(d),
+		}
+		if largest[i].Largest > 0 {
+			rows[i]["largestBatch"] = largest[i].Largest
 		}
 	}
 	name := flags.name

@@ -20,8 +20,9 @@ const (
 
 // Profile is what a JobProfile says: the demand of a job on each GPU type that it may run on.
 type Profile struct {
-	Kind    horus.JobKind
-	Demands []horus.TypeDemand
+	Kind         horus.JobKind
+	Demands      []horus.TypeDemand
+	LargestBatch []int64 // whose memory fits each type of Demands alone, in samples per GPU and step; 0 = unknown
 }
 
 type profileSpec struct {
@@ -44,6 +45,7 @@ type demandFields struct {
 	PowerW          float32 `json:"powerW"`
 	PowerWUpper     float32 `json:"powerWUpper"`
 	Measured        bool    `json:"measured"`
+	LargestBatch    int64   `json:"largestBatch"`
 
 	Prediction *Prediction `json:"prediction"`
 }
@@ -161,6 +163,7 @@ func ProfileOf(spec, status any) (Profile, error) {
 			}
 		}
 		out.Demands = append(out.Demands, horus.TypeDemand{GPUType: d.GPUType, Demand: demand})
+		out.LargestBatch = append(out.LargestBatch, max(d.LargestBatch, 0))
 	}
 	return out, nil
 }

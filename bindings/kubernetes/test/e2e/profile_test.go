@@ -37,7 +37,12 @@ func TestAProfileOfAModelIsWhatThePredictorSays(t *testing.T) {
 	check(t, err)
 	expected, err := predictor.Demand(nil, graph, horus.RunSpec{Batch: 8, Mode: horus.Inference}, types...)
 	check(t, err)
+	largest, err := predictor.LargestBatch(nil, graph, horus.RunSpec{Mode: horus.Inference}, types...)
+	check(t, err)
 	for i, want := range expected {
+		if found.LargestBatch[i] != largest[i].Largest || largest[i].Largest < 8 {
+			t.Errorf("%s: expected the largest batch %d, found %d", types[i], largest[i].Largest, found.LargestBatch[i])
+		}
 		demand := found.Demands[i].Demand
 		demand.ProfileID = want.ProfileID // of the spec, so that what is observed of it is kept together
 		if found.Demands[i].GPUType != types[i] || demand != want || demand.Flags&horus.Predicted == 0 {
