@@ -68,8 +68,8 @@ const (
 	attributeMemory = "memory"
 )
 
-// Labels that name a node's GPU type, the most exact first.
-var typeLabels = []string{
+// TypeLabels name a node's GPU type, the most exact first.
+var TypeLabels = []string{
 	productLabel, "cloud.google.com/gke-accelerator", "karpenter.k8s.aws/instance-gpu-name", "k8s.amazonaws.com/accelerator",
 	"kubernetes.azure.com/accelerator",
 }
@@ -96,7 +96,7 @@ func NodeOf(settings Settings, node *v1.Node, slices []*resourceapi.ResourceSlic
 
 func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find func(string) error) Node {
 	label, product := "", ""
-	for _, label = range typeLabels {
+	for _, label = range TypeLabels {
 		if product = node.Labels[label]; product != "" {
 			break
 		}
@@ -105,7 +105,7 @@ func fromLabels(out Node, settings Settings, node *v1.Node, count int64, find fu
 	switch {
 	case product == "":
 		out.Problem = fmt.Sprintf("node %s offers %d %s, and no label names their type: expected one of %s", node.Name, count,
-			settings.Resource, strings.Join(typeLabels, ", "))
+			settings.Resource, strings.Join(TypeLabels, ", "))
 	case strings.HasSuffix(product, sharedSuffix) || (replicas != "" && replicas != "0" && replicas != "1"):
 		out.Problem = fmt.Sprintf("node %s: its device plugin shares GPUs by replicas, and no scheduler learns which GPU a pod gets: "+
 			"share them through dynamic resource allocation", node.Name)

@@ -63,7 +63,7 @@ func JobOf(settings Settings, pod *v1.Pod, lookups Lookups) (Pod, error) {
 	if pod.Spec.Priority != nil {
 		out.Horus.Priority = *pod.Spec.Priority
 	}
-	whole := wholeGPUs(settings, pod)
+	whole := WholeGPUs(settings, pod)
 	asked, err := out.claims(settings, pod, lookups)
 	if err != nil {
 		return out, err
@@ -100,8 +100,8 @@ func Unknown(memMiB int64) []horus.TypeDemand {
 	return []horus.TypeDemand{{Demand: horus.Demand{Flags: horus.Given, GPUUtilPct: 100, MemMiB: memMiB}}}
 }
 
-// wholeGPUs counts as the kubelet does: containers together, or the largest init container; sidecars beside both.
-func wholeGPUs(settings Settings, pod *v1.Pod) int64 {
+// WholeGPUs of a pod, counted as the kubelet does: containers together, or the largest init container; sidecars beside both.
+func WholeGPUs(settings Settings, pod *v1.Pod) int64 {
 	count := func(c *v1.Container) int64 {
 		quantity := c.Resources.Requests[settings.Resource]
 		if quantity.IsZero() {

@@ -22,7 +22,8 @@ const (
 type Profile struct {
 	Kind         horus.JobKind
 	Demands      []horus.TypeDemand
-	LargestBatch []int64 // whose memory fits each type of Demands alone, in samples per GPU and step; 0 = unknown
+	Memory       []horus.DemandFlags // what the memory of each of Demands rests on, whatever was observed of the rest
+	LargestBatch []int64             // whose memory fits each type of Demands alone, in samples per GPU and step; 0 = unknown
 }
 
 type profileSpec struct {
@@ -157,6 +158,7 @@ func ProfileOf(spec, status any) (Profile, error) {
 		if d.Measured {
 			demand.Flags = horus.Measured
 		}
+		out.Memory = append(out.Memory, demand.Flags)
 		for _, seen := range ObservedOf(status) {
 			if seen.GPUType == d.GPUType {
 				seen.put(&demand)

@@ -177,11 +177,27 @@ var list = []fault{
 	{test: "TestARestartAdoptsWhatHAMiGave", file: "internal/mirror/mirror.go",
 		before: `return n.heldByHAMi(object, view)`, after: `return m.freeDevices(n, int(view.Horus.GPUsPerTask))`,
 		says: "large is told"},
+	{test: "TestPodsAndClaimsAreAdvisedAndWhatTheyStateStays", file: "advise/pod.go",
+		before: `strings.HasPrefix(key, "nvidia.com/")`, after: `strings.HasPrefix(key, "nvidia/")`,
+		says: "expected no affinity and advice"},
+	{test: "TestPodsAndClaimsAreAdvisedAndWhatTheyStateStays", file: "internal/webhook/patch.go",
+		before: `if !asks && p.set(`, after: `if asks && p.set(`,
+		says: "claim with memory"},
+	{test: "TestPodsAndClaimsAreAdvisedAndWhatTheyStateStays", file: "charts/horus/templates/advise.yaml",
+		before: `namespaceSelector: {matchLabels: {libhorus.org/advise: enabled}}`, after: `namespaceSelector: {}`,
+		says: "a namespace that did not opt in"},
+	{test: "TestPodsComeWithoutAdviceWhereNobodyAnswers", file: "charts/horus/templates/advise.yaml",
+		before: `failurePolicy: Ignore`, after: `failurePolicy: Fail`,
+		says: "failed calling webhook"},
+	{test: "TestTheCertificateIsChangedWhilePodsCome", file: "internal/webhook/certificates.go",
+		before: `case nextErr != nil && now`, after: `case false && now`,
+		says: "expected it to be changed before it expires"},
 }
 
 // unfaulted are tests without a fault, and why.
 var unfaulted = map[string]string{
 	"TestUsefulWorkOfTheLoop":       "it measures, on data that are not in the tree",
+	"TestTheTimeOfAdvice":           "it measures and asserts nothing",
 	"TestThroughput":                "it measures and asserts nothing",
 	"TestShadowModeOfTheOpenbTrace": "TestShadowModeTellsWhatTheImportedLogTells on data that are not in the tree",
 }

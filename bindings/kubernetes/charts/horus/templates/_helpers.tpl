@@ -3,6 +3,12 @@ app.kubernetes.io/name: horus
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 {{- define "horus.name" -}}{{ .Release.Name }}-scheduler{{- end }}
+{{/* Not those of the scheduler, whose selectors would take these pods for its own. */}}
+{{- define "horus.advise.labels" -}}
+app.kubernetes.io/name: horus-advise
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+{{- define "horus.advise.name" -}}{{ .Release.Name }}-advise{{- end }}
 {{- define "horus.image" -}}
 "{{ .Values.image.repository }}:{{ .Values.image.tag | default (printf "%s-k8s%s" .Chart.AppVersion (include "horus.minor" .)) }}"
 {{- end }}

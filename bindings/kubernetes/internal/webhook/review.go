@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package webhook answers the API server's admission reviews with advice (package advise), keeps the certificate that it answers
+// with, and watches what the advice rests on.
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	kjson "sigs.k8s.io/json"
+
+	"libhorus.org/kubernetes/advise"
+	"libhorus.org/kubernetes/internal/objects"
+)
+
+// mostBody is what is read of a request. The API server takes objects of 3 MiB at most.
+const mostBody = 8 << 20
+
+// Outcomes of a review, as the metric has them.
+const (
+	advised        = "advised"
+	nothing        = "nothing"         // it asks for no GPUs, declines, or says all itself
+	fitsNowhere    = "fits_nowhere"    // on no known GPU type of the cluster, or none is known
+	unknownProfile = "unknown_profile" // no such JobProfile
+	invalidProfile = "invalid_profile" // it cannot be read
+	doubt          = "doubt"           // the review or its object cannot be read, or this program is at fault
+)
+
+// Handler answers reviews. Whatever comes, the object is allowed; in doubt it is left as it is.
+type Handler struct {
+	Settings advise.Settings
+	Types    func() []advise.NodeType // of the cluster
+	Profile  func(namespace, name string) (advise.Profile, error)
+}
+
+// ServeHTTP answers one review.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	begin := time.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		reviews.WithLabelValues(doubt).Inc()
+		http.Error(w, fmt.Sprintf("expected a review of at most %d bytes, found more", mostBody), http.StatusRequestEntityTooLarge)
+		return
+	}
+	var review admissionv1.AdmissionReview
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, &review)
+	}
+	if err != nil || review.Request == nil {
+		reviews.WithLabelValues(doubt).Inc()
+		http.Error(w, fmt.Sprintf("expected an AdmissionReview with a request, found %v", err), http.StatusBadRequest)
+		return
+	}
+	response, outcome := h.review(review.Request)
+	response.UID, response.Allowed = review.Request.UID, true
+	review.Request, review.Response = nil, response
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(&review); err != nil {
+		klog.V(2).InfoS("Answer not written", "err", err)
+	}
+	reviews.WithLabelValues(outcome).Inc()
+	reviewSeconds.Observe(time.Since(begin).Seconds())
+}
+
+// review never fails and never panics.
+func (h *Handler) review(request *admissionv1.AdmissionRequest) (response *admissionv1.AdmissionResponse, outcome string) {
+	about := klog.KRef(request.Namespace, request.Name)
+	defer func() {
+		if fault := recover(); fault != nil {
+			klog.ErrorS(fmt.Errorf("%v", fault), "Advise: a fault of this program; the object is left as it is", "object", about)
+			response, outcome = &admissionv1.AdmissionResponse{}, doubt
+		}
+	}()
+	response = &admissionv1.AdmissionResponse{}
+	p := &patch{}
+	told, outcome, err := h.fill(request, p)
+	switch {
+	case err != nil:
+		klog.V(2).InfoS("Advise: the object is left as it is", "object", about, "kind", request.Kind.Kind, "why", err)
+		if outcome == invalidProfile || outcome == fitsNowhere {
+			response.Warnings = []string{fmt.Sprintf("%.200s", "libhorus.org/profile: "+err.Error())}
+		}
+		return response, outcome
+	case outcome != advised:
+		return response, outcome
+	}
+	if response.Patch, err = json.Marshal(p.operations); err != nil {
+		return &admissionv1.AdmissionResponse{}, doubt
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	response.PatchType = &kind
+	klog.V(3).InfoS("Advised", "object", about, "kind", request.Kind.Kind, "profile", told.Profile, "filledIn", told.FilledIn)
+	return response, advised
+}
+
+// subject is what is advised on.
+type subject struct {
+	meta *metav1.ObjectMeta
+	pod  *v1.Pod // nil: a claim, or a template of claims
+	fill func(advise.Advice) []string
+}
+
+func (h *Handler) fill(request *admissionv1.AdmissionRequest, p *patch) (told note, outcome string, err error) {
+	if request.Operation != admissionv1.Create || request.SubResource != "" {
+		return told, nothing, nil // what stands is not changed
+	}
+	about, err := h.subject(request, p)
+	if err != nil {
+		return told, doubt, err
+	}
+	name := about.meta.Annotations[objects.ProfileAnnotation]
+	before, noted := about.meta.Annotations[AdviceAnnotation]
+	if name == "" || before == declined || (about.pod != nil && !advise.AsksForGPUs(h.Settings, about.pod)) {
+		return told, nothing, nil
+	}
+	profile, err := h.Profile(request.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return told, unknownProfile, err
+	}
+	if err != nil {
+		return told, invalidProfile, fmt.Errorf("JobProfile %s: %w", name, err)
+	}
+	cluster := advise.Cluster{Settings: h.Settings, Types: h.Types()}
+	if about.pod == nil && memoryIsNotTold(cluster.Types) {
+		return told, nothing, nil
+	}
+	told.Profile = name
+	if told.Advice, err = advise.For(profile, about.pod, cluster); err != nil {
+		return told, invalidProfile, fmt.Errorf("JobProfile %s: %w", name, err)
+	}
+	if len(told.GPUTypes) == 0 {
+		return told, fitsNowhere, fmt.Errorf("a job of JobProfile %s fits on none of the GPUs that are known of this cluster", name)
+	}
+	told.FilledIn = about.fill(told.Advice)
+	if len(told.FilledIn) == 0 && (noted || about.pod == nil) {
+		return told, nothing, nil
+	}
+	return told, advised, p.note(told, about.meta.Annotations)
+}
+
+// memoryIsNotTold says whether some device of the cluster is without memory: a claim that asks for it would never get that one.
+func memoryIsNotTold(types []advise.NodeType) bool {
+	for _, t := range types {
+		if t.Means == advise.Claims && !t.CountsMemory {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Handler) subject(request *admissionv1.AdmissionRequest, p *patch) (subject, error) {
+	raw := request.Object.Raw
+	if err := json.Unmarshal(raw, &p.object); err != nil {
+		return subject{}, err
+	}
+	var pod v1.Pod
+	var claim resourceapi.ResourceClaim
+	var template resourceapi.ResourceClaimTemplate
+	switch request.Kind.Kind {
+	case "Pod":
+		return subject{&pod.ObjectMeta, &pod, func(a advise.Advice) []string { return p.pod(&pod, a, h.Settings) }},
+			kjson.UnmarshalCaseSensitivePreserveInts(raw, &pod)
+	case "ResourceClaim":
+		return subject{&claim.ObjectMeta, nil, func(a advise.Advice) []string { return p.claim(&claim.Spec, a, h.Settings, "spec") }},
+			kjson.UnmarshalCaseSensitivePreserveInts(raw, &claim)
+	case "ResourceClaimTemplate":
+		return subject{&template.ObjectMeta, nil, func(a advise.Advice) []string {
+			return p.claim(&template.Spec.Spec, a, h.Settings, "spec", "spec")
+		}}, kjson.UnmarshalCaseSensitivePreserveInts(raw, &template)
+	}
+	return subject{}, fmt.Errorf("expected a Pod, a ResourceClaim or a ResourceClaimTemplate, found %s", request.Kind.Kind)
+}
