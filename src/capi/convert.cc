@@ -9,6 +9,7 @@
 
 #include "capi/args.h"
 #include "capi/structs.h"
+#include "place/job_fields.h"
 
 namespace horus::capi {
 namespace {
@@ -273,28 +274,20 @@ absl::StatusOr<JobSpec> Convert(const Catalogue& catalogue, const horus_job& job
   HORUS_RETURN_IF_ERROR(CheckEnums(job));
   JobSpec spec;
   spec.id = job.id;
+#define HORUS_COPY(field) spec.field = job.field;
+  HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
   HORUS_ASSIGN_OR_RETURN(spec.name, ReadOptionalText(job.name, "name"));
   HORUS_ASSIGN_OR_RETURN(spec.tenant, ReadOptionalText(job.tenant, "tenant"));
   spec.kind = static_cast<JobKind>(job.kind);
   spec.tasks = OneIfZero(job.tasks);
   spec.gpus_per_task = job.gpus_per_task == HORUS_JOB_NO_GPUS ? 0 : OneIfZero(job.gpus_per_task);
-  spec.gpu_milli = job.gpu_milli;
   spec.exclusive = job.exclusive == 1;
-  spec.cpu_milli = job.cpu_milli;
-  spec.mem_mib = job.mem_mib;
-  spec.storage_mb_s = job.storage_mb_s;
   spec.stated_cpu_milli = HostOf(job.stated_cpu_milli);
   spec.stated_mem_mib = HostOf(job.stated_mem_mib);
-  spec.slowdown_bound = job.slowdown_bound;
-  spec.slowdown_confidence = job.slowdown_confidence;
-  spec.priority = job.priority;
   if (job.weight != 0) spec.weight = job.weight;
   spec.submit_us = job.submit_us;
   spec.deadline_us = job.deadline_us;
-  spec.request_rate_hz = job.request_rate_hz;
-  spec.latency_bound_us = job.latency_bound_us;
-  spec.gpu_mem_request_mib = job.gpu_mem_request_mib;
-  spec.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
   if (job.share != 0) spec.share = static_cast<ShareWith>(job.share);
   spec.spread_tasks = job.spread_tasks == 1;
   HORUS_ASSIGN_OR_RETURN(spec.groups, NamesFromC("groups", job.group_count, job.groups));
@@ -392,24 +385,16 @@ JobToC::Names JobToC::NamesOf(const std::vector<std::string>& given) {
 void JobToC::SetFields(const JobSpec& job) {
   c_.kind = static_cast<int32_t>(job.kind);
   c_.id = job.id;
+#define HORUS_COPY(field) c_.field = job.field;
+  HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
   c_.name = TextOrNull(job.name);
   c_.tasks = job.tasks;
   c_.gpus_per_task = IsCpuOnly(job) ? HORUS_JOB_NO_GPUS : job.gpus_per_task;
-  c_.gpu_milli = job.gpu_milli;
   c_.exclusive = job.exclusive ? 1 : 0;
-  c_.priority = job.priority;
-  c_.slowdown_bound = job.slowdown_bound;
-  c_.slowdown_confidence = job.slowdown_confidence;
-  c_.cpu_milli = job.cpu_milli;
-  c_.mem_mib = job.mem_mib;
-  c_.storage_mb_s = job.storage_mb_s;
   c_.submit_us = job.submit_us;
   c_.deadline_us = job.deadline_us;
-  c_.request_rate_hz = job.request_rate_hz;
-  c_.latency_bound_us = job.latency_bound_us;
   c_.tenant = TextOrNull(job.tenant);
-  c_.gpu_mem_request_mib = job.gpu_mem_request_mib;
-  c_.gpu_mem_limit_mib = job.gpu_mem_limit_mib;
   c_.share = static_cast<int32_t>(job.share);
   c_.spread_tasks = job.spread_tasks ? 1 : 0;
   c_.stated_cpu_milli = HostToC(job.stated_cpu_milli);

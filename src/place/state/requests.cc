@@ -12,22 +12,11 @@
 
 #include "base/hash.h"
 #include "base/seeded_hash.h"
+#include "place/job_fields.h"
 #include "place/state/groups.h"
 
 namespace horus {
 namespace {
-
-// All fields but the job's own. A new field of JobSpec does not compile here until it is named on one of the sides.
-auto Shared(const JobSpec& job) {
-  const auto& [id, name, tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
-               gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
-               slowdown_bound, slowdown_confidence, priority, weight, submit_us, deadline_us, request_rate_hz,
-               latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks, alternatives] = job;
-  return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
-                  gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
-                  slowdown_bound, slowdown_confidence, priority, weight, request_rate_hz, latency_bound_us, demands,
-                  node_selector, groups, avoid_groups, spread_tasks, alternatives);
-}
 
 // Each field; equal fields add equal words but for -0 and 0, which then are two requests.
 template <typename Number>
@@ -59,7 +48,7 @@ void Add(SecretHasher& hasher, const std::vector<T>& all) {
 
 uint64_t HashOfRequest(const JobSpec& job) {
   SecretHasher hasher;
-  std::apply([&](const auto&... field) { (Add(hasher, field), ...); }, Shared(job));
+  std::apply([&](const auto&... field) { (Add(hasher, field), ...); }, SharedFields(job));
   return hasher.Hash();
 }
 
@@ -95,7 +84,7 @@ uint64_t HashOfDemand(const TypeDemand& entry, uint64_t seed) {
   return Hash64(&entry.demand, kBytes, seed ^ entry.type.value());
 }
 
-bool SameRequest(const JobSpec& a, const JobSpec& b) { return Shared(a) == Shared(b); }
+bool SameRequest(const JobSpec& a, const JobSpec& b) { return SharedFields(a) == SharedFields(b); }
 
 uint32_t HoldRequest(const JobSpec& job, RequestTable& table) {
   return table.Hold(

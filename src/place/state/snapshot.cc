@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "place/horus_snapshot.pb.h"
+#include "place/job_fields.h"
 #include "place/state/snapshot_envelope.h"
 
 namespace horus {
@@ -164,23 +165,15 @@ void WriteJob(const ClusterRows& rows, const JobRow& row, const Types& types, In
     out.set_name(tag->name);
     out.set_deadline_us(tag->deadline_us);
   }
+#define HORUS_COPY(field) out.set_##field(job.field);
+  HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
   out.set_tenant(job.tenant);
   out.set_kind(static_cast<uint32_t>(job.kind));
   out.set_tasks(job.tasks);
   out.set_gpus_per_task(job.gpus_per_task);
-  out.set_gpu_milli(job.gpu_milli);
   out.set_exclusive(job.exclusive);
-  out.set_cpu_milli(job.cpu_milli);
-  out.set_mem_mib(job.mem_mib);
-  out.set_storage_mb_s(job.storage_mb_s);
-  out.set_slowdown_bound(job.slowdown_bound);
-  out.set_slowdown_confidence(job.slowdown_confidence);
-  out.set_priority(job.priority);
   if (job.weight != 1) out.set_weight(job.weight);
-  out.set_request_rate_hz(job.request_rate_hz);
-  out.set_latency_bound_us(job.latency_bound_us);
-  out.set_gpu_mem_request_mib(job.gpu_mem_request_mib);
-  out.set_gpu_mem_limit_mib(job.gpu_mem_limit_mib);
   out.set_share(static_cast<uint32_t>(job.share));
   for (const std::string& name : job.groups) out.add_groups(name);
   for (const std::string& name : job.avoid_groups) out.add_avoid_groups(name);
@@ -381,27 +374,19 @@ absl::StatusOr<JobSpec> ReadJob(const pb::Job& in, const std::vector<GpuTypeId>&
   const std::string where = Formatted("job %d", in.id());
   JobSpec job;
   job.id = in.id();
+#define HORUS_COPY(field) job.field = in.field();
+  HORUS_PLAIN_JOB_FIELDS(HORUS_COPY)
+#undef HORUS_COPY
   job.name = in.name();
   job.tenant = in.tenant();
   HORUS_ASSIGN_OR_RETURN(const uint8_t kind, Narrow<uint8_t>(where, "kind", in.kind()));
   job.kind = static_cast<JobKind>(kind);  // ValidateJob refuses unknown ones
   job.tasks = in.tasks();
   job.gpus_per_task = in.gpus_per_task();
-  job.gpu_milli = in.gpu_milli();
   job.exclusive = in.exclusive();
-  job.cpu_milli = in.cpu_milli();
-  job.mem_mib = in.mem_mib();
-  job.storage_mb_s = in.storage_mb_s();
-  job.slowdown_bound = in.slowdown_bound();
-  job.slowdown_confidence = in.slowdown_confidence();
-  job.priority = in.priority();
   if (in.weight() != 0) job.weight = in.weight();
   job.submit_us = in.submit_us();
   job.deadline_us = in.deadline_us();
-  job.request_rate_hz = in.request_rate_hz();
-  job.latency_bound_us = in.latency_bound_us();
-  job.gpu_mem_request_mib = in.gpu_mem_request_mib();
-  job.gpu_mem_limit_mib = in.gpu_mem_limit_mib();
   HORUS_ASSIGN_OR_RETURN(const uint8_t share, Narrow<uint8_t>(where, "share", in.share()));
   // 0 is how anyone was written before the default was the own tenant. ValidateJob refuses unknown ones.
   job.share = share == 0 ? ShareWith::kAnyone : static_cast<ShareWith>(share);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fields of a job by name, for what does the same with each of them.
+//
+// Enters:  a job.                         Leaves: lists of its fields.
+// Units:   those of job.h.
+// Cost:    none.                          Thread class: pure functions.
+#ifndef HORUS_PLACE_JOB_FIELDS_H_
+#define HORUS_PLACE_JOB_FIELDS_H_
+
+#include <tuple>
+
+#include "place/job.h"
+
+namespace horus {
+
+// X(field) for each that horus_job and the job of a snapshot have too, by the same name, in the same unit and with the
+// same values: convert.cc and snapshot.cc copy them by this list, and the others one by one.
+#define HORUS_PLAIN_JOB_FIELDS(X) \
+  X(gpu_milli)                    \
+  X(gpu_mem_request_mib)          \
+  X(gpu_mem_limit_mib)            \
+  X(cpu_milli)                    \
+  X(mem_mib)                      \
+  X(storage_mb_s)                 \
+  X(slowdown_bound)               \
+  X(slowdown_confidence)          \
+  X(priority)                     \
+  X(request_rate_hz)              \
+  X(latency_bound_us)
+
+// All fields but the job's own, which are id, name, submit_us and deadline_us; jobs that agree in them are one request
+// (state/requests.h). A new field of JobSpec does not compile here until it is named on one of the sides.
+[[nodiscard]] inline auto SharedFields(const JobSpec& job) {
+  const auto& [id, name, tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
+               gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
+               slowdown_bound, slowdown_confidence, priority, weight, submit_us, deadline_us, request_rate_hz,
+               latency_bound_us, demands, node_selector, groups, avoid_groups, spread_tasks, alternatives] = job;
+  return std::tie(tenant, kind, tasks, gpus_per_task, gpu_milli, exclusive, share, gpu_mem_request_mib,
+                  gpu_mem_limit_mib, cpu_milli, mem_mib, storage_mb_s, stated_cpu_milli, stated_mem_mib, sensitivity,
+                  slowdown_bound, slowdown_confidence, priority, weight, request_rate_hz, latency_bound_us, demands,
+                  node_selector, groups, avoid_groups, spread_tasks, alternatives);
+}
+
+}  // namespace horus
+
+#endif  // HORUS_PLACE_JOB_FIELDS_H_
