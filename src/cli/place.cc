@@ -563,7 +563,7 @@ absl::StatusOr<PlacementReport> MakePlacementOf(const Options& options) {
                              {.policy = placing.policy,
                               .interference = NameOf(placing.interference),
                               .slowdown_bound = placer->slowdown_bound(),
-                              .seed = placing.seed});
+                              .seed = placing.placer.seed});
 }
 
 int RunPlace(const Options& options) {

@@ -30,37 +30,37 @@ void AddPlacingOptions(CLI::App& app, PlacingOptions& options) {
   app.add_option("--slowdown-bound", options.slowdown_bound,
                  "Most that sharing may slow a job that states no bound itself, or none (default: the policy's)")
       ->type_name("FACTOR");
-  app.add_option("--max-tenants", options.max_tenants, "Jobs on a GPU that states no limit itself")
+  app.add_option("--max-tenants", options.placer.max_tenants, "Jobs on a GPU that states no limit itself")
       ->check(CLI::Range(int32_t{1}, kMaxTenantsPerDevice))
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--sharing-quota", options.sharing_quota,
+  app.add_option("--sharing-quota", options.placer.sharing_quota,
                  "Share of the cluster's GPUs that may have several jobs; 0 turns sharing off")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->type_name("SHARE");
-  app.add_option("--mem-headroom-mib", options.mem_headroom_mib,
+  app.add_option("--mem-headroom-mib", options.placer.mem_headroom_mib,
                  "Memory to keep free on each GPU; 0 where requests hold exactly, as with claims of Kubernetes")
       ->check(CLI::Range(int64_t{0}, kMaxHostQuantity))
       ->capture_default_str()
       ->type_name("MIB");
-  app.add_option("--mem-overcommit", options.mem_overcommit,
+  app.add_option("--mem-overcommit", options.placer.mem_overcommit,
                  "How many times a GPU's memory the limits of its jobs may sum to; requests never exceed it")
       ->check(CLI::Range(1.0, kMaxMemOvercommit))
       ->capture_default_str()
       ->type_name("FACTOR");
-  app.add_flag("--probe-outside", options.probe_outside,
+  app.add_flag("--probe-outside", options.placer.probe_outside,
                "Place jobs that the predictor does not know alone, until they were observed");
-  app.add_option("--gpu-price", options.gpu_price,
+  app.add_option("--gpu-price", options.placer.gpu_price,
                  "Of jobs with alternatives: what each GPU must bring, as a share of what one brings at best")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str()
       ->type_name("SHARE");
-  app.add_option("--max-candidates", options.max_candidates,
+  app.add_option("--max-candidates", options.placer.max_candidates,
                  "Price at most so many GPUs for a job of one, for speed where all jobs differ (0: all)")
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--seed", options.seed, "Of policies and searches that draw")
+  app.add_option("--seed", options.placer.seed, "Of policies and searches that draw")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->type_name("N");
@@ -80,17 +80,9 @@ absl::Status CheckPlacing(const PlacingOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Placer>> MakePlacer(const PlacingOptions& options,
                                                    std::shared_ptr<const InterferenceModel> model) {
-  PlacerOptions placer;
-  placer.max_tenants = options.max_tenants;
-  placer.sharing_quota = options.sharing_quota;
-  placer.mem_headroom_mib = options.mem_headroom_mib;
-  placer.mem_overcommit = options.mem_overcommit;
-  placer.probe_outside = options.probe_outside;
-  placer.gpu_price = options.gpu_price;
-  placer.max_candidates = options.max_candidates;
-  placer.seed = options.seed;
+  PlacerOptions placer = options.placer;
   HORUS_ASSIGN_OR_RETURN(placer.slowdown_bound, ParseBound(options.slowdown_bound));
-  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = options.seed}));
+  HORUS_ASSIGN_OR_RETURN(std::unique_ptr<Policy> policy, MakePolicy(options.policy, {.seed = placer.seed}));
   return Placer::Create(std::move(model), std::move(policy), placer);
 }
 

@@ -7,7 +7,6 @@
 #ifndef HORUS_CLI_PLACING_H_
 #define HORUS_CLI_PLACING_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,15 +27,8 @@ namespace horus::cli {
 struct PlacingOptions {
   std::string policy = "horus";
   InterferenceChoice interference;
-  std::string slowdown_bound;
-  uint64_t seed = 0;
-  int32_t max_tenants = PlacerOptions{}.max_tenants;
-  double sharing_quota = PlacerOptions{}.sharing_quota;
-  int64_t mem_headroom_mib = PlacerOptions{}.mem_headroom_mib;
-  double mem_overcommit = PlacerOptions{}.mem_overcommit;
-  bool probe_outside = false;
-  double gpu_price = PlacerOptions{}.gpu_price;
-  uint32_t max_candidates = PlacerOptions{}.max_candidates;
+  std::string slowdown_bound;  // as it was typed; that of `placer` is not read
+  PlacerOptions placer;
   std::vector<std::string> gpus_files;
   std::string bundle;
 };
