@@ -161,6 +161,10 @@ void AddSums(const Trace& trace, const SimResult& result, SimMetrics& metrics) {
     metrics.backlog_rate = backlogged / static_cast<double>(kFullRate) / device_us;
   }
   if (use.free_us > 0) metrics.fragmentation = static_cast<double>(use.fragment_us) / static_cast<double>(use.free_us);
+  metrics.beliefs = result.beliefs;
+  metrics.devices = result.devices;
+  metrics.decisions = result.decisions;
+  metrics.end_us = result.end_us;
   if (result.beliefs > 0) metrics.belief_error = result.belief_error / static_cast<double>(result.beliefs);
   metrics.backlog_us = result.backlog_us;
   if (result.most_done_us >= 0) metrics.most_done_us = result.most_done_us - trace.jobs.front().submit_us;

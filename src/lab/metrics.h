@@ -82,10 +82,14 @@ struct SimMetrics {
   double jain = 0;
   double fragmentation = 0;  // share of the free GPU time that a typical task could not use (SimUse::fragment_us)
   double belief_error = 0;   // mean |ln(believed slowdown / true one)| of tenants when a job came to share their device
+  uint64_t beliefs = 0;      // how many of them
+  uint64_t devices = 0;
+  uint64_t decisions = 0;  // jobs that the placer was asked about
+  int64_t end_us = 0;      // of the last event
   friend bool operator==(const SimMetrics&, const SimMetrics&) = default;
 };
 
-// From `allocation` to `most_done_us`, and the last two: of all jobs and all of the time.
+// From `allocation` to `most_done_us`, and from `fragmentation` on: of all jobs and all of the time.
 [[nodiscard]] SimMetrics MetricsOf(const Trace& trace, const SimResult& result, const MetricsOptions& options = {});
 
 // Of SimResult::took_us, in microseconds of the clock: differs from run to run, so it is no part of the metrics.

@@ -2,9 +2,12 @@
 """Traces, truths, simulations, comparisons."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
+
+from conftest import ROOT
 
 HOUR = 3_600_000_000
 
@@ -26,6 +29,13 @@ def test_sharing_beats_exclusive_use_where_jobs_are_small(horus, play):
     means = {name: result.metrics()["jct_us"]["mean"] for name, (result,) in found.items()}
     assert means["horus"] < means["exclusive"]
     assert found["horus"][0].metrics()["finished"] == 60
+
+
+def test_a_comparison_tells_the_metrics_of_the_command(horus):
+    written = (ROOT / "tests/cli/compare_keys.txt").read_text()
+    by_linear_program = {"bound_rate", "gap_closed"}
+    told = {metric["name"] for metric in horus.Comparison({}, "").metrics}
+    assert told | by_linear_program == set(re.findall(r"^runs\[\]\.metrics\.(\w+)$", written, re.M))
 
 
 def test_a_comparison_has_paired_intervals(horus, play):

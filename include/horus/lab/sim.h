@@ -229,6 +229,39 @@ typedef struct horus_sim_metrics {
   int64_t end_us;     /* of the last event */
 } horus_sim_metrics;
 #define HORUS_SIM_METRICS_INIT HORUS_INIT(horus_sim_metrics)
+/* X(field) for each of them from `jobs` on, for programs that tell them all by name. Since 0.2. */
+#define HORUS_SIM_METRICS_FIELDS(X) \
+  X(jobs)                           \
+  X(finished)                       \
+  X(running)                        \
+  X(waiting)                        \
+  X(rejected)                       \
+  X(failures)                       \
+  X(makespan_us)                    \
+  X(jct_us)                         \
+  X(jct_to_horizon_us)              \
+  X(wait_us)                        \
+  X(slowdown)                       \
+  X(above_bound)                    \
+  X(allocation)                     \
+  X(useful)                         \
+  X(work_rate)                      \
+  X(backlog_rate)                   \
+  X(backlog_us)                     \
+  X(most_done_us)                   \
+  X(preemptions)                    \
+  X(restarts)                       \
+  X(out_of_memory)                  \
+  X(migrations)                     \
+  X(interruptions)                  \
+  X(finish_time_fairness)           \
+  X(jain)                           \
+  X(fragmentation)                  \
+  X(belief_error)                   \
+  X(beliefs)                        \
+  X(devices)                        \
+  X(decisions)                      \
+  X(end_us)
 
 /* `window` may be NULL: all jobs. Errors: INVALID_ARGUMENT, INVALID_STRUCT. Any thread. */
 HORUS_API horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const horus_sim_window* window,

@@ -3,6 +3,7 @@
 #include "horus/lab/sim.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -209,46 +210,27 @@ absl::StatusOr<MetricsOptions> WindowFromC(const horus_sim_window* given) {
   return options;
 }
 
-void PutSpread(const Spread& spread, double* values) {
+#define HORUS_SIZE(field) +sizeof(horus_sim_metrics::field)
+static_assert(offsetof(horus_sim_metrics, jobs) HORUS_SIM_METRICS_FIELDS(HORUS_SIZE) == sizeof(horus_sim_metrics),
+              "HORUS_SIM_METRICS_FIELDS names each field");
+#undef HORUS_SIZE
+
+void PutMetric(const Spread& spread, double* values) {
   values[HORUS_SPREAD_MEAN] = spread.mean;
   values[HORUS_SPREAD_P50] = spread.p50;
   values[HORUS_SPREAD_P95] = spread.p95;
   values[HORUS_SPREAD_P99] = spread.p99;
 }
+template <typename Number>
+void PutMetric(Number value, Number& out) {
+  out = value;
+}
 
-horus_sim_metrics ToC(const SimMetrics& metrics, const SimResult& result) {
+horus_sim_metrics ToC(const SimMetrics& metrics) {
   horus_sim_metrics c = HORUS_SIM_METRICS_INIT;
-  c.jobs = metrics.jobs;
-  c.finished = metrics.finished;
-  c.running = metrics.running;
-  c.waiting = metrics.waiting;
-  c.rejected = metrics.rejected;
-  c.failures = metrics.failures;
-  c.makespan_us = metrics.makespan_us;
-  PutSpread(metrics.jct_us, c.jct_us);
-  PutSpread(metrics.jct_to_horizon_us, c.jct_to_horizon_us);
-  PutSpread(metrics.wait_us, c.wait_us);
-  PutSpread(metrics.slowdown, c.slowdown);
-  c.above_bound = metrics.above_bound;
-  c.allocation = metrics.allocation;
-  c.useful = metrics.useful;
-  c.work_rate = metrics.work_rate;
-  c.backlog_rate = metrics.backlog_rate;
-  c.backlog_us = metrics.backlog_us;
-  c.most_done_us = metrics.most_done_us;
-  c.preemptions = metrics.preemptions;
-  c.restarts = metrics.restarts;
-  c.out_of_memory = metrics.out_of_memory;
-  c.migrations = metrics.migrations;
-  c.interruptions = metrics.interruptions;
-  PutSpread(metrics.finish_time_fairness, c.finish_time_fairness);
-  c.jain = metrics.jain;
-  c.fragmentation = metrics.fragmentation;
-  c.belief_error = metrics.belief_error;
-  c.beliefs = result.beliefs;
-  c.devices = result.devices;
-  c.decisions = result.decisions;
-  c.end_us = result.end_us;
+#define HORUS_PUT(field) PutMetric(metrics.field, c.field);
+  HORUS_SIM_METRICS_FIELDS(HORUS_PUT)
+#undef HORUS_PUT
   return c;
 }
 
@@ -290,7 +272,7 @@ horus_status horus_sim_result_get_metrics(const horus_sim_result* result, const 
     HORUS_RETURN_IF_ERROR(Require({{result, "result"}}));
     HORUS_RETURN_IF_ERROR(CheckOutput(metrics));
     HORUS_ASSIGN_OR_RETURN(const horus::MetricsOptions options, WindowFromC(window));
-    WriteStruct(ToC(horus::MetricsOf(*result->trace, result->value, options), result->value), metrics);
+    WriteStruct(ToC(horus::MetricsOf(*result->trace, result->value, options)), metrics);
     return absl::OkStatus();
   });
 }
@@ -340,7 +322,7 @@ horus_status horus_sim_result_decision_times(const horus_sim_result* result, siz
     if (took_us != nullptr) HORUS_RETURN_IF_ERROR(CheckCapacity(all.size(), capacity, count));
     const horus::Spread times = horus::DecisionTimes(result->value);
     if (took_us != nullptr) std::copy(all.begin(), all.end(), took_us);
-    if (spread != nullptr) PutSpread(times, spread);
+    if (spread != nullptr) PutMetric(times, spread);
     *count = all.size();
     return absl::OkStatus();
   });

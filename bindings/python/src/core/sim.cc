@@ -82,13 +82,17 @@ std::unique_ptr<SimResultHandle> RunSimulation(const TraceHandle& trace, const p
       placer.keeps());  // a learned model stands on the placer's
 }
 
-py::dict Spread(const double* values) {
+py::object Told(const double (&spread)[HORUS_SPREAD_COUNT]) {
   py::dict out;
-  out["mean"] = values[HORUS_SPREAD_MEAN];
-  out["p50"] = values[HORUS_SPREAD_P50];
-  out["p95"] = values[HORUS_SPREAD_P95];
-  out["p99"] = values[HORUS_SPREAD_P99];
+  out["mean"] = spread[HORUS_SPREAD_MEAN];
+  out["p50"] = spread[HORUS_SPREAD_P50];
+  out["p95"] = spread[HORUS_SPREAD_P95];
+  out["p99"] = spread[HORUS_SPREAD_P99];
   return out;
+}
+template <typename Number>
+py::object Told(Number value) {
+  return py::cast(value);
 }
 
 py::dict Metrics(const SimResultHandle& result, int64_t from_us, int64_t to_us, double slowdown_bound) {
@@ -96,37 +100,9 @@ py::dict Metrics(const SimResultHandle& result, int64_t from_us, int64_t to_us, 
   horus_sim_metrics m = HORUS_SIM_METRICS_INIT;
   Run([&](horus_error* error) { return horus_sim_result_get_metrics(result.get(), &window, &m, error); });
   py::dict out;
-  out["jobs"] = m.jobs;
-  out["finished"] = m.finished;
-  out["running"] = m.running;
-  out["waiting"] = m.waiting;
-  out["rejected"] = m.rejected;
-  out["failures"] = m.failures;
-  out["makespan_us"] = m.makespan_us;
-  out["jct_us"] = Spread(m.jct_us);
-  out["jct_to_horizon_us"] = Spread(m.jct_to_horizon_us);
-  out["wait_us"] = Spread(m.wait_us);
-  out["slowdown"] = Spread(m.slowdown);
-  out["above_bound"] = m.above_bound;
-  out["allocation"] = m.allocation;
-  out["useful"] = m.useful;
-  out["work_rate"] = m.work_rate;
-  out["backlog_rate"] = m.backlog_rate;
-  out["backlog_us"] = m.backlog_us;
-  out["most_done_us"] = m.most_done_us;
-  out["preemptions"] = m.preemptions;
-  out["restarts"] = m.restarts;
-  out["out_of_memory"] = m.out_of_memory;
-  out["migrations"] = m.migrations;
-  out["interruptions"] = m.interruptions;
-  out["finish_time_fairness"] = Spread(m.finish_time_fairness);
-  out["jain"] = m.jain;
-  out["fragmentation"] = m.fragmentation;
-  out["belief_error"] = m.belief_error;
-  out["beliefs"] = m.beliefs;
-  out["devices"] = m.devices;
-  out["decisions"] = m.decisions;
-  out["end_us"] = m.end_us;
+#define HORUS_TELL(field) out[#field] = Told(m.field);
+  HORUS_SIM_METRICS_FIELDS(HORUS_TELL)
+#undef HORUS_TELL
   return out;
 }
 
