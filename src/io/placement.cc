@@ -27,7 +27,7 @@ std::string NameOr(const SeededMap<uint64_t, std::string>& names, uint64_t id) {
 uint64_t DistinctJobs(const std::vector<TenantOutcome>& tenants, bool only_above) {
   std::vector<JobId> jobs;
   for (const TenantOutcome& tenant : tenants) {
-    if (tenant.above_bound || !only_above) jobs.push_back(tenant.job);
+    if (tenant.above_bound() || !only_above) jobs.push_back(tenant.job);
   }
   std::sort(jobs.begin(), jobs.end());
   return static_cast<uint64_t>(std::unique(jobs.begin(), jobs.end()) - jobs.begin());
@@ -64,7 +64,6 @@ absl::Status AppendTenants(const Cluster& cluster, const InterferenceModel& mode
     tenant.bound = BoundOf(promise, limits);
     tenant.confidence = promise.confidence > 0 ? static_cast<double>(promise.confidence) : limits.upper_probability;
     tenant.held = SlowdownFor(promise, tenant.slowdown, limits);
-    tenant.above_bound = IsBeyond(tenant.held, tenant.bound);
     tenants.push_back(tenant);
   }
   return absl::OkStatus();
@@ -121,6 +120,8 @@ uint64_t PlacementReport::Count(Verdict verdict) const {
   return static_cast<uint64_t>(std::count_if(plan.decisions.begin(), plan.decisions.end(),
                                              [&](const Decision& decision) { return decision.verdict == verdict; }));
 }
+
+bool TenantOutcome::above_bound() const { return IsBeyond(held, bound); }
 
 uint64_t PlacementReport::TenantsAboveBound() const { return DistinctJobs(tenants, true); }
 uint64_t PlacementReport::TenantJobs() const { return DistinctJobs(tenants, false); }
@@ -310,7 +311,7 @@ Json TenantJson(const PlacementReport& placement, const TenantOutcome& tenant) {
           {"slowdown_bound", tenant.bound},
           {"slowdown_confidence", ShortDouble(static_cast<float>(tenant.confidence))},
           {"slowdown_at_confidence", ShortDouble(static_cast<float>(tenant.held))},
-          {"above_bound", tenant.above_bound},
+          {"above_bound", tenant.above_bound()},
           {"others", tenant.others},
           {"measured", tenant.measured}};
 }

@@ -28,12 +28,12 @@ struct TenantOutcome {
   NodeId node = 0;
   int32_t device = 0;
   Slowdown slowdown;
-  double bound = 0;          // its own, else the default; infinity = none
-  double confidence = 0;     // with which the bound is to hold
-  double held = 1;           // what is held against it: the slowdown not exceeded with that probability
-  bool above_bound = false;  // as the placer counts
-  uint32_t others = 0;       // tenants beside it. Of two and more nobody has published a measurement: pairs add up
-  bool measured = false;     // what it loses beside each of them was measured, not predicted
+  double bound = 0;       // its own, else the default; infinity = none
+  double confidence = 0;  // with which the bound is to hold
+  double held = 1;        // what is held against it: the slowdown not exceeded with that probability
+  uint32_t others = 0;    // tenants beside it. Of two and more nobody has published a measurement: pairs add up
+  bool measured = false;  // what it loses beside each of them was measured, not predicted
+  [[nodiscard]] bool above_bound() const;  // as the placer counts
 };
 
 // How people call nodes, jobs and devices.

@@ -121,7 +121,7 @@ TEST(PlacementReport, ReportsTenantsOfAMigInstanceAsThePlacerSeesThem) {
   ASSERT_EQ(placement.tenants.size(), 2u);
   for (const TenantOutcome& tenant : placement.tenants) {
     EXPECT_EQ(tenant.slowdown, second.own);
-    EXPECT_FALSE(tenant.above_bound);
+    EXPECT_FALSE(tenant.above_bound());
   }
 }
 
@@ -135,7 +135,7 @@ TEST(PlacementReport, ATypeWithoutADemandCountsTheJobsFirstOneAsTheClusterDoes) 
   const PlacementReport placement = Place(cluster, {}, 1.5);
   ASSERT_EQ(placement.tenants.size(), 2u);
   EXPECT_FLOAT_EQ(placement.tenants[0].slowdown.estimate, 1.8f);
-  EXPECT_TRUE(placement.tenants[0].above_bound);
+  EXPECT_TRUE(placement.tenants[0].above_bound());
 }
 
 TEST(PlacementJson, SaysWhereBesideWhomAndWhyNot) {
