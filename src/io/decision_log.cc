@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "place/state/node.h"
 
@@ -54,14 +55,8 @@ bool Split(std::string_view line, std::vector<std::string>& fields) {
   return !quoted;
 }
 
-std::vector<std::string_view> Parts(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  parts.push_back(text);
-  return parts;
+std::vector<std::string> Parts(std::string_view text, char separator) {
+  return absl::StrSplit(absl::string_view(text.data(), text.size()), separator);
 }
 
 bool ParseDevice(std::string_view text, int32_t& value) {

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -49,16 +50,6 @@ absl::StatusOr<std::string> Text(const CsvRow& row, std::string_view column) {
   return row.Wrong(column, "at most 1024 bytes", Formatted("%d", text.size()));
 }
 
-std::vector<std::string> Parts(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 absl::StatusOr<OpenbNode> ReadNode(const CsvRow& row) {
   OpenbNode node;
   HORUS_ASSIGN_OR_RETURN(node.name, Text(row, "sn"));
@@ -85,7 +76,7 @@ absl::StatusOr<OpenbPod> ReadPod(const CsvRow& row) {
     return row.Wrong("gpu_milli", gpus > 1 ? "1000 with several GPUs" : "1 to 1000 with a GPU", row.Find("gpu_milli"));
   }
   HORUS_ASSIGN_OR_RETURN(pod.spec, Text(row, "gpu_spec"));
-  pod.models = Parts(pod.spec, '|');
+  pod.models = absl::StrSplit(pod.spec, '|', absl::SkipEmpty());
   return pod;
 }
 
