@@ -19,13 +19,15 @@ func TestMonitoringAsksForNothingThatIsNotExported(t *testing.T) {
 	args := []string{"../../charts/horus"}
 	for _, mode := range []string{"shadow", "place"} {
 		c := start(t, "")
-		install(t, c, "{mode: "+mode+", monitoring: {dashboard: true}}")
+		install(t, c, "{mode: "+mode+", monitoring: {dashboard: true}, observer: {enabled: true}}")
 		node(t, c, "n1", 1, nil)
 		makePod(t, c, podSpec{name: "a", whole: 2})
 		refused(t, c, "a")
 		path := filepath.Join(t.TempDir(), mode)
 		check(t, os.WriteFile(path, []byte(c.Metrics()), 0o600))
-		args = append(args, path)
+		told := path + "-observer"
+		check(t, os.WriteFile(told, []byte(observer(t, c)()), 0o600))
+		args = append(args, path, told)
 		forbidden(t, c)
 	}
 	if out, err := exec.Command(filepath.Join(os.Getenv("HORUS_K8S_BIN"), "horus-monitoring"), args...).CombinedOutput(); err != nil {

@@ -39,6 +39,9 @@ load 1m
   scheduler_schedule_attempts_total{job="k", instance="3", result="error"} 0+50x180
   horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="failed"} 0x100 1x80
   horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="same"} 0+10x180
+  horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="ok"} 0+4x180
+  horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="failed"} 0+1x180
+  horus_models_refused_total{job="h", instance="1"} 0x180
 `
 
 // ill is what changes in the healthy cluster: lines that replace those of the same series.
@@ -50,6 +53,8 @@ var ill = map[string][]string{
 	"HorusVerdictsSlow":       {`horus_verdicts_seconds_bucket{job="h", instance="1", le="0.0512"} 0+96x180`, `horus_verdicts_seconds_bucket{job="h", instance="1", le="0.2048"} 0+100x180`},
 	"HorusInvalidPods":        {`horus_invalid_pods_total{job="h", instance="1"} 0 1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4 9x4 10x4 11x4 12x4 13x4 14x4 15x4 16x4 17x4 18x4 19x4 20x4 21x4 22x4 23x4 24x4 25x4 26x4 27x4 28x4 29x4`},
 	"HorusErrors":             {`scheduler_schedule_attempts_total{job="h", instance="1", result="error"} 0+1x180`},
+	"HorusLearnsNothing":      {`horus_observer_scrapes_total{job="o", instance="4", of="exporter", outcome="ok"} 0+4x60 240x120`},
+	"HorusModelRefused":       {`horus_models_refused_total{job="h", instance="1"} 0x120 1x60`},
 	"HorusShadowFails":        {`horus_shadow_decisions_total{job="h", instance="1", scheduler="default-scheduler", ours="failed"} 0+1x180`},
 }
 
@@ -115,13 +120,13 @@ func TestEachAlertSaysWhatToDo(t *testing.T) {
 
 // The operator's own types say what it reads; a field that they lack is an error.
 func TestTheOperatorReadsWhatTheChartMakes(t *testing.T) {
-	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "v1.37.0", "monitoring: {serviceMonitor: true, rules: true, labels: {release: p}}").CombinedOutput()
+	out, err := exec.Command("go", "run", "..", chart, "horus", "gpu-system", "v1.37.0", "{observer: {enabled: true}, monitoring: {serviceMonitor: true, rules: true, labels: {release: p}}}").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	read := map[string]bool{}
 	for _, document := range strings.Split(string(out), "\n---\n") {
-		for kind, into := range map[string]any{"ServiceMonitor": &monitoringv1.ServiceMonitor{}, "PrometheusRule": &monitoringv1.PrometheusRule{}} {
+		for kind, into := range map[string]any{"ServiceMonitor": &monitoringv1.ServiceMonitor{}, "PodMonitor": &monitoringv1.PodMonitor{}, "PrometheusRule": &monitoringv1.PrometheusRule{}} {
 			if strings.Contains(document, "\nkind: "+kind+"\n") {
 				read[kind] = true
 				if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
@@ -130,7 +135,7 @@ func TestTheOperatorReadsWhatTheChartMakes(t *testing.T) {
 			}
 		}
 	}
-	if len(read) != 2 {
-		t.Errorf("expected a ServiceMonitor and a PrometheusRule, found %v", read)
+	if len(read) != 3 {
+		t.Errorf("expected a ServiceMonitor, a PodMonitor and a PrometheusRule, found %v", read)
 	}
 }
