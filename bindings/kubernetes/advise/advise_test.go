@@ -13,6 +13,8 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"libhorus.org/kubernetes/internal/objects"
 )
 
 const product = "nvidia.com/gpu.product"
@@ -250,10 +252,11 @@ func sliceOf(node, productName, memory string) *resourceapi.ResourceSlice {
 
 func TestTypesAreReadFromNodesAndSlices(t *testing.T) {
 	labels := map[string]string{product: "Tesla-T4", "zone": "a"}
-	hami := map[string]string{hamiCards: `[{"id":"GPU-1","count":10,"devmem":32768,"type":"NVIDIA-Tesla V100-PCIE-32GB"}]`}
+	hami := map[string]string{objects.HAMiRegisterAnnotation: `[{"id":"GPU-1","count":10,"devmem":32768,"type":"NVIDIA-Tesla V100-PCIE-32GB","health":true}]`}
+	mig := map[string]string{objects.HAMiRegisterAnnotation: `[{"id":"GPU-1","count":10,"devmem":9,"type":"NVIDIA-Tesla V100-PCIE-32GB","health":true,"mode":"mig"}]`}
 	types := TypesOf(Settings{}, []*v1.Node{
 		nodeOf("a", labels, nil, 4), nodeOf("b", labels, nil, 8), nodeOf("no GPUs", labels, nil, 0), nodeOf("unknown", map[string]string{product: "Z9"}, nil, 1),
-		nodeOf("slice", nil, nil, 0), nodeOf("no memory", nil, nil, 0), nodeOf("hami", nil, hami, 10), nodeOf("old hami", nil, map[string]string{hamiCards: "GPU-1,10,32768,100,V100,0,true:"}, 10),
+		nodeOf("slice", nil, nil, 0), nodeOf("no memory", nil, nil, 0), nodeOf("hami", nil, hami, 10), nodeOf("HAMi by MIG", nil, mig, 10),
 	}, []*resourceapi.ResourceSlice{sliceOf("slice", "NVIDIA H100 80GB HBM3", "70Gi"), sliceOf("no memory", "Tesla T4", "")})
 	var found []string
 	for _, one := range types {

@@ -3,7 +3,6 @@
 package advise
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +21,7 @@ type Settings struct {
 }
 
 func (s Settings) orDefault() objects.Settings {
-	out := objects.Settings{Driver: s.Driver, Resource: s.Resource, DeviceClasses: map[string]bool{}}
+	out := objects.Settings{Driver: s.Driver, Resource: s.Resource, DeviceClasses: map[string]bool{}, HAMi: true}
 	if out.Driver == "" {
 		out.Driver = "gpu.nvidia.com"
 	}
@@ -111,15 +110,7 @@ func Distinct(types []NodeType) []NodeType {
 	return out
 }
 
-// hamiCards is HAMi's annotation of a node. The memory that it tells is what it gives away, and may be more than the card has.
-const hamiCards = "hami.io/node-nvidia-register"
-
-type hamiCard struct {
-	Type   string `json:"type"`
-	MemMiB int64  `json:"devmem"`
-}
-
-// TypesOfNode are those of one node, whose slices these are.
+// TypesOfNode are those of one node, whose slices these are. The memory that HAMi gives away may be more than a card has.
 func TypesOfNode(settings Settings, node *v1.Node, ofNode []*resourceapi.ResourceSlice) []NodeType {
 	labels := map[string]string{}
 	for _, key := range typeLabels {
@@ -127,18 +118,13 @@ func TypesOfNode(settings Settings, node *v1.Node, ofNode []*resourceapi.Resourc
 			labels[key] = value
 		}
 	}
-	if text := node.Annotations[hamiCards]; text != "" && len(ofNode) == 0 {
-		return ofHAMi(text, labels)
-	}
 	known := objects.NodeOf(settings.orDefault(), node, ofNode, func(name string) error { _, err := find(name); return err })
 	if known.Backend == objects.NoGPUs {
 		return nil
 	}
 	largest := map[string]int64{}
-	means, counts := Whole, false
-	if known.Backend == objects.DRA {
-		means, counts = Claims, true
-	}
+	means := map[objects.Backend]Means{objects.Whole: Whole, objects.DRA: Claims, objects.HAMi: HAMi}[known.Backend]
+	counts := means != Whole
 	for _, device := range known.Horus.Devices {
 		gpu, err := find(device.GPUType)
 		if err != nil {
@@ -150,26 +136,7 @@ func TypesOfNode(settings Settings, node *v1.Node, ofNode []*resourceapi.Resourc
 		}
 		largest[gpu.Name] = max(largest[gpu.Name], memory)
 	}
-	return listed(largest, means, counts, labels)
-}
-
-func ofHAMi(text string, labels map[string]string) []NodeType {
-	var cards []hamiCard
-	if json.Unmarshal([]byte(text), &cards) != nil {
-		return nil // as HAMi wrote before 2.5, or not HAMi
-	}
-	largest := map[string]int64{}
-	for _, card := range cards {
-		gpu, err := find(card.Type)
-		if err != nil || card.MemMiB <= 0 {
-			return nil
-		}
-		largest[gpu.Name] = max(largest[gpu.Name], card.MemMiB)
-	}
-	return listed(largest, HAMi, true, labels)
-}
-
-func listed(largest map[string]int64, means Means, counts bool, labels map[string]string) (out []NodeType) {
+	var out []NodeType
 	for _, name := range slices.Sorted(maps.Keys(largest)) {
 		out = append(out, NodeType{GPUType: name, MemMiB: largest[name], Means: means, CountsMemory: counts, Labels: labels})
 	}
