@@ -87,7 +87,7 @@ def product(name, gpus=8, **more):
 
 
 HAMI = json.dumps([{"id": f"GPU-h{i}", "index": i, "count": 10, "devmem": 46068, "devcore": 100, "type": "NVIDIA-NVIDIA L40S",
-                    "numa": 0, "mode": "hami-core", "health": i != 1, "devicepairscore": {}} for i in range(3)])
+                    "numa": 0, "mode": "hami-core", "devicepairscore": {}, **({"health": True} if i != 1 else {})} for i in range(3)])
 
 
 def mixed():

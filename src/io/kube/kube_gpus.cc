@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -259,20 +260,8 @@ struct HamiCard {
   std::string uuid, type, mode;
   int64_t count = 0;
   int64_t mem_mib = 0;
-  bool healthy = true;
+  bool healthy = false;
 };
-
-std::vector<std::string> Parts(std::string_view text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 int64_t Number(std::string_view text) {
   int64_t value = 0;
@@ -292,7 +281,7 @@ absl::StatusOr<std::vector<HamiCard>> ReadHamiJson(const std::string& text) {
     HORUS_ASSIGN_OR_RETURN(card.mode, item["mode"].Text());
     HORUS_ASSIGN_OR_RETURN(card.count, item["count"].Integer(1));
     HORUS_ASSIGN_OR_RETURN(card.mem_mib, item["devmem"].Integer(0));
-    if (item["health"].present()) {
+    if (item["health"].present()) {  // HAMi leaves out what is false
       HORUS_ASSIGN_OR_RETURN(card.healthy, item["health"].Bool());
     }
     cards.push_back(std::move(card));
@@ -303,9 +292,9 @@ absl::StatusOr<std::vector<HamiCard>> ReadHamiJson(const std::string& text) {
 absl::StatusOr<std::vector<HamiCard>> ReadHami(const std::string& text) {
   if (text.starts_with('[')) return ReadHamiJson(text);
   std::vector<HamiCard> cards;
-  for (const std::string& part : Parts(text, ':')) {
-    if (part.empty()) continue;
-    const std::vector<std::string> fields = Parts(part, ',');
+  const std::vector<std::string> parts = absl::StrSplit(text, ':', absl::SkipEmpty());
+  for (const std::string& part : parts) {
+    const std::vector<std::string> fields = absl::StrSplit(part, ',');
     constexpr size_t kFields = 7;
     if (fields.size() < kFields) {
       return InvalidArgument("expected UUID,count,MiB,cores,type,numa,health of each device, found %s", Quoted(part));
