@@ -94,17 +94,15 @@ func known(t *testing.T, c *controlplane.Cluster) {
 	}
 }
 
-// together has a left and a right on one GPU of two, and tells which is where.
+// together has a left and a right on each of two GPUs.
 func together(t *testing.T, c *controlplane.Cluster) {
 	t.Helper()
-	for name, kind := range map[string]string{"a": "left", "b": "right", "c": "right", "d": "left"} {
-		job(t, c, name, kind, "2.4")
-	}
-	for _, name := range []string{"a", "b", "c", "d"} {
-		bound(t, c, name)
+	for _, one := range [][2]string{{"a", "left"}, {"b", "right"}, {"c", "right"}, {"d", "left"}} {
+		job(t, c, one[0], one[1], "2.4")
+		bound(t, c, one[0])
 	}
 	if with := device(t, c, "a"); with != device(t, c, "b") && with != device(t, c, "c") {
-		t.Skip("both kinds have a GPU of their own already")
+		t.Fatalf("expected a left beside a right, as long as nobody knows what they lose, found a on %s, b on %s, c on %s", with, device(t, c, "b"), device(t, c, "c"))
 	}
 }
 
@@ -117,14 +115,16 @@ func TestWhatPodsLoseBesideEachOtherDecidesWhereTheNextGo(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		end(t, c, name)
 	}
-	for name, kind := range map[string]string{"e-left": "left", "e-right": "right"} {
-		job(t, c, name, kind, "2.4")
-		bound(t, c, name)
+	for _, kind := range []string{"left", "right"} {
+		job(t, c, "e-"+kind, kind, "2.4")
+		bound(t, c, "e-"+kind)
 	}
-	job(t, c, "f", "right", "2.4") // it was placed beside a left before
-	until(t, c, "f is decided", func() bool { return get(t, c, "f").Spec.NodeName != "" || len(get(t, c, "f").Status.Conditions) > 0 })
-	if on := device(t, c, "f"); on == device(t, c, "e-left") || device(t, c, "e-left") == device(t, c, "e-right") {
-		t.Errorf("expected no right beside a left, found %s beside %s and %s", on, device(t, c, "e-left"), device(t, c, "e-right"))
+	for _, name := range []string{"f", "g"} { // one GPU takes no three of them, and the other has a left
+		job(t, c, name, "right", "2.4")
+		until(t, c, name+" is decided", func() bool { return get(t, c, name).Spec.NodeName != "" || len(get(t, c, name).Status.Conditions) > 0 })
+		if on := device(t, c, name); on == device(t, c, "e-left") || device(t, c, "e-left") == device(t, c, "e-right") {
+			t.Errorf("expected no right beside a left, found %s on %s, left on %s and right on %s", name, on, device(t, c, "e-left"), device(t, c, "e-right"))
+		}
 	}
 	if log := c.ObserverLog(); strings.Contains(log, "forbidden") {
 		t.Errorf("the chart's roles lack a right: %s", log)
