@@ -198,7 +198,15 @@ TEST(KubeGpus, HamiIsReadInBothForms) {
   ASSERT_EQ(found.gpus.size(), 1u) << found.problem;
   EXPECT_EQ(found.gpus[0].uuid, "GPU-1");
   EXPECT_EQ(found.gpus[0].replicas, 10);
-  for (const char* const wrong : {"GPU-1,10", "[{}]", "[{\"id\":5}]", "{}", "[", "GPU-1,x,1,1,Tesla T4,0,true:"}) {
+  // JSON leaves out what is false.
+  node.hami_register =
+      R"([{"id": "GPU-3", "count": 4, "devmem": 32768, "type": "NVIDIA-Tesla V100-PCIE-32GB"},)"
+      R"( {"id": "GPU-4", "count": 4, "devmem": 32768, "type": "NVIDIA-Tesla V100-PCIE-32GB", "health": true}])";
+  found = FindKubeGpus(TheCatalogue(), node, {});
+  ASSERT_EQ(found.gpus.size(), 1u) << found.problem;
+  EXPECT_EQ(found.gpus[0].uuid, "GPU-4");
+  for (const char* const wrong :
+       {"GPU-1,10", "[{\"health\":true}]", "[{\"id\":5}]", "{}", "[", "GPU-1,x,1,1,Tesla T4,0,true:"}) {
     node.hami_register = wrong;
     EXPECT_NE(FindKubeGpus(TheCatalogue(), node, {}).problem, "") << wrong;
   }
