@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
@@ -110,8 +109,6 @@ func listModels(ctx context.Context, out io.Writer, flags modelFlags) error {
 	return nil
 }
 
-var profilesResource = schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-
 func dynamicClient() (dynamic.Interface, error) {
 	config, err := kubeconfig().ClientConfig()
 	if err != nil {
@@ -143,7 +140,7 @@ func exportModel(ctx context.Context, out io.Writer, flags modelFlags, profiles 
 		if err != nil {
 			return err
 		}
-		listed, err := client.Resource(profilesResource).List(ctx, metav1.ListOptions{})
+		listed, err := client.Resource(objects.Profiles).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -238,7 +235,7 @@ func addProfiles(ctx context.Context, out io.Writer, profiles []*unstructured.Un
 		return err
 	}
 	for _, one := range profiles {
-		into := client.Resource(profilesResource).Namespace(one.GetNamespace())
+		into := client.Resource(objects.Profiles).Namespace(one.GetNamespace())
 		status := one.Object["status"]
 		_, err := into.Create(ctx, one, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {

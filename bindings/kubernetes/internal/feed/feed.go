@@ -12,7 +12,6 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -96,8 +95,7 @@ type Profiles struct{ lister cache.GenericLister }
 
 // FollowProfiles lists the JobProfiles before it returns, and tells of each that comes or changes.
 func FollowProfiles(ctx context.Context, client dynamic.Interface, changed func(*unstructured.Unstructured)) (*Profiles, error) {
-	resource := schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(resource)
+	informer := dynamicinformer.NewDynamicSharedInformerFactory(client, 0).ForResource(objects.Profiles)
 	tell := func(o any) {
 		if profile, ok := o.(*unstructured.Unstructured); ok {
 			changed(profile)

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"libhorus.org/horus"
 )
 
@@ -17,6 +18,9 @@ const (
 	Version          = "v1alpha1"
 	ProfilesResource = "jobprofiles"
 )
+
+// Profiles is the resource of JobProfiles.
+var Profiles = schema.GroupVersionResource{Group: Group, Version: Version, Resource: ProfilesResource}
 
 // Profile is what a JobProfile says: the demand of a job on each GPU type that it may run on.
 type Profile struct {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -30,10 +32,15 @@ type Advisor struct {
 	Evict   bool
 	Limiter *rate.Limiter // of evictions
 
-	beyond map[types.UID]int       // windows in a row in which a pod was seen beyond its bound
-	shared map[types.UID]int       // windows in which a pod was seen beside others
-	said   map[types.UID]string    // what a pod was told last
-	looked map[types.UID]time.Time // when something was kept of it last
+	pods map[types.UID]*evidence
+}
+
+// evidence is what was seen of a pod, and told.
+type evidence struct {
+	beyond int // windows in a row in which it was seen beyond its bound
+	shared int // windows in which it was seen beside others
+	said   string
+	at     time.Time
 }
 
 // What was done with advice.
@@ -48,43 +55,39 @@ const enough = 3
 
 const forgotten = time.Hour
 
-func (a *Advisor) keep(uid types.UID) {
-	if a.beyond == nil {
-		a.beyond, a.shared, a.said, a.looked = map[types.UID]int{}, map[types.UID]int{}, map[types.UID]string{}, map[types.UID]time.Time{}
+func (a *Advisor) of(uid types.UID) *evidence {
+	if a.pods == nil {
+		a.pods = map[types.UID]*evidence{}
 	}
-	now := time.Now()
-	a.looked[uid] = now
-	for old, at := range a.looked {
-		if len(a.looked) > 1024 && now.Sub(at) > forgotten {
-			delete(a.beyond, old)
-			delete(a.shared, old)
-			delete(a.said, old)
-			delete(a.looked, old)
-		}
+	if a.pods[uid] == nil {
+		a.pods[uid] = &evidence{}
 	}
+	a.pods[uid].at = time.Now()
+	return a.pods[uid]
 }
 
-// saw a window of a shared device which the exporter does not contradict.
+// saw a window of a shared device which the exporter does not contradict. A pod without a witness, whose slowdown is NaN, adds
+// nothing to what is known of it.
 func (a *Advisor) saw(w Window, slowdowns []float64) {
 	for i, tenant := range w.Tenants {
-		uid, bound := tenant.Pod.UID, float64(tenant.Job.SlowdownBound)
-		a.keep(uid)
-		a.shared[uid]++
-		if bound > 0 && slowdowns[i] > bound { // not of one without a witness, which is NaN
-			a.beyond[uid]++
-		} else {
-			a.beyond[uid] = 0
+		if math.IsNaN(slowdowns[i]) {
+			continue
+		}
+		pod, bound := a.of(tenant.Pod.UID), float64(tenant.Job.SlowdownBound)
+		pod.shared++
+		if pod.beyond++; bound == 0 || slowdowns[i] <= bound {
+			pod.beyond = 0
 		}
 	}
 }
 
 // tell a pod's owner, once.
 func (a *Advisor) tell(pod *v1.Pod, severity, reason, text string) bool {
-	a.keep(pod.UID)
-	if a.said[pod.UID] == reason+text {
+	known := a.of(pod.UID)
+	if known.said == reason+text {
 		return false
 	}
-	a.said[pod.UID] = reason + text
+	known.said = reason + text
 	a.Events.Eventf(pod, nil, severity, reason, "Observing", "%s", text)
 	return true
 }
@@ -92,6 +95,7 @@ func (a *Advisor) tell(pod *v1.Pod, severity, reason, text string) bool {
 // advise looks at all pods that share. Only the pod that is harmed is moved, never those beside it, and only where both its own
 // step times and the exporter say so.
 func (a *Advisor) advise(ctx context.Context) {
+	maps.DeleteFunc(a.pods, func(_ types.UID, known *evidence) bool { return time.Since(known.at) > forgotten })
 	reviews, err := a.Review(horus.RebalanceOptions{})
 	if err != nil {
 		klog.ErrorS(err, "Horus: pods that share are not reviewed")
@@ -99,13 +103,13 @@ func (a *Advisor) advise(ctx context.Context) {
 	}
 	for _, review := range reviews {
 		pod := review.Pod
-		trial := isTrial(pod)
+		known, trial := a.of(pod.UID), isTrial(pod)
 		switch {
-		case review.Broken && review.Advice != horus.Stay && a.beyond[pod.UID] >= enough:
-			a.move(ctx, review, fmt.Sprintf("It was slowed beyond its bound of %.2f for %d windows, and %.2f times is expected", review.Bound, a.beyond[pod.UID], review.Slowdown))
-		case trial && review.PackWork < 1 && review.Advice != horus.Stay && a.shared[pod.UID] >= enough:
+		case review.Broken && review.Advice != horus.Stay && known.beyond >= enough:
+			a.move(ctx, review, fmt.Sprintf("It was slowed beyond its bound of %.2f for %d windows, and %.2f times is expected", review.Bound, known.beyond, review.Slowdown))
+		case trial && review.PackWork < 1 && review.Advice != horus.Stay && known.shared >= enough:
 			a.move(ctx, review, fmt.Sprintf("The trial ends: the pods on its GPU do %.2f of the work of one alone", review.PackWork))
-		case trial && review.PackWork >= 1 && a.shared[pod.UID] >= enough:
+		case trial && review.PackWork >= 1 && known.shared >= enough:
 			a.tell(pod, v1.EventTypeNormal, "HorusTrialConfirmed", fmt.Sprintf("The pods on its GPU do %.2f times the work of one alone.", review.PackWork))
 		}
 	}

@@ -3,8 +3,6 @@
 package observe
 
 import (
-	"net"
-
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
@@ -58,5 +56,3 @@ func outcomeName(back bool) string {
 	}
 	return "committed"
 }
-
-func hostPort(ip, port string) string { return net.JoinHostPort(ip, port) }

@@ -6,6 +6,8 @@ package observe
 import (
 	"context"
 	"encoding/json"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	listers "k8s.io/client-go/listers/core/v1"
@@ -149,7 +150,7 @@ func (o *Observer) scrapeAll(ctx context.Context, devices []mirror.Occupied) (us
 		}
 		for _, pod := range pods {
 			if nodes[pod.Spec.NodeName] && pod.Status.PodIP != "" && pod.DeletionTimestamp == nil {
-				url := "http://" + hostPort(pod.Status.PodIP, exporter.Port) + "/metrics"
+				url := "http://" + net.JoinHostPort(pod.Status.PodIP, exporter.Port) + "/metrics"
 				ask("exporter", url, func(found families) error { seen.add(found); return nil })
 			}
 		}
@@ -192,8 +193,6 @@ func (o *Observer) commit(ctx context.Context) {
 	o.Advisor.advise(ctx)
 }
 
-var profilesResource = schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-
 // tellProfiles writes what is known of jobs alone into the status of their profiles.
 func (o *Observer) tellProfiles(ctx context.Context) {
 	byProfile := map[types.NamespacedName][]objects.Observed{}
@@ -208,25 +207,16 @@ func (o *Observer) tellProfiles(ctx context.Context) {
 			continue // it is gone
 		}
 		for _, old := range objects.ObservedOf(object.Object["status"]) {
-			if !has(known, old.GPUType) {
+			if !slices.ContainsFunc(known, func(one objects.Observed) bool { return one.GPUType == old.GPUType }) {
 				known = append(known, old)
 			}
 		}
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"observed": known}})
 		if err == nil {
-			_, err = o.Dynamic.Resource(profilesResource).Namespace(name.Namespace).Patch(ctx, name.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			_, err = o.Dynamic.Resource(objects.Profiles).Namespace(name.Namespace).Patch(ctx, name.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		}
 		if err != nil {
 			klog.ErrorS(err, "Horus: the status of a profile is not written", "profile", name)
 		}
 	}
-}
-
-func has(known []objects.Observed, gpuType string) bool {
-	for _, one := range known {
-		if one.GPUType == gpuType {
-			return true
-		}
-	}
-	return false
 }

@@ -4,28 +4,25 @@ package webhook
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"libhorus.org/kubernetes/advise"
-	"libhorus.org/kubernetes/internal/objects"
+	"libhorus.org/kubernetes/internal/feed"
 )
 
 // Watched is what advice rests on, as the API server last told it.
 type Watched struct {
 	settings advise.Settings
-	profiles cache.GenericLister
+	profiles *feed.Profiles
 	synced   []cache.InformerSynced
 
 	mu       sync.Mutex
@@ -64,12 +61,10 @@ func Watch(ctx context.Context, settings advise.Settings, client kubernetes.Inte
 		}
 		w.synced = append(w.synced, registration.HasSynced)
 	}
-	dynamics := dynamicinformer.NewDynamicSharedInformerFactory(others, 0)
-	profiles := dynamics.ForResource(schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource})
-	w.profiles, w.synced = profiles.Lister(), append(w.synced, profiles.Informer().HasSynced)
 	factory.Start(ctx.Done())
-	dynamics.Start(ctx.Done())
-	return w, nil
+	var err error
+	w.profiles, err = feed.FollowProfiles(ctx, others, func(*unstructured.Unstructured) {})
+	return w, err
 }
 
 // slim leaves out what is most of a node and read by nobody here.
@@ -92,13 +87,9 @@ func (w *Watched) Synced() bool {
 
 // Profile is a JobProfile.
 func (w *Watched) Profile(namespace, name string) (advise.Profile, error) {
-	found, err := w.profiles.ByNamespace(namespace).Get(name)
+	object, err := w.profiles.Object(namespace, name)
 	if err != nil {
 		return advise.Profile{}, err
-	}
-	object, ok := found.(*unstructured.Unstructured)
-	if !ok {
-		return advise.Profile{}, fmt.Errorf("expected an object, found %T", found)
 	}
 	return advise.ProfileOf(object.Object["spec"], object.Object["status"])
 }

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"libhorus.org/kubernetes/internal/objects"
@@ -178,12 +177,10 @@ func claim(t *testing.T, c *controlplane.Cluster, name, memory string, change ..
 	check(t, err)
 }
 
-var profilesResource = schema.GroupVersionResource{Group: objects.Group, Version: objects.Version, Resource: objects.ProfilesResource}
-
 // profile makes a JobProfile of little load, so that two of it share well.
 func profile(t *testing.T, c *controlplane.Cluster, name string, utilisation float64, memMiB int64) {
 	t.Helper()
-	_, err := c.Dynamic.Resource(profilesResource).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err := c.Dynamic.Resource(objects.Profiles).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": objects.Group + "/" + objects.Version, "kind": "JobProfile", "metadata": map[string]any{"name": name},
 		"spec": map[string]any{"kind": "inference", "demands": []any{map[string]any{
 			"gpuType": "h100-sxm", "gpuUtilPct": utilisation, "memBwUtilPct": utilisation / 2, "memMiB": memMiB, "stepTimeUs": int64(20_000),

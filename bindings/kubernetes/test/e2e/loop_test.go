@@ -115,17 +115,9 @@ func TestUsefulWorkOfTheLoop(t *testing.T) {
 // not measured take turns.
 func measuredPairs(t *testing.T, path, gpu string) (map[[2]string]float64, []string) {
 	t.Helper()
-	file, err := os.Open(path)
-	check(t, err)
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	check(t, err)
-	at := map[string]int{}
-	for i, name := range rows[0] {
-		at[name] = i
-	}
+	rows, at := table(t, path)
 	lost, kinds := map[[2]string]float64{}, map[string]bool{}
-	for _, row := range rows[1:] {
+	for _, row := range rows {
 		if row[at["gpu"]] != gpu && !strings.HasPrefix(row[at["gpu"]], gpu) {
 			continue
 		}
@@ -152,6 +144,21 @@ func measuredPairs(t *testing.T, path, gpu string) (map[[2]string]float64, []str
 	return lost, names
 }
 
+// table of a CSV file: its rows, and the place of each column.
+func table(t *testing.T, path string) (rows [][]string, at map[string]int) {
+	t.Helper()
+	file, err := os.Open(path)
+	check(t, err)
+	defer file.Close()
+	all, err := csv.NewReader(file).ReadAll()
+	check(t, err)
+	at = map[string]int{}
+	for i, name := range all[0] {
+		at[name] = i
+	}
+	return all[1:], at
+}
+
 var letters = regexp.MustCompile(`[^a-z0-9]+`)
 
 func kindName(job string) string {
@@ -161,17 +168,9 @@ func kindName(job string) string {
 // predicted profiles of jobs, as kubectl horus profile makes them.
 func predicted(t *testing.T, path string, kinds []string) []*unstructured.Unstructured {
 	t.Helper()
-	file, err := os.Open(path)
-	check(t, err)
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	check(t, err)
-	at := map[string]int{}
-	for i, name := range rows[0] {
-		at[name] = i
-	}
+	rows, at := table(t, path)
 	var out []*unstructured.Unstructured
-	for _, row := range rows[1:] {
+	for _, row := range rows {
 		name := kindName(row[at["job"]])
 		if !slices.Contains(kinds, name) {
 			continue
@@ -201,7 +200,7 @@ func predicted(t *testing.T, path string, kinds []string) []*unstructured.Unstru
 
 func create(t *testing.T, c *controlplane.Cluster, profile *unstructured.Unstructured) {
 	t.Helper()
-	_, err := c.Dynamic.Resource(profilesResource).Namespace(namespace).Create(ctx, profile.DeepCopy(), metav1.CreateOptions{})
+	_, err := c.Dynamic.Resource(objects.Profiles).Namespace(namespace).Create(ctx, profile.DeepCopy(), metav1.CreateOptions{})
 	check(t, err)
 }
 

@@ -26,7 +26,7 @@ func TestAProfileOfAModelIsWhatThePredictorSays(t *testing.T) {
 	check(t, os.WriteFile(path, text, 0o600))
 	kubectl(t, c, "apply", "--validate=strict", "-f", path)
 
-	stored, err := c.Dynamic.Resource(profilesResource).Namespace(namespace).Get(ctx, "resnet", metav1.GetOptions{})
+	stored, err := c.Dynamic.Resource(objects.Profiles).Namespace(namespace).Get(ctx, "resnet", metav1.GetOptions{})
 	check(t, err)
 	found, err := objects.ProfileOf(stored.Object["spec"], nil)
 	check(t, err)

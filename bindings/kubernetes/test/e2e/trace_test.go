@@ -200,7 +200,7 @@ func traceProfile(t *testing.T, c *controlplane.Cluster, i int) {
 			"operatorUs": 25.0, "prediction": map[string]any{"traits": []any{12.0, 10.0, 2.7}}, // the third: log10 of the kernels of a step
 		})
 	}
-	_, err := c.Dynamic.Resource(profilesResource).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err := c.Dynamic.Resource(objects.Profiles).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": objects.Group + "/" + objects.Version, "kind": "JobProfile", "metadata": map[string]any{"name": traceKinds[i].name},
 		"spec": map[string]any{"kind": traceKinds[i].kind, "demands": demands},
 	}}, metav1.CreateOptions{})
