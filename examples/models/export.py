@@ -9,6 +9,7 @@
 """
 import argparse
 import collections
+import contextlib
 import csv
 import io
 import multiprocessing
@@ -39,10 +40,12 @@ def describe(inputs):
     return "; ".join(f"{one.name}: {dims(one)}" for one in inputs)
 
 
-def sample(inputs):
+def sample(inputs, most=None):
+    """Inputs at their default sizes; named ones at `most` where that is less."""
     import torch
-    return tuple(torch.randint(0, one.high, one.sizes()) if one.kind == "int" else torch.rand(one.sizes())
-                 for one in inputs)
+    sizes = [[min(d, most) if most and i in one.symbols() else d for i, d in enumerate(one.sizes())] for one in inputs]
+    return tuple(torch.randint(0, one.high, size) if one.kind == "int" else torch.rand(size)
+                 for one, size in zip(inputs, sizes))
 
 
 def build(net):
@@ -71,8 +74,10 @@ def trace(net, model, inputs):
         model = storage.WeightsAsInputs(model)
         names, inputs = names + model.names, inputs + model.weights
     buffer = io.BytesIO()
-    torch.onnx.export(model, inputs, buffer, opset_version=net.opset, training=torch.onnx.TrainingMode.PRESERVE,
-                      do_constant_folding=True, input_names=names, output_names=list(net.outputs), dynamic_axes=axes)
+    with storage.uncloned() if net.merged else contextlib.nullcontext():
+        torch.onnx.export(model, inputs, buffer, opset_version=net.opset, training=torch.onnx.TrainingMode.PRESERVE,
+                          do_constant_folding=True, input_names=names, output_names=list(net.outputs),
+                          dynamic_axes=axes)
     return onnx.load_from_string(buffer.getvalue())
 
 
@@ -118,9 +123,11 @@ def export_one(net):
     model, inputs = build(net), sample(net.inputs)
     exact = sum(p.numel() for p in model.parameters())
     named = {name for name, _ in model.named_parameters()}
-    counted = macs.forward_macs(model, inputs)
-    graph_model = trace(net, model, inputs)
+    counted = macs.forward_macs(model, inputs, net.merged)
+    graph_model = trace(net, model, sample(net.inputs, 16) if net.merged else inputs)
     inputs_to_initialisers(graph_model.graph, {one.name for one in net.inputs})
+    if net.merged:
+        weightless.merge(graph_model.graph)
     finish(net, graph_model)
     found = weightless.parameters(graph_model.graph)
     wrong = weightless.problems(graph_model.graph)

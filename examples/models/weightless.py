@@ -54,6 +54,22 @@ def shorten(graph):
     del graph.value_info[:]
 
 
+def merge(graph):
+    """Keeps one of several nodes that compute the same of the same: constants and shape arithmetic of every layer."""
+    seen, instead, kept = {}, {}, []
+    fixed = {value.name for value in graph.output}
+    for node in graph.node:
+        node.input[:] = [instead.get(name, name) for name in node.input]
+        attributes = sorted(attribute.SerializeToString(deterministic=True) for attribute in node.attribute)
+        first = seen.setdefault((node.op_type, tuple(node.input), tuple(attributes)), node)
+        if first is node or fixed.intersection(node.output):
+            kept.append(onnx.NodeProto.FromString(node.SerializeToString()))
+        else:
+            instead.update(zip(node.output, first.output))
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
 def aliases(graph):
     """Output of an Identity node -> the initialiser behind it, however long the chain."""
     known = {tensor.name: tensor.name for tensor in graph.initializer}

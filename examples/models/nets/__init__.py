@@ -2,7 +2,8 @@
 """The nets of the zoo, one module a family group."""
 import importlib
 
-GROUPS = ("vision", "mobile", "generative", "translation", "language", "llama", "structured")
+GROUPS = ("vision", "mobile", "generative", "translation", "language", "llama", "decoders", "multimodal", "latent",
+          "structured")
 
 
 def all_nets():

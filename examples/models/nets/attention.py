@@ -24,6 +24,14 @@ def attend(query, key, value, hidden=None):
     return scores.softmax(-1) @ value
 
 
+def attend_scaled(query, key, value, hidden=None):
+    """The same, queries scaled first: what PyTorch 2 runs as one kernel is exported so."""
+    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, -1e9)
+    return scores.softmax(-1) @ value
+
+
 def future(length, device=None):
     """True above the diagonal, computed from the length so that the graph holds no table."""
     steps = torch.arange(length, device=device)
@@ -54,6 +62,27 @@ class Attention(nn.Module):
         key = split_heads(self.key(memory), self.heads)
         value = split_heads(self.value(memory), self.heads)
         return self.output(merge_heads(attend(query, key, value, hidden)))
+
+
+class WideAttention(nn.Module):
+    """Multi-head attention that is told its batch, so that a deep graph repeats no shape arithmetic.
+
+    `memory` is the width of what cross attention reads; `biases` says which of query, key and value have one.
+    """
+
+    def __init__(self, width, heads, memory=None, biases=(True, True, True)):
+        super().__init__()
+        self.heads, self.width = heads, width
+        self.query = nn.Linear(width, width, bias=biases[0])
+        self.key = nn.Linear(memory or width, width, bias=biases[1])
+        self.value = nn.Linear(memory or width, width, bias=biases[2])
+        self.output = nn.Linear(width, width)
+
+    def forward(self, x, batch, memory=None, hidden=None):
+        memory = x if memory is None else memory
+        split = lambda made: made.view(batch, -1, self.heads, self.width // self.heads).transpose(1, 2)
+        made = attend_scaled(*(split(part) for part in (self.query(x), self.key(memory), self.value(memory))), hidden)
+        return self.output(made.transpose(1, 2).reshape(batch, -1, self.width))
 
 
 class FeedForward(nn.Module):

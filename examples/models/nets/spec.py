@@ -38,6 +38,7 @@ class Net:
     multiply_add: Optional[int] = None  # a multiply-add counts 1 or 2 in published_gflops
     opset: int = DEFAULT_OPSET
     symbolic: bool = False  # never allocate the weights (large nets) or fold them (tied weights)
+    merged: bool = False  # a deep net: equal shape arithmetic is kept once, it is traced on small inputs
     output_axes: Optional[dict] = None  # symbolic axes of outputs; default: axis 0 is batch
     note: str = ""
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gives a net weights: distinct random ones, or weights that are inputs of the graph and never filled."""
+import contextlib
+
 import torch
 
 
@@ -34,6 +36,17 @@ def build_unfilled(build):
                     made[id(parameter)] = parameter, torch.nn.Parameter(torch.empty(parameter.shape), False)
                 module._parameters[name] = made[id(parameter)][1]
     return model
+
+
+@contextlib.contextmanager
+def uncloned():
+    """The tracer clones every input, which here means every weight: 30 GB of a net of 8e9 parameters."""
+    clone = torch.Tensor.clone
+    torch.Tensor.clone = lambda tensor, **options: tensor
+    try:
+        yield
+    finally:
+        torch.Tensor.clone = clone
 
 
 class WeightsAsInputs(torch.nn.Module):

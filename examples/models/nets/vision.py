@@ -76,6 +76,11 @@ def classifier(name, **options):
     return lambda: make(weights=None, **options)
 
 
+def deit_small():
+    """Touvron et al. 2021: the vision transformer with 6 heads of 64 features, without the distillation token."""
+    return torchvision.models.VisionTransformer(224, 16, 12, 6, 384, 1536)
+
+
 def googlenet():
     return torchvision.models.googlenet(weights=None, aux_logits=False, init_weights=False)
 
@@ -130,6 +135,9 @@ def nets():
         Net("ssd300_vgg16", "detection", ssd300, image(300), ("boxes", "scores"), source=DOCS,
             published_parameters=35641826, published_gflops=34.858, multiply_add=1,
             note="backbone and heads; box decoding and suppression are left out"),
+        Net("deit_s_16", "vision transformer", deit_small, image(224), published_parameters=22050664,
+            source="parameters: timm's deit_small_patch16_224; GFLOPS: its model card (4.6)", published_gflops=4.6,
+            multiply_add=1),
         Net("r3d_18", "video", lambda: torchvision.models.video.r3d_18(weights=None),
             (Input("clip", (("batch", 1), 3, 16, 112, 112)),), source=DOCS, published_parameters=33371472,
             published_gflops=40.697, multiply_add=1),
